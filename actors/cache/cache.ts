@@ -1,10 +1,10 @@
 /**
- * The sliding-window cache before a task: ephemeral data sharing (paper section 3.5). It keeps a
- * window over the task's stream of elements and a pointer into it for each trainer.
+ * The sliding-window cache of a task: ephemeral data sharing (paper section 3.5). It keeps a window
+ * over the task's stream of elements, and a pointer into it for each trainer.
  *
- * The trainer at the front makes the task produce and the window move; elements that fall off its
- * back are gone, and a trainer that pointed there goes on at the new back. So every trainer sees a
- * subsequence of one stream, in order, and a fast one never waits for a slow one.
+ * The trainer at the front makes the task produce and the window move. Elements that leave the
+ * window at the back are gone, and a trainer that pointed there continues at the new back. So every
+ * trainer sees a subsequence of one stream, in order, and a fast one never waits for a slow one.
  *
  * @module
  */
@@ -28,14 +28,14 @@ import { cacheAccess } from "../worker/protocol_access.ts";
 import { cacheChecks } from "../worker/protocol_check.ts";
 import { SlidingWindow } from "./sliding_window.ts";
 
-/** The cache's client id towards its task; real clients count from 0. */
+/** The cache's client id at its task; real clients count from 0. */
 const CACHE_CLIENT_ID = -1;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
 /**
- * What anything in the window counts for at least: about what the runtime needs to keep a small
- * element. Errors count for so much, too.
+ * The least that an item in the window counts, errors included: about the runtime's overhead for a
+ * small element.
  */
 const ITEM_BYTES_MIN = 1_024;
 
@@ -72,7 +72,7 @@ export function createCache(
   };
 }
 
-/** A request for an element that is not there yet. */
+/** A request for an element that was not produced yet. */
 interface Waiting {
   readonly clientId: number;
   readonly answer: PromiseWithResolvers<ElementAnswer>;
@@ -83,9 +83,9 @@ class Cache {
   readonly #window: SlidingWindow<ElementAnswer>;
   readonly #repeats: Repeats;
   readonly #fetcher: ElementFetcher;
-  /** By trainer: each of them has read all there is. */
+  /** By trainer. Each of them has read everything there is. */
   readonly #waiting = new Map<string, Fifo<Waiting>>();
-  /** The newest news of how a trainer reads, for the task. */
+  /** The newest report of how a trainer reads, for the task. */
   #way: WayFigures | undefined;
   #fetching = false;
   #ended: ElementAnswer | undefined;
@@ -115,7 +115,7 @@ class Cache {
     return this.#repeats.answer(request, () => this.#take(request, trainerId));
   }
 
-  /** What the client waits for in vain is for whoever goes on under its trainer's id. */
+  /** Elements that the client waited for go to the next client with its trainer id. */
   leave(clientId: number): void {
     this.#repeats.leave(clientId);
     for (const trainerId of this.#waiting.keys()) {
@@ -179,7 +179,7 @@ class Cache {
     return answer.promise;
   }
 
-  /** Ends the waiting of somebody who has other sources to ask. */
+  /** Ends the wait of a client that has other sources to ask. */
   #waitFor(trainerId: string, one: Waiting, waitMs: number): void {
     const isOver = this.#context.world.fault("cache.later_at_once");
     const timer = this.#context.timer(isOver ? 0 : waitMs, () => {
@@ -205,7 +205,7 @@ class Cache {
     if (waiting.length === 0) this.#waiting.delete(trainerId);
   }
 
-  /** Whoever takes the newest element is at the front: the next one is made while it trains. */
+  /** The reader of the newest element is at the front: the next one is made while it trains. */
   #read(trainerId: string): ElementAnswer | undefined {
     const read = this.#window.read(trainerId);
     if (read === undefined) return undefined;
@@ -238,7 +238,7 @@ class Cache {
       if (failure.code === "cancelled") throw failure;
       const isGone = failure.code === "not_found" || failure.code === "failed_precondition";
       if (!isGone) return refusedAnswer(failure);
-      this.#context.world.log("warn", `A sharing window ends: ${failure.message}`);
+      this.#context.world.log("warn", `A sharing window cannot continue: ${failure.message}`);
       return { kind: "end" };
     }
   }
@@ -257,7 +257,7 @@ class Cache {
     this.#window.push(item, Math.min(bytes, this.#window.bytesMax));
   }
 
-  /** There is one element more than all who wait have read: one for each trainer. */
+  /** There is one new element for all waiting trainers: each gets it once. */
   #answerWaiting(): void {
     for (const [trainerId, waiting] of this.#waiting) {
       const element = this.#read(trainerId);

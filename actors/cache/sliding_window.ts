@@ -10,14 +10,14 @@ interface Item<T> {
   readonly bytes: number;
 }
 
-/** What a reader is given. */
+/** What a reader gets. */
 export interface Read<T> {
   readonly value: T;
-  /** How many items before this one the reader has missed because they had left the window. */
+  /** How many items before this one the reader missed because they had left the window. */
   readonly skipped: number;
 }
 
-/** Readers remembered; beyond it the one longest silent is forgotten, and starts over at the back. */
+/** Readers remembered. Beyond it the one idle longest is forgotten, and restarts at the back. */
 export const READERS_MAX = 4_096;
 
 /**
@@ -36,14 +36,14 @@ export const READERS_MAX = 4_096;
  */
 export class SlidingWindow<T> {
   #bytesMax: number;
-  /** Absolute index in the stream of the item at the back. */
+  /** Index in the stream of the item at the back. */
   #back = 0;
   #items: (Item<T> | undefined)[] = [];
-  /** Position of the item at the back within `#items`. */
+  /** Index in `#items` of the item at the back. */
   #head = 0;
   #bytes = 0;
   #skipped = 0;
-  /** Absolute indices of what readers read next; in the order of their last reads. */
+  /** Per reader the stream index of its next item, in the order of last reads. */
   readonly #pointers = new Map<string, number>();
 
   constructor(bytesMax: number) {
@@ -63,7 +63,7 @@ export class SlidingWindow<T> {
     return this.#items.length - this.#head;
   }
 
-  /** Readers that are remembered. */
+  /** How many readers are remembered. */
   get readers(): number {
     return this.#pointers.size;
   }
@@ -73,21 +73,21 @@ export class SlidingWindow<T> {
     return this.#skipped;
   }
 
-  /** Adds the newest item, first evicting from the back until it fits; it is never evicted itself. */
+  /** Adds the newest item, after evicting from the back until it fits; it is never evicted itself. */
   push(value: T, bytes: number): void {
     this.#evictTo(this.#bytesMax - bytes);
     this.#items.push({ value, bytes });
     this.#bytes += bytes;
   }
 
-  /** From now on the window holds so many bytes at most; what is beyond leaves it at the back. */
+  /** Bounds the window to this many bytes; excess items are evicted from the back. */
   resize(bytesMax: number): void {
     this.#bytesMax = bytesMax;
     this.#evictTo(bytesMax);
   }
 
   /**
-   * The item a reader points to; its pointer moves on. A new reader starts at the back.
+   * The item that a reader points to; its pointer moves on. A new reader starts at the back.
    *
    * @returns `undefined` when the reader has read the newest item already.
    */

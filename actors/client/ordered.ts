@@ -425,10 +425,7 @@ export class OrderedReader implements Reader {
     this.#around.refresh();
   }
 
-  /**
-   * The split after this one. Splits between the rows needed again and the resume position are
-   * skipped.
-   */
+  /** The split after this one. Splits between the rows needed again and the resume position are skipped. */
   #after(sequence: number): number {
     const next = sequence + 1;
     if (next >= this.#startAt) return next;

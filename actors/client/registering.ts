@@ -11,10 +11,7 @@ import { type Credentials, definitionOf, type OpenHome } from "./starting.ts";
 
 /** How a pipeline is registered. */
 export interface RegisterOptions extends Credentials {
-  /**
-   * The id under which it is known. Default: assigned by the dispatcher, the same for equal
-   * pipelines.
-   */
+  /** The id under which it is known. Default: assigned by the dispatcher, the same for equal pipelines. */
   readonly datasetId?: string;
   /** How its elements are compressed on the wire. Default `"auto"`, see `DistributeOptions`. */
   readonly compression?: ElementCompression;

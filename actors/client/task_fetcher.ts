@@ -108,9 +108,7 @@ export class TaskFetcher {
     };
   }
 
-  /**
-   * See {@linkcode ElementFetcher.fetch}. A failed decompression is an error, usually `data_loss`.
-   */
+  /** See {@linkcode ElementFetcher.fetch}. A failed decompression is an error, usually `data_loss`. */
   async fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
     const { world } = this.#around.context;
     const askedMs = world.nowMs();

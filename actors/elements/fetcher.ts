@@ -1,6 +1,7 @@
 /**
- * The asking side of an element source: numbers requests, acknowledges answers, and asks again for
- * what was lost on the way. Used by clients, and by the cache and the scheduler towards their task.
+ * The requesting side of an element source: numbers requests, acknowledges answers, and repeats
+ * requests for lost answers. Used by clients, and by the cache and the scheduler towards their
+ * task.
  *
  * @module
  */
@@ -17,57 +18,57 @@ import type {
 } from "../worker/protocol.ts";
 import { UNACKNOWLEDGED_MAX } from "./repeats.ts";
 
-/** How long a client's request for an element may stay open before it is asked again, in ms, unless it is told. */
+/** Default time after which a client's request for an element is repeated, in ms. */
 export const REQUEST_TIMEOUT_MS = 30_000;
 
-/** Delay before asking a source again that could not be reached; doubles up to the maximum. */
+/** Delay before an unreachable source is asked again; doubles up to the maximum. */
 const RETRY_MIN_MS = 20;
 const RETRY_MAX_MS = 1_000;
 
-/** For how many times the time after which it is asked again an answer still counts. */
+/** Answers are accepted for this many times the time after which a request is repeated. */
 const LATE_TIMES = 10;
 
-/** Who asks, and how patiently. */
+/** The requester and its timeouts. */
 export interface ElementFetcherOptions {
   readonly clientId: number;
   readonly trainerId?: string;
   readonly consumerIndex?: number;
-  /** How long one request may stay open before it is asked again, in ms. */
+  /** How long one request stays open before it is repeated, in ms. */
   readonly requestTimeoutMs: number;
-  /** Called when the source could not be reached; fetching goes on until `stop()`. */
+  /** Called when the source is unreachable; fetching continues until `stop()`. */
   readonly onUnreachable?: (error: LeatError) => void;
-  /** Settles when a source that could not be reached is to be asked again. Default: after a while. */
+  /** Resolves when an unreachable source is to be asked again. Default: after a delay. */
   readonly whenBack?: () => Promise<void>;
 }
 
-/** Which element is wanted, where not any will do, and what is said with it. */
+/** Which element is wanted, where not any will do, and reports sent along. */
 export type Wanted = Omit<
   GetElementRequest,
   "clientId" | "sequence" | "acknowledged" | "trainerId" | "consumerIndex"
 >;
 
-/** A call of `fetch` that has not come back. */
+/** A `fetch` call that has not returned. */
 interface Fetching {
   readonly sequence: number;
   readonly wanted: Wanted;
   readonly resolve: (answer: ElementAnswer) => void;
   readonly reject: (error: unknown) => void;
-  /** How often it was asked for. */
+  /** How often it was requested. */
   attempts: number;
-  /** When it is asked for again; infinite while it is not asked for. */
+  /** When it is requested again; infinite while it is not in flight. */
   dueMs: number;
 }
 
 /**
- * Fetches elements from one source, exactly once each. There is one timer for all that is fetched, and
- * no promise but the caller's and the ask's: this is done for every element there is.
+ * Fetches elements from one source, exactly once each. One timer serves all requests, and there are
+ * no promises but the caller's and the ask's, because this runs for every element.
  */
 export class ElementFetcher {
   readonly source: Ref<ElementSourceProtocol>;
   readonly #context: ActorContext;
   readonly #options: ElementFetcherOptions;
   readonly #open = new Set<Fetching>();
-  /** Those of the open that were not asked for yet: the source would refuse them. */
+  /** Open calls not requested yet, because the source would refuse them. */
   readonly #held = new Fifo<Fetching>();
   readonly #answered = new Set<number>();
   #timer: Timer | undefined;
@@ -86,14 +87,14 @@ export class ElementFetcher {
     this.#options = options;
   }
 
-  /** Whether the source has answered at all. */
+  /** Whether the source has ever answered. */
   get hasAnswered(): boolean {
     return this.#acknowledged > 0 || this.#answered.size > 0;
   }
 
   /**
-   * The next element of this client. Calls may overlap; each asks for an element of its own, when it is
-   * no further ahead than the source keeps answers for.
+   * The next element of this client. Calls may overlap; each gets an element of its own. A request
+   * is sent once it is no further ahead than the source keeps answers for.
    *
    * @throws LeatError `not_found` or `failed_precondition` when the source is gone for good,
    * `cancelled` after `stop()`.
@@ -110,8 +111,8 @@ export class ElementFetcher {
   }
 
   /**
-   * Asks at once, once more, for all that is waited for, but for what waits until the source can be
-   * reached. Answers up to which request everything has arrived.
+   * Repeats all open requests at once, except those that wait until the source is reachable.
+   * Returns the number up to which every answer has arrived.
    */
   askAgain(): number {
     for (const fetching of this.#open) if (fetching.dueMs < Infinity) this.#attempt(fetching);
@@ -135,7 +136,7 @@ export class ElementFetcher {
     this.#tellLeave();
   }
 
-  /** Up to here the source answers what it is asked for. */
+  /** Up to this number the source answers requests. */
   get #reach(): number {
     return this.#acknowledged + UNACKNOWLEDGED_MAX;
   }
@@ -148,15 +149,15 @@ export class ElementFetcher {
     });
   }
 
-  /** Nothing more is asked for that would acknowledge what came before the end. */
+  /** Leaves at the end, when no request follows that would acknowledge the last answers. */
   #leaveAtEnd(): void {
     const isOver = this.#hasEnded && this.#open.size === 0;
     if (isOver && this.#options.consumerIndex === undefined) this.#tellLeave();
   }
 
   /**
-   * Asks once, and waits for a while. An answer to an attempt before counts as well: it may hold the
-   * only copy of the element, which was moved to this thread while the thread had no time for it.
+   * Sends one request. A late answer to an earlier attempt counts as well: it may hold the only
+   * copy of the element, which was transferred to this thread while the thread was busy.
    */
   #attempt(fetching: Fetching): void {
     const { requestTimeoutMs } = this.#options;
@@ -196,7 +197,7 @@ export class ElementFetcher {
     });
   }
 
-  /** Asks again for what takes long. */
+  /** Repeats requests that take too long. */
   #askAgain(): void {
     this.#timer = undefined;
     const nowMs = this.#context.world.nowMs();
@@ -216,7 +217,7 @@ export class ElementFetcher {
 
   async #failed(fetching: Fetching, error: unknown): Promise<void> {
     if (!isTransient(error)) {
-      // The failure is what came of it: the source need not keep it, nor what it could not send.
+      // The failure is the result: the source need not keep it, nor an answer it could not send.
       this.#settle(fetching);
       return fetching.reject(error);
     }
@@ -231,12 +232,12 @@ export class ElementFetcher {
     if (this.#open.has(fetching)) this.#attempt(fetching);
   }
 
-  /** Whether it was open. */
+  /** Returns whether it was open. */
   #settle(fetching: Fetching): boolean {
     if (!this.#open.delete(fetching)) return false;
     this.#answered.add(fetching.sequence);
     while (this.#answered.delete(this.#acknowledged + 1)) this.#acknowledged++;
-    // The newest are held, in their order.
+    // The newest are held back, in order.
     while (this.#held.length > 0 && this.#sequence - this.#held.length < this.#reach) {
       this.#attempt(this.#held.shift()!);
     }
@@ -251,7 +252,7 @@ export class ElementFetcher {
   }
 }
 
-/** Whether asking the same source again may succeed. */
+/** Whether the same source may answer a repeated request. */
 function isTransient(error: unknown): error is LeatError {
   return error instanceof LeatError &&
     (error.code === "deadline_exceeded" || mayBeTakenLater(error));

@@ -1,5 +1,5 @@
 /**
- * What becomes of a request that an element source, or the way to it, refuses.
+ * The result of a request that an element source, or the connection to it, refuses.
  *
  * @module
  */
@@ -7,8 +7,9 @@ import type { LeatError } from "../../core/error.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 
 /**
- * What a source's refusal is for whoever reads. What was too large for its way, or was handed over to
- * somebody before, is the error of one element; beyond any other no element can be had from there.
+ * What a refusal means to the reader. An element that was too large to send, or was transferred to
+ * another thread before, is the error of one element; after any other refusal the source gives no
+ * more elements.
  */
 export function refusedAnswer(refusal: LeatError): ElementAnswer {
   const isOfOne = refusal.code === "aborted" || refusal.details?.["bytesMax"] !== undefined;

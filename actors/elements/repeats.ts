@@ -13,29 +13,32 @@ import type {
 } from "../worker/protocol.ts";
 
 /**
- * Answers kept per client: one that asks for what is further beyond the last that it has acknowledged
- * is refused. By distance: by count, later requests could take all places that an earlier one waits for.
+ * How far beyond its last acknowledgement a client may request. A distance and not a count:
+ * otherwise later requests could use up the answers that an earlier one waits for.
  */
 export const UNACKNOWLEDGED_MAX = 1_024;
 /**
- * Bytes of elements that one client has asked for and not acknowledged: beyond it the client is refused
- * more. Leat's own clients ask for less.
+ * Bytes that one client may have requested and not acknowledged; further requests are refused.
+ * Leat's own clients stay below it.
  */
 const UNACKNOWLEDGED_BYTES_MAX = 512 * 2 ** 20;
-/** So many elements a client may wait for before it is known how long they are. */
+/** Elements that a client may wait for while their size is unknown. */
 const UNKNOWN_MAX = 128;
-/** A client not heard of for this long is forgotten, in ms. */
+/** A client idle for this long is forgotten, in ms. */
 const CLIENT_IDLE_MS = 600_000;
 
-/** One for all, as taking down a stack takes longer than answering: where there is loss it is common. */
+/** One shared error: capturing a stack takes longer than answering, and loss may be frequent. */
 const ASKED_AGAIN = new LeatError("aborted", "This element was asked for again");
 delete ASKED_AGAIN.stack;
 
-/** An answer that is still being produced, and who asked for it last. */
+/** An answer in production, with its latest requester. */
 class Pending {
   asked = Promise.withResolvers<ElementAnswer>();
 
-  /** The asker has given up on its request before: the answer can be moved to one place only. */
+  /**
+   * Refuses the earlier request of the same element: the answer can be transferred to one requester
+   * only.
+   */
   again(): Promise<ElementAnswer> {
     this.asked.reject(ASKED_AGAIN);
     this.asked = Promise.withResolvers<ElementAnswer>();
@@ -43,29 +46,29 @@ class Pending {
   }
 }
 
-/** A client that has not said that what it was given has arrived. */
+/** A client that has not acknowledged everything it was given. */
 export interface Awaited {
   readonly clientId: number;
   readonly asker: Ref<ElementReaderProtocol>;
-  /** Until when it is worth while to wait for that, in ms. */
+  /** Until when to wait for the acknowledgement, in ms. */
   readonly untilMs: number;
 }
 
 interface Client {
   readonly answers: Map<number, ElementAnswer | Pending>;
-  /** Requests that wait for an earlier one which is still on its way, by sequence. */
+  /** Requests that wait for an earlier one still in transit, by sequence. */
   readonly early: Map<number, () => void>;
-  /** Up to here requests have come. */
+  /** Requests up to this number have come. */
   begun: number;
   acknowledged: number;
   heardMs: number;
-  /** Who has asked last, where the source wants to know. */
+  /** The latest requester, where the source wants to know. */
   asker?: Ref<ElementReaderProtocol>;
 }
 
 /**
  * Answers each (client, sequence) once, in the order of sequences, and repeats the same answer when
- * asked again. What is still being produced goes to who asked last; the request before is refused
+ * asked again. An answer in production goes to the latest requester; the earlier request is refused
  * with `aborted`.
  */
 export class Repeats {
@@ -76,23 +79,23 @@ export class Repeats {
   readonly #clients = new Map<number, Client>();
   #sweptMs: number;
 
-  /** @param bytesMax Bytes given to one client that may be unacknowledged. Default 512 MiB. */
+  /** @param bytesMax Unacknowledged bytes allowed per client. Default 512 MiB. */
   constructor(world: World, bytesMax: number = UNACKNOWLEDGED_BYTES_MAX) {
     this.#world = world;
     this.#bytesMax = bytesMax;
     this.#sweptMs = world.nowMs();
   }
 
-  /** How many clients have been heard of lately. */
+  /** The number of clients heard recently. */
   get clients(): number {
     return this.#clients.size;
   }
 
   /**
-   * The answer given before to this request, or the one that `produce` gives now. One that comes later
-   * says how long it was waited for.
+   * The earlier answer to this request, or the one that `produce` makes now. An answer that took
+   * time says how long it was waited for.
    *
-   * @param asker Whom {@linkcode awaited} names.
+   * @param asker The reader that {@linkcode awaited} names.
    */
   answer(
     request: GetElementRequest,
@@ -143,8 +146,8 @@ export class Repeats {
   }
 
   /**
-   * What the client has not acknowledged, and what it waits for, must not take too much. That is reckoned
-   * as long as the mean of what was given so far, to whoever it was. One element may be as long as it likes.
+   * Bounds what the client was given and has not acknowledged, and what it waits for. The latter
+   * counts with the mean size of all elements given so far. A single element may have any size.
    */
   #checkBytes({ answers, acknowledged }: Client, { clientId }: GetElementRequest): void {
     const mean = this.#given === 0 ? this.#bytesMax / UNKNOWN_MAX : this.#givenBytes / this.#given;
@@ -171,8 +174,8 @@ export class Repeats {
   }
 
   /**
-   * Clients that have been given elements, or errors in their place, and have not acknowledged them; but
-   * for those whose newest request was so long ago, in ms.
+   * Clients that have not acknowledged elements or errors that they were given, and whose newest
+   * request is at most this many ms old.
    */
   awaited(patienceMs: number): readonly Awaited[] {
     const nowMs = this.#world.nowMs();
@@ -209,7 +212,7 @@ export class Repeats {
     return answer;
   }
 
-  /** A request has come: the one after it, if it came before, has its turn after this one's. */
+  /** A request has come: if the next one came before, it is handled now. */
   #advance(client: Client, sequence: number): void {
     client.begun = Math.max(client.begun, sequence);
     const next = client.early.get(client.begun + 1);
@@ -257,7 +260,7 @@ export class Repeats {
     this.#advance(client, sequence);
   }
 
-  /** Who waits for an answer is silent meanwhile. */
+  /** A client that waits for an answer sends nothing in the meantime. */
   #sweep(now: number): void {
     if (now - this.#sweptMs < CLIENT_IDLE_MS) return;
     this.#sweptMs = now;
@@ -288,7 +291,7 @@ function forget(answers: Client["answers"], from: number, to: number): void {
   }
 }
 
-/** An answer may have been moved to the client's thread, which then has it already. */
+/** An answer may have been transferred to the client's thread, which then has it already. */
 function repeatable(answer: ElementAnswer): ElementAnswer {
   if (!("element" in answer)) return answer;
   const buffer = answer.element.bytes.buffer;

@@ -1,10 +1,10 @@
 /**
- * The coordinated-read scheduler before a task (paper section 3.6). It cuts the task's stream into
- * rounds of `numConsumers` consecutive elements, and gives consumer c element c of a round, so that
- * with a pipeline that groups equal buckets all consumers of a step get batches of one size.
+ * The coordinated-read scheduler of a task (paper section 3.6). It cuts the task's stream into
+ * rounds of `numConsumers` consecutive elements, and gives consumer c element c of a round. So with
+ * a pipeline that groups equal buckets, all consumers of a step get batches of one size.
  *
- * Consumers tell it what they hold, and hear from it when all of them hold their part of a round: no
- * training loop is given a round that another one may still have to get from somewhere else.
+ * Consumers confirm what they hold, and are answered when all of them hold their part of a round:
+ * no training loop is given a round that another loop may still have to get from another task.
  *
  * @module
  */
@@ -28,25 +28,25 @@ import type { RequestOf } from "../runtime/protocol.ts";
 import { Repeats } from "../elements/repeats.ts";
 import { type Round, Rounds } from "./rounds.ts";
 
-/** The scheduler's client id towards its task; real clients count from 0. */
+/** The scheduler's client id at its task; real clients count from 0. */
 const READS_CLIENT_ID = -2;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
 /**
- * How far behind the newest round a consumer may come for one: rounds within it are kept, and one that
- * a lost worker was to serve can still be asked for.
+ * How far behind the newest round a consumer may ask for one. Rounds within it are kept, and one
+ * that a lost worker was to serve can still be requested.
  */
 const ROUNDS_HELD_MAX = 2 * ROUNDS_AHEAD_MAX;
-/** What waits for consumers that lag may take so many bytes; beyond it no later round is begun. */
+/** Bytes that may wait for lagging consumers; beyond them no later round begins. */
 const HELD_BYTES_MAX = 256 * 2 ** 20;
 
 /** How a scheduler is set up: plain data, so that it can be placed on any node. */
 export interface ReadsConfig {
   readonly task: FencedRef<ElementSourceProtocol>;
   readonly numConsumers: number;
-  /** A round that is not ready this long after a consumer asked is skipped by all, in ms. */
+  /** A round that is not ready this long after a request is skipped by all consumers, in ms. */
   readonly skipAfterMs: number;
-  /** Bytes that may wait for consumers that lag before others wait too. Default 256 MiB. */
+  /** Bytes that may wait for lagging consumers before others wait too. Default 256 MiB. */
   readonly heldBytesMax?: number;
 }
 
@@ -79,14 +79,14 @@ class Reads {
   readonly #config: ReadsConfig;
   readonly #repeats: Repeats;
   readonly #fetcher: ElementFetcher;
-  /** How a consumer reads, for the task to know: the newest that it was not told. */
+  /** The newest report of how a consumer reads that the task was not told. */
   #way: WayFigures | undefined;
   readonly #rounds: Rounds;
-  /** Rounds that were asked for and not begun, each with what begins it. */
+  /** Rounds requested and not begun, each with the function that begins it. */
   readonly #waiting = new Map<number, () => void>();
   /** Whether a round is being begun: a group of elements serves one. */
   #isBeginning = false;
-  /** The next group of elements: being gathered while the round before it is consumed. */
+  /** The next group of elements, gathered while the previous round is consumed. */
   #next: Promise<readonly ElementAnswer[]> | undefined;
   #produced = 0;
   #skipped = 0;
@@ -180,7 +180,7 @@ class Reads {
           `restarted? A consumer that restarts must join again`,
       );
     }
-    // From here on it is kept for who asked, until that has arrived.
+    // From here on it is kept until the consumer acknowledges it.
     this.#served++;
     this.#admit();
     return answer;
@@ -209,12 +209,12 @@ class Reads {
     return round;
   }
 
-  /** Begins the lowest round that waits, if no other is being begun and there is room. */
+  /** Begins the lowest waiting round, if no other is being begun and there is space. */
   #admit(): void {
     if (this.#isBeginning || this.#waiting.size === 0) return;
     if (!this.#hasRoom()) this.#rounds.forget(this.#rounds.newest - ROUNDS_HELD_MAX);
     const number = Math.min(...this.#waiting.keys());
-    // Before they come for what is held, lagging consumers may have to get one that comes before it.
+    // Lagging consumers may first have to get an earlier round before they ask for those held.
     if (!this.#hasRoom() && number > this.#rounds.lowestHeld) return;
     this.#isBeginning = true;
     this.#waiting.get(number)!();
@@ -226,7 +226,7 @@ class Reads {
     return this.#rounds.bytes < heldBytesMax;
   }
 
-  /** The gathered elements if they come in time, or a skip: then they are for the next round asked for. */
+  /** The gathered elements if they come in time; otherwise a skip, and they serve the next round. */
   #begin(): Promise<readonly ElementAnswer[]> {
     this.fill();
     const gathering = this.#next!;
@@ -243,7 +243,7 @@ class Reads {
       }
       return answers;
     }, (error) => {
-      // The round after it asks the task anew, or all rounds to come would fail as this one does.
+      // The next round must ask the task again, or every later round would fail like this one.
       if (this.#next === gathering) this.#next = undefined;
       throw error;
     });
@@ -261,12 +261,12 @@ class Reads {
     this.#produced += numConsumers;
     const end = answers.find(({ kind }) => kind === "end");
     if (end === undefined) return answers;
-    // Elements that do not suffice for a round are left out, but what went wrong is told to all.
+    // Elements too few for a round are dropped, but an error is given to all consumers.
     const error = answers.find(({ kind }) => kind === "error");
     return answers.map((answer) => answer.kind === "error" ? answer : error ?? end);
   }
 
-  /** A refusal of one element is its consumer's alone: the others of the round have theirs. */
+  /** The refusal of one element is its consumer's alone: the others of the round get theirs. */
   async #fetch(wanted: Wanted): Promise<ElementAnswer> {
     try {
       return await this.#fetcher.fetch(wanted);
@@ -288,7 +288,7 @@ class Reads {
     );
   }
 
-  /** Of the job's other consumers, those that take no part. */
+  /** The other consumers of the job that take no part. */
   #absentOf(
     { consumerIndex, absent = [] }: {
       readonly consumerIndex?: number;

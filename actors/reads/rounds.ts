@@ -1,24 +1,24 @@
 /**
- * The rounds that a scheduler keeps: who has come for what is in them, who holds it, and how many
- * bytes wait for consumers that have yet to come.
+ * The rounds that a scheduler keeps: who has fetched its part, who has confirmed it, and how many
+ * bytes wait for consumers.
  *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 
-/** One round: what each consumer gets, or a skip for all of them. */
+/** One round: an answer for each consumer, or a skip for all of them. */
 export interface Round {
   readonly number: number;
-  /** Settles when there is something in it. */
+  /** Settles when the round has its answers. */
   readonly ready: Promise<void>;
-  /** By consumer; undefined when it was given. Empty until the round is ready. */
+  /** By consumer; undefined when given. Empty until the round is ready. */
   readonly answers: (ElementAnswer | undefined)[];
-  /** Consumers that hold what they were given. */
+  /** Consumers that have confirmed their part. */
   readonly holders: Set<number>;
-  /** Consumers that wait to hear that all hold it. */
+  /** Confirmations that wait until all consumers have confirmed. */
   readonly waiting: Map<number, Waiting>;
-  /** How many are absent for one of these, at most. */
+  /** The most absent consumers that one confirmation names. */
   absentMax: number;
 }
 
@@ -31,7 +31,7 @@ interface Waiting {
 export class Rounds {
   readonly #numConsumers: number;
   readonly #rounds = new Map<number, Round>();
-  /** By consumer, before which round it wants nothing any more. */
+  /** Per consumer, the round before which it wants nothing any more. */
   readonly #floors: number[];
   #newest = -1;
   #bytes = 0;
@@ -41,17 +41,17 @@ export class Rounds {
     this.#floors = Array<number>(numConsumers).fill(0);
   }
 
-  /** The newest round that anybody has asked for; -1 before the first. */
+  /** The newest round requested; -1 before the first. */
   get newest(): number {
     return this.#newest;
   }
 
-  /** Bytes of elements that consumers have yet to come for. */
+  /** Bytes of elements that consumers have not fetched yet. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** The lowest round of which something waits for a consumer; Infinity if there is none. */
+  /** The lowest round with an element to be fetched; Infinity if there is none. */
   get lowestHeld(): number {
     let lowest = Infinity;
     for (const { number, answers } of this.#rounds.values()) {
@@ -72,14 +72,14 @@ export class Rounds {
     return added;
   }
 
-  /** There is something in the round now. */
+  /** Fills the round with its answers. */
   fill(round: Round, answers: readonly ElementAnswer[]): void {
     if (this.#rounds.get(round.number) !== round) return;
     round.answers.push(...answers);
     for (const answer of answers) this.#bytes += sizeOf(answer);
   }
 
-  /** What the consumer gets, which is then its own; undefined if it was given before. */
+  /** The consumer's part, which it then owns; undefined if it was given before. */
   give({ answers }: Round, consumerIndex: number): ElementAnswer | undefined {
     const answer = answers[consumerIndex];
     answers[consumerIndex] = undefined;
@@ -88,10 +88,10 @@ export class Rounds {
   }
 
   /**
-   * The consumer holds its part: answers when all do, but for the absent. Who says so anew waits for the
-   * new answer alone: asked again and again while another consumer is away, they would become ever more.
+   * The consumer holds its part. Answers when all consumers but the absent ones do. A repeated call
+   * replaces the earlier one: repetitions while a consumer is away would otherwise pile up.
    *
-   * @throws {LeatError} `cancelled` in the call before, when it says so anew.
+   * @throws {LeatError} `cancelled` in the earlier call, when it is repeated.
    */
   confirm(
     round: Round,
@@ -99,7 +99,7 @@ export class Rounds {
     absent: readonly number[],
   ): Promise<void> | undefined {
     round.holders.add(consumerIndex);
-    // Before the last of them nobody hears: those that wait are not looked at for each that comes.
+    // Waiting confirmations are checked only when the last one may have come.
     const mayBeHeld = round.holders.size + round.absentMax >= this.#numConsumers;
     for (const [index, waiting] of mayBeHeld ? round.waiting : []) {
       if (!this.#isHeldByAll(round, waiting.absent)) continue;
@@ -115,7 +115,7 @@ export class Rounds {
     );
   }
 
-  /** A consumer wants nothing before `floor`, and the absent nothing up to and with `number`. */
+  /** A consumer wants nothing before `floor`; the absent ones want nothing up to and including `number`. */
   noteWanted(
     consumerIndex: number,
     { floor, number, absent }: { floor: number; number: number; absent: readonly number[] },
@@ -124,7 +124,7 @@ export class Rounds {
     for (const index of absent) this.#raise(index, number + 1);
   }
 
-  /** Forgets rounds that nobody wants, and all up to and with `oldest`, which are too old. */
+  /** Forgets rounds that are wanted by no consumer, and those up to and including `oldest`. */
   forget(oldest: number): void {
     const floor = Math.min(...this.#floors);
     for (const round of this.#rounds.values()) {
@@ -148,7 +148,7 @@ export class Rounds {
 function saidAnew({ number }: Round, consumerIndex: number): LeatError {
   return new LeatError(
     "cancelled",
-    `Consumer ${consumerIndex} has said anew that it holds round ${number}`,
+    `Consumer ${consumerIndex} has confirmed again that it holds round ${number}`,
   );
 }
 

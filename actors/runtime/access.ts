@@ -9,14 +9,14 @@ import type { MethodOf } from "./protocol.ts";
 import type { World } from "./world.ts";
 
 /**
- * The roles that may call each method, beside `admin`, which may call all of them. A protocol's table
- * names every method: one that is left out does not compile.
+ * The roles that may call each method; `admin` may call all. The table names every method: a
+ * missing one does not compile.
  */
 export type Access<P> = { readonly [M in MethodOf<P>]: readonly Exclude<AccessRole, "admin">[] };
 
-/** How often it is logged that somebody was refused, in ms. */
+/** How often refusals are logged per name, in ms. */
 const LOG_EVERY_MS = 10_000;
-/** Names whose refusals are told apart. */
+/** Names whose refusals are logged separately. */
 const NAMES_MAX = 256;
 
 /** Why a sender may not call a method; undefined if it may. Without a table only admins may. */
@@ -35,7 +35,7 @@ export function refusalBy(
   );
 }
 
-/** Logs who was refused what: for each name one line in {@linkcode LOG_EVERY_MS}. */
+/** Logs refused calls: for each name one line in {@linkcode LOG_EVERY_MS}. */
 export class RefusalLog {
   readonly #world: World;
   readonly #names = new Map<string, { untilMs: number; count: number }>();
@@ -44,7 +44,7 @@ export class RefusalLog {
     this.#world = world;
   }
 
-  /** Somebody was refused something. */
+  /** Notes a refusal. */
   note({ name }: Identity, { message }: LeatError): void {
     const nowMs = this.#world.nowMs();
     const known = this.#names.get(name);

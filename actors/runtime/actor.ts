@@ -1,5 +1,5 @@
 /**
- * What an actor is made of, and what it may touch.
+ * What an actor consists of, and what it may use.
  *
  * @module
  */
@@ -10,23 +10,26 @@ import type { AnswerOf, Handlers, MethodOf, RequestOf } from "./protocol.ts";
 import type { FencedRef, Ref } from "./ref.ts";
 import type { Random, Timer, World } from "./world.ts";
 
-/** One life of an actor. */
+/** One incarnation of an actor. */
 export interface Actor<P> {
   readonly handlers: Handlers<P>;
   /**
-   * What a request has to look like to come before its handler: one that does not is answered with
-   * `invalid_argument`, and changes nothing. Left out: any comes.
+   * The shapes of requests. A request of another shape is answered with `invalid_argument` before
+   * its handler runs, and changes nothing. Left out: any shape is accepted.
    */
   readonly checks?: Checks<P>;
-  /** Which roles may call which methods; others are refused before anything is done. Left out: admins alone. */
+  /** Which roles may call which methods; other calls are refused unhandled. Left out: admins alone. */
   readonly access?: Access<P>;
   /** Runs before the first message; messages wait until it is done. */
   start?(): void | Promise<void>;
-  /** Runs after the children have stopped; may still ask others. `error` is why it died, if it did. */
+  /**
+   * Runs after the children have stopped; may still ask other actors. `error` is why it died, if it
+   * did.
+   */
   stop?(error: LeatError | undefined): void | Promise<void>;
 }
 
-/** Makes one life of an actor. */
+/** Makes one incarnation of an actor. */
 export type ActorFactory<P> = (context: ActorContext<P>) => Actor<P>;
 
 /** How an ask waits. */
@@ -60,14 +63,14 @@ export interface ChildSpec<P> {
   /** The last part of its path; unique among its siblings, without `/`. */
   readonly name: string;
   readonly create: ActorFactory<P>;
-  /** A word for what it is, seen in inspection. Default: its name. */
+  /** A word for what it is, shown in inspection. Default: its name. */
   readonly kind?: string;
   /**
    * `permanent`: always restarted. `transient`: restarted when it died of an error. `temporary`:
    * never. Default `permanent`.
    */
   readonly restart?: "permanent" | "transient" | "temporary";
-  /** How many messages may wait; beyond it asks get `resource_exhausted`. Default 10,000. */
+  /** How many messages may wait; further asks get `resource_exhausted`. Default 10,000. */
   readonly mailboxMax?: number;
   /** How long `stop()` may take before the actor is dropped, in ms. Default 5,000. */
   readonly stopTimeoutMs?: number;
@@ -76,37 +79,37 @@ export interface ChildSpec<P> {
 }
 
 /**
- * What is known of a target that is watched no more: its own node says that this life of it is over, or
- * that it knows of none; the link to it was closed at its end, as when a process ends; or it cannot be
- * reached, for any other reason.
+ * Why a watch ended. `ended`: the target's node says that this incarnation has ended or does not
+ * exist. `closed`: the link was closed at its other end, as when a process ends. `lost`: the target
+ * cannot be reached, for any other reason.
  */
 export type WatchEnd = "ended" | "closed" | "lost";
 
-/** Told that a watch is over. */
+/** Called when a watch has ended. */
 export type WatchDown = (error: LeatError, end: WatchEnd) => void;
 
-/** What one life of an actor may touch. After its end every method does nothing. */
+/** What one incarnation of an actor may use. After its end every method does nothing. */
 export interface ActorContext<P = unknown> {
-  /** This life's reference. */
+  /** The reference to this incarnation. */
   readonly self: FencedRef<P>;
   readonly world: World;
-  /** Luck of its own. */
+  /** Its own random numbers. */
   readonly random: Random;
-  /** Aborted when this life ends. */
+  /** Aborted when this incarnation ends. */
   readonly signal: AbortSignal;
   /**
-   * Sends a message at most once, in order with other messages to the same actor.
+   * Sends a message at most once, in order with other messages to the same actor. Losses go unreported.
    *
    * @throws LeatError `resource_exhausted` when the message is larger than the link carries,
-   * `invalid_argument` when it is not plain data. That it was lost is never said.
+   * `invalid_argument` when it is not plain data.
    */
   tell<Q, M extends MethodOf<Q>>(target: Ref<Q>, method: M, request: RequestOf<Q, M>): void;
   /**
    * Sends a message and waits for its answer.
    *
    * @throws LeatError `deadline_exceeded` when no answer came in time, `unavailable` when the node
-   * cannot be reached, `failed_precondition` when the reference is to an earlier life,
-   * `cancelled` when this life ends, and whatever the receiver answered with.
+   * cannot be reached, `failed_precondition` when the reference is to an earlier incarnation,
+   * `cancelled` when this incarnation ends, and any error that the receiver answered with.
    */
   ask<Q, M extends MethodOf<Q>>(
     target: Ref<Q>,
@@ -114,21 +117,24 @@ export interface ActorContext<P = unknown> {
     request: RequestOf<Q, M>,
     options: AskOptions,
   ): Promise<AnswerOf<Q, M>>;
-  /** Calls `down` once when the target dies, cannot be reached or does not exist; the answer stops watching. */
+  /**
+   * Calls `down` once, when the target dies, is unreachable or does not exist. Returns a function
+   * that ends it.
+   */
   watch(target: Ref, down: WatchDown): () => void;
   /**
-   * Calls `up` once, as soon as there is a link to the node, whoever has opened it; the answer stops
-   * waiting for that. It opens none itself.
+   * Calls `up` once, as soon as there is a link to the node; opens none itself. Returns a function
+   * that cancels the call.
    */
   whenLinked(node: string, up: () => void): () => void;
   /** Starts a child. */
   spawn<Q>(spec: ChildSpec<Q>): FencedRef<Q>;
   /** Stops a child, its own children first; does nothing when there is none of that name. */
   stopChild(name: string): Promise<void>;
-  /** The child of that name, if it lives. */
+  /** The child of that name, if it is alive. */
   child(name: string): FencedRef | undefined;
-  /** A timer that this life's end cancels. An error in it kills the actor. */
+  /** A timer that this incarnation's end cancels. An error in it kills the actor. */
   timer(delayMs: number, fn: () => void): Timer;
-  /** Work beside the handlers; an error in it (but not `cancelled`) kills the actor. */
+  /** Work outside the handlers. An error in it, except `cancelled`, kills the actor. */
   run(work: () => Promise<void>): void;
 }

@@ -1,5 +1,5 @@
 /**
- * Answers kept for askers that may ask again: a repeated ask gets the same answer and no second turn.
+ * Answers kept for askers that may repeat a request, which is then not handled again.
  *
  * @module
  */
@@ -7,40 +7,40 @@ import type { AskEnvelope, FailureEnvelope, ReplyEnvelope } from "./envelope.ts"
 import type { FencedRef } from "./ref.ts";
 
 /**
- * How many settled answers an actor keeps over all askers. Beyond it some are forgotten, the oldest of
- * those that have been quiet longest, until so many are left.
+ * How many settled answers an actor keeps over all askers. Beyond it, the oldest answers of the
+ * askers idle longest are dropped.
  */
 const ANSWERS_MAX = 16_384;
 const ANSWERS_LEFT = 15_360;
-/** How long after an asker's last deadline its answers are forgotten, in ms: it asks no more, if it lives. */
+/** An asker's answers are dropped this long after its last deadline, in ms: it repeats nothing any more. */
 export const FORGET_AFTER_MS = 60_000;
-/** So many answers are kept without finding out whether their askers live: fewer are worth no message. */
+/** From this many answers on, the actor finds out whether their askers are still alive. */
 export const LOOK_FROM = 64;
-/** An asker is asked after when it has been quiet so long, in ms: one that waits repeats itself sooner. */
+/** An asker idle for this long is checked, in ms: a waiting one repeats its request sooner. */
 export const QUIET_MS = 3_000;
-/** How often askers that are quiet are looked for, in ms, and how many of them at a time. */
+/** How often idle askers are looked for, in ms, and how many of them at a time. */
 const LOOK_EVERY_MS = 1_000;
 const QUIET_MAX = 256;
 
-/** What is to be said in answer, without the numbering of a particular envelope. */
+/** An answer without the numbering of a particular envelope. */
 export type Answer =
   | Pick<ReplyEnvelope, "kind" | "body">
   | Pick<FailureEnvelope, "kind" | "error">;
 
-/** What an ask says of its being repeated. */
+/** The fields of an ask that concern repetition. */
 export type RepeatableAsk = Pick<AskEnvelope, "id" | "timeoutMs" | "open"> & {
   readonly settledBelow: number;
 };
 
-/** What one asker was answered. */
+/** The answers to one asker. */
 class Source {
   readonly answers = new Map<number, Answer | "pending">();
   readonly ref: FencedRef;
-  /** It has given up waiting by then. */
+  /** The asker's last deadline. */
   untilMs = 0;
   /** When it last asked. */
   heardMs = 0;
-  /** How long it may be quiet until it is asked after; doubles, so that who lives costs few messages. */
+  /** How long it may be idle before it is checked; doubles, so that a live asker costs few messages. */
   patienceMs = QUIET_MS;
 
   constructor(ref: FencedRef) {
@@ -48,7 +48,7 @@ class Source {
   }
 }
 
-/** The answers one actor has given to asks that may be repeated. */
+/** The answers that one actor has given to asks that may be repeated. */
 export class Answers {
   readonly #sources = new Map<string, Source>();
   #settled = 0;
@@ -79,12 +79,12 @@ export class Answers {
     return "new";
   }
 
-  /** Whether so much is kept that it is time to find out which askers have ended. */
+  /** Whether enough is kept to find out which askers have ended. */
   isLookDue(nowMs: number): boolean {
     return this.#settled >= LOOK_FROM && nowMs - this.#lookedMs >= LOOK_EVERY_MS;
   }
 
-  /** Askers that have been quiet for so long that they may have ended. */
+  /** Askers that have been idle for so long that they may have ended. */
   quiet(nowMs: number): FencedRef[] {
     this.#lookedMs = nowMs;
     const quiet: FencedRef[] = [];
@@ -96,7 +96,7 @@ export class Answers {
     return quiet;
   }
 
-  /** Forgets all of an asker that has ended. What it still has on its way must not be let in any more. */
+  /** Drops the answers of an asker that has ended. Its late envelopes must not be accepted any more. */
   forget(source: string): void {
     const answers = this.#sources.get(source)?.answers ?? [];
     for (const [, answer] of answers) if (answer !== "pending") this.#settled--;
@@ -111,7 +111,7 @@ export class Answers {
     if (++this.#settled > ANSWERS_MAX) this.#makeRoom();
   }
 
-  /** Forgets an ask, so that a repetition is handled anew. */
+  /** Forgets an ask, so that a repetition is handled again. */
   drop(source: string, id: number): void {
     const answers = this.#sources.get(source)?.answers;
     if (answers === undefined) return;
@@ -127,7 +127,7 @@ export class Answers {
   ): void {
     const end = open?.at(-1) ?? settledBelow;
     for (const [id, answer] of answers) {
-      // Ids come in nearly ascending order, so the rest is to be kept, or forgotten soon.
+      // Ids come in nearly ascending order: the rest is kept, or dropped soon.
       if (id >= end) return;
       if (open !== undefined && open.includes(id)) continue;
       answers.delete(id);
@@ -135,7 +135,7 @@ export class Answers {
     }
   }
 
-  /** Forgets what was answered to those that have not asked for long; they may have ended. */
+  /** Drops the answers of askers idle for long, which may have ended. */
   #sweep(nowMs: number): void {
     this.#sweptMs = nowMs;
     for (const [source, { answers, untilMs }] of this.#sources) {

@@ -14,13 +14,16 @@ import { type Hold, Holdings } from "./holdings.ts";
 import { formatRef, keyOf, type Ref } from "./ref.ts";
 import type { Random, World } from "./world.ts";
 
-/** Delay before an ask is repeated to a receiver that is unavailable; doubles up to the maximum. */
+/** Delay before an ask is repeated to an unavailable receiver; doubles up to the maximum. */
 const RETRY_MIN_MS = 20;
 const RETRY_MAX_MS = 2_000;
-/** Of how many targets an actor keeps an empty list: most ask the same few again and again. */
+/** For how many targets an actor keeps an empty list: most ask the same few targets. */
 const TARGETS_KEPT = 16;
 
-/** Why an ask was refused. Making an error takes as long as a few messages: it is made if it is wanted. */
+/**
+ * Why an ask was refused. The error itself is created on demand, because it costs as much as a few
+ * messages.
+ */
 export interface Refusal {
   readonly code: LeatErrorCode;
   readonly details?: WireError["details"] | undefined;
@@ -94,7 +97,7 @@ export class Asks {
         target,
         targetKey: keyOf(target),
         method,
-        // An ask that may be sent again says the same thing then, whatever became of the body.
+        // A repeated ask must say the same, even if the sender has changed the body since.
         body: options.attemptMs === undefined ? body : copyBody(body),
         deadlineMs: this.#world.nowMs() + options.timeoutMs,
         attemptMs: options.attemptMs,
@@ -114,13 +117,13 @@ export class Asks {
     });
   }
 
-  /** Whether the ask with that id was made of that node; true also where there is none. */
+  /** Whether the ask with that id was sent to that node; also true if there is no such ask. */
   isAskedOf(id: number, node: string): boolean {
     const ask = this.#open.get(id);
     return ask === undefined || ask.target.node === node;
   }
 
-  /** Settles the ask with that id, if it is open and was made by that life. */
+  /** Settles the ask with that id, if it is open and was made by that incarnation. */
   answered(id: number, incarnation: string | undefined, body: unknown): boolean {
     const ask = this.#take(id, incarnation);
     ask?.resolve(body);
@@ -148,14 +151,14 @@ export class Asks {
     this.#take(id, incarnation)?.reject(error);
   }
 
-  /** The node cannot be reached: refuses what was asked of it. */
+  /** The node cannot be reached: refuses the asks to it. */
   nodeLost(node: string, refusal: Refusal): void {
     for (const { item: { id, asker } } of this.#held.ofNode(node)) {
       this.refused(id, asker.self.incarnation, refusal);
     }
   }
 
-  /** The life has ended: nobody waits for its asks any more. */
+  /** The incarnation has ended: drops its asks. */
   askerEnded(asker: Cell): void {
     for (const { item: { id } } of this.#held.ofLife(asker)) {
       this.#take(id, asker.self.incarnation)?.reject(asker.endedError());
@@ -230,15 +233,15 @@ export class Asks {
 }
 
 /**
- * Whether what was refused so may be taken later: nobody was there, or there was no room. A message
- * over a link's limit (which such an error names) stays over it.
+ * Whether the refusal is temporary: the receiver was absent or full. A message over a link's limit
+ * (which such an error names) is always refused.
  */
 export function mayBeTakenLater({ code, details }: Pick<Refusal, "code" | "details">): boolean {
   return code === "unavailable" ||
     (code === "resource_exhausted" && details?.["bytesMax"] === undefined);
 }
 
-/** What an ask that may be repeated says of those before it, from this life to this target. */
+/** What a repeatable ask says of earlier ones from this incarnation to this target. */
 export function settledMarks({ id, asker, targetKey }: OpenAsk): SettledMarks {
   let open: number[] | undefined;
   for (const other of asker.repeatable.get(targetKey)!) {
@@ -249,7 +252,7 @@ export function settledMarks({ id, asker, targetKey }: OpenAsk): SettledMarks {
   if (open === undefined) return { settledBelow: id, open };
   const settledBelow = open[0]!;
   if (open.length < OPEN_MAX) open.push(id);
-  // Ids are a node's: where these follow one another, nothing between them is settled.
+  // Ids count per node. If these are consecutive, no settled ask lies between them.
   const isDense = open.at(-1)! - settledBelow === open.length - 1;
   return { settledBelow, open: isDense ? undefined : open };
 }

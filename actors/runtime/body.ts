@@ -1,15 +1,15 @@
 /**
- * Copies of message bodies for deliveries that cross no thread and no wire.
+ * Copies of message bodies for deliveries within a thread.
  *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 
-/** An instance that knows how it reaches a receiver that may write to what it gets. */
+/** An instance that decides how it is passed to a receiver that may write to it. */
 export interface HandedOver {
   /**
-   * What the receiver gets: this instance itself when nobody else needs it any more.
+   * What the receiver gets: this instance itself if it is not needed elsewhere.
    *
    * @param kept The sender keeps this instance, to send it again.
    */
@@ -18,12 +18,12 @@ export interface HandedOver {
 
 /**
  * A copy of plain data, so that sender and receiver never see each other's later changes. Tensors
- * are handed over, and what is {@linkcode HandedOver} in its own way: the sender must not write to
- * them afterwards.
+ * are handed over, {@linkcode HandedOver} values as they decide: the sender must not write to them
+ * afterwards.
  *
  * @param kept The sender keeps the body, to send it again. Default false.
- * @throws LeatError `invalid_argument` naming the path of what is not plain data, and so could not
- * travel on another carrier.
+ * @throws LeatError `invalid_argument` naming the path of a value that is not plain data, which
+ * other carriers could not send.
  */
 export function copyBody(value: unknown, kept = false): unknown {
   switch (typeof value) {
@@ -37,7 +37,7 @@ export function copyBody(value: unknown, kept = false): unknown {
   }
 }
 
-/** In a loop over an object's keys it costs nothing, unlike `Object.hasOwn`. */
+/** In a loop over an object's keys this is free, unlike `Object.hasOwn`. */
 const hasOwn = Object.prototype.hasOwnProperty;
 
 type Path = (string | number)[];
@@ -54,7 +54,7 @@ function copyObject(value: object, kept: boolean, path: Path): unknown {
     throw refusal(value, path);
   }
   const copy: Record<string, unknown> = {};
-  // Quicker than a list of the keys; of the prototype nothing belongs to the message.
+  // Faster than a list of the keys. Inherited properties are not part of the message.
   for (const key in value) {
     if (!hasOwn.call(value, key)) continue;
     if (key === "__proto__") throw refusal(value, path);

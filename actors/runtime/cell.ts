@@ -1,5 +1,5 @@
 /**
- * A cell is one life of an actor: its mailbox, its turns, its timers and its end.
+ * A cell is one incarnation of an actor: its mailbox, message handling, timers and end.
  *
  * @module
  */
@@ -19,12 +19,12 @@ import { type FencedRef, formatRef, type Ref } from "./ref.ts";
 import { Supervisor } from "./supervisor.ts";
 import type { Random, Timer, World } from "./world.ts";
 
-/** Messages that may wait in a mailbox unless the child's spec says otherwise. */
+/** Default number of messages that may wait in a mailbox. */
 export const MAILBOX_MAX = 10_000;
-/** How long an actor's `stop()` may take unless the child's spec says otherwise, in ms. */
+/** Default time limit for an actor's `stop()`, in ms. */
 export const STOP_TIMEOUT_MS = 5_000;
 
-/** What a cell needs from the system it lives in. */
+/** What a cell needs from its system. */
 export interface CellSystem {
   readonly world: World;
   newIncarnation(): string;
@@ -56,7 +56,7 @@ interface Waiting {
   readonly deadlineMs: number;
 }
 
-/** One life of an actor, and the context that the actor sees. */
+/** One incarnation of an actor, and the context that the actor sees. */
 export class Cell implements ActorContext<unknown> {
   readonly self: FencedRef;
   readonly world: World;
@@ -65,10 +65,10 @@ export class Cell implements ActorContext<unknown> {
   readonly children: Supervisor<Cell>;
   readonly numbers = new SendNumbers();
   readonly marks = new ReceiveMarks();
-  /** Open asks of this life that may be repeated, by target: the lowest is the settled mark. */
+  /** Open repeatable asks of this incarnation, by target: the lowest is the settled mark. */
   readonly repeatable = new Map<string, number[]>();
   readonly answers = new Answers();
-  /** Whether it waits in the system's run queue. */
+  /** Whether it is in the system's run queue. */
   queued = false;
   state: "starting" | "running" | "stopping" | "stopped" = "starting";
   readonly #system: CellSystem;
@@ -78,7 +78,7 @@ export class Cell implements ActorContext<unknown> {
   /** Asks whose handlers have not answered yet. */
   readonly #answering = new Set<AskEnvelope>();
   readonly #timers: CellTimer[] = [];
-  /** Made when the actor asks for its signal: few do. */
+  /** Created when the actor asks for its signal, which few do. */
   #abort: AbortController | undefined;
   #endedError: LeatError | undefined;
   #actor: Actor<unknown> | undefined;
@@ -127,12 +127,12 @@ export class Cell implements ActorContext<unknown> {
     };
   }
 
-  /** Messages that wait. */
+  /** The number of waiting messages. */
   get mailboxLength(): number {
     return this.#mailbox.length;
   }
 
-  /** Asks that were taken up and are not answered yet. */
+  /** The number of asks being handled. */
   get beingAnswered(): number {
     return this.#answering.size;
   }
@@ -188,7 +188,7 @@ export class Cell implements ActorContext<unknown> {
     return this.#mailbox.length > 0;
   }
 
-  /** Ends this life because of an error and tells the supervisor. */
+  /** Ends this incarnation because of an error and tells the supervisor. */
   crash(error: unknown): void {
     if (this.state === "stopping" || this.state === "stopped") return;
     const cause = LeatError.from(error, "internal");
@@ -199,7 +199,7 @@ export class Cell implements ActorContext<unknown> {
     this.terminate(cause).then(() => this.parent?.children.died(this, cause));
   }
 
-  /** Ends this life; repeated calls wait for the same end. */
+  /** Ends this incarnation; repeated calls wait for the same end. */
   terminate(error: LeatError | undefined): Promise<void> {
     if (this.#terminated === undefined) {
       this.state = "stopping";
@@ -276,13 +276,13 @@ export class Cell implements ActorContext<unknown> {
     }
   }
 
-  /** An asker's life has ended. An attempt of it that comes late would be handled anew: it is dropped. */
+  /** An asker has ended. A late repetition from it would be handled as new, so it is dropped. */
   askerEnded(incarnation: string): void {
     this.answers.forget(incarnation);
     this.marks.close(incarnation);
   }
 
-  /** Why nothing can be asked by this life any more. */
+  /** Why this incarnation can make no more asks. */
   endedError(): LeatError {
     return this.#endedError ??= new LeatError("cancelled", `${formatRef(this.self)} has ended`);
   }
@@ -343,7 +343,7 @@ export class Cell implements ActorContext<unknown> {
     if (envelope.kind !== "ask" || this.state === "stopped") return;
     let answer: Answer = { kind: "reply", body };
     if (envelope.settledBelow !== undefined) {
-      // Kept as it is now, whatever becomes of the body: the same ask gets the same answer.
+      // A copy: a repeated ask gets the same answer, even if the body is changed later.
       answer = { kind: "reply", body: copyBody(body) };
       this.answers.settle(envelope.source.incarnation, envelope.id, answer);
     }
@@ -356,7 +356,7 @@ export class Cell implements ActorContext<unknown> {
     if (!(error instanceof LeatError)) this.crash(error);
   }
 
-  /** Answers an ask with an error. An `unavailable` one is not remembered: asking again may succeed. */
+  /** Answers an ask with an error. `unavailable` is not remembered: asking again may succeed. */
   #refuse(envelope: TellEnvelope | AskEnvelope, error: LeatError): void {
     if (envelope.kind !== "ask" || this.state === "stopped") return;
     this.#answering.delete(envelope);
@@ -387,7 +387,7 @@ export class Cell implements ActorContext<unknown> {
       this.#system.drop(left.envelope, "no_such_actor");
       this.#refuseAsGone(left.envelope, gone);
     }
-    // What stop() has let go answers first.
+    // Requests that stop() released are answered first.
     if (this.#answering.size > 0) await new Promise<void>((done) => this.world.macrotask(done));
     for (const ask of this.#answering) this.#refuseAsGone(ask, gone);
     this.#system.tellWatchers(this, gone);
@@ -416,7 +416,7 @@ export class Cell implements ActorContext<unknown> {
   }
 }
 
-/** A timer of an actor, which knows its place in the list of them: a set would hash each one twice. */
+/** A timer of an actor. It stores its index in the actor's list: a set would hash each timer twice. */
 class CellTimer implements Timer {
   inner: Timer | undefined;
   readonly #list: CellTimer[];

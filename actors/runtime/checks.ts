@@ -1,7 +1,7 @@
 /**
- * Checks of what comes from elsewhere: the shape of a request is looked at before a handler sees it, so
- * that no handler meets what its types exclude. Fields that a method does not know are let be: a peer may
- * be newer. What a request means is its handler's to judge.
+ * Checks the shape of incoming requests before a handler sees them, so that no handler meets a
+ * value that its types exclude. Unknown fields are ignored: a peer may be newer. Meaning is checked
+ * by the handler.
  *
  * @module
  */
@@ -11,23 +11,23 @@ import { guardOf } from "./guard.ts";
 import type { MethodOf, RequestOf } from "./protocol.ts";
 import type { FencedRef } from "./ref.ts";
 
-/** Looks at a request: what is wrong with it, if anything is. */
+/** Checks a request and returns what is wrong with it, if anything. */
 export type Check = (request: unknown) => LeatError | undefined;
 
-/** What looks at the requests of each method. */
+/** The check of each method. */
 export type Checks<P> = { readonly [M in MethodOf<P>]: Check };
 
 /** A schema for each method. */
 type Schemas<P> = { readonly [M in MethodOf<P>]: v.GenericSchema };
 
 /**
- * Makes checks of schemas. One that does not say the same as the type of its method's request does not
- * compile, whichever of the two says more.
+ * Makes checks from schemas. A schema that differs from the type of its method's request, in either
+ * direction, does not compile.
  *
  * @example
  * ```ts
  * import { checksOf, count, object } from "./checks.ts";
- *
+ * 
  * interface Counter {
  *   add(request: { readonly amount: number }): null;
  * }
@@ -48,9 +48,9 @@ export function checksOf<P>(): <S extends Schemas<P>>(schemas: S & Agreeing<P, S
   };
 }
 
-/** One that is wrong is looked at no further than to the first fault. */
+/** Checking stops at the first fault. */
 const FIRST_FAULT = { abortEarly: true } as const;
-/** Characters of what was found that are shown. */
+/** Characters of the found value that a message shows. */
 const SHOWN_LENGTH = 60;
 const OBJECTS: readonly string[] = ["object", "strict_object"];
 
@@ -64,7 +64,7 @@ function fault(method: string, schema: v.GenericSchema, request: unknown): LeatE
   const length = typeof issue.input === "string" && shown !== received
     ? `${issue.input.length} characters: `
     : "";
-  // Of what is missing the schema around it tells.
+  // The schema of the parent object describes a missing field.
   const text = OBJECTS.includes(issue.type) && issue.path?.at(-1)?.value === undefined &&
       place !== "the request"
     ? `${place} is missing`
@@ -78,19 +78,19 @@ function fault(method: string, schema: v.GenericSchema, request: unknown): LeatE
 
 // Receivers keep much of what they are sent, so every text and every list has a bound.
 
-/** Characters of a name: of a job, a dataset, a worker, a tag, a request. */
+/** Characters of a name of a job, dataset, worker, tag or request. */
 export const NAME_LENGTH_MAX = 1_024;
-/** Characters of a text that is no name, such as the path of a folder. */
+/** Characters of other text, such as the path of a folder. */
 export const TEXT_LENGTH_MAX = 4_096;
-/** Characters of a text that says what went wrong. */
+/** Characters of an error text. */
 export const REASON_LENGTH_MAX = 65_536;
 /** Items of a list. */
 export const LIST_LENGTH_MAX = 65_536;
 
-/** A text of at most so many characters (UTF-16 code units). */
+/** A text of at most this many characters (UTF-16 code units). */
 export function textUpTo(lengthMax: number): v.CustomSchema<string, string> {
   return v.custom<string, string>(
-    // A text without UTF-8 can be neither sent nor journaled.
+    // Text that is not valid UTF-16 can be neither sent nor journaled.
     (value) => typeof value === "string" && value.length <= lengthMax && value.isWellFormed(),
     `a text of at most ${lengthMax} characters`,
   );
@@ -100,18 +100,18 @@ export const name = textUpTo(NAME_LENGTH_MAX);
 export const text = textUpTo(TEXT_LENGTH_MAX);
 export const reason = textUpTo(REASON_LENGTH_MAX);
 export const flag = v.boolean("true or false");
-/** Counts, numbers and places, all of which begin at 0. */
+/** Counts, numbers and positions, all of which begin at 0. */
 export const count = v.custom<number>(
   (value) => Number.isSafeInteger(value) && value as number >= 0,
   "a count from 0",
 );
-/** What counts from anywhere. */
+/** An integer of either sign. */
 export const whole = v.custom<number>(Number.isSafeInteger, "a whole number");
-/** A number of which people are told. */
+/** A number that is only displayed. */
 export const figure = v.custom<number>((value) => typeof value === "number", "a number");
-/** The request of a method that has no use for one: whatever it is. */
+/** The request of a method that ignores its request. */
 export const nothing = v.custom<null>(() => true);
-/** What somebody else judges. */
+/** A value that is checked elsewhere. */
 export const anything = v.custom<unknown>(() => true);
 export const bytes = v.instance(Uint8Array, "bytes");
 
@@ -122,14 +122,14 @@ export function object<const E extends v.ObjectEntries>(
   return v.object(entries, "an object");
 }
 
-/** An object with these fields and no others: the receiver keeps it as it came. */
+/** An object with these fields and no others, because the receiver stores it as it came. */
 export function exactObject<const E extends v.ObjectEntries>(
   entries: E,
 ): v.StrictObjectSchema<E, string> {
   return v.strictObject(entries, `an object of ${Object.keys(entries).join(", ")} alone`);
 }
 
-/** A list of at most so many items. */
+/** A list of at most this many items. */
 export function list<const S extends v.GenericSchema>(
   item: S,
   lengthMax: number = LIST_LENGTH_MAX,
@@ -153,7 +153,7 @@ export function oneOf<const W extends string>(
   return v.picklist(words, `one of ${words.join(", ")}`);
 }
 
-/** A word of which people are told: a newer peer may say another. */
+/** A word that is only displayed: a newer peer may send another. */
 export function word<W extends string>(): v.CustomSchema<W, "a word"> {
   return v.custom<W, "a word">(
     (value) => typeof value === "string" && value.length <= NAME_LENGTH_MAX,
@@ -164,26 +164,26 @@ export function word<W extends string>(): v.CustomSchema<W, "a word"> {
 /** A field that may be left out. */
 export const optional = v.exactOptional;
 
-/** An actor's life. What protocol it speaks is not seen from here. */
+/** An incarnation of an actor. Its protocol cannot be checked here. */
 export const fencedRef = object({ node: text, path: text, incarnation: text });
 
-/** An error as it travels. Its code may be a newer peer's. */
+/** An error as it is sent. Its code may be a newer peer's. */
 export const wireError = v.custom<WireError>(
   (value) => v.is(ERROR, value),
   "an error with a code and a message",
 );
 const ERROR = object({ code: name, message: reason });
 
-// What keeps schemas and types the same.
+// Types that keep schemas and protocols equal.
 
-/** Of each method whose schema says something else than its type: nothing fits there. */
+/** `never` for each method whose schema differs from its type. */
 type Agreeing<P, S> = {
   readonly [M in MethodOf<P> & keyof S]: S[M] extends v.GenericSchema
     ? Same<Plain<v.InferInput<S[M]>>, Plain<RequestOf<P, M>>> extends true ? S[M] : never
     : never;
 };
 
-/** What of a type can be seen in a message: nobody writes to one, and a reference's protocol is no part of it. */
+/** A type as far as a message shows it: without `readonly`, and without the protocols of references. */
 type Plain<T> = T extends Uint8Array ? Uint8Array
   : T extends WireError ? WireError
   : T extends FencedRef ? { readonly [K in keyof FencedRef & string]: string }

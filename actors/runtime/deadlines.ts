@@ -1,6 +1,6 @@
 /**
  * Deadlines of many asks on one timer. Most asks are answered long before their deadline, so adding
- * and removing must cost next to nothing, and what was removed must not linger.
+ * and removing must be almost free, and removed items must not stay in memory.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Timer, World } from "./world.ts";
 /** Deadlines are rounded up to a multiple of this, so that many share a bucket. */
 const BUCKET_MS = 8;
 
-/** A deadline that was added: what `remove` wants. */
+/** An added deadline, to be passed to `remove`. */
 export type Deadline<T> = Member<number, T>;
 
 /** Calls back for each item whose deadline has passed; never early, late by at most one bucket. */
@@ -62,9 +62,9 @@ export class Deadlines<T> {
   #sweep(): void {
     this.#disarm();
     const now = this.#world.nowMs();
-    // A thread that was busy finds several buckets due at once: they expire in their order.
+    // After a busy thread several buckets may be due at once: they expire in order.
     const numbers = [...this.#buckets.keys()].filter((number) => number * BUCKET_MS <= now);
-    // What an item does may remove others, and add some that are due: those have their turn next time.
+    // A callback may remove items, and add some that are due: those expire in the next round.
     const due = numbers.sort((a, b) => a - b).flatMap((number) => this.#buckets.of(number));
     for (const deadline of due) {
       if (this.#buckets.remove(deadline)) this.#expire(deadline.item);

@@ -1,10 +1,10 @@
 /**
- * The durable log that an actor's state rests on.
+ * The durable log in which an actor keeps its state.
  *
  * @module
  */
 
-/** What a log held when it was opened. */
+/** The contents of a log when it was opened. */
 export interface LogContents {
   /** The latest snapshot, if the log was ever compacted. */
   readonly snapshot: Uint8Array | undefined;
@@ -14,19 +14,19 @@ export interface LogContents {
 
 /**
  * An append-only log of records. A record is durable when a `sync` that began after its `append`
- * has resolved; a crash loses a suffix of what was not, and never anything else.
+ * has resolved. A crash loses only a suffix of the records that were not durable.
  */
 export interface DurableLog {
   /** Everything durable, oldest first. */
   read(): Promise<LogContents>;
-  /** Adds a record, which nobody may write to any more; durable only after `sync`. */
+  /** Adds a record, which must not be modified any more; durable only after `sync`. */
   append(record: Uint8Array): void;
   /**
    * Makes all records appended so far durable. Calls may overlap and are answered together.
    *
-   * @throws LeatError `resource_exhausted` when the disk is full: nothing of what was not durable is
-   * written, all of it is kept, and a later `sync` tries again. `data_loss` when the disk fails: the log
-   * is unusable after that, because nobody knows what was written.
+   * @throws LeatError `resource_exhausted` when the disk is full: no record that was not durable is
+   * written, all are kept, and a later `sync` tries again. `data_loss` when the disk fails: the log
+   * is unusable after that, because what was written is unknown.
    */
   sync(): Promise<void>;
   /** Replaces everything appended so far by a snapshot, atomically. Errors as for `sync`. */

@@ -1,5 +1,5 @@
 /**
- * Envelopes: what travels between actors, on every carrier. An envelope is plain data; opaque
+ * Envelopes: the messages between actors, on every carrier. An envelope is plain data; opaque
  * blocks of bytes in its body are {@linkcode Payload}s, which each carrier moves in its own way.
  *
  * @module
@@ -11,21 +11,21 @@ import type { FencedRef, Ref } from "./ref.ts";
 interface Common {
   readonly source: FencedRef;
   readonly target: Ref;
-  /** Counts the envelopes of this (source life, target) pair from 1; receivers drop what is not newer. */
+  /** Numbers the envelopes of this (source incarnation, target) pair from 1; receivers drop older ones. */
   readonly number: number;
 }
 
-/** A message that wants no answer. */
+/** A message without an answer. */
 export interface TellEnvelope extends Common {
   readonly kind: "tell";
   readonly method: string;
   readonly body: unknown;
 }
 
-/** How many open asks an ask tells of. */
+/** How many open asks an ask lists. */
 export const OPEN_MAX = 16;
 
-/** A message that wants an answer within `timeoutMs`. */
+/** A message to be answered within `timeoutMs`. */
 export interface AskEnvelope extends Common {
   readonly kind: "ask";
   readonly id: number;
@@ -33,14 +33,14 @@ export interface AskEnvelope extends Common {
   readonly body: unknown;
   readonly timeoutMs: number;
   /**
-   * Present when the asker may send the same `id` again: the receiver then remembers the answer,
-   * and forgets all answers to this source whose id is below the mark.
+   * Present when the asker may send the same `id` again: the receiver then keeps the answer, and
+   * drops all answers to this source with ids below this mark.
    */
   readonly settledBelow?: number;
   /**
-   * Present when asks between the mark and this one are settled: the ids of the lowest open ones, this
-   * one's the last unless they are {@linkcode OPEN_MAX}. All others below the last are settled too, so
-   * that one ask that waits long does not have the answers to all after it kept.
+   * Present when asks between the mark and this one are settled: the ids of the lowest open asks,
+   * including this one if there are fewer than {@linkcode OPEN_MAX}. All others below the last are
+   * settled too, so that one slow ask does not keep the answers to all later ones in memory.
    */
   readonly open?: readonly number[];
 }
@@ -59,20 +59,20 @@ export interface FailureEnvelope extends Common {
   readonly error: WireError;
 }
 
-/** Asks to be told when the target dies, or no longer to be. */
+/** Asks to be told when the target dies, or cancels that. */
 export interface WatchEnvelope extends Common {
   readonly kind: "watch" | "unwatch";
   readonly id: number;
 }
 
-/** Tells a watcher that what it watched is gone. */
+/** Tells a watcher that its target is gone. */
 export interface DownEnvelope extends Common {
   readonly kind: "down";
   readonly id: number;
   readonly error: WireError;
 }
 
-/** What travels between actors. */
+/** A message between actors. */
 export type Envelope =
   | TellEnvelope
   | AskEnvelope

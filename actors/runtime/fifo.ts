@@ -1,5 +1,5 @@
 /**
- * A first-in first-out queue whose `shift` does not move what stays.
+ * A first-in first-out queue whose `shift` does not move the other items.
  *
  * @module
  */
@@ -8,7 +8,7 @@ const COMPACT_AT = 1024;
 
 /** A queue on an array with a moving head. */
 export class Fifo<T> {
-  /** Beyond the tail there is room that is kept: most queues are empty again and again. */
+  /** The array keeps its capacity beyond the tail: most queues are emptied and refilled often. */
   #items: (T | undefined)[] = [];
   #head = 0;
   #tail = 0;

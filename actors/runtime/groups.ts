@@ -1,11 +1,11 @@
 /**
- * Items in groups. Each can be taken out, wherever it is, at the cost of a few fields: a set for each
- * group would hash all of them.
+ * Items in groups. Removing an item from anywhere changes a few fields, where a set per group would
+ * hash every item.
  *
  * @module
  */
 
-/** Those that have a key in common, in the order in which they were added. */
+/** Items with a common key, in the order in which they were added. */
 interface Group<K, T> {
   readonly key: K;
   first: Member<K, T> | undefined;
@@ -13,16 +13,16 @@ interface Group<K, T> {
   count: number;
 }
 
-/** An item that was added, linked to its neighbours: what `remove` wants. */
+/** An added item, linked to its neighbours, to be passed to `remove`. */
 export interface Member<K, T> {
   readonly item: T;
-  /** Undefined once it was removed. */
+  /** Undefined after removal. */
   group: Group<K, T> | undefined;
   before: Member<K, T> | undefined;
   after: Member<K, T> | undefined;
 }
 
-/** See the module. A group is there while it has members. */
+/** A group exists while it has members. */
 export class Groups<K, T> {
   readonly #groups = new Map<K, Group<K, T>>();
 
@@ -50,7 +50,7 @@ export class Groups<K, T> {
     return member;
   }
 
-  /** Takes a member out. False: it was out already. */
+  /** Removes a member. False: it was removed before. */
   remove(member: Member<K, T>): boolean {
     const { group, before, after } = member;
     if (group === undefined) return false;
@@ -69,7 +69,7 @@ export class Groups<K, T> {
     return this.#groups.get(key)?.count ?? 0;
   }
 
-  /** The members of a group as they are now, whatever is added and removed while they are gone through. */
+  /** A copy of a group's members, so that items may be added and removed during iteration. */
   of(key: K): Member<K, T>[] {
     const members: Member<K, T>[] = [];
     let next = this.#groups.get(key)?.first;

@@ -1,17 +1,17 @@
 /**
- * Whether a value fits a schema, and nothing else: it copies nothing and tells nothing of what does not
- * fit, so that it takes a fraction of the time. Nearly all that comes fits.
+ * Checks only whether a value fits a schema. It copies and reports nothing, and so takes a fraction
+ * of the time of a full check. Nearly all values fit.
  *
  * @module
  */
 import * as v from "valibot";
 
-/** Says of a value whether it fits. */
+/** Whether a value fits. */
 export type Guard = (value: unknown) => boolean;
 
-/** The guard of a schema. Of a kind that it does not know the library judges. */
+/** The guard of a schema. Schemas of unknown kinds are checked by the library. */
 export function guardOf(schema: v.GenericSchema): Guard {
-  // Which class a schema has shows in its type alone.
+  // Only its `type` says which class a schema has.
   switch (schema.type) {
     case "boolean":
       return (value) => typeof value === "boolean";
@@ -31,7 +31,7 @@ export function guardOf(schema: v.GenericSchema): Guard {
   }
 }
 
-/** A list, and what it is piped through: the bound of its length at most. */
+/** A list, optionally with a bound on its length. */
 type List = v.ArraySchema<v.GenericSchema, undefined> & {
   readonly pipe?: readonly [unknown, v.MaxLengthAction<unknown[], number, string>];
 };
@@ -59,7 +59,7 @@ function guardOfFields(entries: v.ObjectEntries, isExact = false): Guard {
     for (let i = 0; i < fields.length; i++) {
       const { key, isOptional, fits } = fields[i]!;
       const item = (value as Readonly<Record<string, unknown>>)[key];
-      // What may be left out is not there: to say that it is undefined is another thing.
+      // An optional field may be absent, but not present and undefined.
       if (item === undefined ? !isOptional || key in value : !fits(item)) return false;
     }
     if (isExact) { for (const key in value) if (!Object.hasOwn(entries, key)) return false; }

@@ -1,13 +1,13 @@
 /**
- * What a node holds because of another node and for the life of an actor of its own, found by either:
- * when one of them is gone, that costs what hangs on it, however much else is held.
+ * Items that a node holds because of another node and for an actor of its own, indexed by both.
+ * Releasing the items of one node or actor takes time proportional to those items only.
  *
  * @module
  */
 import type { Cell } from "./cell.ts";
 import { Groups, type Member } from "./groups.ts";
 
-/** One of the items. */
+/** One item. */
 export class Hold<T> {
   readonly item: T;
   ofNode!: Member<string, Hold<T>>;
@@ -29,23 +29,23 @@ export class Holdings<T> {
     return hold;
   }
 
-  /** False: it had been let go already. */
+  /** False: it was released before. */
   release(hold: Hold<T>): boolean {
     this.#byLife.remove(hold.ofLife);
     return this.#byNode.remove(hold.ofNode);
   }
 
-  /** What is held because of a node now, in the order in which it came. */
+  /** The items of a node, in the order in which they were added. */
   ofNode(node: string): Hold<T>[] {
     return this.#byNode.of(node).map(({ item }) => item);
   }
 
-  /** How much is held because of a node now. */
+  /** The number of items of a node. */
   countOfNode(node: string): number {
     return this.#byNode.countOf(node);
   }
 
-  /** What is held for a life now, in the order in which it came. */
+  /** The items of an incarnation, in the order in which they were added. */
   ofLife(life: Cell): Hold<T>[] {
     return this.#byLife.of(life).map(({ item }) => item);
   }

@@ -1,5 +1,5 @@
 /**
- * Inspection: everything the runtime does that a test, a trace or a live page may want to see.
+ * Inspection: events of the runtime for tests, traces and status pages.
  *
  * @module
  */
@@ -21,7 +21,7 @@ export type DropReason =
   | "too_large"
   | "unwanted_reply";
 
-/** Something the runtime did. */
+/** An event of the runtime. */
 export type InspectionEvent =
   | { readonly type: "send"; readonly envelope: Envelope }
   | { readonly type: "deliver"; readonly envelope: Envelope }
@@ -37,7 +37,7 @@ export type InspectionEvent =
 /** Receives every event of a system. */
 export type Observer = (event: InspectionEvent) => void;
 
-/** What can be seen of a living actor. */
+/** The visible state of a living actor. */
 export interface ActorInfo {
   readonly ref: FencedRef;
   /** The kind it was spawned as, or its name when it was spawned from a function. */
@@ -46,25 +46,25 @@ export interface ActorInfo {
   readonly mailboxLength: number;
 }
 
-/** What a node holds of messages: each of these is bounded. */
+/** Messages that a node holds; each count is bounded. */
 export interface HeldMessages {
   /** In mailboxes. */
   readonly waiting: number;
-  /** Asks that were made here and have no answer yet. */
+  /** Asks made here that have no answer yet. */
   readonly openAsks: number;
-  /** Answers that are kept for askers which may ask again. */
+  /** Answers kept for askers that may ask again. */
   readonly keptAnswers: number;
-  /** Asks that actors here have taken up and not answered yet. */
+  /** Asks that actors here are handling. */
   readonly beingAnswered: number;
 }
 
-/** Hands events to observers; costs one check when nobody looks. */
+/** Passes events to observers; costs one check when there are none. */
 export class Inspector {
   readonly #observers = new Set<Observer>();
-  /** Whether anybody looks: callers check it before they make an event. */
+  /** Whether there are observers: callers check it before they create an event. */
   active = false;
 
-  /** Adds an observer; the answer removes it. */
+  /** Adds an observer. Returns a function that removes it. */
   observe(observer: Observer): () => void {
     this.#observers.add(observer);
     this.active = true;

@@ -1,6 +1,6 @@
 /**
- * A node behind what its users see of it: it keeps the actors, gives their messages numbers, and sends
- * them. Whose turn it is and what becomes of messages that come in, others know.
+ * The implementation of a node: keeps the actors, numbers their messages, and sends them.
+ * Scheduling and incoming messages are handled in other modules.
  *
  * @module
  */
@@ -48,7 +48,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
   constructor(options: SystemOptions) {
     this.world = options.world;
     this.#refusals = new RefusalLog(options.world);
-    // Drawn, not forked: a fork of the same name is the same in every node and life of one world.
+    // Drawn, not forked: forks of the same name are equal in all nodes and incarnations of a world.
     const incarnation = options.world.random.hex64();
     this.id = { node: options.node, incarnation };
     const failed = Promise.withResolvers<LeatError>();
@@ -106,7 +106,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     return this.router.isLinked(node);
   }
 
-  /** Whether that life of an actor of this node has ended. */
+  /** Whether that incarnation of an actor of this node has ended. */
   isEnded({ path, incarnation }: Life): boolean {
     return this.cells.get(path)?.self.incarnation !== incarnation;
   }
@@ -182,7 +182,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     }
   }
 
-  /** Answers what nobody here can take, in the root's name. */
+  /** Refuses an envelope that no actor here can take, in the name of the root. */
   refuse(envelope: Envelope, error: WireError): void {
     if (envelope.kind === "ask") {
       const header = this.#header(this.root, envelope.source);
@@ -222,7 +222,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     const { asker, target, targetKey, id, method, body, deadlineMs, attemptMs } = ask;
     const number = asker.numbers.next(targetKey);
     const timeoutMs = Math.max(0, deadlineMs - this.world.nowMs());
-    // In one piece: to spread parts into it would take longer than all else here.
+    // One object literal: spreading would cost more than everything else here.
     const source = asker.self;
     if (attemptMs === undefined) {
       this.#post({ kind: "ask", source, target, number, id, method, body, timeoutMs });
@@ -243,7 +243,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     this.#post(open === undefined ? envelope : { ...envelope, open }, true);
   }
 
-  /** @throws LeatError when the envelope cannot travel. */
+  /** @throws LeatError when the envelope cannot be sent. */
   #post(envelope: Envelope, kept = false): void {
     this.emit({ type: "send", envelope });
     if (envelope.target.node !== this.id.node) {
@@ -255,7 +255,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     );
   }
 
-  /** For envelopes that nobody could be told about. */
+  /** For envelopes whose sender cannot be told of a failure. */
   #postOrDrop(envelope: Envelope): void {
     try {
       this.#post(envelope);
@@ -264,7 +264,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     }
   }
 
-  /** A word about a watch. */
+  /** Sends a message about a watch. */
   #say(source: Cell, target: Ref, word: WatchWord): void {
     const header = this.#header(source, target);
     const { id } = word;
@@ -288,7 +288,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     }
   }
 
-  /** An envelope that the link cannot carry: trying again would not help. */
+  /** An envelope that the link cannot carry; a retry would not help. */
   #refused(envelope: Envelope, error: LeatError): void {
     this.drop(envelope, "too_large");
     const { kind, target, source } = envelope;

@@ -1,6 +1,6 @@
 /**
- * `/node`, the actor every node has: starts, stops and lists actors at another node's request. It is
- * how a cache is placed on another thread or host than the task it serves.
+ * `/node`, the actor that every node has: starts, stops and lists actors at another node's request.
+ * It is used to place a cache on another thread or host than the task it serves.
  *
  * @module
  */
@@ -22,26 +22,26 @@ export interface SpawnRequest {
   readonly name: string;
   readonly config: unknown;
   /**
-   * Whom it serves: it is stopped when that life has ended, or could not be reached for {@linkcode
-   * OWNER_LOST_MS}. Default: it stays until it is stopped.
+   * The actor's owner. The actor is stopped when this incarnation has ended, or was unreachable for
+   * {@linkcode OWNER_LOST_MS}. Default: it runs until it is stopped.
    */
   readonly owner?: FencedRef;
 }
 
-/** How long an owner may be out of reach, in ms, and how often it is looked for. */
+/** How long an owner may be unreachable, in ms, and how often it is looked for. */
 export const OWNER_LOST_MS = 60_000;
 const OWNER_RETRY_MS = 5_000;
 /**
- * A watch that lasts so long has found its target: finding that it is out of reach takes less. It is
- * made anew then, as the news that it ended may have been lost.
+ * A watch that lasts this long has found its target: an unreachable target is noticed earlier. It
+ * is then renewed, because the message that the target ended may have been lost.
  */
 const OWNER_FOUND_MS = 20_000;
 
 /** What `/node` can be asked. */
 export interface NodeProtocol {
   /**
-   * Starts a top-level actor of a kind this node offers. An owner that asks once more, because it has
-   * not heard the answer, is answered with the actor that it has, whatever the config says now.
+   * Starts a top-level actor of a kind this node offers. If an owner repeats the request, because
+   * the answer was lost, it gets its existing actor, whatever the config says now.
    *
    * @throws `not_found`, `already_exists`.
    */
@@ -50,11 +50,11 @@ export interface NodeProtocol {
   stop(request: { readonly name: string }): null;
   /** Lists the living actors. */
   list(request: null): ActorInfo[];
-  /** Tells which of these lives have ended, by their incarnations. */
+  /** Returns the incarnations, out of these, that have ended. */
   ended(request: { readonly lives: readonly Life[] }): string[];
 }
 
-/** One life of an actor of a node that is known. */
+/** One incarnation of an actor of a known node. */
 export type Life = Pick<FencedRef, "path" | "incarnation">;
 
 /** A reference to the `/node` of a node. */
@@ -62,11 +62,11 @@ export function nodeActorOf(node: string): Ref<NodeProtocol> {
   return { node, path: `/${NODE_ACTOR_NAME}` };
 }
 
-/** What was started through here. */
+/** An actor started through here. */
 interface Started {
   readonly kind: string;
   readonly owner: FencedRef | undefined;
-  /** Looks for its owner no more. */
+  /** Stops watching its owner. */
   readonly forget: () => void;
 }
 
@@ -126,7 +126,7 @@ export function createNodeActor(
   };
 }
 
-/** What a kind makes of a config, which another node has sent. */
+/** Makes an actor of a kind from a config that another node has sent. */
 function made(kind: string, make: ActorKind, config: unknown): ReturnType<ActorKind> {
   try {
     return make(config);
@@ -148,19 +148,19 @@ const access: Access<NodeProtocol> = {
   spawn: [],
   stop: [],
   list: [],
-  // Of those that it has answered a node asks whether they may ask again.
+  // A node asks which of the askers that it answered may ask again.
   ended: ["worker", "client", "viewer"],
 };
 
-/** Whether the same life asks for the same. Nobody knows that of one that has not said who it is. */
+/** Whether the same owner repeats a request. False for requests without an owner. */
 function isAgain(known: Omit<Started, "forget">, asked: Omit<Started, "forget">): boolean {
   return known.kind === asked.kind && known.owner !== undefined &&
     known.owner.incarnation === asked.owner?.incarnation;
 }
 
 /**
- * Calls `lost` when the owner's life has ended. One that only cannot be reached may be back: a link
- * that breaks takes nothing from the actors at its ends.
+ * Calls `lost` when the owner has ended. An owner that is only unreachable may come back: a broken
+ * link does not end the actors at its ends.
  */
 function watchOwner(context: ActorContext, owner: FencedRef, lost: () => void): () => void {
   const { world } = context;

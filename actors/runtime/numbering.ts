@@ -5,14 +5,14 @@
  */
 import { Recent } from "./recent.ts";
 
-/** How many targets, those used last, a sender counts apart at least; the counts of others are folded away. */
+/** Targets that a sender counts separately, the last used ones; other counts are folded together. */
 const TARGETS_KEPT = 2_048;
-/** How many senders, those heard last, a receiver remembers at least; others are forgotten. */
+/** Senders that a receiver remembers, the last heard ones; others are forgotten. */
 const SENDERS_KEPT = 16_384;
 
 /** Counts what one actor sends to each target, from 1. */
 export class SendNumbers {
-  /** At least every count ever folded away, so that numbers never fall back (a gap is harmless). */
+  /** At least every count ever folded away, so that numbers never decrease (a gap is harmless). */
   #floor = 0;
   readonly #last = new Recent<number>(TARGETS_KEPT, (counts) => {
     for (const count of counts) this.#floor = Math.max(this.#floor, count);
@@ -32,7 +32,7 @@ export class ReceiveMarks {
   /**
    * Takes an envelope's number.
    *
-   * @returns the count of envelopes missing before it, or -1 when it is not newer than the last.
+   * @returns the number of envelopes missing before it, or -1 when it is not newer than the last.
    */
   accept(source: string, number: number): number {
     const last = this.#marks.get(source);
@@ -41,7 +41,7 @@ export class ReceiveMarks {
     return last === undefined ? 0 : number - last - 1;
   }
 
-  /** The sender has ended: whatever of it comes late is not newer. */
+  /** The sender has ended: any late envelope of it counts as old. */
   close(source: string): void {
     this.#marks.set(source, Infinity);
   }

@@ -1,7 +1,7 @@
 /**
- * What a node holds because of other nodes, and lets go when a link is lost, when it comes up, and when
- * an actor of its own ends: watches on actors there, watchers from there, asks under way, and those who
- * wait for a link.
+ * What a node holds because of other nodes: watches on actors there, watchers from there, open
+ * asks, and calls that wait for a link. Each is released when its link is lost or opened, or when
+ * its actor ends.
  *
  * @module
  */
@@ -14,10 +14,10 @@ import { type Hold, Holdings } from "./holdings.ts";
 import { isClosedThere } from "./link.ts";
 import type { FencedRef, Ref } from "./ref.ts";
 
-/** Watches of one node on actors of this one; each takes memory until it ends, or its link does. */
+/** Watches that one node may hold on actors of this one; each takes memory until it or its link ends. */
 export const WATCHERS_MAX = 16_384;
 
-/** What is said about watches, without the numbering of a particular envelope. */
+/** A message about a watch, without the numbering of a particular envelope. */
 export type WatchWord =
   | Pick<WatchEnvelope, "kind" | "id">
   | Pick<DownEnvelope, "kind" | "id" | "error">;
@@ -29,7 +29,7 @@ interface Watch {
   readonly down: WatchDown;
 }
 
-/** Someone who watches an actor of this node. */
+/** A watcher of an actor of this node. */
 interface Watcher {
   readonly key: string;
   readonly ref: FencedRef;
@@ -46,7 +46,7 @@ export class Peers {
   readonly #linkWaits = new Holdings<() => void>();
   #lastWatch = 0;
 
-  /** @param say Sends a word, or drops it: nobody could be told that it cannot travel. */
+  /** @param say Sends a message or drops it: a failure could not be reported. */
   constructor(asks: Asks, say: (source: Cell, target: Ref, word: WatchWord) => void) {
     this.#asks = asks;
     this.#say = say;
@@ -65,19 +65,19 @@ export class Peers {
     };
   }
 
-  /** Whether the watch with that id is of that node; true also where there is none. */
+  /** Whether the watch with that id is on that node; also true if there is no such watch. */
   isWatchOf(id: number, node: string): boolean {
     const watch = this.#watchesById.get(id);
     return watch === undefined || watch.item.target.node === node;
   }
 
-  /** A watch of this node is over. */
+  /** A watch of this node has ended. */
   watchEnded(id: number, why: () => LeatError, end: WatchEnd): void {
     const watch = this.#watchesById.get(id);
     if (watch !== undefined) this.#down(watch, why, end);
   }
 
-  /** Somebody begins or ends to watch an actor of this node. */
+  /** Another actor starts or stops watching an actor of this node. */
   watched(cell: Cell, { kind, source, id }: WatchEnvelope): void {
     const key = `${cell.self.incarnation} ${source.incarnation} ${id}`;
     const known = this.#watchersByKey.get(key);
@@ -96,7 +96,7 @@ export class Peers {
     }
   }
 
-  /** Tells those who watch an actor of this node that it is gone. */
+  /** Tells the watchers of an actor of this node that it is gone. */
   tellWatchers(cell: Cell, why: () => LeatError): void {
     for (const { item: { ref, id } } of this.#watchers.ofLife(cell)) {
       this.#say(cell, ref, { kind: "down", id, error: why().toWire() });
@@ -118,7 +118,7 @@ export class Peers {
     }
   }
 
-  /** A link to the node is lost, another is left: asks on their way say so, watches are made again. */
+  /** A link to the node is lost, another is left: fails asks in flight, and renews watches. */
   linkChanged(node: string, error: LeatError): void {
     this.#asks.nodeLost(node, { code: "unavailable", error: lostLink(node, error) });
     for (const { item: { id, watcher, target } } of this.#watches.ofNode(node)) {
@@ -132,11 +132,11 @@ export class Peers {
     const end = isClosedThere(error) ? "closed" : "lost";
     this.#asks.nodeLost(node, { code: "unavailable", error: lost });
     for (const watch of this.#watches.ofNode(node)) this.#down(watch, lost, end);
-    // Whoever watched from there has been told by its own node.
+    // Watchers there have been told by their own node.
     for (const watcher of this.#watchers.ofNode(node)) this.#forget(watcher);
   }
 
-  /** An actor of this node has ended: nothing is held for it any more. */
+  /** An actor of this node has ended: releases what is held for it. */
   ended(cell: Cell): void {
     this.#asks.askerEnded(cell);
     for (const watch of this.#watches.ofLife(cell)) this.#unwatch(watch);
@@ -149,7 +149,7 @@ export class Peers {
     if (this.#unwatch(watch) && watcher.state !== "stopped") down(why(), end);
   }
 
-  /** False: it was over already. */
+  /** False: it had ended before. */
   #unwatch(watch: Hold<Watch>): boolean {
     this.#watchesById.delete(watch.item.id);
     return this.#watches.release(watch);
@@ -161,7 +161,7 @@ export class Peers {
   }
 }
 
-/** Why what was under way is lost: one error for all who wait for it, made when the first one does. */
+/** The error for everything lost with a link: one error for all, created when first needed. */
 function lostLink(node: string, error: LeatError): () => LeatError {
   let lost: LeatError | undefined;
   return () =>

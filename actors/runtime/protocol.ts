@@ -1,5 +1,5 @@
 /**
- * Protocols: what an actor can be asked, as a TypeScript interface of functions from a plain-data
+ * Protocols: the requests of an actor, as a TypeScript interface of functions from a plain-data
  * request to a plain-data answer.
  *
  * @module
@@ -18,22 +18,22 @@ export type RequestOf<P, M extends keyof P> = P[M] extends
 export type AnswerOf<P, M extends keyof P> = P[M] extends (...args: never[]) => infer A ? Awaited<A>
   : never;
 
-/** What a handler is told about the message beside its request. */
+/** What a handler receives in addition to the request. */
 export interface Delivery {
-  /** The actor that sent it. Its node is that of the link the message came over. */
+  /** The actor that sent it. Its node is the one at the other end of the link. */
   readonly source: FencedRef;
-  /** Who has proved to be at the other end of that link. No sender can forge it. */
+  /** The proved identity at the other end of that link. A sender cannot forge it. */
   readonly sender: Identity;
   /** When the asker stops waiting, on this node's monotonic clock in ms; Infinity for a tell. */
   readonly deadlineMs: number;
 }
 
 /**
- * An actor's behaviour: one function for each method. Its synchronous part runs alone (a turn); the
- * answer may come later as a promise, while other messages are handled.
+ * An actor's behaviour: one function for each method. Its synchronous part runs alone; the answer
+ * may come later as a promise, while other messages are handled.
  *
- * A handler that throws a `LeatError` answers with it and lives on. Any other error is a bug: the
- * asker gets `internal`, the actor dies and its supervisor decides.
+ * A handler that throws a `LeatError` answers with it, and the actor lives on. Any other error is a
+ * bug: the asker gets `internal`, the actor dies and its supervisor decides.
  */
 export type Handlers<P> = {
   readonly [M in MethodOf<P>]: (

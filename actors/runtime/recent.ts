@@ -1,27 +1,27 @@
 /**
- * What was used lately, by its name, without a note of every use.
+ * A map of recently used names that need not record every use.
  *
  * @module
  */
 
 /**
- * A map of the `count` names that were used last, at least, and of twice as many at most: beyond them
- * all go that have not been used since as many others came.
+ * A map of at least the `count` names used last, and at most twice as many. Beyond that, all names
+ * are dropped that were not used since `count` others were added.
  */
 export class Recent<T> {
   readonly #count: number;
   readonly #forgotten: (values: Iterable<T>) => void;
   #used = new Map<string, T>();
-  /** Those that were not used since `used` was begun. */
+  /** Entries not used since `used` was begun. */
   #before = new Map<string, T>();
 
-  /** @param forgotten Told what is forgotten. */
+  /** @param forgotten Receives the dropped values. */
   constructor(count: number, forgotten: (values: Iterable<T>) => void = () => {}) {
     this.#count = count;
     this.#forgotten = forgotten;
   }
 
-  /** What was set under the name, which is a use of it. */
+  /** The value under the name; this is a use of it. */
   get(name: string): T | undefined {
     const used = this.#used.get(name);
     if (used !== undefined) return used;

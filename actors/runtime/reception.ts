@@ -1,6 +1,6 @@
 /**
- * What becomes of an envelope that has come to its node: it reaches a mailbox, settles an ask or ends a
- * watch; or it is dropped, and who waits for an answer is refused.
+ * Handles an envelope that arrived at its node: it reaches a mailbox, settles an ask or ends a
+ * watch. Otherwise it is dropped, and an asker is refused.
  *
  * @module
  */
@@ -17,12 +17,12 @@ import type { Peers } from "./peers.ts";
 import { formatRef } from "./ref.ts";
 import type { World } from "./world.ts";
 
-/** How long a node may take to say which of its actors have ended, in ms; else it is asked another time. */
+/** Time limit for a node to say which of its actors have ended, in ms; then it is asked later. */
 const ENDED_TIMEOUT_MS = 5_000;
 
 type AnswerEnvelope = Extract<Envelope, { kind: "reply" | "failure" | "down" }>;
 
-/** The node that the envelopes come to. */
+/** The receiving node. */
 export interface ReceptionOwner {
   readonly id: NodeId;
   readonly world: World;
@@ -32,10 +32,10 @@ export interface ReceptionOwner {
   readonly asks: Asks;
   readonly peers: Peers;
   isLinked(node: string): boolean;
-  /** Whether that life of an actor of this node has ended. */
+  /** Whether that incarnation of an actor of this node has ended. */
   isEnded(life: Life): boolean;
   answer(source: Cell, ask: AskEnvelope, answer: Answer): void;
-  /** Answers what nobody here can take. */
+  /** Refuses an envelope that no actor here can take. */
   refuse(envelope: Envelope, error: WireError): void;
   drop(envelope: Envelope, reason: DropReason): void;
   emit(event: InspectionEvent): void;
@@ -67,8 +67,8 @@ export class Reception {
   }
 
   /**
-   * Only the node that was asked, or is watched, answers for itself. An admin's node may be known by two
-   * names, as a dispatcher is that was dialled by one of its addresses and dials from another.
+   * Only the node that was asked or is watched may answer. A node with the admin role may have two
+   * names, like a dispatcher that was dialled by one of its addresses and dials from another.
    */
   #mayAnswer({ kind, id, source }: AnswerEnvelope, { role }: Identity): boolean {
     if (role === "admin") return true;
@@ -95,7 +95,7 @@ export class Reception {
     const { cells, root, peers } = this.#owner;
     const { target } = envelope;
     const cell = cells.get(target.path);
-    // The root stands for whoever asks from outside any actor: it is watched, and hears nothing.
+    // The root stands for callers outside actors: it can be watched, but takes no messages.
     const isHeard = cell !== root || envelope.kind === "watch" || envelope.kind === "unwatch";
     if (
       cell === undefined || !isHeard || cell.state === "stopping" || cell.state === "stopped"
@@ -134,7 +134,7 @@ export class Reception {
     });
   }
 
-  /** Whether the actor at that path may be there soon: it, or one above it, is ending or coming back. */
+  /** Whether an actor at that path may be there soon: it or an ancestor is ending or restarting. */
   #isRestarting(path: string): boolean {
     const { cells, root } = this.#owner;
     if (path === root.self.path) return false;
@@ -158,8 +158,8 @@ export class Reception {
   }
 
   /**
-   * Finds out which of those that a cell has answered have ended. Only their own node knows: one that
-   * cannot be reached may live, and ask again.
+   * Finds out which askers that a cell has answered have ended. Only their own node knows: an
+   * unreachable asker may be alive, and ask again.
    */
   #findEndedAskers(cell: Cell, nowMs: number): void {
     const owner = this.#owner;
@@ -175,7 +175,7 @@ export class Reception {
               if (ended.has(incarnation)) cell.askerEnded(incarnation);
             }
           },
-          // It is asked again, later.
+          // It is asked again later.
           () => {},
         );
       }

@@ -1,6 +1,6 @@
 /**
  * References to actors. A reference is plain data: it survives msgpack, structured clone and the
- * journal, and says nothing about how the actor is reached.
+ * journal, and does not say how the actor is reached.
  *
  * @module
  */
@@ -10,10 +10,10 @@ declare const PROTOCOL: unique symbol;
 /**
  * Names an actor: the node that runs it, its path there and, when fenced, its incarnation.
  *
- * Without `incarnation` a reference is a name: whoever lives at the path now is meant. With one it
- * is fenced: a message for an earlier life is answered with `failed_precondition`, never obeyed.
+ * Without `incarnation` it means the current actor at the path. With `incarnation` it is fenced: a
+ * message for an earlier incarnation is refused with `failed_precondition`.
  *
- * @typeParam P the protocol the actor speaks (see {@linkcode Protocol}); never present at run time.
+ * @typeParam P the actor's protocol (see {@linkcode Protocol}); never present at run time.
  */
 export interface Ref<P = unknown> {
   /** The node's name. For a node that listens on a socket this is its URL. */
@@ -25,22 +25,22 @@ export interface Ref<P = unknown> {
   readonly [PROTOCOL]?: P;
 }
 
-/** A reference that names one life of an actor. */
+/** A reference that names one incarnation of an actor. */
 export type FencedRef<P = unknown> = Ref<P> & { readonly incarnation: string };
 
-/** The name of an actor, whichever life it is in. */
+/** The name of an actor, whatever its incarnation. */
 export function nameOf<P>(ref: Ref<P>): Ref<P> {
   return { node: ref.node, path: ref.path };
 }
 
-/** Keys kept; beyond it they are made anew. */
+/** Keys kept in the cache; beyond it the cache is emptied. */
 const KEYS_MAX = 4_096;
 
-/** By node and path: to join the two, and to hash what comes of it, takes longer than to look it up. */
+/** By node and path: joining and hashing the two takes longer than this lookup. */
 const keys = new Map<string, Map<string, string>>();
 let keysCount = 0;
 
-/** What stands for the name of an actor in a map. */
+/** A map key for the name of an actor. */
 export function keyOf({ node, path }: Ref): string {
   let ofNode = keys.get(node);
   const known = ofNode?.get(path);
@@ -58,14 +58,14 @@ export function keyOf({ node, path }: Ref): string {
   return key;
 }
 
-/** Whether two references name the same actor, and the same life where both say which. */
+/** Whether two references name the same actor, and the same incarnation where both have one. */
 export function sameActor(left: Ref, right: Ref): boolean {
   if (left.node !== right.node || left.path !== right.path) return false;
   return left.incarnation === undefined || right.incarnation === undefined ||
     left.incarnation === right.incarnation;
 }
 
-/** A reference as people read it in messages: `node/path#incarnation`. */
+/** A reference in messages: `node/path#incarnation`. */
 export function formatRef(ref: Ref): string {
   const life = ref.incarnation === undefined ? "" : `#${ref.incarnation}`;
   return `${ref.node}${ref.path}${life}`;

@@ -1,5 +1,5 @@
 /**
- * Which link leads to which node.
+ * Chooses the link to a node.
  *
  * @module
  */
@@ -12,24 +12,24 @@ import { closedThere, type Connector, type Link, type NodeId, noWay } from "./li
 /** Envelopes that may wait for a link to be opened, per node; beyond it they are lost. */
 const WAITING_MAX = 1_024;
 /**
- * Bytes that a link may have in hand when another envelope is sent; beyond it envelopes are lost.
- * Those who send much hold back long before, by credit: this bounds the others.
+ * Bytes that a link may hold unsent when another envelope comes; beyond it envelopes are lost.
+ * Heavy senders are held back by credit long before: this bounds the others.
  */
 const BUFFERED_BYTES_MAX = 1 << 30;
 
-/** What the router tells the system. */
+/** The router's callbacks to its node. */
 export interface RouterOwner {
   readonly id: NodeId;
   receive(envelope: Envelope, sender: Identity): void;
   /** The envelopes could not be sent. */
   unreachable(envelopes: readonly Envelope[], error: LeatError): void;
-  /** The envelope cannot travel. */
+  /** The envelope cannot be sent. */
   refused(envelope: Envelope, error: LeatError): void;
-  /** There is a link to the node, where there was none; what had waited for it has been sent. */
+  /** The first link to the node is open, and envelopes that waited for it are sent. */
   linkUp(node: string): void;
-  /** A link to this life of the node is gone, with what it carried; another one is left. */
+  /** A link to this incarnation of the node is lost with its envelopes; another one is left. */
   linkChanged(node: string, error: LeatError): void;
-  /** The last link to this life of the node is gone. */
+  /** The last link to this incarnation of the node is lost. */
   linkDown(node: string, error: LeatError): void;
 }
 
@@ -43,8 +43,8 @@ export interface Dialling {
 /**
  * Sends envelopes over the links of one node, opening links where there are none.
  *
- * Whoever connects chooses the name it goes by. So answers go over the link that the question came by, or
- * are lost: to dial whoever has asked would let it have this node dial any address.
+ * A connecting node chooses its own name. So an answer is sent over the link that its request came
+ * by, or is lost: if askers were dialled, they could make this node dial any address.
  */
 export class Router {
   readonly #owner: RouterOwner;
@@ -59,7 +59,7 @@ export class Router {
     this.#dialling = dialling;
   }
 
-  /** The nodes there is a link to. */
+  /** The nodes that it has a link to. */
   get nodes(): string[] {
     return [...this.#links.keys()];
   }
@@ -69,8 +69,8 @@ export class Router {
   }
 
   /**
-   * Takes a link into use that another node has opened: it chooses the name it goes by. One that is
-   * another identity's, as long as that is linked, would have it hear what is meant for the other.
+   * Adds a link opened by another node, which chooses its own name. While another identity holds
+   * that name, the link is refused: it would receive the other node's messages.
    */
   attach(link: Link): void {
     const { remote: { node }, identity: { name, role } } = link;
@@ -82,7 +82,7 @@ export class Router {
     link.close(new LeatError("permission_denied", why));
   }
 
-  /** A link from a new life of a node replaces those of its earlier life. */
+  /** A link from a new incarnation of a node replaces those of earlier ones. */
   #take(link: Link): void {
     const { node, incarnation } = link.remote;
     if (this.#stopped) return link.close(new LeatError("cancelled", "This node has stopped"));
@@ -98,17 +98,17 @@ export class Router {
     if (links === undefined) this.#links.set(node, [link]);
     else links.push(link);
     link.closed.then((error) => this.#detach(link, error));
-    // First what waited: an answer to what comes in must not overtake it.
+    // Waiting envelopes first: an answer to an incoming request must not overtake them.
     this.#flush(node, link);
     if (links === undefined) this.#owner.linkUp(node);
     link.start((envelope) => this.#owner.receive(envelope, link.identity));
   }
 
   /**
-   * Sends an envelope, or says later that it could not be sent.
+   * Sends an envelope, or reports later that it could not be sent.
    *
    * @param kept The sender keeps the body, to send it again.
-   * @throws LeatError when the envelope is one that the link cannot carry.
+   * @throws LeatError when the link cannot carry the envelope.
    */
   send(envelope: Envelope, kept: boolean): void {
     const node = envelope.target.node;
@@ -117,7 +117,7 @@ export class Router {
     else this.#sendLater(node, envelope, kept);
   }
 
-  /** Closes all links and waits until nothing is left of them. */
+  /** Closes all links and waits until they are released. */
   async stop(): Promise<void> {
     this.#stopped = true;
     const error = new LeatError("cancelled", "The node at the other end has stopped");
@@ -149,7 +149,7 @@ export class Router {
       this.#owner.unreachable([envelope], unavailable(node, why));
       return;
     }
-    // What is sent is the body as it is now, whatever the sender does to it before the link is up.
+    // A copy: the sender may change the body before the link is open.
     const snapshot = "body" in envelope
       ? { ...envelope, body: copyBody(envelope.body, kept) }
       : envelope;

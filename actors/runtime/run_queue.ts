@@ -1,6 +1,5 @@
 /**
- * Whose turn it is: the actors of a node that have messages to handle, and the envelopes that they send
- * to each other.
+ * The scheduler of a node: actors that have messages to handle, and envelopes between them.
  *
  * @module
  */
@@ -10,7 +9,7 @@ import { Fifo } from "./fifo.ts";
 import { type Identity, SAME_PROCESS } from "./identity.ts";
 import type { World } from "./world.ts";
 
-/** Turns taken in one macrotask before timers and sockets get their chance. */
+/** Messages handled in one macrotask before timers and sockets run. */
 const TURNS_PER_MACROTASK = 128;
 
 export class RunQueue {
@@ -21,7 +20,7 @@ export class RunQueue {
   #scheduled = false;
   #draining = false;
 
-  /** @param deliver Puts an envelope where it belongs, which may schedule a cell. */
+  /** @param deliver Delivers an envelope, which may schedule a cell. */
   constructor(world: World, deliver: (envelope: Envelope, sender: Identity) => void) {
     this.#world = world;
     this.#deliver = deliver;
@@ -35,13 +34,13 @@ export class RunQueue {
     if (!this.#draining) this.#wake();
   }
 
-  /** An envelope from one actor of the node to another. */
+  /** Queues an envelope between two actors of the node. */
   push(envelope: Envelope): void {
     this.#local.push(envelope);
     this.#wake();
   }
 
-  /** An envelope from a link: it is already a macrotask of its own. */
+  /** Takes an envelope from a link: it already has a macrotask of its own. */
   receive(envelope: Envelope, sender: Identity): void {
     this.#deliver(envelope, sender);
     this.#drain(0);
@@ -67,7 +66,10 @@ export class RunQueue {
     }
   }
 
-  /** Takes turns, then delivers up to `deliveries` local envelopes and takes the turns they cause. */
+  /**
+   * Runs scheduled cells, then delivers up to `deliveries` local envelopes and runs the cells they
+   * schedule.
+   */
   #takeTurns(deliveries: number): void {
     let left = deliveries;
     const turnsMax = this.#world.fault("system.one_turn") ? 1 : TURNS_PER_MACROTASK;
@@ -78,8 +80,8 @@ export class RunQueue {
         if (cell.turn()) this.schedule(cell);
         continue;
       }
-      // What is sent in this macrotask is delivered in a later one: the continuations of those who
-      // sent it run first, as they do on every other carrier.
+      // Envelopes sent in this macrotask are delivered in a later one: their senders' continuations
+      // run first, as on every other carrier.
       const envelope = left-- > 0 ? this.#local.shift() : undefined;
       if (envelope === undefined) break;
       this.#deliver(envelope, SAME_PROCESS);

@@ -16,7 +16,7 @@ interface Child<C> {
   // deno-lint-ignore no-explicit-any -- children of one supervisor speak different protocols
   readonly spec: ChildSpec<any>;
   cell: C | undefined;
-  /** The restart that is to bring it back; a later one replaces it. */
+  /** The pending restart; a later one replaces it. */
   restart: Restart<C> | undefined;
   stopping: boolean;
 }
@@ -35,7 +35,7 @@ const DEFAULTS = {
   backoffMaxMs: 5_000,
 } as const;
 
-/** What the supervisor needs from the actor it belongs to. */
+/** What the supervisor needs from its actor. */
 export interface SupervisorOwner<C> {
   readonly world: World;
   // deno-lint-ignore no-explicit-any -- see above
@@ -113,7 +113,7 @@ export class Supervisor<C extends SupervisedCell> {
     for (const name of [...this.#children.keys()].reverse()) await this.stop(name);
   }
 
-  /** A child has ended by itself: of an error, or (undefined) because it was done. */
+  /** A child ended by itself: with an error, or (undefined) because it was done. */
   async died(cell: C, error: LeatError | undefined): Promise<void> {
     const child = [...this.#children.values()].find((candidate) => candidate.cell === cell);
     if (child === undefined || child.stopping || this.#stopping) return;
@@ -162,7 +162,7 @@ export class Supervisor<C extends SupervisedCell> {
       later.cell = undefined;
       await running?.terminate(undefined);
     }
-    // While the later ones were ending, an earlier one may have died and taken them over.
+    // While the later ones were ending, an earlier one may have died and taken this restart over.
     if (this.#stopping || child.restart !== restart) return;
     this.#owner.onRestart(cell, delayMs);
     restart.timer = this.#owner.world.timer(delayMs, () => this.#startAgain(restart));

@@ -14,19 +14,20 @@ import type { AnswerOf, MethodOf, RequestOf } from "./protocol.ts";
 import type { FencedRef, Ref } from "./ref.ts";
 import type { World } from "./world.ts";
 
-/** Makes an actor from plain data, so that another node can have one started here. */
+/** Makes an actor from plain data, so that another node can start one here. */
 // deno-lint-ignore no-explicit-any -- kinds speak different protocols
 export type ActorKind = (config: any) => Omit<ChildSpec<any>, "name">;
 
 /**
- * How to set up a node. Its `connector` opens links on demand: without it only nodes with an attached link
- * can be reached. A node that strangers connect to says with `mayDial` which addresses it dials.
+ * How to set up a node. Without `connector`, which opens links on demand, only nodes with an
+ * attached link can be reached. Where untrusted nodes connect, `mayDial` limits the addresses to
+ * dial.
  */
 export interface SystemOptions extends Dialling {
-  /** The node's name: unique among those it talks to; its URL where it listens on a socket. */
+  /** The node's name: unique among its peers; its URL where it listens on a socket. */
   readonly node: string;
   readonly world: World;
-  /** What other nodes may have started here through `/node`; default nothing. */
+  /** What other nodes may start here through `/node`; default nothing. */
   readonly kinds?: Readonly<Record<string, ActorKind>>;
   /** How the node treats its top-level actors. */
   readonly supervision?: Supervision;
@@ -35,8 +36,8 @@ export interface SystemOptions extends Dialling {
 /**
  * One node of actors.
  *
- * Its promise about messages: at most once, and in order between one sender and one receiver. An ask
- * always ends, by an answer or an error. Nothing else is promised, on any carrier.
+ * Messages are delivered at most once, and in order between one sender and one receiver. An ask
+ * always ends, with an answer or an error. No carrier guarantees more.
  */
 export class ActorSystem implements AsyncDisposable {
   readonly id: NodeId;
@@ -93,17 +94,17 @@ export class ActorSystem implements AsyncDisposable {
     return this.#node.root.watch(target, down);
   }
 
-  /** Takes a link to another node into use. */
+  /** Adds a link to another node. */
   attach(link: Link): void {
     this.#node.router.attach(link);
   }
 
-  /** The nodes there is a link to now. */
+  /** The nodes that it has a link to now. */
   get linkedNodes(): string[] {
     return this.#node.router.nodes;
   }
 
-  /** Sees everything the runtime does on this node; the answer stops it. */
+  /** Observes all events of the runtime on this node. Returns a function that stops it. */
   inspect(observer: Observer): () => void {
     return this.#node.inspector.observe(observer);
   }
@@ -113,7 +114,7 @@ export class ActorSystem implements AsyncDisposable {
     return this.#node.actors();
   }
 
-  /** What this node holds of messages now. */
+  /** The messages that this node holds now. */
   get held(): HeldMessages {
     return this.#node.held;
   }

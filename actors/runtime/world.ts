@@ -1,6 +1,6 @@
 /**
- * The world an actor lives in: time, timers, luck, durable logs and fault points. Actors take all of
- * these from here and never from globals, which is what lets the same code run in a simulator.
+ * The platform interface of actors: time, timers, random numbers, durable logs and fault points.
+ * Actors never use globals for these, so that the same code runs in a simulator.
  *
  * @module
  */
@@ -12,7 +12,7 @@ export interface Timer {
   cancel(): void;
 }
 
-/** A source of luck. Draws from one fork never shift those of another. */
+/** A source of random numbers. Draws from one fork never affect those of another. */
 export interface Random {
   /** A number in [0, 1). */
   next(): number;
@@ -20,28 +20,28 @@ export interface Random {
   int(n: number): number;
   /** 64 bits as 16 hexadecimal digits. */
   hex64(): string;
-  /** An independent source, named. The same label gives the same source each time. */
+  /** An independent named source. The same label gives the same source each time. */
   fork(label: string): Random;
 }
 
-/** How grave a log line is. */
+/** The severity of a log line. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /** What actors see of the machine. */
 export interface World {
-  /** Monotonic time in ms; its origin means nothing. */
+  /** Monotonic time in ms, from an arbitrary origin. */
   nowMs(): number;
-  /** Wall-clock time in ms since 1970, for people and journals; may jump. */
+  /** Wall-clock time in ms since 1970, for display and journals; may jump. */
   wallMs(): number;
-  /** Calls `fn` once, not before `delayMs` have passed. */
+  /** Calls `fn` once, after at least `delayMs`. */
   timer(delayMs: number, fn: () => void): Timer;
   /** Calls `fn` in a later macrotask, in the order of calls. */
   macrotask(fn: () => void): void;
   readonly random: Random;
-  /** Opens the durable log of that name, creating it if need be. */
+  /** Opens the durable log of that name, creating it if needed. */
   openLog(name: string): Promise<DurableLog>;
   /** A line for the operator. `fields` are plain data. */
   log(level: LogLevel, message: string, fields?: Record<string, unknown>): void;
-  /** True when the simulator wants the named fault to happen now; false for ever in production. */
+  /** True when the simulator wants the named fault to happen now; always false in production. */
   fault(point: string): boolean;
 }

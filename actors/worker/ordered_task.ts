@@ -269,9 +269,7 @@ class OrderedTask implements RunningTask {
     });
   }
 
-  /**
-   * Either the task has ended, or the dataset cannot be read by splits, which its reader is told.
-   */
+  /** Either the task has ended, or the dataset cannot be read by splits, which its reader is told. */
   #refused(error: LeatError): void {
     if (error.code === "cancelled") throw error;
     this.#noMore = true;

@@ -86,10 +86,7 @@ class SaveTask {
     this.#end();
   }
 
-  /**
-   * Finishes its work, and takes only what it had requested before: that is assigned to no other
-   * task.
-   */
+  /** Finishes its work, and takes only what it had requested before: that is assigned to no other task. */
   drain(): Promise<void> {
     this.#isDraining = true;
     return this.#isIdle ? Promise.resolve() : this.#over.promise;

@@ -44,7 +44,7 @@ Deno.test("Rounds.confirm: who knows of absent consumers hears without them, and
   await Promise.resolve();
   assertEquals(heard, [1]);
   assertEquals(rounds.confirm(round, 2, [3]), undefined);
-  await assertRejects(() => before, LeatError, "Consumer 2 has said anew that it holds round 0");
+  await assertRejects(() => before, LeatError, "Consumer 2 has confirmed again that it holds round 0");
 });
 
 Deno.test("Rounds.confirm: of a consumer that says again and again that it holds a round, one waits", async () => {
