@@ -25,9 +25,8 @@ export function released(tables: Tables, record: RecordOf<"client_released">): v
   tables.removeClient(client);
   const iteration = need(tables.iterations.get(iterationId), record);
   const mode = modeOf(tables, iteration);
-  const saveEnd = mode.endOf(iteration);
-  const told = { iterationId, secret };
-  tables.released.set(clientId, saveEnd === undefined ? told : { ...told, saveEnd });
+  const saveEnd = mode.isOver(iteration) ? { saveEnd: { error: iteration.error } } : {};
+  tables.released.set(clientId, { iterationId, secret, ...saveEnd });
   trimOldest(tables.released, RELEASED_CLIENTS_KEPT);
   mode.clientReleased(tables, iteration, client, record);
 }

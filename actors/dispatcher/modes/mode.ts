@@ -13,15 +13,7 @@ import type { Shard } from "../../../data/sharding_policy.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Random } from "../../runtime/world.ts";
 import type { Consumers } from "../consumers.ts";
-import type {
-  Client,
-  Dataset,
-  Iteration,
-  Job,
-  SaveEnd,
-  Task,
-  TaskOfIteration,
-} from "../entities.ts";
+import type { Client, Dataset, Iteration, Job, Task, TaskOfIteration } from "../entities.ts";
 import { type ModeState, noRounds } from "./mode_state.ts";
 import type { AskWorker, Listing, ListingFailure } from "../listing.ts";
 import type { DispatcherDescription, DispatcherProtocol, JobParameters } from "../protocol.ts";
@@ -128,7 +120,10 @@ export abstract class Mode {
     );
   }
 
-  /** Whether the iteration begins anew for the next client, even if others are still there. */
+  /**
+   * Whether the iteration has come to an end that its clients are told of: it begins anew for the next
+   * client, even if others are still there.
+   */
   isOver(_iteration: Iteration): boolean {
     return false;
   }
@@ -309,11 +304,6 @@ export abstract class Mode {
     _client: Client,
     _record: RecordOf<"client_released">,
   ): void {}
-
-  /** What a client that is released now is told of the end, should it ask; undefined: nothing. */
-  endOf(_iteration: Iteration): SaveEnd | undefined {
-    return undefined;
-  }
 
   /** A task has produced everything. */
   taskCompleted(_iteration: Iteration, _task: Task, _workers: readonly string[] | null): void {}

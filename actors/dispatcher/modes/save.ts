@@ -6,15 +6,7 @@
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import { ShardingPolicy } from "../../../data/sharding_policy.ts";
-import type {
-  Client,
-  Dataset,
-  Iteration,
-  Job,
-  SaveEnd,
-  Task,
-  TaskOfIteration,
-} from "../entities.ts";
+import type { Client, Dataset, Iteration, Job, Task, TaskOfIteration } from "../entities.ts";
 import { endTask, forgetIteration, parametersOf } from "../iterations.ts";
 import type { AskWorker, Listing, ListingFailure } from "../listing.ts";
 import type { SavingNews } from "../protocol.ts";
@@ -187,10 +179,6 @@ export class SaveMode extends Mode {
         `Worker "${worker}" could not save to ${save?.folder}: ${message.replace(/\.?$/, ".")} ` +
         `What was written stays; call distributedSave() again to have it go on.`,
     };
-  }
-
-  override endOf(iteration: Iteration): SaveEnd | undefined {
-    return isSaveOver(iteration) ? { error: iteration.error } : undefined;
   }
 
   override taskEnded({ saving }: Iteration, { taskId }: Task): void {
