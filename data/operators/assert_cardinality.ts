@@ -1,6 +1,4 @@
-/**
- * `assertCardinality`: the elements as they are, if there are as many as somebody says.
- */
+/** `assertCardinality`: passes elements through and checks that there are as many as declared. */
 import { LeatError } from "../../core/error.ts";
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
@@ -49,7 +47,7 @@ registerNode("assertCardinality", {
 /** Ends after the error that it reports. */
 class AssertCardinalityIterator extends PassingIterator {
   readonly #expected: number;
-  /** Whether this task sees but a part of the elements, so that their number says nothing. */
+  /** Whether this task sees only a part of the elements, so that it cannot check their number. */
   readonly #seesPart: boolean;
   #count = 0;
 

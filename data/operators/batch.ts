@@ -1,6 +1,4 @@
-/**
- * `batch`: consecutive elements stacked along a new first axis.
- */
+/** `batch`: consecutive elements stacked along a new first axis. */
 import { checkOptionalBoolean } from "../check.ts";
 import { type Column, columnFor } from "../columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
@@ -10,14 +8,14 @@ import { GatheringNode } from "./gathering.ts";
 
 /** How `batch` runs. */
 export interface BatchAttributes {
-  /** Leaves out a last batch that is not full; default false. */
+  /** Drops a last batch that is not full; default false. */
   readonly dropRemainder?: boolean | undefined;
   /**
-   * Recorded, and without effect: a batch is put together on the pipeline's one thread. What overlaps
-   * are the calls below it (`map`), and its making with its consumer (`prefetch`).
+   * Recorded, without effect: a batch is assembled on the pipeline's one thread. The calls below it
+   * (`map`) run in parallel, and `prefetch` overlaps it with its consumer.
    */
   readonly numParallelCalls?: number | undefined;
-  /** Recorded, and without effect: batches always come in order. */
+  /** Recorded, without effect: batches always come in order. */
   readonly deterministic?: boolean | undefined;
 }
 

@@ -1,6 +1,4 @@
-/**
- * `bucketBySequenceLength`: batches of elements of like length.
- */
+/** `bucketBySequenceLength`: batches of elements of similar length. */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { Call, NodeFunction } from "../call.ts";
@@ -186,8 +184,8 @@ class Buckets implements Grouping {
 }
 
 /**
- * The shapes to pad to with `padToBucketBoundary`: what is left open becomes `length`. Where neither
- * shapes nor spec say what is open, it is the first axis.
+ * The shapes to pad to with `padToBucketBoundary`: each open axis becomes `length`. Where neither
+ * shapes nor spec say which axis is open, it is the first.
  */
 function boundaryShapes(
   element: unknown,

@@ -1,6 +1,4 @@
-/**
- * `cache`: elements kept in memory, or in files, after the first complete pass.
- */
+/** `cache`: elements kept in memory, or in files, after the first complete pass. */
 import { checkPath } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, NO_BLOCK, type Pulled } from "../iterator.ts";
@@ -11,7 +9,7 @@ import { BufferMeter } from "../stats.ts";
 import { fileCacheIterator } from "./file_cache.ts";
 import { SameElementsNode } from "./unary.ts";
 
-/** The elements of a complete pass; empty until there was one. */
+/** The elements of a complete pass; empty before the first. */
 class Store implements Shared {
   elements: readonly unknown[] | undefined;
 
@@ -37,7 +35,7 @@ export class CacheNode extends SameElementsNode {
   } as const;
   /** Shared by the iterators of this dataset. */
   readonly #store = new Store();
-  /** The folder of the files that it is kept in; in memory without. */
+  /** The folder of its files; undefined for a cache in memory. */
   readonly path: string | undefined;
 
   constructor(input: DatasetNode, path?: unknown) {
@@ -49,7 +47,7 @@ export class CacheNode extends SameElementsNode {
     return { path: this.path };
   }
 
-  /** A task that reads splits keeps what it was handed to itself: it is not the whole input. */
+  /** A task that reads splits does not share its elements: they are not the whole input. */
   override makeIterator(context: IteratorContext): ElementIterator {
     if (this.path !== undefined) {
       return fileCacheIterator(context, this.path, this.input);
@@ -65,10 +63,10 @@ export class CacheNode extends SameElementsNode {
 
 registerNode("cache", { fromWire: (a, [input]) => new CacheNode(input!, a.path) });
 
-/** What is saved of a cache's iterator, beside the contents of a cache that is complete. */
+/** The saved state of a cache's iterator, besides the contents of a complete cache. */
 type CacheState = {
   readonly position: number;
-  /** The elements that are given, where these are not those of the store any more. */
+  /** The elements given, if the store no longer holds them. */
   readonly elements: readonly unknown[] | undefined;
 } | {
   readonly kept: unknown[];
@@ -78,18 +76,18 @@ type CacheState = {
 };
 
 /**
- * Gives the elements of a store, or fills it: passes the input's elements through and keeps them. The
- * store is filled by a pass that ends without error.
+ * Gives the elements of a store, or fills it: passes the input's elements through and keeps them. A
+ * pass that ends without error fills the store.
  */
 class CacheIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #store: Store;
   readonly #meter: BufferMeter;
-  /** The elements of a complete pass that are given. */
+  /** The elements of a complete pass, when reading from one. */
   #complete: readonly unknown[] | undefined;
-  /** Of these, the next one. */
+  /** The index of the next one. */
   #position = 0;
-  /** Where this iterator fills the store: the elements so far, and their input. */
+  /** When filling the store: the elements so far, and their input. */
   readonly #kept: unknown[] = [];
   #input: ElementIterator | undefined;
   #failed = false;
@@ -146,7 +144,7 @@ class CacheIterator extends ElementIterator {
     return this.#keep(element);
   }
 
-  /** Of a pass that another iterator may go on with, nothing has failed yet. */
+  /** When another iterator may resume the pass, it has not failed yet. */
   #failedWith(error: unknown): unknown {
     if (!(error instanceof ReadingFailure)) this.#failed = true;
     return error;

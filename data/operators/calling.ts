@@ -1,6 +1,6 @@
 /**
- * Calling: what `map` and `filter` have in common. They call their function on whole blocks of
- * elements where these and the results are there at once, and on one element at a time otherwise.
+ * Base of `map` and `filter`. They call their function on whole blocks of elements where elements
+ * and results are available at once, and otherwise on one element at a time.
  */
 import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../answer.ts";
 import { InputBlock } from "../block.ts";
@@ -11,12 +11,12 @@ import type { SpecCheck } from "../spec_check.ts";
 import { AGAIN } from "../stepping.ts";
 import { UnaryIterator } from "./unary.ts";
 
-/** The token of what a call made of the element with this token; a number where both are the same. */
+/** The token of a call's result for the element with this token; a number where both are the same. */
 export function tokenOfCall(index: number, token: Token | undefined): Token | undefined {
   return token === undefined || token === index ? token : [index, token];
 }
 
-/** What had this token, by calling the function on the same element once more. */
+/** Recomputes the element with this token by calling the function on the same input element. */
 export function againByCall(call: Call, input: ElementIterator, token: Token): unknown {
   const [index, below] = typeof token === "number" ? [token, token] : token as [number, Token];
   const element = input.again(below);
@@ -25,11 +25,11 @@ export function againByCall(call: Call, input: ElementIterator, token: Token): u
     : call.again(index, element);
 }
 
-/** What is saved of an iterator that calls. */
+/** The saved state of a calling iterator. */
 interface CallingState {
   /** How many calls were begun. */
   readonly calls: number;
-  /** What was read and not called upon yet. */
+  /** Elements that were read and not passed to the function yet. */
   readonly leftover: readonly unknown[];
   readonly outcome: SavedAnswer | null;
   readonly input: unknown;
@@ -39,19 +39,19 @@ interface CallingState {
 export abstract class CallingIterator extends UnaryIterator {
   protected readonly call: Call;
   readonly #block = new InputBlock();
-  /** What came of a call within a block that is for `next()` to answer; its value may be a promise. */
+  /** The outcome of a call within a block that `next()` has to answer; its value may be a promise. */
   #outcome: Answer | undefined;
 
-  /** `check`: what the function's results are held to, where they are elements. */
+  /** `check`: checks the function's results, where they are elements. */
   constructor(context: IteratorContext, fn: NodeFunction, check?: SpecCheck) {
     super(context);
     this.call = new Call(fn, context, check === undefined ? {} : { check });
   }
 
   /**
-   * Calls the function on the elements of `block` up to `block.stop`, which is looked at each time
-   * since the function may dispose the iterator. Writes what comes of them to `into`, says how many,
-   * and leaves `block.at` after the last one called.
+   * Calls the function on the elements of `block` up to `block.stop`, which is read each time
+   * because the function may dispose the iterator. Writes the results to `into` and returns their
+   * number. Leaves `block.at` after the last element processed.
    */
   protected abstract callBlock(block: InputBlock, into: unknown[]): number;
 
@@ -68,14 +68,14 @@ export abstract class CallingIterator extends UnaryIterator {
     return this.disposed ? NO_BLOCK : given;
   }
 
-  /** Leaves the answer about an element of a block to `next()`, since those before it come first. */
+  /** Leaves the answer about an element to `next()`, because the elements before it come first. */
   protected leave(outcome: Answer): void {
-    // It may reject before somebody asks for it, and need not be asked for at all.
+    // It may reject before it is asked for, and may never be asked for.
     if (outcome.value instanceof Promise) outcome.value.catch(() => {});
     if (!this.disposed) this.#outcome = outcome;
   }
 
-  /** What a block has left to be answered by `next()`. */
+  /** The outcome that a block left for `next()`. */
   protected takeOutcome(): Answer | undefined {
     const outcome = this.#outcome;
     this.#outcome = undefined;
@@ -120,7 +120,7 @@ export abstract class CallingIterator extends UnaryIterator {
   }
 }
 
-/** An outcome once its promise has settled; nothing where it is that an element is left out. */
+/** The outcome once its promise has settled; undefined if the element is left out. */
 async function settledOutcome(outcome: Answer | undefined): Promise<Answer | undefined> {
   if (!(outcome?.value instanceof Promise)) return outcome;
   try {

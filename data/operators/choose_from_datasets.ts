@@ -1,6 +1,4 @@
-/**
- * `chooseFromDatasets`: elements of several datasets, in the order that another one says.
- */
+/** `chooseFromDatasets`: elements of several datasets, in the order that another dataset gives. */
 import { checkBoolean, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { type ElementIterator, END } from "../iterator.ts";
@@ -13,7 +11,7 @@ const KIND = "chooseFromDatasets";
 
 /** How `chooseFromDatasets` ends. */
 export interface ChooseAttributes {
-  /** Ends when the chosen dataset has no more; otherwise that choice is passed over. Default true. */
+  /** Ends when the chosen dataset has no more; otherwise that choice is skipped. Default true. */
   readonly stopOnEmptyDataset?: boolean | undefined;
 }
 
@@ -47,7 +45,7 @@ export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
     return isEndless ? Infinity : UNKNOWN_CARDINALITY;
   }
 
-  /** Each task that reads splits makes the choices by itself, from the first on. */
+  /** Each task that reads splits makes all choices itself, from the first on. */
   get replicatedInput(): number {
     return this.inputs.length - 1;
   }
@@ -68,7 +66,7 @@ registerNode(KIND, {
   fromWire: (a, inputs) => new ChooseFromDatasetsNode(inputs.slice(0, -1), inputs.at(-1)!, a),
 });
 
-/** Refuses choices that are known to be no numbers. */
+/** Refuses choices that are known not to be numbers. */
 function checkChoiceSpec(spec: ElementSpec): void {
   if (spec === undefined) return;
   const isNumber = spec instanceof TensorSpec && spec.shape.length === 0 &&
@@ -79,7 +77,7 @@ function checkChoiceSpec(spec: ElementSpec): void {
 
 const CHOICES = "plain numbers or bigints, each the place of a dataset; map() it to these";
 
-/** Chooses what a dataset says. */
+/** Makes the choices that a dataset gives. */
 class Choices implements Selector {
   readonly #choices: ElementIterator;
   readonly #count: number;

@@ -1,6 +1,4 @@
-/**
- * `concatenate`: one dataset after the other.
- */
+/** `concatenate`: one dataset after the other. */
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
@@ -47,7 +45,7 @@ registerNode("concatenate", {
   fromWire: (_, [first, second]) => new ConcatenateNode(first!, second!),
 });
 
-/** What is saved of a concatenate. */
+/** The saved state of a concatenate. */
 interface ConcatenateState {
   readonly position: number;
   readonly current: unknown;
@@ -57,7 +55,7 @@ class ConcatenateIterator extends ElementIterator implements Stepping {
   readonly #context: IteratorContext;
   /** The input being read: 0, then 1, then 2 for none. */
   #position = 0;
-  /** Both inputs, the second from when it is first needed. They stay, to give elements again. */
+  /** Both inputs, the second once it is needed. They are kept to recompute elements. */
   readonly #inputs: ElementIterator[];
 
   constructor(context: IteratorContext) {

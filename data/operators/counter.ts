@@ -1,6 +1,4 @@
-/**
- * `counter`: numbers without end.
- */
+/** `counter`: an endless sequence of numbers. */
 import { checkNumber, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { NO_BLOCK } from "../iterator.ts";

@@ -1,6 +1,4 @@
-/**
- * Fetching for parallel `interleave`: opens datasets and reads them ahead, so many at once.
- */
+/** The fetcher of parallel `interleave`: opens datasets and reads several of them ahead. */
 import { Call, type NodeFunction } from "../call.ts";
 import type { IteratorContext } from "../context.ts";
 import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../held.ts";
@@ -11,9 +9,9 @@ import { Opened } from "./opened.ts";
 import { ReadAhead, type ReadAheadState } from "./read_ahead.ts";
 import { wholeState } from "../whole_state.ts";
 
-/** What bounds the fetching. */
+/** Limits of the fetcher. */
 export interface FetchLimits {
-  /** Datasets that are open, in places or for those that come next. */
+  /** Datasets open, in slots or upcoming. */
   readonly datasetsMax: number;
   /** Answers fetched ahead of each dataset. */
   readonly answersMax: number;
@@ -21,23 +19,23 @@ export interface FetchLimits {
   readonly inFlightMax: number;
 }
 
-/** What is saved of a fetcher. */
+/** The saved state of a fetcher. */
 export interface FetcherState {
   readonly upcoming: ReadAheadState[];
-  /** An element of the input that the function was not called on yet. */
+  /** An element of the input to which the function was not applied yet. */
   readonly outer: unknown;
   readonly inputEnded: boolean;
   /** How many calls were begun. */
   readonly calls: number;
 }
 
-/** Reads the datasets in places ahead, and those that come next. What is given first is fetched first. */
+/** Reads ahead the datasets in slots and upcoming ones. Earlier elements are fetched first. */
 export class DatasetFetcher {
   readonly #context: IteratorContext;
   readonly #input: ElementIterator;
   readonly #call: Call;
   readonly #limits: FetchLimits;
-  /** The datasets in the order in which they are given. */
+  /** The datasets in the order in which they give elements. */
   readonly #placed: () => readonly (ReadAhead | undefined)[];
   readonly #upcoming: ReadAhead[] = [];
   readonly #meter: BufferMeter;
@@ -46,7 +44,7 @@ export class DatasetFetcher {
   #pulling = false;
   #inputEnded = false;
   #inFlight = 0;
-  /** Nothing is begun before it is first asked for, while it is saved, and while others have a turn. */
+  /** Nothing begins before the first request, while it is saved, or while it yields to others. */
   #begun = false;
   #paused = false;
   #givesWay = false;
@@ -74,7 +72,7 @@ export class DatasetFetcher {
     return this.#inputEnded && this.#outer === undefined && this.#upcoming.length === 0;
   }
 
-  /** Datasets that are being read or made already, for the places that will be empty next. */
+  /** Datasets being read or made for the slots that become empty next. */
   get upcoming(): readonly ReadAhead[] {
     return this.#upcoming;
   }
@@ -84,7 +82,7 @@ export class DatasetFetcher {
     return this.#inFlight > 0;
   }
 
-  /** The next dataset for a place, if one is being read or made already. */
+  /** The next dataset for a slot, if one is being read or made. */
   takeNext(): ReadAhead | undefined {
     return this.#upcoming.shift();
   }
@@ -100,12 +98,12 @@ export class DatasetFetcher {
     return this.#waiting.promise;
   }
 
-  /** Begins nothing more. What was begun still arrives. */
+  /** Begins nothing more. Requests in flight still arrive. */
   stop(): void {
     this.#stopped = true;
   }
 
-  /** Begins what may be begun. */
+  /** Begins everything that the limits allow. */
   fetchAhead(): void {
     this.#begun = true;
     this.#goOn();
@@ -130,7 +128,7 @@ export class DatasetFetcher {
     this.#changed();
   }
 
-  /** Goes on after something has arrived. */
+  /** Continues after something has arrived. */
   #changed(): void {
     this.#goOn();
     this.#waiting?.resolve(AGAIN);
@@ -180,7 +178,7 @@ export class DatasetFetcher {
     this.#meter.holds(++this.#answers);
   }
 
-  /** Something in flight for one dataset; the promise it answers never rejects. */
+  /** Tracks a request in flight for one dataset; the returned promise never rejects. */
   async #during(ahead: ReadAhead, wait: () => Promise<void>): Promise<void> {
     ahead.isBusy = true;
     this.#inFlight++;
@@ -225,14 +223,14 @@ export class DatasetFetcher {
     else this.#outer = heldFrom(this.#input, outer);
   }
 
-  /** An element of the input failed: its error stands where its dataset would. */
+  /** An element of the input failed: its error takes the place of its dataset. */
   #refuse(error: unknown): void {
     const stillborn = new ReadAhead();
     this.#upcoming.push(stillborn);
     this.#fail(stillborn, error);
   }
 
-  /** Has the function make the next dataset. */
+  /** Calls the function to make the next dataset. */
   #make(outer: HeldElements): void {
     this.#outer = undefined;
     const ahead = new ReadAhead();
@@ -251,7 +249,7 @@ export class DatasetFetcher {
     }
   }
 
-  /** Waits for what is in flight; nothing is begun until the iteration is saved. */
+  /** Waits for requests in flight; nothing begins until the iteration is saved. */
   async rest(): Promise<void> {
     this.#paused = true;
     this.#context.pause.whenOver(() => {
@@ -261,7 +259,7 @@ export class DatasetFetcher {
     while ((this.#inFlight > 0 || this.#pulling) && !this.#disposed) await this.progress();
   }
 
-  /** What is saved of a fetcher at rest. */
+  /** The saved state of a fetcher at rest. */
   async save(): Promise<FetcherState> {
     const upcoming: ReadAheadState[] = [];
     for (const next of this.#upcoming) if (!next.isUnread) upcoming.push(await next.save());
@@ -273,7 +271,7 @@ export class DatasetFetcher {
     };
   }
 
-  /** Goes on from `state`, once its input does. */
+  /** Resumes from `state`, after its input does. */
   async restore(state: FetcherState): Promise<void> {
     const { upcoming, outer, inputEnded, calls } = wholeState(state);
     this.#call.resume(calls);
@@ -282,7 +280,7 @@ export class DatasetFetcher {
     this.#inputEnded = inputEnded;
   }
 
-  /** Makes one dataset again. */
+  /** Recreates one dataset. */
   async restoreOne(state: ReadAheadState): Promise<ReadAhead> {
     const ahead = await ReadAhead.restore(
       state,

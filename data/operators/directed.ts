@@ -1,42 +1,39 @@
-/**
- * Directed: what `sampleFromDatasets` and `chooseFromDatasets` have in common. Something chooses, for
- * every element, which input gives it.
- */
+/** Base of `sampleFromDatasets` and `chooseFromDatasets`: a selector chooses the input of each element. */
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { ReadingFailure } from "../reading_failure.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 
-/** What chooses. */
+/** Chooses inputs. */
 export interface Selector {
-  /** The number of an input, `END`, `AGAIN`, or a promise of one of these. An error costs a choice. */
+  /** The index of an input, `END`, `AGAIN`, or a promise of one of these. An error uses up a choice. */
   select(): unknown;
   save(): Promise<unknown>;
   restore(state: unknown): Promise<void>;
   release(): void;
 }
 
-/** What is saved of a choosing iterator. Inputs that have ended are `null`. */
+/** The saved state of a choosing iterator. Inputs that have ended are `null`. */
 interface DirectedState {
   readonly inputs: readonly unknown[];
   readonly selector: unknown;
-  /** The input that was chosen and could not be read, if there is one. */
+  /** The chosen input, if it could not be read yet. */
   readonly owed?: number;
 }
 
-/** Reads the input that was chosen. It ends with the last of its inputs, or with the first. */
+/** Reads the chosen input. Ends with the last of its inputs, or with the first. */
 export class DirectedIterator extends ElementIterator implements Stepping {
   readonly #context: IteratorContext;
   /** Disposed once they have ended. */
   readonly #inputs: readonly ElementIterator[];
   readonly #selector: Selector;
   readonly #stopOnEmpty: boolean;
-  /** The input that was chosen and could not be read: the choice stands. */
+  /** The chosen input, if it could not be read: the choice stands. */
   #owed: number | undefined;
-  /** The input that gave last. */
+  /** The input that gave the last element. */
   #last = 0;
 
-  /** `makeSelector` is told how to find out which inputs have not ended. */
+  /** `makeSelector` receives a function that tells which inputs have not ended. */
   constructor(
     context: IteratorContext,
     count: number,

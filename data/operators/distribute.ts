@@ -1,6 +1,6 @@
 /**
- * `distribute`: the point where a pipeline leaves its process. What is before it runs in workers of
- * a service; its iterator is provided from outside of the data engine.
+ * `distribute`: the point where a pipeline leaves its process. Operators before it run in workers
+ * of a service; its iterator is provided from outside the data engine.
  */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
@@ -27,78 +27,79 @@ import { UnaryNode } from "./unary.ts";
 /** How a dataset is distributed. */
 export interface DistributeOptions {
   /**
-   * The dispatcher: `ws://host:port`, `wss://…`, or something that has such an address. What comes
-   * after may be distributed again: the workers of a second service then begin with what this one
-   * gives, with OFF there, and here with DYNAMIC and a `jobName`, under which they get every element
-   * once, together.
+   * The dispatcher: `ws://host:port`, `wss://…`, or an object with such an address. The result may
+   * be distributed again: the workers of a second service then read from this one, with OFF there,
+   * or with DYNAMIC here and a `jobName`, under which they get every element once, together.
    */
   readonly service: string | { readonly address: string };
   /** How the workers share the work: a policy by name, or one made by `shardingPolicy()`; default OFF. */
   readonly processingMode?: ShardingPolicy | CustomShardingPolicy;
-  /** Clients that name the same job share its elements. */
+  /** Clients with the same job name share its elements. */
   readonly jobName?: string;
-  /** Which consumer of the job this is, from 0; needs `numConsumers` and `jobName`. */
+  /** The index of this consumer in the job, from 0; needs `numConsumers` and `jobName`. */
   readonly consumerIndex?: number;
   /**
-   * How many consumers read the job, one beside the other; needs `consumerIndex` and `jobName`. Under
-   * DETERMINISTIC consumer i gets those elements of the stream whose number leaves i when divided by
-   * `numConsumers`, each produced once and sent to its consumer alone (all of them to all, where
-   * operators run at the reader); who runs ahead waits for the others. Otherwise they read in rounds:
-   * each gets one of `numConsumers` neighbours of a worker. For neighbours of one bucket put
-   * `groupByWindow({ windowSize: numConsumers, … })` behind the bucketing.
+   * How many consumers read the job; needs `consumerIndex` and `jobName`. Under DETERMINISTIC
+   * consumer i gets the elements whose number in the stream, modulo `numConsumers`, is i. Each is
+   * produced once and sent to its consumer alone (all of them to all, where operators run at the
+   * reader); a consumer ahead waits for the others. In other modes they read in rounds: each gets
+   * one of `numConsumers` neighbours of a worker. For neighbours of one bucket put `groupByWindow({
+   * windowSize: numConsumers, … })` after the bucketing.
    */
   readonly numConsumers?: number;
   /**
-   * DETERMINISTIC: names one start of the training program, the same in all consumers that were started
-   * together, as their launcher calls it; another one at each restart. Needs `jobName`. The service puts
-   * out the readers of earlier runs when the first one of a new run comes, and never lets two runs read
-   * one epoch. So consumers can be restarted while readers of the last start, or of one that came to
-   * nothing, still live. All of a run are restored from one step (or none is), each once. Default: unset,
-   * so that the first consumer that is restored begins the stream anew for all.
+   * DETERMINISTIC: identifies one start of the training program. The launcher gives all consumers
+   * started together the same id, and another one at each restart. Needs `jobName`. The first
+   * reader of a new run replaces the readers of earlier runs, and two runs never read one epoch. So
+   * consumers can be restarted while readers of an earlier start, even a failed one, are still
+   * alive. All consumers of a run are restored from one step (or none is), each once. Default:
+   * unset, so that the first restored consumer restarts the stream for all.
    */
   readonly runId?: string;
   /**
-   * Shares what workers produce with the other trainers of the job (tf.data service paper, section
-   * 3.5): each worker keeps a window of its newest elements, and each trainer reads there at its own
-   * pace. The fastest makes new elements come; one too slow for the window misses the oldest
-   * (`stats()[…].skipped`); one that joins starts with the oldest of the window. Needs `jobName` and a
-   * dataset without end.
+   * Shares the workers' elements with the other trainers of the job (tf.data service paper, section
+   * 3.5): each worker keeps a window of its newest elements, and each trainer reads there at its
+   * own pace. The fastest makes new elements come; one too slow for the window misses the oldest
+   * (`stats()[…].skipped`); one that joins starts with the oldest of the window. Needs `jobName`
+   * and an endless dataset.
    *
-   * `trainerId` names the place in the windows: who comes back under it goes on there (a dataset of
-   * its own for each iterator), and two that read under one id at once divide the elements.
+   * `trainerId` names the position in the windows: a trainer that returns under it continues there
+   * (with a dataset of its own for each iterator). Two that read under one id at once divide the
+   * elements.
    */
   readonly sharing?: { readonly trainerId: string };
   /**
-   * Requests in flight and elements waiting, together, from the first element on. Default: at least
-   * 16, and as many as keep the workers' answers coming, within 256 MiB. Of a coordinated job:
-   * rounds ahead of the training loop, at most 32, by default 4, within 256 MiB; so far a consumer
-   * can be ahead of another.
+   * Requests in flight plus buffered elements, from the first element on. Default: at least 16, and
+   * as many as keep the workers' answers coming, within 256 MiB. In a coordinated job: rounds ahead
+   * of the training loop, at most 32, by default 4, within 256 MiB; a consumer can be that far
+   * ahead of another.
    */
   readonly maxOutstandingRequests?: number;
   /**
-   * How elements are compressed on their way: `"zstd"`, `"gzip"`, `"none"`, or `"auto"` (the default)
-   * where it is measured to pay, which is over slow networks and for data that gets smaller. It belongs
-   * to the registered dataset: clients of one job agree on it.
+   * How elements are compressed on the wire: `"zstd"`, `"gzip"`, `"none"`, or `"auto"` (the
+   * default) where it measurably pays: over slow networks, for data that shrinks. It belongs to the
+   * registered dataset: clients of one job agree on it.
    */
   readonly compression?: ElementCompression;
   /**
-   * Which workers are read: `"local"` those of this process alone, by direct call (no socket, no
-   * copy); `"any"` all; `"auto"` (the default) all but those of other processes that are left to
-   * themselves (`serveWorker({ local: true })`, or the tag `COLOCATED`). All clients of a job agree.
+   * Which workers are read: `"local"` only those of this process, by direct call (no socket, no
+   * copy); `"any"` all; `"auto"` (the default) all except those that serve only their own process
+   * in other processes (`serveWorker({ local: true })`, or the tag `COLOCATED`). All clients of a
+   * job agree.
    */
   readonly targetWorkers?: TargetWorkers;
-  /** Only workers that carry all of these tags are read. Default: all, whatever they carry. */
+  /** Only workers that carry all of these tags are read. Default: all workers. */
   readonly targetTags?: readonly string[];
   /**
-   * Who I am to the service. It stays in this process: a worker whose pipeline begins with a service
-   * opens that with what `serveWorker({ services })` says.
+   * The token that authenticates this client to the service. It stays in this process: a worker
+   * whose pipeline reads from a service uses the token of its own `serveWorker({ services })`.
    */
   readonly token?: string;
-  /** Certificates of authorities in PEM that are trusted beside the usual ones, for `wss://…`. */
+  /** PEM certificates of authorities trusted in addition to the usual ones, for `wss://…`. */
   readonly ca?: string;
 }
 
-/** What a certificate in PEM begins with. */
+/** The first line of a PEM certificate. */
 const PEM_BEGINNING = "-----BEGIN CERTIFICATE-----";
 
 export class DistributeNode extends UnaryNode {
@@ -119,7 +120,7 @@ export class DistributeNode extends UnaryNode {
     return attributesOf(this.options);
   }
 
-  /** Where the service is, and who reads, may change. */
+  /** The service's address and the reader may change. */
   override get decisive(): Attributes {
     const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
     return { processingMode, numConsumers };
@@ -147,7 +148,7 @@ export class DistributeNode extends UnaryNode {
   }
 }
 
-/** The policies under which a dataset without end stays so for every reader, and an empty one empty. */
+/** The policies under which every reader sees an endless dataset endless, and an empty one empty. */
 const KEEPS_ENDLESS: ReadonlySet<ShardingMode> = new Set([
   ShardingPolicy.OFF,
   ShardingPolicy.DYNAMIC,
@@ -159,12 +160,12 @@ registerNode("distribute", {
   fromWire: (a, [input]) => new DistributeNode(input!, a as unknown as DistributeOptions),
 });
 
-/** The policy by name. */
+/** The policy's name. */
 export function modeOf(policy: DistributeOptions["processingMode"]): ShardingMode {
   return policy instanceof CustomShardingPolicy ? "CUSTOM" : policy ?? ShardingPolicy.OFF;
 }
 
-/** Options as attributes. Token and certificates stay here: they are the holder's, not the pipeline's. */
+/** Options as attributes, without token and certificates: those belong to the process, not the pipeline. */
 export function attributesOf(options: DistributeOptions): Attributes {
   const { token: _token, ca: _ca, service, processingMode, ...rest } = options;
   const { name, shard } = processingMode instanceof CustomShardingPolicy ? processingMode : {};
@@ -175,7 +176,7 @@ export function attributesOf(options: DistributeOptions): Attributes {
   };
 }
 
-/** Options as given by a user, or as they stood among attributes. */
+/** Options as given by a user, or as recorded in attributes. */
 export function checkDistributeOptions<O extends DistributeOptions>(
   operator: string,
   options: O,
@@ -200,9 +201,9 @@ export function checkDistributeOptions<O extends DistributeOptions>(
 }
 
 /**
- * A cluster of this process goes by a name, with neither colon nor slash; all others are URLs of a host.
+ * A cluster of this process has a name without colons and slashes; all others are URLs with a host.
  *
- * @throws {LeatError} `invalid_argument` for what names no service.
+ * @throws {LeatError} `invalid_argument` for anything else.
  */
 export function checkService(operator: string, service: unknown): void {
   const address: unknown = isPlace(service) ? service.address : service;
@@ -218,7 +219,7 @@ export function checkService(operator: string, service: unknown): void {
   );
 }
 
-/** Else a value that opens nothing would be shown to the service again and again. */
+/** Checked here, because an invalid token would be sent to the service again and again. */
 function checkCredentials(
   operator: string,
   { token, ca }: Pick<DistributeOptions, "token" | "ca">,
@@ -252,7 +253,7 @@ function checkPolicy(operator: string, policy: unknown): ShardingPolicy | Custom
   );
 }
 
-/** @throws {LeatError} `invalid_argument` for what is no {@linkcode ElementCompression}. */
+/** @throws {LeatError} `invalid_argument` for a value that is no {@linkcode ElementCompression}. */
 export function checkCompression(operator: string, compression: unknown): void {
   if (compression === undefined || ELEMENT_COMPRESSIONS.some((known) => known === compression)) {
     return;
@@ -269,7 +270,7 @@ function checkRun(operator: string, { runId, jobName, processingMode }: Distribu
   if (jobName !== undefined && processingMode === ShardingPolicy.DETERMINISTIC) return;
   throw new LeatError(
     "invalid_argument",
-    `${operator}: runId names those that read a job together; it needs jobName and processingMode ` +
+    `${operator}: runId names the readers of a job that start together; it needs jobName and processingMode ` +
       `"${ShardingPolicy.DETERMINISTIC}"`,
   );
 }
@@ -314,7 +315,7 @@ function checkSharing(
   if (processingMode === ShardingPolicy.DETERMINISTIC) {
     throw new LeatError(
       "invalid_argument",
-      `${operator}: a "${processingMode}" job gives each element once, and sharing to whoever comes in ` +
+      `${operator}: a "${processingMode}" job gives each element once, and sharing to each trainer that reads in ` +
         `time; share a job of "${ShardingPolicy.OFF}" or "${ShardingPolicy.DYNAMIC}"`,
     );
   }

@@ -1,14 +1,9 @@
-/**
- * Elementwise: what operators have in common that take the elements of their input one after the
- * other.
- */
+/** Base of operators that take the elements of their input one after the other. */
 import { END, type Pulled, type Token } from "../iterator.ts";
 import { stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator } from "./unary.ts";
 
-/**
- * The iterator of such an operator. It may dispose itself: then it is at its end.
- */
+/** The iterator of such an operator. Disposing itself ends it. */
 export abstract class ElementwiseIterator extends UnaryIterator implements Stepping {
   override next(): Pulled<unknown> {
     return stepOn(this, this.context.pacer);
@@ -20,7 +15,7 @@ export abstract class ElementwiseIterator extends UnaryIterator implements Stepp
     return element instanceof Promise ? this.#later(element) : this.#take(element);
   }
 
-  /** Takes the next element, or `END`, and answers as `step()` does. */
+  /** Handles the next element, or `END`; returns the same kinds of values as `step()`. */
   protected abstract accept(element: unknown): unknown;
 
   async #later(pending: Promise<unknown>): Promise<unknown> {
@@ -39,7 +34,7 @@ export abstract class ElementwiseIterator extends UnaryIterator implements Stepp
   }
 }
 
-/** One that gives elements of its input, as they are: so are their tokens. */
+/** Gives elements of its input unchanged, and their tokens. */
 export abstract class PassingIterator extends ElementwiseIterator {
   override token(): Token | undefined {
     return this.input.token();

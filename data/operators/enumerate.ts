@@ -1,6 +1,4 @@
-/**
- * `enumerate`: elements with their numbers. One that fails has a number, too, as beside a counter.
- */
+/** `enumerate`: elements with their numbers. Failed elements are counted, too. */
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
@@ -46,7 +44,7 @@ export class EnumerateNode extends UnaryNode {
 
 registerNode("enumerate", { fromWire: (a, [input]) => new EnumerateNode(input!, a.start) });
 
-/** What is saved of an enumerate. */
+/** The saved state of an enumerate. */
 interface EnumerateState {
   /** The number of the next element. */
   readonly number: number;

@@ -1,6 +1,4 @@
-/**
- * `cache(path)`: elements kept in files after the first complete pass.
- */
+/** `cache(path)`: elements kept in files after the first complete pass. */
 import type { IteratorContext } from "../context.ts";
 import type { DatasetNode } from "../node.ts";
 import { signatureOf } from "../saving.ts";
@@ -10,7 +8,7 @@ import { storedNode } from "../stored/stored_node.ts";
 import { type Storing, StoringIterator } from "../stored/storing_iterator.ts";
 import { Nested } from "./opened.ts";
 
-/** The iterator of a cache in files, which holds the elements of `input`. */
+/** The iterator of a cache in files for the elements of `input`. */
 export function fileCacheIterator(
   context: IteratorContext,
   folder: string,

@@ -1,6 +1,4 @@
-/**
- * `filter`: the elements for which a predicate holds.
- */
+/** `filter`: the elements for which a predicate holds. */
 import { LeatError } from "../../core/error.ts";
 import type { InputBlock } from "../block.ts";
 import { NodeFunction } from "../call.ts";
@@ -150,7 +148,7 @@ class ParallelFilterIterator extends ParallelCalls {
   }
 }
 
-/** What a verdict on an element means for it. */
+/** The result for an element, given the predicate's answer. */
 function decide(element: unknown, verdict: unknown): unknown {
   if (typeof verdict === "boolean") return verdict ? element : AGAIN;
   throw new LeatError(

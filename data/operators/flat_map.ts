@@ -1,6 +1,4 @@
-/**
- * `flatMap`: the elements of the datasets that a function makes, one dataset after the other.
- */
+/** `flatMap`: the elements of the datasets that a function makes, one dataset after the other. */
 import { Call, NodeFunction } from "../call.ts";
 import type { IteratorContext } from "../context.ts";
 import { type HeldElements, heldFrom } from "../held.ts";
@@ -19,7 +17,7 @@ export class FlatMapNode extends UnaryNode {
   readonly check: SpecCheck | undefined;
   readonly #spec: ElementSpec;
 
-  /** `spec`: what the datasets that `fn` makes give, where the user says so. */
+  /** `spec`: the spec of the elements of the datasets that `fn` makes, if declared. */
   constructor(input: DatasetNode, fn: NodeFunction, spec?: ElementSpec) {
     super("flatMap", input);
     this.fn = fn;
@@ -49,7 +47,7 @@ registerNode("flatMap", {
     new FlatMapNode(input!, NodeFunction.among(a, "fn"), a.spec as ElementSpec),
 });
 
-/** What is saved of a flatMap. */
+/** The saved state of a flatMap. */
 interface FlatMapState {
   readonly current: OpenedState | null;
   /** How many calls were begun. */

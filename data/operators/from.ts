@@ -1,6 +1,4 @@
-/**
- * `from`, `fromTensors`, `fromTensorSlices`: sources that hold their elements in memory.
- */
+/** `from`, `fromTensors`, `fromTensorSlices`: sources that hold their elements in memory. */
 import { LeatError } from "../../core/error.ts";
 import { flattenTree, treePaths } from "../../core/tree.ts";
 import { show } from "../check.ts";
@@ -11,7 +9,7 @@ import { type Attributes, registerNode } from "../node.ts";
 import { checkSpec, type ElementSpec, mapSpec, mergeSpecs } from "../spec.ts";
 import { IndexedIterator, IndexedNode } from "./indexed.ts";
 
-/** Elements as they are, one after the other. */
+/** The given elements, one after the other. */
 export class FromNode extends IndexedNode {
   readonly elements: readonly unknown[];
   readonly #given: ElementSpec;
@@ -36,7 +34,7 @@ export class FromNode extends IndexedNode {
     return { elements: this.elements, spec: this.#given };
   }
 
-  /** What all elements have in common; found out once, when it is first asked for. */
+  /** The common spec of all elements; computed once, on demand. */
   override get elementSpec(): ElementSpec {
     this.#spec ??= { known: commonSpec(this.elements) };
     return this.#spec.known;
@@ -100,7 +98,7 @@ export class FromTensorsNode extends IndexedNode {
   }
 }
 
-/** An argument that holds tensors, and nothing that has no place in an element. */
+/** An argument of tensors; refuses values that cannot be part of an element. */
 function tensorsOf(operator: string, argument: string, value: unknown): unknown {
   try {
     const tensors = tensorize(value);

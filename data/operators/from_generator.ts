@@ -1,6 +1,4 @@
-/**
- * `fromGenerator`: elements that a user's generator yields.
- */
+/** `fromGenerator`: elements that a user's generator yields. */
 import { LeatError } from "../../core/error.ts";
 import { Call, NodeFunction } from "../call.ts";
 import { show } from "../check.ts";
@@ -41,7 +39,7 @@ registerNode("fromGenerator", {
 
 type Running = Iterator<unknown> | AsyncIterator<unknown>;
 
-/** What is saved of a generator. */
+/** The saved state of a generator. */
 interface GeneratorState {
   readonly steps: number;
   readonly ended: boolean;
@@ -76,7 +74,7 @@ class GeneratorIterator extends ElementIterator {
     }
   }
 
-  /** A generator that cannot be started is an error once, and ended. */
+  /** A generator that cannot be started fails once and ends. */
   #start(): Pulled<unknown> {
     this.#ended = true;
     const made = this.#call.none();
@@ -119,7 +117,7 @@ class GeneratorIterator extends ElementIterator {
     return Promise.resolve({ steps: this.#steps, ended: this.#ended });
   }
 
-  /** A generator cannot be saved: it is run again, with the luck it had, for as many steps. */
+  /** A generator cannot be saved: it is rerun with the same random state for the same number of steps. */
   protected override async restoreState(state: unknown): Promise<void> {
     const { steps, ended } = state as GeneratorState;
     this.#ended = ended;
@@ -131,24 +129,24 @@ class GeneratorIterator extends ElementIterator {
       try {
         await this.#running.next();
       } catch {
-        // It was an error the first time, too.
+        // It failed the first time, too.
       }
       if (pacer.due()) await pacer.yield();
     }
   }
 
-  /** Lets the generator run its `finally` blocks; nobody is left to hear of an error in them. */
+  /** Lets the generator run its `finally` blocks; an error in them could not be reported. */
   protected override release(): void {
     this.#ended = true;
     try {
       Promise.resolve(this.#running?.return?.()).catch(() => {});
     } catch {
-      // A synchronous generator's `finally` threw: as above.
+      // A synchronous generator's `finally` threw: see above.
     }
   }
 }
 
-/** Promises of other realms and libraries too, as in `for await`. */
+/** Also detects promises of other realms and libraries, as `for await` does. */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && "then" in value &&
     typeof value.then === "function";

@@ -1,6 +1,4 @@
-/**
- * `fromId`: a dataset that was registered with a service before, by its id there.
- */
+/** `fromId`: a dataset registered with a service, by its id there. */
 import { checkBoolean, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
@@ -16,14 +14,14 @@ import { checkSpec, type ElementSpec } from "../spec.ts";
 import { SpecCheck } from "../spec_check.ts";
 import { attributesOf, checkDistributeOptions, type DistributeOptions } from "./distribute.ts";
 
-/** How a registered dataset is read. How it is compressed was said when it was registered. */
+/** How a registered dataset is read. Its compression was chosen at registration. */
 export interface FromIdOptions extends Omit<DistributeOptions, "service" | "compression"> {
-  /** What its elements are like, for `elementSpec` and the dtypes of batches; unknown without. */
+  /** The spec of its elements, for `elementSpec` and the dtypes of batches; unknown without. */
   readonly spec?: ElementSpec;
   /**
-   * Whether the author of the registered pipeline is trusted as the author of this program is. Under DETERMINISTIC, what of the pipeline
-   * cannot be run by splits is read here; with `true` its functions run here with all permissions of this process, else in a confined
-   * process. Default: false.
+   * Whether the author of the registered pipeline is trusted like the author of this program. Under
+   * DETERMINISTIC, operators that cannot run split by split run here: with `true` their functions
+   * get all permissions of this process, otherwise they run in a confined process. Default: false.
    */
   readonly trustPipeline?: boolean;
 }
@@ -32,7 +30,7 @@ export class FromIdNode extends DatasetNode {
   override readonly division = "served";
   readonly options: DistributeOptions & FromIdOptions;
   readonly datasetId: string;
-  /** Not an attribute: who serialises a pipeline cannot say that others trust it. */
+  /** Not an attribute: the sender of a pipeline cannot declare it trusted. */
   readonly trustsPipeline: boolean;
 
   constructor(
@@ -55,7 +53,7 @@ export class FromIdNode extends DatasetNode {
     return { ...attributesOf(this.options), datasetId: this.datasetId };
   }
 
-  /** Where the service is, and who reads, may change. */
+  /** The service's address and the reader may change. */
   override get decisive(): Attributes {
     const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
     return { processingMode, numConsumers, datasetId: this.datasetId };
@@ -84,7 +82,7 @@ registerNode("fromId", {
     new FromIdNode(options as unknown as DistributeOptions, datasetId),
 });
 
-/** Holds what a service gives to what the user says of it. */
+/** Checks the service's elements against the declared spec. */
 class CheckedIterator extends ElementIterator {
   readonly #elements: ElementIterator;
   readonly #check: SpecCheck;

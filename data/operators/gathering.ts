@@ -1,6 +1,4 @@
-/**
- * Gathering: what `batch`, `paddedBatch` and `raggedBatch` have in common.
- */
+/** Base of `batch`, `paddedBatch` and `raggedBatch`. */
 import { LeatError } from "../../core/error.ts";
 import { InputBlock } from "../block.ts";
 import { checkBoolean, checkInteger } from "../check.ts";
@@ -13,7 +11,7 @@ import type { ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
-/** The node of an operator that makes one element of several of its input. */
+/** The node of an operator that makes one element of several input elements. */
 export abstract class GatheringNode extends UnaryNode {
   override readonly division = "rows";
   readonly size: number;
@@ -40,35 +38,35 @@ export abstract class GatheringNode extends UnaryNode {
     return new GatheringIterator(context, this, this.columnsOf(this.input.elementSpec));
   }
 
-  /** How many rows each batch has; null where the last may have fewer. */
+  /** The number of rows of each batch; null where the last may have fewer. */
   protected get rows(): number | null {
     return this.dropRemainder ? this.size : null;
   }
 
-  /** Makes the column for a batch that begins with an element, for elements of that spec. */
+  /** Makes the column for a batch from its first element and the elements' spec. */
   protected abstract columnsOf(spec: ElementSpec): (element: unknown) => Column;
 }
 
-/** What is saved of a batch in the making. */
+/** The saved state of an unfinished batch. */
 interface GatheringState {
-  /** What was gathered. */
+  /** The elements gathered. */
   readonly rows: readonly unknown[];
-  /** What was read and not added yet. */
+  /** Elements read and not added yet. */
   readonly leftover: readonly unknown[];
   readonly input: unknown;
 }
 
-/** Writes elements into a column made for the first one, and gives it when it is full. */
+/** Writes elements into a column made for the first one, and gives the column when it is full. */
 export class GatheringIterator extends UnaryIterator implements Stepping {
   readonly #size: number;
   readonly #dropRemainder: boolean;
   readonly #columnFor: (element: unknown) => Column;
   readonly #pacer: Pacer;
-  /** Read and not added yet; never more than the batch has room for. */
+  /** Read and not added yet; never more than the batch has space for. */
   readonly #block = new InputBlock();
-  /** What was gathered; it stays when an element fails. */
+  /** The gathered elements; they stay when an element fails. */
   #column: Column | undefined;
-  /** The column's own place for numbers, where it takes them as they are. */
+  /** The column's own array for numbers, where it takes them unconverted. */
   #numbers: Float64Array | undefined;
   #count = 0;
   #ended = false;
@@ -105,7 +103,7 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
     return this.#add(await this.arrival(pending));
   }
 
-  /** Adds what was read; where an element does not fit, the block stands at the one after it. */
+  /** Adds the elements read. If one does not fit, the block continues after it. */
   #addBlock(): unknown {
     const block = this.#block;
     while (!block.isEmpty) {
@@ -116,7 +114,7 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
     return this.#count === this.#size ? this.#give() : AGAIN;
   }
 
-  /** Numbers go straight to their place, since most of what is spent on them would be detours. */
+  /** Numbers are written directly to the column's array, because calls would dominate their cost. */
   #addNumbers(block: InputBlock, numbers: Float64Array): void {
     const { items, end } = block;
     let { at } = block;
@@ -146,7 +144,7 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
     this.#count++;
   }
 
-  /** A first element that fails leaves no column behind for others to differ from. */
+  /** A failed first element leaves no column that later ones would have to match. */
   #begin(element: unknown): void {
     const column = within(this.stats.operator, () => this.#columnFor(element)) as Column;
     column.write(0, element);
@@ -163,7 +161,7 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
   #give(): unknown {
     const column = this.#column!;
     const count = this.#count;
-    // Before anything can fail, so that a batch which cannot be made costs that batch.
+    // Reset before anything can fail, so that a batch that cannot be made loses only itself.
     this.#column = this.#numbers = undefined;
     this.#count = 0;
     try {
@@ -196,7 +194,7 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
   }
 }
 
-/** What `make` makes; what the engine cannot hold is an error of the operator's. */
+/** Runs `make`; values that the engine cannot hold become errors of the operator. */
 function within(operator: string, make: () => unknown): unknown {
   try {
     return make();

@@ -1,6 +1,4 @@
-/**
- * `globalShuffle`: all elements in random order, each fetched by its number when its turn comes.
- */
+/** `globalShuffle`: all elements in random order, each fetched by its index when it is due. */
 import { checkBoolean, checkSeed } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { ElementIterator } from "../iterator.ts";
@@ -12,10 +10,7 @@ import type { ElementSpec } from "../spec.ts";
 import { IndexedIterator, IndexedNode } from "./indexed.ts";
 import type { ShuffleAttributes } from "./shuffle.ts";
 
-/**
- * A source, as far as splitting goes: what is divided among tasks are runs of the permutation, and
- * every task has all of the input at hand.
- */
+/** Split like a source: tasks get runs of the permutation, and every task can read the whole input. */
 export class GlobalShuffleNode extends IndexedNode {
   readonly seeding: Seeding;
 
@@ -52,7 +47,7 @@ export class GlobalShuffleNode extends IndexedNode {
 
 registerNode("globalShuffle", { fromWire: (a, [input]) => new GlobalShuffleNode(input!, a) });
 
-/** What is saved: the position, in a field of its own. */
+/** The saved state: the position, in a field of its own. */
 interface GlobalShuffleState {
   readonly indexed: unknown;
 }

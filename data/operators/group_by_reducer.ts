@@ -1,6 +1,4 @@
-/**
- * `groupByReducer`: one element for each key, folded from all elements that have it.
- */
+/** `groupByReducer`: one element for each key, folded from all elements with that key. */
 import { LeatError } from "../../core/error.ts";
 import { Call, NodeFunction } from "../call.ts";
 import type { IteratorContext } from "../context.ts";
@@ -18,7 +16,7 @@ export interface ReducerFunctions {
   readonly key: NodeFunction;
   readonly init: NodeFunction;
   readonly reduce: NodeFunction;
-  /** Without it, states are the elements. */
+  /** Without it, the states are the elements. */
   readonly finalize: NodeFunction | undefined;
 }
 
@@ -28,7 +26,7 @@ export class GroupByReducerNode extends UnaryNode {
   readonly check: SpecCheck | undefined;
   readonly #spec: ElementSpec;
 
-  /** `spec`: what the last of the functions gives, where the user says so. */
+  /** `spec`: the spec of the last function's results, if declared. */
   constructor(input: DatasetNode, functions: ReducerFunctions, spec?: ElementSpec) {
     super("groupByReducer", input);
     if (input.cardinality === Infinity) {
@@ -69,7 +67,7 @@ registerNode("groupByReducer", {
   },
 });
 
-/** What is saved of a reducer. */
+/** The saved state of a reducer. */
 interface GroupByReducerState {
   readonly states: readonly (readonly [key: number, state: unknown])[];
   /** How many calls of each function were begun. */
@@ -77,7 +75,7 @@ interface GroupByReducerState {
   readonly input: unknown;
 }
 
-/** Reads its input to the end, then gives what has come of the keys in increasing order. */
+/** Reads its input to the end, then gives the result of each key in increasing order. */
 class GroupByReducerIterator extends ElementwiseIterator {
   readonly #key: Call;
   readonly #init: Call;
@@ -85,7 +83,7 @@ class GroupByReducerIterator extends ElementwiseIterator {
   readonly #finalize: Call | undefined;
   readonly #check: SpecCheck | undefined;
   readonly #states = new Map<number, unknown>();
-  /** The keys that are still to be given, the least last; once all of the input was read. */
+  /** The keys still to be given, the lowest last; set once the input was read. */
   #left: number[] | undefined;
 
   constructor(
@@ -105,7 +103,7 @@ class GroupByReducerIterator extends ElementwiseIterator {
     return [this.#key, this.#init, this.#reduce, this.#finalize].filter((call) => !!call);
   }
 
-  /** An element whose function fails leaves the state of its key as it was. */
+  /** An element whose function fails leaves the state of its key unchanged. */
   protected override accept(element: unknown): unknown {
     if (element === END) return this.#give();
     return then(
@@ -158,7 +156,7 @@ class GroupByReducerIterator extends ElementwiseIterator {
   }
 }
 
-/** Goes on with a value, at once if it is there. */
+/** Continues with a value, at once if it is not a promise. */
 function then(value: unknown, next: (value: unknown) => unknown): unknown {
   return value instanceof Promise ? value.then(next) : next(value);
 }

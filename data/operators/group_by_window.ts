@@ -1,6 +1,4 @@
-/**
- * `groupByWindow`: elements gathered by key into windows, each window made into a dataset.
- */
+/** `groupByWindow`: elements gathered by key into windows, each window made into a dataset. */
 import { Call, NodeFunction } from "../call.ts";
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
@@ -65,7 +63,7 @@ registerNode("groupByWindow", {
     ),
 });
 
-/** Windows that a function makes datasets of. */
+/** Windows that a function makes into datasets. */
 class Windows implements Grouping {
   readonly calls: readonly Call[];
   readonly #context: IteratorContext;

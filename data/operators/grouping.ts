@@ -1,6 +1,4 @@
-/**
- * Grouping: what `groupByWindow` and `bucketBySequenceLength` have in common.
- */
+/** Base of `groupByWindow` and `bucketBySequenceLength`. */
 import { LeatError } from "../../core/error.ts";
 import type { Call } from "../call.ts";
 import { show } from "../check.ts";
@@ -13,7 +11,7 @@ import type { Nested } from "./opened.ts";
 import { UnaryIterator } from "./unary.ts";
 import { wholeState } from "../whole_state.ts";
 
-/** How a grouping goes. Its methods answer values, or promises of them. */
+/** How elements are grouped. Its methods return values, or promises of them. */
 export interface Grouping {
   /** The functions that it calls. */
   readonly calls: readonly Call[];
@@ -21,9 +19,9 @@ export interface Grouping {
   keyOf(element: unknown): unknown;
   /** How many elements make a full window of this key. */
   sizeOf(key: number): unknown;
-  /** Opens what is made of a window, as a `Nested`; `undefined` when nothing is. `number`: counts windows. */
+  /** Opens the result of a window, as a `Nested`; `undefined` if there is none. `number`: counts windows. */
   open(number: number, key: number, elements: readonly unknown[]): unknown;
-  /** Opens once more what was made of the window that had this number. */
+  /** Reopens the result of the window with this number. */
   openAgain(number: number, key: number, elements: readonly unknown[]): unknown;
 }
 
@@ -32,7 +30,7 @@ interface OpenWindow extends HeldElements {
   readonly size: number;
 }
 
-/** A window that is given. */
+/** The window whose result is being given. */
 interface Current {
   readonly number: number;
   readonly key: number;
@@ -40,7 +38,7 @@ interface Current {
   readonly nested: Nested;
 }
 
-/** What is saved of a grouping. */
+/** The saved state of a grouping. */
 interface GroupingState {
   readonly windows: { readonly key: number; readonly size: number; readonly held: unknown }[];
   readonly current: {
@@ -67,8 +65,8 @@ export function checkKey(operator: string, key: unknown): number {
 }
 
 /**
- * Gathers until a window is full, then gives what is made of it to its end. At the end of the input
- * the windows that are left are given in increasing order of their keys.
+ * Gathers until a window is full, then gives its result to the end. At the end of the input the
+ * remaining windows are given in increasing order of their keys.
  */
 export class GroupingIterator extends UnaryIterator implements Stepping {
   readonly #grouping: Grouping;
@@ -178,7 +176,7 @@ export class GroupingIterator extends UnaryIterator implements Stepping {
     return this.#close(key, this.#windows.get(key)!);
   }
 
-  /** Opens what is made of a window. If that fails, the window is what the error costs. */
+  /** Opens a window's result. If that fails, the window is lost. */
   #close(key: number, window: OpenWindow): unknown {
     this.#windows.delete(key);
     this.#held -= window.elements.length;

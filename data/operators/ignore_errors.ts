@@ -1,6 +1,4 @@
-/**
- * `ignoreErrors`: the elements that do not fail, as long as not too many do.
- */
+/** `ignoreErrors`: drops elements that fail, within an error budget. */
 import { LeatError, type WireError } from "../../core/error.ts";
 import { restoreError } from "../answer.ts";
 import { checkBoolean, checkInteger, invalidArgument } from "../check.ts";
@@ -21,13 +19,13 @@ export interface IgnoreErrorsAttributes {
   /** At most this many errors in an iteration; default: any number. */
   readonly maxErrors?: number | undefined;
   /**
-   * At most this part, from 0 to 1, of all that came in an iteration: looked at from the hundredth on
+   * At most this share, from 0 to 1, of all elements of an iteration; checked from the hundredth on
    * and at the end. Default 1.
    */
   readonly maxFraction?: number | undefined;
 }
 
-/** How many elements and errors must have come before their ratio says anything. */
+/** Elements and errors needed before their ratio is checked. */
 const SAMPLE_MIN = 100;
 
 export class IgnoreErrorsNode extends UnaryNode {
@@ -71,7 +69,7 @@ export class IgnoreErrorsNode extends UnaryNode {
 
 registerNode(KIND, { fromWire: (a, [input]) => new IgnoreErrorsNode(input!, a) });
 
-/** What is saved of an error budget. */
+/** The saved state of an error budget. */
 interface IgnoreErrorsState {
   readonly elements: number;
   readonly errors: number;
@@ -95,7 +93,7 @@ class IgnoreErrorsIterator extends UnaryIterator implements Stepping {
     return stepOn(this, this.context.pacer);
   }
 
-  /** What is there at once has not failed. */
+  /** Elements available at once have not failed. */
   override nextBlock(into: unknown[], count: number): number {
     const given = this.input.nextBlock(into, count);
     if (given > 0) {
@@ -144,7 +142,7 @@ class IgnoreErrorsIterator extends UnaryIterator implements Stepping {
   }
 
   #ignore(error: unknown): typeof AGAIN {
-    // What cannot be read on would fail for ever, and its end would be taken for that of the data.
+    // A source that cannot be read on would fail forever, and its end would look like that of the data.
     if (error instanceof ReadingFailure) throw error;
     const { logWarning, maxErrors, maxFraction } = this.#node;
     this.#last = LeatError.from(error);

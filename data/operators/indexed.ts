@@ -1,6 +1,4 @@
-/**
- * Sources whose elements are computed from an index: what they share is reading by splits.
- */
+/** Sources whose elements are computed from an index. Their base class reads them by splits. */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
 import type { Host } from "../host.ts";
@@ -27,7 +25,7 @@ export abstract class IndexedNode extends DatasetNode implements Splittable {
   }
 }
 
-/** Walks a source from index to index, or through the splits that the task is handed. */
+/** Walks a source by index, or through the splits that the task is assigned. */
 export abstract class IndexedIterator extends ElementIterator {
   protected position = 0;
   protected stop: number;
@@ -43,7 +41,7 @@ export abstract class IndexedIterator extends ElementIterator {
     this.stop = this.#splits === undefined ? count : 0;
   }
 
-  /** The element at an index. It may throw, which costs that element. */
+  /** The element at an index. If it throws, that element is lost. */
   protected abstract at(index: number): unknown;
 
   override next(): Pulled<unknown> {

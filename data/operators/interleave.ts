@@ -1,6 +1,4 @@
-/**
- * `interleave`: the elements of several datasets in turn.
- */
+/** `interleave`: the elements of several datasets, round-robin. */
 import { Call, NodeFunction } from "../call.ts";
 import { checkInteger, checkOptionalBoolean } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
@@ -16,25 +14,22 @@ import { Opened, type OpenedState } from "./opened.ts";
 import { ParallelInterleave } from "./parallel_interleave.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
-/**
- * How many datasets are open at once by default, and for `AUTOTUNE`; recorded with the pipeline, not
- * the host's.
- */
+/** Datasets open at once by default, and for `AUTOTUNE`; recorded with the pipeline, whatever the host. */
 const CYCLE_LENGTH_DEFAULT = 4;
 
-/** Which element an error is of. */
+/** The element that an error is about. */
 export const OF_ITS_DATASETS = "interleave: an element of its datasets";
 
-/** How the turns go. */
+/** How datasets are interleaved. */
 export interface InterleaveAttributes {
   /** How many datasets are open at once; 4 by default, and for `AUTOTUNE`. */
   readonly cycleLength?: number | undefined;
   readonly blockLength?: number | undefined;
-  /** How many elements are fetched at once, or `AUTOTUNE`; by default one, when it is asked for. */
+  /** Elements fetched at once, or `AUTOTUNE`; by default one, on demand. */
   readonly numParallelCalls?: number | undefined;
-  /** Whether turns are kept when several are fetched at once; by default what `withOptions` says. */
+  /** Whether the order is kept when several are fetched at once; by default as set by `withOptions`. */
   readonly deterministic?: boolean | undefined;
-  /** What the datasets that the function makes give, where the user says so. */
+  /** The spec of the elements of the datasets that the function makes, if declared. */
   readonly spec?: ElementSpec;
 }
 
@@ -88,7 +83,7 @@ registerNode("interleave", {
   fromWire: (a, [input]) => new InterleaveNode(input!, NodeFunction.among(a, "fn"), a),
 });
 
-/** What is saved of an interleave. */
+/** The saved state of an interleave. */
 interface InterleaveState {
   readonly slots: (OpenedState | null)[];
   readonly turn: number;
@@ -104,7 +99,7 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
   readonly #check: SpecCheck | undefined;
   readonly #cycleLength: number;
   readonly #blockLength: number;
-  /** One place per open dataset. An empty place is filled when its turn comes. */
+  /** One slot per open dataset. An empty slot is filled when it comes up. */
   readonly #slots: (Opened | undefined)[] = [];
   #turn = 0;
   #givenInBlock = 0;
@@ -138,7 +133,7 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
     return outer instanceof Promise ? this.#outerLater(outer) : this.#outer(outer);
   }
 
-  /** A failed element takes its place in the block like any other. */
+  /** A failed element counts in its block like any other. */
   #pullFrom({ iterator }: Opened): Pulled<unknown> {
     try {
       return iterator.next();
@@ -147,7 +142,7 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
     }
   }
 
-  /** An element; or a dataset's end, which ends its block too. */
+  /** An element; or a dataset's end, which also ends its block. */
   #inner(element: unknown): unknown {
     if (element !== END) {
       this.#count();
@@ -172,7 +167,7 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
 
   #advance(): void {
     this.#givenInBlock = 0;
-    // Places that no dataset came into are passed over once there are no more to come.
+    // Slots that never held a dataset are skipped once no more datasets come.
     const places = this.#inputEnded ? this.#slots.length : this.#cycleLength;
     this.#turn = this.#turn + 1 < places ? this.#turn + 1 : 0;
   }

@@ -1,6 +1,4 @@
-/**
- * `map`: a function of every element, one at a time or several at once.
- */
+/** `map`: applies a function to every element, one at a time or several at once. */
 import type { InputBlock } from "../block.ts";
 import { isThenable, NodeFunction } from "../call.ts";
 import { checkOptionalBoolean } from "../check.ts";
@@ -18,9 +16,9 @@ import { UnaryNode } from "./unary.ts";
 export interface MapAttributes {
   /** At most this many calls at once; without it one call at a time. */
   readonly numParallelCalls?: number | undefined;
-  /** Whether elements keep their order; by default what `withOptions` says. */
+  /** Whether elements keep their order; by default as set by `withOptions`. */
   readonly deterministic?: boolean | undefined;
-  /** What the function returns, where the user says so. */
+  /** The spec of the function's results, if declared. */
   readonly spec?: ElementSpec;
 }
 
@@ -112,7 +110,7 @@ class MapIterator extends CallingIterator {
       for (; i < block.stop; i++) {
         call.index = indexAtStart + i + 1;
         const result = fn(items[i], extra);
-        // The type is looked at here, too, because a call per number is felt.
+        // The type is also checked here, because a call per number is measurably slow.
         if (typeof result !== "number" || check?.fitsNumber(result) === false) {
           if (isThenable(result)) {
             this.leave({ failed: false, value: this.#settled(call.settle(result)) });

@@ -1,6 +1,4 @@
-/**
- * Datasets that a user function made of an element, while they are read.
- */
+/** Datasets that a user function made from an element, while they are read. */
 import { LeatError } from "../../core/error.ts";
 import type { RandomStream } from "../../core/philox.ts";
 import type { Call } from "../call.ts";
@@ -12,7 +10,7 @@ import { type DatasetNode, nodeOf } from "../node.ts";
 import { restoreShared, saveShared } from "../shared_state.ts";
 import { wholeState } from "../whole_state.ts";
 
-/** A dataset in reading that is no operator's input, with luck of its own. */
+/** A dataset being read that is no operator's input, with its own random state. */
 export class Nested {
   readonly iterator: ElementIterator;
   readonly #node: DatasetNode;
@@ -24,7 +22,7 @@ export class Nested {
     this.iterator = this.#context.makeIterator();
   }
 
-  /** Opens what the call with this index made: `invalid_argument` unless that is a dataset. */
+  /** Opens the result of the call with this index: `invalid_argument` unless it is a dataset. */
   static madeBy(call: Call, index: number, made: unknown, context: IteratorContext): Nested {
     const node = nodeOf(made);
     if (node !== undefined) return new Nested(node, call.nestedLuck(index), context);
@@ -53,21 +51,21 @@ export class Nested {
   }
 }
 
-/** What is saved of an `Opened`. */
+/** The saved state of an `Opened`. */
 export interface OpenedState {
   readonly index: number;
   readonly outer: unknown;
   readonly nested: unknown;
 }
 
-/** A dataset in reading that a function made of one element of the operator's input. */
+/** A dataset being read that a function made from one element of the operator's input. */
 export class Opened {
   /** The number of the call that made it. */
   readonly #index: number;
   readonly #outer: HeldElements;
   readonly #nested: Nested;
 
-  /** `outer`: the element that the call was given. Errors as `Nested.madeBy`. */
+  /** `outer`: the argument of the call. Errors as `Nested.madeBy`. */
   constructor(
     call: Call,
     index: number,
@@ -88,7 +86,7 @@ export class Opened {
     return { index: this.#index, outer: saveHeld(this.#outer), nested: await this.#nested.save() };
   }
 
-  /** Calls the function on its element again, with the luck it had, and goes on reading. */
+  /** Calls the function on its element again, with the same random state, and resumes reading. */
   static async restore(
     state: OpenedState,
     call: Call,

@@ -1,6 +1,4 @@
-/**
- * `withOptions`: settings that hold for a whole pipeline.
- */
+/** `withOptions`: settings of a whole pipeline. */
 import { checkOptionalBoolean, checkSeed } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { ElementIterator, Token } from "../iterator.ts";
@@ -9,16 +7,16 @@ import { SameElementsNode } from "./unary.ts";
 
 /** Settings of a pipeline. */
 export interface DatasetOptions {
-  /** What all of its luck is drawn from. Without it, every iteration draws its own. */
+  /** The seed of all its random numbers. Without it, every iteration draws its own. */
   readonly seed?: number | bigint | undefined;
   /**
-   * Whether operators that make several calls at once keep the order of their elements, where they
-   * do not say so themselves. Default true.
+   * Whether operators that make several calls at once keep the order of elements, unless they say
+   * otherwise. Default true.
    */
   readonly deterministic?: boolean | undefined;
 }
 
-/** Marks a pipeline with options; it does nothing to the elements. */
+/** Attaches options to a pipeline; leaves elements unchanged. */
 export class OptionsNode extends SameElementsNode {
   override readonly division = "element";
   readonly seed: bigint | undefined;
@@ -53,12 +51,12 @@ export class OptionsNode extends SameElementsNode {
 
 registerNode("withOptions", { fromWire: (a, [input]) => new OptionsNode(input!, a) });
 
-/** The seed that holds for a graph. */
+/** The seed of a graph. */
 export function seedOf(node: DatasetNode): bigint | undefined {
   return optionOf(node, "seed");
 }
 
-/** Whether order is kept in a graph where operators do not say so themselves. */
+/** Whether operators keep the order unless they say otherwise. */
 export function deterministicOf(node: DatasetNode): boolean {
   return optionOf(node, "deterministic") ?? true;
 }

@@ -1,6 +1,4 @@
-/**
- * `pack`: short sequences put behind each other in rows of one length, for language models.
- */
+/** `pack`: concatenates short sequences into rows of equal length, for language models. */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { checkInteger, invalidArgument } from "../check.ts";
@@ -35,21 +33,21 @@ const KIND = "pack";
 
 /** How sequences are packed. */
 export interface PackAttributes {
-  /** How many tokens a row has. */
+  /** Tokens per row. */
   readonly length: number;
   /**
-   * Which row a sequence goes to: `"best_fit"` (default), the one with the least room that is enough;
-   * `"first_fit"`, the oldest with room.
+   * The row for a sequence: `"best_fit"` (default), the one with the least sufficient space;
+   * `"first_fit"`, the oldest with enough space.
    */
   readonly algorithm?: PackAlgorithm | undefined;
-  /** How many rows are filled at once, which bounds what is held; default 64. */
+  /** How many rows are filled at once, which bounds the memory; default 64. */
   readonly maxOpenBins?: number | undefined;
   /**
-   * What becomes of sequences longer than a row: an error each (default), their beginning, or pieces
-   * which are sequences of their own.
+   * What happens to sequences longer than a row: an error each (default), truncation, or a split
+   * into pieces that are sequences of their own.
    */
   readonly overflow?: "error" | "truncate" | "split" | undefined;
-  /** What follows the last token of a row: one value, or one per component; default 0 or "". */
+  /** The values after the last token of a row: one value, or one per component; default 0 or "". */
   readonly paddingValues?: PaddingValues | undefined;
 }
 
@@ -108,7 +106,7 @@ function checkOneOf<T extends string>(argument: string, value: T, allowed: reado
   throw invalidArgument(KIND, argument, allowed.map((at) => `"${at}"`).join(" or "), value);
 }
 
-/** The spec of rows; refuses what is known not to be packable. */
+/** The spec of rows; refuses specs that cannot be packed. */
 function packedSpec(spec: ElementSpec, length: number): ElementSpec {
   if (spec === undefined) return undefined;
   const parts = isPlainObject(spec) ? spec as Record<string, ElementSpec> : { [TOKENS]: spec };
@@ -125,19 +123,19 @@ function packedSpec(spec: ElementSpec, length: number): ElementSpec {
   return { ...row, [SEGMENT_IDS]: index, [POSITIONS]: index };
 }
 
-/** A piece, and the element that it is of. */
+/** A piece, and its element. */
 interface HeldPiece extends Piece {
   readonly held: HeldElements;
 }
 
-/** What is saved of a piece. */
+/** The saved state of a piece. */
 interface PieceState {
   readonly held: unknown;
   readonly start: number;
   readonly stop: number;
 }
 
-/** What is saved of packing. */
+/** The saved state of packing. */
 interface PackState {
   readonly bins: readonly (readonly PieceState[])[];
   readonly rest: PieceState | null;
@@ -150,9 +148,9 @@ class PackIterator extends ElementwiseIterator {
   readonly #meter: BufferMeter;
   /** In the order in which they were opened. */
   #bins: Bin<HeldPiece>[] = [];
-  /** That of the rows in the making; left by the last when there are none. */
+  /** The layout of the unfinished rows; that of the last ones when there are none. */
   #layout!: RowLayout;
-  /** What is left to be placed of a sequence. */
+  /** The part of a sequence that is still to be placed. */
   #rest: HeldPiece | undefined;
   #pieces = 0;
   #inputEnded = false;

@@ -1,6 +1,4 @@
-/**
- * `padToCardinality`: elements of zeros behind the real ones, until there are as many as wanted.
- */
+/** `padToCardinality`: appends elements of zeros until there are as many as wanted. */
 import { dtypeOf, TYPED_ARRAYS } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
@@ -81,7 +79,7 @@ function maskTaken(maskKey: string): LeatError {
   );
 }
 
-/** What is saved of a padding. */
+/** The saved state of a padding. */
 interface PaddingState {
   readonly given: number;
   readonly padding: unknown;
@@ -94,7 +92,7 @@ class PadToCardinalityIterator extends ElementwiseIterator {
   readonly #maskKey: string;
   readonly #spec: ElementSpec;
   #given = 0;
-  /** The last element of the input, and at its end the zeros made of it. */
+  /** The last element of the input; after its end, the zeros made from it. */
   #like: unknown;
   #inputEnded = false;
 
@@ -133,7 +131,7 @@ class PadToCardinalityIterator extends ElementwiseIterator {
     return this.#give({ ...this.#like as object, [this.#maskKey]: false });
   }
 
-  /** Ends it all where nothing says what to pad with. */
+  /** Ends the iteration if the structure of padding is unknown. */
   #makePadding(): unknown {
     try {
       return this.#like === undefined ? zerosOfSpec(this.#spec) : zerosLike(this.#like);
@@ -196,7 +194,7 @@ function zeroLike(leaf: Leaf): unknown {
   }
 }
 
-/** For an input without elements: zeros as the spec has them, axes that vary being empty. */
+/** For an input without elements: zeros according to the spec, with empty variable axes. */
 function zerosOfSpec(spec: ElementSpec): unknown {
   if (spec === undefined) {
     throw new LeatError(

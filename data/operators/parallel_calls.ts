@@ -1,7 +1,4 @@
-/**
- * Parallel calls: what `map` and `filter` have in common where several calls of their function are
- * in flight.
- */
+/** Base of `map` and `filter` where several calls of their function are in flight. */
 import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../answer.ts";
 import { Call, type NodeFunction } from "../call.ts";
 import type { IteratorContext } from "../context.ts";
@@ -13,13 +10,13 @@ import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator } from "./unary.ts";
 import { wholeState } from "../whole_state.ts";
 
-/** The call that an element was given to, and what the input gives it again by. */
+/** The call that an element was passed to, and how to get the element from the input again. */
 interface Origin {
   readonly index: number;
   readonly token: Token | undefined;
 }
 
-/** One place in the window: a call in flight, or what it came to. */
+/** One slot of the window: a call in flight, or its outcome. */
 interface Slot {
   readonly origin: Origin;
   failed: boolean;
@@ -30,10 +27,10 @@ interface Slot {
   overlaps: boolean;
 }
 
-/** What is saved of a place: only the call, where it can be made again. */
+/** The saved state of a slot: only the call, where it can be repeated. */
 type SavedSlot = SavedAnswer | Origin;
 
-/** What is saved of a window of calls. */
+/** The saved state of a window of calls. */
 interface WindowState {
   readonly window: readonly SavedSlot[];
   /** How many calls were begun. */
@@ -44,12 +41,12 @@ interface WindowState {
 const NOWHERE: Origin = { index: -1, token: undefined };
 
 /**
- * Keeps a window of at most `limit` calls, in flight or settled, so that no more than that are ever
- * made ahead of the consumer. A function that answers at once is called on demand.
+ * Keeps a window of at most `limit` calls, in flight or settled: that many are made ahead of the
+ * consumer at most. A function that answers at once is called on demand.
  */
 export abstract class ParallelCalls extends UnaryIterator implements Stepping {
   protected readonly call: Call;
-  /** Where the element given last came from. */
+  /** The origin of the element given last. */
   protected given = NOWHERE;
   readonly #limit: number;
   readonly #inOrder: boolean;
@@ -57,11 +54,11 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
   /** The pull in flight; never rejects. */
   #pulling: Promise<void> | undefined;
   #inputEnded = false;
-  /** While the iteration is saved nothing new is begun. */
+  /** Nothing new begins while the iteration is saved. */
   #paused = false;
   #waiting: PromiseWithResolvers<typeof AGAIN> | undefined;
 
-  /** `check`: what the function's results are held to, where they are elements. */
+  /** `check`: checks the function's results, where they are elements. */
   constructor(
     context: IteratorContext,
     fn: NodeFunction,
@@ -78,7 +75,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
     this.#inOrder = inOrder;
   }
 
-  /** What is given where the function returned `result` for `element`; `AGAIN` for nothing. */
+  /** The output when the function returned `result` for `element`; `AGAIN` for none. */
   protected abstract conclude(element: unknown, result: unknown): unknown;
 
   override next(): Pulled<unknown> {
@@ -100,7 +97,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
     return this.stats.gave(slot.value);
   }
 
-  /** Pulls and calls until the window is full, the input must be waited for, or one is ready. */
+  /** Pulls and calls until the window is full, the input must be waited for, or a result is ready. */
   #fill(): void {
     while (
       this.#window.length < this.#limit && this.#pulling === undefined && !this.#inputEnded &&
@@ -137,7 +134,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
     this.#window.push({ origin: NOWHERE, failed: true, value: error, ...settled });
   }
 
-  /** Calls the function; true when there is something to answer without waiting. */
+  /** Calls the function; true when there is a result without waiting. */
   #accept(element: unknown): boolean {
     if (element === END || this.disposed) {
       this.#inputEnded = true;
@@ -148,7 +145,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
     return slot.pending === undefined && this.#window.length === 1;
   }
 
-  /** Gives a call its place in the window, and makes it. */
+  /** Gives a call its slot in the window, and makes it. */
   #begin(origin: Origin, element: unknown, call: () => unknown): Slot {
     const slot: Slot = {
       origin,
@@ -182,7 +179,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
     if (!this.#inOrder || slot === this.#window[0]) this.#wake();
   }
 
-  /** Has a waiting consumer look again. */
+  /** Wakes a waiting consumer to check again. */
   #wake(): void {
     this.#waiting?.resolve(AGAIN);
     this.#waiting = undefined;
@@ -240,15 +237,15 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
   }
 }
 
-/** Whether it says that the input cannot be read: after that nothing is given, so it comes last. */
+/** Whether the input cannot be read on: nothing follows that, so it comes last. */
 function isUnread(slot: Slot): boolean {
   return slot.origin === NOWHERE && !isOfStream(slot);
 }
 
 /**
- * Results are waited for and saved only where the elements they were made of cannot be had again,
- * since functions may change these in place. Nothing is saved of a place that nothing comes of, nor of
- * one that says that the input cannot be read.
+ * Results are awaited and saved only where their elements cannot be recomputed, because functions
+ * may change these in place. Slots without a result, or with the error that the input cannot be
+ * read on, are not saved.
  */
 async function saveSlot(slot: Slot): Promise<SavedSlot | undefined> {
   if (slot.origin.token === undefined) await slot.pending;

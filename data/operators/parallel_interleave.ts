@@ -1,6 +1,4 @@
-/**
- * Parallel `interleave`: the datasets that are read in turn fetch their elements side by side.
- */
+/** Parallel `interleave`: the open datasets fetch their elements in parallel. */
 import type { Answer } from "../answer.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled } from "../iterator.ts";
@@ -13,10 +11,10 @@ import { type InterleaveNode, OF_ITS_DATASETS } from "./interleave.ts";
 import type { ReadAhead, ReadAheadState } from "./read_ahead.ts";
 import { UnaryIterator } from "./unary.ts";
 
-/** How many blocks of each open dataset are fetched ahead: one to give while the next is fetched. */
+/** Blocks fetched ahead of each open dataset: one to give while the next is fetched. */
 const BLOCKS_AHEAD = 2;
 
-/** What is saved of a parallel interleave. */
+/** The saved state of a parallel interleave. */
 interface ParallelInterleaveState {
   readonly places: (ReadAheadState | null)[];
   readonly turn: number;
@@ -26,10 +24,10 @@ interface ParallelInterleaveState {
 }
 
 /**
- * Keeps `cycleLength` datasets open in their places, and as many more as may be fetched at once for
- * the places that will be empty next. In order, datasets come to the same places at the same turns
- * as they do without parallelism; otherwise whatever is ready is given, and a failure of reading after
- * all that was read before it.
+ * Keeps `cycleLength` datasets open in their slots, and up to as many more as may be fetched at
+ * once for slots that become empty next. In order, datasets enter the same slots in the same rounds
+ * as without parallelism. Otherwise whatever is ready is given, and a read failure after everything
+ * read before it.
  */
 export class ParallelInterleave extends UnaryIterator implements Stepping {
   readonly #cycleLength: number;
@@ -74,7 +72,7 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
     return current.answers.length > 0 || current.isOver ? AGAIN : this.#progress();
   }
 
-  /** Out of order, the turn is of the next place that has something to give. */
+  /** Out of order: moves to the next slot that has something to give. */
   #turnToReady(): void {
     if (this.#failure !== undefined) return;
     for (let i = 0; i < this.#cycleLength; i++) {
@@ -90,13 +88,13 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
     }
   }
 
-  /** Nobody reads on behind it: endless datasets would keep it back for ever. */
+  /** Stops reading: endless datasets would otherwise delay the failure for ever. */
   #fail(failure: Answer): void {
     this.#failure = failure;
     this.#fetcher.stop();
   }
 
-  /** What was read, or is being read, is given before a failure of reading. */
+  /** Gives what was or is being read, before a read failure. */
   #giveBefore(failure: Answer): unknown {
     for (const ahead of [...this.#places, ...this.#fetcher.upcoming]) {
       const [answer] = ahead?.answers ?? [];
@@ -106,7 +104,7 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
     throw failure.value;
   }
 
-  /** The next dataset takes the empty place whose turn it is. */
+  /** The next dataset fills the empty slot that comes up. */
   #enter(): unknown {
     this.#fetcher.fetchAhead();
     const next = this.#fetcher.takeNext();
@@ -117,7 +115,7 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
     return AGAIN;
   }
 
-  /** The end of a dataset ends its block too. */
+  /** The end of a dataset also ends its block. */
   #leave(): typeof AGAIN {
     this.#places[this.#turn] = undefined;
     this.#advance();
@@ -125,7 +123,7 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
   }
 
   #give(current: ReadAhead): unknown {
-    // Where there is no dataset, the error takes no turn: the next dataset does.
+    // An error in place of a dataset takes no slot: the next dataset does.
     if (current.isStillborn) this.#places[this.#turn] = undefined;
     else if (isOfStream(current.answers[0]!) && ++this.#givenInBlock === this.#blockLength) {
       this.#advance();
@@ -144,7 +142,7 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
 
   #advance(): void {
     this.#givenInBlock = 0;
-    // Places that no dataset came into are passed over once there are no more to come.
+    // Slots that never held a dataset are skipped once no more datasets come.
     const places = this.#fetcher.isExhausted ? this.#places.length : this.#cycleLength;
     this.#turn = this.#turn + 1 < places ? this.#turn + 1 : 0;
   }

@@ -1,6 +1,4 @@
-/**
- * `prefetch`: reads ahead of its consumer.
- */
+/** `prefetch`: reads ahead of its consumer. */
 import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../answer.ts";
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
@@ -11,9 +9,9 @@ import { isOfStream } from "../reading_failure.ts";
 import { BufferMeter } from "../stats.ts";
 import { SameElementsNode, UnaryIterator } from "./unary.ts";
 
-/** What AUTOTUNE reads ahead: at most this many elements… */
+/** AUTOTUNE reads ahead at most this many elements… */
 const AUTOTUNE_ELEMENTS = 16;
-/** …and, beyond the first, no more than about this many bytes. */
+/** …and, after the first, about this many bytes at most. */
 const AUTOTUNE_BYTES_MAX = 64 << 20;
 
 export class PrefetchNode extends SameElementsNode {
@@ -44,21 +42,21 @@ export class PrefetchNode extends SameElementsNode {
 
 registerNode("prefetch", { fromWire: (a, [input]) => new PrefetchNode(input!, a.bufferSize) });
 
-/** What the input answered: an element or `END`, or the error of an element. */
+/** The input's answer: an element or `END`, or the error of an element. */
 interface Arrived extends Answer {
   readonly token: Token | undefined;
 }
 
-/** What is saved of a buffer. */
+/** The saved state of a buffer. */
 interface PrefetchState {
   readonly buffer: readonly SavedAnswer[];
   readonly input: unknown;
 }
 
 /**
- * Holds at most `limit` answers, the one being waited for included. What the input can give at once
- * is read ahead in turns of the event loop that the consumer leaves free; what it must wait for is
- * asked for at once, since waiting takes nobody's time.
+ * Holds at most `limit` answers, including the one being waited for. Elements that the input can
+ * give at once are read while the consumer leaves the event loop idle; those that take waiting are
+ * requested at once, because waiting uses no CPU.
  */
 export class PrefetchIterator extends UnaryIterator {
   readonly #limit: number;
@@ -70,9 +68,9 @@ export class PrefetchIterator extends UnaryIterator {
   #background = false;
   #inputWaits = false;
   #inputEnded = false;
-  /** Nothing comes after a failure of reading. */
+  /** Nothing comes after a read failure. */
   #inputFailed = false;
-  /** While the iteration is saved nothing is read ahead. */
+  /** Nothing is read ahead while the iteration is saved. */
   #paused = false;
   #tokenGiven: Token | undefined;
 
@@ -161,7 +159,7 @@ export class PrefetchIterator extends UnaryIterator {
     else this.#arrive(this.#arrived(element));
   }
 
-  /** Notes the pull in flight. The promise it answers never rejects. */
+  /** Tracks the pull in flight. The returned promise never rejects. */
   #await(element: Promise<unknown>): Promise<void> {
     const settle = async () => {
       let arrived: Arrived;
@@ -178,7 +176,7 @@ export class PrefetchIterator extends UnaryIterator {
     return this.#pending = settle();
   }
 
-  /** What the input has just given. */
+  /** Wraps what the input has just given. */
   #arrived(value: unknown): Arrived {
     return { failed: false, value, token: this.input.token() };
   }

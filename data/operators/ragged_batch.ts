@@ -1,6 +1,4 @@
-/**
- * `raggedBatch`: consecutive elements of different lengths, behind each other.
- */
+/** `raggedBatch`: consecutive elements of different lengths, concatenated. */
 import type { Column } from "../columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { raggedColumnFor, raggedSpec } from "../ragged.ts";
@@ -9,7 +7,7 @@ import { GatheringNode } from "./gathering.ts";
 
 /** How `raggedBatch` ends. */
 export interface RaggedBatchAttributes {
-  /** Leaves out a last batch that is not full; default false. */
+  /** Drops a last batch that is not full; default false. */
   readonly dropRemainder?: boolean | undefined;
 }
 

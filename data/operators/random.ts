@@ -1,6 +1,4 @@
-/**
- * `random`: random integers without end.
- */
+/** `random`: an endless sequence of random integers. */
 import { checkBoolean, checkSeed } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { type Attributes, DatasetNode, registerNode } from "../node.ts";
@@ -56,7 +54,7 @@ export class RandomNode extends DatasetNode implements Replicated {
 
 registerNode("random", { fromWire: (a) => new RandomNode(a) });
 
-/** One past the greatest number given. */
+/** One more than the greatest number given. */
 const NUMBERS = 2 ** 32;
 
 class RandomIterator extends IndexedIterator {
@@ -67,7 +65,7 @@ class RandomIterator extends IndexedIterator {
     this.#draws = new Draws(seeding, context);
   }
 
-  /** Each takes one word of the stream, so that its index is where it stands there. */
+  /** Each element takes one word of the stream, so its index is its position there. */
   protected override at(index: number): number {
     const { stream } = this.#draws;
     stream.seek(index);

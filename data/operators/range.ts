@@ -1,6 +1,4 @@
-/**
- * `range`: evenly spaced numbers.
- */
+/** `range`: evenly spaced numbers. */
 import { checkNumber, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { NO_BLOCK } from "../iterator.ts";
@@ -58,7 +56,7 @@ class RangeIterator extends IndexedIterator {
 
   override nextBlock(into: unknown[], count: number): number {
     const first = this.position;
-    // Positions stay what the engine takes for an integer, whatever the division made of `stop`.
+    // Positions stay small integers to the engine, even if the division made `stop` a double.
     const length = Math.min(count, this.stop - first) | 0;
     if (length <= 0) return NO_BLOCK;
     if (this.#isWhole) this.#count(into, first, length);
@@ -72,7 +70,7 @@ class RangeIterator extends IndexedIterator {
     return this.#start + index * this.#step;
   }
 
-  /** By sums, which are exact for integers and stay integers to the engine, as products do not. */
+  /** Uses sums, which are exact for integers and stay integers to the engine, unlike products. */
   #count(into: unknown[], first: number, length: number): void {
     const step = this.#step;
     let value = this.at(first);

@@ -1,6 +1,4 @@
-/**
- * A dataset that a function made, read ahead of its consumer by a bounded number of answers.
- */
+/** A dataset that a function made, read a bounded number of answers ahead of its consumer. */
 import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../answer.ts";
 import { END, type Token } from "../iterator.ts";
 import { isOfStream } from "../reading_failure.ts";
@@ -12,7 +10,7 @@ interface Fetched extends Answer {
   readonly token?: Token | undefined;
 }
 
-/** What is saved of a `ReadAhead` at rest. */
+/** The saved state of a `ReadAhead` at rest. */
 export interface ReadAheadState {
   readonly opened: OpenedState | null;
   readonly answers: SavedAnswer[];
@@ -21,7 +19,7 @@ export interface ReadAheadState {
 
 /** One dataset: from the call that makes it until its last answer is taken. */
 export class ReadAhead {
-  /** The dataset; `undefined` until it is made, and for ever where that failed. */
+  /** The dataset; `undefined` until it is made, and forever if that failed. */
   opened: Opened | undefined;
   /** Whether the call that makes it, or a fetch, is in flight. */
   isBusy = false;
@@ -29,17 +27,17 @@ export class ReadAhead {
   readonly answers: Fetched[] = [];
   #ended = false;
 
-  /** Whether there was an error instead of a dataset. */
+  /** Whether there was an error in place of a dataset. */
   get isStillborn(): boolean {
     return this.#ended && this.opened === undefined;
   }
 
-  /** Whether there was no dataset because the element it is made of cannot be read: that is all it says. */
+  /** Whether there was no dataset because the input cannot be read on: that is its only answer. */
   get isUnread(): boolean {
     return this.isStillborn && this.answers.length > 0 && !this.answers.some(isOfStream);
   }
 
-  /** Whether all answers were taken, and there will be no more. */
+  /** Whether all answers were taken and no more will come. */
   get isOver(): boolean {
     return this.#ended && this.answers.length === 0;
   }
@@ -50,7 +48,7 @@ export class ReadAhead {
       this.answers.length < answersMax;
   }
 
-  /** The element, or the end, that the dataset has just given. */
+  /** The dataset has given an element, or its end. */
   arrive(element: unknown): void {
     if (element === END) {
       this.#ended = true;

@@ -1,6 +1,4 @@
-/**
- * `rebatch`: the rows of batches in batches of other sizes.
- */
+/** `rebatch`: regroups the rows of batches into batches of other sizes. */
 import { flattenTree, treePaths } from "../../core/tree.ts";
 import { checkArray, checkBoolean, checkInteger, invalidArgument } from "../check.ts";
 import { commonRows } from "../components.ts";
@@ -19,13 +17,13 @@ const KIND = "rebatch";
 
 /** How `rebatch` ends. */
 export interface RebatchAttributes {
-  /** Leaves out a last batch that is not full; default false. */
+  /** Drops a last batch that is not full; default false. */
   readonly dropRemainder?: boolean | undefined;
 }
 
 export class RebatchNode extends UnaryNode {
   override readonly division = "whole";
-  /** The sizes of batches in turn. */
+  /** The sizes of batches, used cyclically. */
   readonly sizes: readonly number[];
   readonly dropRemainder: boolean;
 
@@ -61,7 +59,7 @@ export class RebatchNode extends UnaryNode {
     return new RebatchIterator(context, this);
   }
 
-  /** How many rows every batch has; `null` where that differs, or nobody knows. */
+  /** The number of rows of every batch; `null` where it varies or is unknown. */
   #rows(): number | null {
     const size = this.sizes[0]!;
     if (this.sizes.some((at) => at !== size)) return null;
@@ -79,7 +77,7 @@ interface HeldBatch {
   readonly rows: number;
 }
 
-/** What is saved of a rebatching. */
+/** The saved state of a rebatching. */
 interface RebatchState {
   readonly held: readonly HeldBatch[];
   readonly empty: unknown;
@@ -94,9 +92,9 @@ class RebatchIterator extends ElementwiseIterator {
   readonly #meter: BufferMeter;
   #held: HeldBatch[] = [];
   #rows = 0;
-  /** No rows of what came last: a batch of size 0. */
+  /** The last element without rows: a batch of size 0. */
   #empty: unknown;
-  /** Which of the sizes is the next one's. */
+  /** The index of the next size. */
   #turn = 0;
   #inputEnded = false;
 
@@ -134,7 +132,7 @@ class RebatchIterator extends ElementwiseIterator {
   }
 
   #give(size: number): unknown {
-    // A last batch that is not full stays the last: no empty one, whose turn would be next, follows.
+    // After a last batch that is not full no empty batch follows, even if size 0 is next.
     if (size === this.#sizes[this.#turn]) this.#turn = (this.#turn + 1) % this.#sizes.length;
     const pieces: unknown[] = [];
     for (let wanted = size; wanted > 0;) {

@@ -1,7 +1,4 @@
-/**
- * `rejectionResample`: elements left out at random, so that the classes of the others come as often
- * as wanted.
- */
+/** `rejectionResample`: drops elements at random until the classes have the wanted frequencies. */
 import { LeatError } from "../../core/error.ts";
 import { Call, NodeFunction } from "../call.ts";
 import { checkArray, checkSeed, invalidArgument, show } from "../check.ts";
@@ -16,11 +13,11 @@ import { UnaryNode } from "./unary.ts";
 
 const KIND = "rejectionResample";
 
-/** Which classes are wanted. */
+/** The wanted classes. */
 export interface ResampleAttributes {
-  /** How often each class shall come, relative to the others. */
+  /** The wanted frequency of each class, relative to the others. */
   readonly targetDist: readonly number[];
-  /** How often each class comes; left out, it is estimated from the elements that came. */
+  /** The actual frequency of each class; left out, it is estimated from the elements so far. */
   readonly initialDist?: readonly number[] | undefined;
   readonly seed?: number | bigint | undefined;
 }
@@ -93,19 +90,19 @@ function checkDistribution(argument: string, value: unknown): number[] {
   return numbers as number[];
 }
 
-/** Every class counts as having come so often before the first element, when it is estimated. */
+/** Initial count of every class in the estimate. */
 const SMOOTHING = 10;
 
 /**
- * An element of class i stays with probability ratio(i) / max(ratio), where the ratio is that of the
- * wanted frequency to the one found: this gives the wanted frequencies and leaves out the fewest.
+ * Keeps an element of class i with probability ratio(i) / max(ratio), where the ratio is the wanted
+ * frequency over the actual one. This gives the wanted frequencies and drops the fewest elements.
  */
 class ResampleIterator extends ElementwiseIterator {
   readonly #call: Call;
   readonly #draws: Draws;
   readonly #target: readonly number[];
   readonly #isEstimated: boolean;
-  /** How often each class comes, up to a factor. */
+  /** The frequency of each class, up to a factor. */
   #found: number[];
   #ratioMax: number;
 

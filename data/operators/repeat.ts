@@ -1,6 +1,4 @@
-/**
- * `repeat`: the input again and again.
- */
+/** `repeat`: repeats the input. */
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
@@ -12,7 +10,7 @@ import { UnaryNode } from "./unary.ts";
 
 export class RepeatNode extends UnaryNode {
   override readonly division = "whole";
-  /** How often; -1 for ever. */
+  /** How often; -1: endlessly. */
   readonly count: number;
 
   constructor(input: DatasetNode, count: unknown = -1) {
@@ -28,7 +26,7 @@ export class RepeatNode extends UnaryNode {
     return this.input.elementSpec;
   }
 
-  /** Endless over anything not known to be empty. */
+  /** Endless for any input not known to be empty. */
   override get cardinality(): number {
     const once = this.input.cardinality;
     if (once === 0 || this.count === 0) return 0;
@@ -49,7 +47,7 @@ export class RepeatNode extends UnaryNode {
 
 registerNode("repeat", { fromWire: (a, [input]) => new RepeatNode(input!, a.count) });
 
-/** What is saved of a repeat. */
+/** The saved state of a repeat. */
 interface RepeatState {
   readonly repetition: number;
   readonly gave: boolean;
@@ -63,10 +61,10 @@ class RepeatIterator extends ElementIterator implements Stepping {
   readonly #count: number;
   #repetition = 0;
   #input: ElementIterator | undefined;
-  /** Whether this repetition has given anything, were it an error. */
+  /** Whether this repetition has given anything, even an error. */
   #gave = false;
   #ended = false;
-  /** The input in another repetition, from which an element was wanted once more. */
+  /** The input in another repetition, of which an element was recomputed. */
   #other: { readonly repetition: number; readonly input: ElementIterator } | undefined;
 
   constructor(context: IteratorContext, count: number) {
@@ -131,8 +129,8 @@ class RepeatIterator extends ElementIterator implements Stepping {
   }
 
   /**
-   * A repetition without any element ends it all, or it would never end; unless this task merely
-   * was not handed a part of what there is.
+   * A repetition without any element ends the iteration, or it would never end. The exception is a
+   * task that merely was not assigned a part of the data.
    */
   async #afterNothing(): Promise<unknown> {
     this.#ended = await this.#context.sawWholeInput();
@@ -150,7 +148,7 @@ class RepeatIterator extends ElementIterator implements Stepping {
     return this.#inputOf(repetition).again(ofInput);
   }
 
-  /** The input in a repetition: the one being read, or one that is not read and only gives elements again. */
+  /** The input in a repetition: the one being read, or one that only recomputes elements. */
   #inputOf(repetition: number): ElementIterator {
     if (repetition === this.#repetition && this.#input !== undefined) return this.#input;
     if (this.#other?.repetition !== repetition) {

@@ -1,6 +1,4 @@
-/**
- * `sampleFromDatasets`: elements of several datasets at random.
- */
+/** `sampleFromDatasets`: elements of several datasets at random. */
 import { isTypedArray } from "../../core/dtype.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { checkBoolean, checkSeed, invalidArgument } from "../check.ts";
@@ -19,15 +17,15 @@ const KIND = "sampleFromDatasets";
 /** How `sampleFromDatasets` draws. */
 export interface SampleAttributes {
   readonly seed?: number | bigint | undefined;
-  /** Whether every iteration and repetition draws anew; default false. */
+  /** Whether every iteration and repetition makes new draws; default false. */
   readonly rerandomizeEachIteration?: boolean | undefined;
-  /** Ends when the dataset drawn has no more; otherwise the others go on. Default false. */
+  /** Ends when the drawn dataset has no more; otherwise the others continue. Default false. */
   readonly stopOnEmptyDataset?: boolean | undefined;
 }
 
 export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
   override readonly division = "whole";
-  /** How many of the inputs are sampled from. Another one gives weights, where they vary. */
+  /** How many inputs are sampled. With varying weights, one more input gives them. */
   readonly count: number;
   readonly weights: readonly number[] | undefined;
   readonly stopOnEmptyDataset: boolean;
@@ -81,7 +79,7 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
     return all.reduce((sum, count) => sum + count, 0);
   }
 
-  /** Each task that reads splits is given all weights, from the first on. */
+  /** Each task that reads splits gets all weights, from the first on. */
   get replicatedInput(): number | undefined {
     return this.weights === undefined ? this.count : undefined;
   }
@@ -139,7 +137,7 @@ class Lot {
     this.#isOpen = isOpen;
   }
 
-  /** The number of an input; `undefined` where none that has any weight is left. */
+  /** The index of an input; `undefined` where none with a weight is left. */
   draw(weights: readonly number[]): number | undefined {
     let sum = 0;
     let last: number | undefined;
@@ -184,7 +182,7 @@ class FixedWeights implements Selector {
   release(): void {}
 }
 
-/** Weights for every draw come from a dataset, with which the draws end. */
+/** Takes the weights for every draw from a dataset, and ends with it. */
 class VaryingWeights implements Selector {
   readonly #lot: Lot;
   readonly #input: ElementIterator;

@@ -1,6 +1,4 @@
-/**
- * `scan`: a function of every element and of a state that it hands on.
- */
+/** `scan`: applies a function to every element and a state that it passes on. */
 import { Call, NodeFunction } from "../call.ts";
 import { invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
@@ -18,7 +16,7 @@ export class ScanNode extends UnaryNode {
   readonly check: SpecCheck | undefined;
   readonly #spec: ElementSpec;
 
-  /** `spec`: what `fn` gives beside its state, where the user says so. */
+  /** `spec`: the spec of the elements that `fn` returns, if declared. */
   constructor(input: DatasetNode, initial: unknown, fn: NodeFunction, spec?: ElementSpec) {
     super("scan", input);
     this.initial = initial;
@@ -56,7 +54,7 @@ registerNode("scan", {
 class ScanIterator extends ElementwiseIterator {
   readonly #call: Call;
   readonly #check: SpecCheck | undefined;
-  /** What the last call that did not fail handed on. */
+  /** The state returned by the last call that did not fail. */
   #state: unknown;
 
   constructor(context: IteratorContext, { initial, fn, check }: ScanNode) {

@@ -1,6 +1,4 @@
-/**
- * `shard`: every n-th element.
- */
+/** `shard`: every n-th element. */
 import { LeatError } from "../../core/error.ts";
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
@@ -60,7 +58,7 @@ export class ShardNode extends UnaryNode {
 
 registerNode("shard", { fromWire: (a, [input]) => new ShardNode(input!, a.numShards, a.index) });
 
-/** What is saved of a shard. */
+/** The saved state of a shard. */
 interface ShardState {
   readonly until: number;
   readonly input: unknown;
@@ -68,7 +66,7 @@ interface ShardState {
 
 class ShardIterator extends PassingIterator {
   readonly #numShards: number;
-  /** How many elements are passed over before the next one of this shard. */
+  /** How many elements are skipped before the next one of this shard. */
   #until: number;
 
   constructor(context: IteratorContext, { numShards, index }: ShardNode) {

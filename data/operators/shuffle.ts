@@ -1,6 +1,4 @@
-/**
- * `shuffle`: elements in random order, drawn from a buffer that is kept full.
- */
+/** `shuffle`: elements in random order, drawn from a buffer that is kept full. */
 import { checkBoolean, checkInteger, checkSeed } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { restoreHeld, saveHeld } from "../held.ts";
@@ -55,7 +53,7 @@ export class ShuffleNode extends SameElementsNode {
 
 registerNode("shuffle", { fromWire: (a, [input]) => new ShuffleNode(input!, a.bufferSize, a) });
 
-/** What is saved of a shuffle. */
+/** The saved state of a shuffle. */
 interface ShuffleState {
   readonly held: unknown;
   readonly draws: unknown;
@@ -68,7 +66,7 @@ class ShuffleIterator extends UnaryIterator implements Stepping {
   readonly #draws: Draws;
   readonly #meter: BufferMeter;
   #buffer: unknown[] = [];
-  /** Of the elements in the buffer, place by place; empty where the input gives none. */
+  /** The tokens of the elements in the buffer, by index; empty where the input gives none. */
   #tokens: Token[] = [];
   #inputEnded = false;
 
@@ -93,7 +91,7 @@ class ShuffleIterator extends UnaryIterator implements Stepping {
     return this.#accept(await this.arrival(pending));
   }
 
-  /** An element may leave only when the buffer is full, so that each could be any of `size`. */
+  /** An element may leave only when the buffer is full, so that each is one of `size` candidates. */
   #accept(element: unknown): unknown {
     if (this.disposed) return END;
     if (element === END) {
@@ -147,7 +145,7 @@ class ShuffleIterator extends UnaryIterator implements Stepping {
   }
 }
 
-/** Takes the value at `index` out; the last one takes its place. */
+/** Removes the value at `index`; the last one moves there. */
 function takeOut(values: unknown[], index: number): unknown {
   const value = values[index];
   const last = values.pop();

@@ -1,6 +1,4 @@
-/**
- * `snapshot`: elements kept in files, in a folder of their own for each pipeline before.
- */
+/** `snapshot`: keeps elements in files, in a separate folder for each upstream pipeline. */
 import { Call, type NodeFunction } from "../call.ts";
 import { checkPath } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
@@ -53,12 +51,12 @@ export class SnapshotNode extends UnaryNode {
     return this.readerFunc === undefined ? this.input.cardinality : UNKNOWN_CARDINALITY;
   }
 
-  /** Where the elements of this pipeline are. */
+  /** The folder of this pipeline's elements. */
   get folder(): string {
     return within(this.path, this.pipeline);
   }
 
-  /** The signature of the pipeline before. */
+  /** The signature of the upstream pipeline. */
   get pipeline(): string {
     return signatureOf(this.input);
   }

@@ -1,6 +1,4 @@
-/**
- * `take` and `skip`: the first elements, and all but the first.
- */
+/** `take` and `skip`: the first elements, and all after the first. */
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
@@ -10,7 +8,7 @@ import { AGAIN } from "../stepping.ts";
 import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
-/** The node of an operator that has its number of elements as its one option. */
+/** The node of an operator whose only option is a number of elements. */
 abstract class CountingNode extends UnaryNode {
   override readonly division = "whole";
   /** How many; -1 for all. */
@@ -89,7 +87,7 @@ class TakeIterator extends CountdownIterator {
     return given;
   }
 
-  /** A failed element is not counted. The input is let go with the last, since nothing more is read of it. */
+  /** A failed element is not counted. The input is released with the last, because it is not read any more. */
   protected override accept(element: unknown): unknown {
     if (element === END) return END;
     if (--this.left === 0) this.input.dispose();
@@ -119,7 +117,7 @@ export class SkipNode extends CountingNode {
 
 registerNode("skip", { fromWire: (a, [input]) => new SkipNode(input!, a.count) });
 
-/** How many are `left` to be skipped; `Infinity` skips everything without reading it. */
+/** `left` elements remain to be skipped; `Infinity` skips everything without reading it. */
 class SkipIterator extends CountdownIterator {
   override next(): Pulled<unknown> {
     return this.left === Infinity ? END : super.next();

@@ -1,6 +1,4 @@
-/**
- * `takeWhile`: the elements before the first for which a predicate does not hold.
- */
+/** `takeWhile`: the elements before the first that does not satisfy a predicate. */
 import { Call, NodeFunction } from "../call.ts";
 import { invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";

@@ -1,6 +1,4 @@
-/**
- * What operators with one input have in common.
- */
+/** Bases of operators with one input. */
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, type END } from "../iterator.ts";
 import { DatasetNode } from "../node.ts";
@@ -18,7 +16,7 @@ export abstract class UnaryNode extends DatasetNode {
   }
 }
 
-/** The node of an operator that gives the elements of its input, all of them and only these. */
+/** The node of an operator that gives exactly the elements of its input. */
 export abstract class SameElementsNode extends UnaryNode {
   override get elementSpec(): ElementSpec {
     return this.input.elementSpec;
@@ -46,7 +44,7 @@ export abstract class UnaryIterator extends ElementIterator {
     this.input = input;
   }
 
-  /** Waits for the input, and counts how long. */
+  /** Waits for the input and measures the time. */
   protected arrival(pending: Promise<unknown>): Promise<unknown | typeof END> {
     return this.context.waitFor(pending);
   }

@@ -1,6 +1,4 @@
-/**
- * `unbatch`: the rows of every element, one by one.
- */
+/** `unbatch`: the rows of every element, one by one. */
 import { flattenTree, treePaths } from "../../core/tree.ts";
 import { commonRows, rowAt, rowSpec } from "../components.ts";
 import type { IteratorContext } from "../context.ts";
@@ -26,7 +24,7 @@ export class UnbatchNode extends UnaryNode {
     return mapSpec(this.input.elementSpec, rowSpec);
   }
 
-  /** Exact where every batch has the same known number of rows, of which no component has another. */
+  /** Exact where every batch has the same known number of rows in all components. */
   override get cardinality(): number {
     const { cardinality, elementSpec } = this.input;
     if (cardinality === 0 || cardinality === Infinity) return cardinality;
@@ -43,7 +41,7 @@ export class UnbatchNode extends UnaryNode {
 
 registerNode("unbatch", { fromWire: (_, [input]) => new UnbatchNode(input!) });
 
-/** What is saved of an unbatch. */
+/** The saved state of an unbatch. */
 interface UnbatchState {
   readonly batch: unknown;
   readonly row: number;

@@ -1,6 +1,4 @@
-/**
- * `unique`: the first of all elements that are equal.
- */
+/** `unique`: drops elements that are equal to an earlier one. */
 import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { show } from "../check.ts";
@@ -47,7 +45,7 @@ function notScalar(found: string): LeatError {
   return new LeatError(
     "invalid_argument",
     `unique: elements must be numbers, bigints, booleans, strings or byte strings, got ${found}; ` +
-      "map them to what tells them apart first",
+      "map each to a scalar that identifies it first",
   );
 }
 
@@ -103,7 +101,7 @@ class UniqueIterator extends PassingIterator {
   }
 }
 
-/** Adds a value, and says whether it is new. */
+/** Adds a value and returns whether it is new. */
 function addTo<T>(seen: Set<T>, value: T): boolean {
   const before = seen.size;
   seen.add(value);

@@ -1,6 +1,4 @@
-/**
- * `window`: datasets of consecutive elements.
- */
+/** `window`: datasets of consecutive elements. */
 import { isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
 import { checkBoolean, checkInteger, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
@@ -22,11 +20,11 @@ import { UnaryNode } from "./unary.ts";
 
 /** How windows follow each other. */
 export interface WindowAttributes {
-  /** How many elements after its predecessor a window begins; default `size`. */
+  /** The distance between the starts of two windows, in elements; default `size`. */
   readonly shift?: number | undefined;
-  /** How far the elements of a window are apart; default 1. */
+  /** The distance between elements of a window; default 1. */
   readonly stride?: number | undefined;
-  /** Leaves out the last windows, which are not full; default false. */
+  /** Drops the last windows, which are not full; default false. */
   readonly dropRemainder?: boolean | undefined;
 }
 
@@ -54,7 +52,7 @@ export class WindowNode extends UnaryNode {
     return { size, shift, stride, dropRemainder };
   }
 
-  /** Specs have no word for datasets. */
+  /** Specs cannot describe datasets. */
   override get elementSpec(): undefined {
     return undefined;
   }
@@ -66,7 +64,7 @@ export class WindowNode extends UnaryNode {
     return Math.max(0, Math.floor((count - this.span) / this.shift) + 1);
   }
 
-  /** How many consecutive elements a full window reaches over. */
+  /** How many consecutive elements a full window spans. */
   get span(): number {
     return (this.size - 1) * this.stride + 1;
   }
@@ -78,7 +76,7 @@ export class WindowNode extends UnaryNode {
 
 registerNode("window", { fromWire: (a, [input]) => new WindowNode(input!, a.size, a) });
 
-/** What is saved of a window. */
+/** The saved state of a window. */
 interface WindowState {
   readonly held: unknown;
   readonly skips: number;
@@ -90,10 +88,10 @@ class WindowIterator extends ElementwiseIterator {
   readonly #node: WindowNode;
   readonly #spec: ElementSpec;
   readonly #meter: BufferMeter;
-  /** The elements from the beginning of the next window. */
+  /** The elements from the start of the next window. */
   #held: unknown[] = [];
   #tokens: Token[] = [];
-  /** How many elements come before the next window begins, where windows leave some out. */
+  /** How many elements precede the next window, where windows leave some out. */
   #skips = 0;
   #inputEnded = false;
 
@@ -175,7 +173,7 @@ class WindowIterator extends ElementwiseIterator {
 
 type Parts = Readonly<Record<string | number, unknown>>;
 
-/** A dataset per component of elements that are alike, in their structure. */
+/** A dataset per component, for elements of equal structure. */
 function datasetsOf(elements: readonly unknown[], spec: ElementSpec): unknown {
   const [first] = elements;
   const part = (key: string | number) =>
@@ -188,7 +186,7 @@ function datasetsOf(elements: readonly unknown[], spec: ElementSpec): unknown {
   return Object.fromEntries(Object.keys(first).map((key) => [key, part(key)]));
 }
 
-/** Refuses an element of another structure than the first of its window. */
+/** Refuses an element whose structure differs from that of the first in its window. */
 function assertAlike(first: unknown, element: unknown, index: number, path = "$", depth = 0): void {
   const keys = keysOf(first);
   const found = keysOf(element);
@@ -209,7 +207,7 @@ function assertAlike(first: unknown, element: unknown, index: number, path = "$"
   }
 }
 
-/** The names of the parts of a structure; `undefined` for a leaf. */
+/** The keys of a structure; `undefined` for a leaf. */
 function keysOf(value: unknown): string[] | undefined {
   return Array.isArray(value) || isPlainObject(value) ? Object.keys(value) : undefined;
 }

@@ -1,6 +1,4 @@
-/**
- * `zip`: elements of several datasets side by side.
- */
+/** `zip`: elements of several datasets side by side. */
 import { LeatError } from "../../core/error.ts";
 import { invalidArgument } from "../check.ts";
 import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../answer.ts";
@@ -14,8 +12,8 @@ import type { ElementSpec } from "../spec.ts";
 import { cutRuns, type Split, type Splittable } from "../splits.ts";
 
 /**
- * Inputs whose elements have numbers are divided among tasks side by side, so that elements with one
- * number stay together; other inputs are divided each by itself, and meet as they come.
+ * Numbered inputs are divided among tasks together, so that elements with one number stay together.
+ * Other inputs are divided separately and combined in the order in which they come.
  */
 export class ZipNode extends DatasetNode implements Splittable {
   override readonly division = "whole";
@@ -43,7 +41,7 @@ export class ZipNode extends DatasetNode implements Splittable {
     return assemble(this.keys, this.inputs.map((input) => input.elementSpec)) as ElementSpec;
   }
 
-  /** That of the shortest. */
+  /** The cardinality of the shortest input. */
   override get cardinality(): number {
     const all = this.inputs.map((input) => input.cardinality);
     if (all.includes(0)) return 0;
@@ -63,14 +61,14 @@ export class ZipNode extends DatasetNode implements Splittable {
     return this.isDivided;
   }
 
-  /** How many elements its sources have side by side, where they have numbers. */
+  /** How many elements its sources have in common, where they are numbered. */
   get #sharedLength(): number | undefined {
     const lengths = this.inputs.map((input) => alignedSource(input)?.cardinality);
     const shortest = lengths.includes(undefined) ? Infinity : Math.min(...lengths as number[]);
     return shortest === Infinity ? undefined : shortest;
   }
 
-  /** What is longer than the shortest is not read. */
+  /** Elements beyond the shortest input are not read. */
   listSplits(_host: Host, multiple: number): Promise<Split[]> {
     return Promise.resolve(cutRuns(this.#sharedLength!, multiple));
   }
@@ -93,15 +91,15 @@ function assemble(keys: readonly string[] | null, parts: unknown[]): unknown {
   return keys === null ? parts : Object.fromEntries(keys.map((key, i) => [key, parts[i]]));
 }
 
-/** What is saved of a zip. */
+/** The saved state of a zip. */
 interface ZipState {
   readonly inputs: unknown[];
   readonly ended: boolean;
-  /** Parts that wait for others, where there are any; `null` for an input that was not read. */
+  /** Components that wait for others, if any; `null` for an input that was not read. */
   readonly held?: readonly (SavedAnswer | null)[];
 }
 
-/** A part that was read, with its token, if it has one. */
+/** A component that was read, with its token, if it has one. */
 interface Held extends Answer {
   readonly token: Token | undefined;
 }
@@ -117,11 +115,11 @@ class ZipIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #inputs: readonly ElementIterator[];
   readonly #keys: readonly string[] | null;
-  /** Parts that were read when another input could not be. */
+  /** Components that were read when another input could not be. */
   #held: readonly (Held | undefined)[] = NONE;
   #ended = false;
 
-  /** `below`: the context that inputs are made in. */
+  /** `below`: the context in which inputs are made. */
   constructor(
     context: IteratorContext,
     below: IteratorContext,
@@ -134,7 +132,7 @@ class ZipIterator extends ElementIterator {
     this.#keys = keys;
   }
 
-  /** A failed element advances the other inputs past it too, so that they stay side by side. */
+  /** A failed element advances the other inputs too, so that they stay aligned. */
   override next(): Pulled<unknown> {
     if (this.#ended) return END;
     const parts: unknown[] = [];
@@ -180,7 +178,7 @@ class ZipIterator extends ElementIterator {
     return this.disposed ? END : this.#give(arrived);
   }
 
-  /** The error that is told. Where it is that an input cannot be read, the other parts wait for it. */
+  /** The error to report. If it says that an input cannot be read on, the other components wait for it. */
   #refuse(parts: readonly unknown[], failures: readonly Failure[]): unknown {
     const answers = parts.map((value, i): Held => {
       const failure = failures[i];
@@ -199,7 +197,7 @@ class ZipIterator extends ElementIterator {
     return this.#context.stats.gave(assemble(this.#keys, parts));
   }
 
-  /** The shortest input ends them all; what the others were asked for is not wanted any more. */
+  /** The shortest input ends all; pending elements of the others are dropped. */
   #end(parts: readonly unknown[]): typeof END {
     this.#ended = true;
     ignoreRejections(parts);
@@ -254,7 +252,7 @@ class ZipIterator extends ElementIterator {
   }
 }
 
-/** Of several failures that of the first input, whichever came first. */
+/** The error of the first input among several, whichever came first. */
 function firstOf(failures: readonly Failure[]): unknown {
   return failures.find((failure) => failure !== undefined)!.error;
 }
