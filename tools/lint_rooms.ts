@@ -20,11 +20,11 @@ type Room = string | undefined;
 /** Longest first: a file belongs to the first that holds it. */
 const ROOMS = [
   "actors/runtime",
-  "actors/elements",
+  "actors/exactly_once",
   "actors/dispatcher",
   "actors/worker",
   "actors/cache",
-  "actors/reads",
+  "actors/coordinated",
   "actors/client",
   "bench/bare",
   "core",
@@ -42,7 +42,7 @@ const ROOMS = [
   "mod.ts",
 ] as const;
 
-const SERVICE = ["actors/elements", "actors/runtime", "transport", "data", "core"];
+const SERVICE = ["actors/exactly_once", "actors/runtime", "transport", "data", "core"];
 const PRODUCTION = [...ROOMS.filter((room) => !isWorkshop(room) && room !== "mod.ts")];
 
 /** What each room may import besides itself; a room that is absent may import everything. */
@@ -51,11 +51,11 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   data: ["core"],
   "actors/runtime": ["core"],
   transport: ["actors/runtime", "core"],
-  "actors/elements": ["actors/runtime", "transport", "core"],
+  "actors/exactly_once": ["actors/runtime", "transport", "core"],
   "actors/dispatcher": SERVICE,
   "actors/worker": SERVICE,
   "actors/cache": SERVICE,
-  "actors/reads": SERVICE,
+  "actors/coordinated": SERVICE,
   "actors/client": SERVICE,
   offload: ["data", "actors/client", "core"],
   world: PRODUCTION.filter((room) => room !== "offload"),

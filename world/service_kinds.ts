@@ -4,7 +4,7 @@
  * @module
  */
 import { type CacheConfig, createCache } from "../actors/cache/cache.ts";
-import { createReads, type ReadsConfig } from "../actors/reads/reads.ts";
+import { createReads, type ReadsConfig } from "../actors/coordinated/reads.ts";
 import { checksOf, count, fencedRef, figure, object, optional } from "../actors/runtime/checks.ts";
 
 /**

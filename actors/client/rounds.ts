@@ -23,7 +23,7 @@ import type { ReadFigures, RoundWait } from "../dispatcher/protocol_figures.ts";
 import type { RoundSchedule } from "../dispatcher/protocol_schedules.ts";
 import { mayBeTakenLater } from "../runtime/asks.ts";
 import type { Ref } from "../runtime/ref.ts";
-import { refusedAnswer } from "../elements/refused.ts";
+import { refusedAnswer } from "../exactly_once/refused.ts";
 import {
   type ElementAnswer,
   isFinal,

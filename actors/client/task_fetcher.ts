@@ -11,7 +11,7 @@ import { decompressFrame, isCompressed } from "../../transport/compression.ts";
 import { Payload } from "../../transport/payload.ts";
 import type { TaskSource } from "../dispatcher/protocol.ts";
 import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
-import { ElementFetcher, REQUEST_TIMEOUT_MS, type Wanted } from "../elements/fetcher.ts";
+import { ElementFetcher, REQUEST_TIMEOUT_MS, type Wanted } from "../exactly_once/fetcher.ts";
 import type { ElementAnswer, WayFigures } from "../worker/protocol.ts";
 import type { ReaderSurroundings } from "./reader.ts";
 import { RequestTuner } from "./request_tuner.ts";

@@ -27,7 +27,7 @@ type Schemas<P> = { readonly [M in MethodOf<P>]: v.GenericSchema };
  * @example
  * ```ts
  * import { checksOf, count, object } from "./checks.ts";
- * 
+ *
  * interface Counter {
  *   add(request: { readonly amount: number }): null;
  * }

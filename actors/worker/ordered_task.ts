@@ -9,7 +9,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
-import { Repeats } from "../elements/repeats.ts";
+import { Repeats } from "../exactly_once/repeats.ts";
 import { HeldSplit } from "./held_split.ts";
 import type { ElementAnswer, GetElementRequest, Own, TaskStats } from "./protocol.ts";
 import { type RunningTask, taskActor, type TaskOptions, type TaskProtocol } from "./task.ts";

@@ -20,8 +20,8 @@ import type {
 } from "./protocol.ts";
 import { elementSourceAccess } from "./protocol_access.ts";
 import { elementSourceChecks } from "./protocol_check.ts";
-import { REQUEST_TIMEOUT_MS } from "../elements/fetcher.ts";
-import { Repeats } from "../elements/repeats.ts";
+import { REQUEST_TIMEOUT_MS } from "../exactly_once/fetcher.ts";
+import { Repeats } from "../exactly_once/repeats.ts";
 import { LastCalls } from "./last_calls.ts";
 import type { Runner, RunnerFactory, RunnerOutcome } from "./runner.ts";
 import { RunnerDeaths } from "./runner_deaths.ts";

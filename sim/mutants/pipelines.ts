@@ -4,7 +4,7 @@
  * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
-import { Repeats } from "../../actors/elements/repeats.ts";
+import { Repeats } from "../../actors/exactly_once/repeats.ts";
 import type { AnswerOf } from "../../actors/runtime/protocol.ts";
 import { changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
-import { Rounds } from "../../actors/reads/rounds.ts";
+import { Rounds } from "../../actors/coordinated/rounds.ts";
 import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
 import type { ElementAnswer } from "../../actors/worker/protocol.ts";
 import { asksChanged, changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";

@@ -6,7 +6,7 @@
  */
 import { createCache } from "../../../actors/cache/cache.ts";
 import { dispatcherAt } from "../../../actors/dispatcher/protocol.ts";
-import { createReads } from "../../../actors/reads/reads.ts";
+import { createReads } from "../../../actors/coordinated/reads.ts";
 import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import type {
   CacheProtocol,

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { ElementFetcher } from "../../../actors/elements/fetcher.ts";
-import { Repeats } from "../../../actors/elements/repeats.ts";
+import { ElementFetcher } from "../../../actors/exactly_once/fetcher.ts";
+import { Repeats } from "../../../actors/exactly_once/repeats.ts";
 import type { ActorContext } from "../../../actors/runtime/actor.ts";
 import type { Link, NodeId } from "../../../actors/runtime/link.ts";
 import type {

@@ -11,8 +11,8 @@
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { FencedRef } from "../runtime/ref.ts";
-import { ElementFetcher, type Wanted } from "../elements/fetcher.ts";
-import { refusedAnswer } from "../elements/refused.ts";
+import { ElementFetcher, type Wanted } from "../exactly_once/fetcher.ts";
+import { refusedAnswer } from "../exactly_once/refused.ts";
 import {
   type ElementAnswer,
   type ElementSourceProtocol,
@@ -25,7 +25,7 @@ import {
 import { roundSourceAccess } from "../worker/protocol_access.ts";
 import { roundSourceChecks } from "../worker/protocol_check.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
-import { Repeats } from "../elements/repeats.ts";
+import { Repeats } from "../exactly_once/repeats.ts";
 import { type Round, Rounds } from "./rounds.ts";
 
 /** The scheduler's client id at its task; real clients count from 0. */

@@ -1,5 +1,5 @@
 /** The rounds of a scheduler, whose work for each consumer is not to grow with their number. */
-import { Rounds } from "../../../actors/reads/rounds.ts";
+import { Rounds } from "../../../actors/coordinated/rounds.ts";
 import { LeatError } from "../../../core/error.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 
@@ -44,7 +44,11 @@ Deno.test("Rounds.confirm: who knows of absent consumers hears without them, and
   await Promise.resolve();
   assertEquals(heard, [1]);
   assertEquals(rounds.confirm(round, 2, [3]), undefined);
-  await assertRejects(() => before, LeatError, "Consumer 2 has confirmed again that it holds round 0");
+  await assertRejects(
+    () => before,
+    LeatError,
+    "Consumer 2 has confirmed again that it holds round 0",
+  );
 });
 
 Deno.test("Rounds.confirm: of a consumer that says again and again that it holds a round, one waits", async () => {

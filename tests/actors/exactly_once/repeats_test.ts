@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Repeats } from "../../../actors/elements/repeats.ts";
+import { Repeats } from "../../../actors/exactly_once/repeats.ts";
 import type { ElementAnswer } from "../../../actors/worker/protocol.ts";
 import { Payload } from "../../../transport/payload.ts";
 import {

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { Repeats } from "../../../actors/elements/repeats.ts";
-import { createReads } from "../../../actors/reads/reads.ts";
+import { Repeats } from "../../../actors/exactly_once/repeats.ts";
+import { createReads } from "../../../actors/coordinated/reads.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Dataset } from "../../../mod.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
@@ -250,7 +250,11 @@ Deno.test("reads says that a round is held by all when all have said so, but for
     ).then(() => heard.push(`${consumerIndex} of ${round}`));
   for (const round of [0, 1]) await Promise.all([0, 1, 2].map((index) => read(index, round)));
   const first = [confirm(0, 0), confirm(1, 0)];
-  const alone = assertRejects(() => confirm(0, 1), LeatError, "confirmed again that it holds round 1");
+  const alone = assertRejects(
+    () => confirm(0, 1),
+    LeatError,
+    "confirmed again that it holds round 1",
+  );
   await confirm(2, 0);
   await Promise.all(first);
   assertEquals(heard.toSorted(), ["0 of 0", "1 of 0", "2 of 0"]);
