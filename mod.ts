@@ -16,8 +16,8 @@ import { installHost } from "./data/host.ts";
 import { openHome } from "./world/client_homes.ts";
 import { DenoHost } from "./world/deno_host.ts";
 
-export type { ScalingOptions } from "./actors/dispatcher/autoscaler.ts";
-export type { Quotas } from "./actors/dispatcher/quotas.ts";
+export type { ScalingOptions } from "./actors/dispatcher/scaling/autoscaler.ts";
+export type { Quotas } from "./actors/dispatcher/jobs/quotas.ts";
 export type { DispatcherDescription } from "./actors/dispatcher/protocol.ts";
 export {
   costOf,

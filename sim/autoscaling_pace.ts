@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { ScalingOptions } from "../actors/dispatcher/autoscaler.ts";
+import type { ScalingOptions } from "../actors/dispatcher/scaling/autoscaler.ts";
 
 /** Work per element while trainers change their speed, in ms. */
 const WORK_MS = 1_000;

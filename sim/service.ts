@@ -10,7 +10,7 @@ import type { Actor } from "../actors/runtime/actor.ts";
 import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import { createDispatcher } from "../actors/dispatcher/dispatcher.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../actors/dispatcher/protocol.ts";
-import type { JournalRecord } from "../actors/dispatcher/records.ts";
+import type { JournalRecord } from "../actors/dispatcher/journal/records.ts";
 import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import type { WorkerProtocol } from "../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../actors/worker/runner.ts";

@@ -9,7 +9,7 @@
  *
  * @module
  */
-import { checkScaling, type ScalingOptions } from "../actors/dispatcher/autoscaler.ts";
+import { checkScaling, type ScalingOptions } from "../actors/dispatcher/scaling/autoscaler.ts";
 import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
 import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import { LeatError } from "../core/error.ts";

@@ -11,7 +11,7 @@
  *
  * @module
  */
-import { RUNNERS_DIED } from "../actors/dispatcher/runner_deaths.ts";
+import { RUNNERS_DIED } from "../actors/dispatcher/jobs/runner_deaths.ts";
 import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import type { OwnStep } from "../actors/worker/runner.ts";
 import { LeatError } from "../core/error.ts";

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { checkScaling } from "../actors/dispatcher/autoscaler.ts";
+import { checkScaling } from "../actors/dispatcher/scaling/autoscaler.ts";
 import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
-import { checkWorkerNames } from "../actors/dispatcher/listed_workers.ts";
+import { checkWorkerNames } from "../actors/dispatcher/modes/listed_workers.ts";
 import type { LeatError } from "../core/error.ts";
 import { dispatcherPages } from "./dispatcher_pages.ts";
 import { checkJournal } from "./journal_check.ts";

@@ -15,7 +15,7 @@ import {
   workerAt,
 } from "../actors/worker/protocol.ts";
 import type { Ref } from "../actors/runtime/ref.ts";
-import type { ScalingOptions } from "../actors/dispatcher/autoscaler.ts";
+import type { ScalingOptions } from "../actors/dispatcher/scaling/autoscaler.ts";
 import { LeatError } from "../core/error.ts";
 import { show } from "../data/check.ts";
 import { registerHome } from "./client_homes.ts";

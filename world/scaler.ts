@@ -6,8 +6,8 @@
  */
 import type { DispatcherDescription } from "../actors/dispatcher/protocol.ts";
 import type { ScalingDescription } from "../actors/dispatcher/protocol_scaling.ts";
-import { mayRead } from "../actors/dispatcher/targets.ts";
-import { isOfPool } from "../actors/dispatcher/worker_pools.ts";
+import { mayRead } from "../actors/dispatcher/jobs/targets.ts";
+import { isOfPool } from "../actors/dispatcher/jobs/worker_pools.ts";
 import { LeatError } from "../core/error.ts";
 
 /** How often the dispatcher is asked, in ms. */

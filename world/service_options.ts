@@ -5,12 +5,12 @@
  * @module
  */
 import type { Credentials } from "../actors/client/starting.ts";
-import type { ScalingOptions } from "../actors/dispatcher/autoscaler.ts";
+import type { ScalingOptions } from "../actors/dispatcher/scaling/autoscaler.ts";
 import { LeatError } from "../core/error.ts";
 import { invalidArgument, show } from "../data/check.ts";
 import type { DispatcherServerConfig } from "./dispatcher_server.ts";
 import type { LocalClusterOptions, LocalWorkerOptions } from "./local_cluster.ts";
-import type { Quotas } from "../actors/dispatcher/quotas.ts";
+import type { Quotas } from "../actors/dispatcher/jobs/quotas.ts";
 import { secretiveServices } from "./service_address.ts";
 import type { ServiceNodeConfig } from "./service_node.ts";
 import type { WorkerStorage } from "./storage.ts";

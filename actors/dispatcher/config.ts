@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { checkScaling, type ScalingOptions } from "./autoscaler.ts";
-import type { Journal } from "./journal.ts";
-import { checkedQuotas, type Quotas } from "./quotas.ts";
-import { SNAPSHOT_BYTES_MAX } from "./snapshot.ts";
-import type { DialWorker } from "./reach.ts";
-import type { DispatcherState } from "./state.ts";
-import { checkWorkerNames } from "./listed_workers.ts";
+import { checkScaling, type ScalingOptions } from "./scaling/autoscaler.ts";
+import type { Journal } from "./journal/journal.ts";
+import { checkedQuotas, type Quotas } from "./jobs/quotas.ts";
+import { SNAPSHOT_BYTES_MAX } from "./journal/snapshot.ts";
+import type { DialWorker } from "./liveness/reach.ts";
+import type { DispatcherState } from "./state/state.ts";
+import { checkWorkerNames } from "./modes/listed_workers.ts";
 
 /** How a dispatcher is set up: plain data but for the last three. */
 export interface DispatcherConfig {

@@ -5,18 +5,18 @@
  * @module
  */
 import type { ActorContext } from "../runtime/actor.ts";
-import type { ClientHints } from "./client_hints.ts";
-import type { ClientLinks } from "./client_links.ts";
-import type { Consumers } from "./consumers.ts";
-import type { Figures } from "./figures.ts";
+import type { ClientHints } from "./members/client_hints.ts";
+import type { ClientLinks } from "./liveness/client_links.ts";
+import type { Consumers } from "./modes/consumers.ts";
+import type { Figures } from "./report/figures.ts";
 import { effectOf } from "./modes/mode_records.ts";
-import type { WorkerReach } from "./reach.ts";
-import type { JournalRecord, RecordOf } from "./records.ts";
-import type { Silence } from "./silence.ts";
-import type { DispatcherState } from "./state.ts";
-import { named } from "./listed_workers.ts";
-import type { TaskLists } from "./task_lists.ts";
-import type { TaskRequests } from "./task_requests.ts";
+import type { WorkerReach } from "./liveness/reach.ts";
+import type { JournalRecord, RecordOf } from "./journal/records.ts";
+import type { Silence } from "./liveness/silence.ts";
+import type { DispatcherState } from "./state/state.ts";
+import { named } from "./modes/listed_workers.ts";
+import type { TaskLists } from "./jobs/task_lists.ts";
+import type { TaskRequests } from "./jobs/task_requests.ts";
 import type { Turn } from "./turn.ts";
 import type { Turns } from "./turns.ts";
 

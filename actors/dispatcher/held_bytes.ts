@@ -6,7 +6,7 @@
  */
 import type { RequestOf } from "../runtime/protocol.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
-import type { Client, Iteration, Job } from "./entities.ts";
+import type { Client, Iteration, Job } from "./state/entities.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 

@@ -7,8 +7,8 @@
  * @module
  */
 import type { Random } from "../runtime/world.ts";
-import type { JournalRecord } from "./records.ts";
-import type { DispatcherState } from "./state.ts";
+import type { JournalRecord } from "./journal/records.ts";
+import type { DispatcherState } from "./state/state.ts";
 
 /** See the module. */
 export interface Turn {

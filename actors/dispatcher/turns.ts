@@ -13,10 +13,10 @@ import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import type { Settings } from "./config.ts";
 import type { Consequences } from "./consequences.ts";
-import type { Journal, JournalStall } from "./journal.ts";
-import type { JournalRecord } from "./records.ts";
-import { openJournal, type Recovered } from "./recovery.ts";
-import type { DispatcherState } from "./state.ts";
+import type { Journal, JournalStall } from "./journal/journal.ts";
+import type { JournalRecord } from "./journal/records.ts";
+import { openJournal, type Recovered } from "./journal/recovery.ts";
+import type { DispatcherState } from "./state/state.ts";
 import type { Turn } from "./turn.ts";
 
 /** See the module. */

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import type { Journal } from "../../actors/dispatcher/journal.ts";
-import type { JournalRecord } from "../../actors/dispatcher/records.ts";
+import type { Journal } from "../../actors/dispatcher/journal/journal.ts";
+import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
-import { encodeSnapshot } from "../../actors/dispatcher/snapshot.ts";
-import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import { encodeSnapshot } from "../../actors/dispatcher/journal/snapshot.ts";
+import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { Actor } from "../../actors/runtime/actor.ts";
 import type { MethodOf } from "../../actors/runtime/protocol.ts";
 

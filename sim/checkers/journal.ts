@@ -5,10 +5,10 @@
  *
  * @module
  */
-import type { Journal } from "../../actors/dispatcher/journal.ts";
-import type { JournalRecord } from "../../actors/dispatcher/records.ts";
-import { decodeSnapshot, encodeSnapshot } from "../../actors/dispatcher/snapshot.ts";
-import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import type { Journal } from "../../actors/dispatcher/journal/journal.ts";
+import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
+import { decodeSnapshot, encodeSnapshot } from "../../actors/dispatcher/journal/snapshot.ts";
+import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { SplitOwners } from "./split_owners.ts";

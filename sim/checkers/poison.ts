@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { JournalRecord } from "../../actors/dispatcher/records.ts";
+import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { FencedRef, Ref } from "../../actors/runtime/ref.ts";

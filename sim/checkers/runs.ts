@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { JournalRecord } from "../../actors/dispatcher/records.ts";
+import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import type { Findings } from "./checker.ts";
 
 /** Watches one job. Either all readers name their runs, or none does. */

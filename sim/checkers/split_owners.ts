@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { JournalRecord } from "../../actors/dispatcher/records.ts";
+import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 
 type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { readonly type: T }>;
 

@@ -6,7 +6,7 @@
 import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
-import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import { asksChanged, changed, type Mutant, repliesChanged } from "./mutant.ts";
 
 type ElementRequest = RequestOf<ElementSourceProtocol, "getElement">;

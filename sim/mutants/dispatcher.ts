@@ -4,9 +4,9 @@
  * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
-import type { JournalRecord } from "../../actors/dispatcher/records.ts";
-import { splitCount } from "../../actors/dispatcher/split_table.ts";
-import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
+import { splitCount } from "../../actors/dispatcher/state/split_table.ts";
+import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { WatchEnd } from "../../actors/runtime/actor.ts";
 import { Cell } from "../../actors/runtime/cell.ts";
 import type { AnswerOf } from "../../actors/runtime/protocol.ts";

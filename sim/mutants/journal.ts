@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { LoggedJournal } from "../../actors/dispatcher/journal.ts";
-import type { JournalRecord } from "../../actors/dispatcher/records.ts";
-import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import { LoggedJournal } from "../../actors/dispatcher/journal/journal.ts";
+import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
+import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";
 
 /** All of them. */

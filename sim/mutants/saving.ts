@@ -4,8 +4,8 @@
  * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
-import type { JournalRecord } from "../../actors/dispatcher/records.ts";
-import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
+import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { NewFiles } from "../../data/host.ts";
 import { END } from "../../data/iterator.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Autoscaler } from "../../actors/dispatcher/autoscaler.ts";
+import { Autoscaler } from "../../actors/dispatcher/scaling/autoscaler.ts";
 import { LeatError } from "../../core/error.ts";
 import { SimFleet } from "../fleet.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";

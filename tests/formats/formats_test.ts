@@ -2,12 +2,12 @@
  * Journals and checkpoints that an earlier commit has written, read by the code at hand. `write.ts`
  * writes them again where a format changes on purpose.
  */
-import { CHANGES } from "../../actors/dispatcher/record_changes.ts";
-import { decodeRecords } from "../../actors/dispatcher/records.ts";
-import { decodeSnapshot, encodeSnapshot } from "../../actors/dispatcher/snapshot.ts";
+import { CHANGES } from "../../actors/dispatcher/state/record_changes.ts";
+import { decodeRecords } from "../../actors/dispatcher/journal/records.ts";
+import { decodeSnapshot, encodeSnapshot } from "../../actors/dispatcher/journal/snapshot.ts";
 import type { LogContents } from "../../actors/runtime/durable_log.ts";
 import { decodeIteration, encodeIteration } from "../../data/saving.ts";
-import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import { openSqliteLog } from "../../world/sqlite_log.ts";
 import { assertEquals } from "../assert.ts";
 import { ELEMENTS_MAX, open, PIPELINES, prepared } from "../data/lib/checkpoint_pipelines.ts";

@@ -4,9 +4,13 @@
  *
  * @module
  */
-import { decodeRecords, type JournalRecord, RecordBatch } from "../../actors/dispatcher/records.ts";
-import { decodeSnapshot, encodeSnapshot } from "../../actors/dispatcher/snapshot.ts";
-import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import {
+  decodeRecords,
+  type JournalRecord,
+  RecordBatch,
+} from "../../actors/dispatcher/journal/records.ts";
+import { decodeSnapshot, encodeSnapshot } from "../../actors/dispatcher/journal/snapshot.ts";
+import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { LogContents } from "../../actors/runtime/durable_log.ts";
 import { SimDisk } from "../../sim/disk.ts";
 import { drawOptions } from "../../sim/swarm.ts";

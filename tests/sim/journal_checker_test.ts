@@ -1,7 +1,7 @@
 /** What the checkers of the dispatcher's journal detect. */
-import type { Journal } from "../../actors/dispatcher/journal.ts";
-import type { JournalRecord } from "../../actors/dispatcher/records.ts";
-import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import type { Journal } from "../../actors/dispatcher/journal/journal.ts";
+import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
+import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import { JournalChecker } from "../../sim/checkers/journal.ts";
 import { SplitOwners } from "../../sim/checkers/split_owners.ts";
 import { NO_FAULTS } from "../../sim/options.ts";

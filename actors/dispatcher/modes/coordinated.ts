@@ -4,17 +4,17 @@
  *
  * @module
  */
-import { absentConsumers } from "../absent_consumers.ts";
-import type { Consumers } from "../consumers.ts";
-import type { Client, Iteration } from "../entities.ts";
-import { whyNotBegun } from "../missing_consumers.ts";
+import { absentConsumers } from "./absent_consumers.ts";
+import type { Consumers } from "./consumers.ts";
+import type { Client, Iteration } from "../state/entities.ts";
+import { whyNotBegun } from "./missing_consumers.ts";
 import type { ConsumerPlace, RoundsDescription } from "../protocol_figures.ts";
-import type { RecordOf } from "../records.ts";
-import { RoundIndex } from "../round_index.ts";
-import { describeRounds } from "../round_places.ts";
-import { heardConsumer, reviewRounds } from "../rounds.ts";
-import { scheduleNews } from "../schedule_news.ts";
-import type { Tables } from "../tables.ts";
+import type { RecordOf } from "../journal/records.ts";
+import { RoundIndex } from "./round_index.ts";
+import { describeRounds } from "./round_places.ts";
+import { heardConsumer, reviewRounds } from "./rounds.ts";
+import { scheduleNews } from "./schedule_news.ts";
+import type { Tables } from "../state/tables.ts";
 import type { Turn } from "../turn.ts";
 import {
   type ClientNews,

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { TaskOfIteration } from "../entities.ts";
-import { assignNextSplit, type SplitAnswer, type SplitRequest, splitsFor } from "../splits.ts";
+import type { TaskOfIteration } from "../state/entities.ts";
+import { assignNextSplit, type SplitAnswer, type SplitRequest, splitsFor } from "./splits.ts";
 import type { Turn } from "../turn.ts";
 import { Mode } from "./mode.ts";
 

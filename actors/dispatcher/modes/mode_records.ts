@@ -3,12 +3,12 @@
  *
  * @module
  */
-import * as sequences from "../ordered_state.ts";
-import type { Change } from "../record_changes.ts";
-import type { JournalRecord } from "../records.ts";
-import * as rounds from "../rounds_state.ts";
-import * as saves from "../saving_state.ts";
-import * as splits from "../splits_state.ts";
+import * as sequences from "../state/ordered_state.ts";
+import type { Change } from "../state/record_changes.ts";
+import type { JournalRecord } from "../journal/records.ts";
+import * as rounds from "../state/rounds_state.ts";
+import * as saves from "../state/saving_state.ts";
+import * as splits from "../state/splits_state.ts";
 
 /** What follows: clients hear of it at once, or requests of tasks may be answered now. */
 type Effect = "tell clients" | "answer tasks" | "nothing";

@@ -4,7 +4,7 @@
  * @module
  */
 import type { ShardingMode } from "../../../data/sharding_policy.ts";
-import type { Iteration, Job } from "../entities.ts";
+import type { Iteration, Job } from "../state/entities.ts";
 import type { JobParameters } from "../protocol.ts";
 import { coordinated } from "./coordinated.ts";
 import { DeterministicMode } from "./deterministic.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Random } from "../../runtime/world.ts";
-import type { Iteration } from "../entities.ts";
+import type { Iteration } from "../state/entities.ts";
 import { Mode } from "./mode.ts";
 
 /** See the module. */

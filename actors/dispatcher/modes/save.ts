@@ -6,9 +6,9 @@
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import { ShardingPolicy } from "../../../data/sharding_policy.ts";
-import type { Client, Dataset, Iteration, Job, Task, TaskOfIteration } from "../entities.ts";
-import { endTask, forgetIteration, parametersOf } from "../iterations.ts";
-import type { AskWorker, Listing, ListingFailure } from "../listing.ts";
+import type { Client, Dataset, Iteration, Job, Task, TaskOfIteration } from "../state/entities.ts";
+import { endTask, forgetIteration, parametersOf } from "../jobs/iterations.ts";
+import type { AskWorker, Listing, ListingFailure } from "../jobs/listing.ts";
 import type { SavingNews } from "../protocol.ts";
 import {
   assignSaveWork,
@@ -16,10 +16,10 @@ import {
   type SaveAnswer,
   saveOwner,
   type SaveRequest,
-} from "../saving.ts";
+} from "./saving.ts";
 import { namedBySaveFolder } from "../save_folder.ts";
-import { isSaveOver, loseWork } from "../saving_state.ts";
-import { packSplits, splitCount } from "../split_table.ts";
+import { isSaveOver, loseWork } from "../state/saving_state.ts";
+import { packSplits, splitCount } from "../state/split_table.ts";
 import type { Turn } from "../turn.ts";
 import { checkOrder, checkPiece, eachElementOnce } from "./deterministic.ts";
 import {

@@ -5,8 +5,8 @@
  * @module
  */
 import type { DispatcherConfig } from "../../../actors/dispatcher/config.ts";
-import type { JournalRecord } from "../../../actors/dispatcher/records.ts";
-import type { DispatcherState } from "../../../actors/dispatcher/state.ts";
+import type { JournalRecord } from "../../../actors/dispatcher/journal/records.ts";
+import type { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
 import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { settle, tableOf, TestCluster } from "./lib.ts";

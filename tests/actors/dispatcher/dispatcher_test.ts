@@ -4,8 +4,8 @@
  * @module
  */
 import { hashBytes } from "../../../core/hash.ts";
-import { decodeRecords } from "../../../actors/dispatcher/records.ts";
-import { DispatcherState } from "../../../actors/dispatcher/state.ts";
+import { decodeRecords } from "../../../actors/dispatcher/journal/records.ts";
+import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
 import { LeatError } from "../../../core/error.ts";
 import { openSqliteLog } from "../../../world/sqlite_log.ts";
 import {

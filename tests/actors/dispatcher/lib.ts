@@ -12,7 +12,7 @@ import type {
   JobParameters,
   TaskStatus,
 } from "../../../actors/dispatcher/protocol.ts";
-import { RecordBatch } from "../../../actors/dispatcher/records.ts";
+import { RecordBatch } from "../../../actors/dispatcher/journal/records.ts";
 import type { DurableLog, LogContents } from "../../../actors/runtime/durable_log.ts";
 import type { AnswerOf, MethodOf, RequestOf } from "../../../actors/runtime/protocol.ts";
 import type { FencedRef, Ref } from "../../../actors/runtime/ref.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DispatcherState } from "../../../actors/dispatcher/state.ts";
+import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
 
 /** Counts what is asked of the dispatcher's state, and what is come by in its collections. */
 export class Looks implements Disposable {

@@ -6,9 +6,9 @@
  */
 import { hashBytes } from "../../../core/hash.ts";
 import { openSqliteLog } from "../../../world/sqlite_log.ts";
-import { encodeSnapshot } from "../../../actors/dispatcher/snapshot.ts";
-import { DispatcherState } from "../../../actors/dispatcher/state.ts";
-import { decodeRecords } from "../../../actors/dispatcher/records.ts";
+import { encodeSnapshot } from "../../../actors/dispatcher/journal/snapshot.ts";
+import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
+import { decodeRecords } from "../../../actors/dispatcher/journal/records.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { settle, tableOf, TestCluster, type TestWorker } from "./lib.ts";
 

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { decodeRecords, RecordBatch } from "../../../actors/dispatcher/records.ts";
-import { decodeSnapshot } from "../../../actors/dispatcher/snapshot.ts";
+import { decodeRecords, RecordBatch } from "../../../actors/dispatcher/journal/records.ts";
+import { decodeSnapshot } from "../../../actors/dispatcher/journal/snapshot.ts";
 import { openSqliteLog } from "../../../world/sqlite_log.ts";
 import type { Target } from "../target.ts";
 

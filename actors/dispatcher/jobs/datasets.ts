@@ -1,0 +1,162 @@
+/**
+ * Registering pipelines.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { ElementCompression } from "../../../data/element_compression.ts";
+import { hashBytes } from "../../../core/hash.ts";
+import type { Identity } from "../../runtime/identity.ts";
+import type { RequestOf } from "../../runtime/protocol.ts";
+import type { Dataset } from "../state/entities.ts";
+import type { DispatcherProtocol } from "../protocol.ts";
+import { checkDatasetBytes, type Quotas } from "./quotas.ts";
+import type { DispatcherState } from "../state/state.ts";
+import type { Turn } from "../turn.ts";
+
+/** The dispatcher gives such ids, and counts on. */
+const DIGITS = /^[0-9]+$/;
+
+type RegisterRequest = RequestOf<DispatcherProtocol, "registerDataset">;
+
+/** See `DispatcherProtocol.registerDataset`. */
+export function registerDataset(
+  turn: Turn,
+  request: RegisterRequest,
+  sender: Identity,
+  quotas: Quotas,
+): { readonly datasetId: string } {
+  const { graph, fingerprint, cardinality, compression } = request;
+  checkGraph(graph, fingerprint, quotas);
+  const known = request.datasetId === undefined
+    ? ownDatasetLike(turn.state, request, sender)
+    : turn.state.datasets.get(request.datasetId);
+  if (known !== undefined) {
+    if (isLike(known, request)) return answerKnown(turn, known, request);
+    if (known.fingerprint === fingerprint) throw compressedOtherwise(known, compression);
+    throw new LeatError(
+      "already_exists",
+      `The dataset id "${known.datasetId}" is taken by a dataset with fingerprint ${known.fingerprint}; ` +
+        `got one with fingerprint ${fingerprint}. Choose another id, or leave it out`,
+    );
+  }
+  if (request.datasetId === "") {
+    throw new LeatError(
+      "invalid_argument",
+      "datasetId must not be empty; leave it out to be given one",
+    );
+  }
+  if (request.datasetId !== undefined) {
+    if (DIGITS.test(request.datasetId)) {
+      throw new LeatError(
+        "invalid_argument",
+        `The dispatcher itself gives ids of digits alone, such as "${request.datasetId}"; choose another, ` +
+          "or leave it out",
+      );
+    }
+  }
+  checkDatasetBytes(turn.state, sender.name, graph.byteLength, quotas);
+  const datasetId = request.datasetId ?? `${turn.state.nextDatasetId}`;
+  turn.commit({
+    type: "dataset_registered",
+    owner: sender.name,
+    datasetId,
+    graph,
+    fingerprint,
+    cardinality,
+    ...(compression === undefined ? {} : { compression }),
+    ...(request.transient === true ? { transient: true } : {}),
+  });
+  return { datasetId };
+}
+
+function ownDatasetLike(
+  state: DispatcherState,
+  request: RegisterRequest,
+  sender: Identity,
+): Dataset | undefined {
+  for (const dataset of state.datasetsLike(request)) {
+    if (isOwn(state, dataset.datasetId, sender)) return dataset;
+  }
+  return undefined;
+}
+
+/** Who registers it to have its id keeps what others have registered for their jobs alone. */
+function answerKnown(
+  { state, commit }: Turn,
+  { datasetId }: Dataset,
+  { transient }: RegisterRequest,
+): { readonly datasetId: string } {
+  if (transient !== true && state.transientDatasets.has(datasetId)) {
+    commit({ type: "dataset_kept", datasetId });
+  }
+  return { datasetId };
+}
+
+/** The transient datasets that no job uses. */
+export function unusedDatasets(state: DispatcherState): string[] {
+  if (state.transientDatasets.size === 0) return [];
+  const used = new Set([...state.jobs.values()].map(({ parameters }) => parameters.datasetId));
+  return [...state.transientDatasets].filter((datasetId) => !used.has(datasetId));
+}
+
+function checkGraph(graph: Uint8Array, fingerprint: string, { datasetBytesMax }: Quotas): void {
+  if (graph.byteLength > datasetBytesMax) {
+    throw new LeatError(
+      "resource_exhausted",
+      `The pipeline is ${graph.byteLength} bytes long, and this dispatcher takes ${datasetBytesMax} at ` +
+        "most (datasetBytesMax): it is kept in the journal and goes to every worker. Read the data " +
+        "that is in it, or captured by it, from files",
+    );
+  }
+  // Equal fingerprints share an id: a wrong one would have others read this pipeline in the place of theirs.
+  if (fingerprint === hashBytes(graph)) return;
+  throw new LeatError(
+    "invalid_argument",
+    `"${fingerprint}" is not the fingerprint of the pipeline`,
+  );
+}
+
+/** Whether somebody may use a dataset: one that was registered for jobs alone belongs to who did so. */
+function isOwn(state: DispatcherState, datasetId: string, { name, role }: Identity): boolean {
+  return role === "admin" || state.ownerOfDataset(datasetId) === name;
+}
+
+function isLike(known: Dataset, { fingerprint, compression }: Partial<Dataset>): boolean {
+  return known.fingerprint === fingerprint && known.compression === compression;
+}
+
+function compressedOtherwise(
+  { datasetId, compression: known }: Dataset,
+  compression: Dataset["compression"],
+): LeatError {
+  const before: ElementCompression = known ?? "auto";
+  return new LeatError(
+    "already_exists",
+    `The dataset id "${datasetId}" is taken by the same dataset with compression "${before}"; got ` +
+      `"${compression ?? "auto"}". Choose another id, or leave it out`,
+  );
+}
+
+/** The dataset of that id. @throws LeatError `not_found`. */
+export function datasetOf(state: DispatcherState, datasetId: string): Dataset {
+  const dataset = state.datasets.get(datasetId);
+  if (dataset !== undefined) return dataset;
+  throw new LeatError(
+    "not_found",
+    `No dataset is registered here under "${datasetId}"; register it with this dispatcher first`,
+  );
+}
+
+/** The same for somebody. @throws LeatError `permission_denied` for one that others use for their jobs alone. */
+export function datasetFor(state: DispatcherState, datasetId: string, sender: Identity): Dataset {
+  const dataset = datasetOf(state, datasetId);
+  if (!state.transientDatasets.has(datasetId) || isOwn(state, datasetId, sender)) return dataset;
+  throw new LeatError(
+    "permission_denied",
+    `The dataset "${datasetId}" is that of jobs of "${
+      state.ownerOfDataset(datasetId)
+    }", and this is ` +
+      `"${sender.name}"; who is to share it registers it (registerDataset)`,
+  );
+}

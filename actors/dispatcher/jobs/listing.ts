@@ -1,0 +1,191 @@
+/**
+ * Learning an iteration's splits: a worker lists them on a thread of its own, because walking a
+ * folder of a million files has no place on the dispatcher's.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { ActorContext } from "../../runtime/actor.ts";
+import { isNoWay } from "../../runtime/link.ts";
+import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
+import type { WorkerProtocol } from "../../worker/protocol.ts";
+import type { Worker } from "../state/entities.ts";
+import { parametersOf } from "./iterations.ts";
+import { isServedBy } from "./targets.ts";
+import { datasetOf } from "./datasets.ts";
+import type { JournalRecord } from "../journal/records.ts";
+import type { SplitBounds } from "../state/split_table.ts";
+import type { DispatcherState } from "../state/state.ts";
+
+/** How long the first worker may take, in ms; doubles each time all have failed. */
+const TIMEOUT_MIN_MS = 10_000;
+const TIMEOUT_MAX_MS = 600_000;
+/** How long a worker may be silent before it is asked again (handled once), in ms. */
+const ATTEMPT_MS = 2_000;
+/** Pause after all workers have failed, in ms. */
+const PAUSE_MS = 1_000;
+
+/** Failures of the worker, not of the listing: another worker may do better. */
+const WORKER_FAILURES: ReadonlySet<string> = new Set([
+  "unavailable",
+  "deadline_exceeded",
+  "cancelled",
+  "aborted",
+  "resource_exhausted",
+]);
+
+/** What a listing came to. */
+export type Listing =
+  /** `begun`: what else is recorded then. */
+  | { readonly bounds: SplitBounds; readonly begun?: JournalRecord }
+  | { readonly error: LeatError };
+
+/** Asks a worker; rejected at once when its life is over. */
+export type AskWorker = <M extends keyof WorkerProtocol & string>(
+  method: M,
+  request: RequestOf<WorkerProtocol, M>,
+) => Promise<AnswerOf<WorkerProtocol, M>>;
+
+/** Why a worker has listed no splits. */
+export interface ListingFailure {
+  readonly worker: string;
+  readonly failure: LeatError;
+  /** It was the worker that failed, and not what it did: another one may do better. */
+  readonly isOfWorker: boolean;
+}
+
+/** What {@linkcode SplitListings} needs. */
+export interface SplitListingsOptions {
+  readonly context: ActorContext;
+  readonly state: DispatcherState;
+  /** Resolves when all that was decided so far may be acted on. */
+  readonly committed: () => Promise<void> | undefined;
+  readonly onListed: (iterationId: number, listing: Listing) => void;
+}
+
+/** A worker that has been asked. */
+interface Asked {
+  readonly worker: Worker;
+  readonly giveUp: (error: LeatError) => void;
+}
+
+/** The listings that are under way. */
+export class SplitListings {
+  readonly #options: SplitListingsOptions;
+  readonly #running = new Set<number>();
+  readonly #asked = new Set<Asked>();
+
+  constructor(options: SplitListingsOptions) {
+    this.#options = options;
+  }
+
+  /** Has the iteration's splits listed, unless that is under way, done or not to be done now. */
+  ensure(iterationId: number): void {
+    if (this.#running.has(iterationId) || !this.#isWanted(iterationId)) return;
+    this.#running.add(iterationId);
+    this.#options.context.run(async () => {
+      try {
+        await this.#list(iterationId);
+      } finally {
+        this.#running.delete(iterationId);
+      }
+    });
+  }
+
+  #isWanted(iterationId: number): boolean {
+    const iteration = this.#options.state.iterations.get(iterationId);
+    return iteration?.splits === null && iteration.error === null;
+  }
+
+  /** A life of a worker is over, in order or not: nobody waits for its answer any more. */
+  workerLost(name: string): void {
+    for (const { worker, giveUp } of this.#asked) {
+      if (worker.name === name) giveUp(new LeatError("unavailable", "it has left or was lost"));
+    }
+  }
+
+  /** Goes on until the splits are listed, the iteration is forgotten or no worker is there. */
+  async #list(iterationId: number): Promise<void> {
+    const tried = new Set<string>();
+    let timeoutMs = TIMEOUT_MIN_MS;
+    for (;;) {
+      await this.#options.committed();
+      if (!this.#isWanted(iterationId)) return;
+      // Anew each time: some may have come, and others gone.
+      const workers = this.#workersFor(iterationId);
+      if (workers.length === 0) return;
+      const worker = workers.find(({ ref }) => !tried.has(ref.incarnation));
+      if (worker === undefined) {
+        await new Promise<void>((resolve) => this.#options.context.timer(PAUSE_MS, resolve));
+        tried.clear();
+        timeoutMs = Math.min(2 * timeoutMs, TIMEOUT_MAX_MS);
+        continue;
+      }
+      tried.add(worker.ref.incarnation);
+      const listing = await this.#ask(worker, iterationId, timeoutMs);
+      if (listing === undefined) continue;
+      if (this.#isWanted(iterationId)) this.#options.onListed(iterationId, listing);
+      return;
+    }
+  }
+
+  /** Living workers that serve the iteration; different iterations begin with different ones. */
+  #workersFor(iterationId: number): Worker[] {
+    const { state } = this.#options;
+    const iteration = state.iterations.get(iterationId);
+    if (iteration === undefined) return [];
+    const workers = [...state.workersFor(parametersOf(state, iteration))].filter((worker) =>
+      worker.alive && isServedBy(state, iteration, worker)
+    );
+    const first = iterationId % Math.max(1, workers.length);
+    return [...workers.slice(first), ...workers.slice(0, first)];
+  }
+
+  /** Undefined: the worker failed, and the listing is still to be made. */
+  async #ask(worker: Worker, iterationId: number, timeoutMs: number): Promise<Listing | undefined> {
+    const { context, state } = this.#options;
+    const patience = { timeoutMs, attemptMs: ATTEMPT_MS };
+    const iteration = state.iterations.get(iterationId)!;
+    const mode = state.modeOf(iteration);
+    const dataset = datasetOf(state, parametersOf(state, iteration).datasetId);
+    const asked: AskWorker = (method, request) =>
+      this.#unlessLost(worker, context.ask(worker.ref, method, request, patience));
+    try {
+      return await mode.list({ state, iteration }, asked, dataset);
+    } catch (error) {
+      const failure = LeatError.from(error);
+      if (context.signal.aborted) throw failure;
+      const isOfWorker = isWorkerFailure(failure);
+      const failed = { failure, isOfWorker, worker: worker.name };
+      const end = mode.listingFailed({ state, iteration }, failed);
+      if (end !== undefined) return { error: end };
+      context.world.log(
+        "warn",
+        `Worker "${worker.name}" could not list splits: ${failure.message}`,
+      );
+      return undefined;
+    }
+  }
+
+  /** Settles as the answer does, and before it when the worker's life is over. */
+  async #unlessLost<A>(worker: Worker, answer: Promise<A>): Promise<A> {
+    const { promise: lost, reject: giveUp } = Promise.withResolvers<never>();
+    const asked = { worker, giveUp };
+    this.#asked.add(asked);
+    try {
+      return await Promise.race([answer, lost]);
+    } finally {
+      this.#asked.delete(asked);
+    }
+  }
+}
+
+/**
+ * Whether it was the worker that failed: a life that is over, an actor that is not there, or one that only
+ * dials out and has not come back yet, too.
+ */
+function isWorkerFailure(failure: LeatError): boolean {
+  const reason = failure.details?.["reason"];
+  const isGone = reason === "stale_incarnation" || reason === "no_such_actor" || isNoWay(failure);
+  return WORKER_FAILURES.has(failure.code) || isGone;
+}

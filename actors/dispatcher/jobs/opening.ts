@@ -1,0 +1,190 @@
+/**
+ * Joining an iteration of a job: what is asked for is checked, and what is not there yet is made.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { Identity } from "../../runtime/identity.ts";
+import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
+import type { Client, Iteration, Job } from "../state/entities.ts";
+import { createTask, forgetIteration } from "./iterations.ts";
+import { checkRequest } from "./opening_checks.ts";
+import { hashJson } from "../../../core/hash.ts";
+import type { Admission } from "../modes/mode.ts";
+import { modeFor } from "../modes/modes.ts";
+import { checkJobOwner, checkSecret, digestOf } from "./owners.ts";
+import { type DispatcherProtocol, type JobParameters, READ_BY_ANOTHER } from "../protocol.ts";
+import { differenceOf } from "./graph_difference.ts";
+import { mayRead, serveNewClient } from "./targets.ts";
+import type { ConsumerPlace } from "../protocol_figures.ts";
+import type { DispatcherState } from "../state/state.ts";
+import type { Turn } from "../turn.ts";
+
+type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
+type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
+
+type PlaceOf = (clientId: number) => ConsumerPlace | undefined;
+
+/** What workers and clients have said of themselves. */
+interface Said {
+  /** Where a consumer of a coordinated read is, if it has said so. */
+  readonly placeOf: PlaceOf;
+  /** Whether a task of the iteration cannot read on. */
+  readonly isUnreadable: (iterationId: number) => boolean;
+}
+
+/** See `DispatcherProtocol.openIteration`. */
+export function openIteration(
+  turn: Turn,
+  request: OpenRequest,
+  sender: Identity,
+  said: Said,
+): OpenAnswer {
+  const { state } = turn;
+  const { secret } = request;
+  const known = state.clientOfRequest(request.requestId);
+  if (known !== undefined) {
+    checkSecret(known, secret, known.clientId);
+    return answerOf(turn, known);
+  }
+  checkRequest(turn, request, sender);
+  const { jobName, parameters, repetition, consumerIndex = null } = request;
+  const named = jobName === undefined ? undefined : state.jobNamed(jobName);
+  if (named !== undefined) checkJobOwner(named, sender);
+  if (jobName !== undefined) forgetOver(turn, jobName);
+  const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
+  if (existing !== undefined) checkAgreement(state, existing, parameters);
+  const mode = modeFor(parameters);
+  const owner = existing?.owner ?? sender.name;
+  const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
+  const { isUnreadable } = said;
+  const { replaced, client } = mode.admit(state, request, { job: existing, owner, isUnreadable });
+  for (const iteration of replaced) forgetIteration(turn, iteration);
+  const running = found !== undefined && replaced.includes(found) ? undefined : found;
+  if (running !== undefined) {
+    mode.checkReaders({ state, iteration: running }, request);
+    checkConsumers(turn, running, request, said.placeOf);
+  }
+
+  const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
+  const jobId = job?.jobId ?? createJob(turn, jobName ?? null, sender.name, parameters);
+  const iterationId = running?.iterationId ?? createIteration(turn, jobId, request, client);
+  const clientId = state.nextClientId;
+  const { requestId, process } = request;
+  turn.commit({
+    type: "client_opened",
+    clientId,
+    iterationId,
+    requestId,
+    consumerIndex,
+    ...(secret === undefined ? {} : { secret: digestOf(secret) }),
+    ...(process === undefined ? {} : { process }),
+    ...client,
+  });
+  serveNewClient(turn, state.clients.get(clientId)!);
+  return { jobId, iterationId, clientId, clusterId: state.clusterId };
+}
+
+/** Forgets iterations that are over, and failed ones without clients: the pipeline may have been mended. */
+function forgetOver(turn: Turn, jobName: string): void {
+  const { state } = turn;
+  const job = state.jobNamed(jobName);
+  if (job === undefined) return;
+  const mode = modeFor(job.parameters);
+  for (const iteration of state.iterationsOfJob(job.jobId)) {
+    const { iterationId, error } = iteration;
+    const isLeft = error !== null && state.clientsOfIteration(iterationId).size === 0;
+    if (isLeft || mode.isOver(iteration)) forgetIteration(turn, iteration);
+  }
+}
+
+function answerOf({ state }: Turn, { clientId, iterationId }: Client): OpenAnswer {
+  const { jobId } = state.iterations.get(iterationId)!;
+  return { jobId, iterationId, clientId, clusterId: state.clusterId };
+}
+
+function createJob(
+  turn: Turn,
+  name: string | null,
+  owner: string,
+  parameters: JobParameters,
+): number {
+  const jobId = turn.state.nextJobId;
+  const workers = modeFor(parameters).hasFixedWorkers ? { workers: turn.listedWorkers } : {};
+  turn.commit({ type: "job_created", jobId, name, owner, parameters, ...workers });
+  return jobId;
+}
+
+function createIteration(
+  turn: Turn,
+  jobId: number,
+  request: OpenRequest,
+  client: Admission["client"],
+): number {
+  const { state, random } = turn;
+  const { parameters, repetition } = request;
+  const iterationId = state.nextIterationId;
+  const beginning = modeFor(parameters).beginning(request, client, random);
+  turn.commit({ type: "iteration_created", iterationId, jobId, repetition, ...beginning });
+  const iteration = state.iterations.get(iterationId)!;
+  for (const worker of state.workersFor(parameters)) {
+    if (worker.alive && mayRead(parameters, null, worker)) createTask(turn, iteration, worker.name);
+  }
+  return iterationId;
+}
+
+/** Clients of one job must mean the same by it. */
+function checkAgreement(state: DispatcherState, job: Job, parameters: JobParameters): void {
+  const existing = describeParameters(state, job.parameters);
+  const requested = describeParameters(state, parameters);
+  if (existing === requested) return;
+  const difference = pipelinesOf(state, job.parameters, parameters);
+  throw modeFor(job.parameters).disagreement(job, existing, requested, difference);
+}
+
+function pipelinesOf(state: DispatcherState, one: JobParameters, other: JobParameters): string {
+  const [has, asks] = [one, other].map(({ datasetId }) => state.datasets.get(datasetId)?.graph);
+  return has === undefined || asks === undefined ? "" : differenceOf(has, asks);
+}
+
+function describeParameters(state: DispatcherState, parameters: JobParameters): string {
+  const { datasetId, processingMode, policy, numConsumers, sharing, ordered, save } = parameters;
+  const { targetWorkers = "auto", targetTags = [] } = parameters;
+  const mode = policy === undefined
+    ? processingMode
+    : `${policy.name} (${hashJson(policy.shard).slice(0, 12)})`;
+  const { compression = "auto" } = state.datasets.get(datasetId) ?? {};
+  return `{ datasetId: "${datasetId}", processingMode: "${mode}", ` +
+    `numConsumers: ${
+      numConsumers ?? "none"
+    }, sharing: ${sharing}, compression: "${compression}", targetWorkers: "${targetWorkers}"` +
+    `${targetTags.length === 0 ? "" : `, targetTags: ${JSON.stringify(targetTags)}`}` +
+    `${ordered === undefined ? "" : `, seed: 0x${ordered.seed}, shuffled: ${ordered.shuffled}`}` +
+    `${save === undefined ? "" : `, save: ${JSON.stringify(save)}`} }`;
+}
+
+/** Each consumer is one client. */
+function checkConsumers(
+  { state }: Turn,
+  iteration: Iteration,
+  { consumerIndex }: OpenRequest,
+  placeOf: PlaceOf,
+): void {
+  if (consumerIndex === undefined) return;
+  for (const client of state.clientsOfIteration(iteration.iterationId)) {
+    if (client.consumerIndex !== consumerIndex) continue;
+    const place = placeOf(client.clientId);
+    throw new LeatError(
+      "failed_precondition",
+      `Consumer index ${consumerIndex} of job "${
+        state.jobs.get(iteration.jobId)?.name
+      }" is held by ` +
+        `client ${client.clientId}, which is alive` +
+        `${
+          place === undefined ? "" : ` and is at round ${place.round}`
+        }. If that is this consumer before a restart, try ` +
+        `again when it has timed out; otherwise give each consumer an index of its own`,
+      { details: { reason: READ_BY_ANOTHER } },
+    );
+  }
+}

@@ -1,0 +1,89 @@
+/**
+ * What a request to join an iteration has to be, whatever there is already.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { Identity } from "../../runtime/identity.ts";
+import type { RequestOf } from "../../runtime/protocol.ts";
+import { datasetFor } from "./datasets.ts";
+import { modeFor } from "../modes/modes.ts";
+import type { DispatcherProtocol, JobParameters } from "../protocol.ts";
+import type { Turn } from "../turn.ts";
+
+/** The cardinality of a dataset without end, as clients write it. */
+const ENDLESS = -1;
+/** A consumer's share of a round takes memory in every scheduler, so their number has a bound. */
+const CONSUMERS_MAX = 65_536;
+
+type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
+
+/** What the request means; what it looks like was checked before. */
+export function checkRequest(
+  { state, listedWorkers }: Turn,
+  request: OpenRequest,
+  sender: Identity,
+): void {
+  const { jobName, parameters, consumerIndex } = request;
+  const { numConsumers, sharing } = parameters;
+  const { cardinality } = datasetFor(state, parameters.datasetId, sender);
+  if (jobName === "") {
+    throw invalid("jobName must not be empty; leave it out for a job of one's own");
+  }
+  if ((numConsumers === undefined) !== (consumerIndex === undefined)) {
+    throw invalid("consumerIndex and numConsumers must be given together, or neither of them");
+  }
+  if (numConsumers !== undefined) checkConsumers(request, numConsumers);
+  modeFor(parameters).check(request, { listedWorkers, cardinality });
+  if (sharing) checkSharing(request, cardinality);
+  checkTargets(parameters);
+}
+
+function checkTargets({ targetWorkers, numConsumers }: JobParameters): void {
+  if (targetWorkers === "local" && numConsumers !== undefined) {
+    throw invalid(
+      'Coordinated reads need workers that all consumers reach, but targetWorkers is "local"; leave ' +
+        "one of the two out",
+    );
+  }
+}
+
+function checkConsumers(
+  { jobName, consumerIndex = -1 }: OpenRequest,
+  numConsumers: number,
+): void {
+  if (jobName === undefined) {
+    throw invalid("Coordinated reads need a jobName that all consumers give");
+  }
+  if (numConsumers < 1 || CONSUMERS_MAX < numConsumers) {
+    throw invalid(
+      `numConsumers must be an integer from 1 to ${CONSUMERS_MAX}, got ${numConsumers}`,
+    );
+  }
+  if (consumerIndex < 0 || numConsumers <= consumerIndex) {
+    throw invalid(
+      `consumerIndex must be an integer from 0 to ${numConsumers - 1}, got ${consumerIndex}`,
+    );
+  }
+}
+
+function checkSharing({ jobName, repetition }: OpenRequest, cardinality: number): void {
+  if (jobName === undefined) throw invalid("Sharing needs a jobName that all trainers give");
+  if (cardinality !== ENDLESS) {
+    const size = cardinality >= 0 ? `${cardinality} elements` : "an unknown number of elements";
+    throw invalid(
+      `Sharing needs a dataset without end, and this one has ${size}; add .repeat() before ` +
+        `.distribute()`,
+    );
+  }
+  if (repetition > 0) {
+    throw invalid(
+      `Sharing reads one stream without end, so there is no repetition ${repetition} of it: put ` +
+        `.repeat() before .distribute() instead of after it, and make a dataset anew for each iterator`,
+    );
+  }
+}
+
+function invalid(message: string): LeatError {
+  return new LeatError("invalid_argument", message);
+}

@@ -1,0 +1,163 @@
+/**
+ * What one identity may take of a dispatcher. Whoever shares an identity, as all do who know the one token
+ * of a cluster, shares what it may take; so there is room for thousands.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { RequestOf } from "../../runtime/protocol.ts";
+import { bytesOfRequest } from "../held_bytes.ts";
+import type { DispatcherProtocol } from "../protocol.ts";
+import type { DispatcherState } from "../state/state.ts";
+
+type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
+
+/** See the module. */
+export interface Quotas {
+  /** How long a registered pipeline may be, in bytes. Default 32 MiB. */
+  readonly datasetBytesMax: number;
+  /** How long those of one identity may be together. Default 256 MiB. */
+  readonly datasetsBytesMax: number;
+  /** How long those of all identities may be together. Default 512 MiB; the journal's snapshot holds them. */
+  readonly allDatasetsBytesMax: number;
+  /** How long the parameters of the jobs and clients of one identity may be together. Default 32 MiB. */
+  readonly parametersBytesMax: number;
+  /** How long those of all identities may be together. Default 128 MiB; the journal's snapshot holds them. */
+  readonly allParametersBytesMax: number;
+  /** How many jobs one identity may have. Default 16,384. */
+  readonly jobsMax: number;
+  /** How many clients one identity may have at a time. Default 65,536. */
+  readonly clientsMax: number;
+  /** How many requests a second may come from one identity, or from one node of an admin. Default 10,000. */
+  readonly requestsPerSecondMax: number;
+}
+
+/** See {@linkcode Quotas}. */
+export const QUOTAS: Quotas = {
+  datasetBytesMax: 32 * 2 ** 20,
+  datasetsBytesMax: 256 * 2 ** 20,
+  allDatasetsBytesMax: 512 * 2 ** 20,
+  parametersBytesMax: 32 * 2 ** 20,
+  allParametersBytesMax: 128 * 2 ** 20,
+  jobsMax: 16_384,
+  clientsMax: 65_536,
+  requestsPerSecondMax: 10_000,
+};
+
+/** @throws LeatError `invalid_argument` for a quota that is none. */
+export function checkedQuotas(given: Partial<Quotas> = {}): Quotas {
+  const quotas = { ...QUOTAS, ...given };
+  for (const [name, value] of Object.entries(quotas)) {
+    if (Number.isInteger(value) && value >= 1) continue;
+    throw new LeatError(
+      "invalid_argument",
+      `quotas.${name} must be an integer from 1, got ${value}`,
+    );
+  }
+  return quotas;
+}
+
+/** @throws LeatError `resource_exhausted` where the datasets of an identity, or of all, would take too much. */
+export function checkDatasetBytes(
+  state: DispatcherState,
+  owner: string,
+  more: number,
+  { datasetsBytesMax, allDatasetsBytesMax }: Quotas,
+): void {
+  let bytes = more;
+  let allBytes = more;
+  for (const { datasetId, graph } of state.datasets.values()) {
+    allBytes += graph.byteLength;
+    if (state.ownerOfDataset(datasetId) === owner) bytes += graph.byteLength;
+  }
+  if (allBytes > allDatasetsBytesMax) {
+    throw exhausted(
+      `All registered pipelines would take ${allBytes} bytes together, over ${allDatasetsBytesMax} ` +
+        "(allDatasetsBytesMax)",
+      "wait until other jobs have ended, read the data that is in pipelines from files",
+    );
+  }
+  if (bytes <= datasetsBytesMax) return;
+  throw exhausted(
+    `The pipelines registered by "${owner}" would take ${bytes} bytes together, over ${datasetsBytesMax} ` +
+      "(datasetsBytesMax)",
+    "read the data that is in them from files; those of jobs alone are forgotten after the jobs",
+  );
+}
+
+/**
+ * Looks at a request to open an iteration.
+ *
+ * @throws LeatError `resource_exhausted` for an identity that has too many jobs or clients, or whose
+ *   parameters would take too much.
+ */
+export function checkQuotas(
+  state: DispatcherState,
+  request: OpenRequest,
+  owner: string,
+  quotas: Quotas,
+): void {
+  const { requestId, jobName } = request;
+  const { jobsMax, clientsMax } = quotas;
+  if (state.clientOfRequest(requestId) !== undefined) return;
+  const isNew = jobName === undefined || state.jobNamed(jobName) === undefined;
+  if (isNew && jobsOf(state, owner, jobsMax) >= jobsMax) {
+    throw exhausted(
+      `"${owner}" has ${jobsMax} jobs (jobsMax)`,
+      "end some, or give clients that may share a job one jobName",
+    );
+  }
+  if (clientsOf(state, owner, clientsMax) >= clientsMax) {
+    throw exhausted(`"${owner}" has ${clientsMax} clients (clientsMax)`, "end some iterators");
+  }
+  checkParameterBytes(state, bytesOfRequest(request), owner, quotas);
+}
+
+function checkParameterBytes(
+  state: DispatcherState,
+  more: number,
+  owner: string,
+  { parametersBytesMax, allParametersBytesMax }: Quotas,
+): void {
+  const { own, all } = state.parameterBytesOf(owner);
+  if (all + more > allParametersBytesMax) {
+    throw exhausted(
+      `The parameters of all jobs and clients would take ${all + more} bytes together, over ` +
+        `${allParametersBytesMax} (allParametersBytesMax)`,
+      "wait until other jobs have ended",
+    );
+  }
+  if (own + more <= parametersBytesMax) return;
+  throw exhausted(
+    `The parameters of the jobs and clients of "${owner}" would take ${
+      own + more
+    } bytes together, over ` +
+      `${parametersBytesMax} (parametersBytesMax)`,
+    "end some, or shorten what they say (jobName, targetTags, the captures of a sharding policy)",
+  );
+}
+
+/** Counted where all together are too many. */
+function jobsOf({ jobs }: DispatcherState, owner: string, max: number): number {
+  if (jobs.size < max) return jobs.size;
+  let count = 0;
+  for (const job of jobs.values()) if (job.owner === owner) count++;
+  return count;
+}
+
+function clientsOf(state: DispatcherState, owner: string, max: number): number {
+  if (state.clients.size < max) return state.clients.size;
+  let count = 0;
+  for (const { iterationId } of state.clients.values()) {
+    const { jobId } = state.iterations.get(iterationId)!;
+    if (state.jobs.get(jobId)!.owner === owner) count++;
+  }
+  return count;
+}
+
+function exhausted(what: string, remedy: string): LeatError {
+  return new LeatError(
+    "resource_exhausted",
+    `${what}; ${remedy}, or raise the dispatcher's quotas`,
+  );
+}

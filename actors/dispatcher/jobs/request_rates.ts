@@ -1,0 +1,73 @@
+/**
+ * The rate of requests of each identity: a token bucket each. The limit is far beyond what clients ask.
+ * It keeps a client that asks in a loop from taking the dispatcher from all others.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { Delivery } from "../../runtime/protocol.ts";
+
+/** A bucket holds what may come in so long, in ms: many clients of one process begin at once. */
+const BURST_MS = 5_000;
+/** Buckets beyond which those that are full are forgotten. */
+const BUCKETS_MAX = 4_096;
+
+interface Bucket {
+  tokens: number;
+  atMs: number;
+}
+
+/** See the module. */
+export class RequestRates {
+  readonly #perSecondMax: number;
+  readonly #nowMs: () => number;
+  readonly #buckets = new Map<string, Bucket>();
+
+  constructor(perSecondMax: number, nowMs: () => number) {
+    this.#perSecondMax = perSecondMax;
+    this.#nowMs = nowMs;
+  }
+
+  /** @throws LeatError `resource_exhausted` for one request too many. */
+  take({ sender, source }: Pick<Delivery, "sender" | "source">): void {
+    // All who share the one token of a cluster are admins.
+    const key = sender.role === "admin" ? source.node : sender.name;
+    const bucket = this.#bucketOf(key);
+    if (bucket.tokens < 1) {
+      throw new LeatError(
+        "resource_exhausted",
+        `More than ${this.#perSecondMax} requests a second (requestsPerSecondMax) come from "${key}"; ask ` +
+          "less often, or raise the dispatcher's quotas",
+      );
+    }
+    bucket.tokens--;
+  }
+
+  get #capacity(): number {
+    return this.#perSecondMax * BURST_MS / 1_000;
+  }
+
+  #bucketOf(key: string): Bucket {
+    const nowMs = this.#nowMs();
+    const known = this.#buckets.get(key);
+    if (known !== undefined) {
+      known.tokens = this.#tokensAt(known, nowMs);
+      known.atMs = nowMs;
+      return known;
+    }
+    if (this.#buckets.size >= BUCKETS_MAX) this.#forgetFull(nowMs);
+    const full = { tokens: this.#capacity, atMs: nowMs };
+    this.#buckets.set(key, full);
+    return full;
+  }
+
+  #tokensAt({ tokens, atMs }: Bucket, nowMs: number): number {
+    return Math.min(this.#capacity, tokens + (nowMs - atMs) * this.#perSecondMax / 1_000);
+  }
+
+  #forgetFull(nowMs: number): void {
+    for (const [key, bucket] of this.#buckets) {
+      if (this.#tokensAt(bucket, nowMs) >= this.#capacity) this.#buckets.delete(key);
+    }
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * Runners that die: the process or thread that runs a task's pipeline ends by a limit, a signal or by
+ * itself. A task starts another runner only when the dispatcher has journaled the death and allows it.
+ *
+ * Deaths are counted by the piece of work that was run, on whichever workers and across restarts. What a
+ * piece is, the mode says; where it says nothing, the iteration's pipeline as a whole. The iteration fails
+ * when one piece has killed so many runners.
+ *
+ * @module
+ */
+import type { WireError } from "../../../core/error.ts";
+import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
+import type { Deaths, Iteration, Task } from "../state/entities.ts";
+import { failIteration, taskInForce } from "./iterations.ts";
+import type { DispatcherProtocol } from "../protocol.ts";
+import { deathsAt } from "../state/runner_deaths_state.ts";
+import type { DispatcherState } from "../state/state.ts";
+import type { Turn } from "../turn.ts";
+
+/** Of how a runner ended so many characters are kept. */
+const MESSAGE_LENGTH_MAX = 1_000;
+
+type DeathRequest = RequestOf<DispatcherProtocol, "runnerDied">;
+type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
+
+/**
+ * See `DispatcherProtocol.runnerDied`.
+ *
+ * @param deathsMax So many deaths of one piece's runners fail the iteration.
+ */
+export function runnerDied(turn: Turn, request: DeathRequest, deathsMax: number): DeathAnswer {
+  const { state } = turn;
+  const { taskId, number, error: { code, message } } = request;
+  const [task, iteration] = taskInForce(state, taskId, "it needs no runner");
+  const mode = state.modeOf(iteration);
+  const place = mode.pieceOf({ state, iteration }, task, request.place);
+  if (number > task.runnerDeaths) {
+    turn.commit({
+      type: "runner_died",
+      ...{ taskId, number, place, code },
+      message: message.slice(0, MESSAGE_LENGTH_MAX),
+    });
+  }
+  const deaths = deathsAt(iteration, place);
+  if (iteration.error === null && deaths.runners.length >= deathsMax) {
+    failIteration(turn, iteration, causeOf(state, task, iteration, deaths));
+  }
+  return { mayStart: iteration.error === null };
+}
+
+function causeOf(
+  state: DispatcherState,
+  { worker }: Task,
+  iteration: Iteration,
+  { place, runners }: Deaths,
+): WireError {
+  const { name } = state.jobs.get(iteration.jobId)!;
+  const mode = state.modeOf(iteration);
+  const ends = runners.map((death) => `on worker "${death.worker}": ${death.message}`);
+  const error: WireError = {
+    code: "aborted",
+    message:
+      `${mode.namePiece(place)} "${
+        name ?? iteration.jobId
+      }" was ended, because ${runners.length} runners of it died ` +
+      `(${
+        ends.join("; ")
+      }). Mend the function that ends its process, or raise the limit that ended it`,
+    details: { reason: RUNNERS_DIED },
+  };
+  return mode.failure({ state, iteration }, worker, error);
+}
+
+/** The `details.reason` of the error of an iteration whose runners kept dying. */
+export const RUNNERS_DIED = "runners_died";

@@ -1,0 +1,142 @@
+/**
+ * What tasks ask for: splits, or pieces of a save. A request waits until it can be answered, which may
+ * take a listing of the splits first.
+ *
+ * @module
+ */
+import type { LeatError } from "../../../core/error.ts";
+import type { ActorContext } from "../../runtime/actor.ts";
+import type { Settings } from "../config.ts";
+import { taskInForce } from "./iterations.ts";
+import { type Listing, SplitListings } from "./listing.ts";
+import type { Mode, Subject } from "../modes/mode.ts";
+import type { SaveAnswer, SaveRequest } from "../modes/saving.ts";
+import { digestOfSplits } from "../state/split_table.ts";
+import { assignSplit, type SplitAnswer, type SplitRequest } from "../modes/splits.ts";
+import type { DispatcherState } from "../state/state.ts";
+import type { Turn } from "../turn.ts";
+import type { Turns } from "../turns.ts";
+import { WaitingRequests } from "./waiting_requests.ts";
+
+/** Requests for splits, or work, that may wait for one iteration's. Beyond it: `resource_exhausted`. */
+const WAITING_MAX = 100_000;
+
+/** See the module. */
+export class TaskRequests {
+  readonly #turns: Turns;
+  readonly #state: DispatcherState;
+  readonly #windowSplits: number;
+  readonly #waiting: WaitingRequests;
+  readonly #listings: SplitListings;
+
+  constructor(context: ActorContext, { windowSplits }: Settings, turns: Turns) {
+    this.#turns = turns;
+    this.#state = turns.state;
+    this.#windowSplits = windowSplits;
+    this.#waiting = new WaitingRequests(WAITING_MAX, () => context.world.nowMs());
+    this.#listings = new SplitListings({
+      context,
+      state: turns.state,
+      committed: () => turns.durable(),
+      onListed: (iterationId, listing) => this.#listed(iterationId, listing),
+    });
+  }
+
+  getSplit(request: SplitRequest, deadlineMs: number): SplitAnswer | Promise<SplitAnswer> {
+    return this.#answerOrWait(
+      request.taskId,
+      deadlineMs,
+      (mode, subject) => mode.isSplitReady(subject, request, this.#windowSplits),
+      (turn) => assignSplit(turn, request, this.#windowSplits),
+    );
+  }
+
+  getSaveWork(request: SaveRequest, deadlineMs: number): SaveAnswer | Promise<SaveAnswer> {
+    return this.#answerOrWait(
+      request.taskId,
+      deadlineMs,
+      (mode, subject) => mode.isWorkReady(subject, request),
+      (turn) => {
+        const [task, iteration] = taskInForce(turn.state, request.taskId, "it saves nothing more");
+        return turn.state.modeOf(iteration).assignWork(turn, { task, iteration }, request);
+      },
+    );
+  }
+
+  /** Something has changed for an iteration: who need not wait any more is answered. */
+  settle(iterationId: number): void {
+    this.list(iterationId);
+    this.#waiting.settle(iterationId);
+  }
+
+  /** Has the iteration's splits listed if any are to be handed out. */
+  list(iterationId: number): void {
+    if (this.#lacksSplits(iterationId)) this.#listings.ensure(iterationId);
+  }
+
+  /** A worker's life has begun. Splits may have waited for somebody to list them. */
+  workerCame(name: string): void {
+    this.#listings.workerLost(name);
+    for (const { iterationId } of this.#state.iterationsFor(this.#state.workers.get(name)!)) {
+      this.list(iterationId);
+    }
+  }
+
+  workerLost(name: string): void {
+    this.#listings.workerLost(name);
+  }
+
+  /** Lets go of requests whose askers have given up. */
+  expire(): void {
+    this.#waiting.expire();
+  }
+
+  /** Refuses all that wait. */
+  refuse(error: LeatError): void {
+    this.#waiting.refuse(error);
+  }
+
+  /** Answers a task's request, or has it wait until it can be answered: its splits may have to be listed. */
+  #answerOrWait<A>(
+    taskId: number,
+    deadlineMs: number,
+    isReady: (mode: Mode, subject: Subject) => boolean,
+    decide: (turn: Turn) => A,
+  ): A | Promise<A> {
+    const isAnswerable = () => {
+      const state = this.#state;
+      const iteration = state.iterations.get(state.tasks.get(taskId)?.iterationId ?? -1);
+      return iteration === undefined || isReady(state.modeOf(iteration), { state, iteration });
+    };
+    const iterationId = this.#turns.look(({ tasks }) =>
+      isAnswerable() ? undefined : tasks.get(taskId)?.iterationId
+    );
+    if (iterationId === undefined) return this.#turns.run(decide);
+    const answer = this.#waiting.wait(iterationId, {
+      deadlineMs,
+      isAnswerable,
+      answer: () => this.#turns.run(decide),
+    });
+    this.#listings.ensure(iterationId);
+    return answer;
+  }
+
+  /** Whether the iteration's splits have to be listed before its tasks can go on. */
+  #lacksSplits(iterationId: number): boolean {
+    const iteration = this.#state.iterations.get(iterationId);
+    return iteration?.splits === null && iteration.error === null &&
+      this.#state.modeOf(iteration).needsSplits;
+  }
+
+  #listed(iterationId: number, listing: Listing): void {
+    this.#turns.runUnasked(({ commit }) => {
+      if ("error" in listing) {
+        commit({ type: "iteration_failed", iterationId, error: listing.error.toWire() });
+      } else {
+        const { bounds, begun } = listing;
+        commit({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
+        if (begun !== undefined) commit(begun);
+      }
+    });
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * The pools of workers that jobs may be served by: a worker that is there and may not serve a job is none
+ * for it, and whoever starts workers has to know.
+ *
+ * @module
+ */
+import { MostOfLate } from "../scaling/most_of_late.ts";
+import type { PoolScaling, WorkerPool } from "../protocol_scaling.ts";
+import { mayRead } from "./targets.ts";
+
+interface Wants {
+  readonly pool: WorkerPool;
+  readonly wanted: number;
+}
+
+/** What is wanted of each pool: up at once, down slowly. */
+export class WorkerPools {
+  readonly #downAfterMs: number;
+  readonly #pools = new Map<string, { readonly pool: WorkerPool; readonly most: MostOfLate }>();
+
+  /** @param downAfterMs How long fewer have to be enough before fewer are wanted, in ms. */
+  constructor(downAfterMs: number) {
+    this.#downAfterMs = downAfterMs;
+  }
+
+  /** Notes what jobs want now. Times never go back. */
+  observe(nowMs: number, jobs: readonly Wants[]): PoolScaling[] {
+    const wanted = new Map<string, number>();
+    for (const job of jobs) {
+      // Only a trainer's own process has workers for such a job: nobody else starts them.
+      if (job.pool.targetWorkers === "local") continue;
+      const key = keyOf(job.pool);
+      wanted.set(key, Math.max(wanted.get(key) ?? 0, job.wanted));
+      if (this.#pools.has(key)) continue;
+      this.#pools.set(key, { pool: job.pool, most: new MostOfLate(this.#downAfterMs) });
+    }
+    return [...this.#pools].flatMap(([key, { pool, most }]) => {
+      const ofLate = most.note(nowMs, wanted.get(key) ?? 0);
+      if (ofLate === 0) this.#pools.delete(key);
+      return ofLate === 0 ? [] : [{ ...pool, wanted: ofLate }];
+    });
+  }
+}
+
+/** Whether a worker may serve the jobs of a pool, whoever their clients are. */
+export function isOfPool(
+  { names, ...target }: WorkerPool,
+  { name, tags, isPrivate = false }: {
+    readonly name: string;
+    readonly tags: readonly string[];
+    readonly isPrivate?: boolean;
+  },
+): boolean {
+  if (names !== undefined && !names.includes(name)) return false;
+  return mayRead(target, null, { tags, process: null, isPrivate });
+}
+
+function keyOf({ targetWorkers, targetTags = [], names, numConsumers }: WorkerPool): string {
+  const parts = [
+    targetWorkers ?? null,
+    [...targetTags].sort(),
+    names ?? null,
+    numConsumers ?? null,
+  ];
+  return JSON.stringify(parts);
+}

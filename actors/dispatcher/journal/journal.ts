@@ -1,0 +1,263 @@
+/**
+ * The journal: append, then apply, then answer. What leaves the dispatcher waits for
+ * {@linkcode Journal.committed}; the log gathers what is appended meanwhile into one commit.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import { MessageSlab } from "../../../transport/codec.ts";
+import type { DurableLog } from "../../runtime/durable_log.ts";
+import { type JournalRecord, RecordBatch } from "./records.ts";
+
+/** Where the dispatcher's changes are written. */
+export interface Journal {
+  /**
+   * @throws {LeatError} `invalid_argument` for a record that cannot be written: nothing has changed;
+   * `unavailable` when the journal has failed.
+   */
+  append(record: JournalRecord): void;
+  /**
+   * Settles when all that was appended so far is durable; undefined when it is already.
+   *
+   * @throws {LeatError} `unavailable` when it cannot be made durable: it must not be relied on.
+   */
+  committed(): Promise<void> | undefined;
+  /** Commits what is left and releases the log. */
+  close(): Promise<void>;
+}
+
+/** A journal that waits for room on its disk. What was decided since waits with it, answers included. */
+export interface JournalStall {
+  /** What the log says, with its place and the remedy. */
+  readonly message: string;
+  /** Since when, in monotonic time. */
+  readonly sinceMs: number;
+}
+
+/** How long it is until a full disk is tried again: at first, and at most, in ms. */
+const RETRY_MIN_MS = 100;
+const RETRY_MAX_MS = 2_000;
+
+/** What a {@linkcode LoggedJournal} needs. */
+export interface LoggedJournalOptions {
+  readonly log: DurableLog;
+  /**
+   * The whole state as it is now, encoded.
+   *
+   * @throws {LeatError} `resource_exhausted` where it is too large: the log keeps its records.
+   */
+  readonly snapshot: () => Uint8Array;
+  /** The log is replaced by a snapshot when it holds more records than this… */
+  readonly recordsMax: number;
+  /** …or more bytes of records than this and than the snapshot before took. */
+  readonly bytesMax: number;
+  /** Whether to compact now though the log is short: a simulator's wish, to see it happen often. */
+  readonly isCompactedEarly?: () => boolean;
+  /** Calls back in a later macrotask; see `World.macrotask`. */
+  readonly macrotask: (fn: () => void) => void;
+  readonly nowMs: () => number;
+  /** Calls back after a while, unless it is cancelled. */
+  readonly timer: (delayMs: number, fn: () => void) => { cancel(): void };
+  /** The disk is full, or (undefined) has room again. */
+  readonly onStall: (stall: JournalStall | undefined) => void;
+  /** The state is too large for a snapshot, so that the log goes on to grow. */
+  readonly onTooLarge: (error: LeatError) => void;
+  /** The log has failed: what was applied since is not to be trusted. */
+  readonly onFailure: (error: LeatError) => void;
+}
+
+/** A journal in a durable log. */
+export class LoggedJournal implements Journal {
+  readonly #options: LoggedJournalOptions;
+  /** Most records are short, and a buffer for each takes as long to make as to write it. */
+  readonly #slab = new MessageSlab();
+  /** Appended and not yet given to the log: whole turns, as nothing is written in the midst of one. */
+  #batch: RecordBatch;
+  #appended = 0;
+  #durable = 0;
+  /** The commit that is about to begin: it takes in everything appended before it does. */
+  #next: Promise<void> | undefined;
+  /** The newest commit that has begun, and how far it reaches. */
+  #begun: Promise<void> | undefined;
+  #begunUpTo = 0;
+  #records: number;
+  #bytes: number;
+  #snapshotBytes: number;
+  #isAbandoned = false;
+  #isClosing = false;
+  #stall: JournalStall | undefined;
+  /** Settles when the disk has room again, or the journal is closed. */
+  #room: Promise<void> | undefined;
+  /** Ends the wait for the next attempt. */
+  #wake: (() => void) | undefined;
+
+  /** @param replayed What the log held when it was opened. */
+  constructor(
+    options: LoggedJournalOptions,
+    replayed: { readonly records: number; readonly bytes: number; readonly snapshotBytes: number },
+  ) {
+    this.#options = options;
+    this.#batch = new RecordBatch(this.#slab);
+    this.#records = replayed.records;
+    this.#bytes = replayed.bytes;
+    this.#snapshotBytes = replayed.snapshotBytes;
+  }
+
+  append(record: JournalRecord): void {
+    if (this.#isAbandoned) throw abandoned();
+    this.#batch.add(record);
+    this.#appended++;
+    this.#records++;
+  }
+
+  committed(): Promise<void> | undefined {
+    if (this.#isAbandoned) return Promise.reject(abandoned());
+    if (this.#durable === this.#appended) return undefined;
+    if (this.#begunUpTo === this.#appended) return this.#begun;
+    if (this.#next === undefined) {
+      this.#next = new Promise((resolve) => {
+        this.#options.macrotask(() => {
+          this.#next = undefined;
+          this.#begunUpTo = this.#appended;
+          this.#begun = this.#commit(this.#appended);
+          resolve(this.#begun);
+        });
+      });
+      // Who waits sees a failure; the dispatcher dies of it even if nobody does.
+      this.#next.catch(() => {});
+    }
+    return this.#next;
+  }
+
+  /** What was appended and is not on its way to the log will never be in it, nor anything else. */
+  abandon(): void {
+    this.#isAbandoned = true;
+    this.#batch = new RecordBatch(this.#slab);
+  }
+
+  /** Why nothing becomes durable for now, if so: the disk is full. */
+  get stall(): JournalStall | undefined {
+    return this.#stall;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#wake?.();
+    try {
+      await this.committed();
+    } catch {
+      // It was reported when it happened.
+    }
+    try {
+      await this.#options.log.close();
+    } catch (error) {
+      // What a full disk has not taken, nobody was told.
+      if (LeatError.from(error).code !== "resource_exhausted") throw error;
+    }
+  }
+
+  async #commit(upTo: number): Promise<void> {
+    if (this.#isAbandoned) throw abandoned();
+    try {
+      this.#logBatch();
+      await this.#write();
+    } catch (error) {
+      throw this.#failed(error);
+    }
+    this.#durable = Math.max(this.#durable, upTo);
+  }
+
+  /** A full disk is waited for: what was decided waits in memory, and what rests on it leaves later. */
+  async #write(): Promise<void> {
+    for (;;) {
+      try {
+        return await (this.#isLong ? this.#compact() : this.#options.log.sync());
+      } catch (error) {
+        const failure = LeatError.from(error, "data_loss");
+        if (failure.code !== "resource_exhausted" || this.#isClosing) throw error;
+        await (this.#room ??= this.#waitForRoom(failure));
+      }
+    }
+  }
+
+  async #waitForRoom({ message }: LeatError): Promise<void> {
+    const { log, nowMs, onStall } = this.#options;
+    onStall(this.#stall = { message, sinceMs: nowMs() });
+    for (let delayMs = RETRY_MIN_MS;; delayMs = Math.min(2 * delayMs, RETRY_MAX_MS)) {
+      await this.#wait(delayMs);
+      if (this.#isClosing) break;
+      try {
+        await log.sync();
+        break;
+      } catch (error) {
+        // Whoever waits meets another failure by itself.
+        if (LeatError.from(error).code !== "resource_exhausted") break;
+      }
+    }
+    this.#room = undefined;
+    onStall(this.#stall = undefined);
+  }
+
+  #wait(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#options.timer(delayMs, resolve);
+      this.#wake = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+  }
+
+  #logBatch(): void {
+    if (this.#batch.isEmpty) return;
+    const bytes = this.#batch.encode();
+    this.#batch = new RecordBatch(this.#slab);
+    this.#options.log.append(bytes);
+    this.#bytes += bytes.byteLength;
+  }
+
+  #failed(error: unknown): LeatError {
+    const failure = LeatError.from(error, "data_loss");
+    if (!this.#isClosing || failure.code !== "resource_exhausted") this.#options.onFailure(failure);
+    return new LeatError(
+      "unavailable",
+      `The dispatcher cannot write its journal (${failure.message}); it starts again from what it wrote`,
+      { cause: failure },
+    );
+  }
+
+  get #isLong(): boolean {
+    const { recordsMax, bytesMax } = this.#options;
+    return this.#records > recordsMax || this.#bytes > Math.max(bytesMax, this.#snapshotBytes) ||
+      this.#options.isCompactedEarly?.() === true;
+  }
+
+  #compact(): Promise<void> {
+    const { log } = this.#options;
+    // Compacted or not, it is tried again after as much more.
+    this.#records = 0;
+    this.#bytes = 0;
+    const snapshot = this.#snapshot();
+    if (snapshot === undefined) return log.sync();
+    this.#snapshotBytes = snapshot.byteLength;
+    return log.compact(snapshot);
+  }
+
+  #snapshot(): Uint8Array | undefined {
+    try {
+      return this.#options.snapshot();
+    } catch (error) {
+      const failure = LeatError.from(error);
+      if (failure.code !== "resource_exhausted") throw failure;
+      this.#options.onTooLarge(failure);
+      return undefined;
+    }
+  }
+}
+
+function abandoned(): LeatError {
+  return new LeatError(
+    "unavailable",
+    "The dispatcher has failed amid a change; it starts again from what it wrote before that",
+  );
+}

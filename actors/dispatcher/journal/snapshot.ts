@@ -1,0 +1,129 @@
+/**
+ * Snapshots of the dispatcher's state: its entities as plain data, as they are journaled in the place of
+ * the records that led to them.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
+import { copyBody } from "../../runtime/body.ts";
+import type {
+  Client,
+  Dataset,
+  Iteration,
+  Job,
+  ReleasedClient,
+  StreamReaders,
+  StreamRun,
+  Task,
+  Worker,
+} from "../state/entities.ts";
+import { modeOf } from "../modes/modes.ts";
+import { type LastIds, Tables } from "../state/tables.ts";
+
+const FORMAT = 1;
+
+/** See the module. */
+export interface StateSnapshot {
+  readonly format: typeof FORMAT;
+  readonly clusterId: string;
+  readonly lives: number;
+  readonly lastIds: Readonly<LastIds>;
+  readonly datasets: readonly Dataset[];
+  readonly datasetOwners: readonly (readonly [datasetId: string, owner: string])[];
+  readonly transient: readonly string[];
+  readonly jobs: readonly Job[];
+  readonly iterations: readonly Iteration[];
+  readonly tasks: readonly Task[];
+  readonly workers: readonly Worker[];
+  readonly clients: readonly Client[];
+  readonly released: readonly (ReleasedClient & { readonly clientId: number })[];
+  readonly readers: readonly (readonly [key: string, readers: StreamReaders])[];
+  readonly runs: readonly (readonly [stream: string, run: StreamRun])[];
+}
+
+/** All that the tables hold, as plain data, to be written at once: it changes when they do. */
+export function snapshotOf(tables: Tables): StateSnapshot {
+  const { clusterId, lives, lastIds } = tables;
+  return {
+    format: FORMAT,
+    clusterId,
+    lives,
+    lastIds,
+    datasets: [...tables.datasets.values()],
+    datasetOwners: [...tables.datasetOwners],
+    transient: [...tables.transient],
+    jobs: [...tables.jobs.values()],
+    iterations: [...tables.iterations.values()],
+    tasks: [...tables.tasks.values()],
+    workers: [...tables.workers.values()],
+    clients: [...tables.clients.values()],
+    released: [...tables.released].map(([clientId, client]) => ({ clientId, ...client })),
+    readers: [...tables.readers],
+    runs: [...tables.runs],
+  };
+}
+
+/**
+ * What a snapshot holds, and shares nothing with it.
+ *
+ * @throws {LeatError} `unimplemented` for one of a later format.
+ */
+export function tablesOf(snapshot: StateSnapshot): Tables {
+  if (snapshot.format !== FORMAT) {
+    throw new LeatError(
+      "unimplemented",
+      `The journal holds a snapshot of format ${snapshot.format}, and this dispatcher reads format ` +
+        `${FORMAT}; use the version that wrote it`,
+    );
+  }
+  // A deep copy: the tables change their entities.
+  const { clusterId, lives, lastIds, transient, readers, runs, ...entities } = copyBody(
+    snapshot,
+  ) as StateSnapshot;
+  const tables = new Tables();
+  Object.assign(tables, { clusterId, lives });
+  Object.assign(tables.lastIds, lastIds);
+  for (const dataset of entities.datasets) tables.addDataset(dataset);
+  for (const [datasetId, owner] of entities.datasetOwners) {
+    tables.datasetOwners.set(datasetId, owner);
+  }
+  for (const datasetId of transient) tables.transient.add(datasetId);
+  for (const job of entities.jobs) tables.addJob(job);
+  for (const iteration of entities.iterations) {
+    tables.addIteration(iteration, modeOf(tables, iteration).roundIndexFor(iteration));
+  }
+  for (const worker of entities.workers) tables.addWorker(worker);
+  for (const task of entities.tasks) tables.addTask(task);
+  for (const client of entities.clients) tables.addClient(client);
+  for (const { clientId, ...client } of entities.released) tables.released.set(clientId, client);
+  for (const [key, those] of readers) tables.readers.set(key, those);
+  for (const [stream, run] of runs) tables.runs.set(stream, run);
+  return tables;
+}
+
+/** How long a snapshot may be, in bytes. SQLite holds no value of 1 GB. */
+export const SNAPSHOT_BYTES_MAX = 768 * 2 ** 20;
+
+/**
+ * A snapshot as it is journaled.
+ *
+ * @throws {LeatError} `resource_exhausted` for one that is longer than `bytesMax`.
+ */
+export function encodeSnapshot(
+  snapshot: StateSnapshot,
+  bytesMax = SNAPSHOT_BYTES_MAX,
+): Uint8Array {
+  return encodeMessage(snapshot, { bytesMax });
+}
+
+/** A journaled snapshot. @throws {LeatError} `data_loss` for bytes that are none. */
+export function decodeSnapshot(bytes: Uint8Array): StateSnapshot {
+  try {
+    return decodeMessage(bytes, { copy: true }) as StateSnapshot;
+  } catch (error) {
+    throw new LeatError("data_loss", "The snapshot in the journal cannot be read", {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * Whether workers answer at the addresses they advertise: a worker that dials out is heard of also
+ * where nobody can dial it, and clients would wait for it in vain.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { ActorContext } from "../../runtime/actor.ts";
+import type { FencedRef } from "../../runtime/ref.ts";
+import type { WorkerProtocol } from "../../worker/protocol.ts";
+
+/** An address that did not answer is dialled again at a heartbeat after this long, in ms. */
+const RETRY_MS = 10_000;
+
+/** Dials a worker's address as a stranger would. Rejects with the reason when it does not answer. */
+export type DialWorker = (worker: FencedRef<WorkerProtocol>) => Promise<void>;
+
+interface Check {
+  readonly incarnation: string;
+  dueMs: number;
+  unreachable: string | undefined;
+}
+
+/** Dials each life of a worker once, and again for as long as it does not answer. */
+export class WorkerReach {
+  readonly #context: ActorContext;
+  readonly #dial: DialWorker | undefined;
+  readonly #checks = new Map<string, Check>();
+
+  /** @param dial Left out: nothing is checked. */
+  constructor(context: ActorContext, dial: DialWorker | undefined) {
+    this.#context = context;
+    this.#dial = dial;
+  }
+
+  /** A worker has been heard of. */
+  heard(name: string, worker: FencedRef<WorkerProtocol>): void {
+    if (this.#dial === undefined) return;
+    const { world } = this.#context;
+    let check = this.#checks.get(name);
+    if (check === undefined || check.incarnation !== worker.incarnation) {
+      world.log("info", `Worker "${name}" at ${worker.node} has reported for work`);
+      check = { incarnation: worker.incarnation, dueMs: world.nowMs(), unreachable: undefined };
+      this.#checks.set(name, check);
+    }
+    if (world.nowMs() < check.dueMs) return;
+    check.dueMs = Infinity;
+    this.#run(name, worker, check, this.#dial);
+  }
+
+  /** A worker is gone. */
+  lost(name: string): void {
+    if (this.#checks.delete(name)) this.#context.world.log("info", `Worker "${name}" is gone`);
+  }
+
+  /** Why the worker's address does not answer, if it does not. */
+  unreachable(name: string): string | undefined {
+    return this.#checks.get(name)?.unreachable;
+  }
+
+  #run(name: string, worker: FencedRef<WorkerProtocol>, check: Check, dial: DialWorker): void {
+    const { world } = this.#context;
+    this.#context.run(async () => {
+      try {
+        await dial(worker);
+        if (check.unreachable !== undefined) {
+          world.log("info", `Worker "${name}" answers at ${worker.node} now`);
+        }
+        check.unreachable = undefined;
+      } catch (error) {
+        const isNews = check.unreachable === undefined;
+        check.unreachable = LeatError.from(error).message;
+        check.dueMs = world.nowMs() + RETRY_MS;
+        if (!isNews || this.#checks.get(name) !== check) return;
+        world.log(
+          "warn",
+          `Worker "${name}" advertises ${worker.node}, where the dispatcher does not reach it ` +
+            `(${check.unreachable}). Clients will hardly do: start it with an address that others ` +
+            "reach (--advertise HOST[:PORT]), and let its port through",
+        );
+      }
+    });
+  }
+}

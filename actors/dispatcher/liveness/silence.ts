@@ -1,0 +1,167 @@
+/**
+ * Silence: who was heard of when, what nobody uses since when, and the end of both after a while.
+ *
+ * None of it is journaled: after a restart everybody counts as just heard.
+ *
+ * @module
+ */
+import type { ActorContext } from "../../runtime/actor.ts";
+import type { ClientLinks } from "./client_links.ts";
+import { endClient } from "../members/clients.ts";
+import type { Settings } from "../config.ts";
+import type { Consumers } from "../modes/consumers.ts";
+import { unusedDatasets } from "../jobs/datasets.ts";
+import type { TaskRequests } from "../jobs/task_requests.ts";
+import type { Turn } from "../turn.ts";
+import type { Turns } from "../turns.ts";
+import { loseWorker } from "../members/workers.ts";
+
+/** How often silence is looked for: a fraction of the shortest timeout, within these bounds, in ms. */
+const SWEEP_FRACTION = 4;
+const SWEEP_MIN_MS = 10;
+const SWEEP_MAX_MS = 5_000;
+/** So long, in ms, a client that has registered a dataset may take to open its job at least. */
+const DATASET_UNUSED_MIN_MS = 60_000;
+
+/** What {@linkcode Silence} needs. */
+export interface SilenceOptions {
+  readonly context: ActorContext;
+  readonly settings: Settings;
+  readonly turns: Turns;
+  readonly clientLinks: ClientLinks;
+  readonly consumers: Consumers;
+  readonly taskRequests: TaskRequests;
+}
+
+/** See the module. Times are monotonic. */
+export class Silence {
+  readonly #options: SilenceOptions;
+  readonly #workersHeardMs = new Map<string, number>();
+  readonly #clientsHeardMs = new Map<number, number>();
+  /** Since when iterations have had no client. */
+  readonly #idleSinceMs = new Map<number, number>();
+  /** Since when, as far as was looked, no job uses transient datasets. */
+  readonly #unusedSinceMs = new Map<string, number>();
+
+  constructor(options: SilenceOptions) {
+    this.#options = options;
+  }
+
+  /** Everybody that the journal knows has been heard of just now. */
+  begin({ state }: Turn): void {
+    for (const name of state.workers.keys()) this.workerHeard(name);
+    for (const clientId of state.clients.keys()) this.clientHeard(clientId);
+    for (const iterationId of state.iterations.keys()) {
+      if (state.clientsOfIteration(iterationId).size === 0) this.idle(iterationId);
+    }
+  }
+
+  /** Workers that were heard of, and when. */
+  get workersHeardMs(): ReadonlyMap<string, number> {
+    return this.#workersHeardMs;
+  }
+
+  workerHeard(name: string): void {
+    this.#workersHeardMs.set(name, this.#nowMs);
+  }
+
+  workerLost(name: string): void {
+    this.#workersHeardMs.delete(name);
+  }
+
+  clientHeard(clientId: number): void {
+    this.#clientsHeardMs.set(clientId, this.#nowMs);
+  }
+
+  clientGone(clientId: number): void {
+    this.#clientsHeardMs.delete(clientId);
+  }
+
+  /** An iteration has no clients any more. */
+  idle(iterationId: number): void {
+    this.#idleSinceMs.set(iterationId, this.#nowMs);
+  }
+
+  /** It has, or is forgotten. */
+  notIdle(iterationId: number): void {
+    this.#idleSinceMs.delete(iterationId);
+  }
+
+  /** Whoever registers a dataset is about to use it. */
+  datasetRegistered(datasetId: string): void {
+    this.#unusedSinceMs.delete(datasetId);
+  }
+
+  /** Looks again and again from now on. */
+  watch(): void {
+    const { context, settings, turns } = this.#options;
+    const { workerTimeoutMs, clientGraceMs, jobGcTimeoutMs } = settings;
+    const timeouts = [
+      workerTimeoutMs,
+      clientGraceMs,
+      ...(jobGcTimeoutMs < 0 ? [] : [jobGcTimeoutMs]),
+    ];
+    const fractionMs = Math.min(...timeouts) / SWEEP_FRACTION;
+    const delayMs = Math.max(SWEEP_MIN_MS, Math.min(SWEEP_MAX_MS, fractionMs));
+    const dueMs = this.#nowMs + delayMs;
+    context.timer(delayMs, () => {
+      this.#forgive(this.#nowMs - dueMs);
+      turns.runUnasked((turn) => this.#sweep(turn));
+      this.watch();
+    });
+  }
+
+  get #nowMs(): number {
+    return this.#options.context.world.nowMs();
+  }
+
+  /** While this thread stood still, nobody could be heard: that time is no silence of theirs. */
+  #forgive(lateMs: number): void {
+    if (lateMs <= 0) return;
+    const nowMs = this.#nowMs;
+    const { closedMs } = this.#options.clientLinks;
+    const since: Map<unknown, number>[] = [this.#workersHeardMs, this.#clientsHeardMs, closedMs];
+    for (const times of since) {
+      for (const [who, ms] of times) times.set(who, Math.min(nowMs, ms + lateMs));
+    }
+  }
+
+  /** Ends what was silent for too long. */
+  #sweep(turn: Turn): void {
+    const { settings, clientLinks, consumers, taskRequests } = this.#options;
+    const { workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs } = settings;
+    const { nowMs, state } = turn;
+    taskRequests.expire();
+    for (const [name, heardMs] of this.#workersHeardMs) {
+      if (nowMs - heardMs >= workerTimeoutMs && state.workers.get(name)?.alive) {
+        loseWorker(turn, name);
+      }
+    }
+    for (const [clientId, heardMs] of this.#clientsHeardMs) {
+      if (nowMs - heardMs >= clientTimeoutMs) endClient(turn, clientId, "timed_out", consumers);
+    }
+    for (const [clientId, sinceMs] of clientLinks.closedMs) {
+      if (nowMs - sinceMs >= clientGraceMs) endClient(turn, clientId, "gone", consumers);
+    }
+    if (jobGcTimeoutMs < 0) return;
+    for (const [iterationId, sinceMs] of this.#idleSinceMs) {
+      if (nowMs - sinceMs < jobGcTimeoutMs) continue;
+      const iteration = state.iterations.get(iterationId)!;
+      if (state.modeOf(iteration).whenUnread(iteration) === "goes on") continue;
+      turn.commit({ type: "iteration_collected", iterationId });
+    }
+    this.#forgetDatasets(turn, Math.max(jobGcTimeoutMs, DATASET_UNUSED_MIN_MS));
+  }
+
+  #forgetDatasets({ state, nowMs, commit }: Turn, afterMs: number): void {
+    const unused = new Set(unusedDatasets(state));
+    for (const datasetId of this.#unusedSinceMs.keys()) {
+      if (!unused.has(datasetId)) this.#unusedSinceMs.delete(datasetId);
+    }
+    for (const datasetId of unused) {
+      const sinceMs = this.#unusedSinceMs.get(datasetId) ?? nowMs;
+      this.#unusedSinceMs.set(datasetId, sinceMs);
+      if (nowMs - sinceMs >= afterMs) commit({ type: "dataset_forgotten", datasetId });
+    }
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * Clients: what they are told to read, and their end.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
+import type { Settings } from "../config.ts";
+import type { Consumers } from "../modes/consumers.ts";
+import { type Client, isServing, type Iteration, type Task } from "../state/entities.ts";
+import type { DispatcherProtocol, TaskSource } from "../protocol.ts";
+import type { JournalRecord } from "../journal/records.ts";
+import { parametersOf } from "../jobs/iterations.ts";
+import { checkSecret } from "../jobs/owners.ts";
+import type { DispatcherState } from "../state/state.ts";
+import { endUnread, mayRead } from "../jobs/targets.ts";
+import type { Turn } from "../turn.ts";
+import { whyUnserved } from "../report/unserved.ts";
+
+type HeartbeatRequest = RequestOf<DispatcherProtocol, "clientHeartbeat">;
+
+/** Which client a request is about. */
+interface AboutClient {
+  readonly clientId: number;
+  readonly secret?: string;
+}
+
+/**
+ * The client that a request is about, and its iteration.
+ *
+ * @throws LeatError `permission_denied` without its secret, and what it is to be told when it is gone.
+ */
+export function clientOf(
+  state: DispatcherState,
+  { clientId, secret }: AboutClient,
+): [Client, Iteration] {
+  const client = state.clients.get(clientId);
+  if (client !== undefined) {
+    checkSecret(client, secret, clientId);
+    return [client, state.iterations.get(client.iterationId)!];
+  }
+  const iterationId = state.releasedClient(clientId)?.iterationId;
+  if (iterationId !== undefined && !state.iterations.has(iterationId)) {
+    throw new LeatError(
+      "failed_precondition",
+      `Client ${clientId} was not heard of for so long that its iteration was forgotten, or a reader that ` +
+        `was restored has taken it over; make a new iterator, and raise the dispatcher's ` +
+        `clientTimeoutMs and jobGcTimeoutMs if it was forgotten too soon`,
+    );
+  }
+  throw new LeatError(
+    "not_found",
+    `Client ${clientId} is not known here: it was released, or was not heard of for longer than the ` +
+      `dispatcher's clientTimeoutMs, or clientGraceMs after its connection was closed; make a new ` +
+      `iterator`,
+  );
+}
+
+/**
+ * What a client is told that was released when its iteration was over. The next client of the job makes the
+ * dispatcher forget the iteration: of two that come before either has heard of the end, neither would hear.
+ */
+export function newsOfEnd(
+  state: DispatcherState,
+  { clientId, secret }: AboutClient,
+): AnswerOf<DispatcherProtocol, "clientHeartbeat"> | undefined {
+  const released = state.releasedClient(clientId);
+  if (released?.saveEnd === undefined) return undefined;
+  checkSecret(released, secret, clientId);
+  const { error } = released.saveEnd;
+  return { tasks: [], finished: true, ...(error === null ? {} : { error }) };
+}
+
+/**
+ * What a client is told at a heartbeat.
+ *
+ * @param report What it has said.
+ * @param changed The tasks in which the list that it has may differ from what it is; undefined: it has none.
+ */
+export function newsFor(
+  state: DispatcherState,
+  client: Client,
+  changed: ReadonlySet<number> | undefined,
+  report: HeartbeatRequest,
+  { windowSplits }: Pick<Settings, "windowSplits">,
+): AnswerOf<DispatcherProtocol, "clientHeartbeat"> {
+  const iteration = state.iterations.get(client.iterationId)!;
+  const mode = state.modeOf(iteration);
+  const { finished, error } = iteration;
+  const unserved = whyUnserved(state, iteration, [client]) ??
+    mode.whyWaiting({ state, iteration }, windowSplits);
+  return {
+    ...(changed === undefined
+      ? {
+        tasks: taskSources(state, client, iteration, state.tasksOfIteration(iteration.iterationId)),
+      }
+      : taskChanges(state, client, iteration, changed)),
+    finished,
+    ...(error === null ? {} : { error }),
+    ...(unserved === null ? {} : { unserved }),
+    ...mode.newsFor({ state, iteration }, client, report, windowSplits),
+  };
+}
+
+function taskChanges(
+  state: DispatcherState,
+  client: Client,
+  iteration: Iteration,
+  changed: ReadonlySet<number>,
+) {
+  const tasks: Task[] = [];
+  const endedTasks: number[] = [];
+  for (const taskId of changed) {
+    const task = state.tasks.get(taskId);
+    if (isServing(task)) tasks.push(task);
+    else endedTasks.push(taskId);
+  }
+  return { tasks: taskSources(state, client, iteration, tasks), endedTasks };
+}
+
+/** Those that the client can read, tasks that completed included. */
+function taskSources(
+  state: DispatcherState,
+  client: Client,
+  iteration: Iteration,
+  tasks: Iterable<Task>,
+): TaskSource[] {
+  const parameters = parametersOf(state, iteration);
+  const sources: TaskSource[] = [];
+  for (const { taskId, worker, source } of tasks) {
+    const known = state.workers.get(worker);
+    const isHidden = known !== undefined && !mayRead(parameters, client, known);
+    if (source !== null && !isHidden) sources.push({ taskId, worker, source });
+  }
+  return sources;
+}
+
+/** See `DispatcherProtocol.releaseClient`. */
+export function releaseClient(
+  turn: Turn,
+  { clientId, secret, cancel = false }: RequestOf<DispatcherProtocol, "releaseClient">,
+  consumers: Consumers,
+): null {
+  const { clients, iterations } = turn.state;
+  const client = clients.get(clientId);
+  if (client === undefined) return null;
+  checkSecret(client, secret, clientId);
+  const iteration = iterations.get(client.iterationId)!;
+  if (cancel) turn.state.modeOf(iteration).cancel(turn, iteration, client);
+  endClient(turn, clientId, "released", consumers);
+  return null;
+}
+
+/** Why a client ends. */
+export type ClientEnd = Extract<JournalRecord, { readonly type: "client_released" }>["why"];
+
+/**
+ * Ends a client. A job of its own goes with it, as nobody else can ever join that; so does an iteration
+ * that whoever comes next begins anew.
+ */
+export function endClient(
+  turn: Turn,
+  clientId: number,
+  why: ClientEnd,
+  consumers: Consumers,
+): void {
+  const { state } = turn;
+  const client = state.clients.get(clientId);
+  if (client === undefined) return;
+  const nextRound = consumers.nextRound(clientId) ?? null;
+  turn.commit({ type: "client_released", clientId, why, nextRound });
+  const iteration = state.iterations.get(client.iterationId)!;
+  const { iterationId, jobId } = iteration;
+  const isLeft = state.clientsOfIteration(iterationId).size === 0 &&
+    state.modeOf(iteration).whenUnread(iteration) === "ends";
+  if (isLeft || state.jobs.get(jobId)?.name === null) {
+    turn.commit({ type: "iteration_collected", iterationId });
+  } else endUnread(turn, iteration, client);
+}

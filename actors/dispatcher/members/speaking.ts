@@ -1,0 +1,69 @@
+/**
+ * A worker speaks for itself alone: what is said of a worker or of its tasks has to come from that worker's
+ * own node. Node and identity are those of the link, which no sender can forge.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import { SAME_PROCESS } from "../../runtime/identity.ts";
+import type { Delivery, RequestOf } from "../../runtime/protocol.ts";
+import { formatRef, sameActor } from "../../runtime/ref.ts";
+import type { DispatcherProtocol } from "../protocol.ts";
+import type { DispatcherState } from "../state/state.ts";
+
+/** Who says something. */
+export type Speaker = Pick<Delivery, "source" | "sender">;
+
+/** Why a heartbeat is refused: somebody else sends it, or the name is another's while that lives. */
+export function forgeryOf(
+  state: DispatcherState,
+  request: RequestOf<DispatcherProtocol, "workerHeartbeat">,
+  { source, sender }: Speaker,
+): LeatError | undefined {
+  if (sender === SAME_PROCESS) return undefined;
+  const { name, worker, tasks } = request;
+  if (!sameActor(worker, source)) {
+    return denied(
+      `"${sender.name}" at ${formatRef(source)} speaks for the worker ${formatRef(worker)}: ` +
+        "a worker speaks for itself alone",
+    );
+  }
+  if (sender.role === "admin") return undefined;
+  const known = state.workers.get(name);
+  if (known?.alive && known.owner !== null && known.owner !== sender.name) {
+    return denied(
+      `The worker "${name}" belongs to "${known.owner}", and "${sender.name}" asks for its name: ` +
+        "give each worker a name of its own (--name)",
+    );
+  }
+  const elsewhere = tasks.find((task) =>
+    task.source !== undefined && task.source.node !== worker.node
+  );
+  if (elsewhere === undefined) return undefined;
+  return denied(
+    `The worker "${name}" has clients read its task ${elsewhere.taskId} at ` +
+      `${formatRef(elsewhere.source!)}: they read it at its own node, ${worker.node}`,
+  );
+}
+
+/** Why what is said in the name of a task is refused: the task is on another node. */
+export function taskForgeryOf(
+  state: DispatcherState,
+  taskId: number,
+  { source, sender }: Speaker,
+): LeatError | undefined {
+  if (sender === SAME_PROCESS) return undefined;
+  const task = state.tasks.get(taskId);
+  // What is said of one that is not there changes nothing.
+  if (task === undefined) return undefined;
+  const worker = state.workers.get(task.worker);
+  if (worker === undefined || worker.ref.node === source.node) return undefined;
+  return denied(
+    `"${sender.name}" at ${formatRef(source)} speaks for task ${taskId}, which the worker ` +
+      `"${task.worker}" has at ${worker.ref.node}`,
+  );
+}
+
+function denied(message: string): LeatError {
+  return new LeatError("permission_denied", message);
+}

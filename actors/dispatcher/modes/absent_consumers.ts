@@ -1,0 +1,45 @@
+/**
+ * Coordinated reads: the consumers that nobody waits for in some rounds.
+ *
+ * @module
+ */
+import type { AnswerOf } from "../../runtime/protocol.ts";
+import type { Client, Iteration } from "../state/entities.ts";
+import { parametersOf } from "../jobs/iterations.ts";
+import type { DispatcherProtocol } from "../protocol.ts";
+import type { DispatcherState } from "../state/state.ts";
+
+type Absent = NonNullable<AnswerOf<DispatcherProtocol, "clientHeartbeat">["absent"]>;
+
+/**
+ * Those that are gone, and those that began later than this client, which take no part before their
+ * first round.
+ */
+export function absentConsumers(
+  state: DispatcherState,
+  { firstVersion: ownVersion }: Client,
+  iteration: Iteration,
+): Absent {
+  const index = state.roundIndexOf(iteration.iterationId);
+  if (ownVersion === null || index === undefined) return [];
+  const { numConsumers = 0 } = parametersOf(state, iteration);
+  const later: Absent[number][] = [];
+  for (const [firstVersion, clients] of index.startedWith) {
+    if (firstVersion <= ownVersion) continue;
+    const first = iteration.rounds.schedules.find(({ version }) => version === firstVersion);
+    // A schedule is kept for as long as rounds from before it may be read.
+    if (first === undefined) continue;
+    for (const { consumerIndex } of clients) {
+      later.push({ consumerIndex: consumerIndex!, beforeRound: first.fromRound });
+    }
+  }
+  if (index.started === numConsumers) return later;
+  const present = new Set(
+    [...index.startedWith.values()].flatMap((clients) =>
+      [...clients].map(({ consumerIndex }) => consumerIndex)
+    ),
+  );
+  const gone = Array.from({ length: numConsumers }, (_, index) => index)
+    .filter((index) => !present.has(index));
+  return [...later, ...gone.map((consumerIndex) => ({ consumerIndex, beforeRound: null }))];
+}

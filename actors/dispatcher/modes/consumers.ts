@@ -1,0 +1,78 @@
+/**
+ * What consumers last said of how far they are.
+ *
+ * @module
+ */
+import type { Client } from "../state/entities.ts";
+import type { ConsumerPlace, RoundWait } from "../protocol_figures.ts";
+
+/** What a consumer reports. */
+export interface ConsumerReport {
+  readonly nextRound?: number;
+  readonly deliveredRound?: number;
+  readonly waitsFor?: RoundWait;
+  readonly endRound?: number;
+  readonly acceptedSchedule?: number;
+  readonly heldRounds?: readonly number[];
+  readonly lostTasks?: readonly { readonly taskId: number }[];
+}
+
+/** What consumers last said. Soft state: after a restart they say it again. */
+export class Consumers {
+  readonly #nextRounds = new Map<number, number>();
+  readonly #places = new Map<number, ConsumerPlace>();
+  /** Per client, the tasks it cannot reach and since when. */
+  readonly #lost = new Map<number, Map<number, number>>();
+  /** Iterations in which a consumer may be past what is proposed, and has not accepted it. */
+  readonly #passed = new Set<number>();
+
+  nextRound(clientId: number): number | undefined {
+    return this.#nextRounds.get(clientId);
+  }
+
+  /** The round that its training loop gets next, and whom it waits for. */
+  placeOf(clientId: number): ConsumerPlace | undefined {
+    return this.#places.get(clientId);
+  }
+
+  heard(clientId: number, report: ConsumerReport, nowMs: number): void {
+    const { nextRound, deliveredRound: round, waitsFor = "loop", lostTasks = [] } = report;
+    if (nextRound !== undefined) this.#nextRounds.set(clientId, nextRound);
+    if (round !== undefined) this.#places.set(clientId, { round, waitsFor });
+    const before = this.#lost.get(clientId);
+    const lost = lostTasks.map(({ taskId }) => [taskId, before?.get(taskId) ?? nowMs] as const);
+    this.#lost.set(clientId, new Map(lost));
+  }
+
+  /** A consumer has not accepted what is proposed, and is past its beginning. */
+  passed(iterationId: number): void {
+    this.#passed.add(iterationId);
+  }
+
+  hasPassed(iterationId: number): boolean {
+    return this.#passed.has(iterationId);
+  }
+
+  /** What followed from that was done. */
+  lookedAt(iterationId: number): void {
+    this.#passed.delete(iterationId);
+  }
+
+  left(clientId: number): void {
+    this.#nextRounds.delete(clientId);
+    this.#places.delete(clientId);
+    this.#lost.delete(clientId);
+  }
+
+  /** Whether none of the clients reaches the task, or one has not for `timeoutMs`. */
+  isUnreachable(
+    taskId: number,
+    clients: readonly Client[],
+    nowMs: number,
+    timeoutMs: number,
+  ): boolean {
+    const since = clients.map(({ clientId }) => this.#lost.get(clientId)?.get(taskId));
+    return since.every((ms) => ms !== undefined) ||
+      since.some((ms) => ms !== undefined && nowMs - ms >= timeoutMs);
+  }
+}

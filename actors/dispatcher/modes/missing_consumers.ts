@@ -1,0 +1,80 @@
+/**
+ * The consumers without which nobody is given anything, or anything more, told so that whoever reads it
+ * knows what to start; null where nobody waits for one.
+ *
+ * @module
+ */
+import type { Iteration } from "../state/entities.ts";
+import { parametersOf } from "../jobs/iterations.ts";
+import { isHeldUp } from "./ordered.ts";
+import { indices, named } from "./round_places.ts";
+import type { DispatcherState } from "../state/state.ts";
+
+/** With more of them it is said how many have come, but not who: each heartbeat of a client asks. */
+const CONSUMERS_LOOKED_AT_MAX = 1_024;
+
+/** Coordinated reads begin when all have come, and go on without those who leave. */
+export function whyNotBegun(state: DispatcherState, iteration: Iteration): string | null {
+  const { iterationId, rounds, finished } = iteration;
+  const { numConsumers } = parametersOf(state, iteration);
+  const index = state.roundIndexOf(iterationId);
+  if (numConsumers === undefined || index === undefined) return null;
+  const clients = state.clientsOfIteration(iterationId);
+  const isWaiting = index.started === 0 && clients.size < numConsumers;
+  if (!isWaiting || finished || rounds.ended !== null) return null;
+  if (numConsumers > CONSUMERS_LOOKED_AT_MAX) {
+    return `Its consumers begin together, and ${clients.size} of ${numConsumers} have come.`;
+  }
+  const there = new Set([...clients].map(({ consumerIndex }) => consumerIndex));
+  const missing = indices(numConsumers).filter((consumer) => !there.has(consumer));
+  return `Its consumers begin together, and ${named(missing)} of ${numConsumers} ` +
+    `${missing.length === 1 ? "has" : "have"} not come.${elsewhere(state, iteration, missing)}`;
+}
+
+/**
+ * Consumers of one stream are given what is in the window, also before the others have come.
+ *
+ * @param windowSplits How far beyond what all have splits are handed out.
+ */
+export function whyHeldUp(
+  state: DispatcherState,
+  iteration: Iteration,
+  windowSplits: number,
+): string | null {
+  const consumers = iteration.ordered?.consumers;
+  if (consumers == null || iteration.finished || !isHeldUp(iteration, windowSplits)) return null;
+  const missing = indices(consumers.length).filter((at) => consumers[at]!.state === "awaited");
+  if (missing.length === 0) return null;
+  if (consumers.length > CONSUMERS_LOOKED_AT_MAX) {
+    return `${consumers.length - missing.length} of ${consumers.length} consumers have come, ` +
+      "and no more is handed out before the others do.";
+  }
+  const [has, does] = missing.length === 1 ? ["has", "it does"] : ["have", "they do"];
+  return `${
+    capital(named(missing))
+  } of ${consumers.length} ${has} not come, and no more is handed ` +
+    `out before ${does}.${elsewhere(state, iteration, missing)}`;
+}
+
+/** Where those that are missing are instead. */
+function elsewhere(
+  state: DispatcherState,
+  { jobId, repetition }: Iteration,
+  consumers: readonly number[],
+): string {
+  const missing = new Set(consumers);
+  return state.iterationsOfJob(jobId).map((other) => {
+    const reading = [...state.clientsOfIteration(other.iterationId)]
+      .map(({ consumerIndex }) => consumerIndex!)
+      .filter((consumer) => missing.has(consumer))
+      .toSorted((a, b) => a - b);
+    if (reading.length === 0) return "";
+    const verb = reading.length === 1 ? "is" : "are";
+    return ` ${capital(named(reading))} ${verb} in repetition ${other.repetition}, and not in ` +
+      `this one, ${repetition}.`;
+  }).join("");
+}
+
+function capital(text: string): string {
+  return text[0]!.toUpperCase() + text.slice(1);
+}

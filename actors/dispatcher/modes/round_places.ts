@@ -1,0 +1,127 @@
+/**
+ * Coordinated reads for people: the round that each consumer is at, and who waits for whom.
+ *
+ * @module
+ */
+import type { Iteration } from "../state/entities.ts";
+import { parametersOf } from "../jobs/iterations.ts";
+import type { ConsumerPlace, RoundsDescription } from "../protocol_figures.ts";
+import type { DispatcherState } from "../state/state.ts";
+
+/** Consumers that a sentence names; the rest are counted. */
+const NAMED_MAX = 5;
+
+interface Consumer extends ConsumerPlace {
+  readonly consumerIndex: number;
+}
+
+/**
+ * How far the consumers of an iteration are.
+ *
+ * @param placeOf What a client has said of itself.
+ */
+export function describeRounds(
+  state: DispatcherState,
+  iteration: Iteration,
+  placeOf: (clientId: number) => ConsumerPlace | undefined,
+): RoundsDescription {
+  const { numConsumers = 0 } = parametersOf(state, iteration);
+  const clients = [...state.clientsOfIteration(iteration.iterationId)];
+  const there = new Set(clients.map(({ consumerIndex }) => consumerIndex));
+  const missing = indices(numConsumers).filter((index) => !there.has(index));
+  const consumers = clients.flatMap(({ clientId, consumerIndex }): Consumer[] => {
+    const place = placeOf(clientId);
+    return consumerIndex === null || place === undefined ? [] : [{ consumerIndex, ...place }];
+  });
+  const { proposal } = iteration.rounds;
+  const index = state.roundIndexOf(iteration.iterationId);
+  const awaited = clients.filter(({ clientId }) => index?.awaited.has(clientId))
+    .map(({ consumerIndex }) => consumerIndex!);
+  const rounds = consumers.map(({ round }) => round);
+  const lines = [
+    ...(missing.length === 0 ? [] : [`There is no ${named(missing)} of ${numConsumers}.`]),
+    ...(awaited.length === 0 ? [] : [agreeing(proposal!.schedule.fromRound, awaited)]),
+    ...waits(state, iteration, consumers),
+  ];
+  return {
+    lowest: rounds.length === 0 ? null : Math.min(...rounds),
+    highest: rounds.length === 0 ? null : Math.max(...rounds),
+    missing,
+    agreeing: awaited.length === 0 ? null : { fromRound: proposal!.schedule.fromRound, awaited },
+    text: lines.length === 0 ? "Nobody waits." : lines.join(" "),
+  };
+}
+
+function agreeing(fromRound: number, awaited: readonly number[]): string {
+  return `Who serves the rounds from ${fromRound} on waits for ${named(awaited)} to agree.`;
+}
+
+function waits(
+  state: DispatcherState,
+  iteration: Iteration,
+  consumers: readonly Consumer[],
+): string[] {
+  const byRound = Map.groupBy(consumers, ({ round }) => round);
+  const last = slowest(byRound);
+  return [...byRound].toSorted(([a], [b]) => a - b)
+    .flatMap(([round, here]) => {
+      const waiting = (what: Consumer["waitsFor"]) =>
+        here.filter(({ waitsFor }) => waitsFor === what).map(({ consumerIndex }) => consumerIndex);
+      const sentence = (who: readonly number[], whom: string) =>
+        who.length === 0 ? [] : [`For round ${round} ${named(who)} wait${s(who)} for ${whom}.`];
+      return [
+        ...sentence(waiting("worker"), workerOf(state, iteration, round)),
+        ...sentence(waiting("consumers"), slower(last, round)),
+        ...sentence(waiting("schedule"), "a worker, or for all to agree on one"),
+      ];
+    });
+}
+
+/** Whose turn it is. */
+function workerOf(state: DispatcherState, { rounds }: Iteration, round: number): string {
+  const schedule = rounds.schedules.findLast(({ fromRound }) => fromRound <= round);
+  const taskId = schedule?.taskIds[round % schedule.taskIds.length];
+  const worker = taskId === undefined ? undefined : state.tasks.get(taskId)?.worker;
+  return worker === undefined ? "a worker" : `worker "${worker}"`;
+}
+
+/** Those that are behind all others, and the round that they are at. */
+interface Slowest {
+  readonly lowest: number;
+  readonly indices: readonly number[];
+}
+
+/** Of those at the lowest round, who waits for no other consumer. */
+function slowest(byRound: ReadonlyMap<number, readonly Consumer[]>): Slowest {
+  const lowest = Math.min(...byRound.keys());
+  const indices = (byRound.get(lowest) ?? [])
+    .filter(({ waitsFor }) => waitsFor !== "consumers")
+    .map(({ consumerIndex }) => consumerIndex);
+  return { lowest, indices };
+}
+
+/** Who does not hold a round yet that others hold: the last of those that are behind. */
+function slower({ lowest, indices }: Slowest, round: number): string {
+  if (indices.length === 0) return "others, which do not hold it yet";
+  return `${named(indices)}, which ${indices.length === 1 ? "is" : "are"} at round ${lowest}` +
+    (lowest === round ? ", too" : "");
+}
+
+/** Consumers in words: some of them, and how many more there are. */
+export function named(indices: readonly number[]): string {
+  const shown = indices.slice(0, NAMED_MAX).join(", ");
+  const more = indices.length - NAMED_MAX;
+  return `consumer${indices.length === 1 ? "" : "s"} ${shown}${
+    more > 0 ? ` and ${more} more` : ""
+  }`;
+}
+
+/** The ending of what one consumer does. */
+function s(indices: readonly number[]): string {
+  return indices.length === 1 ? "s" : "";
+}
+
+/** All consumers. */
+export function indices(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index);
+}

@@ -1,0 +1,233 @@
+/**
+ * Coordinated reads (paper section 3.6): agreeing with all consumers on which task serves a round.
+ *
+ * In force is a list of schedules; round r is served by the newest one that begins at or before r.
+ * When tasks come or go, or a consumer joins, a new schedule is *proposed* from a round that nobody
+ * is known to have requested. A consumer that *accepts* requests nothing from that round on until
+ * the schedule is *committed*, which happens when all have accepted. So every round is requested by
+ * all consumers under one schedule. A consumer that is past that round already does not accept: the
+ * schedule is proposed again, twice as far ahead as before, until all can.
+ *
+ * Nobody is left waiting for a task that is gone: with the commit its place in the older schedules
+ * is taken by tasks that serve. A consumer that accepts a schedule says which rounds it holds of tasks
+ * that the schedule leaves out, and takes no more of them. Rounds that all hold are kept; all others
+ * of those tasks are given anew to all by one task. No training loop has had one of these, because none
+ * is given a round before all consumers hold it. So all of them stay in step, with batches of one task
+ * in each.
+ *
+ * When no task is left and none will come, an empty schedule is agreed on: all end at one round. Where
+ * a task comes to its end, all consumers hold that, and say so. Either way the end is journaled before
+ * any training loop hears of it: so whoever comes later is told that, too, and waits for nobody.
+ *
+ * A consumer begins at the first schedule committed since it came. When all have come anew (the job
+ * was started again), nobody has to accept, and they begin together far beyond any earlier round.
+ * A consumer that has left holds up nobody; one that is silent does until it times out.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { Client, Iteration } from "../state/entities.ts";
+import type { Proposal } from "./mode_state.ts";
+import type { ConsumerReport, Consumers } from "./consumers.ts";
+import { createTask, endTask, finishIfDone, parametersOf } from "../jobs/iterations.ts";
+import type { RoundIndex } from "./round_index.ts";
+import type { Turn } from "../turn.ts";
+import { ROUNDS_AHEAD_MAX } from "../../worker/protocol.ts";
+
+/** How far a job that starts again leaps: more rounds than were read since one was last journaled. */
+const LEAP_ROUNDS = 2 ** 20;
+/** The consumers' place is journaled each time it has moved on by this many rounds. */
+const REACHED_STEP_ROUNDS = 2 ** 16;
+/** Rounds behind the last consumer that may be asked for again. Schedules of older ones are dropped. */
+const ROUNDS_KEPT = 2 * ROUNDS_AHEAD_MAX;
+
+/** Rounds that a consumer may hold of lost tasks: those that it reads ahead. */
+const HELD_ROUNDS_MAX = 2 * ROUNDS_AHEAD_MAX;
+
+/** Rounds are counted exactly up to twice as many; nobody reads so many. */
+const ROUNDS_MAX = 2 ** 52;
+
+/** Takes in what a consumer reports; {@linkcode reviewRounds} draws the conclusions. */
+export function heardConsumer(
+  turn: Turn,
+  { clientId, iterationId }: Client,
+  consumers: Consumers,
+  report: ConsumerReport,
+  lostTaskTimeoutMs: number,
+): void {
+  const { state, nowMs } = turn;
+  const { rounds } = state.iterations.get(iterationId)!;
+  const { nextRound = 0, deliveredRound = 0, heldRounds = [], acceptedSchedule, endRound } = report;
+  checkRounds(clientId, [nextRound, deliveredRound, endRound ?? 0, ...heldRounds]);
+  consumers.heard(clientId, report, nowMs);
+  if (endRound !== undefined && rounds.ended === null) {
+    turn.commit({ type: "rounds_ended", iterationId, round: endRound });
+  }
+  if (nextRound >= rounds.reached + REACHED_STEP_ROUNDS) {
+    turn.commit({ type: "rounds_reached", iterationId, round: nextRound });
+  }
+  const { proposal } = rounds;
+  const isAwaited = state.roundIndexOf(iterationId)!.awaited.has(clientId);
+  if (proposal !== null && isAwaited && nextRound > proposal.schedule.fromRound) {
+    consumers.passed(iterationId);
+  } else if (proposal !== null && isAwaited && proposal.schedule.version === acceptedSchedule) {
+    turn.commit({
+      type: "schedule_accepted",
+      iterationId,
+      version: proposal.schedule.version,
+      clientId,
+      deliveredRound,
+      heldRounds: heldRounds.slice(0, HELD_ROUNDS_MAX),
+    });
+  }
+  const lostTasks = report.lostTasks ?? [];
+  const clients = lostTasks.length === 0 ? [] : [...state.clientsOfIteration(iterationId)];
+  for (const { taskId } of lostTasks) {
+    if (consumers.isUnreachable(taskId, clients, nowMs, lostTaskTimeoutMs)) {
+      replaceTask(turn, iterationId, taskId);
+    }
+  }
+}
+
+function checkRounds(clientId: number, rounds: readonly number[]): void {
+  const wrong = rounds.find((round) => round > ROUNDS_MAX);
+  if (wrong === undefined) return;
+  throw new LeatError(
+    "invalid_argument",
+    `Client ${clientId} speaks of round ${wrong}; rounds are counted up to ${ROUNDS_MAX}`,
+  );
+}
+
+/** Its worker lives as far as is known: it gets another task, which is read once it can be reached. */
+function replaceTask(turn: Turn, iterationId: number, taskId: number): void {
+  const { state } = turn;
+  const task = state.tasks.get(taskId);
+  if (task?.iterationId !== iterationId) return;
+  endTask(turn, task, "unreachable");
+  if (state.workers.get(task.worker)?.alive) {
+    createTask(turn, state.iterations.get(iterationId)!, task.worker);
+  }
+  finishIfDone(turn, iterationId);
+}
+
+/**
+ * Proposes or commits a schedule, if it is time to. Asked at each heartbeat: all consumers are looked at
+ * only where something is to be done.
+ */
+export function reviewRounds(turn: Turn, iteration: Iteration, consumers: Consumers): void {
+  const { state } = turn;
+  const { iterationId } = iteration;
+  const index = state.roundIndexOf(iterationId);
+  if (index === undefined || iteration.rounds.ended !== null) return;
+  const clients = state.clientsOfIteration(iterationId);
+  if (clients.size === 0 || (index.serving === 0 && !iteration.finished)) return;
+  if (index.started === 0 && index.serving === 0) {
+    return turn.commit({ type: "rounds_ended", iterationId, round: iteration.rounds.reached });
+  }
+  if (index.started === 0) return startTogether(turn, iteration, clients.size);
+  if (!isDue(iteration, index) && !consumers.hasPassed(iterationId)) return;
+  const started = [...clients].filter(({ firstVersion }) => firstVersion !== null);
+  const nextRounds: number[] = [];
+  for (const { clientId } of started) {
+    const nextRound = consumers.nextRound(clientId);
+    // After the dispatcher's restart: where this one is will be known with its next heartbeat.
+    if (nextRound === undefined) return;
+    nextRounds.push(nextRound);
+  }
+  proposeIfNeeded(turn, iteration, index, { started, nextRounds });
+  consumers.lookedAt(iterationId);
+  const { proposal } = iteration.rounds;
+  if (proposal === null || index.awaited.size > 0) return;
+  const { version } = proposal.schedule;
+  const oldestVersion = oldestWanted(iteration, Math.min(...nextRounds));
+  const kept = keptRounds(proposal, started);
+  turn.commit({ type: "schedule_committed", iterationId, version, oldestVersion, kept });
+  const { taskIds, fromRound } = proposal.schedule;
+  if (taskIds.length === 0) turn.commit({ type: "rounds_ended", iterationId, round: fromRound });
+}
+
+/** Whether there is a schedule to propose, or one that all have accepted. */
+function isDue({ rounds: { proposal } }: Iteration, index: RoundIndex): boolean {
+  if (!index.isScheduled) return true;
+  return proposal === null ? index.newcomers.size > 0 : index.awaited.size === 0;
+}
+
+/** Of the rounds of tasks that the proposal leaves out, those that all consumers hold. */
+function keptRounds({ acceptedBy, held }: Proposal, started: readonly Client[]): number[] {
+  const places = new Map(acceptedBy.map((clientId, place) => [clientId, place]));
+  const holds = started.map(({ clientId }) => held[places.get(clientId)!]!);
+  const rounds = new Set(holds.flatMap((of) => of.rounds));
+  return [...rounds].filter((round) =>
+    holds.every((of) => round < of.before || of.rounds.includes(round))
+  );
+}
+
+/** All consumers are new: they begin together, beyond whatever was read before. */
+function startTogether(turn: Turn, iteration: Iteration, clients: number): void {
+  const { numConsumers } = parametersOf(turn.state, iteration);
+  if (clients < (numConsumers ?? 0)) return;
+  const { rounds, iterationId } = iteration;
+  const { schedules, proposal, reached } = rounds;
+  const newest = Math.max(
+    reached,
+    schedules.at(-1)?.fromRound ?? 0,
+    proposal?.schedule.fromRound ?? 0,
+  );
+  const isFirst = schedules.length === 0 && newest === 0;
+  const version = propose(turn, iteration, newest, isFirst ? 0 : LEAP_ROUNDS);
+  turn.commit({ type: "schedule_committed", iterationId, version, oldestVersion: version });
+}
+
+interface Situation {
+  readonly started: readonly Client[];
+  /** Of those that have started, in the same order. */
+  readonly nextRounds: readonly number[];
+}
+
+function proposeIfNeeded(
+  turn: Turn,
+  iteration: Iteration,
+  { awaited, isScheduled, newcomers }: RoundIndex,
+  { started, nextRounds }: Situation,
+): void {
+  const { proposal, reached } = iteration.rounds;
+  const newest = Math.max(reached, ...nextRounds);
+  if (proposal === null) {
+    // Newcomers wait for a schedule to begin at.
+    if (newcomers.size > 0 || !isScheduled) propose(turn, iteration, newest, 1);
+    return;
+  }
+  const { schedule, distance } = proposal;
+  const passed = started.some(({ clientId }, i) =>
+    awaited.has(clientId) && nextRounds[i]! > schedule.fromRound
+  );
+  if (passed) propose(turn, iteration, newest, 2 * distance);
+  else if (!isScheduled) propose(turn, iteration, newest, distance);
+}
+
+/** Proposes the tasks that serve now. */
+function propose(
+  turn: Turn,
+  { iterationId, rounds }: Iteration,
+  newest: number,
+  distance: number,
+): number {
+  const version = rounds.lastVersion + 1;
+  const index = turn.state.roundIndexOf(iterationId)!;
+  turn.commit({
+    type: "schedule_changed",
+    iterationId,
+    version,
+    fromRound: newest + distance,
+    added: [...index.added],
+    removed: [...index.removed],
+    distance,
+  });
+  return version;
+}
+
+/** The version of the schedule that serves the oldest round still wanted. */
+function oldestWanted({ rounds }: Iteration, nextRoundMin: number): number {
+  const wanted = nextRoundMin - ROUNDS_KEPT;
+  return rounds.schedules.findLast(({ fromRound }) => fromRound <= wanted)?.version ?? 0;
+}

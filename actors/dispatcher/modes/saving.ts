@@ -1,0 +1,156 @@
+/**
+ * Handing out the work of a save: runs of splits to write, and entries of the folder's ledger to make.
+ * The dispatcher touches no file: what the folder holds it hears from whoever looked.
+ *
+ * @module
+ */
+import type { SaveWork } from "../../../data/stored/joint/work.ts";
+import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
+import type { Iteration, TaskOfIteration } from "../state/entities.ts";
+import { orderOf } from "./ordered.ts";
+import type { DispatcherProtocol } from "../protocol.ts";
+import {
+  isSaveOver,
+  type Run,
+  runsOfEntry,
+  type Saving,
+  writtenUpTo,
+} from "../state/saving_state.ts";
+import { splitAt, splitCount } from "../state/split_table.ts";
+import type { DispatcherState } from "../state/state.ts";
+import type { Turn } from "../turn.ts";
+
+/** What a task asks for. */
+export type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
+/** What it is answered. */
+export type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
+
+/** A run is made about so large, in bytes: much smaller files are slow to read, much larger ones long to repeat. */
+const RUN_BYTES = 64 * 2 ** 20;
+/** Of the splits that are left, each worker gets at most this fraction of its share: they end together. */
+const SHARE_FRACTION = 4;
+/** Splits of one run: they are listed in a message. */
+const RUN_SPLITS_MAX = 4_096;
+/** Runs that are written or being written beyond the first that is not. Beyond it workers wait. */
+const RUNS_AHEAD_MAX = 1_024;
+
+/** Who hands out the work, as the folder knows it. */
+export function saveOwner({ clusterId }: DispatcherState, { iterationId }: Iteration): string {
+  return `${clusterId}/${iterationId}`;
+}
+
+/** Whether a request can be answered now. */
+export function hasSaveWork(
+  state: DispatcherState,
+  iteration: Iteration,
+  { taskId, done, failed, isLast }: SaveRequest,
+): boolean {
+  if (isSaveOver(iteration)) return true;
+  const { saving } = iteration;
+  if (saving === null) return false;
+  return isLast === true || done !== undefined || failed !== undefined ||
+    workOf(saving, taskId) !== undefined ||
+    nextWork(state, iteration) !== undefined;
+}
+
+/** Notes what a task has done, and hands out what is next; see `DispatcherProtocol.getSaveWork`. */
+export function assignSaveWork(
+  turn: Turn,
+  { task, iteration }: TaskOfIteration,
+  request: SaveRequest,
+): SaveAnswer {
+  const { state } = turn;
+  note(turn, { task, iteration }, request);
+  const { saving } = iteration;
+  if (saving === null || isSaveOver(iteration)) return { work: null };
+  const { taskId } = task;
+  if (workOf(saving, taskId) === undefined) {
+    if (request.isLast === true) return { work: "later" };
+    const next = nextWork(state, iteration);
+    if (next === undefined) return { work: "later" };
+    if ("upTo" in next) turn.commit({ type: "save_entry_assigned", taskId, upTo: next.upTo });
+    else turn.commit({ type: "save_run_assigned", taskId, ...next });
+  }
+  return { work: describeWork(state, iteration, workOf(saving, taskId)!) };
+}
+
+/** What a task says a second time, because it has not heard the answer, changes nothing. */
+function note(
+  turn: Turn,
+  { task: { taskId, worker }, iteration }: TaskOfIteration,
+  { done, failed }: SaveRequest,
+): void {
+  const { state } = turn;
+  const { saving, iterationId } = iteration;
+  const at = saving === null ? undefined : workOf(saving, taskId);
+  if (saving === null || at === undefined || isSaveOver(iteration)) return;
+  if (failed !== undefined) {
+    turn.commit({
+      type: "iteration_failed",
+      iterationId,
+      error: state.modeOf(iteration).failure({ state, iteration }, worker, failed),
+    });
+  } else if (done?.work === "run" && "first" in at && done.place === at.first) {
+    const { attempt = "", elements, sizeBytes } = done;
+    turn.commit({ type: "save_run_written", taskId, attempt, elements, sizeBytes });
+  } else if (done?.work === "entry" && "upTo" in at && done.place === saving.entries) {
+    const { elements, sizeBytes } = done;
+    turn.commit({ type: "save_entry_written", taskId, elements, sizeBytes });
+    if (saving.isWhole) turn.commit({ type: "iteration_finished", iterationId });
+  }
+}
+
+type Assigned = Run | { readonly upTo: number };
+
+/** What a task is at. */
+function workOf({ assigned, entry }: Saving, taskId: number): Assigned | undefined {
+  return assigned.find((run) => run.taskId === taskId) ??
+    (entry?.taskId === taskId ? { upTo: entry.upTo } : undefined);
+}
+
+/** What can be handed out. What was entered is read by those who wait: entries come first. */
+function nextWork(state: DispatcherState, iteration: Iteration): Assigned | undefined {
+  const saving = iteration.saving!;
+  const total = splitCount(iteration.splits!.bounds, 0);
+  if (saving.entry === null) {
+    const upTo = writtenUpTo(saving);
+    if (upTo > saving.entered || upTo >= total) return { upTo };
+  } else if (saving.entry.taskId === null) return { upTo: saving.entry.upTo };
+  const [lost] = saving.lost;
+  if (lost !== undefined) return lost;
+  if (saving.next >= total || saving.written.length + saving.assigned.length >= RUNS_AHEAD_MAX) {
+    return undefined;
+  }
+  return { first: saving.next, count: runLength(state, iteration, total) };
+}
+
+/** How many splits the next run has: by what those before came to. */
+function runLength(
+  state: DispatcherState,
+  { iterationId, saving }: Iteration,
+  total: number,
+): number {
+  const { next, splits, sizeBytes } = saving!;
+  const tasks = Math.max(1, state.tasksOfIteration(iterationId).size);
+  const fair = Math.ceil((total - next) / (SHARE_FRACTION * tasks));
+  const large = splits === 0 ? 1 : Math.round(RUN_BYTES * splits / Math.max(1, sizeBytes));
+  return Math.max(1, Math.min(fair, large, RUN_SPLITS_MAX));
+}
+
+function describeWork(state: DispatcherState, iteration: Iteration, at: Assigned): SaveWork {
+  const saving = iteration.saving!;
+  const { bounds } = iteration.splits!;
+  const { id, entries } = saving;
+  const owner = saveOwner(state, iteration);
+  if ("upTo" in at) {
+    const isLast = at.upTo >= splitCount(bounds, 0);
+    const runs = runsOfEntry(saving);
+    return { work: "entry", owner, id, number: entries, runs, upTo: at.upTo, isLast };
+  }
+  const order = orderOf(state, iteration);
+  const splits = Array.from({ length: at.count }, (_, i) => {
+    const index = order[at.first + i]!;
+    return { ...splitAt(bounds, 0, index), index };
+  });
+  return { work: "run", owner, id, first: at.first, splits };
+}

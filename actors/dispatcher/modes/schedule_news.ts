@@ -1,0 +1,48 @@
+/**
+ * What a consumer is told of schedules: all have tasks by the thousand, and are told at each heartbeat, so
+ * that tasks are named only where the consumer does not know them from the heartbeats before.
+ *
+ * @module
+ */
+import type { RequestOf } from "../../runtime/protocol.ts";
+import type { Client, Iteration } from "../state/entities.ts";
+import type { DispatcherProtocol } from "../protocol.ts";
+import type { RoundSchedule, ScheduleNews } from "../protocol_schedules.ts";
+import type { DispatcherState } from "../state/state.ts";
+
+/** The schedules that a consumer says it knows. */
+export type KnownSchedules = Pick<
+  RequestOf<DispatcherProtocol, "clientHeartbeat">,
+  "scheduleInForce" | "knownSchedule"
+>;
+
+/** What is in force for a client, and what is proposed. */
+export function scheduleNews(
+  state: DispatcherState,
+  { firstVersion }: Client,
+  { iterationId, rounds: { schedules, proposal } }: Iteration,
+  { scheduleInForce = -1, knownSchedule = -1 }: KnownSchedules,
+): { schedules: ScheduleNews[]; proposed?: ScheduleNews } {
+  const index = state.roundIndexOf(iterationId);
+  const areOldKnown = index !== undefined && index.replacedAt <= scheduleInForce;
+  /** With the tasks that were proposed. */
+  const asProposed = (schedule: RoundSchedule): ScheduleNews => {
+    const { taskIds: _, ...news } = schedule;
+    const { version } = schedule;
+    if (version === knownSchedule) return news;
+    const change = index?.changesSince(knownSchedule, version);
+    if (change === undefined) return schedule;
+    return { ...news, added: [...change.added], removed: [...change.removed] };
+  };
+  const inForce = (schedule: RoundSchedule): ScheduleNews => {
+    const { taskIds: _, ...news } = schedule;
+    if (schedule.version <= scheduleInForce && areOldKnown) return news;
+    return schedule === schedules.at(-1) ? asProposed(schedule) : schedule;
+  };
+  return {
+    schedules: firstVersion === null
+      ? []
+      : schedules.filter(({ version }) => version >= firstVersion).map(inForce),
+    ...(proposal === null ? {} : { proposed: asProposed(proposal.schedule) }),
+  };
+}

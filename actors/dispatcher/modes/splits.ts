@@ -1,0 +1,73 @@
+/**
+ * Handing out splits: each to one task, once, first come first served where they have no order.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
+import type { Iteration, Splits, Task } from "../state/entities.ts";
+import { taskInForce } from "../jobs/iterations.ts";
+import type { DispatcherProtocol } from "../protocol.ts";
+import { knownAnswer } from "./split_requests.ts";
+import { splitAt, splitCount } from "../state/split_table.ts";
+import type { Turn } from "../turn.ts";
+
+/** What a task asks for. */
+export type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
+/** What it is answered. */
+export type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
+
+/**
+ * See `DispatcherProtocol.getSplit`. The iteration's splits have to be listed before.
+ *
+ * @param windowSplits How far beyond the mark of its reader splits are handed out that have an order.
+ */
+export function assignSplit(turn: Turn, request: SplitRequest, windowSplits: number): SplitAnswer {
+  const { state } = turn;
+  const [task, iteration] = taskInForce(state, request.taskId, "it gets no more splits");
+  return state.modeOf(iteration).assignSplit(turn, { task, iteration }, request, windowSplits);
+}
+
+/**
+ * The splits that a request is about.
+ *
+ * @throws {LeatError} why there are none; `invalid_argument` for a request that means nothing.
+ */
+export function splitsFor(
+  { splits, error }: Iteration,
+  { taskId, number, source, repetition }: SplitRequest,
+): Splits {
+  if (error !== null) throw LeatError.fromWire(error);
+  if (splits === null) {
+    throw new LeatError("unavailable", `The splits for task ${taskId} are not listed yet`);
+  }
+  if (number >= 1 && splits.bounds[source] !== undefined) return splits;
+  throw new LeatError(
+    "invalid_argument",
+    `Task ${taskId} asks for split request ${number} of source ${source} in repetition ${repetition}, ` +
+      `but requests count from 1, repetitions from 0, and the dataset has ${splits.bounds.length} ` +
+      `sources`,
+  );
+}
+
+/** Hands out the next split of a source, first come first served. */
+export function assignNextSplit(
+  turn: Turn,
+  task: Task,
+  splits: Splits,
+  { taskId, number, source, repetition }: SplitRequest,
+): SplitAnswer {
+  const total = splitCount(splits.bounds, source);
+  const known = knownAnswer(task, number, source);
+  if (known !== undefined) return answerOf(splits, source, known, total);
+  const cursor = splits.cursors[source]!;
+  // An earlier repetition is over for everybody; a later one begins for everybody.
+  const index = repetition > cursor.repetition ? 0 : cursor.next;
+  if (repetition < cursor.repetition || index >= total) return { split: null, total };
+  turn.commit({ type: "split_assigned", taskId, source, repetition, index, number });
+  return answerOf(splits, source, index, total);
+}
+
+function answerOf(splits: Splits, source: number, index: number, total: number): SplitAnswer {
+  return { split: { ...splitAt(splits.bounds, source, index), index }, total };
+}

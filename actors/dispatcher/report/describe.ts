@@ -1,0 +1,238 @@
+/**
+ * The dispatcher's state for people.
+ *
+ * @module
+ */
+import {
+  activityOf,
+  bottleneckOf,
+  type IterationFigures,
+  optimalWorkers,
+  type WorkerSigns,
+} from "./diagnosis.ts";
+import type { Iteration, Task, Worker } from "../state/entities.ts";
+import type { Figures } from "./figures.ts";
+import { parametersOf } from "../jobs/iterations.ts";
+import type { DispatcherDescription, JobParameters } from "../protocol.ts";
+import type { ConsumerPlace, TaskDescription, TaskRates } from "../protocol_figures.ts";
+import type { ScalingDescription } from "../protocol_scaling.ts";
+import { splitCount } from "../state/split_table.ts";
+import type { DispatcherState } from "../state/state.ts";
+import { whyUnserved } from "./unserved.ts";
+
+/** Characters of the function of a policy. */
+const POLICY_SHOWN_LENGTH = 60;
+
+type JobDescription = DispatcherDescription["jobs"][number];
+type IterationDescription = JobDescription["iterations"][number];
+type WorkerDescription = DispatcherDescription["workers"][number];
+
+/** What is known beside the state. */
+export interface SoftState {
+  readonly figures: Figures;
+  /** Monotonic time, and what to add to it for wall-clock time in ms since 1970. */
+  readonly nowMs: number;
+  readonly wallOffsetMs: number;
+  /** When a worker was last heard of, in monotonic time. */
+  heardMs(worker: string): number;
+  /** DETERMINISTIC: how far beyond what all readers have splits are handed out. */
+  readonly windowSplits: number;
+  /** Coordinated reads: where a consumer is, if it has said so. */
+  placeOf(clientId: number): ConsumerPlace | undefined;
+  /** Why a worker's address does not answer, if it does not. */
+  unreachable(worker: string): string | undefined;
+}
+
+/** See the module. */
+export function describeState(
+  state: DispatcherState,
+  soft: SoftState,
+  scaling: ScalingDescription,
+): DispatcherDescription {
+  const iterations = [...state.iterations.values()];
+  const going = iterations.filter(({ finished }) => !finished);
+  // What was produced is being read: that a worker rests then is not for want of a job.
+  const hasJobs = iterations.some(({ finished, iterationId }) =>
+    !finished || state.clientsOfIteration(iterationId).size > 0
+  );
+  const shared = going.filter((iteration) => state.modeOf(iteration).hasFixedWorkers);
+  return {
+    clusterId: state.clusterId,
+    scaling,
+    workers: [...state.workers.values()].map((worker) => ({
+      ...describeWorker(state, soft, worker, hasJobs),
+      ...whyNoShard(state, shared, worker.name),
+    })),
+    jobs: [...state.jobs.values()].map(({ jobId, name, parameters }) => ({
+      jobId,
+      name: name ?? `(job ${jobId} of one client)`,
+      parameters: shownParameters(parameters),
+      usage: soft.figures.ofJob(jobId),
+      iterations: state.iterationsOfJob(jobId).map((iteration) =>
+        describeIteration(state, soft, iteration)
+      ),
+    })),
+  };
+}
+
+/** Parameters without the whole function of a policy, which is long. */
+function shownParameters(parameters: JobParameters): JobParameters {
+  const { policy } = parameters;
+  if (policy === undefined || policy.shard.length <= POLICY_SHOWN_LENGTH) return parameters;
+  const shard = `${policy.shard.slice(0, POLICY_SHOWN_LENGTH)}…`;
+  return { ...parameters, policy: { ...policy, shard } };
+}
+
+function describeWorker(
+  state: DispatcherState,
+  soft: SoftState,
+  { name, ref, tags, isPrivate, alive }: Worker,
+  hasJobs: boolean,
+): WorkerDescription {
+  const tasks = [...state.tasksOfWorker(name)];
+  const unreachable = soft.unreachable(name);
+  const signs: WorkerSigns = {
+    alive,
+    address: ref.node,
+    unreachable,
+    tasks: tasks.map((task) => ({
+      ...describeTask(soft.figures, task, state.iterations.get(task.iterationId)!),
+      hasReaders: state.clientsOfIteration(task.iterationId).size > 0,
+    })),
+    hasJobs,
+  };
+  return {
+    name,
+    ref,
+    tags,
+    ...(isPrivate ? { isPrivate } : {}),
+    alive,
+    lastHeardMs: soft.wallOffsetMs + soft.heardMs(name),
+    ...(unreachable === undefined ? {} : { unreachable }),
+    tasks: tasks.length,
+    activity: activityOf(signs),
+    figures: soft.figures.ofWorker(name, soft.nowMs),
+  };
+}
+
+function describeIteration(
+  state: DispatcherState,
+  soft: SoftState,
+  iteration: Iteration,
+): IterationDescription {
+  const { iterationId, repetition, finished, error, splits } = iteration;
+  const mode = state.modeOf(iteration);
+  const figures = iterationFigures(state, soft, iteration);
+  const { readers, tasks } = figures;
+  return {
+    iterationId,
+    repetition,
+    clients: readers.length,
+    readers,
+    tasks,
+    bottleneck: bottleneckOf(figures),
+    ...(figures.rounds === undefined ? {} : { rounds: figures.rounds }),
+    optimalWorkers: optimalWorkers(figures),
+    finished,
+    ...(error === null ? {} : { failure: error.message }),
+    ...mode.describe({ state, iteration }, tasks),
+    splits: (splits?.cursors ?? []).map((cursor, source) => ({
+      repetition: cursor.repetition,
+      handedOut: mode.handedOut(iteration) ?? cursor.next,
+      total: splitCount(splits!.bounds, source),
+    })),
+  };
+}
+
+/** Why those of the iterations that leave workers out give a worker nothing, if one does not. */
+function whyNoShard(
+  state: DispatcherState,
+  shared: readonly Iteration[],
+  worker: string,
+): Pick<WorkerDescription, "noShard"> {
+  for (const iteration of shared) {
+    const noShard = state.modeOf(iteration).whyNothingFor({ state, iteration }, worker);
+    if (noShard !== undefined) return { noShard };
+  }
+  return {};
+}
+
+/** What is known of the work that an iteration is. */
+export function iterationFigures(
+  state: DispatcherState,
+  soft: SoftState,
+  iteration: Iteration,
+): IterationFigures {
+  const { iterationId, finished, error } = iteration;
+  const { sharing } = parametersOf(state, iteration);
+  const mode = state.modeOf(iteration);
+  const rounds = mode.describeRounds({ state, iteration }, (clientId) => soft.placeOf(clientId));
+  const tasks = [...state.tasksOfIteration(iterationId)];
+  const unreachable = tasks.map(({ worker }) => worker)
+    .filter((worker) => soft.unreachable(worker) !== undefined);
+  return {
+    tasks: [
+      ...tasks.map((task) => describeTask(soft.figures, task, iteration)),
+      ...endedTasks(state, iteration),
+    ],
+    readers: [...state.clientsOfIteration(iterationId)].map(({ clientId, consumerIndex }) => {
+      const place = consumerIndex === null ? undefined : soft.placeOf(clientId);
+      return {
+        clientId,
+        consumerIndex,
+        ...(place === undefined ? {} : { place }),
+        figures: soft.figures.ofClient(clientId),
+      };
+    }),
+    finished,
+    failure: error?.message ?? null,
+    unserved: whyUnserved(state, iteration, state.clientsOfIteration(iterationId)),
+    waiting: mode.whyWaiting({ state, iteration }, soft.windowSplits),
+    sharing,
+    ...(rounds === undefined ? {} : { rounds }),
+    unreachable: new Set(unreachable),
+  };
+}
+
+function describeTask(figures: Figures, task: Task, iteration: Iteration): TaskDescription {
+  const { taskId, worker } = task;
+  const rates = figures.ofTask(worker, taskId);
+  return {
+    taskId,
+    worker,
+    state: stateOf(task, rates),
+    figures: rates,
+    ...runnerDeathsOf(iteration, taskId),
+  };
+}
+
+function runnerDeathsOf(
+  { deaths }: Iteration,
+  taskId: number,
+): Pick<TaskDescription, "runnerDeaths"> {
+  const ends = deaths.flatMap(({ runners }) => runners.filter((death) => death.taskId === taskId));
+  return ends.length === 0 ? {} : { runnerDeaths: ends.map(({ message }) => message) };
+}
+
+/** Of an iteration that has failed, the tasks whose runners died: they are gone from the workers. */
+function endedTasks(state: DispatcherState, iteration: Iteration): TaskDescription[] {
+  if (iteration.error === null) return [];
+  const workers = new Map(
+    iteration.deaths.flatMap(({ runners }) => runners).map((
+      { taskId, worker },
+    ) => [taskId, worker]),
+  );
+  return [...workers].filter(([taskId]) => !state.tasks.has(taskId)).map(([taskId, worker]) => ({
+    taskId,
+    worker,
+    state: "failed",
+    figures: null,
+    ...runnerDeathsOf(iteration, taskId),
+  }));
+}
+
+function stateOf({ completed, source }: Task, figures: TaskRates | null): string {
+  if (completed) return "completed";
+  if (figures?.failure != null) return "failed";
+  return source === null ? "starting" : "running";
+}

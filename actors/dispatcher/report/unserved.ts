@@ -1,0 +1,126 @@
+/**
+ * Why nobody produces what a job's clients wait for, told so that whoever reads it knows what to start.
+ *
+ * @module
+ */
+import type { Client, Iteration, Worker } from "../state/entities.ts";
+import { parametersOf } from "../jobs/iterations.ts";
+import type { JobParameters } from "../protocol.ts";
+import type { DispatcherState } from "../state/state.ts";
+import { mayRead } from "../jobs/targets.ts";
+
+/** Workers that a sentence names; of the others it says how many there are. */
+const WORKERS_NAMED_MAX = 8;
+/** Tags that a sentence names, and characters of each. */
+const TAGS_NAMED_MAX = 8;
+const TAG_SHOWN_LENGTH = 60;
+
+/**
+ * A sentence about the workers that are missing; null when one of those that are alive serves one of the
+ * clients, or there is nothing to wait for.
+ */
+export function whyUnserved(
+  state: DispatcherState,
+  iteration: Iteration,
+  clients: Iterable<Client>,
+): string | null {
+  const readers = [...clients];
+  if (iteration.finished || readers.length === 0) return null;
+  const parameters = parametersOf(state, iteration);
+  // Looked at before anything that grows with the cluster: each heartbeat of a client asks.
+  if (hasTask(state, iteration, readers)) return null;
+  if (hasWorker(state, parameters, readers)) return null;
+  if (state.workersAlive === 0) {
+    return `It waits for ${wantedOf(parameters)}; there is no worker at all. ${remedy(parameters)}`;
+  }
+  return `It waits for ${wantedOf(parameters)}; there are ${aliveOf(state)}. ${remedy(parameters)}`;
+}
+
+/** Whether one of the clients may read a worker that is alive. */
+function hasWorker(
+  state: DispatcherState,
+  parameters: JobParameters,
+  readers: readonly Client[],
+): boolean {
+  for (const client of readers) {
+    for (const worker of state.workersOfProcess(client.process)) {
+      if (worker.alive && mayRead(parameters, client, worker)) return true;
+    }
+  }
+  if (parameters.targetWorkers === "local") return false;
+  for (const worker of state.workersFor(parameters)) {
+    if (worker.alive && mayRead(parameters, null, worker)) return true;
+  }
+  return false;
+}
+
+/** Whether one of the clients has a task to read: those of its own process are found at once. */
+function hasTask(
+  state: DispatcherState,
+  iteration: Iteration,
+  readers: readonly Client[],
+): boolean {
+  const { iterationId } = iteration;
+  const parameters = parametersOf(state, iteration);
+  for (const client of readers) {
+    for (const worker of state.workersOfProcess(client.process)) {
+      const isItsOwn = state.taskAt(iterationId, worker.name) !== undefined;
+      if (isItsOwn && mayRead(parameters, client, worker)) return true;
+    }
+  }
+  if (parameters.targetWorkers === "local") return false;
+  for (const task of state.tasksOfIteration(iterationId)) {
+    const worker = state.workers.get(task.worker);
+    if (worker === undefined) return true;
+    if (readers.some((client) => mayRead(parameters, client, worker))) return true;
+  }
+  return false;
+}
+
+/** The worker that a job waits for, in words. */
+export function wantedOf({ targetTags = [], targetWorkers }: JobParameters): string {
+  const tags = shownTags(targetTags).map((tag) => `"${tag}"`).join(" and ") + moreOf(targetTags);
+  const tagged = tags === "" ? "" : ` with the tag${targetTags.length === 1 ? "" : "s"} ${tags}`;
+  return targetWorkers === "local"
+    ? `a worker${tagged} in the trainer's own process (targetWorkers: "local")`
+    : `a worker${tagged} that its trainers may read`;
+}
+
+function remedy({ targetTags = [], targetWorkers }: JobParameters): string {
+  if (targetWorkers === "local") {
+    const tags = shownTags(targetTags).map((tag) => JSON.stringify(tag)).join(", ");
+    const tagged = tags === "" ? "" : `, tags: [${tags}]`;
+    return `Start one there (serveWorker({ local: true${tagged} })).`;
+  }
+  const flags = shownTags(targetTags).map((tag) => ` --tag ${tag}`).join("");
+  return `Start one (deno task worker${flags}).`;
+}
+
+/** Some of the workers that are alive, and how many more there are. */
+function aliveOf(state: DispatcherState): string {
+  const named: Worker[] = [];
+  for (const worker of state.workers.values()) {
+    if (named.length === WORKERS_NAMED_MAX) break;
+    if (worker.alive) named.push(worker);
+  }
+  const shown = named.map(({ name, tags, isPrivate }) => {
+    const kind = isPrivate ? "of another process alone, " : "";
+    return `"${name}" (${kind}${
+      tags.length === 0 ? "no tags" : `tags ${shownTags(tags).join(", ")}${moreOf(tags)}`
+    })`;
+  });
+  const more = state.workersAlive - named.length;
+  return shown.join(", ") + (more === 0 ? "" : ` and ${more} more`);
+}
+
+/** The tags that a sentence names: it is copied into the state that people look at, for each job. */
+export function shownTags(tags: readonly string[]): string[] {
+  return tags.slice(0, TAGS_NAMED_MAX).map((tag) =>
+    tag.length <= TAG_SHOWN_LENGTH ? tag : `${tag.slice(0, TAG_SHOWN_LENGTH)}…`
+  );
+}
+
+/** How many tags a sentence does not name. */
+export function moreOf({ length }: readonly string[]): string {
+  return length <= TAGS_NAMED_MAX ? "" : ` and ${length - TAGS_NAMED_MAX} more`;
+}

@@ -1,0 +1,168 @@
+/**
+ * How many workers a cluster should have: up at once, down slowly. It decides and does nothing: it is
+ * handed the time and what was measured, and whoever has workers to start and stop reads what it says.
+ *
+ * Every worker works for every job that it may serve, so that the job that wants most decides. What one
+ * worker makes for a job is measured beside the others, and what they take of it is in the measurement.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import { JobScaler, type JobSigns } from "./job_scaler.ts";
+import { MostOfLate } from "./most_of_late.ts";
+import type { JobScaling, ScalingDescription } from "../protocol_scaling.ts";
+import { WorkerPools } from "../jobs/worker_pools.ts";
+
+/** Limits and times of scaling. */
+export interface ScalingOptions {
+  /** Never want fewer workers. Default 0; a job that somebody reads wants one in any case. */
+  readonly minWorkers?: number;
+  /** Never want more. Default 1,000. */
+  readonly maxWorkers?: number;
+  /** How often is looked, in ms. Default 5,000. */
+  readonly intervalMs?: number;
+  /** How long rates are taken over, and how long is waited after each change, in ms. Default 10,000. */
+  readonly measureMs?: number;
+  /** How long fewer workers have to be enough before fewer are wanted, in ms. Default 120,000. */
+  readonly downAfterMs?: number;
+}
+
+/** The defaults of {@linkcode ScalingOptions}. */
+export const SCALING_DEFAULTS: Required<ScalingOptions> = {
+  minWorkers: 0,
+  maxWorkers: 1_000,
+  intervalMs: 5_000,
+  measureMs: 10_000,
+  downAfterMs: 120_000,
+};
+
+/**
+ * The options with their defaults.
+ *
+ * @throws {LeatError} `invalid_argument` for limits that are no whole numbers or the wrong way round,
+ * and for times that are not positive.
+ */
+export function checkScaling(options: ScalingOptions = {}): Required<ScalingOptions> {
+  const settings = { ...SCALING_DEFAULTS, ...options };
+  const { minWorkers, maxWorkers, ...times } = settings;
+  const isLimit = (value: number) => Number.isInteger(value) && value >= 0;
+  if (!isLimit(minWorkers) || !isLimit(maxWorkers) || maxWorkers < Math.max(1, minWorkers)) {
+    throw new LeatError(
+      "invalid_argument",
+      `scaling: minWorkers is ${minWorkers} and maxWorkers ${maxWorkers}; they must be whole ` +
+        "numbers, the first 0 or more, the second 1 or more and no less than the first",
+    );
+  }
+  for (const [name, value] of Object.entries(times)) {
+    if (value > 0) continue;
+    throw new LeatError("invalid_argument", `scaling: ${name} is ${value}; it must be above 0`);
+  }
+  return settings;
+}
+
+/** What is known of a cluster at a moment. */
+export interface ClusterSigns {
+  /** Workers that are taken to be alive and can be reached. */
+  readonly workers: number;
+  /** Those of them that were heard of since the dispatcher began: of the others some may be dead. */
+  readonly heard: number;
+  /** Jobs that somebody reads and that are not all produced. */
+  readonly jobs: readonly JobSigns[];
+}
+
+/**
+ * Decides; see the module.
+ *
+ * @example
+ * ```ts
+ * import { Autoscaler } from "./autoscaler.ts";
+ *
+ * const autoscaler = new Autoscaler({ minWorkers: 1, maxWorkers: 8 });
+ * const rates = { waitingShare: 0.4, busyShare: 1, demand: 50, delivered: 30, madeByOne: 15 };
+ * const job = { jobId: 1, name: "resnet", serving: 2, shares: null, pool: {}, sought: null, rates };
+ * const signs = { workers: 2, heard: 2, jobs: [job] };
+ * autoscaler.observe(0, signs);
+ * console.log(autoscaler.observe(10_000, signs).wanted); // 4
+ * ```
+ */
+export class Autoscaler {
+  readonly #settings: Required<ScalingOptions>;
+  readonly #scalers = new Map<number, JobScaler>();
+  readonly #most: MostOfLate;
+  readonly #pools: WorkerPools;
+  #beganMs: number | undefined;
+  /** How many workers it found there when it began. */
+  #found = 0;
+
+  constructor(options: ScalingOptions = {}) {
+    this.#settings = checkScaling(options);
+    this.#most = new MostOfLate(this.#settings.downAfterMs);
+    this.#pools = new WorkerPools(this.#settings.downAfterMs);
+  }
+
+  /** What should be, by what is known now. Times never go back. */
+  observe(nowMs: number, { workers, heard, jobs }: ClusterSigns): ScalingDescription {
+    const { minWorkers, maxWorkers } = this.#settings;
+    this.#find(nowMs, workers, heard);
+    const scaled = this.#observeJobs(nowMs, jobs);
+    const now = Math.max(0, ...scaled.map((job) => job.wanted));
+    const most = this.#mostOfLate(nowMs, now);
+    const wanted = Math.min(maxWorkers, Math.max(minWorkers, most));
+    const text = textOf({ workers, wanted, now, jobs: scaled, maxWorkers });
+    const wants = jobs.map(({ pool }, index) => ({ pool, wanted: scaled[index]!.wanted }));
+    const pools = this.#pools.observe(nowMs, wants);
+    return { workers, wanted, minWorkers, maxWorkers, text, jobs: scaled, pools };
+  }
+
+  #observeJobs(nowMs: number, jobs: readonly JobSigns[]): JobScaling[] {
+    const known = new Set(jobs.map(({ jobId }) => jobId));
+    for (const jobId of this.#scalers.keys()) if (!known.has(jobId)) this.#scalers.delete(jobId);
+    return jobs.map((signs) => {
+      let scaler = this.#scalers.get(signs.jobId);
+      if (scaler === undefined) {
+        this.#scalers.set(signs.jobId, scaler = new JobScaler(this.#settings.measureMs));
+      }
+      return scaler.observe(nowMs, signs);
+    });
+  }
+
+  /**
+   * Who lives is heard of while the first rates are taken. What comes later was asked for: to keep that as
+   * well would be to ask for ever more, as long as one that is dead counts as there and is started anew.
+   */
+  #find(nowMs: number, workers: number, heard: number): void {
+    if (this.#beganMs === undefined) {
+      this.#beganMs = nowMs;
+      this.#found = workers;
+    } else if (nowMs - this.#beganMs < this.#settings.measureMs) {
+      this.#found = Math.max(this.#found, heard);
+    }
+  }
+
+  /**
+   * The most that was wanted of late. Who has not looked for as long does not know what was wanted
+   * before: it keeps the workers that it found.
+   */
+  #mostOfLate(nowMs: number, now: number): number {
+    const { downAfterMs } = this.#settings;
+    const most = this.#most.note(nowMs, now);
+    return nowMs - this.#beganMs! < downAfterMs ? Math.max(most, this.#found) : most;
+  }
+}
+
+function textOf({ workers, wanted, now, jobs, maxWorkers }: {
+  readonly workers: number;
+  readonly wanted: number;
+  /** What would be wanted if the number could fall at once, and had no limit. */
+  readonly now: number;
+  readonly jobs: readonly JobScaling[];
+  readonly maxWorkers: number;
+}): string {
+  const head = `${wanted} worker${wanted === 1 ? "" : "s"} wanted` +
+    (wanted === workers ? "" : `, ${workers} there`);
+  if (jobs.length === 0) return `${head}: nobody reads a job that has anything to produce.`;
+  const hungriest = jobs.reduce((a, b) => b.wanted > a.wanted ? b : a);
+  const limit = now > maxWorkers ? `; ${now} would do, and at most ${maxWorkers} may be` : "";
+  const falling = now < wanted && workers > now ? `; if that lasts, ${now} will do` : "";
+  return `${head}: ${hungriest.text}${limit}${falling}.`;
+}

@@ -1,0 +1,231 @@
+/**
+ * How many workers one job wants, reckoned from what was measured of it.
+ *
+ * Trainers that wait for busy workers want more of them: as many as make what the trainers would take
+ * if they never waited, at most twice as many at a time. Each such step is a trial. One that brought
+ * hardly anything has met something that workers do not mend (storage, a network): the job goes back
+ * to where it was and stays there for a while.
+ *
+ * @module
+ */
+import type { JobScaling, WorkerPool } from "../protocol_scaling.ts";
+
+/** Training loops that wait for more of their time than this want more workers. */
+const WAITING_SHARE = 0.1;
+/** Workers that work for less of the time than this are not what the loops wait for. */
+const BUSY_SHARE = 0.7;
+/** What workers are to be busy, so that what one job wants does not change with every breath. */
+const TARGET_BUSY_SHARE = 0.8;
+/** A step up grows the workers by this at most: what trainers could take is known roughly. */
+const GROWTH_MAX = 2;
+/** A step up has helped if it brought this share of what it could have brought. */
+const GAIN_SHARE = 0.3;
+/** How often a step is looked at before it counts as one that has not helped. */
+const TRIAL_LOOKS = 3;
+/** For how long is remembered that so many workers were too few, or that more did not help, in ms. */
+const MEMORY_MS = 600_000;
+/** More workers that did not help are tried again after twice as long each time, and at most this, in ms. */
+const MEMORY_MAX_MS = 3_600_000;
+/** What limits a job has moved when it gets this many times as much, with as many workers. */
+const LIMIT_MOVED = 1.5;
+/** Trainers that take less than this share of what they did have changed. */
+const DEMAND_FELL = 0.8;
+
+/** What was measured of a job. Rates are in elements a second. */
+export interface JobSigns {
+  readonly jobId: number;
+  readonly name: string;
+  /** Workers that produce for it. */
+  readonly serving: number;
+  /** Static policies: how many workers share it; null where any number may. */
+  readonly shares: number | null;
+  readonly pool: WorkerPool;
+  /** What worker it waits for, where there are some and none of them may serve it; null otherwise. */
+  readonly sought: string | null;
+  /** Null while there are no figures, or old ones, of a client or a serving worker. */
+  readonly rates: JobRates | null;
+}
+
+/** See {@linkcode JobSigns}. */
+export interface JobRates {
+  /** The share of their time, 0 to 1, in which the training loops waited. */
+  readonly waitingShare: number;
+  /** The share of the time in which its pipelines worked, over the serving workers. */
+  readonly busyShare: number;
+  /** What its clients would take if they never waited. */
+  readonly demand: number;
+  /** What they take. */
+  readonly delivered: number;
+  /** What one worker makes if it never rests. */
+  readonly madeByOne: number;
+}
+
+interface Trial {
+  readonly from: number;
+  readonly delivered: number;
+  looks: number;
+}
+
+/** Decides for one job; see the module. */
+export class JobScaler {
+  readonly #settleMs: number;
+  #wanted: number | undefined;
+  #serving = 0;
+  /** Since when as many workers serve as do now. */
+  #sinceMs = 0;
+  #trial: Trial | undefined;
+  /** More than these did not help. */
+  #ceiling:
+    | { readonly workers: number; readonly delivered: number; readonly untilMs: number }
+    | undefined;
+  #ceilingMs = MEMORY_MS;
+  /** Fewer than these were too few for what the trainers would have taken. */
+  #floor:
+    | { readonly workers: number; readonly demand: number; readonly untilMs: number }
+    | undefined;
+
+  /** @param settleMs How long rates are taken over: those of earlier workers have passed after that. */
+  constructor(settleMs: number) {
+    this.#settleMs = settleMs;
+  }
+
+  /** What the job wants now. */
+  observe(nowMs: number, signs: JobSigns): JobScaling {
+    const { jobId, name } = signs;
+    if (signs.serving !== this.#serving) {
+      this.#serving = signs.serving;
+      this.#sinceMs = nowMs;
+    }
+    const { kind, text, wanted } = this.#decide(nowMs, signs);
+    this.#wanted = wanted;
+    return { jobId, name, wanted, kind, text: `job ${name} ${text}` };
+  }
+
+  #decide(nowMs: number, signs: JobSigns): Pick<JobScaling, "kind" | "text" | "wanted"> {
+    const { serving, shares, sought, rates } = signs;
+    if (shares !== null) {
+      return { kind: "fixed", wanted: shares, text: `is divided among ${counted(shares)}` };
+    }
+    const held = Math.max(1, this.#wanted ?? serving);
+    if (serving === 0) {
+      const why = sought === null ? "" : `: it waits for ${sought}, and none of those there is one`;
+      return { kind: "unknown", wanted: held, text: `has no worker yet${why}` };
+    }
+    if (rates === null || nowMs - this.#sinceMs < this.#settleMs) {
+      return { kind: "unknown", wanted: held, text: "is being measured" };
+    }
+    this.#forget(nowMs, rates);
+    this.#judge(nowMs, rates);
+    if (rates.waitingShare <= WAITING_SHARE) return this.#satisfied(rates);
+    if (rates.busyShare < BUSY_SHARE) return this.#wayIsSlow(rates);
+    return this.#hungry(nowMs, rates);
+  }
+
+  /** Trainers hardly wait: what they take by themselves says how many workers would do. */
+  #satisfied(rates: JobRates): Pick<JobScaling, "kind" | "text" | "wanted"> {
+    const needed = Math.ceil(rates.demand / rates.madeByOne / TARGET_BUSY_SHARE);
+    // It has got by with those that there are, and what is reckoned from is not exact.
+    const enough = Math.min(needed, Math.max(this.#wanted ?? 0, this.#serving));
+    return {
+      kind: "enough",
+      wanted: Math.max(1, enough, this.#floor?.workers ?? 0),
+      text: `waits ${percent(rates.waitingShare)} of its time, and its workers are busy ` +
+        `${percent(rates.busyShare)} of theirs`,
+    };
+  }
+
+  /** Elements are made faster than they arrive: the workers that make them would do. */
+  #wayIsSlow(rates: JobRates): Pick<JobScaling, "kind" | "text" | "wanted"> {
+    const needed = Math.ceil(this.#serving * rates.busyShare / TARGET_BUSY_SHARE);
+    return {
+      kind: "limited",
+      wanted: Math.max(1, needed),
+      text: `waits ${percent(rates.waitingShare)} of its time, but its workers are busy only ` +
+        `${
+          percent(rates.busyShare)
+        } of theirs: the way to the trainers is slow, and more workers ` +
+        "do not mend that",
+    };
+  }
+
+  /** Trainers wait for workers that are busy. */
+  #hungry(nowMs: number, rates: JobRates): Pick<JobScaling, "kind" | "text" | "wanted"> {
+    const waits = `waits ${percent(rates.waitingShare)} of its time`;
+    const ceiling = this.#ceiling;
+    if (ceiling !== undefined && this.#serving >= ceiling.workers) {
+      return {
+        kind: "limited",
+        wanted: ceiling.workers,
+        text: `${waits}, but more than ${counted(ceiling.workers)} did not help: something else ` +
+          "limits it, as the storage that it reads or a network",
+      };
+    }
+    const asked = this.#wanted ?? 0;
+    const wanted = asked > this.#serving || this.#trial !== undefined
+      ? Math.max(asked, this.#serving)
+      : this.#stepUp(nowMs, rates);
+    return {
+      kind: "more",
+      wanted,
+      text: `${waits}, and its workers are busy ${percent(rates.busyShare)} of theirs`,
+    };
+  }
+
+  #stepUp(nowMs: number, { demand, delivered, madeByOne }: JobRates): number {
+    const from = this.#serving;
+    const needed = Math.ceil(demand / madeByOne / TARGET_BUSY_SHARE);
+    this.#trial = { from, delivered, looks: 0 };
+    this.#floor = { workers: from + 1, demand, untilMs: nowMs + MEMORY_MS };
+    return Math.min(
+      Math.max(from + 1, needed),
+      GROWTH_MAX * from,
+      this.#ceiling?.workers ?? Infinity,
+    );
+  }
+
+  /** Looks whether the last step up has helped. */
+  #judge(nowMs: number, { waitingShare, demand, delivered }: JobRates): void {
+    const trial = this.#trial;
+    if (trial === undefined) return;
+    const isOver = waitingShare <= WAITING_SHARE || this.#serving < trial.from ||
+      (this.#wanted ?? 0) <= trial.from;
+    if (isOver) this.#trial = undefined;
+    if (isOver || this.#serving === trial.from) return;
+    const possible = Math.min(demand, trial.delivered * this.#serving / trial.from);
+    const gained = delivered - trial.delivered;
+    if (gained > 0 && gained >= GAIN_SHARE * (possible - trial.delivered)) {
+      this.#trial = undefined;
+      this.#ceilingMs = MEMORY_MS;
+    } else if (++trial.looks >= TRIAL_LOOKS) {
+      this.#ceiling = {
+        workers: trial.from,
+        delivered: trial.delivered,
+        untilMs: nowMs + this.#ceilingMs,
+      };
+      this.#ceilingMs = Math.min(2 * this.#ceilingMs, MEMORY_MAX_MS);
+      this.#floor = undefined;
+      this.#trial = undefined;
+    }
+  }
+
+  /** What was learned of trainers or storage that have changed since, or long ago, counts no more. */
+  #forget(nowMs: number, { demand, delivered }: JobRates): void {
+    const [ceiling, floor] = [this.#ceiling, this.#floor];
+    if (ceiling !== undefined) {
+      const moved = delivered > LIMIT_MOVED * ceiling.delivered;
+      if (moved || nowMs >= ceiling.untilMs) this.#ceiling = undefined;
+    }
+    if (floor !== undefined) {
+      const fell = demand < DEMAND_FELL * floor.demand;
+      if (fell || nowMs >= floor.untilMs) this.#floor = undefined;
+    }
+  }
+}
+
+function percent(share: number): string {
+  return `${Math.round(100 * share)} %`;
+}
+
+function counted(workers: number): string {
+  return `${workers} worker${workers === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,121 @@
+/**
+ * Scaling, as the dispatcher does it: what it knows of its jobs, looked at again and again, for the
+ * autoscaler to decide on.
+ *
+ * @module
+ */
+import { Autoscaler, checkScaling, type ClusterSigns, type ScalingOptions } from "./autoscaler.ts";
+import { iterationFigures, type SoftState } from "../report/describe.ts";
+import { isGoing, type IterationFigures, ratesOf } from "../report/diagnosis.ts";
+import type { Job } from "../state/entities.ts";
+import type { JobRates, JobSigns } from "./job_scaler.ts";
+import type { ScalingDescription } from "../protocol_scaling.ts";
+import type { DispatcherState } from "../state/state.ts";
+import { wantedOf } from "../report/unserved.ts";
+
+/** Figures older than so many looks are none: whoever gave them may be doing anything now. */
+const STALE_LOOKS = 3;
+
+/** See the module. */
+export class Scaling {
+  readonly intervalMs: number;
+  readonly #staleMs: number;
+  readonly #autoscaler: Autoscaler;
+  #description: ScalingDescription | undefined;
+
+  constructor(options?: ScalingOptions) {
+    const { intervalMs, measureMs } = checkScaling(options);
+    this.intervalMs = intervalMs;
+    this.#staleMs = Math.max(measureMs, STALE_LOOKS * intervalMs);
+    this.#autoscaler = new Autoscaler(options);
+  }
+
+  /** Looks, and says whether there is a job for which it is worth looking again soon. */
+  observe(state: DispatcherState, soft: SoftState): boolean {
+    const signs = signsOf(state, soft, this.#staleMs);
+    this.#description = this.#autoscaler.observe(soft.nowMs, signs);
+    return signs.jobs.length > 0;
+  }
+
+  /** What was decided when it last looked. */
+  describe(state: DispatcherState, soft: SoftState): ScalingDescription {
+    if (this.#description === undefined) this.observe(state, soft);
+    return this.#description!;
+  }
+}
+
+function signsOf(state: DispatcherState, soft: SoftState, staleMs: number): ClusterSigns {
+  const workers = [...state.workers.values()].filter(({ name, alive, isPrivate }) =>
+    alive && !isPrivate && soft.unreachable(name) === undefined
+  );
+  return {
+    workers: workers.length,
+    heard: workers.filter(({ name }) => soft.figures.ofWorker(name, soft.nowMs) !== null).length,
+    jobs: [...state.jobs.values()].flatMap((job) => signsOfJob(state, soft, job, staleMs)),
+  };
+}
+
+function signsOfJob(
+  state: DispatcherState,
+  soft: SoftState,
+  { jobId, name, workers, parameters }: Job,
+  staleMs: number,
+): JobSigns[] {
+  const going = state.iterationsOfJob(jobId)
+    .map((iteration) => iterationFigures(state, soft, iteration))
+    .filter(({ readers, tasks, finished }) =>
+      !finished && readers.length > 0 &&
+      (tasks.length === 0 || tasks.some(isGoing))
+    );
+  // While its clients go from one repetition to the next, the one that most of them read speaks for it.
+  const [iteration] = going.sort((a, b) => b.readers.length - a.readers.length);
+  if (iteration === undefined) return [];
+  const serving = servingOf(state, iteration);
+  const { figures, nowMs } = soft;
+  const isStale = serving.tasks.some(({ worker }) => figures.ageMs(worker, nowMs) > staleMs) ||
+    serving.readers.some(({ clientId }) => figures.clientAgeMs(clientId, nowMs) > staleMs);
+  const { targetWorkers, targetTags, numConsumers } = parameters;
+  const isUnserved = iteration.unserved !== null && state.workersAlive > 0;
+  return [{
+    jobId,
+    name: name ?? `${jobId}`,
+    serving: serving.tasks.length,
+    shares: workers?.length ?? null,
+    pool: {
+      ...(targetWorkers === undefined ? {} : { targetWorkers }),
+      ...(targetTags === undefined ? {} : { targetTags }),
+      ...(numConsumers === undefined ? {} : { numConsumers }),
+      ...(workers === null ? {} : { names: workers }),
+    },
+    sought: isUnserved ? wantedOf(parameters) : null,
+    rates: isStale ? null : jobRates(serving),
+  }];
+}
+
+/** The iteration with those tasks alone that more workers would be like. */
+function servingOf(state: DispatcherState, iteration: IterationFigures): IterationFigures {
+  const tasks = iteration.tasks.filter((task) =>
+    task.state === "running" && !iteration.unreachable.has(task.worker) &&
+    state.workers.get(task.worker)?.isPrivate !== true
+  );
+  return { ...iteration, tasks };
+}
+
+function jobRates(iteration: IterationFigures): JobRates | null {
+  const { tasks, readers, sharing } = iteration;
+  const rates = ratesOf(iteration);
+  const made = tasks.flatMap(({ figures }) => figures ?? []);
+  const taken = readers.flatMap(({ figures }) => figures ?? []);
+  if (rates === null || made.length < tasks.length || taken.length < readers.length) return null;
+  const delivered = taken.map(({ elementsPerSecond }) => elementsPerSecond);
+  return {
+    ...rates,
+    waitingShare: mean(taken.map(({ waitingShare }) => waitingShare)),
+    busyShare: mean(made.map(({ busyShare }) => busyShare)),
+    delivered: sharing ? Math.max(...delivered) : delivered.reduce((sum, one) => sum + one, 0),
+  };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}

@@ -1,0 +1,118 @@
+/**
+ * How the journal's records change the splits of a DETERMINISTIC iteration.
+ *
+ * @module
+ */
+import type { Ordered } from "../modes/mode_state.ts";
+import type { RecordOf } from "../journal/records.ts";
+import { survived } from "./runner_deaths_state.ts";
+import { noteRequest } from "../modes/split_requests.ts";
+import { need, type Tables } from "./tables.ts";
+
+/** Where a reader begins: at a split, and with some before it of which it needs rows once more. */
+export interface Beginning {
+  readonly startAt: number;
+  readonly behind?: readonly number[] | undefined;
+}
+
+/** The beginning of a stream. @param numConsumers Left out: it has one reader. */
+export function orderedFrom({ startAt, behind = [] }: Beginning, numConsumers?: number): Ordered {
+  const [mark = startAt] = behind;
+  const consumers = numConsumers === undefined
+    ? null
+    : Array.from({ length: numConsumers }, () => ({ state: "awaited" as const, mark, done: [] }));
+  return { mark, next: startAt, assigned: [], done: [], lost: [...behind], consumers };
+}
+
+/** A consumer has come. What it wants that all others have, or want nothing of, is handed out again. */
+export function join(ordered: Ordered, index: number, { startAt, behind = [] }: Beginning): void {
+  const [mark = startAt] = behind;
+  const wanted = new Set(behind);
+  const done: number[] = [];
+  for (let at = mark; at < startAt; at++) if (!wanted.has(at)) done.push(at);
+  Object.assign(ordered.consumers![index]!, { state: "reading", mark, done });
+  const known = new Set([
+    ...ordered.assigned.map(({ sequence }) => sequence),
+    ...ordered.lost,
+    ...done,
+  ]);
+  for (let at = mark; at < ordered.next; at++) if (!known.has(at)) ordered.lost.push(at);
+  ordered.lost.sort((a, b) => a - b);
+  receive(ordered, ...common(ordered));
+}
+
+/** A consumer has left: nobody waits for it any more. */
+export function leave(ordered: Ordered, index: number): void {
+  Object.assign(ordered.consumers![index]!, { state: "left", mark: 0, done: [] });
+  receive(ordered, ...common(ordered));
+}
+
+/** A task has ended, or takes no more: what the reader does not have of it is to be produced again. */
+export function lose(ordered: Ordered, taskId: number): void {
+  const lost = ordered.assigned.filter((at) => at.taskId === taskId);
+  ordered.assigned = ordered.assigned.filter((at) => at.taskId !== taskId);
+  ordered.lost = [...ordered.lost, ...lost.map(({ sequence }) => sequence)].sort((a, b) => a - b);
+}
+
+/** A task produces the split from now on. */
+export function assigned(
+  { tasks, iterations }: Tables,
+  record: RecordOf<"sequence_assigned">,
+): void {
+  const { taskId, sequence, series, number } = record;
+  const task = need(tasks.get(taskId), record);
+  const found = need(iterations.get(task.iterationId), record).ordered;
+  const ordered = need(found ?? undefined, record);
+  ordered.lost = ordered.lost.filter((at) => at !== sequence);
+  ordered.assigned.push({ sequence, taskId });
+  ordered.next = Math.max(ordered.next, sequence + 1);
+  noteRequest(task, series, number, sequence);
+}
+
+/** The reader, or one of several, has these splits whole. */
+export function received({ iterations }: Tables, record: RecordOf<"sequences_received">): void {
+  const { iterationId, consumerIndex, mark, done } = record;
+  const iteration = need(iterations.get(iterationId), record);
+  const ordered = need(iteration.ordered ?? undefined, record);
+  if (consumerIndex === undefined) receive(ordered, mark, done);
+  else receiveFor(ordered, consumerIndex, mark, done);
+  survived(iteration, (place) => place! < ordered.mark || ordered.done.includes(place!));
+}
+
+/** One of several has these splits whole. */
+function receiveFor(
+  ordered: Ordered,
+  index: number,
+  mark: number,
+  done: readonly number[],
+): void {
+  const consumer = ordered.consumers![index]!;
+  // What it never wanted is no news to it: it is done since it has come.
+  const news = new Set(done);
+  const earlier = consumer.done.filter((at) => at >= mark && !news.has(at));
+  Object.assign(consumer, { mark, done: [...earlier, ...done].sort((a, b) => a - b) });
+  receive(ordered, ...common(ordered));
+}
+
+/** The reader has these splits whole: nobody need produce them any more. */
+function receive(ordered: Ordered, mark: number, done: readonly number[]): void {
+  const received = new Set(done);
+  const isWanted = (sequence: number) => sequence >= mark && !received.has(sequence);
+  ordered.mark = mark;
+  ordered.next = Math.max(ordered.next, mark);
+  ordered.done = done;
+  ordered.assigned = ordered.assigned.filter(({ sequence }) => isWanted(sequence));
+  ordered.lost = ordered.lost.filter(isWanted);
+}
+
+/** What all consumers that have not left have whole: all before a split, and some beyond it. */
+function common(ordered: Ordered): [mark: number, done: readonly number[]] {
+  const present = ordered.consumers!.filter(({ state }) => state !== "left");
+  if (present.length === 0) return [ordered.mark, ordered.done];
+  // What all have beyond the first split that one of them lacks, that one has said that it has.
+  const { mark, done } = present.reduce((last, other) => other.mark < last.mark ? other : last);
+  if (done.length === 0) return [mark, done];
+  const had = present.map((consumer) => ({ mark: consumer.mark, done: new Set(consumer.done) }));
+  const isCommon = (at: number) => had.every((each) => at < each.mark || each.done.has(at));
+  return [mark, done.filter((at) => at > mark && isCommon(at))];
+}

@@ -1,0 +1,103 @@
+/**
+ * How the journal's records change the schedules of coordinated reads, and how far their rounds are.
+ *
+ * @module
+ */
+import { isServing } from "./entities.ts";
+import type { Rounds } from "../modes/mode_state.ts";
+import { changedTasks, type RoundSchedule, type ScheduleChange } from "../protocol_schedules.ts";
+import type { RecordOf } from "../journal/records.ts";
+import { need, type Tables } from "./tables.ts";
+
+type ScheduleRecord = RecordOf<
+  | "schedule_proposed"
+  | "schedule_changed"
+  | "schedule_accepted"
+  | "schedule_committed"
+  | "rounds_reached"
+  | "rounds_ended"
+>;
+
+export function reached(tables: Tables, record: RecordOf<"rounds_reached">): void {
+  roundsOf(tables, record).reached = record.round;
+}
+
+export function ended(tables: Tables, record: RecordOf<"rounds_ended">): void {
+  roundsOf(tables, record).ended = record.round;
+}
+
+export function changed(tables: Tables, record: RecordOf<"schedule_changed">): void {
+  const taskIds = changedTasks(newestTasks(roundsOf(tables, record)), record);
+  propose(tables, record, taskIds, record);
+}
+
+export function proposed(tables: Tables, record: RecordOf<"schedule_proposed">): void {
+  const { iterationId, taskIds } = record;
+  const before = new Set(newestTasks(roundsOf(tables, record)));
+  const after = new Set(taskIds);
+  const added = after.difference(before);
+  const removed = before.difference(after);
+  propose(tables, record, taskIds, { added, removed });
+  // The whole list may have another order than what is left and what was added.
+  tables.roundIndexOf(iterationId)?.forgetChanges();
+}
+
+function propose(
+  tables: Tables,
+  record: RecordOf<"schedule_proposed" | "schedule_changed">,
+  taskIds: readonly number[],
+  change: ScheduleChange,
+): void {
+  const { iterationId, version, fromRound, distance } = record;
+  const rounds = roundsOf(tables, record);
+  rounds.lastVersion = version;
+  const schedule = { version, fromRound, taskIds };
+  rounds.proposal = { schedule, distance, acceptedBy: [], held: [] };
+  const { clients = [], rounds: index } = tables.membersOfIteration.get(iterationId) ?? {};
+  index?.proposed(version, change, clients);
+}
+
+export function accepted(tables: Tables, record: RecordOf<"schedule_accepted">): void {
+  const { iterationId, clientId, deliveredRound = 0, heldRounds = [] } = record;
+  const { acceptedBy, held } = need(roundsOf(tables, record).proposal ?? undefined, record);
+  acceptedBy.push(clientId);
+  held.push({ before: deliveredRound, rounds: heldRounds });
+  tables.roundIndexOf(iterationId)?.accepted(clientId);
+}
+
+export function committed(tables: Tables, record: RecordOf<"schedule_committed">): void {
+  const { iterationId, version, kept = [] } = record;
+  const rounds = roundsOf(tables, record);
+  const { schedule } = need(rounds.proposal ?? undefined, record);
+  const { clients = [], rounds: index } = tables.membersOfIteration.get(iterationId) ?? {};
+  // Those that begin no sooner serve nothing any more: workers may come by the thousand in one round.
+  const older = rounds.schedules.filter((old) =>
+    old.version >= record.oldestVersion && old.fromRound < schedule.fromRound
+  );
+  const mayHaveGone = index?.mayHaveGone ?? true;
+  rounds.schedules = mayHaveGone ? older.map((old) => replaced(tables, old, schedule)) : older;
+  rounds.schedules.push(kept.length === 0 ? schedule : { ...schedule, kept });
+  rounds.proposal = null;
+  for (const client of clients) client.firstVersion ??= version;
+  index?.committed(version);
+}
+
+/** An older schedule in which tasks of the newest stand for those that serve no more. */
+function replaced(
+  { tasks }: Tables,
+  old: RoundSchedule,
+  { taskIds: newest }: RoundSchedule,
+): RoundSchedule {
+  const taskIds = old.taskIds.map((taskId, i) =>
+    isServing(tasks.get(taskId)) ? taskId : newest[i % newest.length] ?? taskId
+  );
+  return { ...old, taskIds };
+}
+
+function newestTasks({ proposal, schedules }: Rounds): readonly number[] {
+  return (proposal?.schedule ?? schedules.at(-1))?.taskIds ?? [];
+}
+
+function roundsOf({ iterations }: Tables, record: ScheduleRecord): Rounds {
+  return need(iterations.get(record.iterationId), record).rounds;
+}

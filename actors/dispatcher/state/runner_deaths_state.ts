@@ -1,0 +1,30 @@
+/**
+ * How the journal's records change what is known of runners that died.
+ *
+ * @module
+ */
+import type { Deaths, Iteration, RunnerDeath } from "./entities.ts";
+import type { RecordOf } from "../journal/records.ts";
+import { need, type Tables } from "./tables.ts";
+
+export function runnerDied({ tasks, iterations }: Tables, record: RecordOf<"runner_died">): void {
+  const { taskId, number, place, code, message } = record;
+  const task = need(tasks.get(taskId), record);
+  const iteration = need(iterations.get(task.iterationId), record);
+  task.runnerDeaths = number;
+  const death: RunnerDeath = { worker: task.worker, taskId, code, message };
+  const known = deathsAt(iteration, place);
+  const others = iteration.deaths.filter((deaths) => deaths !== known);
+  iteration.deaths = [...others, { place, runners: [...known.runners, death] }];
+}
+
+/** Those of runners that ran this piece. */
+export function deathsAt({ deaths }: Pick<Iteration, "deaths">, place: number | null): Deaths {
+  return deaths.find((each) => each.place === place) ?? { place, runners: [] };
+}
+
+/** What is known of pieces that are done is forgotten. */
+export function survived(iteration: Iteration, isDone: (place: number | null) => boolean): void {
+  if (iteration.deaths.length === 0) return;
+  iteration.deaths = iteration.deaths.filter(({ place }) => !isDone(place));
+}

@@ -1,0 +1,65 @@
+/**
+ * Split tables as the dispatcher keeps them: two numbers a split, journaled once per iteration.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import { hashBytes, hashJson } from "../../../core/hash.ts";
+import type { Split, SplitTable } from "../../../data/splits.ts";
+
+/** How many splits an iteration may have over all its sources. Beyond it: `resource_exhausted`. */
+export const SPLITS_MAX = 2 ** 24;
+
+/** Per source, start and stop of each split in turn. */
+export type SplitBounds = readonly Float64Array[];
+
+/**
+ * Packs a table.
+ *
+ * @throws {LeatError} `resource_exhausted` for more than {@linkcode SPLITS_MAX} splits, `internal`
+ * for a table that is none.
+ */
+export function packSplits(table: SplitTable): SplitBounds {
+  const count = table.reduce((sum, splits) => sum + splits.length, 0);
+  if (count > SPLITS_MAX) {
+    throw new LeatError(
+      "resource_exhausted",
+      `The dataset has ${count} splits, and at most ${SPLITS_MAX} can be handed out; put more data ` +
+        `into each file, or shard by whole datasets (OFF)`,
+    );
+  }
+  return table.map((splits, source) => {
+    const bounds = new Float64Array(2 * splits.length);
+    splits.forEach(({ start, stop }, i) => {
+      if (
+        !(Number.isSafeInteger(start) && Number.isSafeInteger(stop) && 0 <= start && start <= stop)
+      ) {
+        throw new LeatError(
+          "internal",
+          `Split ${i} of source ${source} runs from ${start} to ${stop}, which is no run`,
+        );
+      }
+      bounds[2 * i] = start;
+      bounds[2 * i + 1] = stop;
+    });
+    return bounds;
+  });
+}
+
+/** How many splits a source has. */
+export function splitCount(bounds: SplitBounds, source: number): number {
+  return (bounds[source]?.length ?? 0) / 2;
+}
+
+/** One split of a source. */
+export function splitAt(bounds: SplitBounds, source: number, index: number): Split {
+  const { [source]: runs } = bounds;
+  return { start: runs![2 * index]!, stop: runs![2 * index + 1]! };
+}
+
+/** Equal for equal tables, and only for them. */
+export function digestOfSplits(bounds: SplitBounds): string {
+  return hashJson(
+    bounds.map((runs) => hashBytes(new Uint8Array(runs.buffer, runs.byteOffset, runs.byteLength))),
+  );
+}

@@ -1,0 +1,215 @@
+/**
+ * The dispatcher's state: a pure function of its journal. Whoever decides reads it here; only `apply`
+ * changes it.
+ *
+ * @module
+ */
+import type {
+  Client,
+  Dataset,
+  Iteration,
+  Job,
+  ReleasedClient,
+  StreamReaders,
+  StreamRun,
+  Task,
+  Worker,
+} from "./entities.ts";
+import { NOTHING } from "./keyed_sets.ts";
+import type { Mode } from "../modes/mode.ts";
+import { modeOf } from "../modes/modes.ts";
+import type { JobParameters } from "../protocol.ts";
+import { applyRecord } from "./record_changes.ts";
+import { readersKey } from "./stream_runs_state.ts";
+import type { JournalRecord } from "../journal/records.ts";
+import type { RoundIndex } from "../modes/round_index.ts";
+import { snapshotOf, type StateSnapshot, tablesOf } from "../journal/snapshot.ts";
+import { likenessOf, Tables } from "./tables.ts";
+
+/** See the module. */
+export class DispatcherState {
+  #tables = new Tables();
+
+  /** The state that a snapshot holds. @throws {LeatError} `unimplemented` for a snapshot of a later format. */
+  static restore(snapshot: StateSnapshot): DispatcherState {
+    const state = new DispatcherState();
+    state.#tables = tablesOf(snapshot);
+    return state;
+  }
+
+  /** Everything, as plain data, to be written at once: it changes when the state does. */
+  snapshot(): StateSnapshot {
+    return snapshotOf(this.#tables);
+  }
+
+  /**
+   * Makes the change that a record tells of.
+   *
+   * @throws {LeatError} `data_loss` for a record that does not follow from those before it,
+   * `unimplemented` for one of an unknown kind.
+   */
+  apply(record: JournalRecord): void {
+    applyRecord(this.#tables, record);
+  }
+
+  /** Drawn when the journal began; empty before. */
+  get clusterId(): string {
+    return this.#tables.clusterId;
+  }
+
+  /** How many dispatchers have worked on this journal. */
+  get lives(): number {
+    return this.#tables.lives;
+  }
+
+  get nextDatasetId(): number {
+    return this.#tables.lastIds.dataset + 1;
+  }
+
+  get nextJobId(): number {
+    return this.#tables.lastIds.job + 1;
+  }
+
+  get nextIterationId(): number {
+    return this.#tables.lastIds.iteration + 1;
+  }
+
+  get nextTaskId(): number {
+    return this.#tables.lastIds.task + 1;
+  }
+
+  get nextClientId(): number {
+    return this.#tables.lastIds.client + 1;
+  }
+
+  get datasets(): ReadonlyMap<string, Dataset> {
+    return this.#tables.datasets;
+  }
+
+  /** The ids of the datasets that are forgotten once no job uses them. */
+  get transientDatasets(): ReadonlySet<string> {
+    return this.#tables.transient;
+  }
+
+  get jobs(): ReadonlyMap<number, Job> {
+    return this.#tables.jobs;
+  }
+
+  get iterations(): ReadonlyMap<number, Iteration> {
+    return this.#tables.iterations;
+  }
+
+  get tasks(): ReadonlyMap<number, Task> {
+    return this.#tables.tasks;
+  }
+
+  get workers(): ReadonlyMap<string, Worker> {
+    return this.#tables.workers;
+  }
+
+  get workersAlive(): number {
+    return this.#tables.workers.size - this.#tables.lostWorkers;
+  }
+
+  get clients(): ReadonlyMap<number, Client> {
+    return this.#tables.clients;
+  }
+
+  /** How many bytes the parameters of an identity's jobs and clients take, and those of all. */
+  parameterBytesOf(owner: string): { readonly own: number; readonly all: number } {
+    const { heldBytes } = this.#tables;
+    return { own: heldBytes.of(owner), all: heldBytes.total };
+  }
+
+  /** The first that was registered of the datasets that are equal and compressed alike. */
+  datasetsLike(dataset: Pick<Dataset, "fingerprint" | "compression">): Iterable<Dataset> {
+    return this.#tables.datasetsOfLikeness.of(likenessOf(dataset));
+  }
+
+  /** The name of the identity that has registered a dataset. */
+  ownerOfDataset(datasetId: string): string | undefined {
+    return this.#tables.datasetOwners.get(datasetId);
+  }
+
+  jobNamed(name: string): Job | undefined {
+    return this.#tables.jobOfName.get(name);
+  }
+
+  iterationOf(jobId: number, repetition: number): Iteration | undefined {
+    return this.#tables.iterationsOfJob.get(jobId)?.get(repetition);
+  }
+
+  /** The job's iterations, in the order of their creation. */
+  iterationsOfJob(jobId: number): Iteration[] {
+    return [...this.#tables.iterationsOfJob.get(jobId)?.values() ?? []];
+  }
+
+  tasksOfIteration(iterationId: number): ReadonlySet<Task> {
+    return this.#tables.membersOfIteration.get(iterationId)?.tasks ?? NOTHING;
+  }
+
+  /** How many of an iteration's tasks have not produced everything. */
+  tasksToComplete(iterationId: number): number {
+    return this.#tables.membersOfIteration.get(iterationId)?.tasksToComplete ?? 0;
+  }
+
+  /** A worker's task of an iteration. */
+  taskAt(iterationId: number, worker: string): Task | undefined {
+    return this.#tables.membersOfIteration.get(iterationId)?.taskOfWorker.get(worker);
+  }
+
+  /** The workers of a process; of none, where it has not said which it is. */
+  workersOfProcess(process: string | null): ReadonlySet<Worker> {
+    return this.#tables.workersOfProcess.of(process);
+  }
+
+  tasksOfWorker(name: string): ReadonlySet<Task> {
+    return this.#tables.tasksOfWorker.of(name);
+  }
+
+  clientsOfIteration(iterationId: number): ReadonlySet<Client> {
+    return this.#tables.membersOfIteration.get(iterationId)?.clients ?? NOTHING;
+  }
+
+  /** What is found at once of the rounds of an iteration; undefined where reads are not coordinated. */
+  roundIndexOf(iterationId: number): RoundIndex | undefined {
+    return this.#tables.roundIndexOf(iterationId);
+  }
+
+  /** How an iteration's job is shared and read. */
+  modeOf(iteration: Pick<Iteration, "jobId">): Mode {
+    return modeOf(this.#tables, iteration);
+  }
+
+  /** Of the iterations that go on those that the worker may have to serve, oldest first; others it has not. */
+  iterationsFor(worker: Worker): Iteration[] {
+    return this.#tables.serving.iterationsFor(worker).flatMap((iterationId) => {
+      const iteration = this.#tables.iterations.get(iterationId);
+      return iteration === undefined || iteration.finished ? [] : [iteration];
+    });
+  }
+
+  /** The workers that may have to serve a job, those that are lost among them; others have not. */
+  workersFor(parameters: JobParameters): Iterable<Worker> {
+    return this.#tables.serving.workersFor(parameters) ?? this.#tables.workers.values();
+  }
+
+  clientOfRequest(requestId: string): Client | undefined {
+    return this.#tables.clientOfRequest.get(requestId);
+  }
+
+  /** Who has read a stream, or been that consumer of it, as far as that is still remembered. */
+  readersOf(stream: string, consumerIndex: number | null): StreamReaders | undefined {
+    return this.#tables.readers.get(readersKey(stream, consumerIndex));
+  }
+
+  /** The newest run of a stream whose readers name theirs, if it is still remembered. */
+  runOf(stream: string): StreamRun | undefined {
+    return this.#tables.runs.get(stream);
+  }
+
+  /** A client that was released, if that is still remembered. */
+  releasedClient(clientId: number): ReleasedClient | undefined {
+    return this.#tables.released.get(clientId);
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * How the journal's records change what is known of streams: who reads each, or is one consumer of it,
+ * which of its runs is the newest, and how far the consumers of that are.
+ *
+ * @module
+ */
+import type { Iteration, StreamRun } from "./entities.ts";
+import { trimOldest } from "./keyed_sets.ts";
+import { leave } from "./ordered_state.ts";
+import type { RecordOf } from "../journal/records.ts";
+import type { Tables } from "./tables.ts";
+
+/** Earlier runs of a stream that are remembered, to be refused. Beyond it the oldest is forgotten. */
+const PAST_RUNS_KEPT = 64;
+/** Streams whose runs are remembered, also when their jobs are forgotten. Beyond it the oldest is forgotten. */
+const RUNS_KEPT = 65_536;
+/** The same of streams, and of their consumers, of which is remembered who they were. */
+const READERS_KEPT = 65_536;
+
+/** A client has come to a stream, as its reader or as one consumer of it. */
+export function noteReader({ readers }: Tables, record: RecordOf<"client_opened">): void {
+  const { stream, consumerIndex, clientId, restoration } = record;
+  if (stream === undefined) return;
+  const key = readersKey(stream, consumerIndex);
+  const before = readers.get(key)?.restored ?? null;
+  const isNew = restoration !== undefined && restoration !== before?.name;
+  // At the end, as the newest.
+  readers.delete(key);
+  readers.set(key, {
+    newest: clientId,
+    restored: isNew ? { name: restoration, first: clientId } : before,
+  });
+  trimOldest(readers, READERS_KEPT);
+}
+
+/** Under what the readers of a stream are kept, or those that were one consumer of it. */
+export function readersKey(stream: string, consumerIndex: number | null): string {
+  return `${consumerIndex ?? ""}/${stream}`;
+}
+
+/** A client has come to a stream, in a run if it names one. */
+export function cameInRun(
+  tables: Tables,
+  iteration: Iteration,
+  record: RecordOf<"client_opened">,
+): void {
+  const { stream, runId, clientId, consumerIndex } = record;
+  if (stream === undefined || runId === undefined) return;
+  const known = tables.runs.get(stream);
+  const past = known === undefined ? [] : [...known.past, known.runId].slice(-PAST_RUNS_KEPT);
+  const run: StreamRun = known?.runId === runId
+    ? { ...known, newest: clientId }
+    : { runId, past, newest: clientId, passed: [] };
+  // At the end, as the newest.
+  tables.runs.delete(stream);
+  tables.runs.set(stream, run);
+  trimOldest(tables.runs, RUNS_KEPT);
+  pass(tables, iteration, consumerIndex, iteration.repetition - 1);
+}
+
+/** A consumer reads a repetition, and those before it, no more in its run: nobody waits for it there. */
+export function pass(
+  tables: Tables,
+  { jobId, run }: Iteration,
+  consumerIndex: number | null,
+  repetition: number,
+): void {
+  const current = run === null ? undefined : tables.runs.get(run.stream);
+  if (run === null || current?.runId !== run.runId || consumerIndex === null) return;
+  let job = current.passed.find((each) => each.jobName === tables.jobs.get(jobId)?.name);
+  if (job === undefined) {
+    job = { jobName: tables.jobs.get(jobId)!.name!, repetitions: [] };
+    current.passed.push(job);
+  }
+  const { repetitions } = job;
+  while (repetitions.length <= consumerIndex) repetitions.push(-1);
+  repetitions[consumerIndex] = Math.max(repetitions[consumerIndex]!, repetition);
+  for (const other of tables.iterationsOfJob.get(jobId)?.values() ?? []) {
+    if (other.run?.runId === run.runId) leavePassed(other, repetitions, consumerIndex);
+  }
+}
+
+/** An iteration begins in a run: who has read it, or is beyond it, comes to it no more. */
+export function beginInRun(tables: Tables, iteration: Iteration): void {
+  const { run, jobId } = iteration;
+  const current = run === null ? undefined : tables.runs.get(run.stream);
+  if (run === null || current?.runId !== run.runId) return;
+  const name = tables.jobs.get(jobId)?.name;
+  const { repetitions = [] } = current.passed.find(({ jobName }) => jobName === name) ?? {};
+  for (const index of repetitions.keys()) leavePassed(iteration, repetitions, index);
+}
+
+function leavePassed(
+  { ordered, repetition }: Iteration,
+  repetitions: readonly number[],
+  index: number,
+): void {
+  if (ordered?.consumers?.[index]?.state !== "awaited" || repetitions[index]! < repetition) return;
+  leave(ordered, index);
+}

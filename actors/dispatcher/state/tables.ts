@@ -1,0 +1,240 @@
+/**
+ * The entities of the dispatcher's state by their ids, and the indices that find them by anything else.
+ * Whoever changes which entities there are does so by the methods here: they keep the indices, so that
+ * each finds what a look at all entities would.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type {
+  Client,
+  Dataset,
+  Iteration,
+  Job,
+  ReleasedClient,
+  StreamReaders,
+  StreamRun,
+  Task,
+  Worker,
+} from "./entities.ts";
+import { bytesOfClient, bytesOfIteration, bytesOfJob, HeldBytes } from "../held_bytes.ts";
+import { IterationMembers } from "./iteration_members.ts";
+import { KeyedSets } from "./keyed_sets.ts";
+import type { JobParameters } from "../protocol.ts";
+import type { JournalRecord } from "../journal/records.ts";
+import type { RoundIndex } from "../modes/round_index.ts";
+import { ServingIndex } from "./serving_index.ts";
+
+/** Ids that could have been given, as far as they can be counted; whoever chooses one skips those before it. */
+const NUMBERED = /^[1-9][0-9]{0,14}$/;
+
+/** The last ids that were given. */
+export interface LastIds {
+  dataset: number;
+  job: number;
+  iteration: number;
+  task: number;
+  client: number;
+}
+
+/** See the module. The state has them to itself. */
+export class Tables {
+  clusterId = "";
+  lives = 0;
+  readonly lastIds: LastIds = { dataset: 0, job: 0, iteration: 0, task: 0, client: 0 };
+  readonly datasets: Map<string, Dataset> = new Map();
+  readonly transient: Set<string> = new Set();
+  /** The names of the identities that have registered the datasets. */
+  readonly datasetOwners: Map<string, string> = new Map();
+  readonly jobs: Map<number, Job> = new Map();
+  readonly iterations: Map<number, Iteration> = new Map();
+  readonly tasks: Map<number, Task> = new Map();
+  readonly workers: Map<string, Worker> = new Map();
+  readonly clients: Map<number, Client> = new Map();
+  /** Oldest first. */
+  readonly released: Map<number, ReleasedClient> = new Map();
+  /** Of streams, also where their jobs are forgotten; those that were opened last come last. */
+  readonly readers: Map<string, StreamReaders> = new Map();
+
+  /** The newest run of each stream whose readers name theirs; those that were opened last come last. */
+  readonly runs: Map<string, StreamRun> = new Map();
+
+  // Indices, which follow from the above.
+  /** Of equal datasets, those that were registered first come first. */
+  readonly datasetsOfLikeness: KeyedSets<string, Dataset> = new KeyedSets();
+  readonly jobOfName: Map<string, Job> = new Map();
+  /** By their repetitions. */
+  readonly iterationsOfJob: Map<number, Map<number, Iteration>> = new Map();
+  readonly membersOfIteration: Map<number, IterationMembers> = new Map();
+  readonly tasksOfWorker: KeyedSets<string, Task> = new KeyedSets();
+  /** None is of the process null: those with it have not said which is theirs. */
+  readonly workersOfProcess: KeyedSets<string | null, Worker> = new KeyedSets();
+  readonly clientOfRequest: Map<string, Client> = new Map();
+  readonly serving: ServingIndex = new ServingIndex();
+  /** What the parameters of jobs and clients take. */
+  readonly heldBytes: HeldBytes = new HeldBytes();
+  lostWorkers = 0;
+
+  addDataset(dataset: Dataset): void {
+    const { datasetId } = dataset;
+    if (NUMBERED.test(datasetId)) {
+      this.lastIds.dataset = Math.max(this.lastIds.dataset, Number(datasetId));
+    }
+    this.datasets.set(datasetId, dataset);
+    this.datasetsOfLikeness.add(likenessOf(dataset), dataset);
+  }
+
+  removeDataset(dataset: Dataset): void {
+    this.datasets.delete(dataset.datasetId);
+    this.transient.delete(dataset.datasetId);
+    this.datasetOwners.delete(dataset.datasetId);
+    this.datasetsOfLikeness.delete(likenessOf(dataset), dataset);
+  }
+
+  addJob(job: Job): void {
+    this.lastIds.job = Math.max(this.lastIds.job, job.jobId);
+    this.jobs.set(job.jobId, job);
+    this.iterationsOfJob.set(job.jobId, new Map());
+    this.heldBytes.add(job.owner, job, bytesOfJob(job));
+    if (job.name !== null) this.jobOfName.set(job.name, job);
+  }
+
+  /** @param rounds Where its clients read in rounds: what finds their tasks and consumers. */
+  addIteration(iteration: Iteration, rounds: RoundIndex | undefined): void {
+    const { iterationId, jobId, repetition } = iteration;
+    this.lastIds.iteration = Math.max(this.lastIds.iteration, iterationId);
+    this.iterations.set(iterationId, iteration);
+    const owner = this.jobs.get(jobId)?.owner;
+    if (owner !== undefined) this.heldBytes.add(owner, iteration, bytesOfIteration(iteration));
+    this.iterationsOfJob.get(jobId)?.set(repetition, iteration);
+    this.membersOfIteration.set(iterationId, new IterationMembers(rounds));
+    this.serving.addIteration(iteration, this.#parametersOf(iteration));
+  }
+
+  finishIteration(iteration: Iteration): void {
+    iteration.finished = true;
+    this.serving.removeIteration(iteration, this.#parametersOf(iteration));
+  }
+
+  /** Removes its tasks too and, when it was its last, its job. */
+  removeIteration(iteration: Iteration): void {
+    const { iterationId, jobId, repetition } = iteration;
+    this.heldBytes.remove(iteration);
+    this.serving.removeIteration(iteration, this.#parametersOf(iteration));
+    for (const task of this.membersOfIteration.get(iterationId)?.tasks ?? []) this.removeTask(task);
+    this.iterations.delete(iterationId);
+    this.membersOfIteration.delete(iterationId);
+    const siblings = this.iterationsOfJob.get(jobId);
+    siblings?.delete(repetition);
+    if (siblings?.size === 0) this.#removeJob(jobId);
+  }
+
+  addTask(task: Task): void {
+    this.lastIds.task = Math.max(this.lastIds.task, task.taskId);
+    this.tasks.set(task.taskId, task);
+    this.tasksOfWorker.add(task.worker, task);
+    this.membersOfIteration.get(task.iterationId)?.addTask(task);
+  }
+
+  /** Clients can read the task at the source from now on. */
+  readyTask(task: Task, source: NonNullable<Task["source"]>): void {
+    if (task.source === null) this.roundIndexOf(task.iterationId)?.serves(task.taskId);
+    task.source = source;
+  }
+
+  completeTask(task: Task): void {
+    this.membersOfIteration.get(task.iterationId)?.completeTask(task);
+  }
+
+  removeTask(task: Task): void {
+    this.tasks.delete(task.taskId);
+    this.tasksOfWorker.delete(task.worker, task);
+    this.membersOfIteration.get(task.iterationId)?.removeTask(task);
+  }
+
+  addWorker(worker: Worker): void {
+    this.workers.set(worker.name, worker);
+    this.#listWorker(worker);
+  }
+
+  /** It keeps its place among all, not in the indices. */
+  changeWorker(worker: Worker, fields: Partial<Worker>): void {
+    this.#unlistWorker(worker);
+    this.#listWorker(Object.assign(worker, fields));
+  }
+
+  loseWorker(worker: Worker): void {
+    if (worker.alive) this.lostWorkers++;
+    worker.alive = false;
+  }
+
+  removeWorker(worker: Worker): void {
+    this.workers.delete(worker.name);
+    this.#unlistWorker(worker);
+  }
+
+  addClient(client: Client): void {
+    this.lastIds.client = Math.max(this.lastIds.client, client.clientId);
+    this.clients.set(client.clientId, client);
+    this.clientOfRequest.set(client.requestId, client);
+    const iteration = this.iterations.get(client.iterationId);
+    const job = iteration === undefined ? undefined : this.jobs.get(iteration.jobId);
+    if (job !== undefined) this.heldBytes.add(job.owner, client, bytesOfClient(client));
+    this.membersOfIteration.get(client.iterationId)?.addClient(client);
+    this.serving.addClient(client);
+  }
+
+  removeClient(client: Client): void {
+    this.clients.delete(client.clientId);
+    this.clientOfRequest.delete(client.requestId);
+    this.heldBytes.remove(client);
+    this.membersOfIteration.get(client.iterationId)?.removeClient(client);
+    this.serving.removeClient(client);
+  }
+
+  roundIndexOf(iterationId: number): RoundIndex | undefined {
+    return this.membersOfIteration.get(iterationId)?.rounds;
+  }
+
+  #parametersOf({ jobId }: Iteration): JobParameters {
+    return this.jobs.get(jobId)!.parameters;
+  }
+
+  #removeJob(jobId: number): void {
+    const job = this.jobs.get(jobId);
+    const name = job?.name ?? null;
+    if (job !== undefined) this.heldBytes.remove(job);
+    this.jobs.delete(jobId);
+    this.iterationsOfJob.delete(jobId);
+    if (name !== null) this.jobOfName.delete(name);
+  }
+
+  #listWorker(worker: Worker): void {
+    if (!worker.alive) this.lostWorkers++;
+    if (worker.process !== null) this.workersOfProcess.add(worker.process, worker);
+    this.serving.addWorker(worker);
+  }
+
+  #unlistWorker(worker: Worker): void {
+    if (!worker.alive) this.lostWorkers--;
+    this.workersOfProcess.delete(worker.process, worker);
+    this.serving.removeWorker(worker);
+  }
+}
+
+/** Equal for datasets that are equal and compressed alike. */
+export function likenessOf(
+  { fingerprint, compression }: Pick<Dataset, "fingerprint" | "compression">,
+): string {
+  return `${fingerprint} ${compression ?? "auto"}`;
+}
+
+/** What a record speaks of. @throws {LeatError} `data_loss` where no earlier record made it. */
+export function need<T>(entity: T | undefined, record: JournalRecord): T {
+  if (entity !== undefined) return entity;
+  throw new LeatError(
+    "data_loss",
+    `The journal is not whole: "${record.type}" speaks of something that no earlier record made`,
+    { details: { record: record.type } },
+  );
+}

@@ -1,0 +1,92 @@
+/**
+ * Learning an iteration's splits from a worker: who is asked, and for how long.
+ *
+ * @module
+ */
+import { noWay } from "../../../../actors/runtime/link.ts";
+import { assertEquals } from "../../../assert.ts";
+import { settle, tableOf, TestCluster, type TestWorker } from "../lib.ts";
+
+const WORKER_TIMEOUT_MS = 4_000;
+
+/** An iteration whose splits one of its workers is asked for, which does not answer. */
+async function listingCluster() {
+  const cluster = await TestCluster.start({ workerTimeoutMs: WORKER_TIMEOUT_MS });
+  const workers = ["a", "b"].map((name) => cluster.worker(name, tableOf(3)));
+  for (const worker of workers) {
+    worker.listing = new Promise(() => {});
+    await worker.heartbeat();
+  }
+  await cluster.open(await cluster.dataset());
+  for (const worker of workers) await worker.heartbeat();
+  await settle();
+  const [silent, other] = workers.toSorted((a, b) => b.listings - a.listings) as [
+    TestWorker,
+    TestWorker,
+  ];
+  assertEquals([silent.listings, other.listings], [1, 0]);
+  other.listing = undefined;
+  const [taskId = 0] = other.tasks.keys();
+  const split = cluster.ask("getSplit", { taskId, number: 1, source: 0, repetition: 0 });
+  return { cluster, silent, other, split };
+}
+
+Deno.test("a worker that leaves while it lists splits is waited for no more: the next is asked at once", async () => {
+  const { cluster, silent, other, split } = await listingCluster();
+  await using _ = cluster;
+  await silent.leave();
+  await settle();
+  assertEquals([silent.listings, other.listings], [1, 1]);
+  assertEquals((await split).split?.index, 0);
+});
+
+Deno.test("a worker that came while another was listing is asked when that one leaves", async () => {
+  const { cluster, silent, other, split } = await listingCluster();
+  await using _ = cluster;
+  await other.leave();
+  await split.catch(() => {});
+  const third = cluster.worker("c", tableOf(3));
+  await third.heartbeat();
+  await silent.leave();
+  await settle();
+  assertEquals([other.listings, third.listings], [0, 1]);
+});
+
+Deno.test("a worker that is lost while it lists splits is waited for no more", async () => {
+  const { cluster, other, split } = await listingCluster();
+  await using _ = cluster;
+  for (let waitedMs = 0; other.listings === 0; waitedMs += WORKER_TIMEOUT_MS / 4) {
+    assertEquals(waitedMs <= 2 * WORKER_TIMEOUT_MS, true, "nobody else was asked");
+    await cluster.world.advance(WORKER_TIMEOUT_MS / 4);
+    await other.heartbeat();
+  }
+  assertEquals((await split).split?.index, 0);
+});
+
+Deno.test("a worker that begins anew while it lists splits is asked again in its new life", async () => {
+  const { cluster, silent, other, split } = await listingCluster();
+  await using _ = cluster;
+  await other.leave();
+  await split.catch(() => {});
+  // The former life answers nothing, and is not known to be over before the new one says so.
+  const again = await silent.reborn();
+  await again.heartbeat();
+  await settle();
+  assertEquals(again.listings, 1);
+});
+
+Deno.test("a worker to which no way leads before it has come back is no listing that failed", async () => {
+  await using cluster = await TestCluster.start({ workerTimeoutMs: WORKER_TIMEOUT_MS });
+  const worker = cluster.worker("a", tableOf(3));
+  await worker.heartbeat();
+  // As a dispatcher that was restarted finds one that only dials out.
+  worker.table = noWay('No way leads to "a"');
+  await cluster.open(await cluster.dataset());
+  const [taskId = 0] = await worker.heartbeat();
+  await settle();
+  assertEquals(worker.listings, 1);
+  worker.table = tableOf(3);
+  await cluster.world.advance(1_000);
+  const { split } = await cluster.ask("getSplit", { taskId, number: 1, source: 0, repetition: 0 });
+  assertEquals([worker.listings, split?.index], [2, 0]);
+});

@@ -1,0 +1,357 @@
+/**
+ * Whose a client and a job are: what others are refused, also after a restart; and what one identity may
+ * take.
+ *
+ * @module
+ */
+import { joinIteration } from "../../../../actors/client/joining.ts";
+import type { DispatcherConfig } from "../../../../actors/dispatcher/config.ts";
+import { createDispatcher } from "../../../../actors/dispatcher/dispatcher.ts";
+import type { DispatcherProtocol } from "../../../../actors/dispatcher/protocol.ts";
+import { checkedQuotas } from "../../../../actors/dispatcher/jobs/quotas.ts";
+import { normalFolder } from "../../../../actors/dispatcher/save_folder.ts";
+import { RequestRates } from "../../../../actors/dispatcher/jobs/request_rates.ts";
+import type { Identity } from "../../../../actors/runtime/identity.ts";
+import type { AnswerOf, MethodOf, RequestOf } from "../../../../actors/runtime/protocol.ts";
+import { ActorSystem } from "../../../../actors/runtime/system.ts";
+import { hashBytes } from "../../../../core/hash.ts";
+import { LeatError } from "../../../../core/error.ts";
+import { inlinePair } from "../../../../transport/inline.ts";
+import { DenoWorld } from "../../../../world/deno_world.ts";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../../../assert.ts";
+import { TestCluster } from "../lib.ts";
+
+const ADMIN: Identity = { name: "root", role: "admin" };
+const A: Identity = { name: "team-a", role: "client" };
+const B: Identity = { name: "team-b", role: "client" };
+const PATIENCE = { timeoutMs: 60_000 };
+
+/** A dispatcher, and teams that have proved who they are. */
+class Teams implements AsyncDisposable {
+  readonly #system: ActorSystem;
+  readonly #world = new DenoWorld({ logLevel: "off", logsInMemory: true });
+  readonly #nodes: ActorSystem[] = [];
+
+  constructor(config: DispatcherConfig = {}) {
+    this.#system = new ActorSystem({ node: "dispatcher", world: this.#world });
+    this.#system.spawn<DispatcherProtocol>({
+      name: "dispatcher",
+      create: (context) => createDispatcher(context, config),
+    });
+  }
+
+  /** A node of a team. */
+  join(identity: Identity, node: string = identity.name): Team {
+    const system = new ActorSystem({ node, world: this.#world });
+    const ids = [this.#world, this.#system.id, this.#world, system.id] as const;
+    const [there, here] = inlinePair(...ids);
+    this.#system.attach(Object.assign(there, { identity }));
+    system.attach(here);
+    this.#nodes.push(system);
+    return new Team(system);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const node of this.#nodes) await node.stop();
+    await this.#system.stop();
+  }
+}
+
+class Team {
+  readonly #system: ActorSystem;
+  #requests = 0;
+
+  constructor(system: ActorSystem) {
+    this.#system = system;
+  }
+
+  ask<M extends MethodOf<DispatcherProtocol>>(
+    method: M,
+    request: RequestOf<DispatcherProtocol, M>,
+  ): Promise<AnswerOf<DispatcherProtocol, M>> {
+    const target = { node: "dispatcher", path: "/dispatcher" };
+    return this.#system.ask<DispatcherProtocol, M>(target, method, request, PATIENCE);
+  }
+
+  async refused<M extends MethodOf<DispatcherProtocol>>(
+    method: M,
+    request: RequestOf<DispatcherProtocol, M>,
+  ): Promise<LeatError> {
+    return await assertRejects(() => this.ask(method, request), LeatError);
+  }
+
+  async register(text: string, transient = true): Promise<string> {
+    const { datasetId } = await this.ask("registerDataset", {
+      ...definitionOf(new TextEncoder().encode(text)),
+      ...(transient ? { transient } : {}),
+    });
+    return datasetId;
+  }
+
+  openRequest(datasetId: string, jobName?: string): RequestOf<DispatcherProtocol, "openIteration"> {
+    return {
+      requestId: `${this.#system.id.node} ${++this.#requests}`,
+      ...(jobName === undefined ? {} : { jobName }),
+      parameters: { datasetId, processingMode: "DYNAMIC", sharing: false },
+      repetition: 0,
+    };
+  }
+}
+
+function definitionOf(graph: Uint8Array) {
+  return { graph, fingerprint: hashBytes(graph), cardinality: 10 };
+}
+
+Deno.test("a client is read and released with the secret that it was opened with alone, also after a restart", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const request = { ...cluster.openRequest(datasetId), secret: "open sesame" };
+  const { clientId } = await cluster.ask("openIteration", request);
+  for (const restarts of [0, 1]) {
+    if (restarts > 0) await cluster.crash();
+    for (const forged of [{ clientId }, { clientId, secret: "open barley" }]) {
+      for (const method of ["clientHeartbeat", "releaseClient"] as const) {
+        const { code, message } = await cluster.refused(method, forged);
+        assertEquals(code, "permission_denied");
+        assertStringIncludes(message, `Client ${clientId}`);
+      }
+    }
+    const again = await cluster.refused("openIteration", { ...request, secret: "open barley" });
+    assertEquals(again.code, "permission_denied");
+    assertEquals((await cluster.ask("openIteration", request)).clientId, clientId);
+    await cluster.ask("clientHeartbeat", { clientId, secret: "open sesame" });
+  }
+  await cluster.ask("releaseClient", { clientId, secret: "open sesame" });
+});
+
+Deno.test("the journal holds no client's secret", async () => {
+  await using cluster = await TestCluster.start();
+  const request = { ...cluster.openRequest(await cluster.dataset()), secret: "open sesame" };
+  await cluster.ask("openIteration", request);
+  for (const suffix of ["", "-wal"]) {
+    const bytes = await Deno.readFile(cluster.journalPath + suffix);
+    assertEquals(new TextDecoder("latin1").decode(bytes).includes("open sesame"), false);
+  }
+});
+
+Deno.test("a neighbour who names another's stream puts nobody out of it", async () => {
+  await using teams = new Teams();
+  const [a, b] = [teams.join(A), teams.join(B)];
+  const datasetId = await a.register("stream", false);
+  const request = (team: Team, jobName: string, repetition: number) => ({
+    ...team.openRequest(datasetId, jobName),
+    parameters: {
+      ...{ datasetId, processingMode: "DETERMINISTIC", sharing: false } as const,
+      ordered: { seed: "0000000000000001", shuffled: false },
+    },
+    ...{ repetition, stream: "the stream" },
+  });
+  const lastReader = await a.ask("openIteration", { ...request(a, "job", 0), runId: "1" });
+  // It says that it was restored, and that its run is another one.
+  for (const startAt of [{}, { startAt: 1 }]) {
+    const forged = { ...request(b, `other ${startAt.startAt}`, 0), ...startAt, runId: "2" };
+    await joinIteration(forged, (asked) => b.ask("openIteration", asked));
+  }
+  await a.ask("openIteration", { ...request(a, "job", 1), lastReader, runId: "1" });
+});
+
+Deno.test("a named job is joined by the identity that began it and by admins", async () => {
+  await using teams = new Teams();
+  const [a, alsoA, b, admin] = [
+    teams.join(A),
+    teams.join(A, "team-a-2"),
+    teams.join(B),
+    teams.join(ADMIN),
+  ];
+  const datasetId = await a.register("shared", false);
+  const { jobId } = await a.ask("openIteration", a.openRequest(datasetId, "job"));
+  assertEquals(
+    (await alsoA.ask("openIteration", alsoA.openRequest(datasetId, "job"))).jobId,
+    jobId,
+  );
+  assertEquals(
+    (await admin.ask("openIteration", admin.openRequest(datasetId, "job"))).jobId,
+    jobId,
+  );
+  const { code, message } = await b.refused("openIteration", b.openRequest(datasetId, "job"));
+  assertEquals(code, "permission_denied");
+  for (const part of [`"job"`, `"team-a"`, `"team-b"`]) assertStringIncludes(message, part);
+  const other = await b.ask("openIteration", b.openRequest(datasetId, "other"));
+  assert(other.jobId !== jobId);
+});
+
+Deno.test("the job of a save belongs to its folder, however its path is spelt and whatever name it is given", async () => {
+  await using teams = new Teams();
+  const [a, b] = [teams.join(A), teams.join(B)];
+  const datasetId = await a.register("saved", false);
+  const request = (team: Team, folder: string, jobName?: string) => ({
+    ...team.openRequest(datasetId, jobName),
+    parameters: {
+      ...{ datasetId, processingMode: "DETERMINISTIC", sharing: false } as const,
+      ordered: { seed: "0000000000000000", shuffled: false },
+      save: { folder, overwrite: true, fingerprint: hashBytes("saved") },
+    },
+  });
+  const { jobId } = await a.ask("openIteration", request(a, "/data/v"));
+  const spellings = ["/data/./v", "/data//v", "/data/v/", "/data/x/../v", "//data/v", "/../data/v"];
+  for (const folder of spellings) {
+    for (const jobName of [undefined, "another", `distributedSave ${folder}`]) {
+      const { code } = await b.refused("openIteration", request(b, folder, jobName));
+      assertEquals(code, "permission_denied", folder);
+    }
+    assertEquals((await a.ask("openIteration", request(a, folder))).jobId, jobId, folder);
+  }
+  await b.ask("openIteration", request(b, "/data/v2"));
+  const squatted = b.openRequest(datasetId, "distributedSave /data/v3");
+  assertEquals((await b.refused("openIteration", squatted)).code, "invalid_argument");
+});
+
+Deno.test("normalFolder leaves out steps that lead nowhere", () => {
+  const cases = [
+    ["/", "/"],
+    ["/a/b", "/a/b"],
+    ["a", "a"],
+    ["./a", "a"],
+    ["../a", "../a"],
+    ["a/../../b", "../b"],
+    ["/..", "/"],
+    [".", "."],
+    ["a/..", "."],
+  ];
+  for (const [path, normal] of cases) assertEquals(normalFolder(path!), normal, path);
+});
+
+Deno.test("a dataset registered for jobs alone is read by the identity that did so, another's equal one is its own", async () => {
+  await using teams = new Teams();
+  const [a, b] = [teams.join(A), teams.join(B)];
+  const datasetId = await a.register("secret pipeline");
+  for (
+    const refused of [
+      await b.refused("getDataset", { datasetId }),
+      await b.refused("openIteration", b.openRequest(datasetId)),
+    ]
+  ) {
+    assertEquals(refused.code, "permission_denied");
+    assertStringIncludes(refused.message, `"${datasetId}"`);
+  }
+  assertEquals((await a.ask("getDataset", { datasetId })).datasetId, datasetId);
+  const own = await b.register("secret pipeline");
+  assert(own !== datasetId);
+  await b.ask("openIteration", b.openRequest(own));
+  assertEquals(await a.register("secret pipeline"), datasetId);
+});
+
+Deno.test("registerDataset takes no pipeline under the fingerprint of another, and no id that it might give", async () => {
+  await using teams = new Teams();
+  const b = teams.join(B);
+  const { fingerprint } = definitionOf(Uint8Array.of(1));
+  const poison = { ...definitionOf(Uint8Array.of(2)), fingerprint };
+  const { code, message } = await b.refused("registerDataset", poison);
+  assertEquals(code, "invalid_argument");
+  assertStringIncludes(message, fingerprint);
+  const last = { ...definitionOf(Uint8Array.of(3)), datasetId: "999999999999999" };
+  assertEquals((await b.refused("registerDataset", last)).code, "invalid_argument");
+});
+
+Deno.test("an identity has so many jobs, clients and bytes of pipelines; others have as many", async () => {
+  const quotas = { jobsMax: 2, clientsMax: 3, datasetBytesMax: 100, datasetsBytesMax: 150 };
+  await using teams = new Teams({ quotas });
+  const [a, b] = [teams.join(A), teams.join(B)];
+  const datasetId = await a.register("x".repeat(100), false);
+  for (const [bytes, limit] of [[101, "datasetBytesMax"], [60, "datasetsBytesMax"]] as const) {
+    const refused = await a.refused("registerDataset", definitionOf(new Uint8Array(bytes)));
+    assertEquals(refused.code, "resource_exhausted");
+    assertStringIncludes(refused.message, limit);
+  }
+  await b.register("y".repeat(60), false);
+  const first = a.openRequest(datasetId, "job 1");
+  await a.ask("openIteration", first);
+  await a.ask("openIteration", a.openRequest(datasetId, "job 2"));
+  const jobs = await a.refused("openIteration", a.openRequest(datasetId, "job 3"));
+  await a.ask("openIteration", a.openRequest(datasetId, "job 2"));
+  const clients = await a.refused("openIteration", a.openRequest(datasetId, "job 2"));
+  for (const [{ code, message }, limit] of [[jobs, "jobsMax"], [clients, "clientsMax"]] as const) {
+    assertEquals(code, "resource_exhausted");
+    assertStringIncludes(message, limit);
+  }
+  await a.ask("openIteration", first);
+  await b.ask("openIteration", b.openRequest(datasetId, "job 4"));
+});
+
+Deno.test("the parameters of an identity's jobs and clients are bounded, together and with those of others", async () => {
+  await using cluster = await TestCluster.start({
+    quotas: { parametersBytesMax: 10_000, allParametersBytesMax: 10_000 },
+  });
+  const datasetId = await cluster.dataset();
+  const open = (jobName?: string) =>
+    cluster.openRequest(datasetId, {
+      ...(jobName === undefined ? {} : { jobName }),
+      targetTags: Array.from({ length: 8 }, (_, i) => `${i}`.padEnd(500, "x")),
+    });
+  const before = open("first");
+  const { clientId } = await cluster.ask("openIteration", before);
+  await cluster.ask("openIteration", open());
+  for (let restarts = 0; restarts < 2; restarts++) {
+    const { code, message } = await cluster.refused("openIteration", open());
+    assertEquals(code, "resource_exhausted");
+    assertStringIncludes(message, "over 10000 (allParametersBytesMax)");
+    assertEquals((await cluster.ask("openIteration", before)).clientId, clientId);
+    await cluster.restart({
+      quotas: { parametersBytesMax: 10_000, allParametersBytesMax: 10_000 },
+    });
+  }
+  await cluster.restart({ quotas: { parametersBytesMax: 10_000 } });
+  const own = await cluster.refused("openIteration", open());
+  assertStringIncludes(own.message, "over 10000 (parametersBytesMax)");
+  // What is forgotten makes room again.
+  await cluster.ask("releaseClient", { clientId });
+  await cluster.world.advance(400_000);
+  await cluster.ask("openIteration", open());
+});
+
+Deno.test("the pipelines of all identities together are bounded, so that a journal's snapshot can hold them", async () => {
+  await using teams = new Teams({ quotas: { datasetsBytesMax: 150, allDatasetsBytesMax: 200 } });
+  const [a, b] = [teams.join(A), teams.join(B)];
+  await a.register("x".repeat(120), false);
+  await b.register("y".repeat(70), false);
+  for (const team of [a, b]) {
+    const { code, message } = await team.refused(
+      "registerDataset",
+      definitionOf(new Uint8Array(20)),
+    );
+    assertEquals(code, "resource_exhausted");
+    assertStringIncludes(message, "210 bytes together, over 200 (allDatasetsBytesMax)");
+  }
+});
+
+Deno.test("a quota that is none is refused", () => {
+  const error = assertThrows(() => checkedQuotas({ jobsMax: 0 }), LeatError);
+  assertStringIncludes(error.message, "quotas.jobsMax");
+});
+
+Deno.test("RequestRates lets bursts and a steady stream through, refuses beyond, and tells senders apart", () => {
+  let nowMs = 0;
+  const rates = new RequestRates(10, () => nowMs);
+  const from = (sender: Identity, node: string) => ({
+    sender,
+    source: { node, path: "/client", incarnation: "1" },
+  });
+  for (let i = 0; i < 50; i++) rates.take(from(A, `node ${i}`));
+  const error = assertThrows(() => rates.take(from(A, "node")), LeatError);
+  assertEquals(error.code, "resource_exhausted");
+  assertStringIncludes(error.message, `"team-a"`);
+  rates.take(from(B, "node"));
+  for (let i = 0; i < 50; i++) rates.take(from(ADMIN, "one"));
+  assertThrows(() => rates.take(from(ADMIN, "one")), LeatError);
+  rates.take(from(ADMIN, "two"));
+  for (let i = 0; i < 100; i++) {
+    nowMs += 100;
+    rates.take(from(A, "node"));
+  }
+});

@@ -1,0 +1,149 @@
+/**
+ * Runners that die: what they ran is counted on all workers, through restarts, and ends its job alone.
+ *
+ * @module
+ */
+import { TASK_ENDED } from "../../../../actors/dispatcher/protocol.ts";
+import { RUNNERS_DIED } from "../../../../actors/dispatcher/jobs/runner_deaths.ts";
+import { assert, assertEquals } from "../../../assert.ts";
+import { tableOf, TestCluster } from "../lib.ts";
+
+const DIED = {
+  code: "resource_exhausted",
+  message: "The runner was ended: out of memory",
+} as const;
+const ORDERED = {
+  processingMode: "DETERMINISTIC",
+  ordered: { seed: "0000000000000001", shuffled: false },
+} as const;
+
+/** The only iteration of a job, as people see it. */
+async function iterationOf(cluster: TestCluster, jobName: string) {
+  const { jobs } = await cluster.ask("describe", null);
+  return jobs.find(({ name }) => name === jobName)!.iterations[0]!;
+}
+
+Deno.test("dispatcher fails a job whose runners died three times on any workers, through its restarts and theirs, and no other", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const [a, b] = [cluster.worker("a", tableOf(9)), cluster.worker("b", tableOf(9))];
+  const { clientId } = await cluster.open(datasetId, { jobName: "poison", processingMode: "OFF" });
+  const bystander = await cluster.open(datasetId, { jobName: "healthy" });
+  const [atA] = await a.heartbeat();
+  const [atB] = await b.heartbeat();
+  const first = { taskId: atA!, number: 1, error: DIED };
+  assertEquals(await cluster.ask("runnerDied", first), { mayStart: true });
+  // The answer was lost.
+  assertEquals(await cluster.ask("runnerDied", first), { mayStart: true });
+  await cluster.crash();
+  const second = { taskId: atB!, number: 1, error: { ...DIED, message: "SIGKILL" } };
+  assertEquals(await cluster.ask("runnerDied", second), { mayStart: true });
+  assertEquals((await cluster.ask("clientHeartbeat", { clientId })).error, undefined);
+  const reborn = await a.reborn();
+  const [atReborn] = await reborn.heartbeat();
+  await cluster.restart();
+  const third = { taskId: atReborn!, number: 1, error: DIED };
+  assertEquals(await cluster.ask("runnerDied", third), { mayStart: false });
+  const { error } = await cluster.ask("clientHeartbeat", { clientId });
+  assertEquals([error?.code, error?.details?.reason], ["aborted", RUNNERS_DIED]);
+  for (const said of ['"poison"', 'worker "a"', 'worker "b"', "SIGKILL", DIED.message]) {
+    assert(error!.message.includes(said), `${said} in ${error!.message}`);
+  }
+  const refused = await cluster.refused("runnerDied", { ...third, number: 2 });
+  assertEquals(refused.details?.reason, TASK_ENDED);
+  // Neither those that restart nor those that come get a task of it; the other job has its own.
+  await cluster.restart();
+  for (const worker of [reborn, b, cluster.worker("c", tableOf(9))]) {
+    assertEquals((await worker.heartbeat()).length, 1, worker.name);
+  }
+  assertEquals((await cluster.ask("clientHeartbeat", bystander)).error, undefined);
+  assertEquals((await iterationOf(cluster, "healthy")).tasks.length, 3);
+});
+
+Deno.test("a job whose runners died is shown with its failed tasks and their causes, and begins anew for who comes when all have left", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const worker = cluster.worker("a", tableOf(9));
+  const { clientId } = await cluster.open(datasetId, { jobName: "poison", ...ORDERED });
+  const [taskId] = await worker.heartbeat();
+  await cluster.ask("getSplit", { taskId: taskId!, number: 1, source: 0, repetition: 0 });
+  for (const number of [1, 2, 3]) {
+    await cluster.ask("runnerDied", { taskId: taskId!, number, place: 0, error: DIED });
+  }
+  await cluster.ask("releaseClient", { clientId });
+  const { failure, bottleneck, tasks } = await iterationOf(cluster, "poison");
+  assert(failure!.startsWith('Split 0 of job "poison" was ended, because 3 runners'), failure!);
+  assertEquals(bottleneck, { kind: "stuck", text: `It has failed: ${failure}` });
+  const causes = Array<string>(3).fill(DIED.message);
+  assertEquals(tasks, [
+    { taskId: taskId!, worker: "a", state: "failed", figures: null, runnerDeaths: causes },
+  ]);
+  // The function was mended, so that the pipeline is another one.
+  const mended = await cluster.dataset("mended");
+  const again = await cluster.open(mended, { jobName: "poison", ...ORDERED });
+  assertEquals((await cluster.ask("clientHeartbeat", again)).error, undefined);
+  assertEquals((await worker.heartbeat()).length, 1);
+});
+
+Deno.test("under DETERMINISTIC deaths count by split, and those of a split that was received are forgotten", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const worker = cluster.worker("a", tableOf(9));
+  const { clientId } = await cluster.open(datasetId, { jobName: "job", ...ORDERED });
+  const [taskId] = await worker.heartbeat();
+  await cluster.ask("getSplit", { taskId: taskId!, number: 1, source: 0, repetition: 0 });
+  let number = 0;
+  const die = async (place: number) => {
+    const request = { taskId: taskId!, number: ++number, place, error: DIED };
+    return (await cluster.ask("runnerDied", request)).mayStart;
+  };
+  for (const place of [0, 0, 1, 1, 2]) assertEquals(await die(place), true);
+  await cluster.ask("clientHeartbeat", { clientId, mark: 1, done: [] });
+  const known = await iterationOf(cluster, "job");
+  assertEquals(known.tasks[0]!.runnerDeaths?.length, 3);
+  assertEquals(await die(1), false);
+});
+
+Deno.test("under a static policy deaths count by the share", async () => {
+  await using cluster = await TestCluster.start({ workers: ["a", "b"] });
+  const datasetId = await cluster.dataset();
+  const workers = [cluster.worker("a"), cluster.worker("b")];
+  await cluster.open(datasetId, { jobName: "job", processingMode: "DATA" });
+  const tasks: number[] = [];
+  for (const worker of workers) tasks.push(...await worker.heartbeat());
+  const die = async (at: number, number: number) => {
+    const request = { taskId: tasks[at]!, number, error: DIED };
+    return (await cluster.ask("runnerDied", request)).mayStart;
+  };
+  for (const number of [1, 2]) for (const at of [0, 1]) assertEquals(await die(at, number), true);
+  assertEquals(await die(1, 3), false);
+});
+
+Deno.test("workers that die with the same work, however often, fail no job", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const clients = [
+    await cluster.open(datasetId, { jobName: "ordered", ...ORDERED }),
+    await cluster.open(datasetId, { jobName: "off", processingMode: "OFF" }),
+  ];
+  let worker = cluster.worker("a", tableOf(9));
+  for (let life = 0; life < 10; life++) {
+    const tasks = await worker.heartbeat();
+    assertEquals(tasks.length, 2);
+    const request = { taskId: tasks[0]!, number: 1, source: 0, repetition: 0 };
+    assertEquals((await cluster.ask("getSplit", request)).split?.sequence, 0);
+    worker = await worker.reborn();
+  }
+  for (const { clientId } of clients) {
+    assertEquals((await cluster.ask("clientHeartbeat", { clientId })).error, undefined);
+  }
+});
+
+Deno.test("runnerDeathsMax says how many deaths fail a job", async () => {
+  await using cluster = await TestCluster.start({ runnerDeathsMax: 1 });
+  const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });
+  const [taskId] = await cluster.worker("a", tableOf(9)).heartbeat();
+  const request = { taskId: taskId!, number: 1, error: DIED };
+  assertEquals(await cluster.ask("runnerDied", request), { mayStart: false });
+  assertEquals((await cluster.ask("clientHeartbeat", { clientId })).error?.code, "aborted");
+});

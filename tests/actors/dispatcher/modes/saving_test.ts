@@ -1,0 +1,54 @@
+/** Clients of a save: what they are told of its end. */
+import { hashBytes } from "../../../../core/hash.ts";
+import { assert, assertEquals, assertStringIncludes } from "../../../assert.ts";
+import { settle, TestCluster } from "../lib.ts";
+
+const SAVE = {
+  jobName: "distributedSave /saved",
+  processingMode: "DETERMINISTIC",
+  ordered: { seed: "0000000000000000", shuffled: false },
+  save: { folder: "/saved", overwrite: false, fingerprint: hashBytes("numbers") },
+} as const;
+
+/** A cluster with a worker that can save nothing. */
+async function clusterOfOne(): Promise<{ cluster: TestCluster; datasetId: string }> {
+  const cluster = await TestCluster.start();
+  await cluster.worker("w").heartbeat();
+  return { cluster, datasetId: await cluster.dataset() };
+}
+
+Deno.test("a client whose save is over is told how it ended, though another has asked for it again since", async () => {
+  const { cluster, datasetId } = await clusterOfOne();
+  await using _ = cluster;
+  const { clientId, iterationId } = await cluster.open(datasetId, SAVE);
+  await settle();
+
+  const next = await cluster.open(datasetId, SAVE);
+  assert(next.iterationId !== iterationId, "who asks next has the folder looked at again");
+
+  const { finished, error } = await cluster.ask("clientHeartbeat", { clientId });
+  assert(finished);
+  assertEquals(error?.code, "unimplemented");
+  assertStringIncludes(error?.message ?? "", 'Worker "w" could not save to /saved');
+});
+
+Deno.test("a client whose save is over is told how it ended by a dispatcher that was restarted since", async () => {
+  const { cluster, datasetId } = await clusterOfOne();
+  await using _ = cluster;
+  const { clientId } = await cluster.open(datasetId, SAVE);
+  await settle();
+  await cluster.open(datasetId, SAVE);
+
+  await cluster.restart();
+  const { error } = await cluster.ask("clientHeartbeat", { clientId });
+  assertEquals(error?.code, "unimplemented");
+});
+
+Deno.test("a client that was released while its save went on is told that it is not known", async () => {
+  const cluster = await TestCluster.start();
+  await using _ = cluster;
+  const { clientId } = await cluster.open(await cluster.dataset(), SAVE);
+  await cluster.ask("releaseClient", { clientId });
+  const { code } = await cluster.refused("clientHeartbeat", { clientId });
+  assert(code === "failed_precondition" || code === "not_found", code);
+});

@@ -1,0 +1,425 @@
+/** Figures in heartbeats, and what the dispatcher makes of them: by a clock that moves when told to. */
+
+import type {
+  ClientFigures,
+  ProcessUsage,
+} from "../../../../actors/dispatcher/protocol_figures.ts";
+import type { ElementSourceStats, TaskStats } from "../../../../actors/worker/protocol.ts";
+import { costOf } from "../../../../core/cost.ts";
+import { assertAlmostEquals, assertEquals, assertMatch } from "../../../assert.ts";
+import { settle, TestCluster, type TestWorker } from "../lib.ts";
+
+const NOTHING: TaskStats = {
+  role: "task",
+  produced: 0,
+  served: 0,
+  servedBytes: 0,
+  bufferedBytes: 0,
+  bytesRead: 0,
+  skipped: 0,
+  waiting: 0,
+  busyMs: 0,
+  runnerRestarts: 0,
+};
+
+/** What a worker says: by its own clock, which began when it pleased. */
+interface Report {
+  readonly atMs: number;
+  readonly process?: ProcessUsage;
+  readonly stats?: Readonly<Record<number, Partial<TaskStats>>>;
+  readonly frontStats?: Readonly<Record<number, ElementSourceStats>>;
+}
+
+async function report(
+  cluster: TestCluster,
+  { name, ref, tasks }: TestWorker,
+  { atMs, process, stats = {}, frontStats = {} }: Report,
+): Promise<void> {
+  await cluster.ask("workerHeartbeat", {
+    name,
+    worker: ref,
+    tags: [],
+    tasks: [...tasks.values()].map((task) => {
+      const front = frontStats[task.taskId];
+      return {
+        ...task,
+        stats: { ...NOTHING, ...stats[task.taskId] },
+        ...(front === undefined ? {} : { frontStats: front }),
+      };
+    }),
+    figures: { atMs, ...(process === undefined ? {} : { process }) },
+  });
+}
+
+async function say(
+  cluster: TestCluster,
+  clientId: number,
+  figures: Partial<ClientFigures> & { readonly atMs: number },
+): Promise<void> {
+  const nothing = {
+    elements: 0,
+    bytes: 0,
+    waitingMs: 0,
+    trainingMs: 0,
+    inFlight: 0,
+    bufferedBytes: 0,
+  };
+  await cluster.ask("clientHeartbeat", { clientId, figures: { ...nothing, ...figures } });
+}
+
+/** A job of one client on so many workers, which hold their tasks. */
+async function running(cluster: TestCluster, names: readonly string[]) {
+  const workers = names.map((name) => cluster.worker(name));
+  for (const worker of workers) await worker.heartbeat();
+  const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });
+  const taskIds: number[] = [];
+  for (const worker of workers) taskIds.push((await worker.heartbeat())[0]!);
+  return { workers, taskIds, clientId };
+}
+
+async function iterationOf(cluster: TestCluster) {
+  return (await cluster.ask("describe", null)).jobs[0]!.iterations[0]!;
+}
+
+Deno.test("a report of a time that is no number is dropped, and those after it count", async () => {
+  for (const wrong of [Infinity, NaN]) {
+    await using cluster = await TestCluster.start();
+    const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
+    await report(cluster, worker!, { atMs: wrong });
+    await say(cluster, clientId, { atMs: wrong });
+    await report(cluster, worker!, { atMs: 0 });
+    await say(cluster, clientId, { atMs: 0 });
+    await report(cluster, worker!, {
+      atMs: 2_000,
+      stats: { [taskId]: { produced: 20, busyMs: 1_000 } },
+    });
+    await say(cluster, clientId, { atMs: 2_000, elements: 20, waitingMs: 500, trainingMs: 1_500 });
+    const { tasks, readers } = await iterationOf(cluster);
+    assertEquals(tasks[0]!.figures?.elementsPerSecond, 10, `${wrong}`);
+    assertEquals(readers[0]!.figures?.elements, 20, `${wrong}`);
+    const { usage } = (await cluster.ask("describe", null)).jobs[0]!;
+    assertEquals(usage.clientHours, 2_000 / 3_600_000, `${wrong}`);
+  }
+});
+
+Deno.test("rates are exact, by the clock of who reports, whenever the heartbeat arrives", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
+  await report(cluster, worker!, { atMs: 500_000 });
+  await say(cluster, clientId, { atMs: 70, elements: 10 });
+  await cluster.world.advance(12_345);
+  await report(cluster, worker!, {
+    atMs: 504_000,
+    stats: { [taskId]: { produced: 40, servedBytes: 8_000, bytesRead: 2_000, busyMs: 1_000 } },
+  });
+  await say(cluster, clientId, {
+    atMs: 2_070,
+    elements: 20,
+    bytes: 500,
+    waitingMs: 1_500,
+    trainingMs: 500,
+    inFlight: 3,
+    bufferedBytes: 70,
+  });
+  const { tasks, readers } = await iterationOf(cluster);
+  const { elementsPerSecond, bytesPerSecond, bytesReadPerSecond, busyShare, processingMs } =
+    tasks[0]!.figures!;
+  assertEquals(
+    { elementsPerSecond, bytesPerSecond, bytesReadPerSecond, busyShare, processingMs },
+    {
+      elementsPerSecond: 10,
+      bytesPerSecond: 2_000,
+      bytesReadPerSecond: 500,
+      busyShare: 0.25,
+      processingMs: 25,
+    },
+  );
+  const { reads: _, ...figures } = readers[0]!.figures!;
+  assertEquals(figures, {
+    elements: 20,
+    bytes: 500,
+    waitingMs: 1_500,
+    trainingMs: 500,
+    inFlight: 3,
+    bufferedBytes: 70,
+    elementsPerSecond: 5,
+    bytesPerSecond: 250,
+    wireBytesPerSecond: 250,
+    waitingShare: 0.75,
+    decodingShare: 0,
+    unpackingShare: 0,
+    targetProcessingMs: 50,
+  });
+});
+
+Deno.test("describe tells where a reader's time goes, and how it goes with each of its tasks", async () => {
+  await using cluster = await TestCluster.start();
+  const { taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
+  const read = {
+    taskId,
+    worker: "w",
+    elements: 0,
+    bytes: 0,
+    wireBytes: 0,
+    outstanding: 2,
+    answerMs: 0,
+    heldMs: 0,
+    roundTripMs: 3,
+  };
+  await say(cluster, clientId, { atMs: 0, elements: 1, reads: [read] });
+  await say(cluster, clientId, {
+    atMs: 2_000,
+    elements: 21,
+    bytes: 8_000,
+    wireBytes: 2_000,
+    waitingMs: 1_000,
+    trainingMs: 500,
+    decodingMs: 500,
+    unpackingMs: 200,
+    reads: [{ ...read, elements: 20, bytes: 8_000, wireBytes: 2_000, answerMs: 400, heldMs: 100 }],
+  });
+  const figures = (await iterationOf(cluster)).readers[0]!.figures!;
+  const { waitingShare, decodingShare, unpackingShare, wireBytesPerSecond, reads } = figures;
+  assertEquals(
+    { waitingShare, decodingShare, unpackingShare, wireBytesPerSecond },
+    { waitingShare: 0.5, decodingShare: 0.25, unpackingShare: 0.1, wireBytesPerSecond: 1_000 },
+  );
+  assertEquals(reads, [{
+    taskId,
+    worker: "w",
+    outstanding: 2,
+    elementsPerSecond: 10,
+    bytesPerSecond: 4_000,
+    wireBytesPerSecond: 1_000,
+    answerMs: 20,
+    heldMs: 5,
+    roundTripMs: 3,
+  }]);
+});
+
+Deno.test("the wait for a first element counts while it lasts, and not against what follows", async () => {
+  await using cluster = await TestCluster.start();
+  const { clientId } = await running(cluster, ["w"]);
+  const waitingShare = async () => (await iterationOf(cluster)).readers[0]!.figures!.waitingShare;
+  await say(cluster, clientId, { atMs: 0 });
+  await say(cluster, clientId, { atMs: 5_000, waitingMs: 5_000 });
+  assertEquals(await waitingShare(), 1);
+  await say(cluster, clientId, { atMs: 6_000, elements: 1, waitingMs: 6_000 });
+  await say(cluster, clientId, { atMs: 7_000, elements: 9, waitingMs: 6_200, trainingMs: 800 });
+  assertEquals(await waitingShare(), 0.2);
+});
+
+Deno.test("a heartbeat that is heard twice counts once", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
+  const process = { cpuSeconds: 3_600, memoryBytes: 1e9, shared: false };
+  await report(cluster, worker!, { atMs: 0, process: { ...process, cpuSeconds: 0 } });
+  for (let times = 0; times < 3; times++) {
+    await report(cluster, worker!, { atMs: 1_000, process, stats: { [taskId]: { busyMs: 900 } } });
+    await say(cluster, clientId, { atMs: 1_000 * 60 * 60 });
+  }
+  const [job] = (await cluster.ask("describe", null)).jobs;
+  assertEquals(job!.usage.workerCpuHours, 1);
+  assertEquals(job!.usage.clientHours, 0, "counted from the first report on");
+});
+
+Deno.test("figures are not journaled: a dispatcher that starts again has none", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
+  // An operation that is journaled, after which the journal stays as it is.
+  await settle();
+  const sizeBytes = () => Deno.statSync(`${cluster.journalPath}-wal`).size;
+  const beforeBytes = sizeBytes();
+  for (const atMs of [1_000, 2_000]) {
+    const stats = { [taskId]: { produced: atMs, busyMs: atMs } };
+    const process = { cpuSeconds: atMs, memoryBytes: 1, shared: false };
+    await report(cluster, worker!, { atMs, process, stats });
+    await say(cluster, clientId, { atMs, elements: atMs, trainingMs: atMs });
+  }
+  assertEquals(sizeBytes(), beforeBytes, "nothing was written");
+  const { tasks, readers } = await iterationOf(cluster);
+  assertEquals([tasks[0]!.figures?.produced, readers[0]!.figures?.elements], [2_000, 2_000]);
+  await cluster.restart();
+  const later = await cluster.ask("describe", null);
+  const [job] = later.jobs;
+  assertEquals(job!.iterations[0]!.tasks[0]!.figures, null);
+  assertEquals(job!.iterations[0]!.readers[0]!.figures, null);
+  assertEquals(later.workers[0]!.figures, null);
+  assertEquals(job!.usage.workerCpuHours, null);
+  assertEquals(job!.usage.workerBusyHours, 0);
+});
+
+Deno.test("what a worker uses is divided among its jobs by their pipelines' work", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w");
+  await worker.heartbeat();
+  for (const jobName of ["a", "b"]) await cluster.open(await cluster.dataset(), { jobName });
+  const [a = 0, b = 0] = await worker.heartbeat();
+  const use = (cpuSeconds: number) => ({ cpuSeconds, memoryBytes: 4e9, shared: false });
+  await report(cluster, worker, { atMs: 0, process: use(0) });
+  await report(cluster, worker, {
+    atMs: 3_600_000,
+    process: use(7_200),
+    stats: { [a]: { busyMs: 3_000_000 }, [b]: { busyMs: 1_000_000 } },
+  });
+  const usages = (await cluster.ask("describe", null)).jobs.map(({ usage }) => usage);
+  assertEquals(usages.map(({ workerCpuHours }) => workerCpuHours), [1.5, 0.5]);
+  assertEquals(usages.map(({ workerMemoryGBHours }) => workerMemoryGBHours), [2, 2]);
+  const { workers } = costOf({
+    jobSeconds: 3_600,
+    workers: 1,
+    workerCores: 1.5,
+    workerMemoryGB: 2,
+    trainers: 0,
+    trainerCores: 0,
+    trainerMemoryGB: 0,
+    acceleratorsPerTrainer: 0,
+  });
+  assertAlmostEquals(usages[0]!.workersDollars!, workers, 1e-12);
+});
+
+Deno.test("the CPU time of a process that a worker shares is nobody's", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers: [worker], taskIds: [taskId = 0] } = await running(cluster, ["w"]);
+  for (const atMs of [0, 3_600_000]) {
+    const process = { cpuSeconds: atMs, memoryBytes: 1e9, shared: true };
+    await report(cluster, worker!, { atMs, process, stats: { [taskId]: { busyMs: atMs } } });
+  }
+  const { jobs: [job], workers: [described] } = await cluster.ask("describe", null);
+  const { workerCpuHours, workerMemoryGBHours, workersDollars, workerBusyHours } = job!.usage;
+  assertEquals(
+    { workerCpuHours, workerMemoryGBHours, workersDollars, workerBusyHours },
+    { workerCpuHours: null, workerMemoryGBHours: null, workersDollars: null, workerBusyHours: 1 },
+  );
+  assertEquals(described!.figures?.process?.shared, true);
+});
+
+Deno.test("optimalWorkers is what the clients could use over what a worker makes", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers, taskIds, clientId } = await running(cluster, ["w1", "w2"]);
+  const second = await cluster.open(await cluster.dataset(), { jobName: "job" });
+  const report2 = async (atMs: number, busyMs: number, produced: number) => {
+    for (const [i, worker] of workers.entries()) {
+      await report(cluster, worker, { atMs, stats: { [taskIds[i]!]: { busyMs, produced } } });
+    }
+  };
+  assertEquals((await iterationOf(cluster)).optimalWorkers, null);
+  await report2(0, 0, 0);
+  await report2(2_000, 2_000, 10);
+  for (const id of [clientId, second.clientId]) {
+    await say(cluster, id, { atMs: 0, elements: 10 });
+    await say(cluster, id, { atMs: 2_000, elements: 20, trainingMs: 500, waitingMs: 1_500 });
+  }
+  const { optimalWorkers, bottleneck } = await iterationOf(cluster);
+  // Each client takes 20 elements a second when it does not wait; a worker makes 5.
+  assertEquals(optimalWorkers, 8);
+  assertEquals(bottleneck.kind, "trainers_wait");
+  assertMatch(bottleneck.text, /75 %.*2 of 2 workers busy.*8 would do/);
+});
+
+Deno.test("workers that rest while elements are ready wait for trainers, and are idle", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
+  await report(cluster, worker!, { atMs: 0 });
+  await report(cluster, worker!, { atMs: 5_000, stats: { [taskId]: { busyMs: 50, produced: 5 } } });
+  await say(cluster, clientId, { atMs: 0, elements: 5 });
+  await say(cluster, clientId, { atMs: 5_000, elements: 10, trainingMs: 4_990, waitingMs: 10 });
+  assertEquals((await iterationOf(cluster)).bottleneck.kind, "workers_wait");
+  const [described] = (await cluster.ask("describe", null)).workers;
+  assertEquals(described!.activity.state, "idle");
+  assertMatch(described!.activity.reason!, /slower than it/);
+});
+
+Deno.test("trainers that wait while workers rest are told to look at the way between them", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
+  await report(cluster, worker!, { atMs: 0 });
+  await report(cluster, worker!, {
+    atMs: 5_000,
+    stats: { [taskId]: { busyMs: 500, produced: 5 } },
+  });
+  await say(cluster, clientId, { atMs: 0, elements: 5 });
+  await say(cluster, clientId, { atMs: 5_000, elements: 10, trainingMs: 1_000, waitingMs: 4_000 });
+  const { kind, text } = (await iterationOf(cluster)).bottleneck;
+  assertEquals(kind, "trainers_wait");
+  assertMatch(text, /1 of 1 worker have time.*network/);
+});
+
+Deno.test("a worker without work says why", async () => {
+  let answers = true;
+  await using cluster = await TestCluster.start({
+    dialWorker: () => answers ? Promise.resolve() : Promise.reject(new Error("nobody there")),
+  });
+  const reasonOf = async (name: string) =>
+    (await cluster.ask("describe", null)).workers.find((one) => one.name === name)!.activity.reason;
+  const worker = cluster.worker("w");
+  await worker.heartbeat();
+  assertEquals(await reasonOf("w"), "There is no job.");
+  const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });
+  const [taskId = 0] = await worker.heartbeat();
+  await cluster.ask("releaseClient", { clientId });
+  assertEquals(await reasonOf("w"), "Nobody reads its jobs now.");
+  await cluster.open(await cluster.dataset(), { jobName: "job" });
+  answers = false;
+  await cluster.worker("lost").heartbeat();
+  await settle();
+  assertMatch((await reasonOf("lost"))!, /reach it at test \(nobody there\).*--advertise/);
+  worker.complete(taskId);
+  await worker.heartbeat();
+  assertEquals(await reasonOf("w"), "It has produced everything of its tasks.");
+});
+
+Deno.test("a worker that has produced everything of a job that is still read says so", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
+  worker!.complete(taskId);
+  await worker!.heartbeat();
+  await cluster.worker("late").heartbeat();
+  const reasons = async () =>
+    (await cluster.ask("describe", null)).workers.map(({ activity }) => activity.reason);
+  const { finished, clients } = await iterationOf(cluster);
+  assertEquals({ finished, clients }, { finished: true, clients: 1 });
+  assertEquals(await reasons(), [
+    "It has produced everything of its tasks.",
+    "The jobs that go on have no task for it.",
+  ]);
+  await cluster.ask("releaseClient", { clientId });
+  assertEquals(await reasons(), ["There is no job.", "There is no job."]);
+});
+
+Deno.test("a window's hit rate is the share of what it served that was there when it was asked for", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers: [worker], taskIds: [taskId = 0] } = await running(cluster, ["w"]);
+  const front = { bytesRead: 0, bufferedBytes: 64, role: "cache" as const };
+  const sharing = { windowBytesMax: 128, elements: 2, trainers: 3, hits: 30, misses: 10 };
+  await report(cluster, worker!, {
+    atMs: 0,
+    frontStats: { [taskId]: { ...front, produced: 10, served: 40, skipped: 2, sharing } },
+  });
+  assertEquals((await iterationOf(cluster)).tasks[0]!.figures!.sharing, {
+    windowBytes: 64,
+    windowBytesMax: 128,
+    elements: 2,
+    trainers: 3,
+    produced: 10,
+    served: 40,
+    skipped: 2,
+    hits: 30,
+    misses: 10,
+    hitRate: 0.75,
+  });
+});
+
+Deno.test("describe asks workers for figures when it is told to, and those that have just given some not", async () => {
+  await using cluster = await TestCluster.start();
+  const [fresh, stale] = [cluster.worker("fresh"), cluster.worker("stale")];
+  for (const worker of [fresh, stale]) await report(cluster, worker, { atMs: 0 });
+  await cluster.world.advance(2_000);
+  await report(cluster, fresh, { atMs: 2_000 });
+  await cluster.ask("describe", null);
+  await settle();
+  assertEquals([fresh.wakes, stale.wakes], [0, 0]);
+  await cluster.ask("describe", { refresh: true });
+  await settle();
+  assertEquals([fresh.wakes, stale.wakes], [0, 1]);
+});

@@ -1,0 +1,159 @@
+/** How many workers the dispatcher wants, from what workers and clients say: by a clock that moves when told to. */
+
+import type { TaskStats } from "../../../../actors/worker/protocol.ts";
+import { assertEquals, assertMatch } from "../../../assert.ts";
+import { TestCluster, type TestWorker } from "../lib.ts";
+
+const SECOND = 1_000;
+
+/** A job of one client on one worker: reports come every five seconds, as often as is looked. */
+class Job {
+  readonly cluster: TestCluster;
+  readonly worker: TestWorker;
+  readonly #clientId: number;
+  #atMs = 0;
+  #taken = 0;
+
+  private constructor(cluster: TestCluster, worker: TestWorker, clientId: number) {
+    this.cluster = cluster;
+    this.worker = worker;
+    this.#clientId = clientId;
+  }
+
+  static async start(cluster: TestCluster): Promise<Job> {
+    const worker = cluster.worker("w");
+    await worker.heartbeat();
+    const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });
+    await worker.heartbeat();
+    return new Job(cluster, worker, clientId);
+  }
+
+  /** The worker makes 100 elements a second without rest; the client waits for this share of its time. */
+  async pass(
+    ms: number,
+    waitingShare: number,
+    { worker = true, client = true } = {},
+  ): Promise<void> {
+    for (const endMs = this.#atMs + ms; this.#atMs < endMs;) {
+      this.#atMs += 5 * SECOND;
+      this.#taken += 500;
+      if (worker) await this.#workerReports();
+      if (client) await this.#clientReports(waitingShare);
+      await this.cluster.world.advance(5 * SECOND);
+    }
+  }
+
+  async #clientReports(waitingShare: number): Promise<void> {
+    await this.cluster.ask("clientHeartbeat", {
+      clientId: this.#clientId,
+      figures: {
+        atMs: this.#atMs,
+        elements: this.#taken,
+        bytes: 0,
+        waitingMs: waitingShare * this.#atMs,
+        trainingMs: (1 - waitingShare) * this.#atMs,
+        inFlight: 0,
+        bufferedBytes: 0,
+      },
+    });
+  }
+
+  async #workerReports(): Promise<void> {
+    const { name, ref, tasks } = this.worker;
+    const stats = {
+      role: "task",
+      produced: this.#taken,
+      served: this.#taken,
+      servedBytes: 0,
+      bufferedBytes: 0,
+      bytesRead: 0,
+      skipped: 0,
+      waiting: 0,
+      busyMs: this.#atMs,
+      runnerRestarts: 0,
+    } as unknown as TaskStats;
+    await this.cluster.ask("workerHeartbeat", {
+      name,
+      worker: ref,
+      tags: [],
+      tasks: [...tasks.values()].map((task) => ({ ...task, stats })),
+      figures: { atMs: this.#atMs },
+    });
+  }
+
+  async scaling() {
+    return (await this.cluster.ask("describe", null)).scaling;
+  }
+}
+
+Deno.test("a dispatcher wants more workers when trainers wait for busy ones, and says why", async () => {
+  await using cluster = await TestCluster.start({ scaling: { maxWorkers: 8 } });
+  const job = await Job.start(cluster);
+  await job.pass(30 * SECOND, 0.6);
+  const { workers, wanted, text, jobs } = await job.scaling();
+  assertEquals([workers, wanted, jobs[0]!.kind], [1, 2, "more"]);
+  assertMatch(
+    text,
+    /^2 workers wanted, 1 there: job job waits 60 % of its time, and its workers are/,
+  );
+});
+
+Deno.test("a dispatcher wants no more workers for a trainer that does not wait", async () => {
+  await using cluster = await TestCluster.start();
+  const job = await Job.start(cluster);
+  await job.pass(60 * SECOND, 0.02);
+  const { wanted, jobs } = await job.scaling();
+  assertEquals([wanted, jobs[0]!.kind], [1, "enough"]);
+});
+
+Deno.test("a dispatcher decides nothing on what a trainer said long ago, and decides once it says more", async () => {
+  await using cluster = await TestCluster.start({ scaling: { maxWorkers: 8 } });
+  const job = await Job.start(cluster);
+  const decided = async () => {
+    const { wanted, jobs } = await job.scaling();
+    return [wanted, jobs[0]!.kind];
+  };
+  await job.pass(30 * SECOND, 0.02);
+  assertEquals(await decided(), [1, "enough"]);
+  // For less long than the dispatcher waits before it takes the trainer to be gone.
+  for (let looks = 0; looks < 3; looks++) {
+    await job.pass(35 * SECOND, 0, { client: false });
+    assertEquals(await decided(), [1, "unknown"]);
+  }
+  await job.pass(30 * SECOND, 0.6);
+  assertEquals(await decided(), [2, "more"]);
+});
+
+Deno.test("workers are asked for figures while somebody reads, and old figures decide nothing", async () => {
+  await using cluster = await TestCluster.start();
+  const job = await Job.start(cluster);
+  const before = job.worker.wakes;
+  await job.pass(30 * SECOND, 0.6, { worker: false });
+  assertEquals(job.worker.wakes - before >= 5, true);
+  assertEquals((await job.scaling()).jobs[0]!.kind, "unknown");
+});
+
+Deno.test("nobody is asked for figures while nobody reads", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w");
+  await worker.heartbeat();
+  await cluster.world.advance(30 * SECOND);
+  assertEquals(worker.wakes, 0);
+});
+
+Deno.test("a job that none of the workers there may serve wants one, and says which", async () => {
+  await using cluster = await TestCluster.start();
+  await cluster.worker("plain").heartbeat();
+  const { clientId } = await cluster.open(await cluster.dataset(), {
+    jobName: "tagged",
+    targetTags: ["b"],
+  });
+  await cluster.ask("clientHeartbeat", { clientId });
+  await cluster.world.advance(5 * SECOND);
+  const { text, pools } = (await cluster.ask("describe", null)).scaling;
+  assertEquals(pools, [{ targetTags: ["b"], wanted: 1 }]);
+  assertMatch(
+    text,
+    /has no worker yet: it waits for a worker with the tag "b" .*none of those there/,
+  );
+});
