@@ -9,7 +9,7 @@
  *
  * @module
  */
-import { BUFFER_BYTES_MAX } from "../actors/client/reader.ts";
+import { BUFFER_BYTES_MAX } from "../actors/client/readers/reader.ts";
 import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import { AHEAD_BYTES_MAX } from "../actors/worker/task.ts";
 import { LeatError } from "../core/error.ts";

@@ -21,10 +21,10 @@ import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
 import type { Feed } from "./feed.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
-import { FirstComeReader } from "./first_come.ts";
+import { FirstComeReader } from "./readers/first_come.ts";
 import { joinIteration } from "./joining.ts";
-import type { Numbering } from "./numbering.ts";
-import { OrderedReader } from "./ordered.ts";
+import type { Numbering } from "./readers/numbering.ts";
+import { OrderedReader } from "./readers/ordered.ts";
 import { elementReaderAccess } from "../worker/protocol_access.ts";
 import type { ClientProtocol } from "./protocol.ts";
 import type {
@@ -33,8 +33,8 @@ import type {
   ReaderSurroundings,
   ReadTotals,
   TaskChanges,
-} from "./reader.ts";
-import { RoundReader } from "./rounds.ts";
+} from "./readers/reader.ts";
+import { RoundReader } from "./readers/rounds.ts";
 import type { TakeMeter } from "./take_meter.ts";
 import { WaitLog } from "./wait_log.ts";
 

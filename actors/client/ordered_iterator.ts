@@ -26,7 +26,7 @@ import type { Payload } from "../../transport/payload.ts";
 import type { Place } from "../worker/protocol.ts";
 import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
-import type { Numbering } from "./numbering.ts";
+import type { Numbering } from "./readers/numbering.ts";
 import type { ServiceAccess } from "./access.ts";
 import { clientOptions, definitionOf } from "./starting.ts";
 

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { RoundSchedules } from "../../../../actors/client/round_schedules.ts";
+import { RoundSchedules } from "../../../../actors/client/readers/round_schedules.ts";
 import type { Journal } from "../../../../actors/dispatcher/journal/journal.ts";
 import type { RoundSchedule } from "../../../../actors/dispatcher/protocol_schedules.ts";
 import { encodeMessage } from "../../../../transport/codec.ts";

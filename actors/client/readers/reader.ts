@@ -3,13 +3,13 @@
  *
  * @module
  */
-import type { DispatcherProtocol, TaskSource } from "../dispatcher/protocol.ts";
-import type { OrderFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
-import type { ActorContext } from "../runtime/actor.ts";
-import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
-import type { FencedRef } from "../runtime/ref.ts";
-import type { ClientOptions } from "./client.ts";
-import type { Feed } from "./feed.ts";
+import type { DispatcherProtocol, TaskSource } from "../../dispatcher/protocol.ts";
+import type { OrderFigures, ReadFigures } from "../../dispatcher/protocol_figures.ts";
+import type { ActorContext } from "../../runtime/actor.ts";
+import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
+import type { FencedRef } from "../../runtime/ref.ts";
+import type { ClientOptions } from "../client.ts";
+import type { Feed } from "../feed.ts";
 
 /** Default limit: no more is requested while more bytes than this wait for the training loop. */
 export const BUFFER_BYTES_MAX = 256 * 2 ** 20;

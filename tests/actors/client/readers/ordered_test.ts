@@ -3,25 +3,25 @@
  *
  * @module
  */
-import { type ClientOptions, createClient } from "../../../actors/client/client.ts";
-import type { ClientProtocol } from "../../../actors/client/protocol.ts";
-import { Feed } from "../../../actors/client/feed.ts";
-import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
-import type { RequestOf } from "../../../actors/runtime/protocol.ts";
-import type { FencedRef } from "../../../actors/runtime/ref.ts";
-import { ActorSystem } from "../../../actors/runtime/system.ts";
+import { type ClientOptions, createClient } from "../../../../actors/client/client.ts";
+import type { ClientProtocol } from "../../../../actors/client/protocol.ts";
+import { Feed } from "../../../../actors/client/feed.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../../../../actors/dispatcher/protocol.ts";
+import type { RequestOf } from "../../../../actors/runtime/protocol.ts";
+import type { FencedRef } from "../../../../actors/runtime/ref.ts";
+import { ActorSystem } from "../../../../actors/runtime/system.ts";
 import type {
   ElementAnswer,
   ElementSourceProtocol,
   GetElementRequest,
-} from "../../../actors/worker/protocol.ts";
-import { LeatError } from "../../../core/error.ts";
-import { Payload } from "../../../transport/payload.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
-import type { World } from "../../../actors/runtime/world.ts";
-import { assert, assertEquals } from "../../assert.ts";
-import { testInVirtualTime } from "../../lib/virtual_time.ts";
-import { settle, SteppedWorld } from "../dispatcher/lib.ts";
+} from "../../../../actors/worker/protocol.ts";
+import { LeatError } from "../../../../core/error.ts";
+import { Payload } from "../../../../transport/payload.ts";
+import { DenoWorld } from "../../../../world/deno_world.ts";
+import type { World } from "../../../../actors/runtime/world.ts";
+import { assert, assertEquals } from "../../../assert.ts";
+import { testInVirtualTime } from "../../../lib/virtual_time.ts";
+import { settle, SteppedWorld } from "../../dispatcher/lib.ts";
 
 const ELEMENT_BYTES = 100;
 /** Of the table of splits. */

@@ -3,12 +3,12 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
+import { LeatError } from "../../../core/error.ts";
 import {
   changedTasks,
   type RoundSchedule,
   type ScheduleNews,
-} from "../dispatcher/protocol_schedules.ts";
+} from "../../dispatcher/protocol_schedules.ts";
 
 export class RoundSchedules {
   /** Schedules in force, oldest first. */

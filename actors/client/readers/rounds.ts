@@ -17,19 +17,19 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import type { TaskSource } from "../dispatcher/protocol.ts";
-import type { ReadFigures, RoundWait } from "../dispatcher/protocol_figures.ts";
-import type { RoundSchedule } from "../dispatcher/protocol_schedules.ts";
-import { mayBeTakenLater } from "../runtime/asks.ts";
-import type { Ref } from "../runtime/ref.ts";
-import { refusedAnswer } from "../exactly_once/refused.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { TaskSource } from "../../dispatcher/protocol.ts";
+import type { ReadFigures, RoundWait } from "../../dispatcher/protocol_figures.ts";
+import type { RoundSchedule } from "../../dispatcher/protocol_schedules.ts";
+import { mayBeTakenLater } from "../../runtime/asks.ts";
+import type { Ref } from "../../runtime/ref.ts";
+import { refusedAnswer } from "../../exactly_once/refused.ts";
 import {
   type ElementAnswer,
   isFinal,
   ROUNDS_AHEAD_MAX,
   type RoundSourceProtocol,
-} from "../worker/protocol.ts";
+} from "../../worker/protocol.ts";
 import {
   BUFFER_BYTES_MAX,
   type HeartbeatNews,

@@ -7,14 +7,14 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import type { TaskSource } from "../dispatcher/protocol.ts";
-import type { OrderFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
-import { Fifo } from "../runtime/fifo.ts";
-import type { Timer } from "../runtime/world.ts";
-import { refusedAnswer } from "../exactly_once/refused.ts";
-import { type ElementAnswer, type Own, type Place, SOME_CLIENT } from "../worker/protocol.ts";
-import { BlockedMeter } from "./blocked_meter.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { TaskSource } from "../../dispatcher/protocol.ts";
+import type { OrderFigures, ReadFigures } from "../../dispatcher/protocol_figures.ts";
+import { Fifo } from "../../runtime/fifo.ts";
+import type { Timer } from "../../runtime/world.ts";
+import { refusedAnswer } from "../../exactly_once/refused.ts";
+import { type ElementAnswer, type Own, type Place, SOME_CLIENT } from "../../worker/protocol.ts";
+import { BlockedMeter } from "../blocked_meter.ts";
 import { StreamNumbers } from "./numbering.ts";
 import type {
   HeartbeatNews,

@@ -1,6 +1,6 @@
 /** How fast answers come over. */
-import { WayMeter } from "../../../actors/client/way_meter.ts";
-import { assertAlmostEquals, assertEquals } from "../../assert.ts";
+import { WayMeter } from "../../../../actors/client/readers/way_meter.ts";
+import { assertAlmostEquals, assertEquals } from "../../../assert.ts";
 
 Deno.test("WayMeter counts what an empty message takes as no time of sending", () => {
   const meter = new WayMeter();

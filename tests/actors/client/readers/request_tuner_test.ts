@@ -3,8 +3,8 @@ import {
   REQUESTS_MAX,
   REQUESTS_START,
   RequestTuner,
-} from "../../../actors/client/request_tuner.ts";
-import { assert, assertEquals } from "../../assert.ts";
+} from "../../../../actors/client/readers/request_tuner.ts";
+import { assert, assertEquals } from "../../../assert.ts";
 
 interface Way {
   /** There and back, without waiting in line. */

@@ -3,25 +3,25 @@
  *
  * @module
  */
-import { createClient } from "../../../actors/client/client.ts";
-import { Feed } from "../../../actors/client/feed.ts";
-import type { ClientProtocol } from "../../../actors/client/protocol.ts";
-import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
-import type { Connector } from "../../../actors/runtime/link.ts";
-import type { FencedRef } from "../../../actors/runtime/ref.ts";
-import { ActorSystem } from "../../../actors/runtime/system.ts";
+import { createClient } from "../../../../actors/client/client.ts";
+import { Feed } from "../../../../actors/client/feed.ts";
+import type { ClientProtocol } from "../../../../actors/client/protocol.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../../../../actors/dispatcher/protocol.ts";
+import type { Connector } from "../../../../actors/runtime/link.ts";
+import type { FencedRef } from "../../../../actors/runtime/ref.ts";
+import { ActorSystem } from "../../../../actors/runtime/system.ts";
 import type {
   ElementAnswer,
   ElementSourceProtocol,
   GetElementRequest,
-} from "../../../actors/worker/protocol.ts";
-import { LeatError } from "../../../core/error.ts";
-import { encodeMessage } from "../../../transport/codec.ts";
-import { compressFrame } from "../../../transport/compression.ts";
-import { Payload } from "../../../transport/payload.ts";
-import { InlineHub } from "../../../world/inline_hub.ts";
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
-import { testInVirtualTime, type VirtualTime } from "../../lib/virtual_time.ts";
+} from "../../../../actors/worker/protocol.ts";
+import { LeatError } from "../../../../core/error.ts";
+import { encodeMessage } from "../../../../transport/codec.ts";
+import { compressFrame } from "../../../../transport/compression.ts";
+import { Payload } from "../../../../transport/payload.ts";
+import { InlineHub } from "../../../../world/inline_hub.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../../assert.ts";
+import { testInVirtualTime, type VirtualTime } from "../../../lib/virtual_time.ts";
 
 type Answer = (request: GetElementRequest) => ElementAnswer | Promise<ElementAnswer>;
 

@@ -4,13 +4,13 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import type { TaskSource } from "../dispatcher/protocol.ts";
-import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
-import { Fifo } from "../runtime/fifo.ts";
-import { type FencedRef, sameActor } from "../runtime/ref.ts";
-import { refusedAnswer } from "../exactly_once/refused.ts";
-import { type ElementAnswer, isFinal } from "../worker/protocol.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { TaskSource } from "../../dispatcher/protocol.ts";
+import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
+import { Fifo } from "../../runtime/fifo.ts";
+import { type FencedRef, sameActor } from "../../runtime/ref.ts";
+import { refusedAnswer } from "../../exactly_once/refused.ts";
+import { type ElementAnswer, isFinal } from "../../worker/protocol.ts";
 import { Patience } from "./patience.ts";
 import {
   BUFFER_BYTES_MAX,

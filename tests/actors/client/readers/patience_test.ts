@@ -1,6 +1,6 @@
 /** `Patience`: how long requests wait that others could have. Times are handed in. */
-import { Patience } from "../../../actors/client/patience.ts";
-import { assert, assertEquals } from "../../assert.ts";
+import { Patience } from "../../../../actors/client/readers/patience.ts";
+import { assert, assertEquals } from "../../../assert.ts";
 
 const REQUESTS = 8;
 

@@ -6,16 +6,16 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import { decompressFrame, isCompressed } from "../../transport/compression.ts";
-import { Payload } from "../../transport/payload.ts";
-import type { TaskSource } from "../dispatcher/protocol.ts";
-import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
-import { ElementFetcher, REQUEST_TIMEOUT_MS, type Wanted } from "../exactly_once/fetcher.ts";
-import type { ElementAnswer, WayFigures } from "../worker/protocol.ts";
+import { LeatError } from "../../../core/error.ts";
+import { decompressFrame, isCompressed } from "../../../transport/compression.ts";
+import { Payload } from "../../../transport/payload.ts";
+import type { TaskSource } from "../../dispatcher/protocol.ts";
+import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
+import { ElementFetcher, REQUEST_TIMEOUT_MS, type Wanted } from "../../exactly_once/fetcher.ts";
+import type { ElementAnswer, WayFigures } from "../../worker/protocol.ts";
 import type { ReaderSurroundings } from "./reader.ts";
 import { RequestTuner } from "./request_tuner.ts";
-import { sayUnreached } from "./unreached.ts";
+import { sayUnreached } from "../unreached.ts";
 import { WayMeter } from "./way_meter.ts";
 
 /** Least time between reports to a remote task of how it is read, in ms. */

@@ -4,10 +4,10 @@
  *
  * @module
  */
-import { rowsIn } from "../../data/ordered/split_run.ts";
-import { decodeMessage } from "../../transport/codec.ts";
-import type { Payload } from "../../transport/payload.ts";
-import type { ElementAnswer, Own, Place } from "../worker/protocol.ts";
+import { rowsIn } from "../../../data/ordered/split_run.ts";
+import { decodeMessage } from "../../../transport/codec.ts";
+import type { Payload } from "../../../transport/payload.ts";
+import type { ElementAnswer, Own, Place } from "../../worker/protocol.ts";
 
 /** Where counting begins. */
 export interface Numbering {
