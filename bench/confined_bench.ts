@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { RunnerFactory } from "../actors/worker/runner.ts";
+import type { RunnerFactory } from "../actors/worker/runner/runner.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../mod.ts";
 import { RunnerThreads } from "../world/runner_threads.ts";

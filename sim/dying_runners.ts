@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { RunnerFactory } from "../actors/worker/runner.ts";
-import type { OwnStep, RunnerSettings } from "../actors/worker/runner.ts";
+import type { RunnerFactory } from "../actors/worker/runner/runner.ts";
+import type { OwnStep, RunnerSettings } from "../actors/worker/runner/runner.ts";
 import { LeatError, type LeatErrorCode } from "../core/error.ts";
 import { RunnersAround } from "./runners_around.ts";
 

@@ -11,7 +11,7 @@
  */
 import { BUFFER_BYTES_MAX } from "../actors/client/readers/reader.ts";
 import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
-import { AHEAD_BYTES_MAX } from "../actors/worker/task.ts";
+import { AHEAD_BYTES_MAX } from "../actors/worker/tasks/task.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
 import { ShardingPolicy } from "../data/sharding_policy.ts";

@@ -12,7 +12,7 @@ import type {
   RunnerOutcome,
   RunnerSettings,
   RunnerSplits,
-} from "../actors/worker/runner.ts";
+} from "../actors/worker/runner/runner.ts";
 import { encodeMessage } from "../transport/codec.ts";
 import type { ModelledCores } from "./modelled_cores.ts";
 import type { SimRandom } from "./random.ts";

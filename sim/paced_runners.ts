@@ -4,8 +4,8 @@
  *
  * @module
  */
-import type { RunnerFactory } from "../actors/worker/runner.ts";
-import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
+import type { RunnerFactory } from "../actors/worker/runner/runner.ts";
+import { PipelineRunners } from "../actors/worker/runner/pipeline_runner.ts";
 import type { SimHost } from "./host.ts";
 import type { SimRandom } from "./random.ts";
 import { RunnersAround } from "./runners_around.ts";

@@ -8,7 +8,7 @@ import type {
   RunnerFactory,
   RunnerSettings,
   RunnerSplits,
-} from "../actors/worker/runner.ts";
+} from "../actors/worker/runner/runner.ts";
 import type { SplitTable } from "../data/splits.ts";
 
 /** A step of a runner. */

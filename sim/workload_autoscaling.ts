@@ -11,7 +11,7 @@
  */
 import { checkScaling, type ScalingOptions } from "../actors/dispatcher/scaling/autoscaler.ts";
 import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
-import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
+import { PipelineRunners } from "../actors/worker/runner/pipeline_runner.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
 import { ShardingPolicy } from "../data/sharding_policy.ts";

@@ -13,7 +13,7 @@
  *
  * @module
  */
-import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
+import { PipelineRunners } from "../actors/worker/runner/pipeline_runner.ts";
 import { ShardingPolicy } from "../data/sharding_policy.ts";
 import { decodeMessage } from "../transport/codec.ts";
 import { BagChecker } from "./checkers/bag.ts";

@@ -12,8 +12,8 @@
  * @module
  */
 import { RUNNERS_DIED } from "../actors/dispatcher/jobs/runner_deaths.ts";
-import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
-import type { OwnStep } from "../actors/worker/runner.ts";
+import { PipelineRunners } from "../actors/worker/runner/pipeline_runner.ts";
+import type { OwnStep } from "../actors/worker/runner/runner.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
 import type { ShardingPolicy } from "../data/sharding_policy.ts";

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
-import type { RunnerFactory } from "../actors/worker/runner.ts";
+import { PipelineRunners } from "../actors/worker/runner/pipeline_runner.ts";
+import type { RunnerFactory } from "../actors/worker/runner/runner.ts";
 import type { WorkerStorage } from "./storage.ts";
 import { workerHost } from "./worker_host.ts";
 

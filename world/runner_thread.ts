@@ -8,13 +8,13 @@ import { LeatError, type WireError } from "../core/error.ts";
 import { lateFactory } from "../data/late_factory.ts";
 import { registerServed } from "../data/node.ts";
 import type { SplitTable } from "../data/splits.ts";
-import { PipelineRunner, PipelineRunners } from "../actors/worker/pipeline_runner.ts";
+import { PipelineRunner, PipelineRunners } from "../actors/worker/runner/pipeline_runner.ts";
 import type {
   CompressionWish,
   OwnStep,
   RunnerOutcome,
   RunnerSettings,
-} from "../actors/worker/runner.ts";
+} from "../actors/worker/runner/runner.ts";
 import { DenoHost } from "./deno_host.ts";
 import { guardExits } from "./exit_guard.ts";
 import type { WireSplits } from "./runner_threads.ts";

@@ -16,7 +16,7 @@ import type {
   RunnerOutcome,
   RunnerSettings,
   RunnerSplits,
-} from "../actors/worker/runner.ts";
+} from "../actors/worker/runner/runner.ts";
 import { type StartThread, startThread } from "../transport/start_thread.ts";
 import { EndingThreads, type LateThreads } from "./ending_threads.ts";
 import type { RunnerThreadControl } from "./runner_thread.ts";

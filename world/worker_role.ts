@@ -6,7 +6,7 @@
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../actors/worker/protocol.ts";
-import type { RunnerFactory, RunnerUsage } from "../actors/worker/runner.ts";
+import type { RunnerFactory, RunnerUsage } from "../actors/worker/runner/runner.ts";
 import { createWorker, type WorkerOptions } from "../actors/worker/worker.ts";
 import type { ProcessUsage } from "../actors/dispatcher/protocol_figures.ts";
 import type { StartThread } from "../transport/start_thread.ts";

@@ -28,12 +28,17 @@ import type {
 } from "./protocol.ts";
 import { workerAccess } from "./protocol_access.ts";
 import { workerChecks } from "./protocol_check.ts";
-import type { RunnerFactory } from "./runner.ts";
-import { SaveBeginnings } from "./begin_save.ts";
-import { Listings } from "./listings.ts";
-import { createOrderedTask } from "./ordered_task.ts";
-import { createSaveTask } from "./save_task.ts";
-import { ACKNOWLEDGED_WITHIN_MS, AHEAD_BYTES_MAX, createTask, type TaskProtocol } from "./task.ts";
+import type { RunnerFactory } from "./runner/runner.ts";
+import { SaveBeginnings } from "./tasks/begin_save.ts";
+import { Listings } from "./runner/listings.ts";
+import { createOrderedTask } from "./tasks/ordered_task.ts";
+import { createSaveTask } from "./tasks/save_task.ts";
+import {
+  ACKNOWLEDGED_WITHIN_MS,
+  AHEAD_BYTES_MAX,
+  createTask,
+  type TaskProtocol,
+} from "./tasks/task.ts";
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
 const HEARTBEAT_ATTEMPT_MS = 2_000;

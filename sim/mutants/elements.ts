@@ -10,8 +10,8 @@ import { ReceiveMarks } from "../../actors/runtime/numbering.ts";
 import { ElementFetcher } from "../../actors/exactly_once/fetcher.ts";
 import { Repeats } from "../../actors/exactly_once/repeats.ts";
 import type { ElementAnswer, GetElementRequest } from "../../actors/worker/protocol.ts";
-import { TaskSplits } from "../../actors/worker/task_splits.ts";
-import { WaitingRequests } from "../../actors/worker/waiting.ts";
+import { TaskSplits } from "../../actors/worker/tasks/task_splits.ts";
+import { WaitingRequests } from "../../actors/worker/tasks/waiting.ts";
 import { SimRandom } from "../random.ts";
 import { asksChanged, changed, type Mutant, PerInstance, tampered } from "./mutant.ts";
 

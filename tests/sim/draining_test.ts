@@ -3,7 +3,7 @@ import { saveByService } from "../../actors/client/saving.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { workerAt } from "../../actors/worker/protocol.ts";
 import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
-import { ACKNOWLEDGED_WITHIN_MS } from "../../actors/worker/task.ts";
+import { ACKNOWLEDGED_WITHIN_MS } from "../../actors/worker/tasks/task.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { LeatError } from "../../core/error.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";

@@ -5,7 +5,7 @@
  */
 import { Dataset } from "../../mod.ts";
 import { decodeMessage } from "../../transport/codec.ts";
-import type { Runner, RunnerSettings, RunnerSplits } from "../../actors/worker/runner.ts";
+import type { Runner, RunnerSettings, RunnerSplits } from "../../actors/worker/runner/runner.ts";
 import { LeatError } from "../../core/error.ts";
 import { startThread } from "../../transport/start_thread.ts";
 import { RunnerThreads } from "../../world/runner_threads.ts";

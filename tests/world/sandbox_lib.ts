@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Runner, RunnerSettings, RunnerSplits } from "../../actors/worker/runner.ts";
+import type { Runner, RunnerSettings, RunnerSplits } from "../../actors/worker/runner/runner.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { Dataset } from "../../mod.ts";
 import { decodeMessage } from "../../transport/codec.ts";

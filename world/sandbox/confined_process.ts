@@ -6,7 +6,7 @@
 import { Ending } from "../../core/ending.ts";
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
-import type { RunnerSplits, RunnerUsage } from "../../actors/worker/runner.ts";
+import type { RunnerSplits, RunnerUsage } from "../../actors/worker/runner/runner.ts";
 import { bodyBytes } from "../../transport/limits.ts";
 import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/link.ts";
 import { SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";

@@ -13,7 +13,7 @@ import type {
   RunnerSettings,
   RunnerSplits,
   RunnerUsage,
-} from "../../actors/worker/runner.ts";
+} from "../../actors/worker/runner/runner.ts";
 import type { WorkerStorage } from "../storage.ts";
 import { ConfinedProcess, type ProcessOptions } from "./confined_process.ts";
 import { FetchedModules } from "./fetched_modules.ts";

@@ -20,7 +20,7 @@ import { LeatError } from "../../core/error.ts";
 import { provideParts } from "../../data/opened_part.ts";
 import type { Split } from "../../data/splits.ts";
 import { provideIterators } from "../../actors/client/distributed_iterator.ts";
-import { PipelineRunner, PipelineRunners } from "../../actors/worker/pipeline_runner.ts";
+import { PipelineRunner, PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
 import type {
   CompressionWish,
   OwnStep,
@@ -28,7 +28,7 @@ import type {
   RunnerSettings,
   RunnerSplits,
   RunnerUsage,
-} from "../../actors/worker/runner.ts";
+} from "../../actors/worker/runner/runner.ts";
 import { FramePool } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
 import { processUsage } from "../process_usage.ts";

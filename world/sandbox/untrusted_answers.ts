@@ -6,7 +6,11 @@
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { Split, SplitTable } from "../../data/splits.ts";
-import type { CompressionTrial, RunnerOutcome, RunnerUsage } from "../../actors/worker/runner.ts";
+import type {
+  CompressionTrial,
+  RunnerOutcome,
+  RunnerUsage,
+} from "../../actors/worker/runner/runner.ts";
 import { Payload } from "../../transport/payload.ts";
 import { plainError } from "./edge.ts";
 

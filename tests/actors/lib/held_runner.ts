@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Runner, RunnerOutcome } from "../../../actors/worker/runner.ts";
+import type { Runner, RunnerOutcome } from "../../../actors/worker/runner/runner.ts";
 
 /** See the module. */
 export class HeldRunner implements Runner {

@@ -12,19 +12,19 @@ import type { ActorContext, ChildSpec } from "../../../actors/runtime/actor.ts";
 import type { RequestOf } from "../../../actors/runtime/protocol.ts";
 import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
-import { PipelineRunners } from "../../../actors/worker/pipeline_runner.ts";
+import { PipelineRunners } from "../../../actors/worker/runner/pipeline_runner.ts";
 import type {
   ElementAnswer,
   ElementSourceProtocol,
   GetElementRequest,
 } from "../../../actors/worker/protocol.ts";
-import type { RunnerFactory } from "../../../actors/worker/runner.ts";
+import type { RunnerFactory } from "../../../actors/worker/runner/runner.ts";
 import {
   ACKNOWLEDGED_WITHIN_MS,
   AHEAD_BYTES_MAX,
   createTask,
   type TaskProtocol,
-} from "../../../actors/worker/task.ts";
+} from "../../../actors/worker/tasks/task.ts";
 import { type Dataset, ShardingPolicy } from "../../../mod.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import { DenoHost } from "../../../world/deno_host.ts";

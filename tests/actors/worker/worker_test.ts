@@ -6,7 +6,7 @@
 import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../../../actors/worker/protocol.ts";
-import type { RunnerFactory } from "../../../actors/worker/runner.ts";
+import type { RunnerFactory } from "../../../actors/worker/runner/runner.ts";
 import { createWorker, type WorkerOptions } from "../../../actors/worker/worker.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { assertEquals } from "../../assert.ts";

@@ -3,12 +3,12 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import type { Begun } from "../../data/stored/joint/work.ts";
-import { decodeMessage } from "../../transport/codec.ts";
-import type { RequestOf } from "../runtime/protocol.ts";
-import type { WorkerProtocol } from "./protocol.ts";
-import type { RunnerFactory } from "./runner.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { Begun } from "../../../data/stored/joint/work.ts";
+import { decodeMessage } from "../../../transport/codec.ts";
+import type { RequestOf } from "../../runtime/protocol.ts";
+import type { WorkerProtocol } from "../protocol.ts";
+import type { RunnerFactory } from "../runner/runner.ts";
 
 /**
  * Begins saves. A restarted dispatcher repeats its request. The repetition gets the outcome of the

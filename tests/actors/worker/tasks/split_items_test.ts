@@ -4,9 +4,9 @@
  * @module
  */
 import fc from "fast-check";
-import { type SplitItem, SplitItems } from "../../../actors/worker/split_items.ts";
-import { Payload } from "../../../transport/payload.ts";
-import { assert, assertEquals } from "../../assert.ts";
+import { type SplitItem, SplitItems } from "../../../../actors/worker/tasks/split_items.ts";
+import { Payload } from "../../../../transport/payload.ts";
+import { assert, assertEquals } from "../../../assert.ts";
 
 const ITEM_BYTES = 8;
 

@@ -7,11 +7,11 @@
  *
  * @module
  */
-import { Ending } from "../../core/ending.ts";
-import { LeatError } from "../../core/error.ts";
-import type { SplitTable } from "../../data/splits.ts";
-import type { DatasetDefinition } from "../dispatcher/protocol.ts";
-import type { World } from "../runtime/world.ts";
+import { Ending } from "../../../core/ending.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { SplitTable } from "../../../data/splits.ts";
+import type { DatasetDefinition } from "../../dispatcher/protocol.ts";
+import type { World } from "../../runtime/world.ts";
 import type { RunnerFactory } from "./runner.ts";
 
 /** Concurrent listings, not counting abandoned ones that could not be stopped. */

@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { LeatError } from "../../../core/error.ts";
-import { isLast } from "../../../actors/worker/protocol.ts";
-import type { RunnerFactory } from "../../../actors/worker/runner.ts";
-import { Dataset } from "../../../mod.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
-import { until } from "../../lib/until.ts";
-import { opened, TaskBench } from "../lib/task_bench.ts";
+import { LeatError } from "../../../../core/error.ts";
+import { isLast } from "../../../../actors/worker/protocol.ts";
+import type { RunnerFactory } from "../../../../actors/worker/runner/runner.ts";
+import { Dataset } from "../../../../mod.ts";
+import { assertEquals, assertRejects } from "../../../assert.ts";
+import { until } from "../../../lib/until.ts";
+import { opened, TaskBench } from "../../lib/task_bench.ts";
 
 Deno.test("task hands each element to exactly one client, then the end to all", async () => {
   await using bench = new TaskBench(Dataset.range(6));

@@ -4,23 +4,23 @@
  *
  * @module
  */
-import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
-import type { AnswerOf, RequestOf } from "../../../actors/runtime/protocol.ts";
-import type { FencedRef } from "../../../actors/runtime/ref.ts";
-import { ActorSystem } from "../../../actors/runtime/system.ts";
-import { createOrderedTask } from "../../../actors/worker/ordered_task.ts";
-import type { ElementAnswer } from "../../../actors/worker/protocol.ts";
-import type { OnlySplit, Runner, RunnerOutcome } from "../../../actors/worker/runner.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../../../../actors/dispatcher/protocol.ts";
+import type { AnswerOf, RequestOf } from "../../../../actors/runtime/protocol.ts";
+import type { FencedRef } from "../../../../actors/runtime/ref.ts";
+import { ActorSystem } from "../../../../actors/runtime/system.ts";
+import { createOrderedTask } from "../../../../actors/worker/tasks/ordered_task.ts";
+import type { ElementAnswer } from "../../../../actors/worker/protocol.ts";
+import type { OnlySplit, Runner, RunnerOutcome } from "../../../../actors/worker/runner/runner.ts";
 import {
   ACKNOWLEDGED_WITHIN_MS,
   AHEAD_BYTES_MAX,
   type TaskProtocol,
-} from "../../../actors/worker/task.ts";
-import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
-import { assert, assertEquals } from "../../assert.ts";
-import { until } from "../../lib/until.ts";
-import { testInVirtualTime, type VirtualTime } from "../../lib/virtual_time.ts";
+} from "../../../../actors/worker/tasks/task.ts";
+import { LeatError, type LeatErrorCode } from "../../../../core/error.ts";
+import { DenoWorld } from "../../../../world/deno_world.ts";
+import { assert, assertEquals } from "../../../assert.ts";
+import { until } from "../../../lib/until.ts";
+import { testInVirtualTime, type VirtualTime } from "../../../lib/virtual_time.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;

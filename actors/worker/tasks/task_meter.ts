@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { ElementAnswer } from "./protocol.ts";
-import type { CompressionWish, OwnStep, Runner, RunnerOutcome } from "./runner.ts";
+import type { ElementAnswer } from "../protocol.ts";
+import type { CompressionWish, OwnStep, Runner, RunnerOutcome } from "../runner/runner.ts";
 
 /** Answers without an element. */
 const NO_ELEMENTS: ReadonlySet<ElementAnswer["kind"]> = new Set(["split_end", "end", "passed"]);

@@ -4,16 +4,16 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import type { RunReport, SaveWork, Written } from "../../data/stored/joint/work.ts";
-import { decodeMessage } from "../../transport/codec.ts";
-import { type DispatcherProtocol, TASK_ENDED } from "../dispatcher/protocol.ts";
-import type { Actor, ActorContext } from "../runtime/actor.ts";
-import type { RequestOf } from "../runtime/protocol.ts";
-import type { TaskStats } from "./protocol.ts";
-import type { RunnerOutcome, RunnerSplits } from "./runner.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { RunReport, SaveWork, Written } from "../../../data/stored/joint/work.ts";
+import { decodeMessage } from "../../../transport/codec.ts";
+import { type DispatcherProtocol, TASK_ENDED } from "../../dispatcher/protocol.ts";
+import type { Actor, ActorContext } from "../../runtime/actor.ts";
+import type { RequestOf } from "../../runtime/protocol.ts";
+import type { TaskStats } from "../protocol.ts";
+import type { RunnerOutcome, RunnerSplits } from "../runner/runner.ts";
 import type { TaskOptions, TaskProtocol } from "./task.ts";
-import { RunnerDeaths } from "./runner_deaths.ts";
+import { RunnerDeaths } from "../runner/runner_deaths.ts";
 import { TaskPipeline } from "./task_pipeline.ts";
 
 type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;

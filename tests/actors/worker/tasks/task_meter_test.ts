@@ -1,9 +1,9 @@
 /** What a task counts, by a clock that moves when told to. */
 
-import { TaskMeter } from "../../../actors/worker/task_meter.ts";
-import { Payload } from "../../../transport/payload.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
-import { HeldRunner } from "../lib/held_runner.ts";
+import { TaskMeter } from "../../../../actors/worker/tasks/task_meter.ts";
+import { Payload } from "../../../../transport/payload.ts";
+import { assertEquals, assertRejects } from "../../../assert.ts";
+import { HeldRunner } from "../../lib/held_runner.ts";
 
 Deno.test("TaskMeter.busyMs is the time with anything to do, however much at once", async () => {
   let nowMs = 100;

@@ -3,12 +3,12 @@
  *
  * @module
  */
-import type { DatasetDefinition } from "../../../actors/dispatcher/protocol.ts";
-import type { World } from "../../../actors/runtime/world.ts";
-import { Listings } from "../../../actors/worker/listings.ts";
-import { LeatError } from "../../../core/error.ts";
-import type { SplitTable } from "../../../data/splits.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
+import type { DatasetDefinition } from "../../../../actors/dispatcher/protocol.ts";
+import type { World } from "../../../../actors/runtime/world.ts";
+import { Listings } from "../../../../actors/worker/runner/listings.ts";
+import { LeatError } from "../../../../core/error.ts";
+import type { SplitTable } from "../../../../data/splits.ts";
+import { assertEquals, assertRejects } from "../../../assert.ts";
 
 /** Listings that end when the test says so, in a time of its own. */
 class Bench {

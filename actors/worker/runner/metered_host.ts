@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { DelegatingHost } from "../../data/delegating_host.ts";
-import type { Files, Host, OpenFile } from "../../data/host.ts";
+import { DelegatingHost } from "../../../data/delegating_host.ts";
+import type { Files, Host, OpenFile } from "../../../data/host.ts";
 
 /** Passes everything on to another host, and counts the bytes read. */
 export class MeteredHost extends DelegatingHost {

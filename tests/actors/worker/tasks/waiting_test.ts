@@ -1,6 +1,6 @@
 /** `WaitingRequests`: whose turn is next, and who waits no more. */
-import { type Waiting, WaitingRequests } from "../../../actors/worker/waiting.ts";
-import { assertEquals } from "../../assert.ts";
+import { type Waiting, WaitingRequests } from "../../../../actors/worker/tasks/waiting.ts";
+import { assertEquals } from "../../../assert.ts";
 
 function requestsOf(waiting: WaitingRequests, clientId: number, count: number): Waiting[] {
   return Array.from({ length: count }, () => {

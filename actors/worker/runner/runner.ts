@@ -4,12 +4,12 @@
  *
  * @module
  */
-import type { WireError } from "../../core/error.ts";
-import type { WirePolicy } from "../../data/sharding/custom_policy.ts";
-import type { Shard, ShardingMode } from "../../data/sharding_policy.ts";
-import type { Split, SplitTable } from "../../data/splits.ts";
-import type { JointSaveSettings, SaveWork } from "../../data/stored/joint/work.ts";
-import type { FrameCodec } from "../../transport/compression.ts";
+import type { WireError } from "../../../core/error.ts";
+import type { WirePolicy } from "../../../data/sharding/custom_policy.ts";
+import type { Shard, ShardingMode } from "../../../data/sharding_policy.ts";
+import type { Split, SplitTable } from "../../../data/splits.ts";
+import type { JointSaveSettings, SaveWork } from "../../../data/stored/joint/work.ts";
+import type { FrameCodec } from "../../../transport/compression.ts";
 
 /** What to run. Plain data: it is sent to the runner's thread. */
 export interface RunnerSettings {

@@ -5,9 +5,9 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import type { Awaited, Repeats } from "../exactly_once/repeats.ts";
-import type { ActorContext } from "../runtime/actor.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { Awaited, Repeats } from "../../exactly_once/repeats.ts";
+import type { ActorContext } from "../../runtime/actor.ts";
 
 /** Pause before readers are called, and called again, in ms; doubles each time up to the maximum. */
 const PAUSE_MIN_MS = 100;

@@ -3,19 +3,19 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import type { Split } from "../../data/splits.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { Split } from "../../../data/splits.ts";
 import {
   type DispatcherProtocol,
   SPARE_SERIES,
   TASK_ENDED,
   type TaskDefinition,
-} from "../dispatcher/protocol.ts";
-import type { ActorContext } from "../runtime/actor.ts";
-import type { RequestOf } from "../runtime/protocol.ts";
-import type { Ref } from "../runtime/ref.ts";
+} from "../../dispatcher/protocol.ts";
+import type { ActorContext } from "../../runtime/actor.ts";
+import type { RequestOf } from "../../runtime/protocol.ts";
+import type { Ref } from "../../runtime/ref.ts";
 import type { AssignedSplit } from "./held_split.ts";
-import type { RunnerSplits } from "./runner.ts";
+import type { RunnerSplits } from "../runner/runner.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 

@@ -4,27 +4,27 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import { TASK_FACTS } from "../../data/sharding_policy.ts";
-import { Payload } from "../../transport/payload.ts";
-import type { DispatcherProtocol, TaskDefinition } from "../dispatcher/protocol.ts";
-import type { Actor, ActorContext } from "../runtime/actor.ts";
-import { Fifo } from "../runtime/fifo.ts";
-import type { Ref } from "../runtime/ref.ts";
+import { LeatError } from "../../../core/error.ts";
+import { TASK_FACTS } from "../../../data/sharding_policy.ts";
+import { Payload } from "../../../transport/payload.ts";
+import type { DispatcherProtocol, TaskDefinition } from "../../dispatcher/protocol.ts";
+import type { Actor, ActorContext } from "../../runtime/actor.ts";
+import { Fifo } from "../../runtime/fifo.ts";
+import type { Ref } from "../../runtime/ref.ts";
 import type {
   ElementAnswer,
   ElementReaderProtocol,
   ElementSourceProtocol,
   GetElementRequest,
   TaskStats,
-} from "./protocol.ts";
-import { elementSourceAccess } from "./protocol_access.ts";
-import { elementSourceChecks } from "./protocol_check.ts";
-import { REQUEST_TIMEOUT_MS } from "../exactly_once/fetcher.ts";
-import { Repeats } from "../exactly_once/repeats.ts";
+} from "../protocol.ts";
+import { elementSourceAccess } from "../protocol_access.ts";
+import { elementSourceChecks } from "../protocol_check.ts";
+import { REQUEST_TIMEOUT_MS } from "../../exactly_once/fetcher.ts";
+import { Repeats } from "../../exactly_once/repeats.ts";
 import { LastCalls } from "./last_calls.ts";
-import type { Runner, RunnerFactory, RunnerOutcome } from "./runner.ts";
-import { RunnerDeaths } from "./runner_deaths.ts";
+import type { Runner, RunnerFactory, RunnerOutcome } from "../runner/runner.ts";
+import { RunnerDeaths } from "../runner/runner_deaths.ts";
 import { TaskPipeline, type TaskPipelineOptions } from "./task_pipeline.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
 import { type Waiting, WaitingRequests } from "./waiting.ts";

@@ -4,28 +4,28 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import { Dataset } from "../../data/dataset.ts";
-import { type DatasetIterator, openIterator } from "../../data/dataset_iterator.ts";
-import type { Host } from "../../data/host.ts";
-import { END } from "../../data/iterator.ts";
-import type { DatasetNode } from "../../data/node.ts";
-import { seedOf } from "../../data/operators/options.ts";
-import { chainOf, type OrderedChain } from "../../data/ordered/chain.ts";
-import { openSplit } from "../../data/ordered/split_run.ts";
-import { ReadingFailure, toldOf } from "../../data/reading_failure.ts";
-import { CustomShardingPolicy } from "../../data/sharding/custom_policy.ts";
-import { shardGraph, type StaticPolicy } from "../../data/sharding/shard_graph.ts";
+import { LeatError } from "../../../core/error.ts";
+import { Dataset } from "../../../data/dataset.ts";
+import { type DatasetIterator, openIterator } from "../../../data/dataset_iterator.ts";
+import type { Host } from "../../../data/host.ts";
+import { END } from "../../../data/iterator.ts";
+import type { DatasetNode } from "../../../data/node.ts";
+import { seedOf } from "../../../data/operators/options.ts";
+import { chainOf, type OrderedChain } from "../../../data/ordered/chain.ts";
+import { openSplit } from "../../../data/ordered/split_run.ts";
+import { ReadingFailure, toldOf } from "../../../data/reading_failure.ts";
+import { CustomShardingPolicy } from "../../../data/sharding/custom_policy.ts";
+import { shardGraph, type StaticPolicy } from "../../../data/sharding/shard_graph.ts";
 import {
   checkSplittable,
   listSplitTable,
   type SplitSource,
   type SplitTable,
-} from "../../data/splits.ts";
-import { JointSave } from "../../data/stored/joint/joint_save.ts";
-import type { SaveWork } from "../../data/stored/joint/work.ts";
-import { encodeMessage, type FramePool } from "../../transport/codec.ts";
-import { compressFrame, sampleCompression } from "../../transport/compression.ts";
+} from "../../../data/splits.ts";
+import { JointSave } from "../../../data/stored/joint/joint_save.ts";
+import type { SaveWork } from "../../../data/stored/joint/work.ts";
+import { encodeMessage, type FramePool } from "../../../transport/codec.ts";
+import { compressFrame, sampleCompression } from "../../../transport/compression.ts";
 import { MeteredHost } from "./metered_host.ts";
 import type {
   CompressionWish,

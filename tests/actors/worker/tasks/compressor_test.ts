@@ -1,6 +1,6 @@
 /** Whether a task compresses its elements. */
-import { Compressor } from "../../../actors/worker/compressor.ts";
-import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
+import { Compressor } from "../../../../actors/worker/tasks/compressor.ts";
+import { assert, assertEquals, assertStringIncludes } from "../../../assert.ts";
 
 const FRAME = new Uint8Array(100_000);
 

@@ -1,12 +1,12 @@
 /** A task's pipeline over runners that die or are not wanted any more. */
 
-import type { TaskDefinition } from "../../../actors/dispatcher/protocol.ts";
-import type { ActorContext } from "../../../actors/runtime/actor.ts";
-import { TaskPipeline } from "../../../actors/worker/task_pipeline.ts";
-import { LeatError } from "../../../core/error.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
-import { HeldRunner } from "../lib/held_runner.ts";
+import type { TaskDefinition } from "../../../../actors/dispatcher/protocol.ts";
+import type { ActorContext } from "../../../../actors/runtime/actor.ts";
+import { TaskPipeline } from "../../../../actors/worker/tasks/task_pipeline.ts";
+import { LeatError } from "../../../../core/error.ts";
+import { DenoWorld } from "../../../../world/deno_world.ts";
+import { assertEquals, assertRejects } from "../../../assert.ts";
+import { HeldRunner } from "../../lib/held_runner.ts";
 
 const DEFINITION: TaskDefinition = {
   taskId: 1,

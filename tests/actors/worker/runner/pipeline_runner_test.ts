@@ -5,11 +5,11 @@
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { PipelineRunners } from "../../../actors/worker/pipeline_runner.ts";
-import type { RunnerSettings } from "../../../actors/worker/runner.ts";
-import { Dataset } from "../../../mod.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
-import { assert, assertEquals, assertMatch } from "../../assert.ts";
+import { PipelineRunners } from "../../../../actors/worker/runner/pipeline_runner.ts";
+import type { RunnerSettings } from "../../../../actors/worker/runner/runner.ts";
+import { Dataset } from "../../../../mod.ts";
+import { DenoHost } from "../../../../world/deno_host.ts";
+import { assert, assertEquals, assertMatch } from "../../../assert.ts";
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;

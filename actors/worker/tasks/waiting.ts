@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { ElementAnswer } from "./protocol.ts";
+import type { ElementAnswer } from "../protocol.ts";
 
 /** A request that waits for an element. */
 export interface Waiting {

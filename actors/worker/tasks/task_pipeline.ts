@@ -3,11 +3,11 @@
  *
  * @module
  */
-import type { LeatError } from "../../core/error.ts";
-import type { TaskDefinition } from "../dispatcher/protocol.ts";
-import type { ActorContext } from "../runtime/actor.ts";
+import type { LeatError } from "../../../core/error.ts";
+import type { TaskDefinition } from "../../dispatcher/protocol.ts";
+import type { ActorContext } from "../../runtime/actor.ts";
 import { Compressor } from "./compressor.ts";
-import type { ElementAnswer, TaskStats, WayFigures } from "./protocol.ts";
+import type { ElementAnswer, TaskStats, WayFigures } from "../protocol.ts";
 import type {
   OwnStep,
   Runner,
@@ -15,7 +15,7 @@ import type {
   RunnerOutcome,
   RunnerSettings,
   RunnerSplits,
-} from "./runner.ts";
+} from "../runner/runner.ts";
 import { TaskMeter } from "./task_meter.ts";
 
 /** What {@linkcode TaskPipeline} needs. */

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import { Payload } from "../../transport/payload.ts";
-import type { ActorContext } from "../runtime/actor.ts";
-import type { Own, Place } from "./protocol.ts";
-import type { OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
+import { LeatError } from "../../../core/error.ts";
+import { Payload } from "../../../transport/payload.ts";
+import type { ActorContext } from "../../runtime/actor.ts";
+import type { Own, Place } from "../protocol.ts";
+import type { OnlySplit, Runner, RunnerOutcome } from "../runner/runner.ts";
 import { type SplitItem, SplitItems } from "./split_items.ts";
 import type { TaskPipeline } from "./task_pipeline.ts";
 

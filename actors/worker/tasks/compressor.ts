@@ -10,10 +10,10 @@
  *
  * @module
  */
-import type { ElementCompression } from "../../data/element_compression.ts";
-import type { FrameCodec } from "../../transport/compression.ts";
-import type { CompressionFigures, WayFigures } from "./protocol.ts";
-import type { CompressionTrial, CompressionWish } from "./runner.ts";
+import type { ElementCompression } from "../../../data/element_compression.ts";
+import type { FrameCodec } from "../../../transport/compression.ts";
+import type { CompressionFigures, WayFigures } from "../protocol.ts";
+import type { CompressionTrial, CompressionWish } from "../runner/runner.ts";
 
 /** What `"auto"` compresses with: several times faster than gzip in both directions, and smaller. */
 const AUTO_CODEC: FrameCodec = "zstd";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type ElementAnswer, isFinal, type Own, type Place } from "./protocol.ts";
+import { type ElementAnswer, isFinal, type Own, type Place } from "../protocol.ts";
 
 /** An item of a split; each has a position. */
 export type SplitItem = ElementAnswer & { readonly place: Place };

@@ -5,14 +5,14 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
+import { LeatError } from "../../../core/error.ts";
 import {
   type DispatcherProtocol,
   TASK_ENDED,
   type TaskDefinition,
-} from "../dispatcher/protocol.ts";
-import type { ActorContext } from "../runtime/actor.ts";
-import type { Ref } from "../runtime/ref.ts";
+} from "../../dispatcher/protocol.ts";
+import type { ActorContext } from "../../runtime/actor.ts";
+import type { Ref } from "../../runtime/ref.ts";
 
 /** How long one report may go unanswered before it is sent again, in ms. */
 const ATTEMPT_MS = 2_000;

@@ -7,13 +7,13 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import type { Actor, ActorContext } from "../runtime/actor.ts";
-import { Repeats } from "../exactly_once/repeats.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { Actor, ActorContext } from "../../runtime/actor.ts";
+import { Repeats } from "../../exactly_once/repeats.ts";
 import { HeldSplit } from "./held_split.ts";
-import type { ElementAnswer, GetElementRequest, Own, TaskStats } from "./protocol.ts";
+import type { ElementAnswer, GetElementRequest, Own, TaskStats } from "../protocol.ts";
 import { type RunningTask, taskActor, type TaskOptions, type TaskProtocol } from "./task.ts";
-import { RunnerDeaths } from "./runner_deaths.ts";
+import { RunnerDeaths } from "../runner/runner_deaths.ts";
 import { TaskPipeline } from "./task_pipeline.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
 
