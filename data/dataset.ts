@@ -94,10 +94,10 @@ import { TfRecordsNode } from "./sources/tf_records.ts";
 import { type AudioFile, WavNode } from "./sources/wav.ts";
 import { WebDatasetNode, type WebDatasetOptions } from "./sources/web_dataset.ts";
 import type { ElementSpec } from "./spec.ts";
-import { checkWait, GrowingNode, type LoadWait } from "./stored/growing.ts";
-import { type SaveAttributes, savedIn, saveGraph, type SaveProgress } from "./stored/save.ts";
-import { shardDatasets } from "./stored/shards.ts";
-import { storedNode } from "./stored/stored_node.ts";
+import { checkWait, GrowingNode, type LoadWait } from "./saved/growing.ts";
+import { type SaveAttributes, savedIn, saveGraph, type SaveProgress } from "./saved/save.ts";
+import { shardDatasets } from "./saved/shards.ts";
+import { storedNode } from "./saved/stored_node.ts";
 import type { Captures, UserFunction } from "./udf/user_function.ts";
 import { deserializeGraph, fingerprintGraph, serializeGraph } from "./wire.ts";
 

@@ -83,8 +83,11 @@ export type { ColumnFileOptions, RowFileOptions } from "./sources/row_files.ts";
 export type { AudioFile } from "./sources/wav.ts";
 export type { WebDatasetOptions } from "./sources/web_dataset.ts";
 export { type ElementSpec, TensorSpec } from "./spec.ts";
-export type { LoadWait } from "./stored/growing.ts";
-export type { DistributedSaveOptions, DistributedSaveProgress } from "./stored/joint/options.ts";
-export type { SaveProgress } from "./stored/save.ts";
+export type { LoadWait } from "./saved/growing.ts";
+export type {
+  DistributedSaveOptions,
+  DistributedSaveProgress,
+} from "./saved/distributed/options.ts";
+export type { SaveProgress } from "./saved/save.ts";
 export type { IteratorStats, OperatorStats, ServiceRead, ServiceStats } from "./stats.ts";
 export { udf } from "./udf/user_function.ts";

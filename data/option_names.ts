@@ -40,7 +40,7 @@ import type { ImageFolderOptions } from "./sources/image_folder.ts";
 import type { ListFilesOptions } from "./sources/list_files.ts";
 import type { ColumnFileOptions, RowFileOptions } from "./sources/row_files.ts";
 import type { WebDatasetOptions } from "./sources/web_dataset.ts";
-import type { DistributedSaveOptions } from "./stored/joint/options.ts";
+import type { DistributedSaveOptions } from "./saved/distributed/options.ts";
 import type { Captures } from "./udf/user_function.ts";
 
 /** Every option and no other: the compiler sees to that. */

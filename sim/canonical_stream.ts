@@ -7,10 +7,10 @@
 import { LeatError } from "../core/error.ts";
 import type { Dataset } from "../data/dataset.ts";
 import { type Host, installedHost } from "../data/host.ts";
-import { chainOf } from "../data/ordered/chain.ts";
-import { RemainderJoin } from "../data/ordered/join.ts";
-import { splitOrder } from "../data/ordered/order.ts";
-import { openSplit } from "../data/ordered/split_run.ts";
+import { chainOf } from "../data/deterministic/chain.ts";
+import { RemainderJoin } from "../data/deterministic/join.ts";
+import { splitOrder } from "../data/deterministic/order.ts";
+import { openSplit } from "../data/deterministic/split_run.ts";
 import { listSplitTable } from "../data/splits.ts";
 
 /** One result of `next()` before the end. */

@@ -9,8 +9,8 @@ import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../data/
 import { LeatError } from "../core/error.ts";
 import { checkOptions } from "../data/option_names.ts";
 import { checkService, type DistributeOptions } from "../data/operators/distribute.ts";
-import type { DistributedSaveOptions } from "../data/stored/joint/options.ts";
-import { checkWritingCompression } from "../data/stored/save.ts";
+import type { DistributedSaveOptions } from "../data/saved/distributed/options.ts";
+import { checkWritingCompression } from "../data/saved/save.ts";
 import { openHome } from "./client_homes.ts";
 
 /**

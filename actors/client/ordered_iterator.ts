@@ -16,9 +16,9 @@ import { attributesOf, type DistributeOptions } from "../../data/operators/distr
 import { seedOf } from "../../data/operators/options.ts";
 import { ShardNode } from "../../data/operators/shard.ts";
 import { UnaryNode } from "../../data/operators/unary.ts";
-import { chainOf, distributeChains, type OrderedChain } from "../../data/ordered/chain.ts";
-import { type CarriedRows, type Joined, RemainderJoin } from "../../data/ordered/join.ts";
-import { sizeOf } from "../../data/ordered/split_run.ts";
+import { chainOf, distributeChains, type OrderedChain } from "../../data/deterministic/chain.ts";
+import { type CarriedRows, type Joined, RemainderJoin } from "../../data/deterministic/join.ts";
+import { sizeOf } from "../../data/deterministic/split_run.ts";
 import { ReadingFailure } from "../../data/reading_failure.ts";
 import type { ElementSpec } from "../../data/spec.ts";
 import { fingerprintGraph } from "../../data/wire.ts";

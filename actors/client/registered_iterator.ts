@@ -8,7 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { LateIterator } from "../../data/late_iterator.ts";
 import type { FromIdNode } from "../../data/operators/from_id.ts";
-import { checkReproducible } from "../../data/ordered/reproducible.ts";
+import { checkReproducible } from "../../data/deterministic/reproducible.ts";
 import { checkUnserved } from "../../data/splits.ts";
 import { deserializeGraph } from "../../data/wire.ts";
 import type { ServiceAccess } from "./access.ts";

@@ -8,10 +8,10 @@ import { LeatError } from "../../core/error.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import type { DistributeOptions } from "../../data/operators/distribute.ts";
 import { seedOf } from "../../data/operators/options.ts";
-import { chainOf } from "../../data/ordered/chain.ts";
-import { checkReproducible } from "../../data/ordered/reproducible.ts";
+import { chainOf } from "../../data/deterministic/chain.ts";
+import { checkReproducible } from "../../data/deterministic/reproducible.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
-import { IS_SAVED, type JointSaveSettings } from "../../data/stored/joint/work.ts";
+import { IS_SAVED, type JointSaveSettings } from "../../data/saved/distributed/work.ts";
 import {
   type DispatcherProtocol,
   type JobParameters,

@@ -13,7 +13,7 @@ import type { ElementCompression } from "../../data/element_compression.ts";
 import type { Shard, ShardingMode } from "../../data/sharding_policy.ts";
 import type { TargetWorkers } from "../../data/target_workers.ts";
 import type { Split } from "../../data/splits.ts";
-import type { JointSaveSettings, SaveWork } from "../../data/stored/joint/work.ts";
+import type { JointSaveSettings, SaveWork } from "../../data/saved/distributed/work.ts";
 import type { WireError } from "../../core/error.ts";
 import type {
   ElementSourceProtocol,

@@ -8,7 +8,7 @@ import type { WireError } from "../../core/error.ts";
 import type { ElementCompression } from "../../data/element_compression.ts";
 import type { SplitTable } from "../../data/splits.ts";
 import type { FrameCodec } from "../../transport/compression.ts";
-import type { Begun, JointSaveSettings } from "../../data/stored/joint/work.ts";
+import type { Begun, JointSaveSettings } from "../../data/saved/distributed/work.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { DatasetDefinition } from "../dispatcher/protocol.ts";
 import type { Ref } from "../runtime/ref.ts";

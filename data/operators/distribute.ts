@@ -16,7 +16,7 @@ import {
   servedIterator,
   UNKNOWN_CARDINALITY,
 } from "../node.ts";
-import { checkReproducible } from "../ordered/reproducible.ts";
+import { checkReproducible } from "../deterministic/reproducible.ts";
 import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
 import { type ShardingMode, ShardingPolicy } from "../sharding_policy.ts";
 import type { ElementSpec } from "../spec.ts";

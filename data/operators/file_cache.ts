@@ -3,9 +3,9 @@ import type { IteratorContext } from "../context.ts";
 import type { DatasetNode } from "../node.ts";
 import { signatureOf } from "../saving.ts";
 import type { ElementSpec } from "../spec.ts";
-import type { Manifest } from "../stored/manifest.ts";
-import { storedNode } from "../stored/stored_node.ts";
-import { type Storing, StoringIterator } from "../stored/storing_iterator.ts";
+import type { Manifest } from "../saved/manifest.ts";
+import { storedNode } from "../saved/stored_node.ts";
+import { type Storing, StoringIterator } from "../saved/storing_iterator.ts";
 import { Nested } from "./opened.ts";
 
 /** The iterator of a cache in files for the elements of `input`. */

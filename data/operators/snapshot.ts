@@ -6,12 +6,12 @@ import type { ElementIterator } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { signatureOf } from "../saving.ts";
 import type { ElementSpec } from "../spec.ts";
-import type { WritingOptions } from "../stored/elements_writer.ts";
-import { type Manifest, within } from "../stored/manifest.ts";
-import { checkWritingCompression } from "../stored/save.ts";
-import { shardBy, shardDatasets } from "../stored/shards.ts";
-import { storedNode } from "../stored/stored_node.ts";
-import { type Storing, StoringIterator } from "../stored/storing_iterator.ts";
+import type { WritingOptions } from "../saved/elements_writer.ts";
+import { type Manifest, within } from "../saved/manifest.ts";
+import { checkWritingCompression } from "../saved/save.ts";
+import { shardBy, shardDatasets } from "../saved/shards.ts";
+import { storedNode } from "../saved/stored_node.ts";
+import { type Storing, StoringIterator } from "../saved/storing_iterator.ts";
 import { Nested } from "./opened.ts";
 import { UnaryNode } from "./unary.ts";
 

@@ -2,7 +2,7 @@
 import { LeatError } from "../../core/error.ts";
 import { rebuilt } from "../foreign.ts";
 import type { DatasetNode } from "../node.ts";
-import { inOrder, withInputs } from "../ordered/chain.ts";
+import { inOrder, withInputs } from "../deterministic/chain.ts";
 import { AssertCardinalityNode } from "../operators/assert_cardinality.ts";
 import { CacheNode } from "../operators/cache.ts";
 import { ShardNode } from "../operators/shard.ts";

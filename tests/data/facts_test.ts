@@ -1,6 +1,6 @@
 /** What a service has to know of each kind of operator, asked of every one that is registered. */
 import { type DatasetNode, type Division, nodeKinds } from "../../data/node.ts";
-import { chainOf } from "../../data/ordered/chain.ts";
+import { chainOf } from "../../data/deterministic/chain.ts";
 import { FileShardNode } from "../../data/sharding/file_shard.ts";
 import { Dataset } from "../../mod.ts";
 import { assert, assertEquals } from "../assert.ts";

@@ -4,8 +4,8 @@
  */
 import { Dataset, type Host, LeatError } from "../../mod.ts";
 import { installedHost } from "../../data/host.ts";
-import { JointSave } from "../../data/stored/joint/joint_save.ts";
-import type { Begun, RunReport, SaveWork, WrittenRun } from "../../data/stored/joint/work.ts";
+import { JointSave } from "../../data/saved/distributed/joint_save.ts";
+import type { Begun, RunReport, SaveWork, WrittenRun } from "../../data/saved/distributed/work.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { inFolder, namesIn } from "../lib/temp_folder.ts";
 

@@ -1,9 +1,9 @@
 /**
  * Ordered chains: what of a pipeline is produced split by split, and how splits are put together.
  */
-import { chainOf, distributeChains } from "../../data/ordered/chain.ts";
-import { RemainderJoin } from "../../data/ordered/join.ts";
-import { splitOrder } from "../../data/ordered/order.ts";
+import { chainOf, distributeChains } from "../../data/deterministic/chain.ts";
+import { RemainderJoin } from "../../data/deterministic/join.ts";
+import { splitOrder } from "../../data/deterministic/order.ts";
 import { DistributeNode } from "../../data/operators/distribute.ts";
 import { Dataset, LeatError } from "../../mod.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";

@@ -3,11 +3,11 @@
  * the other one does all of its own meanwhile. Somebody reads the folder from the beginning.
  */
 import { Dataset, type DatasetIterator, LeatError, openIterator } from "../../mod.ts";
-import { GrowingNode } from "../../data/stored/growing.ts";
-import { JointSave } from "../../data/stored/joint/joint_save.ts";
-import type { Begun, RunReport, WrittenRun } from "../../data/stored/joint/work.ts";
-import { nameOf, readManifest } from "../../data/stored/manifest.ts";
-import { saveGraph } from "../../data/stored/save.ts";
+import { GrowingNode } from "../../data/saved/growing.ts";
+import { JointSave } from "../../data/saved/distributed/joint_save.ts";
+import type { Begun, RunReport, WrittenRun } from "../../data/saved/distributed/work.ts";
+import { nameOf, readManifest } from "../../data/saved/manifest.ts";
+import { saveGraph } from "../../data/saved/save.ts";
 import { assert, assertEquals } from "../assert.ts";
 import fc from "fast-check";
 import { DiskProcess, SharedDisk } from "./lib/shared_disk.ts";

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { rowsIn } from "../../../data/ordered/split_run.ts";
+import { rowsIn } from "../../../data/deterministic/split_run.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import type { Payload } from "../../../transport/payload.ts";
 import type { ElementAnswer, Own, Place } from "../../worker/protocol.ts";

@@ -6,7 +6,7 @@
  */
 import { LeatError, type LeatErrorCode, type WireError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage, type MessageSlab } from "../../../transport/codec.ts";
-import type { WrittenRun } from "../../../data/stored/joint/work.ts";
+import type { WrittenRun } from "../../../data/saved/distributed/work.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../../worker/protocol.ts";
 import type { DatasetDefinition, JobParameters } from "../protocol.ts";

@@ -5,8 +5,8 @@
  *
  * @module
  */
-import type { OrderSeed } from "../../../data/ordered/order.ts";
-import { splitOrder } from "../../../data/ordered/order.ts";
+import type { OrderSeed } from "../../../data/deterministic/order.ts";
+import { splitOrder } from "../../../data/deterministic/order.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { Client, Iteration, Splits, TaskOfIteration } from "../state/entities.ts";
 import type { Ordered } from "./mode_state.ts";

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { SaveWork } from "../../../data/stored/joint/work.ts";
+import type { SaveWork } from "../../../data/saved/distributed/work.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Iteration, TaskOfIteration } from "../state/entities.ts";
 import { orderOf } from "./ordered.ts";

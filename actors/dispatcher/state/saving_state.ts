@@ -7,7 +7,7 @@
  *
  * @module
  */
-import type { WrittenRun } from "../../../data/stored/joint/work.ts";
+import type { WrittenRun } from "../../../data/saved/distributed/work.ts";
 import type { Iteration } from "./entities.ts";
 import type { RecordOf } from "../journal/records.ts";
 import { survived } from "./runner_deaths_state.ts";

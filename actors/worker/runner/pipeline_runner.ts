@@ -11,8 +11,8 @@ import type { Host } from "../../../data/host.ts";
 import { END } from "../../../data/iterator.ts";
 import type { DatasetNode } from "../../../data/node.ts";
 import { seedOf } from "../../../data/operators/options.ts";
-import { chainOf, type OrderedChain } from "../../../data/ordered/chain.ts";
-import { openSplit } from "../../../data/ordered/split_run.ts";
+import { chainOf, type OrderedChain } from "../../../data/deterministic/chain.ts";
+import { openSplit } from "../../../data/deterministic/split_run.ts";
 import { ReadingFailure, toldOf } from "../../../data/reading_failure.ts";
 import { CustomShardingPolicy } from "../../../data/sharding/custom_policy.ts";
 import { shardGraph, type StaticPolicy } from "../../../data/sharding/shard_graph.ts";
@@ -22,8 +22,8 @@ import {
   type SplitSource,
   type SplitTable,
 } from "../../../data/splits.ts";
-import { JointSave } from "../../../data/stored/joint/joint_save.ts";
-import type { SaveWork } from "../../../data/stored/joint/work.ts";
+import { JointSave } from "../../../data/saved/distributed/joint_save.ts";
+import type { SaveWork } from "../../../data/saved/distributed/work.ts";
 import { encodeMessage, type FramePool } from "../../../transport/codec.ts";
 import { compressFrame, sampleCompression } from "../../../transport/compression.ts";
 import { MeteredHost } from "./metered_host.ts";

@@ -8,7 +8,7 @@ import type { WireError } from "../../../core/error.ts";
 import type { WirePolicy } from "../../../data/sharding/custom_policy.ts";
 import type { Shard, ShardingMode } from "../../../data/sharding_policy.ts";
 import type { Split, SplitTable } from "../../../data/splits.ts";
-import type { JointSaveSettings, SaveWork } from "../../../data/stored/joint/work.ts";
+import type { JointSaveSettings, SaveWork } from "../../../data/saved/distributed/work.ts";
 import type { FrameCodec } from "../../../transport/compression.ts";
 
 /** What to run. Plain data: it is sent to the runner's thread. */

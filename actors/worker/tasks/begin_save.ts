@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
-import type { Begun } from "../../../data/stored/joint/work.ts";
+import type { Begun } from "../../../data/saved/distributed/work.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import type { WorkerProtocol } from "../protocol.ts";

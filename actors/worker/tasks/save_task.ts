@@ -5,7 +5,7 @@
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
-import type { RunReport, SaveWork, Written } from "../../../data/stored/joint/work.ts";
+import type { RunReport, SaveWork, Written } from "../../../data/saved/distributed/work.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import { type DispatcherProtocol, TASK_ENDED } from "../../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";

@@ -5,8 +5,8 @@
  * @module
  */
 import { join } from "node:path";
-import { IS_SAVED } from "../../../data/stored/joint/work.ts";
-import { MANIFEST_NAME, readManifest } from "../../../data/stored/manifest.ts";
+import { IS_SAVED } from "../../../data/saved/distributed/work.ts";
+import { MANIFEST_NAME, readManifest } from "../../../data/saved/manifest.ts";
 import { Dataset, distributedSave, LeatError } from "../../../mod.ts";
 import { StreamChecker } from "../../../sim/checkers/stream.ts";
 import { DenoHost } from "../../../world/deno_host.ts";

@@ -5,8 +5,8 @@
 import { LeatError } from "../../../core/error.ts";
 import { specOf } from "../../components.ts";
 import type { DatasetNode } from "../../node.ts";
-import type { OrderedChain } from "../../ordered/chain.ts";
-import { type Joined, RemainderJoin } from "../../ordered/join.ts";
+import type { OrderedChain } from "../../deterministic/chain.ts";
+import { type Joined, RemainderJoin } from "../../deterministic/join.ts";
 import { type ElementSpec, mergeSpecs } from "../../spec.ts";
 import { hex64, type NewFile } from "../../host.ts";
 import { ChunkWriter } from "../chunk_writer.ts";
