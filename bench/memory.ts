@@ -11,7 +11,7 @@
 
 import { EXIT_FAILURE, integer, runProgram, type Values } from "../examples/lib/args.ts";
 import { renderTable } from "../examples/lib/table.ts";
-import { encodeTfRecord } from "../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../data/formats/tfrecord/tfrecord.ts";
 import { Dataset } from "../mod.ts";
 
 const RECORD_BYTES = 16 * 1024;

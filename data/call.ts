@@ -7,7 +7,7 @@ import type { RandomStream } from "../core/philox.ts";
 import { tensor } from "../core/tensor.ts";
 import { isPlainObject } from "../core/tree.ts";
 import type { IteratorContext } from "./context.ts";
-import { example } from "./formats/example.ts";
+import { example } from "./formats/tfrecord/example.ts";
 import type { AudioCodec, Host, ImageCodec } from "./host.ts";
 import { type Attributes, facade } from "./node.ts";
 import { ReadingFailure } from "./reading_failure.ts";

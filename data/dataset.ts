@@ -16,8 +16,12 @@ import type {
   Windowed,
 } from "./element_types.ts";
 import { Explanation } from "./explanation.ts";
-import type { CsvColumns, CsvRow } from "./formats/csv_columns.ts";
-import { type Features, featuresSpec, type ParsedExample } from "./formats/example_features.ts";
+import type { CsvColumns, CsvRow } from "./formats/csv/csv_columns.ts";
+import {
+  type Features,
+  featuresSpec,
+  type ParsedExample,
+} from "./formats/tfrecord/example_features.ts";
 import type { Host } from "./host.ts";
 import { LastReaders } from "./last_readers.ts";
 import { type DatasetNode, type HasNode, installFacade, nodeOf } from "./node.ts";

@@ -34,16 +34,16 @@ export type {
   Windowed,
 } from "./element_types.ts";
 export { type ExplainedOperator, Explanation } from "./explanation.ts";
-export { parseExample } from "./formats/example.ts";
-export { encodeExample, type FeatureValue } from "./formats/example_encoding.ts";
-export { encodeTfRecord } from "./formats/tfrecord.ts";
+export { parseExample } from "./formats/tfrecord/example.ts";
+export { encodeExample, type FeatureValue } from "./formats/tfrecord/example_encoding.ts";
+export { encodeTfRecord } from "./formats/tfrecord/tfrecord.ts";
 export type {
   Feature,
   FeatureDType,
   Features,
   FeatureScalar,
   ParsedExample,
-} from "./formats/example_features.ts";
+} from "./formats/tfrecord/example_features.ts";
 export {
   type AudioCodec,
   type DecodedAudio,
@@ -67,9 +67,9 @@ export {
 } from "./sharding/custom_policy.ts";
 export { type Shard, SHARD_HINT, ShardingPolicy } from "./sharding_policy.ts";
 export type { TargetWorkers } from "./target_workers.ts";
-export type { CsvColumn, CsvColumns, CsvRow } from "./formats/csv_columns.ts";
-export type { CsvDType, CsvValue } from "./formats/csv_values.ts";
-export type { Compression, FileCompression } from "./formats/compression.ts";
+export type { CsvColumn, CsvColumns, CsvRow } from "./formats/csv/csv_columns.ts";
+export type { CsvDType, CsvValue } from "./formats/csv/csv_values.ts";
+export type { Compression, FileCompression } from "./formats/compression/compression.ts";
 export type { CsvOptions } from "./sources/csv.ts";
 export type { FileSourceOptions } from "./sources/file_source.ts";
 export type { FixedLengthRecordOptions } from "./sources/fixed_length_records.ts";

@@ -2,7 +2,7 @@
 
 import type { OpenFile } from "../host.ts";
 import { type ByteSource, byteSource } from "./byte_source.ts";
-import type { Compression } from "./compression.ts";
+import type { Compression } from "./compression/compression.ts";
 import type { SourceFile } from "./format_reader.ts";
 import { READ_BYTES } from "./plain_bytes.ts";
 

@@ -1,9 +1,9 @@
 /** The bytes that a `ByteReader` reads: of a plain or a compressed file. */
 
 import type { OpenFile } from "../host.ts";
-import type { Compression } from "./compression.ts";
+import type { Compression } from "./compression/compression.ts";
 import { PlainBytes } from "./plain_bytes.ts";
-import { zlibDecoder } from "./zlib_decoder.ts";
+import { zlibDecoder } from "./compression/zlib_decoder.ts";
 
 /** Bytes in order. `read` returns 0 at the end. */
 export interface ByteSource {
@@ -43,7 +43,7 @@ function lateZstdDecoder(path: string, file: OpenFile): Decoder {
   let decoder: Decoder | undefined;
   return {
     async next() {
-      decoder ??= (await import("./zstd_decoder.ts")).zstdDecoder(path, file);
+      decoder ??= (await import("./compression/zstd_decoder.ts")).zstdDecoder(path, file);
       return await decoder.next();
     },
     destroy: () => decoder?.destroy(),

@@ -2,7 +2,7 @@
 
 import type { OpenFile } from "../host.ts";
 import type { Stepping } from "../stepping.ts";
-import type { Compression } from "./compression.ts";
+import type { Compression } from "./compression/compression.ts";
 
 /**
  * The elements of one open file, in order. A step that throws or rejects loses one element; the

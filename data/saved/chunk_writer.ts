@@ -1,6 +1,6 @@
 /** Writes one chunk file of a stored dataset. */
 import { nodeZlib } from "../../core/builtins.ts";
-import { encodeTfRecord } from "../formats/tfrecord.ts";
+import { encodeTfRecord } from "../formats/tfrecord/tfrecord.ts";
 import type { Host, NewFile } from "../host.ts";
 import { encodeValue } from "../value_codec.ts";
 import { type Chunk, within } from "./manifest.ts";

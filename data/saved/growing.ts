@@ -6,7 +6,7 @@
 import { LeatError } from "../../core/error.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import type { Compression } from "../formats/compression.ts";
+import type { Compression } from "../formats/compression/compression.ts";
 import type { Host } from "../host.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";

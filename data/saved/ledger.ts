@@ -7,7 +7,7 @@
  * before.
  */
 import { LeatError, type WireError } from "../../core/error.ts";
-import type { Compression } from "../formats/compression.ts";
+import type { Compression } from "../formats/compression/compression.ts";
 import type { Host } from "../host.ts";
 import type { ElementSpec } from "../spec.ts";
 import { changeDocument, readDocument, writeDocument } from "./document.ts";

@@ -5,7 +5,7 @@
  * A chunk is a file of TFRecords, each an encoded element. The manifest is JSON with a checksum.
  */
 import { LeatError } from "../../core/error.ts";
-import { type Compression, COMPRESSIONS } from "../formats/compression.ts";
+import { type Compression, COMPRESSIONS } from "../formats/compression/compression.ts";
 import type { Host } from "../host.ts";
 import type { ElementSpec } from "../spec.ts";
 import { encodeDocument, readDocument } from "./document.ts";

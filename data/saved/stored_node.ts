@@ -2,7 +2,7 @@
 import { LeatError } from "../../core/error.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
-import { type RecordPosition, RecordReader } from "../formats/tfrecord.ts";
+import { type RecordPosition, RecordReader } from "../formats/tfrecord/tfrecord.ts";
 import { END } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { FileSourceNode, type FileSourceOptions } from "../sources/file_source.ts";

@@ -15,7 +15,7 @@ export class ArrowNode extends RowFileNode {
 
   protected override async openBlocks(source: SourceFile): Promise<RowBlocks> {
     // Loaded only when such files are read.
-    const { openArrow } = await import("../formats/arrow.ts");
+    const { openArrow } = await import("../formats/arrow/arrow.ts");
     return await openArrow(source, this.columns);
   }
 }

@@ -3,9 +3,9 @@
  */
 
 import { checkBoolean, invalidArgument } from "../check.ts";
-import type { CsvColumns } from "../formats/csv_columns.ts";
-import type { CsvDialect } from "../formats/csv.ts";
-import { CsvSchema } from "../formats/csv_schema.ts";
+import type { CsvColumns } from "../formats/csv/csv_columns.ts";
+import type { CsvDialect } from "../formats/csv/csv.ts";
+import { CsvSchema } from "../formats/csv/csv_schema.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type Attributes, registerNode } from "../node.ts";
 import type { ElementSpec } from "../spec.ts";
@@ -66,7 +66,7 @@ export class CsvNode extends DividedFilesNode {
 
   override async openReader(source: SourceFile, from: ReadFrom): Promise<FormatReader> {
     // Loaded only when such files are read.
-    const { openCsv } = await import("../formats/csv.ts");
+    const { openCsv } = await import("../formats/csv/csv.ts");
     return await openCsv(source, from, this.schema, this.dialect, this.partBytes);
   }
 

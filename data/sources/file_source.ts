@@ -6,7 +6,11 @@
 import { LeatError } from "../../core/error.ts";
 import { checkInteger, invalidArgument, show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { compressionOf, COMPRESSIONS, type FileCompression } from "../formats/compression.ts";
+import {
+  compressionOf,
+  COMPRESSIONS,
+  type FileCompression,
+} from "../formats/compression/compression.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import type { Host } from "../host.ts";
 import type { ElementIterator } from "../iterator.ts";

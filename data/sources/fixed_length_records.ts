@@ -8,7 +8,7 @@ import {
   type RecordLayout,
 } from "../formats/fixed_length.ts";
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
-import { RECORD_BYTES_MAX } from "../formats/tfrecord.ts";
+import { RECORD_BYTES_MAX } from "../formats/tfrecord/tfrecord.ts";
 import { type Attributes, registerNode } from "../node.ts";
 import { TensorSpec } from "../spec.ts";
 import { DividedFilesNode } from "./divided_files.ts";

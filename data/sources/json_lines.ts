@@ -1,8 +1,8 @@
 /** `jsonLines`: one JSON value per line. */
 
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
-import { parseJsonLine } from "../formats/json_lines.ts";
-import { type LineReader, openLines } from "../formats/lines.ts";
+import { parseJsonLine } from "../formats/text/json_lines.ts";
+import { type LineReader, openLines } from "../formats/text/lines.ts";
 import { registerNode } from "../node.ts";
 import { DividedFilesNode } from "./divided_files.ts";
 import type { FileSourceOptions } from "./file_source.ts";

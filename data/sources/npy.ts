@@ -4,7 +4,7 @@
 
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { RowBlocks } from "../formats/row_blocks.ts";
-import { openNpy } from "../formats/npy.ts";
+import { openNpy } from "../formats/npy/npy.ts";
 import { registerNode } from "../node.ts";
 import { RowFileNode, type RowFileOptions } from "./row_files.ts";
 

@@ -26,7 +26,7 @@ export class NpzNode extends RowFileNode {
 
   async #open(source: SourceFile) {
     // Loaded only when such files are read.
-    const { NpzArchive } = await import("../formats/npz.ts");
+    const { NpzArchive } = await import("../formats/npy/npz.ts");
     return await NpzArchive.open(source, this.columns);
   }
 }

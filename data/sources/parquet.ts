@@ -15,7 +15,7 @@ export class ParquetNode extends RowFileNode {
 
   protected override async openBlocks(source: SourceFile): Promise<RowBlocks> {
     // Loaded only when such files are read.
-    const { openParquet } = await import("../formats/parquet.ts");
+    const { openParquet } = await import("../formats/parquet/parquet.ts");
     return await openParquet(source, this.columns);
   }
 }

@@ -5,8 +5,12 @@
 import { checkInteger, invalidArgument, show } from "../check.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
-import { type DecodedExtension, KEY, PART_DECODERS } from "../formats/sample_parts.ts";
-import type { SampleOptions, SamplePosition, WebDatasetReader } from "../formats/web_dataset.ts";
+import { type DecodedExtension, KEY, PART_DECODERS } from "../formats/tar/sample_parts.ts";
+import type {
+  SampleOptions,
+  SamplePosition,
+  WebDatasetReader,
+} from "../formats/tar/web_dataset.ts";
 import { type Attributes, registerNode } from "../node.ts";
 import { type ElementSpec, TensorSpec } from "../spec.ts";
 import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
@@ -80,7 +84,7 @@ export class WebDatasetNode extends FileSourceNode {
     { position }: ReadFrom,
   ): Promise<WebDatasetReader> {
     // Loaded only when such files are read.
-    const { WebDatasetReader } = await import("../formats/web_dataset.ts");
+    const { WebDatasetReader } = await import("../formats/tar/web_dataset.ts");
     const from = position as SamplePosition | undefined;
     const bytes = ByteReader.of(source, from?.offset);
     return new WebDatasetReader(bytes, this.#samples, from?.ended);

@@ -8,7 +8,7 @@ import { join, relative } from "node:path";
 import { LeatError } from "../../core/error.ts";
 import { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
-import { encodeTfRecord } from "../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../data/formats/tfrecord/tfrecord.ts";
 import { Images } from "../../world/images.ts";
 import { type CorpusFile, type CorpusFolder, openCorpus } from "./corpus_folder.ts";
 import { PhotographMaker } from "./photographs.ts";

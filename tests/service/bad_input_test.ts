@@ -4,7 +4,7 @@
  * @module
  */
 import { Dataset, LeatError, type LocalCluster } from "../../mod.ts";
-import { encodeTfRecord } from "../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../data/formats/tfrecord/tfrecord.ts";
 import { Images } from "../../world/images.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { assertEquals, assertRejects } from "../assert.ts";

@@ -16,7 +16,7 @@ import { parquetWriteBuffer } from "hyparquet-writer";
 import lz4 from "lz4js";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import wavefile from "wavefile";
-import { encodeTfRecord } from "../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../data/formats/tfrecord/tfrecord.ts";
 import { Dataset, tensor } from "../../mod.ts";
 import { Images } from "../../world/images.ts";
 import { npyBytes } from "../data/formats/npy_bytes.ts";

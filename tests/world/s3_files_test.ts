@@ -5,7 +5,7 @@ import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { Dataset, LocalCluster } from "../../mod.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { ByteReader } from "../../data/formats/byte_reader.ts";
-import { encodeTfRecord } from "../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../data/formats/tfrecord/tfrecord.ts";
 import { DenoHost } from "../../world/deno_host.ts";
 import { StorageFiles, type StorageOptions, workerFiles } from "../../world/storage.ts";
 import { FaultyWire } from "./faulty_wire.ts";

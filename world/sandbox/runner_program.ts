@@ -9,12 +9,12 @@
 import { Console } from "node:console";
 import process from "node:process";
 // Formats are imported when a pipeline first needs them. These paths are not granted to functions.
-import "../../data/formats/arrow.ts";
-import "../../data/formats/csv.ts";
-import "../../data/formats/npz.ts";
-import "../../data/formats/parquet.ts";
-import "../../data/formats/web_dataset.ts";
-import "../../data/formats/zstd_decoder.ts";
+import "../../data/formats/arrow/arrow.ts";
+import "../../data/formats/csv/csv.ts";
+import "../../data/formats/npy/npz.ts";
+import "../../data/formats/parquet/parquet.ts";
+import "../../data/formats/tar/web_dataset.ts";
+import "../../data/formats/compression/zstd_decoder.ts";
 import "../glob_walk.ts";
 import { LeatError } from "../../core/error.ts";
 import { provideParts } from "../../data/opened_part.ts";

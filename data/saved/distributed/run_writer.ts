@@ -5,7 +5,7 @@ import { hex64 } from "../../host.ts";
 import { LeatError } from "../../../core/error.ts";
 import { specOf } from "../../components.ts";
 import { ByteReader } from "../../formats/byte_reader.ts";
-import { RecordReader } from "../../formats/tfrecord.ts";
+import { RecordReader } from "../../formats/tfrecord/tfrecord.ts";
 import { END } from "../../iterator.ts";
 import { type ElementSpec, mergeSpecs } from "../../spec.ts";
 import { EncodedValue } from "../../value_codec.ts";

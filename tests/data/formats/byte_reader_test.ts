@@ -11,7 +11,7 @@ import { deflateSync, gzipSync } from "node:zlib";
 import { LeatError } from "../../../core/error.ts";
 import { RandomStream } from "../../../core/philox.ts";
 import { ByteReader, READ_BYTES } from "../../../data/formats/byte_reader.ts";
-import { LineReader } from "../../../data/formats/lines.ts";
+import { LineReader } from "../../../data/formats/text/lines.ts";
 import { ANSWERS, BytesFile, concat, open, readAll } from "./reading.ts";
 
 const random = new RandomStream(9n, ["bytes"]);

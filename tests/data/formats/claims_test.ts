@@ -10,10 +10,13 @@ import {
   assertThrows,
 } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
-import { unlz4, unzstd } from "../../../data/formats/bounded_codecs.ts";
-import { openParquet } from "../../../data/formats/parquet.ts";
-import { thriftEnd } from "../../../data/formats/thrift_check.ts";
-import { ZSTD_WINDOW_BYTES_MAX, ZstdFrames } from "../../../data/formats/zstd_frames.ts";
+import { unlz4, unzstd } from "../../../data/formats/compression/bounded_codecs.ts";
+import { openParquet } from "../../../data/formats/parquet/parquet.ts";
+import { thriftEnd } from "../../../data/formats/parquet/thrift_check.ts";
+import {
+  ZSTD_WINDOW_BYTES_MAX,
+  ZstdFrames,
+} from "../../../data/formats/compression/zstd_frames.ts";
 import { Dataset } from "../../../mod.ts";
 import { withFiles } from "../../lib/temp_folder.ts";
 import { BytesFile, concat } from "./reading.ts";

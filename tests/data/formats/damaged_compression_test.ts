@@ -11,7 +11,7 @@ import {
 import { LeatError } from "../../../core/error.ts";
 import { RandomStream } from "../../../core/philox.ts";
 import { byteSource } from "../../../data/formats/byte_source.ts";
-import { encodeTfRecord } from "../../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../../data/formats/tfrecord/tfrecord.ts";
 import type { OpenFile } from "../../../data/host.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { assert, assertEquals, assertInstanceOf } from "../../assert.ts";

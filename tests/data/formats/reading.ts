@@ -4,7 +4,7 @@ import { END } from "../../../data/iterator.ts";
 import { AGAIN } from "../../../data/stepping.ts";
 import type { OpenFile } from "../../../data/host.ts";
 import { ByteReader } from "../../../data/formats/byte_reader.ts";
-import type { Compression } from "../../../data/formats/compression.ts";
+import type { Compression } from "../../../data/formats/compression/compression.ts";
 import type { FormatReader } from "../../../data/formats/format_reader.ts";
 
 /** How a test's file answers. */

@@ -4,7 +4,7 @@ import { assertEquals, assertInstanceOf, assertStringIncludes } from "../../asse
 import { deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { LeatError } from "../../../core/error.ts";
 import { READ_BYTES } from "../../../data/formats/byte_reader.ts";
-import { encodeTfRecord } from "../../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../../data/formats/tfrecord/tfrecord.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { UNKNOWN_CARDINALITY } from "../../../data/node.ts";
 import "../lib/collect.ts";

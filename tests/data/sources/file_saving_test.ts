@@ -3,7 +3,7 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { LeatError } from "../../../core/error.ts";
-import { encodeTfRecord } from "../../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../../data/formats/tfrecord/tfrecord.ts";
 import { Dataset, openIterator } from "../../../data/mod.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 import { concat } from "../formats/reading.ts";

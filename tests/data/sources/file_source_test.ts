@@ -12,7 +12,7 @@ import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import { NodeFunction } from "../../../data/call.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
-import { encodeTfRecord } from "../../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../../data/formats/tfrecord/tfrecord.ts";
 import type { Files, OpenFile } from "../../../data/host.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { UNKNOWN_CARDINALITY } from "../../../data/node.ts";

@@ -1,0 +1,212 @@
+/** Reads Arrow's IPC files and streams, by record batches. */
+
+import {
+  AsyncRecordBatchFileReader,
+  type AsyncRecordBatchStreamReader,
+  compressionRegistry,
+  CompressionType,
+  type RecordBatch,
+  RecordBatchReader,
+} from "apache-arrow";
+import { rowsHeld, UnsupportedType, valuesOf } from "./arrow_values.ts";
+import { unlz4, unzstd } from "../compression/bounded_codecs.ts";
+import { ByteRanges } from "../byte_ranges.ts";
+import { chosenColumns, ColumnRows } from "../column_rows.ts";
+import type { SourceFile } from "../format_reader.ts";
+import type { RowBlocks, Rows } from "../row_blocks.ts";
+// Must be imported before any message is read.
+import "./flatbuffer_lengths.ts";
+
+const MAGIC = "ARROW1";
+/** The magic, padded, at the beginning, and the length of the footer and the magic at the end. */
+const SMALLEST_FILE_BYTES = 8 + 4 + MAGIC.length;
+
+/** Bytes that a footer takes to name a record batch. */
+const BLOCK_BYTES = 24;
+
+/**
+ * Maximum bytes that the buffers of one record batch may decompress to: they are in memory
+ * together.
+ */
+export const ARROW_BATCH_BYTES_MAX = 2 * 1024 * 1024 * 1024;
+
+/**
+ * The rest of that limit for the current batch. A module variable, because the library decompresses
+ * synchronously and takes no context.
+ */
+let bytesLeft: number | undefined;
+
+function decoded(undo: typeof unzstd): { decode(data: Uint8Array): Uint8Array } {
+  return {
+    decode(data) {
+      if (bytesLeft === undefined) Promise.resolve().then(() => bytesLeft = undefined);
+      bytesLeft ??= ARROW_BATCH_BYTES_MAX;
+      const bytes = undo(data, bytesLeft, "ARROW_BATCH_BYTES_MAX");
+      bytesLeft -= bytes.length;
+      return bytes;
+    },
+  };
+}
+
+compressionRegistry.set(CompressionType.LZ4_FRAME, decoded(unlz4));
+compressionRegistry.set(CompressionType.ZSTD, decoded(unzstd));
+
+type Reader = AsyncRecordBatchFileReader | AsyncRecordBatchStreamReader;
+
+/**
+ * Reads the footer of a file, or the schema at the beginning of a stream.
+ *
+ * @param columns names at the top of the schema; default: all.
+ * @throws {LeatError} `data_loss` for a file that is damaged or of another format; `not_found` for
+ * a column that the file does not have.
+ */
+export async function openArrow(
+  source: SourceFile,
+  columns: readonly string[] | undefined,
+): Promise<ArrowBlocks> {
+  const bytes = ByteRanges.of("Arrow", source);
+  if (bytes.sizeBytes === 0) throw bytes.damaged("it is empty");
+  if (await isFile(bytes)) await checkEnd(bytes);
+  try {
+    const handle = new Handle(bytes);
+    const reader = await RecordBatchReader.from(handle.forLibrary()) as Reader;
+    await reader.open({ autoDestroy: false });
+    if (!(reader instanceof AsyncRecordBatchFileReader)) handle.readForwards();
+    if (reader.schema === undefined) throw new Error("there is none");
+    if (reader.numRecordBatches * BLOCK_BYTES > bytes.sizeBytes) {
+      throw new Error(`${reader.numRecordBatches} record batches are more than it can hold`);
+    }
+    const names = reader.schema.fields.map(({ name }) => name);
+    return new ArrowBlocks(bytes, reader, chosenColumns(bytes, names, columns));
+  } catch (error) {
+    throw bytes.failed("its schema", error);
+  }
+}
+
+async function isFile(bytes: ByteRanges): Promise<boolean> {
+  const start = await bytes.read(0, Math.min(MAGIC.length, bytes.sizeBytes));
+  return new TextDecoder().decode(start) === MAGIC;
+}
+
+async function checkEnd(bytes: ByteRanges): Promise<void> {
+  const { sizeBytes } = bytes;
+  if (sizeBytes >= SMALLEST_FILE_BYTES) {
+    const end = await bytes.read(sizeBytes - MAGIC.length, sizeBytes);
+    if (new TextDecoder().decode(end) === MAGIC) return;
+  }
+  throw bytes.damaged(`it begins with ${MAGIC} and does not end so; it is truncated`);
+}
+
+/** The part of Node's `FileHandle` that the library uses. */
+class Handle {
+  readonly fd = 0;
+  readonly #bytes: ByteRanges;
+  /**
+   * In a stream, the smallest allowed start of the next read: a damaged length could make the
+   * library read one part for ever.
+   */
+  #from = 0;
+  #isStream = false;
+
+  constructor(bytes: ByteRanges) {
+    this.#bytes = bytes;
+  }
+
+  forLibrary(): Parameters<typeof RecordBatchReader.from>[0] {
+    return this as unknown as Parameters<typeof RecordBatchReader.from>[0];
+  }
+
+  /** From now on no read may begin before the end of the previous one. */
+  readForwards(): void {
+    this.#isStream = true;
+  }
+
+  stat() {
+    return Promise.resolve({ size: this.#bytes.sizeBytes });
+  }
+
+  async read(into: Uint8Array, offset: number, length: number, position: number) {
+    if (this.#isStream && position < this.#from) {
+      throw new Error(`a length in it points back to byte ${position}`);
+    }
+    if (this.#isStream) this.#from = position + length;
+    await this.#bytes.readInto(into.subarray(offset, offset + length), position);
+    return { bytesRead: length, buffer: into };
+  }
+
+  close() {
+    return Promise.resolve();
+  }
+}
+
+/**
+ * The record batches of a file or a stream. A row is an object of the chosen columns, in the chosen
+ * order. A batch is read whole: its columns are views of it.
+ */
+export class ArrowBlocks implements RowBlocks {
+  readonly count: number;
+  readonly blocksPerPart: number;
+  readonly #bytes: ByteRanges;
+  readonly #reader: Reader;
+  readonly #columns: readonly string[];
+  /** In a stream, the number of the next batch; `undefined` after the last one. */
+  #next: number | undefined = 0;
+
+  constructor(bytes: ByteRanges, reader: Reader, columns: readonly string[]) {
+    this.#bytes = bytes;
+    this.#reader = reader;
+    this.#columns = columns;
+    const isFile = reader instanceof AsyncRecordBatchFileReader;
+    this.count = isFile ? reader.numRecordBatches : Infinity;
+    this.blocksPerPart = isFile ? 1 : Infinity;
+  }
+
+  async *read(block: number): AsyncGenerator<void, Rows | undefined> {
+    try {
+      for await (const batch of this.#batches(block)) {
+        if (batch === undefined) yield;
+        else return this.#rows(batch, block);
+      }
+      return undefined;
+    } catch (error) {
+      throw this.#bytes.failed(`record batch ${block}`, error);
+    }
+  }
+
+  #rows(batch: RecordBatch, block: number): ColumnRows {
+    const { numRows } = batch;
+    const columns = this.#columns.map((name) => {
+      const vector = batch.getChild(name)!;
+      // The library treats missing bytes as null.
+      const held = rowsHeld(vector.data[0]!);
+      if (held < numRows) throw new Error(`it has ${numRows} rows, and ${held} in column ${name}`);
+      try {
+        return { name, valueAt: valuesOf(vector) };
+      } catch (error) {
+        if (!(error instanceof UnsupportedType)) throw error;
+        throw this.#bytes.unsupported(`column ${name}: ${error.message}`);
+      }
+    });
+    return new ColumnRows(numRows, columns, this.#bytes, `record batch ${block}`);
+  }
+
+  /** The batch, preceded by `undefined` for each skipped batch of a stream. */
+  async *#batches(block: number): AsyncGenerator<RecordBatch | undefined> {
+    const reader = this.#reader;
+    if (reader instanceof AsyncRecordBatchFileReader) {
+      const batch = await reader.readRecordBatch(block);
+      if (batch === null) throw new Error("there is none where the footer says");
+      yield batch;
+      return;
+    }
+    while (this.#next !== undefined && this.#next <= block) {
+      const number = this.#next;
+      // A stream cannot continue after an error.
+      this.#next = undefined;
+      const { done, value } = await reader.next();
+      if (done) return;
+      this.#next = number + 1;
+      yield number === block ? value : undefined;
+    }
+  }
+}

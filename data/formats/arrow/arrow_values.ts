@@ -1,0 +1,144 @@
+/** Converts Arrow's vectors to values that elements can hold. */
+
+import { type Data, DataType, Precision, Vector } from "apache-arrow";
+import { type DType, isTypedArray } from "../../../core/dtype.ts";
+import { decimal, packList, type ValueType } from "../parquet/lists.ts";
+
+/** A type that elements cannot hold. */
+export class UnsupportedType extends Error {}
+
+/** The value at an index, in memory of its own; `null` if absent. */
+export type ValueAt = (index: number) => unknown;
+
+/** What is known about values of a type. Dictionaries have the type of their values. */
+export function valueTypeOf(type: DataType): ValueType {
+  if (DataType.isDictionary(type)) return valueTypeOf(type.dictionary);
+  if (DataType.isList(type) || DataType.isFixedSizeList(type)) {
+    const { dtype, depth } = valueTypeOf(type.children[0]!.type);
+    return { dtype, depth: depth + 1 };
+  }
+  return { dtype: dtypeOf(type), depth: 0 };
+}
+
+const FLOATS: Readonly<Record<Precision, DType>> = {
+  [Precision.HALF]: "float16",
+  [Precision.SINGLE]: "float32",
+  [Precision.DOUBLE]: "float64",
+};
+
+function dtypeOf(type: DataType): DType | undefined {
+  if (DataType.isInt(type)) return `${type.isSigned ? "int" : "uint"}${type.bitWidth}` as DType;
+  if (DataType.isFloat(type)) return FLOATS[type.precision];
+  if (DataType.isBool(type)) return "bool";
+  if (DataType.isUtf8(type) || DataType.isLargeUtf8(type)) return "string";
+  if (isBinary(type)) return "bytes";
+  if (DataType.isDecimal(type)) return "float64";
+  if (isTime(type)) return type.ArrayType === Int32Array ? "int32" : "int64";
+  return undefined;
+}
+
+function isBinary(type: DataType): boolean {
+  return DataType.isBinary(type) || DataType.isLargeBinary(type) ||
+    DataType.isFixedSizeBinary(type);
+}
+
+/** Integers that stand for a time. They stay as they are stored. */
+function isTime(type: DataType): boolean {
+  return DataType.isDate(type) || DataType.isTime(type) || DataType.isTimestamp(type) ||
+    DataType.isDuration(type);
+}
+
+/**
+ * Access to the values of a vector.
+ *
+ * @throws {UnsupportedType} for unions and intervals.
+ */
+export function valuesOf(vector: Vector): ValueAt {
+  const plain = plainValuesOf(vector);
+  return vector.nullCount === 0 ? plain : (index) => vector.isValid(index) ? plain(index) : null;
+}
+
+/** Number of rows that the buffers of a column can hold, whatever its header says. */
+export function rowsHeld({ type, values, valueOffsets, children, stride }: Data): number {
+  if (DataType.isNull(type)) return Infinity;
+  if (DataType.isFixedSizeList(type)) return Math.floor(children[0]!.length / stride);
+  if (children.length > 0 && DataType.isStruct(type)) return Math.min(...children.map(rowsHeld));
+  if (valueOffsets !== undefined) return Math.max(0, valueOffsets.length - 1);
+  if (values === undefined) return Infinity;
+  return DataType.isBool(type) ? 8 * values.length : Math.floor(values.length / stride);
+}
+
+function plainValuesOf(vector: Vector): ValueAt {
+  const { type } = vector;
+  if (DataType.isNull(type)) return () => null;
+  if (DataType.isDictionary(type)) return dictionaryValues(vector);
+  if (DataType.isList(type) || DataType.isFixedSizeList(type)) return listValues(vector);
+  if (DataType.isMap(type)) return mapValues(vector);
+  if (DataType.isStruct(type)) return structValues(vector);
+  if (isBinary(type)) return (index) => (vector.get(index) as Uint8Array).slice();
+  if (DataType.isDecimal(type)) {
+    return (index) => decimal(integerOf(vector.get(index) as Uint32Array), type.scale);
+  }
+  if (isTime(type)) {
+    const { values } = onlyData(vector);
+    return (index) => values[index];
+  }
+  if (dtypeOf(type) === undefined) throw new UnsupportedType(`its type is ${type}`);
+  return (index) => vector.get(index);
+}
+
+/** The single chunk of a column in a record batch. */
+function onlyData(vector: Vector): Data {
+  return vector.data[0]!;
+}
+
+function dictionaryValues(vector: Vector): ValueAt {
+  const { values: keys, dictionary } = onlyData(vector);
+  const valueAt = valuesOf(dictionary as Vector);
+  return (index) => valueAt(Number(keys[index]));
+}
+
+function listValues(vector: Vector): ValueAt {
+  const items = valueTypeOf(vector.type.children![0]!.type as DataType);
+  const isNumeric = items.depth === 0 && items.dtype !== undefined &&
+    !["bool", "float16", "string", "bytes"].includes(items.dtype);
+  return (index) => {
+    const list = vector.get(index) as Vector;
+    if (isNumeric && list.nullCount === 0 && !DataType.isDecimal(list.type)) {
+      const numbers: unknown = list.toArray();
+      if (isTypedArray(numbers)) return numbers.slice();
+    }
+    const valueAt = valuesOf(list);
+    return packList(Array.from({ length: list.length }, (_, i) => valueAt(i)), items);
+  };
+}
+
+function mapValues(vector: Vector): ValueAt {
+  const { children, valueOffsets } = onlyData(vector);
+  const [keyAt, valueAt] = children[0]!.children.map((data) => valuesOf(new Vector([data])));
+  return (index) => {
+    const entries: [string, unknown][] = [];
+    for (let i = valueOffsets[index]!; i < valueOffsets[index + 1]!; i++) {
+      entries.push([String(keyAt!(i)), valueAt!(i)]);
+    }
+    return Object.fromEntries(entries);
+  };
+}
+
+function structValues(vector: Vector): ValueAt {
+  const { type } = vector;
+  const parts = (type.children as { name: string }[]).map(({ name }, i) =>
+    [name, valuesOf(vector.getChildAt(i)!)] as const
+  );
+  return (index) => {
+    const record: Record<string, unknown> = {};
+    for (const [name, valueAt] of parts) record[name] = valueAt(index);
+    return record;
+  };
+}
+
+/** A little-endian integer of 32-bit words in two's complement. */
+function integerOf(words: Uint32Array): bigint {
+  const unsigned = words.reduceRight((value, word) => value << 32n | BigInt(word), 0n);
+  return BigInt.asIntN(32 * words.length, unsigned);
+}

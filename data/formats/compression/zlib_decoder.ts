@@ -1,0 +1,171 @@
+/** Decompresses gzip and zlib, up to the last byte before any damage. */
+
+import { nodeZlib } from "../../../core/builtins.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { OpenFile } from "../../host.ts";
+import type { Decoder } from "../byte_source.ts";
+import type { Compression } from "./compression.ts";
+import { PlainBytes, READ_BYTES } from "../plain_bytes.ts";
+
+/** Bytes decompressed together. Their output is held: at most 1032 bytes for each. */
+const STEP_BYTES = 32 * 1024;
+
+type Zlib = Exclude<Compression, "zstd">;
+
+/** A file may consist of several members; zeros after gzip members are padding. */
+export function zlibDecoder(path: string, file: OpenFile, compression: Zlib): Decoder {
+  const members = new Members(path, file, compression);
+  const chunks = members.chunks();
+  return { next: () => chunks.next(), destroy: () => members.destroy() };
+}
+
+class Members {
+  readonly #path: string;
+  readonly #file: OpenFile;
+  readonly #compression: Zlib;
+  #inflation: Inflation | undefined;
+  #destroyed = false;
+
+  constructor(path: string, file: OpenFile, compression: Zlib) {
+    this.#path = path;
+    this.#file = file;
+    this.#compression = compression;
+  }
+
+  async *chunks(): AsyncGenerator<Uint8Array> {
+    for (let start = 0; start < this.#file.sizeBytes;) {
+      start = yield* this.#stream(start);
+      if (this.#compression === "gzip") start = await this.#pastZeros(start);
+    }
+  }
+
+  destroy(): void {
+    this.#destroyed = true;
+    this.#inflation?.destroy();
+  }
+
+  /**
+   * Decompresses from `start` on; returns the offset after it. When damaged bytes fail, zlib loses
+   * the output of its last step, so the step is repeated byte by byte.
+   */
+  async *#stream(start: number): AsyncGenerator<Uint8Array, number> {
+    let given = 0;
+    let sound = Infinity;
+    for (;;) {
+      const inflation = this.#begin();
+      let known = given;
+      for await (const input of this.#inputs(start, sound)) {
+        for (const chunk of await inflation.take(input)) {
+          const fresh = chunk.subarray(known);
+          known -= chunk.length - fresh.length;
+          given += fresh.length;
+          if (fresh.length > 0) yield fresh;
+        }
+        if (inflation.ended || inflation.error !== undefined) break;
+      }
+      inflation.destroy();
+      if (inflation.error === undefined) return start + inflation.consumed;
+      if (sound < Infinity || inflation.error.code !== "Z_DATA_ERROR") {
+        throw this.#damaged(start + inflation.consumed, inflation.error);
+      }
+      sound = inflation.consumed;
+    }
+  }
+
+  /**
+   * The bytes from `start` on, then nothing; those after the first `sound` ones come one by one.
+   */
+  async *#inputs(start: number, sound: number): AsyncGenerator<Uint8Array> {
+    const bytes = new PlainBytes(this.#path, this.#file, start);
+    const buffer = new Uint8Array(READ_BYTES);
+    for (let done = 0;;) {
+      const count = await bytes.read(buffer);
+      for (let at = 0; at < count;) {
+        const step = done < sound ? Math.min(STEP_BYTES, count - at, sound - done) : 1;
+        yield buffer.subarray(at, at + step);
+        at += step;
+        done += step;
+      }
+      if (count === 0) return yield buffer.subarray(0, 0);
+    }
+  }
+
+  async #pastZeros(start: number): Promise<number> {
+    const bytes = new PlainBytes(this.#path, this.#file, start);
+    const buffer = new Uint8Array(READ_BYTES);
+    for (let offset = start;;) {
+      const count = await bytes.read(buffer);
+      const other = buffer.subarray(0, count).findIndex((byte) => byte !== 0);
+      if (other >= 0) return offset + other;
+      if (count === 0) return offset;
+      offset += count;
+    }
+  }
+
+  #begin(): Inflation {
+    if (this.#destroyed) throw new LeatError("cancelled", `Reading ${this.#path} was cancelled.`);
+    return this.#inflation = new Inflation(this.#compression);
+  }
+
+  #damaged(offset: number, cause: Error): LeatError {
+    return new LeatError(
+      "data_loss",
+      `Damaged file ${this.#path}: its ${this.#compression} compression cannot be undone from byte ` +
+        `${offset} on: ${cause.message}.`,
+      { cause, details: { path: this.#path, offset } },
+    );
+  }
+}
+
+/**
+ * One run of zlib. Node's, because the web's `DecompressionStream` does not report where it ended.
+ */
+class Inflation {
+  /** Whether the stream has ended, whatever follows. */
+  ended = false;
+  error: NodeJS.ErrnoException | undefined;
+  readonly #stream: ReturnType<ReturnType<typeof nodeZlib>["createInflate" | "createGunzip"]>;
+  readonly #chunks: Uint8Array[] = [];
+  #settle = () => {};
+
+  constructor(compression: Zlib) {
+    const options = { chunkSize: READ_BYTES };
+    const zlib = nodeZlib();
+    this.#stream = compression === "gzip"
+      ? zlib.createGunzip(options)
+      : zlib.createInflate(options);
+    this.#stream.on("data", (chunk) => this.#chunks.push(chunk));
+    this.#stream.on("end", () => this.#end());
+    this.#stream.on("error", (error) => this.#fail(error));
+    this.#stream.on("close", () => this.#settle());
+  }
+
+  /** Number of input bytes consumed, without those that failed. */
+  get consumed(): number {
+    return this.#stream.bytesWritten;
+  }
+
+  /** Decompresses more input, which may be changed afterwards; no input ends the stream. */
+  async take(input: Uint8Array): Promise<Uint8Array[]> {
+    await new Promise<void>((resolve) => {
+      this.#settle = resolve;
+      if (input.length === 0) this.#stream.end();
+      else this.#stream.write(input, (error) => error ? this.#fail(error) : resolve());
+    });
+    return this.#chunks.splice(0);
+  }
+
+  destroy(): void {
+    this.#stream.destroy();
+  }
+
+  #end(): void {
+    this.ended = true;
+    this.#settle();
+  }
+
+  #fail(error: Error): void {
+    this.error ??= error;
+    this.#settle();
+  }
+}

@@ -1,0 +1,109 @@
+/** CSV files: records of delimited fields, quoted (RFC 4180) or not. */
+
+import type { OpenFile } from "../../host.ts";
+import { END } from "../../iterator.ts";
+import { AGAIN } from "../../stepping.ts";
+import { ByteReader } from "../byte_reader.ts";
+import { COLUMNS_MAX } from "../column_rows.ts";
+import { recordConversion } from "./csv_columns.ts";
+import { BEGINNING, type CsvPosition, QuotedCsvReader } from "./csv_quoted.ts";
+import type { CsvSchema } from "./csv_schema.ts";
+import type { FormatReader, ReadFrom, SourceFile } from "../format_reader.ts";
+import {
+  describeLine,
+  type LineConversion,
+  lineDetails,
+  type LinePosition,
+  openLines,
+} from "../text/lines.ts";
+
+/** One more than a record may have, so that longer records are detected. */
+const FIELDS_SPLIT_MAX = COLUMNS_MAX + 1;
+
+/** How fields and records are separated. */
+export interface CsvDialect {
+  /** One character. */
+  readonly delimiter: string;
+  /** Whether fields may be quoted, and so contain delimiters, quotes and ends of line. */
+  readonly useQuoteDelim: boolean;
+}
+
+/**
+ * Opens the records of a file. Blank lines are skipped. A record that is damaged or does not fit
+ * the schema is lost: `data_loss`. A file whose header does not fit is not read at all.
+ *
+ * Files with unquoted fields divide into parts of `partBytes`. Files with quoted fields do not:
+ * from the middle of a file nothing shows whether it is inside a field.
+ */
+export async function openCsv(
+  source: SourceFile,
+  from: ReadFrom,
+  schema: CsvSchema,
+  dialect: CsvDialect,
+  partBytes: number,
+): Promise<FormatReader> {
+  const first = schema.needsFirst ? await readFirst(source, dialect, partBytes) : undefined;
+  if (first === undefined && schema.needsFirst) return openEmpty(source);
+  const convert = recordConversion(schema.planOf(source.path, first?.fields));
+  const behind = schema.header ? first!.behind : undefined;
+  if (!dialect.useQuoteDelim) {
+    const convertLine: LineConversion = (line, path) =>
+      line.text === ""
+        ? AGAIN
+        : convert(line.text.split(dialect.delimiter, FIELDS_SPLIT_MAX), () => ({
+          text: describeLine(line, path),
+          details: lineDetails(line, path),
+        }));
+    return openLines(source, from, partBytes, convertLine, behind as LinePosition | undefined);
+  }
+  const position = (from.position ?? behind ?? BEGINNING) as CsvPosition;
+  const bytes = ByteReader.of(source, position.offset);
+  return new QuotedCsvReader(bytes, dialect.delimiter, convert, position);
+}
+
+interface FirstRecord {
+  readonly fields: readonly string[];
+  /** The position of the file's reader after it. */
+  readonly behind: unknown;
+}
+
+/** The first record of a file, which stays open; `undefined` if there is none. */
+async function readFirst(
+  source: SourceFile,
+  { delimiter, useQuoteDelim }: CsvDialect,
+  partBytes: number,
+): Promise<FirstRecord | undefined> {
+  const kept = { ...source, file: keptOpen(source.file) };
+  const reader = useQuoteDelim
+    ? new QuotedCsvReader(ByteReader.of(kept), delimiter, (fields) => fields)
+    : openLines(
+      kept,
+      {},
+      partBytes,
+      ({ text }) => text === "" ? AGAIN : text.split(delimiter, FIELDS_SPLIT_MAX),
+    );
+  try {
+    for (;;) {
+      const fields = await reader.step();
+      if (fields === END) return undefined;
+      if (fields !== AGAIN) return { fields: fields as string[], behind: reader.save() };
+    }
+  } finally {
+    reader.close();
+  }
+}
+
+/** A file without records has no header that could be wrong. */
+function openEmpty(source: SourceFile): FormatReader {
+  const end = { ...BEGINNING, ended: true };
+  return new QuotedCsvReader(ByteReader.of(source), ",", (fields) => fields, end);
+}
+
+/** The same file, but `close()` does nothing: its reader must not close it yet. */
+function keptOpen(file: OpenFile): OpenFile {
+  return {
+    sizeBytes: file.sizeBytes,
+    read: (into, offset) => file.read(into, offset),
+    close: () => {},
+  };
+}

@@ -1,0 +1,161 @@
+/** Columns of CSV files: which fields are read, as which dtype, and how they become an element. */
+
+import { LeatError } from "../../../core/error.ts";
+import { isPlainObject } from "../../../core/tree.ts";
+import { invalidArgument, show } from "../../check.ts";
+import { type ElementSpec, TensorSpec } from "../../spec.ts";
+import { COLUMNS_MAX } from "../column_rows.ts";
+import {
+  CSV_DTYPES,
+  csvDefault,
+  type CsvDType,
+  csvParser,
+  type CsvValue,
+  isCsvDType,
+} from "./csv_values.ts";
+
+/** What a column holds. */
+export interface CsvColumn<D extends CsvDType = CsvDType> {
+  readonly dtype: D;
+  /** The value of missing fields; without it a missing field is an error. */
+  readonly default?: CsvValue<D> | (D extends "int64" | "uint64" ? number : never) | undefined;
+}
+
+type AnyColumn = { [D in CsvDType]: D | CsvColumn<D> }[CsvDType];
+
+/** Columns by name, or by position. */
+export type CsvColumns = Readonly<Record<string, AnyColumn>> | readonly AnyColumn[];
+
+type DTypeOf<C> = C extends CsvDType ? C : C extends { readonly dtype: infer D } ? D : never;
+
+/** An element of a dataset whose columns were declared. */
+export type CsvRow<C> = {
+  -readonly [K in keyof C]: DTypeOf<C[K]> extends infer D extends CsvDType ? CsvValue<D> : never;
+};
+
+/** A column as nodes keep it: checked and ordered. */
+export interface DeclaredColumn {
+  /** `undefined` for columns of tuples. */
+  readonly name: string | undefined;
+  readonly dtype: CsvDType;
+  readonly default: unknown;
+}
+
+/** Describes a record, for messages. */
+export type DescribeRecord = () => { text: string; details: Record<string, unknown> };
+
+/** Makes an element from a record's fields. Throws `data_loss` if it cannot. */
+export type RecordConversion = (fields: readonly string[], describe: DescribeRecord) => unknown;
+
+/**
+ * Checks columns from the user or from a serialised node.
+ *
+ * @throws {LeatError} `invalid_argument` naming the column.
+ */
+export function checkColumns(operator: string, value: unknown): readonly DeclaredColumn[] {
+  if (Array.isArray(value)) {
+    return value.map((column, i) => checkColumn(operator, undefined, `${i}`, column));
+  }
+  if (!isPlainObject(value)) {
+    throw invalidArgument(operator, "columns", "an object of columns, or an array of them", value);
+  }
+  return Object.entries(value).map(([name, column]) => checkColumn(operator, name, name, column));
+}
+
+function checkColumn(
+  operator: string,
+  given: string | undefined,
+  label: string,
+  value: unknown,
+): DeclaredColumn {
+  const column = typeof value === "string" ? { dtype: value } : value;
+  if (!isPlainObject(column) || !isCsvDType(column.dtype)) {
+    const wanted = `one of ${CSV_DTYPES.join(", ")}, or an object with one as its dtype`;
+    throw invalidArgument(operator, `column ${show(label)}`, wanted, value);
+  }
+  const { dtype, default: fallback, name = given } = column;
+  if (name !== undefined) checkName(operator, name);
+  const normal = fallback === undefined ? undefined : csvDefault(dtype, fallback);
+  if (fallback !== undefined && normal === undefined) {
+    throw invalidArgument(operator, `the default of column ${show(label)}`, dtype, fallback);
+  }
+  return { name: name as string | undefined, dtype, default: normal };
+}
+
+/** The spec of elements of these columns. */
+export function columnsSpec(columns: readonly DeclaredColumn[]): ElementSpec {
+  const specs = columns.map(({ dtype }) => new TensorSpec(dtype, []));
+  return elementOf(columns.map(({ name }) => name), specs) as ElementSpec;
+}
+
+/** A field that is read. */
+export interface ReadColumn extends DeclaredColumn {
+  /** Its index in the record. */
+  readonly index: number;
+}
+
+/** What is read of the records of one file. */
+export interface RecordPlan {
+  readonly columns: readonly ReadColumn[];
+  /** Number of fields of a record; `undefined` if only the fields that are read must exist. */
+  readonly fieldCount: number | undefined;
+  /** The text that means a missing value, besides the empty text. */
+  readonly naValue: string;
+  /** Whether undeclared fields are kept as text. */
+  readonly isText: boolean;
+}
+
+/** How the records of one file become elements. */
+export function recordConversion(plan: RecordPlan): RecordConversion {
+  const { columns, fieldCount, naValue, isText } = plan;
+  const names = columns.map(({ name }) => name);
+  const parsers = columns.map(({ dtype }) => csvParser(dtype));
+  const fieldCountMin = columns.reduce((most, { index }) => Math.max(most, index + 1), 0);
+  return (fields, describe) => {
+    if (fieldCount === undefined ? fields.length < fieldCountMin : fields.length !== fieldCount) {
+      const wanted = fieldCount ?? `at least ${fieldCountMin}`;
+      const { length } = fields;
+      const found = length > COLUMNS_MAX ? `more than ${COLUMNS_MAX}` : length;
+      throw bad(describe, `has ${found} fields, and ${wanted} are expected`);
+    }
+    const values = columns.map((column, i) => {
+      const text = column.index < 0 ? "" : fields[column.index]!;
+      if (isText) return text;
+      if (text === "" || text === naValue) {
+        if (column.default !== undefined) return column.default;
+        throw bad(describe, `has no value in column ${label(column)}, which has no default`);
+      }
+      const value = parsers[i]!(text);
+      if (value !== undefined) return value;
+      throw bad(
+        describe,
+        `has ${show(text)} in column ${label(column)}, which is no ${column.dtype}`,
+      );
+    });
+    return elementOf(names, values);
+  };
+}
+
+/** An object by name, or a tuple where columns have none. */
+function elementOf(names: readonly (string | undefined)[], values: unknown[]): unknown {
+  if (names[0] === undefined) return values;
+  const element: Record<string, unknown> = {};
+  for (let i = 0; i < names.length; i++) element[names[i]!] = values[i];
+  return element;
+}
+
+/** A column in messages: by name, or by index. */
+function label({ name, index }: ReadColumn): string {
+  return name === undefined ? `${index}` : show(name);
+}
+
+function bad(describe: DescribeRecord, what: string): LeatError {
+  const { text, details } = describe();
+  return new LeatError("data_loss", `${text} ${what}.`, { details });
+}
+
+/** A column's name: any text that can be an own key of an object. */
+function checkName(operator: string, name: unknown): void {
+  if (typeof name === "string" && name !== "__proto__") return;
+  throw invalidArgument(operator, "a column's name", 'any text but "__proto__"', name);
+}

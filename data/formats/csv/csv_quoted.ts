@@ -1,0 +1,211 @@
+/** Reads CSV files with quoted fields, which may contain delimiters, quotes and ends of line. */
+
+import { Parser } from "csv-parse";
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
+import { END } from "../../iterator.ts";
+import { AGAIN } from "../../stepping.ts";
+import type { ByteReader } from "../byte_reader.ts";
+import { COLUMNS_MAX } from "../column_rows.ts";
+import type { RecordConversion } from "./csv_columns.ts";
+import type { FormatReader } from "../format_reader.ts";
+
+/** Longest record. A longer one ends the file: usually a quote is never closed. */
+export const CSV_RECORD_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Bytes parsed together; their records are held in memory. */
+const CHUNK_BYTES = 64 * 1024;
+
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
+
+/** A position: after a good record, and after `errors` errors that follow it. */
+export interface CsvPosition {
+  readonly offset: number;
+  /** Number of lines before. */
+  readonly line: number;
+  readonly errors: number;
+  readonly ended: boolean;
+}
+
+/** Before the first record of a file. */
+export const BEGINNING: CsvPosition = { offset: 0, line: 0, errors: 0, ended: false };
+
+/** A result of the parser. */
+type Outcome =
+  | { readonly fields: readonly string[]; readonly stop: number; readonly line: number }
+  | { readonly error: LeatError };
+
+/** Error messages by the parser's error code. */
+const DAMAGE: Readonly<Record<string, readonly [LeatErrorCode, string]>> = {
+  CSV_INVALID_CLOSING_QUOTE: [
+    "data_loss",
+    "a quoted field continues after its closing quote; a quote within it is written twice",
+  ],
+  INVALID_OPENING_QUOTE: [
+    "data_loss",
+    "a quote stands within a field that does not begin with one",
+  ],
+  CSV_QUOTE_NOT_CLOSED: ["data_loss", "the file ends within a quoted field"],
+  CSV_MAX_RECORD_SIZE: [
+    "resource_exhausted",
+    `a record is longer than ${CSV_RECORD_BYTES_MAX} bytes (CSV_RECORD_BYTES_MAX), perhaps because a ` +
+    `quote was never closed; the rest of the file is left out`,
+  ],
+  TOO_MANY_FIELDS: [
+    "resource_exhausted",
+    `a record has more than ${COLUMNS_MAX} fields (COLUMNS_MAX); is its delimiter the one that was ` +
+    `given? The rest of the file is left out`,
+  ],
+};
+
+/** The parser's current record, which its types leave out. */
+interface ParserState {
+  readonly state: { readonly record: readonly string[] };
+}
+
+/** Reads records. A damaged record is lost, with what follows until quotes make sense again. */
+export class QuotedCsvReader implements FormatReader {
+  readonly #bytes: ByteReader;
+  readonly #convert: RecordConversion;
+  readonly #from: CsvPosition;
+  readonly #parser: Parser & ParserState;
+  /** The offset at which the parser began to count bytes. */
+  #base: number | undefined;
+  #outcomes: Outcome[] = [];
+  #at = 0;
+  /** The offset after the last good record that was given. */
+  #stop: number;
+  #line: number;
+  /** Errors given since then, and errors given before the reader was restored. */
+  #errors = 0;
+  #errorsBefore: number;
+  /** The parser's line of the last error: a record may have several. */
+  #errorLine = -1;
+  #ended: boolean;
+
+  /** @param bytes begin at `from`. */
+  constructor(bytes: ByteReader, delimiter: string, convert: RecordConversion, from = BEGINNING) {
+    this.#bytes = bytes;
+    this.#convert = convert;
+    this.#from = from;
+    this.#stop = from.offset;
+    this.#line = from.line;
+    this.#errorsBefore = from.errors;
+    this.#ended = from.ended;
+    this.#parser = new Parser({
+      delimiter,
+      record_delimiter: ["\n", "\r\n"],
+      relax_column_count: true,
+      skip_empty_lines: true,
+      skip_records_with_error: true,
+      max_record_size: CSV_RECORD_BYTES_MAX,
+      on_record: (fields: string[], { bytes, lines }) => this.#accept(fields, bytes, lines),
+      on_skip: (error) => this.#refuse(error),
+    }) as Parser & ParserState;
+    this.#parser.on("error", (error) => this.#refuse(error));
+  }
+
+  get disposed(): boolean {
+    return this.#bytes.closed;
+  }
+
+  step(): unknown {
+    if (this.disposed) return END;
+    const outcome = this.#outcomes[this.#at];
+    if (outcome !== undefined) {
+      this.#at++;
+      return this.#give(outcome);
+    }
+    if (this.#ended) return END;
+    this.#outcomes = [];
+    this.#at = 0;
+    this.#ended = true; // unless the file goes on
+    const filled = this.#bytes.fill(BYTE_ORDER_MARK.length);
+    return filled instanceof Promise
+      ? filled.then((available) => this.#parse(available))
+      : this.#parse(filled);
+  }
+
+  save(): CsvPosition {
+    return {
+      offset: this.#stop,
+      line: this.#line,
+      errors: Math.max(this.#errors, this.#errorsBefore),
+      // Buffered records will be parsed again, up to the end.
+      ended: this.#ended && this.#at === this.#outcomes.length,
+    };
+  }
+
+  close(): void {
+    this.#bytes.close();
+    this.#parser.destroy();
+  }
+
+  #give(outcome: Outcome): unknown {
+    if ("error" in outcome) {
+      if (++this.#errors <= this.#errorsBefore) return AGAIN;
+      throw outcome.error;
+    }
+    const { fields, stop, line } = outcome;
+    this.#stop = stop;
+    this.#line = line;
+    this.#errors = this.#errorsBefore = 0;
+    return this.#convert(fields, () => ({
+      text: `Line ${line} of ${this.#bytes.path}`,
+      details: { path: this.#bytes.path, line },
+    }));
+  }
+
+  async #parse(available: number): Promise<unknown> {
+    if (this.disposed) return END;
+    const { buffer, start, position } = this.#bytes;
+    if (position === 0 && BYTE_ORDER_MARK.every((byte, i) => buffer[start + i] === byte)) {
+      this.#bytes.skip(BYTE_ORDER_MARK.length);
+    }
+    this.#base ??= this.#bytes.position;
+    const chunk = this.#bytes.take(Math.min(this.#bytes.available, CHUNK_BYTES));
+    await new Promise<void>((resolve) => {
+      if (available === 0) this.#parser.end(() => resolve());
+      else this.#parser.write(chunk, () => resolve());
+    });
+    this.#boundFields(this.#parser.state.record, this.#parser.info.lines);
+    if (available > 0 && !this.#isOverlong()) this.#ended = false;
+    return AGAIN;
+  }
+
+  #isOverlong(): boolean {
+    const last = this.#outcomes.at(-1);
+    return last !== undefined && "error" in last && last.error.code === "resource_exhausted";
+  }
+
+  /**
+   * Also checks a record that continues in the next chunk, so that one record cannot fill the
+   * memory.
+   */
+  #boundFields({ length }: readonly string[], lines: number): void {
+    if (length > COLUMNS_MAX) this.#refuse({ code: "TOO_MANY_FIELDS", lines });
+  }
+
+  #accept(fields: readonly string[], bytes: number, lines: number): null {
+    this.#boundFields(fields, lines);
+    if (!this.#isOverlong()) {
+      const stop = this.#base! + bytes;
+      this.#outcomes.push({ fields, stop, line: this.#from.line + lines });
+    }
+    return null; // nothing is left for the parser to give
+  }
+
+  #refuse(error: unknown): undefined {
+    const { code, lines } = error as { code?: string; lines?: number };
+    if (lines === this.#errorLine || this.#isOverlong()) return;
+    this.#errorLine = lines ?? -1;
+    const { path } = this.#bytes;
+    const line = this.#from.line + (lines ?? 1);
+    const [leatCode, what] = DAMAGE[code ?? ""] ?? ["data_loss", LeatError.from(error).message];
+    this.#outcomes.push({
+      error: new LeatError(leatCode, `Damaged CSV file ${path}, line ${line}: ${what}.`, {
+        ...(error instanceof Error ? { cause: error } : {}),
+        details: { path, line },
+      }),
+    });
+  }
+}

@@ -1,0 +1,89 @@
+/** Parses values of text fields, by dtype. */
+
+import type { DType } from "../../../core/dtype.ts";
+
+/** The dtypes that a field may hold. */
+export type CsvDType = Exclude<DType, "bytes">;
+
+/** A field's value, by the dtype of its column. */
+export type CsvValue<D extends CsvDType> = D extends "string" ? string
+  : D extends "bool" ? boolean
+  : D extends "int64" | "uint64" ? bigint
+  : number;
+
+/** The value of a text, or `undefined` if it is invalid. */
+type Parser = (text: string) => string | boolean | bigint | number | undefined;
+
+const INTEGER = /^\s*[+-]?\d+\s*$/;
+const FLOAT = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/i;
+const NOT_FINITE = /^\s*([+-]?)(?:(nan)|inf(?:inity)?)\s*$/i;
+
+const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
+  ["true", true],
+  ["false", false],
+  ["1", true],
+  ["0", false],
+]);
+
+const PARSERS: Readonly<Record<CsvDType, Parser>> = {
+  int8: integer(-(2 ** 7), 2 ** 7 - 1),
+  uint8: integer(0, 2 ** 8 - 1),
+  int16: integer(-(2 ** 15), 2 ** 15 - 1),
+  uint16: integer(0, 2 ** 16 - 1),
+  int32: integer(-(2 ** 31), 2 ** 31 - 1),
+  uint32: integer(0, 2 ** 32 - 1),
+  int64: bigInteger(-(2n ** 63n), 2n ** 63n - 1n),
+  uint64: bigInteger(0n, 2n ** 64n - 1n),
+  float16: float,
+  float32: float,
+  float64: float,
+  bool: (text) => BOOLEANS.get(text.trim().toLowerCase()),
+  string: (text) => text,
+};
+
+/** Whether fields may be of this dtype. */
+export function isCsvDType(value: unknown): value is CsvDType {
+  return typeof value === "string" && Object.hasOwn(PARSERS, value);
+}
+
+/** All dtypes of fields, for messages. */
+export const CSV_DTYPES: readonly CsvDType[] = Object.keys(PARSERS) as CsvDType[];
+
+/** The parser of a dtype's values. It ignores white space around numbers and booleans. */
+export function csvParser(dtype: CsvDType): Parser {
+  return PARSERS[dtype];
+}
+
+/**
+ * Checks a default and converts it to the column's type; `undefined` if it does not fit the dtype.
+ */
+export function csvDefault(dtype: CsvDType, value: unknown): unknown {
+  if (dtype === "string") return typeof value === "string" ? value : undefined;
+  if (dtype === "bool") return typeof value === "boolean" ? value : undefined;
+  if (typeof value !== "number" && typeof value !== "bigint") return undefined;
+  return PARSERS[dtype](String(value));
+}
+
+function integer(min: number, max: number): Parser {
+  return (text) => {
+    if (!INTEGER.test(text)) return undefined;
+    const value = Number(text);
+    return value >= min && value <= max ? value + 0 : undefined; // -0 is no integer
+  };
+}
+
+function bigInteger(min: bigint, max: bigint): Parser {
+  return (text) => {
+    if (!INTEGER.test(text)) return undefined;
+    const value = BigInt(text.trim().replace(/^\+/, ""));
+    return value >= min && value <= max ? value : undefined;
+  };
+}
+
+function float(text: string): number | undefined {
+  if (FLOAT.test(text)) return Number(text);
+  const [, sign, isNaN] = NOT_FINITE.exec(text) ?? [];
+  if (sign === undefined) return undefined;
+  if (isNaN !== undefined) return NaN;
+  return sign === "-" ? -Infinity : Infinity;
+}

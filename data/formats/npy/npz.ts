@@ -1,0 +1,189 @@
+/** NumPy's .npz archives: several .npy files in a zip file; their rows are combined. */
+
+import { type Entry, type FileEntry, Reader, Uint8ArrayWriter, ZipReader } from "@zip.js/zip.js";
+import { ByteRanges, memoryFile } from "../byte_ranges.ts";
+import { chosenColumns, ColumnRows, type LoadedColumn } from "../column_rows.ts";
+import type { SourceFile } from "../format_reader.ts";
+import { BLOCKS_PER_PART, NpyFile, rowsPerBlock } from "./npy.ts";
+import { readNpyHeader } from "./npy_header.ts";
+import type { RowBlocks, Rows } from "../row_blocks.ts";
+
+/**
+ * Maximum bytes of the chosen compressed arrays of one archive: they are in memory while it is
+ * read.
+ */
+export const NPZ_INFLATED_BYTES_MAX = 1024 * 1024 * 1024;
+
+const STORED = 0;
+const DEFLATED = 8;
+const LOCAL_HEADER_BYTES = 30;
+const SUFFIX = ".npy";
+
+/** The directory of an archive and the chosen arrays. */
+export class NpzArchive {
+  readonly #bytes: ByteRanges;
+  readonly #entries: readonly FileEntry[];
+
+  private constructor(bytes: ByteRanges, entries: readonly FileEntry[]) {
+    this.#bytes = bytes;
+    this.#entries = entries;
+  }
+
+  /**
+   * Reads the directory.
+   *
+   * @param names of arrays, without `.npy`; default: all.
+   * @throws {LeatError} `data_loss` for a damaged archive, `not_found` for a missing array,
+   * `unimplemented` for an array that is encrypted or not compressed with deflate.
+   */
+  static async open(source: SourceFile, names: readonly string[] | undefined): Promise<NpzArchive> {
+    const bytes = ByteRanges.of(".npz", source);
+    if (bytes.sizeBytes === 0) throw bytes.damaged("it is empty");
+    let entries: Entry[];
+    try {
+      entries = await new ZipReader(new RangesReader(bytes), { useWebWorkers: false }).getEntries();
+    } catch (error) {
+      throw bytes.failed("its directory", error);
+    }
+    const arrays = new Map(
+      entries.flatMap((entry) =>
+        !entry.directory && entry.filename.endsWith(SUFFIX)
+          ? [[entry.filename.slice(0, -SUFFIX.length), entry] as const]
+          : []
+      ),
+    );
+    const chosen = chosenColumns(bytes, [...arrays.keys()], names, "array");
+    if (chosen.length === 0) throw bytes.damaged("it has no arrays in it, no files named .npy");
+    const archive = new NpzArchive(bytes, chosen.map((name) => arrays.get(name)!));
+    archive.#checkEntries();
+    return archive;
+  }
+
+  /**
+   * Whether the chosen arrays are uncompressed, so that rows can be read directly from the file.
+   */
+  get isStored(): boolean {
+    return this.#entries.every((entry) => entry.compressionMethod === STORED);
+  }
+
+  /**
+   * The rows of the arrays.
+   *
+   * @throws {LeatError} `invalid_argument` if the arrays differ in length, `data_loss` for a
+   * damaged array, and otherwise like {@linkcode readNpyHeader}.
+   */
+  async blocks(): Promise<NpzBlocks> {
+    const arrays = new Map<string, NpyFile>();
+    for (const entry of this.#entries) {
+      const bytes = await this.#open(entry);
+      const name = entry.filename.slice(0, -SUFFIX.length);
+      arrays.set(name, new NpyFile(bytes, await readNpyHeader(bytes)));
+    }
+    this.#checkLengths(arrays);
+    return new NpzBlocks(this.#bytes, arrays, this.isStored);
+  }
+
+  #checkEntries(): void {
+    let inflatedBytes = 0;
+    for (const { filename, encrypted, compressionMethod, uncompressedSize } of this.#entries) {
+      if (encrypted) throw this.#bytes.unsupported(`${filename} in it is encrypted`);
+      if (compressionMethod !== STORED && compressionMethod !== DEFLATED) {
+        throw this.#bytes.unsupported(
+          `${filename} in it is compressed by method ${compressionMethod}, not ${DEFLATED} (deflate)`,
+        );
+      }
+      if (compressionMethod === DEFLATED) inflatedBytes += uncompressedSize;
+    }
+    if (inflatedBytes <= NPZ_INFLATED_BYTES_MAX) return;
+    throw this.#bytes.refused(
+      "resource_exhausted",
+      `The compressed arrays of ${this.#bytes.path} have ${inflatedBytes} bytes, more than ` +
+        `${NPZ_INFLATED_BYTES_MAX} (NPZ_INFLATED_BYTES_MAX); choose fewer, or save them by np.savez.`,
+    );
+  }
+
+  #checkLengths(arrays: ReadonlyMap<string, NpyFile>): void {
+    const lengths = [...arrays].map(([name, { length }]) => `${name} ${length}`);
+    if (new Set([...arrays.values()].map(({ length }) => length)).size === 1) return;
+    throw this.#bytes.refused(
+      "invalid_argument",
+      `The arrays of ${this.#bytes.path} must have the same number of rows, but have: ` +
+        `${lengths.join(", ")}. Choose some by columns.`,
+    );
+  }
+
+  /** Opens one of the files in the archive. */
+  async #open(entry: FileEntry): Promise<ByteRanges> {
+    const path = `${entry.filename} in ${this.#bytes.path}`;
+    if (entry.compressionMethod === STORED) {
+      return this.#bytes.within(path, await this.#dataOffset(entry), entry.uncompressedSize);
+    }
+    try {
+      const inflated = await entry.getData(new Uint8ArrayWriter(), {
+        checkSignature: true,
+        useWebWorkers: false,
+      });
+      return new ByteRanges(this.#bytes.format, path, memoryFile(inflated));
+    } catch (error) {
+      throw this.#bytes.failed(`${entry.filename} in it`, error);
+    }
+  }
+
+  /**
+   * Offset of a stored file: after its local header, which ends with a name and fields of variable
+   * length.
+   */
+  async #dataOffset({ offset }: FileEntry): Promise<number> {
+    const header = await this.#bytes.read(offset, offset + LOCAL_HEADER_BYTES);
+    const view = new DataView(header.buffer);
+    return offset + LOCAL_HEADER_BYTES + view.getUint16(26, true) + view.getUint16(28, true);
+  }
+}
+
+/** The file as the zip library reads it. */
+class RangesReader extends Reader<ByteRanges> {
+  readonly #bytes: ByteRanges;
+
+  constructor(bytes: ByteRanges) {
+    super(bytes);
+    this.#bytes = bytes;
+    this.size = bytes.sizeBytes;
+  }
+
+  override readUint8Array(index: number, length: number): Promise<Uint8Array> {
+    return this.#bytes.read(index, Math.min(index + length, this.size));
+  }
+}
+
+/** Rows of arrays of one length, as objects. */
+export class NpzBlocks implements RowBlocks {
+  readonly count: number;
+  readonly blocksPerPart: number;
+  readonly #bytes: ByteRanges;
+  readonly #arrays: ReadonlyMap<string, NpyFile>;
+  readonly #rowsPerBlock: number;
+  readonly #length: number;
+
+  constructor(bytes: ByteRanges, arrays: ReadonlyMap<string, NpyFile>, isDivided: boolean) {
+    this.#bytes = bytes;
+    const files = [...arrays.values()];
+    this.#arrays = arrays;
+    this.#rowsPerBlock = rowsPerBlock(files.reduce((sum, file) => sum + file.rowBytes, 0));
+    this.#length = files[0]!.length;
+    this.count = Math.ceil(this.#length / this.#rowsPerBlock);
+    this.blocksPerPart = isDivided ? BLOCKS_PER_PART : Infinity;
+  }
+
+  async *read(block: number): AsyncGenerator<void, Rows | undefined> {
+    const start = block * this.#rowsPerBlock;
+    const stop = Math.min(start + this.#rowsPerBlock, this.#length);
+    if (start >= stop) return undefined;
+    const columns: LoadedColumn[] = [];
+    for (const [name, file] of this.#arrays) {
+      const rows = await file.readRows(start, stop);
+      columns.push({ name, valueAt: (row) => rows.at(row) });
+      yield;
+    }
+    return new ColumnRows(stop - start, columns, this.#bytes, `the rows from ${start}`);
+  }
+}

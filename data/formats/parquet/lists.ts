@@ -1,0 +1,70 @@
+/** Represents lists and decimals of columnar files in elements. */
+
+import {
+  type DType,
+  type DTypeArrays,
+  isFixedDType,
+  isTypedArray,
+  TYPED_ARRAYS,
+  type TypedArray,
+} from "../../../core/dtype.ts";
+import { Tensor } from "../../../core/tensor.ts";
+import { copyInto, sameShape, shapeOf } from "../../columns.ts";
+
+/** What is known about a column's values before they are read. */
+export interface ValueType {
+  /** The dtype of the scalars at the bottom of lists; `undefined` if they have no single dtype. */
+  readonly dtype: DType | undefined;
+  /** Number of list levels above the scalars. */
+  readonly depth: number;
+}
+
+/**
+ * Packs a list into one leaf if possible: numbers become a typed array; booleans, strings and byte
+ * strings a tensor of shape [n]; lists of equal shapes a tensor with one more axis. If lists differ
+ * in length, a value is null, or the items are structure, the result is the array of the items.
+ *
+ * @param items converted already; null if absent.
+ * @param of the type of the items.
+ */
+export function packList(items: readonly unknown[], { dtype, depth }: ValueType): unknown {
+  if (dtype === undefined || items.includes(null)) return items;
+  if (depth === 0) return packScalars(dtype, items);
+  if (items.length === 0) return Tensor.zeros(dtype, new Array<number>(depth + 1).fill(0));
+  const shape = shapeOf(items[0]);
+  const isPacked = (item: unknown) =>
+    (item instanceof Tensor || isTypedArray(item)) && sameShape(shapeOf(item), shape);
+  if (!items.every(isPacked)) return items;
+  return stack(dtype, items as (Tensor | TypedArray)[], shape);
+}
+
+function packScalars(dtype: DType, items: readonly unknown[]): Tensor | TypedArray {
+  const { length } = items;
+  if (!isFixedDType(dtype)) return new Tensor(dtype, [length], items as string[] & Uint8Array[]);
+  const data = new TYPED_ARRAYS[dtype](length) as { [index: number]: unknown };
+  for (let i = 0; i < length; i++) data[i] = items[i];
+  return dtype === "bool"
+    ? new Tensor(dtype, [length], data as Uint8Array)
+    : data as unknown as TypedArray;
+}
+
+function stack(
+  dtype: DType,
+  items: readonly (Tensor | TypedArray)[],
+  shape: readonly number[],
+): Tensor {
+  const parts = items.map((item) => item instanceof Tensor ? item.data : item);
+  const whole = [items.length, ...shape];
+  if (!isFixedDType(dtype)) {
+    return new Tensor(dtype, whole, parts.flat() as string[] & Uint8Array[]);
+  }
+  const stride = parts[0]!.length;
+  const data = new TYPED_ARRAYS[dtype](items.length * stride);
+  parts.forEach((part, i) => copyInto(data, part as TypedArray, i * stride));
+  return new Tensor(dtype, whole, data as DTypeArrays[typeof dtype]);
+}
+
+/** `unscaled` / 10^`scale` as a number: exact up to 15 digits, the nearest float64 beyond. */
+export function decimal(unscaled: number | bigint, scale: number): number {
+  return Number(unscaled) / 10 ** scale;
+}

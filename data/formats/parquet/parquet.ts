@@ -1,0 +1,307 @@
+/** Reads Parquet files by row groups, and only the chosen columns. */
+
+import {
+  type ColumnMetaData,
+  type Compressors,
+  type DecodedArray,
+  type FileMetaData,
+  flatten,
+  parquetMetadata,
+  type ParquetParsers,
+  parquetRead,
+  parquetSchema,
+  type RowGroup,
+} from "hyparquet";
+import { compressors as libraries } from "hyparquet-compressors";
+import { unzstd } from "../compression/bounded_codecs.ts";
+import { ByteRanges } from "../byte_ranges.ts";
+import { chosenColumns, ColumnRows, type LoadedColumn } from "../column_rows.ts";
+import type { SourceFile } from "../format_reader.ts";
+import { checkPages } from "./parquet_pages.ts";
+import { type Piece, piecesOf } from "./parquet_pieces.ts";
+import { thriftEnd } from "./thrift_check.ts";
+import { type ParquetValues, plainSchema, valuesOf } from "./parquet_values.ts";
+import type { RowBlocks, Rows } from "../row_blocks.ts";
+
+/**
+ * Maximum decompressed bytes of the chosen columns of one row group: they are in memory together.
+ */
+export const ROW_GROUP_BYTES_MAX = 2 * 1024 * 1024 * 1024;
+
+/**
+ * Bytes in memory of one value of any type: a reference, or a number. A run of a billion values may
+ * take only a few bytes in the file.
+ */
+const VALUE_BYTES = 8;
+
+/** Bytes read first from the end of a file; more are read if the footer is longer. */
+export const FOOTER_BYTES = 64 * 1024;
+
+const MAGIC_BYTES = 4;
+/** The length of the footer, and the magic. */
+const FOOTER_END_BYTES = 8;
+/** A magic at each end, and the length of the footer. */
+const SMALLEST_FILE_BYTES = 12;
+
+/** The library's zstd codec has no limit. */
+const compressors: Compressors = {
+  ...libraries,
+  ZSTD: (data, bytes) => unzstd(data, bytes, "as its page says"),
+};
+
+const utf8 = new TextDecoder();
+const asBytes = (bytes: Uint8Array) => bytes;
+
+/**
+ * Only texts are decoded; everything else stays as it is stored. The library's defaults would make
+ * `Date`s and the like.
+ */
+const PARSERS: ParquetParsers = {
+  timestampFromMilliseconds: (time) => time,
+  timestampFromMicroseconds: (time) => time,
+  timestampFromNanoseconds: (time) => time,
+  dateFromDays: (days) => days,
+  stringFromBytes: (bytes) => bytes && utf8.decode(bytes),
+  geometryFromBytes: asBytes,
+  geographyFromBytes: asBytes,
+  uuidFromBytes: asBytes,
+};
+
+interface Column {
+  readonly name: string;
+  readonly values: ParquetValues;
+  /** Whether each of its rows is one value. */
+  readonly isFlat: boolean;
+}
+
+/**
+ * Reads the footer of a file.
+ *
+ * @param columns names at the top of the schema; default: all.
+ * @throws {LeatError} `data_loss` for a damaged or truncated file, `unimplemented` for an encrypted
+ * one, `not_found` for a column that the file does not have.
+ */
+export async function openParquet(
+  source: SourceFile,
+  columns: readonly string[] | undefined,
+): Promise<ParquetBlocks> {
+  const bytes = ByteRanges.of("Parquet", source);
+  await checkMagic(bytes);
+  const metadata = await readMetadata(bytes);
+  try {
+    const { children } = parquetSchema(metadata);
+    const names = children.map(({ element }) => element.name);
+    const trees = new Map(children.toReversed().map((tree) => [tree.element.name, tree]));
+    const chosen = chosenColumns(bytes, names, columns).map((name) => {
+      const tree = trees.get(name)!;
+      const isFlat = tree.children.length === 0 && tree.element.repetition_type !== "REPEATED";
+      return { name, values: valuesOf(tree), isFlat };
+    });
+    return new ParquetBlocks(
+      bytes,
+      { ...metadata, schema: plainSchema(metadata.schema) },
+      chosen,
+    );
+  } catch (error) {
+    throw bytes.failed("its schema", error);
+  }
+}
+
+async function checkMagic(bytes: ByteRanges): Promise<void> {
+  const { sizeBytes } = bytes;
+  if (sizeBytes === 0) throw bytes.damaged("it is empty");
+  if (sizeBytes < SMALLEST_FILE_BYTES) throw bytes.damaged(`it has only ${sizeBytes} bytes`);
+  const magic = utf8.decode(await bytes.read(sizeBytes - MAGIC_BYTES, sizeBytes));
+  if (magic === "PARE") throw bytes.unsupported("its footer is encrypted");
+  if (magic !== "PAR1") {
+    throw bytes.damaged("it does not end as one, with PAR1; it is truncated, or of another format");
+  }
+}
+
+async function readMetadata(bytes: ByteRanges): Promise<FileMetaData> {
+  try {
+    const tail = await readTail(bytes);
+    thriftEnd(tail.subarray(0, -FOOTER_END_BYTES));
+    return parquetMetadata(tail.buffer, { parsers: PARSERS, geoparquet: false });
+  } catch (error) {
+    throw bytes.failed("its footer", error);
+  }
+}
+
+/** Reads the footer and what follows it; a short one with the first read. */
+async function readTail(bytes: ByteRanges): Promise<Uint8Array<ArrayBuffer>> {
+  const { sizeBytes } = bytes;
+  const end = await bytes.read(Math.max(0, sizeBytes - FOOTER_BYTES), sizeBytes);
+  const length = FOOTER_END_BYTES +
+    new DataView(end.buffer).getUint32(end.length - FOOTER_END_BYTES, true);
+  if (length <= end.length) return end.slice(-length);
+  if (length > sizeBytes) throw new Error(`it claims ${length - FOOTER_END_BYTES} bytes`);
+  return await bytes.read(sizeBytes - length, sizeBytes);
+}
+
+function bigMax(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}
+
+/**
+ * The row groups of a file. A row is an object of the chosen columns, in the chosen order.
+ *
+ * The bytes of the chosen columns are read together, then decoded column by column. A long column
+ * is decoded in pieces, and other work may run in between.
+ */
+export class ParquetBlocks implements RowBlocks {
+  readonly blocksPerPart = 1;
+  readonly #bytes: ByteRanges;
+  readonly #metadata: FileMetaData;
+  readonly #columns: readonly Column[];
+
+  constructor(bytes: ByteRanges, metadata: FileMetaData, columns: readonly Column[]) {
+    this.#bytes = bytes;
+    this.#metadata = metadata;
+    this.#columns = columns;
+  }
+
+  get count(): number {
+    return this.#metadata.row_groups.length;
+  }
+
+  async *read(block: number): AsyncGenerator<void, Rows | undefined> {
+    const group = this.#metadata.row_groups[block];
+    if (group === undefined) return undefined;
+    const length = Number(group.num_rows);
+    const chunks = await this.#readChunks(group, block).catch((error) => {
+      throw this.#bytes.failed(`row group ${block}`, error);
+    });
+    const loaded: LoadedColumn[] = [];
+    for (const column of this.#columns) {
+      const { name, values } = column;
+      const rows = new Runs();
+      try {
+        for (const part of this.#partsOf(group, chunks, column)) {
+          yield;
+          rows.add(await this.#decode(part, name));
+        }
+      } catch (error) {
+        throw this.#bytes.failed(`row group ${block}, column ${name}`, error);
+      }
+      if (rows.length !== length) {
+        throw this.#bytes.damaged(
+          `row group ${block} has ${length} rows, and ${rows.length} in column ${name}`,
+        );
+      }
+      loaded.push({ name, valueAt: (row) => values.convert(rows.at(row)) });
+    }
+    return new ColumnRows(length, loaded, this.#bytes, `row group ${block}`);
+  }
+
+  /** The bytes of the chosen columns by their offsets. */
+  async #readChunks(group: RowGroup, block: number): Promise<Map<number, ArrayBuffer>> {
+    const chosen = new Set(this.#columns.map(({ name }) => name));
+    const found = group.columns.flatMap(({ meta_data: column }) =>
+      column !== undefined && chosen.has(column.path_in_schema[0]!) ? [column] : []
+    );
+    this.#checkChunks(found, block);
+    const read = async (column: ColumnMetaData) => {
+      const start = startOf(column);
+      const bytes = await this.#bytes.read(start, start + Number(column.total_compressed_size));
+      return [start, bytes.buffer] as const;
+    };
+    return new Map(await Promise.all(found.map(read)));
+  }
+
+  #checkChunks(columns: readonly ColumnMetaData[], block: number): void {
+    let sizeBytes = 0n;
+    for (
+      const { codec, path_in_schema: path, total_uncompressed_size: bytes, num_values: values }
+        of columns
+    ) {
+      if (codec !== "UNCOMPRESSED" && compressors[codec] === undefined) {
+        const known = Object.keys(compressors).join(", ");
+        throw this.#bytes.unsupported(
+          `column ${path.join(".")} is compressed by ${codec}; known are ${known}`,
+        );
+      }
+      sizeBytes += bigMax(bytes, values * BigInt(VALUE_BYTES));
+    }
+    if (sizeBytes <= ROW_GROUP_BYTES_MAX) return;
+    throw this.#bytes.refused(
+      "resource_exhausted",
+      `Row group ${block} of ${this.#bytes.path} has ${sizeBytes} bytes in the chosen columns, more than ` +
+        `${ROW_GROUP_BYTES_MAX} (ROW_GROUP_BYTES_MAX); choose fewer columns, or write smaller row groups.`,
+    );
+  }
+
+  /** The parts of a column to decode in order: one piece each, or all of its leaves together. */
+  #partsOf(
+    group: RowGroup,
+    chunks: ReadonlyMap<number, ArrayBuffer>,
+    { name, isFlat }: Column,
+  ): Part[] {
+    const leaves = group.columns.flatMap(({ meta_data: column }) => {
+      if (column?.path_in_schema[0] !== name) return [];
+      const bytes = chunks.get(startOf(column))!;
+      return [{ bytes, column, pages: checkPages(bytes, column, ROW_GROUP_BYTES_MAX) }];
+    });
+    const [leaf] = leaves;
+    if (!isFlat || leaf === undefined) return [{ pieces: leaves, rows: group.num_rows }];
+    return piecesOf(leaf.bytes, leaf.column, leaf.pages).map((piece) => (
+      { pieces: [piece], rows: piece.column.num_values }
+    ));
+  }
+
+  async #decode({ pieces, rows }: Part, name: string): Promise<DecodedArray> {
+    const bytesAt = new Map(pieces.map(({ bytes, column }) => [startOf(column), bytes]));
+    const columns = pieces.map(({ column }) => ({ file_offset: 0n, meta_data: column }));
+    const group = { columns, num_rows: rows, total_byte_size: 0n };
+    const decoded: DecodedArray[] = [];
+    await parquetRead({
+      file: {
+        byteLength: this.#bytes.sizeBytes,
+        slice: async (start, stop = this.#bytes.sizeBytes) =>
+          bytesAt.get(start) ?? (await this.#bytes.read(start, stop)).buffer,
+      },
+      // Only these pages, so that rows are counted from their beginning.
+      metadata: { ...this.#metadata, row_groups: [group] },
+      columns: [name],
+      compressors,
+      parsers: PARSERS,
+      utf8: false,
+      onChunk: ({ columnData }) => decoded.push(columnData),
+    });
+    return flatten(decoded);
+  }
+}
+
+/** Pieces that are decoded together. */
+interface Part {
+  readonly pieces: readonly Piece[];
+  readonly rows: bigint;
+}
+
+/** Values in runs, read mostly in order. */
+class Runs {
+  length = 0;
+  readonly #runs: DecodedArray[] = [];
+  /** The run that was read last, and the index of its first value. */
+  #current = 0;
+  #start = 0;
+
+  add(run: DecodedArray): void {
+    this.#runs.push(run);
+    this.length += run.length;
+  }
+
+  at(index: number): unknown {
+    if (index < this.#start) this.#current = this.#start = 0;
+    for (let run; index - this.#start >= (run = this.#runs[this.#current]!).length;) {
+      this.#start += run.length;
+      this.#current++;
+    }
+    return this.#runs[this.#current]![index - this.#start];
+  }
+}
+
+/** Offset of the first page of a column. Offset 0 means none, because the magic is there. */
+function startOf(column: ColumnMetaData): number {
+  return Number(column.dictionary_page_offset || column.data_page_offset);
+}

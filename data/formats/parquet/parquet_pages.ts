@@ -1,0 +1,118 @@
+/**
+ * Checks the pages of a column before they are decoded. The library trusts their headers and checks
+ * no checksum: a damaged count would keep it busy for seconds, a missing one for ever, and damaged
+ * values would pass as valid.
+ */
+
+import type { ColumnMetaData } from "hyparquet";
+import { LeatError } from "../../../core/error.ts";
+import { deserializeTCompactProtocol } from "hyparquet/src/thrift.js";
+import { crc32 } from "node:zlib";
+import { thriftEnd } from "./thrift_check.ts";
+
+/** A Thrift structure by field numbers. A damaged one may hold anything. */
+type Fields = Readonly<Record<`field_${number}`, unknown>>;
+
+/**
+ * Largest expansion of each codec, where its format limits it. The library allocates the claimed
+ * size.
+ */
+const EXPANSION_MAX: Readonly<Partial<Record<ColumnMetaData["codec"], number>>> = {
+  UNCOMPRESSED: 1,
+  // A copy of 64 bytes takes 3.
+  SNAPPY: 22,
+  GZIP: 1_032,
+  LZ4: 255,
+  LZ4_RAW: 255,
+};
+
+/** A page of a column: its header and its data. */
+export interface Page {
+  readonly start: number;
+  readonly stop: number;
+  /** Number of values of the column in it. */
+  readonly values: number;
+  /** Number of entries, if it is a dictionary. */
+  readonly entries: number;
+}
+
+/**
+ * Checks and returns the pages of a column: they must be within the column, have no more values
+ * than it, and match their checksums if they have some.
+ *
+ * @param bytesMax maximum decompressed bytes of all pages together.
+ * @throws {LeatError} `resource_exhausted` beyond that.
+ * @throws {Error} that names the damaged page.
+ */
+export function checkPages(
+  chunk: ArrayBuffer,
+  column: ColumnMetaData,
+  bytesMax: number,
+): Page[] {
+  const reader = { view: new DataView(chunk), offset: 0 };
+  const pages: Page[] = [];
+  let values = 0;
+  let decompressed = 0;
+  for (let page = 0; reader.offset < chunk.byteLength - 1; page++) {
+    const start = reader.offset;
+    try {
+      thriftEnd(new Uint8Array(chunk), start);
+    } catch (cause) {
+      const { message } = LeatError.from(cause);
+      throw new Error(`the header of page ${page} is damaged: ${message}`, { cause });
+    }
+    const header: Fields = deserializeTCompactProtocol(reader);
+    const { field_2: decompressedBytes, field_3: bytes, field_4: checksum } = header;
+    const { offset } = reader;
+    if (!isCount(bytes, chunk.byteLength - offset) || !isCount(decompressedBytes)) {
+      throw new Error(`the sizes of page ${page} are damaged`);
+    }
+    const mostBytes = 64 + bytes * (EXPANSION_MAX[column.codec] ?? Infinity);
+    if (decompressedBytes > mostBytes) {
+      throw new Error(`page ${page} claims ${decompressedBytes} bytes of ${bytes} compressed ones`);
+    }
+    decompressed += decompressedBytes;
+    if (decompressed > bytesMax) {
+      throw new LeatError(
+        "resource_exhausted",
+        `its pages decompress to more than ${bytesMax} bytes (ROW_GROUP_BYTES_MAX)`,
+      );
+    }
+    if (typeof checksum === "number") {
+      const found = crc32(new Uint8Array(chunk, offset, bytes));
+      if (found !== checksum >>> 0) throw new Error(`the checksum of page ${page} is wrong`);
+    }
+    const count = valuesOf(header, bytes, decompressedBytes) ?? NaN;
+    values += count;
+    if (!(values <= column.num_values)) throw new Error(`the header of page ${page} is damaged`);
+    reader.offset += bytes;
+    const entries = (header.field_7 as Fields | undefined)?.field_1 as number | undefined ?? 0;
+    pages.push({ start, stop: reader.offset, values: count, entries });
+  }
+  return pages;
+}
+
+/** Number of values that a page adds to the column; `undefined` if its header is invalid. */
+function valuesOf(header: Fields, bytes: number, decompressedBytes: number): number | undefined {
+  const data = header.field_5 as Fields | undefined;
+  if (data !== undefined) {
+    const { field_1: count, field_2: encoding } = data;
+    return isCount(count) && isCount(encoding) ? count : undefined;
+  }
+  const dictionary = header.field_7 as Fields | undefined;
+  if (dictionary !== undefined) {
+    return isCount(dictionary.field_1, decompressedBytes) ? 0 : undefined;
+  }
+  const data2 = header.field_8 as Fields | undefined;
+  if (data2 === undefined) return 0;
+  const { field_1: count, field_2: nulls, field_3: rows, field_4: encoding } = data2;
+  const { field_5: definitionBytes, field_6: repetitionBytes } = data2;
+  const isWhole = isCount(count) && isCount(nulls, count) && isCount(rows, count) &&
+    isCount(encoding) && isCount(definitionBytes, bytes) &&
+    isCount(repetitionBytes, bytes - definitionBytes);
+  return isWhole ? count : undefined;
+}
+
+function isCount(value: unknown, max = Infinity): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max;
+}

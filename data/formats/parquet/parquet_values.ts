@@ -1,0 +1,150 @@
+/** Converts hyparquet's values to values that elements can hold. */
+
+import type { FileMetaData, SchemaElement, SchemaTree } from "hyparquet";
+import type { DType } from "../../../core/dtype.ts";
+import { decimal, packList, type ValueType } from "./lists.ts";
+
+/** How a column, or a part of one, becomes an element's component. */
+export interface ParquetValues extends ValueType {
+  /** `null` if absent. Copies bytes: the library's are views of a whole column. */
+  convert(value: unknown): unknown;
+}
+
+/** Annotations that the library interprets. The others are handled here, or ignored. */
+const KEPT_CONVERTED: ReadonlySet<unknown> = new Set(["LIST", "MAP", "UTF8", "UINT_32", "UINT_64"]);
+const KEPT_LOGICAL: ReadonlySet<unknown> = new Set(
+  ["FLOAT16", "INTEGER", "LIST", "MAP", "STRING", "VARIANT"],
+);
+
+const utf8 = new TextDecoder();
+
+/**
+ * Removes annotations from the schema, so that the library leaves times, decimals and JSON as they
+ * are stored. It would make `Date`s, which elements cannot hold, and decimals with rounding errors,
+ * and one bad JSON text would lose a row group.
+ */
+export function plainSchema(schema: FileMetaData["schema"]): FileMetaData["schema"] {
+  return schema.map((element) => {
+    const { converted_type: converted, logical_type: logical, ...rest } = element;
+    return {
+      ...rest,
+      ...(converted !== undefined && KEPT_CONVERTED.has(converted)
+        ? { converted_type: converted }
+        : {}),
+      ...(logical !== undefined && KEPT_LOGICAL.has(logical.type) ? { logical_type: logical } : {}),
+    };
+  });
+}
+
+/** The conversion of a part of the file's schema. */
+export function valuesOf(tree: SchemaTree): ParquetValues {
+  const single = singleValuesOf(tree);
+  return tree.element.repetition_type === "REPEATED" ? listValues(single) : single;
+}
+
+function singleValuesOf(tree: SchemaTree): ParquetValues {
+  const { element, children } = tree;
+  if (element.logical_type?.type === "VARIANT") return values(undefined, (value) => value);
+  if (children.length === 0) return scalarValues(element);
+  const [inner] = children;
+  if (element.converted_type === "LIST" && isOnly(tree) && inner!.children.length < 2) {
+    // Lists have three levels in the current format, two in an older one.
+    const [item] = inner!.children;
+    return listValues(item === undefined ? singleValuesOf(inner!) : valuesOf(item));
+  }
+  if (element.converted_type === "MAP" && isOnly(tree) && inner!.children.length === 2) {
+    return mapValues(valuesOf(inner!.children[1]!));
+  }
+  return structValues(children);
+}
+
+function isOnly({ children }: SchemaTree): boolean {
+  return children.length === 1;
+}
+
+function values(
+  dtype: DType | undefined,
+  convert: (value: NonNullable<unknown>) => unknown,
+): ParquetValues {
+  return { dtype, depth: 0, convert: (value) => value == null ? null : convert(value) };
+}
+
+function listValues(items: ParquetValues): ParquetValues {
+  const { dtype, depth } = items;
+  const convert = (list: unknown) =>
+    list == null ? null : packList((list as unknown[]).map(items.convert), items);
+  return { dtype, depth: depth + 1, convert };
+}
+
+function structValues(children: readonly SchemaTree[]): ParquetValues {
+  const parts = children.map((child) => [child.element.name, valuesOf(child)] as const);
+  return values(undefined, (struct) => {
+    const record: Record<string, unknown> = {};
+    for (const [name, part] of parts) {
+      record[name] = part.convert((struct as Record<string, unknown>)[name]);
+    }
+    return record;
+  });
+}
+
+function mapValues(items: ParquetValues): ParquetValues {
+  return values(
+    undefined,
+    (map) => Object.fromEntries(Object.entries(map).map(([key, at]) => [key, items.convert(at)])),
+  );
+}
+
+function scalarValues(element: SchemaElement): ParquetValues {
+  const logical = element.logical_type;
+  const annotation = element.converted_type ?? logical?.type;
+  if (annotation === "DECIMAL") {
+    const scale = element.scale ?? (logical?.type === "DECIMAL" ? logical.scale : 0);
+    return values("float64", (value) => decimal(unscaled(value), scale));
+  }
+  switch (element.type) {
+    case "BOOLEAN":
+      return values("bool", (value) => value);
+    case "INT32":
+    case "INT64":
+      return values(integerDType(element), (value) => value);
+    case "INT96":
+      return values("int64", (value) => value);
+    case "FLOAT":
+      return values("float32", (value) => value);
+    case "DOUBLE":
+      return values("float64", (value) => value);
+  }
+  if (annotation === "FLOAT16") return values("float16", (value) => value);
+  if (annotation === "UTF8" || annotation === "STRING") return values("string", (value) => value);
+  if (annotation === "UUID") return values("string", (value) => uuid(value as Uint8Array));
+  if (annotation === "ENUM") return values("string", (value) => utf8.decode(value as Uint8Array));
+  if (annotation === "JSON") {
+    return values(undefined, (value) => JSON.parse(utf8.decode(value as Uint8Array)));
+  }
+  return values("bytes", (value) => (value as Uint8Array).slice());
+}
+
+function integerDType(
+  { type, converted_type: converted, logical_type: logical }: SchemaElement,
+): DType {
+  const name = /^(U?INT)_(8|16|32|64)$/.exec(converted ?? "");
+  if (name !== null) return `${name[1]!.toLowerCase()}${name[2]}` as DType;
+  if (logical?.type === "INTEGER") {
+    return `${logical.isSigned ? "int" : "uint"}${logical.bitWidth}` as DType;
+  }
+  return type === "INT32" ? "int32" : "int64";
+}
+
+/**
+ * The unscaled integer of a decimal: a number, a bigint, or big-endian bytes in two's complement.
+ */
+function unscaled(value: unknown): number | bigint {
+  if (!(value instanceof Uint8Array)) return value as number | bigint;
+  const magnitude = value.length === 0 ? 0n : BigInt(`0x${value.toHex()}`);
+  return BigInt.asIntN(8 * value.length, magnitude);
+}
+
+/** The text form of a UUID: `00112233-4455-6677-8899-aabbccddeeff`. */
+function uuid(bytes: Uint8Array): string {
+  return bytes.toHex().replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}

@@ -1,0 +1,26 @@
+/** Names and decoders of the parts of a WebDataset sample. */
+
+import { LeatError } from "../../../core/error.ts";
+
+/** The entry with the sample's name, next to its parts. */
+export const KEY = "__key__";
+
+/** The decoders, by the end of the extension. */
+export const PART_DECODERS = { json: decodeJson, txt: decodeText, cls: decodeClass } as const;
+
+/** An extension whose parts can be decoded. */
+export type DecodedExtension = keyof typeof PART_DECODERS;
+
+function decodeText(contents: Uint8Array): string {
+  return new TextDecoder("utf-8", { fatal: true }).decode(contents);
+}
+
+function decodeJson(contents: Uint8Array): unknown {
+  return JSON.parse(decodeText(contents));
+}
+
+function decodeClass(contents: Uint8Array): number {
+  const text = decodeText(contents).trim();
+  if (/^[+-]?\d+$/.test(text)) return Number(text);
+  throw new LeatError("data_loss", `${JSON.stringify(text)} is no whole number`);
+}

@@ -1,0 +1,268 @@
+/** Reads tar archives in order: POSIX ustar and pax, and GNU's long names. */
+
+import { Buffer } from "node:buffer";
+import { Header } from "tar/header";
+import { Pax } from "tar/pax";
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
+import { END } from "../../iterator.ts";
+import { AGAIN } from "../../stepping.ts";
+import { type ByteReader, READ_BYTES } from "../byte_reader.ts";
+
+/** Largest number in a header. */
+export const MEMBER_BYTES_MAX = Number.MAX_SAFE_INTEGER;
+
+/** Longest extended header: a name, or pax records. */
+export const EXTENDED_HEADER_BYTES_MAX = 1024 * 1024;
+
+const BLOCK_BYTES = 512;
+/**
+ * Range of the checksum in a header; it is the sum of the header's bytes, with spaces in this
+ * range.
+ */
+const CHECKSUM = { start: 148, stop: 156 };
+const SPACE = 0x20;
+
+const FILES: readonly string[] = ["File", "OldFile", "ContiguousFile"];
+/** Members without contents, whatever size their header says (POSIX). */
+const EMPTY: readonly string[] = [
+  "Link",
+  "SymbolicLink",
+  "CharacterDevice",
+  "BlockDevice",
+  "Directory",
+  "FIFO",
+];
+const LONG_NAMES: readonly string[] = ["NextFileHasLongPath", "OldGnuLongPath"];
+/** Headers between another one and its member that are ignored. */
+const BESIDES: readonly string[] = ["GlobalExtendedHeader", "NextFileHasLongLinkpath"];
+const PAX_HEADERS: readonly string[] = ["ExtendedHeader", "OldExtendedHeader"];
+
+/** A regular file in an archive. */
+export interface TarMember {
+  readonly name: string;
+  readonly sizeBytes: number;
+  /** Offset of its first header. */
+  readonly offset: number;
+}
+
+/** What extended headers say about the next member. */
+interface Extension {
+  readonly name?: string;
+  readonly sizeBytes?: number;
+}
+
+type Found = TarMember | typeof AGAIN | typeof END;
+
+/**
+ * Finds the regular files of an archive. Folders, links and devices are skipped. A block of zeros
+ * ends an archive, and so does the end of the file after a member: an empty file is an empty
+ * archive.
+ *
+ * An error ends the archive: `data_loss` for damage, `resource_exhausted` beyond a limit, and
+ * `unimplemented` for sparse files. Messages name the file and the byte.
+ */
+export class TarReader {
+  readonly #bytes: ByteReader;
+  /** Offset of the next member's headers. */
+  #offset: number;
+  /** Extended headers of the next member that were read already. */
+  #extension: Extension | undefined;
+  /** Padding after the previous member. */
+  #padding = 0;
+
+  constructor(bytes: ByteReader) {
+    this.#bytes = bytes;
+    this.#offset = bytes.position;
+  }
+
+  /** Offset of the headers of the member that `next()` will find. */
+  get offset(): number {
+    return this.#offset;
+  }
+
+  get closed(): boolean {
+    return this.#bytes.closed;
+  }
+
+  /**
+   * The next file; `AGAIN` if something else was skipped. The caller must take or skip its contents
+   * before it asks for the next one.
+   */
+  next(): Found | Promise<Found> {
+    const padding = this.#padding;
+    this.#padding = 0;
+    return then(padding === 0 ? 0 : this.#bytes.pass(padding), (passed) => {
+      if (passed < padding) {
+        this.#offset = this.#bytes.position;
+        throw this.#truncated("within the last block of a member");
+      }
+      return then(this.#bytes.fill(BLOCK_BYTES), (available) => this.#header(available));
+    });
+  }
+
+  /** The contents of the member that `next()` found, copied. */
+  contents(member: TarMember): Uint8Array | Promise<Uint8Array> {
+    const { sizeBytes } = member;
+    if (sizeBytes > this.#bytes.remaining) throw this.#cut(member, this.#bytes.remaining);
+    if (sizeBytes > READ_BYTES) {
+      const contents = new Uint8Array(sizeBytes);
+      return then(this.#bytes.takeInto(contents), (count) => {
+        this.#end(member, count);
+        return contents;
+      });
+    }
+    return then(this.#bytes.fill(sizeBytes), (available) => {
+      if (available < sizeBytes) throw this.#cut(member, available);
+      const contents = this.#bytes.take(sizeBytes);
+      this.#end(member, sizeBytes);
+      return contents;
+    });
+  }
+
+  /** Skips the contents of the member that `next()` found. */
+  pass(member: TarMember): void | Promise<void> {
+    return then(this.#bytes.pass(member.sizeBytes), (count) => this.#end(member, count));
+  }
+
+  close(): void {
+    this.#bytes.close();
+  }
+
+  #header(available: number): Found | Promise<Found> {
+    const { buffer, start } = this.#bytes;
+    const block = buffer.subarray(start, start + Math.min(available, BLOCK_BYTES));
+    if (this.closed) return END;
+    if (block.every((byte) => byte === 0)) {
+      if (this.#extension !== undefined) throw this.#truncated("its last header has no member");
+      return END;
+    }
+    if (available < BLOCK_BYTES) throw this.#truncated(`${available} bytes into a header`);
+    const header = this.#decode(block);
+    this.#bytes.skip(BLOCK_BYTES);
+    return this.#member(header);
+  }
+
+  #decode(block: Uint8Array): Header {
+    const stored = parseInt(
+      String.fromCharCode(...block.subarray(CHECKSUM.start, CHECKSUM.stop)),
+      8,
+    );
+    const computed = checksumOf(block);
+    if (stored !== computed) {
+      throw this.#damage(
+        "data_loss",
+        `the checksum of a header is stored as ${stored} but comes to ${computed}`,
+      );
+    }
+    try {
+      return new Header(Buffer.from(block.buffer, block.byteOffset, block.byteLength));
+    } catch (cause) {
+      throw this.#damage(
+        "resource_exhausted",
+        `a header claims more than ${MEMBER_BYTES_MAX} (MEMBER_BYTES_MAX)`,
+        cause,
+      );
+    }
+  }
+
+  #member({ type, path = "", size = 0 }: Header): Found | Promise<Found> {
+    if (type === "SparseFile") throw this.#sparse();
+    const isFile = FILES.includes(type);
+    const { name = path, sizeBytes: ownSize = size } = isFile ? this.#extension ?? {} : {};
+    const sizeBytes = EMPTY.includes(type) ? 0 : ownSize;
+    this.#requireSize(sizeBytes);
+    const member = { name, sizeBytes, offset: this.#offset };
+    const isLongName = LONG_NAMES.includes(type);
+    if (isLongName || PAX_HEADERS.includes(type)) return this.#extend(member, isLongName);
+    const isBesides = BESIDES.includes(type);
+    if (!isBesides) this.#extension = undefined;
+    if (isFile) return member;
+    return then(this.pass(member), () => {
+      if (isBesides) this.#offset = member.offset;
+      return AGAIN;
+    });
+  }
+
+  #requireSize(sizeBytes: number): void {
+    if (sizeBytes >= 0 && sizeBytes <= MEMBER_BYTES_MAX) return;
+    throw this.#damage(
+      sizeBytes > 0 ? "resource_exhausted" : "data_loss",
+      `a member claims ${sizeBytes} bytes, and has from 0 to ${MEMBER_BYTES_MAX} (MEMBER_BYTES_MAX)`,
+    );
+  }
+
+  /** Reads an extended header about the next member. */
+  #extend(header: TarMember, isLongName: boolean): Found | Promise<Found> {
+    if (header.sizeBytes > EXTENDED_HEADER_BYTES_MAX) {
+      throw this.#damage(
+        "resource_exhausted",
+        `an extended header claims ${header.sizeBytes} bytes, more than ${EXTENDED_HEADER_BYTES_MAX} ` +
+          `(EXTENDED_HEADER_BYTES_MAX)`,
+      );
+    }
+    return then(this.contents(header), (contents) => {
+      this.#offset = header.offset;
+      const text = new TextDecoder().decode(contents);
+      this.#extension = {
+        ...this.#extension,
+        ...(isLongName ? { name: text.replace(/\0[^]*/, "") } : this.#paxExtension(text)),
+      };
+      return AGAIN;
+    });
+  }
+
+  #paxExtension(text: string): Extension {
+    if (/^\d+ GNU\.sparse\./m.test(text)) throw this.#sparse();
+    const { path, size } = Pax.parse(text);
+    return {
+      // A name of digits only arrives as a number.
+      ...(path === undefined ? {} : { name: String(path) }),
+      ...(size === undefined ? {} : { sizeBytes: Number(size) }),
+    };
+  }
+
+  /** Ends a member; `count` bytes of its contents were there. */
+  #end(member: TarMember, count: number): void {
+    if (count < member.sizeBytes) throw this.#cut(member, count);
+    this.#padding = (BLOCK_BYTES - member.sizeBytes % BLOCK_BYTES) % BLOCK_BYTES;
+    this.#offset = this.#bytes.position + this.#padding;
+  }
+
+  #cut({ name, sizeBytes }: TarMember, count: number): LeatError {
+    return this.#truncated(
+      `${count} of ${sizeBytes} bytes into the contents of ${JSON.stringify(name)}`,
+    );
+  }
+
+  #truncated(where: string): LeatError {
+    return this.#damage("data_loss", `it is truncated: ${where}`);
+  }
+
+  #sparse(): LeatError {
+    return this.#damage("unimplemented", "sparse files are not read; pack it without --sparse");
+  }
+
+  #damage(code: LeatErrorCode, what: string, cause?: unknown): LeatError {
+    const { path, stream } = this.#bytes;
+    const offset = this.#offset;
+    return new LeatError(code, `Tar file ${path}, at byte ${offset}${stream}: ${what}.`, {
+      details: { path, offset },
+      cause,
+    });
+  }
+}
+
+function checksumOf(block: Uint8Array): number {
+  return block.reduce(
+    (sum, byte, at) => sum + (at >= CHECKSUM.start && at < CHECKSUM.stop ? SPACE : byte),
+    0,
+  );
+}
+
+/** Applies `fn` to a value, synchronously if the value is no promise. */
+export function then<T, R>(
+  value: T | Promise<T>,
+  fn: (value: T) => R | Promise<R>,
+): R | Promise<R> {
+  return value instanceof Promise ? value.then(fn) : fn(value);
+}

@@ -1,0 +1,202 @@
+/**
+ * WebDataset's convention for tar archives: consecutive files with the same name, up to its first
+ * dot, are the parts of one sample.
+ */
+
+import { LeatError } from "../../../core/error.ts";
+import { END } from "../../iterator.ts";
+import { AGAIN } from "../../stepping.ts";
+import type { ByteReader } from "../byte_reader.ts";
+import type { FormatReader } from "../format_reader.ts";
+import { type DecodedExtension, KEY, PART_DECODERS } from "./sample_parts.ts";
+import { type TarMember, TarReader, then } from "./tar.ts";
+
+/** How samples are read. */
+export interface SampleOptions {
+  /** The extensions that samples keep; `undefined` for all. */
+  readonly extensions: ReadonlySet<string> | undefined;
+  readonly decode: ReadonlySet<string>;
+  /** Maximum bytes of one sample's parts together. */
+  readonly sampleBytesMax: number;
+}
+
+/** A position of a sample reader. */
+export interface SamplePosition {
+  /** Offset of the first header of the next sample. */
+  readonly offset: number;
+  readonly ended: boolean;
+}
+
+/** Names of WebDataset's own. */
+const META_NAME = /^__[^/]*__(\/|$)/;
+
+/** A sample that is being assembled. */
+interface Sample {
+  readonly key: string;
+  readonly offset: number;
+  readonly parts: Map<string, Uint8Array>;
+  bytes: number;
+  /** Why the sample is dropped; its other parts are skipped. */
+  failure: LeatError | undefined;
+}
+
+/**
+ * Reads samples as `{ __key__, jpg: Uint8Array, json: …, … }`: the key is the name with its folder,
+ * up to the first dot after the last slash; the rest, in lower case, names the part. One sample is
+ * held at a time.
+ *
+ * A sample that is too large, has two parts of one name, or has a part that cannot be decoded, is
+ * lost. Damage ends the archive, and a started sample is lost with it.
+ */
+export class WebDatasetReader implements FormatReader {
+  readonly #tar: TarReader;
+  readonly #path: string;
+  readonly #options: SampleOptions;
+  #sample: Sample | undefined;
+  /** The first part of the next sample, while the previous one is given. */
+  #held: TarMember | undefined;
+  #ended: boolean;
+
+  /** @param ended whether a restored reader had already ended. */
+  constructor(bytes: ByteReader, options: SampleOptions, ended = false) {
+    this.#tar = new TarReader(bytes);
+    this.#path = bytes.path;
+    this.#options = options;
+    this.#ended = ended;
+  }
+
+  get disposed(): boolean {
+    return this.#tar.closed;
+  }
+
+  step(): unknown {
+    if (this.#ended || this.disposed) return END;
+    try {
+      const held = this.#held;
+      this.#held = undefined;
+      const result = then(held ?? this.#tar.next(), (found) => this.#found(found));
+      return result instanceof Promise ? result.catch((error) => this.#broken(error)) : result;
+    } catch (error) {
+      return this.#broken(error);
+    }
+  }
+
+  save(): SamplePosition {
+    const offset = this.#sample?.offset ?? this.#held?.offset ?? this.#tar.offset;
+    return { offset, ended: this.#ended };
+  }
+
+  close(): void {
+    this.#tar.close();
+  }
+
+  #found(found: TarMember | typeof AGAIN | typeof END): unknown {
+    if (found === AGAIN) return AGAIN;
+    if (this.disposed) return END;
+    if (found === END) {
+      this.#ended = true;
+      return this.#finish() ?? END;
+    }
+    const name = splitName(found.name);
+    if (name === undefined) return then(this.#tar.pass(found), () => AGAIN);
+    if (this.#sample !== undefined && this.#sample.key !== name.key) {
+      this.#held = found;
+      return this.#finish() ?? AGAIN;
+    }
+    this.#sample ??= {
+      key: name.key,
+      offset: found.offset,
+      parts: new Map(),
+      bytes: 0,
+      failure: undefined,
+    };
+    return this.#take(this.#sample, name.extension, found);
+  }
+
+  #take(sample: Sample, extension: string, member: TarMember): unknown {
+    if (this.#wants(sample, extension, member)) {
+      return then(this.#tar.contents(member), (contents) => {
+        sample.parts.set(extension, contents);
+        return AGAIN;
+      });
+    }
+    return then(this.#tar.pass(member), () => AGAIN);
+  }
+
+  #wants(sample: Sample, extension: string, { sizeBytes }: TarMember): boolean {
+    const { extensions, sampleBytesMax } = this.#options;
+    if (sample.failure !== undefined || extensions?.has(extension) === false) return false;
+    sample.bytes += sizeBytes;
+    if (sample.bytes > sampleBytesMax) {
+      const what = `has ${sample.bytes} bytes and more, beyond ${sampleBytesMax} (sampleBytesMax)`;
+      this.#fail(sample, "resource_exhausted", what);
+    } else if (extension === KEY || sample.parts.has(extension)) {
+      this.#fail(sample, "data_loss", `has two parts ${JSON.stringify(extension)}`);
+    }
+    return sample.failure === undefined;
+  }
+
+  #fail(sample: Sample, code: "data_loss" | "resource_exhausted", what: string, cause?: unknown) {
+    const { key, offset } = sample;
+    sample.parts.clear();
+    sample.failure = new LeatError(
+      code,
+      `Sample ${JSON.stringify(key)} of ${this.#path}, at byte ${offset}, ${what}.`,
+      { cause, details: { path: this.#path, offset, key } },
+    );
+  }
+
+  /** The complete sample; `undefined` if there is none, or it has no parts. */
+  #finish(): Record<string, unknown> | undefined {
+    const sample = this.#sample;
+    this.#sample = undefined;
+    if (sample === undefined) return undefined;
+    const element: [string, unknown][] = [[KEY, sample.key]];
+    for (const [extension, contents] of sample.parts) {
+      try {
+        element.push([extension, this.#decode(extension, contents)]);
+      } catch (cause) {
+        const what = `has a part ${JSON.stringify(extension)} that is not what its name says: ` +
+          LeatError.from(cause).message;
+        this.#fail(sample, "data_loss", what, cause);
+        break;
+      }
+    }
+    if (sample.failure !== undefined) throw sample.failure;
+    return element.length > 1 ? Object.fromEntries(element) : undefined;
+  }
+
+  #decode(extension: string, contents: Uint8Array): unknown {
+    const last = extension.slice(extension.lastIndexOf(".") + 1);
+    return this.#options.decode.has(last)
+      ? PART_DECODERS[last as DecodedExtension](contents)
+      : contents;
+  }
+
+  /** Errors of a sample leave the archive readable; all others end it. */
+  #broken(error: unknown): typeof END {
+    if (this.disposed) return END;
+    if (this.#held !== undefined || this.#ended) throw error;
+    this.#ended = true;
+    const sample = this.#sample;
+    this.#sample = undefined;
+    throw sample === undefined ? error : sample.failure ?? withLoss(error, sample.key);
+  }
+}
+
+/** The key and extension of a file; `undefined` for a file that belongs to no sample. */
+function splitName(name: string): { key: string; extension: string } | undefined {
+  const base = name.lastIndexOf("/") + 1;
+  const dot = name.indexOf(".", base);
+  if (dot <= base || META_NAME.test(name)) return undefined;
+  return { key: name.slice(0, dot), extension: name.slice(dot + 1).toLowerCase() };
+}
+
+/** The archive's error, which also names the lost sample. */
+function withLoss(error: unknown, key: string): LeatError {
+  const { code, message, details, cause } = LeatError.from(error);
+  return new LeatError(code, `${message} With it is lost sample ${JSON.stringify(key)}.`, {
+    details: { ...details, key },
+    cause,
+  });
+}

@@ -1,0 +1,199 @@
+/** Reads lines of text files. */
+
+import { LeatError } from "../../../core/error.ts";
+import { END } from "../../iterator.ts";
+import { AGAIN } from "../../stepping.ts";
+import { ByteReader } from "../byte_reader.ts";
+import type { FormatReader, ReadFrom, SourceFile } from "../format_reader.ts";
+
+/** Longest line, in bytes without its end. A longer one is an error; reading continues after it. */
+export const LINE_BYTES_MAX = 64 * 1024 * 1024;
+
+const NEWLINE = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const BYTE_ORDER_MARK = "\ufeff";
+
+/** One line, without its end, and its location. */
+export interface Line {
+  readonly text: string;
+  /** From 1; `null` in any part of a file but the first. */
+  readonly number: number | null;
+  /** Offset of its first byte. */
+  readonly offset: number;
+}
+
+/** A position of a line reader. */
+export interface LinePosition {
+  readonly offset: number;
+  /** Number of lines before; `null` if it began after lines that were not counted. */
+  readonly number: number | null;
+  /** Whether to skip everything up to the next end of line. */
+  readonly skipping: boolean;
+  readonly ended: boolean;
+}
+
+const BEGINNING: LinePosition = { offset: 0, number: 0, skipping: false, ended: false };
+
+/** Makes an element from a line; `AGAIN` skips the line. If it throws, the line is lost. */
+export type LineConversion = (line: Line, path: string) => unknown;
+
+/**
+ * Reads a file as UTF-8, line by line. `\n` and `\r\n` end a line and are removed; the last line
+ * needs no end, and a file that ends with one has no empty line after it. Invalid UTF-8 becomes
+ * U+FFFD; a byte order mark at the beginning of the file is removed.
+ */
+export class LineReader implements FormatReader {
+  readonly #bytes: ByteReader;
+  readonly #convert: LineConversion;
+  readonly #stop: number;
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  #number: number | null;
+  /** Bytes of the current line that were searched and contain no end of line. */
+  #searched = 0;
+  #skipping: boolean;
+  #ended: boolean;
+
+  /**
+   * @param bytes begin at `from`.
+   * @param stop lines that begin here or later are skipped.
+   */
+  constructor(
+    bytes: ByteReader,
+    convert: LineConversion = textOf,
+    from = BEGINNING,
+    stop = Infinity,
+  ) {
+    this.#bytes = bytes;
+    this.#convert = convert;
+    this.#stop = stop;
+    this.#number = from.number;
+    this.#skipping = from.skipping;
+    this.#ended = from.ended;
+  }
+
+  get disposed(): boolean {
+    return this.#bytes.closed;
+  }
+
+  step(): unknown {
+    if (this.#ended || this.disposed) return END;
+    const { buffer, start, available, position } = this.#bytes;
+    // The next line that could begin before the stop needs an end of line that was not found.
+    if (position + (this.#skipping ? this.#searched : 0) >= this.#stop) return END;
+    const at = available > this.#searched ? buffer.indexOf(NEWLINE, start + this.#searched) : -1;
+    // The buffer beyond the available bytes holds old data.
+    if (at >= 0 && at < start + available) return this.#line(at - start, 1);
+    this.#searched = available;
+    if (this.#skipping || available > LINE_BYTES_MAX) this.#drop();
+    this.#ended = true; // unless the file goes on
+    const filled = this.#bytes.fill(this.#searched + 1);
+    return filled instanceof Promise
+      ? filled.then((available) => this.#filled(available))
+      : this.#filled(filled);
+  }
+
+  save(): LinePosition {
+    return {
+      offset: this.#bytes.position,
+      number: this.#number,
+      skipping: this.#skipping,
+      ended: this.#ended,
+    };
+  }
+
+  close(): void {
+    this.#bytes.close();
+  }
+
+  #filled(available: number): unknown {
+    if (available > this.#searched) {
+      this.#ended = false;
+      return AGAIN;
+    }
+    if (this.disposed || (available === 0 && !this.#skipping)) return END;
+    return this.#line(available, 0);
+  }
+
+  /** Drops the buffered part of a line that is too long, so that memory does not grow with it. */
+  #drop(): void {
+    const wasSkipping = this.#skipping;
+    this.#skipping = true;
+    this.#searched = 0;
+    this.#bytes.skip(this.#bytes.available);
+    if (!wasSkipping) throw this.#tooLong();
+  }
+
+  #tooLong(): LeatError {
+    const { path, stream, position } = this.#bytes;
+    const line = this.#number === null ? "A line" : `Line ${this.#number + 1}`;
+    return new LeatError(
+      "resource_exhausted",
+      `${line} of ${path} is longer than ${LINE_BYTES_MAX} bytes (LINE_BYTES_MAX): no end of line ` +
+        `before byte ${position}${stream}.`,
+      { details: { path, line: this.#number === null ? null : this.#number + 1 } },
+    );
+  }
+
+  /** The next `length` bytes, followed by an end of `endBytes`. */
+  #line(length: number, endBytes: number): unknown {
+    const { buffer, start, path, position } = this.#bytes;
+    this.#searched = 0;
+    if (!this.#skipping && length > LINE_BYTES_MAX) {
+      const error = this.#tooLong();
+      if (this.#number !== null) this.#number++;
+      this.#bytes.skip(length + endBytes);
+      throw error;
+    }
+    if (this.#number !== null) this.#number++;
+    if (this.#skipping) {
+      this.#skipping = false;
+      this.#bytes.skip(length + endBytes);
+      return AGAIN;
+    }
+    const hasReturn = endBytes > 0 && length > 0 && buffer[start + length - 1] === CARRIAGE_RETURN;
+    const stop = start + length - (hasReturn ? 1 : 0);
+    let text = this.#decoder.decode(buffer.subarray(start, stop));
+    if (position === 0 && text.startsWith(BYTE_ORDER_MARK)) text = text.slice(1);
+    this.#bytes.skip(length + endBytes);
+    return this.#convert({ text, number: this.#number, offset: position }, path);
+  }
+}
+
+/**
+ * Reads the lines of a file, or those that begin in one of its parts of `partBytes` bytes.
+ *
+ * @param first where the lines begin in a file that starts with something else, such as a header.
+ */
+export function openLines(
+  source: SourceFile,
+  { part, position }: ReadFrom,
+  partBytes: number,
+  convert?: LineConversion,
+  first = BEGINNING,
+): LineReader {
+  const stop = part === undefined ? Infinity : (part + 1) * partBytes;
+  const from = position as LinePosition | undefined ?? startOf(part ?? 0, partBytes, first);
+  return new LineReader(ByteReader.of(source, from.offset), convert, from, stop);
+}
+
+/** The position after the first end of line in the part or directly before it. */
+function startOf(part: number, partBytes: number, first: LinePosition): LinePosition {
+  const start = part * partBytes;
+  return start <= first.offset
+    ? first
+    : { offset: start - 1, number: null, skipping: true, ended: false };
+}
+
+/** Names a line in messages. */
+export function describeLine({ number, offset }: Line, path: string): string {
+  return number === null ? `The line at byte ${offset} of ${path}` : `Line ${number} of ${path}`;
+}
+
+/** The location of a line, for an error's details. */
+export function lineDetails({ number, offset }: Line, path: string): Record<string, unknown> {
+  return { path, offset, ...(number === null ? {} : { line: number }) };
+}
+
+function textOf({ text }: Line): string {
+  return text;
+}

@@ -1,0 +1,324 @@
+/** Arrow: files and streams, every type, compression, parts, positions, and files that are not as they were written. */
+
+import {
+  Binary,
+  Bool,
+  compressionRegistry,
+  CompressionType,
+  type DataType,
+  DateDay,
+  DateMillisecond,
+  Decimal,
+  Dictionary,
+  DurationMillisecond,
+  Field,
+  FixedSizeBinary,
+  FixedSizeList,
+  Float16,
+  Float32,
+  Float64,
+  Int32,
+  Int64,
+  Int8,
+  IntervalDayTime,
+  List,
+  Map_,
+  Null,
+  RecordBatchReader,
+  Struct,
+  Table,
+  tableToIPC,
+  TimeMicrosecond,
+  TimeMillisecond,
+  TimestampMicrosecond,
+  TimestampSecond,
+  Uint16,
+  Uint64,
+  Utf8,
+  vectorFromArray,
+} from "apache-arrow";
+import lz4 from "lz4js";
+import { zstdCompressSync } from "node:zlib";
+import {
+  assert,
+  assertEquals,
+  assertInstanceOf,
+  assertLess,
+  assertStringIncludes,
+} from "../../../assert.ts";
+import { LeatError } from "../../../../core/error.ts";
+import { Tensor, tensor } from "../../../../core/tensor.ts";
+import { ArrowNode } from "../../../../data/sources/arrow.ts";
+import { assertLaws, fileOf, rowsOf } from "../row_laws.ts";
+// Its codecs are looked up by the writer, too.
+import "../../../../data/formats/arrow/arrow.ts";
+
+const node = (columns?: string[]) => new ArrowNode("my data", { columns });
+const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
+
+type Format = "file" | "stream";
+const FORMATS: readonly Format[] = ["file", "stream"];
+
+function write(table: Table, format: Format = "file", compression?: CompressionType) {
+  return new Uint8Array(tableToIPC(table, format, compression));
+}
+
+/** What becomes of values of a type, in a file and in a stream, one batch of them behind the other. */
+async function values(type: DataType, ...batches: unknown[][]): Promise<unknown[]> {
+  const [first, ...others] = batches.map((batch) => new Table({ x: vectorFromArray(batch, type) }));
+  const table = first!.concat(...others);
+  const found: unknown[][] = [];
+  for (const format of FORMATS) {
+    const rows = await assertLaws(node(), write(table, format));
+    found.push(rows.map((row) => (row as { x: unknown }).x));
+  }
+  assertEquals(found[0], found[1]);
+  return found[0]!;
+}
+
+/** Batches of ten rows in all. */
+function ten(...sizes: number[]): Table {
+  let start = 0;
+  const tables = sizes.map((size) => {
+    const rows = numbers(size).map((i) => start + i);
+    start += size;
+    return new Table({
+      i: vectorFromArray(rows, new Int32()),
+      s: vectorFromArray(rows.map((i) => `text ${i}`), new Utf8()),
+    });
+  });
+  return tables[0]!.concat(...tables.slice(1));
+}
+const TEN = numbers(10).map((i) => ({ i, s: `text ${i}` }));
+
+Deno.test("arrow reads scalars of every type, and nulls", async () => {
+  const bytes = (...items: number[]) => new Uint8Array(items);
+  const same: [DataType, unknown[]][] = [
+    [new Int8(), [1, -1, null]],
+    [new Uint16(), [65535, null, 0]],
+    [new Int32(), [null, -(2 ** 31), 7]],
+    [new Int64(), [-(2n ** 63n), null, 5n]],
+    [new Uint64(), [2n ** 64n - 1n, null, 0n]],
+    [new Float16(), [0.5, null, -2]],
+    [new Float32(), [0.5, null, -Infinity]],
+    [new Float64(), [0.1, null, NaN]],
+    [new Bool(), [true, false, null]],
+    [new Utf8(), ["ünï", "", null]],
+    [new Binary(), [bytes(1, 2), bytes(), null]],
+    [new FixedSizeBinary(2), [bytes(1, 2), null, bytes(3, 4)]],
+    [new Null(), [null, null]],
+  ];
+  for (const [type, data] of same) {
+    assertEquals(await values(type, data, data), [...data, ...data], String(type));
+  }
+});
+
+Deno.test("arrow gives bytes and lists that are their own, not views of the batch", async () => {
+  const [data] = await values(new Binary(), [new Uint8Array(3)]);
+  assertEquals((data as Uint8Array).buffer.byteLength, 3);
+  const [list] = await values(new List(new Field("item", new Int32())), [[1, 2]]);
+  assertEquals((list as Int32Array).buffer.byteLength, 8);
+});
+
+Deno.test("arrow leaves times as they are stored, in the unit of the column", async () => {
+  const dates = [new Date(0), new Date(86_400_000), null];
+  assertEquals(await values(new DateDay(), dates), [0, 1, null]);
+  assertEquals(await values(new DateMillisecond(), dates), [0n, 86_400_000n, null]);
+  assertEquals(await values(new TimestampSecond(), dates), [0n, 86_400n, null]);
+  assertEquals(await values(new TimestampMicrosecond(), [1.5, null]), [1500n, null]);
+  assertEquals(await values(new TimeMillisecond(), [5, null]), [5, null]);
+  assertEquals(await values(new TimeMicrosecond(), [5n, null]), [5n, null]);
+  assertEquals(await values(new DurationMillisecond(), [5n, null]), [5n, null]);
+  const times = new List(new Field("item", new TimestampSecond()));
+  assertEquals(await values(times, [[dates[0]], [dates[1], dates[0]]]), [
+    new BigInt64Array([0n]),
+    new BigInt64Array([86_400n, 0n]),
+  ]);
+});
+
+Deno.test("arrow reads decimals as the nearest numbers", async () => {
+  const words = (value: bigint) =>
+    new Uint32Array([0, 1, 2, 3].map((i) => Number(BigInt.asUintN(32, value >> BigInt(32 * i)))));
+  const data = [7n, -113n, 123_456_789n].map(words);
+  assertEquals(await values(new Decimal(2, 18, 128), [...data, null]), [
+    0.07,
+    -1.13,
+    1_234_567.89,
+    null,
+  ]);
+});
+
+Deno.test("arrow reads dictionaries as the values that they stand for", async () => {
+  const type = new Dictionary(new Utf8(), new Int32(), 1);
+  const data = ["a", "b", null, "a"];
+  assertEquals(await values(type, data), data);
+});
+
+Deno.test("arrow reads lists as typed arrays and tensors, structs and maps as objects", async () => {
+  const list = (type: DataType) => new List(new Field("item", type));
+  assertEquals(await values(list(new Float32()), [[1, 2], [], null, [3, null]]), [
+    new Float32Array([1, 2]),
+    new Float32Array(0),
+    null,
+    [3, null],
+  ]);
+  assertEquals(await values(list(new Float16()), [[0.5]]), [new Float16Array([0.5])]);
+  assertEquals(await values(list(new Int64()), [[1n], [2n, 3n]]), [
+    new BigInt64Array([1n]),
+    new BigInt64Array([2n, 3n]),
+  ]);
+  assertEquals(await values(list(new Bool()), [[true, false]]), [tensor([true, false])]);
+  assertEquals(await values(list(new Utf8()), [["a", "bc"], []]), [
+    tensor(["a", "bc"]),
+    Tensor.zeros("string", [0]),
+  ]);
+  const pair = new FixedSizeList(2, new Field("item", new Int32()));
+  assertEquals(await values(pair, [[1, 2], null, [3, 4]]), [
+    new Int32Array([1, 2]),
+    null,
+    new Int32Array([3, 4]),
+  ]);
+  assertEquals(await values(list(pair), [[[1, 2], [3, 4]], [], [[5, 6]]]), [
+    tensor(new Int32Array([1, 2, 3, 4]), { shape: [2, 2] }),
+    Tensor.zeros("int32", [0, 0]),
+    tensor(new Int32Array([5, 6]), { shape: [1, 2] }),
+  ]);
+  const struct = new Struct([new Field("a", new Int32()), new Field("b", new Utf8())]);
+  const structs = [{ a: 1, b: "x" }, null, { a: null, b: "y" }];
+  assertEquals(await values(struct, structs), structs);
+  assertEquals(await values(list(struct), [[structs[0]], [structs[2], structs[0]]]), [
+    [structs[0]],
+    [structs[2], structs[0]],
+  ]);
+  const entries = new Struct<{ key: Utf8; value: Float64 }>([
+    new Field("key", new Utf8()),
+    new Field("value", new Float64(), true),
+  ]);
+  const map = new Map_<Utf8, Float64>(new Field("entries", entries));
+  const maps = [new Map([["a", 1], ["b", 2]]), null, new Map([["a", 3]])];
+  assertEquals(await values(map, maps), [{ a: 1, b: 2 }, null, { a: 3 }]);
+});
+
+Deno.test("arrow's record batches are parts of files, and it goes on from every position", async () => {
+  for (const format of FORMATS) {
+    for (const sizes of [[10], [3, 4, 3], [1, 0, 9]]) {
+      const bytes = write(ten(...sizes), format);
+      assertEquals(await assertLaws(node(), bytes), TEN, `${format} of ${sizes}`);
+      const parts = format === "file" ? sizes.filter((size) => size > 0).length : 1;
+      assert(await node().countParts(fileOf(bytes)) >= parts);
+    }
+  }
+  assertEquals(await node().countParts(fileOf(write(ten(3, 4, 3)))), 3);
+  assertEquals(await node().countParts(fileOf(write(ten(3, 4, 3), "stream"))), 1);
+});
+
+Deno.test("arrow reads columns in the order in which they were chosen", async () => {
+  for (const format of FORMATS) {
+    const rows = await rowsOf(node(["s", "i"]), write(ten(10), format));
+    assertEquals(JSON.stringify(rows[0]), '{"s":"text 0","i":0}');
+    assertEquals(
+      await rowsOf(node(["i"]), write(ten(10), format)),
+      numbers(10).map((i) => ({ i })),
+    );
+  }
+});
+
+Deno.test("arrow decompresses LZ4 and Zstandard", async () => {
+  const encoders: [CompressionType, (data: Uint8Array) => Uint8Array][] = [
+    [CompressionType.LZ4_FRAME, (data) => new Uint8Array(lz4.compress(data))],
+    [CompressionType.ZSTD, (data) => new Uint8Array(zstdCompressSync(data))],
+  ];
+  const table = new Table({ x: vectorFromArray(new Array(1000).fill("the same"), new Utf8()) });
+  for (const [type, encode] of encoders) {
+    const codec = compressionRegistry.get(type)!;
+    compressionRegistry.set(type, { ...codec, encode });
+    try {
+      for (const format of FORMATS) {
+        const bytes = write(table, format, type);
+        assertLess(bytes.length, write(table, format).length);
+        assertEquals(await rowsOf(node(), bytes), new Array(1000).fill({ x: "the same" }));
+      }
+    } finally {
+      compressionRegistry.set(type, codec);
+    }
+  }
+});
+
+async function refusal(bytes: Uint8Array, columns?: string[]): Promise<LeatError> {
+  const found = await rowsOf(node(columns), bytes);
+  assertEquals(found.length, 1);
+  assertInstanceOf(found[0], LeatError);
+  assertStringIncludes(found[0].message, "my data");
+  assertEquals(found[0].details, { path: "my data" });
+  return found[0];
+}
+
+Deno.test("arrow names the column that is missing, and the type that has no form", async () => {
+  for (const format of FORMATS) {
+    const missing = await refusal(write(ten(10), format), ["age"]);
+    assertEquals(missing.code, "not_found");
+    assertStringIncludes(missing.message, "no column age in Arrow file my data; it has i, s");
+    const intervals = vectorFromArray([new Int32Array([1, 2])], new IntervalDayTime());
+    const odd = await refusal(write(new Table({ x: intervals }), format));
+    assertEquals(odd.code, "unimplemented");
+    assertStringIncludes(odd.message, "column x");
+  }
+});
+
+Deno.test("arrow reads files without rows", async () => {
+  for (const format of FORMATS) {
+    assertEquals(await values(new Int32(), []), []);
+    const none = new Table(ten(1).schema, []);
+    assertEquals(await assertLaws(node(), write(none, format)), []);
+  }
+});
+
+Deno.test("arrow reports what is no whole file as data_loss", async () => {
+  const bytes = write(ten(5, 5));
+  const stream = write(ten(5, 5), "stream");
+  const cases: [Uint8Array, string][] = [
+    [new Uint8Array(0), "it is empty"],
+    [bytes.slice(0, -3), "truncated"],
+    [bytes.slice(0, 10), "truncated"],
+    [new TextEncoder().encode("name,age\nada,36\n"), "its schema"],
+    [stream.slice(0, 100), "its schema"],
+    [stream.slice(0, 2), "its schema"],
+  ];
+  for (const [damaged, part] of cases) {
+    const error = await refusal(damaged);
+    assertEquals(error.code, "data_loss", part);
+    assertStringIncludes(error.message, part);
+  }
+  // What comes before the damage is given.
+  const found = await rowsOf(node(), stream.slice(0, -100));
+  const error = found.pop();
+  assertInstanceOf(error, LeatError);
+  assertEquals(error.code, "data_loss");
+  assertStringIncludes(error.message, "my data: record batch 1");
+  assertEquals(found, TEN.slice(0, 5));
+});
+
+Deno.test("arrow's errors are its own, and come soon, whatever is damaged", async () => {
+  for (const format of FORMATS) {
+    const bytes = write(ten(5, 5), format);
+    for (let at = 0; at < bytes.length; at++) {
+      const damaged = bytes.slice();
+      damaged[at] = damaged[at]! ^ (at % 2 === 0 ? 0xff : 0x11);
+      for (const found of await rowsOf(node(), damaged)) {
+        if (found instanceof Error) assertInstanceOf(found, LeatError, `${format} ${at}`);
+      }
+    }
+  }
+});
+
+Deno.test("arrow goes on with the next batch of a file behind one that is damaged", async () => {
+  const bytes = write(ten(5, 5));
+  const { offset } = RecordBatchReader.from(bytes).open().footer!.getRecordBatch(0)!;
+  const damaged = bytes.slice();
+  // The length of the metadata, behind the mark that a message begins with.
+  damaged.fill(0x7f, offset + 4, offset + 8);
+  const found = await rowsOf(node(), damaged);
+  assertInstanceOf(found[0], LeatError);
+  assertEquals(found[0].code, "data_loss");
+  assertEquals(found.slice(1), TEN.slice(5));
+});

@@ -1,0 +1,450 @@
+/** Parquet: every type, projection, parts, positions, codecs, and files that are not as they were written. */
+
+import { parquetMetadata } from "hyparquet";
+import type { ColumnSource, SchemaElement } from "hyparquet-writer";
+import { parquetWriteBuffer } from "hyparquet-writer";
+import { brotliCompressSync, deflateRawSync, gzipSync, zstdCompressSync } from "node:zlib";
+import {
+  assertEquals,
+  assertInstanceOf,
+  assertLess,
+  assertStringIncludes,
+} from "../../../assert.ts";
+import { LeatError } from "../../../../core/error.ts";
+import { Tensor, tensor } from "../../../../core/tensor.ts";
+import { FOOTER_BYTES, openParquet } from "../../../../data/formats/parquet/parquet.ts";
+import { ParquetNode } from "../../../../data/sources/parquet.ts";
+import { BytesFile, readAll } from "../reading.ts";
+import { assertLaws, fileOf, rowsOf } from "../row_laws.ts";
+
+type WriteOptions = Omit<Parameters<typeof parquetWriteBuffer>[0], "columnData">;
+
+function write(columnData: ColumnSource[], options: WriteOptions = {}): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(parquetWriteBuffer({ columnData, ...options }));
+}
+
+/** A file of one column with a schema of its own. */
+function writeColumn(
+  data: unknown[],
+  elements: Omit<SchemaElement, "name">[],
+  names: string[] = [],
+) {
+  const schema = elements.map((element, i) => ({ ...element, name: names[i] ?? "x" }));
+  return write([{ name: "x", data }], { schema: [{ name: "root", num_children: 1 }, ...schema] });
+}
+
+const node = (columns?: string[]) => new ParquetNode("my data", { columns });
+
+/** The values of the one column `x`. */
+async function values(bytes: Uint8Array): Promise<unknown[]> {
+  return (await assertLaws(node(), bytes)).map((row) => (row as { x: unknown }).x);
+}
+
+const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
+
+Deno.test("parquet reads scalars of every type, and nulls", async () => {
+  const text = (value: string) => new TextEncoder().encode(value);
+  const bytes = write([
+    { name: "int32", type: "INT32", data: [1, -2, null] },
+    { name: "int64", type: "INT64", data: [1n, null, -(2n ** 63n)] },
+    { name: "float", type: "FLOAT", data: [0.5, null, -1.5] },
+    { name: "double", type: "DOUBLE", data: [0.1, NaN, Infinity] },
+    { name: "boolean", type: "BOOLEAN", data: [true, null, false] },
+    { name: "string", type: "STRING", data: ["ünï", "", null] },
+    { name: "bytes", type: "BYTE_ARRAY", data: [text("\xff"), text(""), null] },
+    { name: "float16", type: "FLOAT16", data: [0.5, null, -2] },
+    { name: "uuid", type: "UUID", data: [text("0123456789abcdef"), null, text("x".repeat(16))] },
+    { name: "all null", type: "INT32", data: [null, null, null] },
+  ]);
+  const rows = await assertLaws(node(), bytes);
+  const none = null;
+  assertEquals(rows, [
+    {
+      int32: 1,
+      int64: 1n,
+      float: 0.5,
+      double: 0.1,
+      boolean: true,
+      string: "ünï",
+      bytes: text("\xff"),
+      float16: 0.5,
+      uuid: "30313233-3435-3637-3839-616263646566",
+      "all null": none,
+    },
+    {
+      int32: -2,
+      int64: none,
+      float: none,
+      double: NaN,
+      boolean: none,
+      string: "",
+      bytes: text(""),
+      float16: none,
+      uuid: none,
+      "all null": none,
+    },
+    {
+      int32: none,
+      int64: -(2n ** 63n),
+      float: -1.5,
+      double: Infinity,
+      boolean: false,
+      string: none,
+      bytes: none,
+      float16: -2,
+      uuid: "78787878-7878-7878-7878-787878787878",
+      "all null": none,
+    },
+  ]);
+});
+
+Deno.test("parquet gives bytes that are their own, not views of the column", async () => {
+  const data = numbers(4).map((i) => new Uint8Array(8).fill(i));
+  for (const value of await values(write([{ name: "x", type: "BYTE_ARRAY", data }]))) {
+    assertInstanceOf(value, Uint8Array);
+    assertEquals(value.buffer.byteLength, 8);
+  }
+});
+
+Deno.test("parquet leaves times as they are stored, in the unit of the column", async () => {
+  const dates = [0, 1, null].map((day) => day === null ? null : new Date(day * 86_400_000));
+  const required = { repetition_type: "OPTIONAL" } as const;
+  assertEquals(
+    await values(writeColumn(dates, [{ type: "INT32", converted_type: "DATE", ...required }])),
+    [0, 1, null],
+  );
+  const millis = { type: "INT64", converted_type: "TIMESTAMP_MILLIS", ...required } as const;
+  assertEquals(await values(writeColumn(dates, [millis])), [0n, 86_400_000n, null]);
+  const nanos = {
+    type: "INT64",
+    logical_type: { type: "TIMESTAMP", isAdjustedToUTC: true, unit: "NANOS" },
+    ...required,
+  } as const;
+  assertEquals(await values(writeColumn(dates, [nanos])), [0n, 86_400_000_000_000n, null]);
+});
+
+Deno.test("parquet reads decimals as the nearest numbers", async () => {
+  const decimal = { converted_type: "DECIMAL", scale: 2, precision: 9 } as const;
+  const required = { repetition_type: "REQUIRED" } as const;
+  const data = [0.07, -1.13, 1234567.89, 0];
+  assertEquals(
+    await values(writeColumn(data, [{ type: "INT32", ...decimal, ...required }])),
+    data,
+  );
+  const fixed = { type: "FIXED_LEN_BYTE_ARRAY", type_length: 5, ...decimal, ...required } as const;
+  assertEquals(await values(writeColumn(data, [fixed])), data);
+});
+
+Deno.test("parquet reads unsigned integers, enumerations and JSON", async () => {
+  const required = { repetition_type: "REQUIRED" } as const;
+  const unsigned = { type: "INT32", converted_type: "UINT_32", ...required } as const;
+  assertEquals(await values(writeColumn([1, 2 ** 32 - 1], [unsigned])), [1, 2 ** 32 - 1]);
+  const enumeration = { type: "BYTE_ARRAY", converted_type: "ENUM", ...required } as const;
+  const texts = ["red", "green"].map((text) => new TextEncoder().encode(text));
+  assertEquals(await values(writeColumn(texts, [enumeration])), ["red", "green"]);
+  const json = [{ a: [1, 2] }, { b: null }];
+  assertEquals(await values(write([{ name: "x", type: "JSON", data: json }])), json);
+});
+
+/** Three levels of schema for a list of optional elements. */
+function listOf(element: Omit<SchemaElement, "name">): Omit<SchemaElement, "name">[] {
+  return [
+    { repetition_type: "OPTIONAL", converted_type: "LIST", num_children: 1 },
+    { repetition_type: "REPEATED", num_children: 1 },
+    element,
+  ];
+}
+const LIST = ["x", "list", "element"];
+
+Deno.test("parquet reads lists of numbers as typed arrays", async () => {
+  const types = [
+    ["FLOAT", Float32Array],
+    ["DOUBLE", Float64Array],
+    ["INT32", Int32Array],
+  ] as const;
+  for (const [type, TypedArray] of types) {
+    const bytes = writeColumn([[1, 2], [], null, [3], [4, null]], [
+      ...listOf({ type, repetition_type: "OPTIONAL" }),
+    ], LIST);
+    assertEquals(await values(bytes), [
+      new TypedArray([1, 2]),
+      new TypedArray(0),
+      null,
+      new TypedArray([3]),
+      [4, null],
+    ]);
+  }
+  const long = writeColumn(
+    [[1n, -1n]],
+    listOf({ type: "INT64", repetition_type: "REQUIRED" }),
+    LIST,
+  );
+  assertEquals(await values(long), [new BigInt64Array([1n, -1n])]);
+});
+
+Deno.test("parquet reads lists of strings and booleans as tensors", async () => {
+  const strings = listOf({
+    type: "BYTE_ARRAY",
+    converted_type: "UTF8",
+    repetition_type: "OPTIONAL",
+  });
+  assertEquals(await values(writeColumn([["a", "bc"], [], ["d", null]], strings, LIST)), [
+    tensor(["a", "bc"]),
+    Tensor.zeros("string", [0]),
+    ["d", null],
+  ]);
+  const flags = listOf({ type: "BOOLEAN", repetition_type: "REQUIRED" });
+  assertEquals(await values(writeColumn([[true, false]], flags, LIST)), [tensor([true, false])]);
+});
+
+Deno.test("parquet reads lists of lists as one tensor where they are of one length", async () => {
+  const nested: Omit<SchemaElement, "name">[] = [
+    ...listOf({ repetition_type: "REQUIRED", converted_type: "LIST", num_children: 1 }),
+    { repetition_type: "REPEATED", num_children: 1 },
+    { type: "INT32", repetition_type: "REQUIRED" },
+  ];
+  const data = [[[1, 2], [3, 4]], [[5], [6, 7]], [], [[]]];
+  assertEquals(await values(writeColumn(data, nested, [...LIST, "list", "element"])), [
+    tensor(new Int32Array([1, 2, 3, 4]), { shape: [2, 2] }),
+    [new Int32Array([5]), new Int32Array([6, 7])],
+    Tensor.zeros("int32", [0, 0]),
+    Tensor.zeros("int32", [1, 0]),
+  ]);
+});
+
+Deno.test("parquet reads structs and maps as objects, and lists of structs as arrays", async () => {
+  const struct: Omit<SchemaElement, "name">[] = [
+    { repetition_type: "OPTIONAL", num_children: 2 },
+    { type: "INT64", repetition_type: "OPTIONAL" },
+    { type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "REQUIRED" },
+  ];
+  const people = [{ age: 7n, name: "a" }, { age: null, name: "b" }];
+  assertEquals(
+    await values(writeColumn([...people, null], struct, ["x", "age", "name"])),
+    [...people, null],
+  );
+  const structs = [...listOf(struct[0]!), ...struct.slice(1)];
+  assertEquals(
+    await values(writeColumn([people, []], structs, [...LIST, "age", "name"])),
+    [people, []],
+  );
+  const map: Omit<SchemaElement, "name">[] = [
+    { repetition_type: "OPTIONAL", converted_type: "MAP", num_children: 1 },
+    { repetition_type: "REPEATED", num_children: 2 },
+    { type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "REQUIRED" },
+    { type: "DOUBLE", repetition_type: "OPTIONAL" },
+  ];
+  const maps = [{ a: 1, b: null }, {}, null];
+  assertEquals(await values(writeColumn(maps, map, ["x", "key_value", "key", "value"])), maps);
+});
+
+const TEN = [
+  { name: "i", type: "INT32", data: numbers(10) },
+  { name: "s", type: "STRING", data: numbers(10).map((i) => `text ${i}`) },
+] satisfies ColumnSource[];
+
+Deno.test("parquet's row groups are parts, and it goes on from every position", async () => {
+  for (const rowGroupSize of [1, 3, 10, [4, 1, 100]]) {
+    const bytes = write(TEN, { rowGroupSize });
+    const rows = await assertLaws(node(), bytes);
+    assertEquals(rows, numbers(10).map((i) => ({ i, s: `text ${i}` })));
+  }
+  assertEquals(await node().countParts(fileOf(write(TEN, { rowGroupSize: 3 }))), 4);
+  const [error] = await rowsOf(node(), write(TEN), { part: 1 });
+  assertInstanceOf(error, LeatError);
+  assertEquals(error.code, "out_of_range");
+});
+
+Deno.test("parquet reads columns in the order in which they were chosen", async () => {
+  const [row] = await rowsOf(node(["s", "i"]), write(TEN));
+  assertEquals(JSON.stringify(row), '{"s":"text 0","i":0}');
+});
+
+Deno.test("parquet reads no more than the footer and the chosen columns of the chosen part", async () => {
+  const count = 40_000;
+  const bytes = write([
+    { name: "big", type: "DOUBLE", data: numbers(count).map(Math.sqrt) },
+    { name: "small", type: "INT32", data: numbers(count) },
+    { name: "other", type: "DOUBLE", data: numbers(count).map(Math.cos) },
+  ], { rowGroupSize: count / 4, codec: "UNCOMPRESSED", statistics: false });
+  const bytesOf = async (columns: string[] | undefined, part: number | undefined) => {
+    let read = 0;
+    class Counting extends BytesFile {
+      override read(into: Uint8Array, offset: number): number | Promise<number> {
+        read += into.length;
+        return super.read(into, offset);
+      }
+    }
+    const source = { path: "data", file: new Counting(bytes), compression: undefined };
+    const found = await readAll(await node(columns).openReader(source, { part }));
+    assertEquals(found.length, part === undefined ? count : count / 4);
+    return read;
+  };
+  const footer = FOOTER_BYTES + 4;
+  assertLess(await bytesOf(["small"], undefined), footer + 1.05 * 4 * count);
+  assertLess(await bytesOf(["small"], 2), footer + 1.05 * count);
+  assertLess(await bytesOf(["small", "big"], 0), footer + 1.05 * 3 * count);
+  assertLess(bytes.length, await bytesOf(undefined, undefined));
+});
+
+Deno.test("parquet decompresses what other writers compress", async () => {
+  const rows = numbers(500).map((i) => ({ x: `text ${i % 7}` }));
+  const data = rows.map(({ x }) => x);
+  const compressors = {
+    BROTLI: (page: Uint8Array) => new Uint8Array(brotliCompressSync(page)),
+    GZIP: (page: Uint8Array) => new Uint8Array(gzipSync(page)),
+    ZSTD: (page: Uint8Array) => new Uint8Array(zstdCompressSync(page)),
+  };
+  for (const codec of ["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD"] as const) {
+    const bytes = write([{ name: "x", type: "STRING", data }], { codec, compressors });
+    assertEquals(await rowsOf(node(), bytes), rows, codec);
+  }
+  const odd = write([{ name: "x", type: "STRING", data }], {
+    codec: "LZO",
+    compressors: { LZO: (page) => new Uint8Array(deflateRawSync(page)) },
+  });
+  const [error] = await rowsOf(node(), odd);
+  assertInstanceOf(error, LeatError);
+  assertEquals(error.code, "unimplemented");
+  assertStringIncludes(error.message, "LZO");
+});
+
+async function refusal(bytes: Uint8Array, columns?: string[]): Promise<LeatError> {
+  const found = await rowsOf(node(columns), bytes);
+  const [error] = found;
+  assertEquals(found.length, 1);
+  assertInstanceOf(error, LeatError);
+  assertEquals(error.details, { path: "my data" });
+  return error;
+}
+
+Deno.test("parquet names the column that is missing, the file, and what it has", async () => {
+  const error = await refusal(write(TEN), ["i", "age"]);
+  assertEquals(error.code, "not_found");
+  assertStringIncludes(error.message, "no column age in Parquet file my data; it has i, s");
+});
+
+Deno.test("parquet reads a file of no rows and no row groups", async () => {
+  const none = write([{ name: "x", type: "INT32", data: [] }]);
+  assertEquals(await assertLaws(node(), none), []);
+  assertEquals(await node().countParts(fileOf(none)), 1);
+  assertEquals(parquetMetadata(none.buffer).row_groups, []);
+});
+
+Deno.test("parquet reports what is no whole file as data_loss", async () => {
+  const bytes = write(TEN);
+  const cases: [string, Uint8Array, string][] = [
+    ["empty", new Uint8Array(0), "it is empty"],
+    ["short", bytes.slice(0, 6), "only 6 bytes"],
+    ["truncated", bytes.slice(0, -9), "PAR1"],
+    ["without a beginning", bytes.slice(60), "row group 0"],
+    ["text", new TextEncoder().encode("name,age\nada,36\n"), "PAR1"],
+  ];
+  for (const [what, damaged, part] of cases) {
+    const error = await refusal(damaged);
+    assertEquals(error.code, "data_loss", what);
+    assertStringIncludes(error.message, "my data");
+    assertStringIncludes(error.message, part);
+  }
+  const encrypted = bytes.slice();
+  encrypted[bytes.length - 1] = "E".charCodeAt(0);
+  assertEquals((await refusal(encrypted)).code, "unimplemented");
+});
+
+Deno.test("parquet decodes a long column piece by piece, and gives way in between", async () => {
+  const count = 100_000;
+  const columns: ColumnSource[] = [
+    { name: "plain", type: "DOUBLE", data: numbers(count) },
+    { name: "nulls", type: "INT32", data: numbers(count).map((i) => i % 3 === 0 ? null : i) },
+    { name: "few", type: "STRING", data: numbers(count).map((i) => `value ${i % 300}`) },
+    { name: "many", type: "STRING", data: numbers(count).map((i) => `value ${i}`) },
+  ];
+  const bytes = write(columns, { pageSize: 4096, rowGroupSize: count });
+  for (const { name, data } of columns) {
+    const blocks = await openParquet(fileOf(bytes), [name]);
+    const reading = blocks.read(0);
+    let turns = 0;
+    let step = await reading.next();
+    for (; !step.done; turns++) step = await reading.next();
+    const rows = step.value!;
+    assertEquals(rows.length, count);
+    assertLess(3, turns);
+    const valueAt = (row: number) => (rows.at(row) as Record<string, unknown>)[name];
+    const wanted = data as unknown[];
+    assertEquals(numbers(count).map(valueAt), wanted, name);
+    for (const row of [count - 1, 0, 16_384, 16_383]) assertEquals(valueAt(row), wanted[row]);
+  }
+});
+
+Deno.test("parquet decodes lists together, which may go on in the next page", async () => {
+  const count = 30_000;
+  const schema: SchemaElement[] = [
+    { name: "root", num_children: 1 },
+    { name: "x", repetition_type: "OPTIONAL", converted_type: "LIST", num_children: 1 },
+    { name: "list", repetition_type: "REPEATED", num_children: 1 },
+    { name: "element", repetition_type: "REQUIRED", type: "INT32" },
+  ];
+  const lists = numbers(count).map((i) => numbers(i % 3));
+  const bytes = write([{ name: "x", data: lists }], { schema, pageSize: 4096 });
+  const rows = await rowsOf(node(), bytes) as { x: Iterable<number> | Tensor }[];
+  const plain = rows.map(({ x }) => x instanceof Tensor ? x.toArray() : [...x]);
+  assertEquals(plain, lists);
+});
+
+Deno.test("parquet's errors are its own, and come soon, whatever is damaged", async () => {
+  const bytes = write(TEN, { rowGroupSize: 4 });
+  const masks = [0xff, 0x80, 0x11];
+  for (let at = 0; at < bytes.length; at++) {
+    const damaged = bytes.slice();
+    damaged[at] = damaged[at]! ^ masks[at % masks.length]!;
+    for (const found of await rowsOf(node(), damaged)) {
+      if (found instanceof Error) assertInstanceOf(found, LeatError);
+    }
+  }
+});
+
+Deno.test("parquet gives a damaged row group as one error, and reads the next", async () => {
+  const bytes = write(TEN, { rowGroupSize: 4, codec: "SNAPPY" });
+  const damaged = bytes.slice();
+  // The header of the first page, behind the four bytes of magic.
+  damaged.fill(0xff, 4, 20);
+  const found = await rowsOf(node(), damaged);
+  const [error] = found;
+  assertInstanceOf(error, LeatError);
+  assertEquals(error.code, "data_loss");
+  assertStringIncludes(error.message, "my data");
+  assertStringIncludes(error.message, "row group 0, column i");
+  assertEquals(found.slice(1), numbers(10).slice(4).map((i) => ({ i, s: `text ${i}` })));
+});
+
+Deno.test("parquet gives a JSON text that is none as an error of its row", async () => {
+  const utf8 = { type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "REQUIRED" } as const;
+  const bytes = writeColumn(["[1]", "{", "2"], [utf8]);
+  // The writer writes whole JSON only, so its annotation (19) is put where that of text (0) stands, behind the name.
+  const name = [0x18, 1, "x".charCodeAt(0), 0x25, 0];
+  const at = bytes.findIndex((_, start) => name.every((byte, i) => bytes[start + i] === byte));
+  bytes[at + 4] = 19 << 1;
+  const found = await rowsOf(node(), bytes);
+  const [error] = found.splice(1, 1);
+  assertEquals(found, [{ x: [1] }, { x: 2 }]);
+  assertInstanceOf(error, LeatError);
+  assertEquals(error.code, "data_loss");
+  assertStringIncludes(error.message, "my data: row 1 of row group 0, column x");
+});
+
+Deno.test("parquet whose file fails while it is read gives the file's own error", async () => {
+  const bytes = write(TEN);
+  const found = await rowsOf(node(), bytes, {}, { failsAt: 4 });
+  assertEquals(found.length, 1);
+  assertStringIncludes((found[0] as Error).message, "the disk is on fire");
+});
+
+Deno.test("a parquet reader that is closed gives nothing more", async () => {
+  const source = fileOf(write(TEN), { later: true });
+  const reader = await node().openReader(source, {});
+  const pending = reader.step();
+  reader.close();
+  await pending;
+  assertEquals(await readAll(reader), []);
+  assertEquals((source.file as BytesFile).closes, 1);
+});

@@ -1,0 +1,123 @@
+/** Lines: ends, encodings, limits, and where the buffer's edge falls. */
+
+import { assert, assertEquals, assertInstanceOf, assertStringIncludes } from "../../../assert.ts";
+import { LeatError } from "../../../../core/error.ts";
+import { ByteReader, READ_BYTES } from "../../../../data/formats/byte_reader.ts";
+import { parseJsonLine } from "../../../../data/formats/text/json_lines.ts";
+import { LINE_BYTES_MAX, LineReader } from "../../../../data/formats/text/lines.ts";
+import { ANSWERS, BytesFile, concat, open, readAll } from "../reading.ts";
+
+const utf8 = (value: string) => new TextEncoder().encode(value);
+const read = (bytes: Uint8Array, options = {}) => readAll(new LineReader(open(bytes, options)));
+const readJson = (text: string) => readAll(new LineReader(open(utf8(text)), parseJsonLine));
+
+Deno.test("LineReader takes off \\n and \\r\\n, and needs neither after the last line", async () => {
+  const cases: [string, string[]][] = [
+    ["", []],
+    ["\n", [""]],
+    ["\r\n", [""]],
+    ["a", ["a"]],
+    ["a\n", ["a"]],
+    ["a\nb", ["a", "b"]],
+    ["a\r\nb\r\n", ["a", "b"]],
+    ["a\n\nb\n\n", ["a", "", "b", ""]],
+    ["a\rb\n", ["a\rb"]],
+    ["a\r\r\n", ["a\r"]],
+    ["a\r", ["a\r"]],
+    ["  spaces\t\n", ["  spaces\t"]],
+    ["ünïcödé 🙂\n日本", ["ünïcödé 🙂", "日本"]],
+    ["nul\0nul\n", ["nul\0nul"]],
+  ];
+  for (const answer of ANSWERS) {
+    for (const [file, lines] of cases) {
+      assertEquals(await read(utf8(file), answer), lines, JSON.stringify(file));
+    }
+  }
+});
+
+Deno.test("LineReader leaves a byte order mark out at the beginning alone", async () => {
+  assertEquals(await read(utf8("\ufeffa\n\ufeffb")), ["a", "\ufeffb"]);
+  assertEquals(await read(utf8("\ufeff")), [""]);
+});
+
+Deno.test("LineReader replaces what is not UTF-8, line by line", async () => {
+  const bytes = concat(
+    utf8("a"),
+    new Uint8Array([0xff]),
+    utf8("b\n"),
+    new Uint8Array([0xe6, 0x97]),
+  );
+  assertEquals(await read(bytes), ["a\ufffdb", "\ufffd"]);
+});
+
+Deno.test("LineReader finds line ends wherever the buffer ends", async () => {
+  for (let shift = -3; shift <= 3; shift++) {
+    const lines = [
+      "x".repeat(READ_BYTES + shift),
+      "y",
+      "z".repeat(3 * READ_BYTES),
+      "",
+      "é".repeat(9),
+    ];
+    for (const end of ["\n", "\r\n"]) {
+      const file = utf8(lines.map((line) => line + end).join(""));
+      for (const answer of [{}, { later: true }]) {
+        assertEquals(await read(file, answer), lines, `${shift}`);
+      }
+    }
+  }
+});
+
+Deno.test("LineReader gives up a line longer than its limit, once, and reads the next", async () => {
+  const long = new Uint8Array(LINE_BYTES_MAX + READ_BYTES).fill(0x78);
+  const found = await read(concat(utf8("a\n"), long, utf8("\nb\n"), long));
+  assertEquals([found[0], found[2]], ["a", "b"]);
+  assertEquals(found.length, 4);
+  for (const [at, line] of [[1, 2], [3, 4]] as const) {
+    const error = found[at];
+    assertInstanceOf(error, LeatError);
+    assertEquals(error.code, "resource_exhausted");
+    assertStringIncludes(error.message, `Line ${line} of data`);
+  }
+});
+
+Deno.test("LineReader takes a line of exactly its limit, and not one byte more", async () => {
+  const line = new Uint8Array(LINE_BYTES_MAX + 1).fill(0x78);
+  const [whole] = await read(concat(line.subarray(1), utf8("\n")));
+  assertEquals((whole as string).length, LINE_BYTES_MAX);
+  const [error, next] = await read(concat(line, utf8("\nb")));
+  assertInstanceOf(error, LeatError);
+  assertEquals(next, "b");
+});
+
+Deno.test("LineReader reports a failure of the file once, without the line it broke off in", async () => {
+  for (const answer of ANSWERS) {
+    const found = await read(utf8("one\ntwo\nthree"), { ...answer, failsAt: 10 });
+    assertEquals(found.slice(0, 2), ["one", "two"]);
+    assertEquals(found.length, 3);
+    assertStringIncludes((found[2] as Error).message, "on fire");
+  }
+});
+
+Deno.test("a closed LineReader ends, also in the middle of a read", async () => {
+  const file = new BytesFile(utf8("a\nb\n"), { later: true });
+  const reader = new LineReader(new ByteReader("data", file));
+  const pending = reader.step();
+  reader.close();
+  await pending;
+  assertEquals(typeof await reader.step(), "symbol");
+  assert(reader.disposed);
+  assertEquals(file.closes, 1);
+});
+
+Deno.test("parseJsonLine gives values, leaves blank lines out, and names lines that are no JSON", async () => {
+  const found = await readJson('{"a": [1, null]}\r\n\n \t\n"text"\n{"a": \n7\n[1] x\n0');
+  assertEquals([found[0], found[1], found[3], found[5]], [{ a: [1, null] }, "text", 7, 0]);
+  assertEquals(found.length, 6);
+  for (const [at, line] of [[2, 5], [4, 7]] as const) {
+    const error = found[at];
+    assertInstanceOf(error, LeatError);
+    assertEquals(error.code, "data_loss");
+    assertStringIncludes(error.message, `Line ${line} of data`);
+  }
+});
