@@ -26,50 +26,59 @@ import type { Host } from "./host.ts";
 import { LastReaders } from "./last_readers.ts";
 import { type DatasetNode, type HasNode, installFacade, nodeOf } from "./node.ts";
 import { AssertCardinalityNode } from "./operators/assert_cardinality.ts";
-import { type BatchAttributes, BatchNode } from "./operators/batch.ts";
+import { type BatchAttributes, BatchNode } from "./operators/batching/batch.ts";
 import {
   type BucketAttributes,
   BucketBySequenceLengthNode,
-} from "./operators/bucket_by_sequence_length.ts";
-import { CacheNode } from "./operators/cache.ts";
-import { type ChooseAttributes, ChooseFromDatasetsNode } from "./operators/choose_from_datasets.ts";
-import { ConcatenateNode } from "./operators/concatenate.ts";
-import { CounterNode } from "./operators/counter.ts";
+} from "./operators/batching/bucket_by_sequence_length.ts";
+import { CacheNode } from "./operators/caching/cache.ts";
+import {
+  type ChooseAttributes,
+  ChooseFromDatasetsNode,
+} from "./operators/combining/choose_from_datasets.ts";
+import { ConcatenateNode } from "./operators/combining/concatenate.ts";
+import { CounterNode } from "./operators/sources/counter.ts";
 import { DistributeNode, type DistributeOptions } from "./operators/distribute.ts";
 import { EnumerateNode } from "./operators/enumerate.ts";
-import { FilterNode } from "./operators/filter.ts";
-import { FlatMapNode } from "./operators/flat_map.ts";
-import { FromNode, FromTensorSlicesNode, FromTensorsNode } from "./operators/from.ts";
-import { FromIdNode, type FromIdOptions } from "./operators/from_id.ts";
-import { FromGeneratorNode } from "./operators/from_generator.ts";
-import { GlobalShuffleNode } from "./operators/global_shuffle.ts";
-import { GroupByReducerNode } from "./operators/group_by_reducer.ts";
-import { GroupByWindowNode } from "./operators/group_by_window.ts";
+import { FilterNode } from "./operators/calling/filter.ts";
+import { FlatMapNode } from "./operators/calling/flat_map.ts";
+import { FromNode, FromTensorSlicesNode, FromTensorsNode } from "./operators/sources/from.ts";
+import { FromIdNode, type FromIdOptions } from "./operators/sources/from_id.ts";
+import { FromGeneratorNode } from "./operators/sources/from_generator.ts";
+import { GlobalShuffleNode } from "./operators/shuffling/global_shuffle.ts";
+import { GroupByReducerNode } from "./operators/grouping/group_by_reducer.ts";
+import { GroupByWindowNode } from "./operators/grouping/group_by_window.ts";
 import { type IgnoreErrorsAttributes, IgnoreErrorsNode } from "./operators/ignore_errors.ts";
-import { type InterleaveAttributes, InterleaveNode } from "./operators/interleave.ts";
-import { MapNode } from "./operators/map.ts";
+import { type InterleaveAttributes, InterleaveNode } from "./operators/combining/interleave.ts";
+import { MapNode } from "./operators/calling/map.ts";
 import { type DatasetOptions, OptionsNode } from "./operators/options.ts";
-import { type PackAttributes, PackNode } from "./operators/pack.ts";
-import { PadToCardinalityNode } from "./operators/pad_to_cardinality.ts";
-import { type PaddedBatchAttributes, PaddedBatchNode } from "./operators/padded_batch.ts";
+import { type PackAttributes, PackNode } from "./operators/batching/pack.ts";
+import { PadToCardinalityNode } from "./operators/batching/pad_to_cardinality.ts";
+import { type PaddedBatchAttributes, PaddedBatchNode } from "./operators/batching/padded_batch.ts";
 import { PrefetchNode } from "./operators/prefetch.ts";
-import { type RaggedBatchAttributes, RaggedBatchNode } from "./operators/ragged_batch.ts";
-import { type RandomAttributes, RandomNode } from "./operators/random.ts";
-import { RangeNode } from "./operators/range.ts";
-import { type RebatchAttributes, RebatchNode } from "./operators/rebatch.ts";
-import { RejectionResampleNode, type ResampleAttributes } from "./operators/rejection_resample.ts";
+import { type RaggedBatchAttributes, RaggedBatchNode } from "./operators/batching/ragged_batch.ts";
+import { type RandomAttributes, RandomNode } from "./operators/sources/random.ts";
+import { RangeNode } from "./operators/sources/range.ts";
+import { type RebatchAttributes, RebatchNode } from "./operators/batching/rebatch.ts";
+import {
+  RejectionResampleNode,
+  type ResampleAttributes,
+} from "./operators/combining/rejection_resample.ts";
 import { RepeatNode } from "./operators/repeat.ts";
-import { type SampleAttributes, SampleFromDatasetsNode } from "./operators/sample_from_datasets.ts";
-import { ScanNode } from "./operators/scan.ts";
+import {
+  type SampleAttributes,
+  SampleFromDatasetsNode,
+} from "./operators/combining/sample_from_datasets.ts";
+import { ScanNode } from "./operators/calling/scan.ts";
 import { ShardNode } from "./operators/shard.ts";
-import { type ShuffleAttributes, ShuffleNode } from "./operators/shuffle.ts";
-import { SnapshotNode } from "./operators/snapshot.ts";
+import { type ShuffleAttributes, ShuffleNode } from "./operators/shuffling/shuffle.ts";
+import { SnapshotNode } from "./operators/caching/snapshot.ts";
 import { SkipNode, TakeNode } from "./operators/take_skip.ts";
 import { TakeWhileNode } from "./operators/take_while.ts";
-import { UnbatchNode } from "./operators/unbatch.ts";
+import { UnbatchNode } from "./operators/batching/unbatch.ts";
 import { UniqueNode } from "./operators/unique.ts";
-import { type WindowAttributes, WindowNode } from "./operators/window.ts";
-import { ZipNode } from "./operators/zip.ts";
+import { type WindowAttributes, WindowNode } from "./operators/batching/window.ts";
+import { ZipNode } from "./operators/combining/zip.ts";
 import { checkOptions } from "./option_names.ts";
 import { elementAt } from "./random_access.ts";
 import { reduceGraph } from "./reduce.ts";

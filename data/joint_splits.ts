@@ -4,7 +4,7 @@
  */
 import type { END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
-import { IndexedNode } from "./operators/indexed.ts";
+import { IndexedNode } from "./operators/sources/indexed.ts";
 import {
   isReplicated,
   isSplittable,

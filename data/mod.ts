@@ -54,9 +54,9 @@ export {
   type MelSpectrogramOptions,
 } from "./host.ts";
 export { UNKNOWN_CARDINALITY } from "./node.ts";
-export type { BatchAttributes as BatchOptions } from "./operators/batch.ts";
+export type { BatchAttributes as BatchOptions } from "./operators/batching/batch.ts";
 export type { DistributeOptions } from "./operators/distribute.ts";
-export type { FromIdOptions } from "./operators/from_id.ts";
+export type { FromIdOptions } from "./operators/sources/from_id.ts";
 export type { DatasetOptions } from "./operators/options.ts";
 export { AUTOTUNE } from "./parallelism.ts";
 export {

@@ -19,20 +19,20 @@ import type {
   SaveOptions,
   SnapshotOptions,
 } from "./dataset.ts";
-import type { BatchAttributes } from "./operators/batch.ts";
-import type { ChooseAttributes } from "./operators/choose_from_datasets.ts";
+import type { BatchAttributes } from "./operators/batching/batch.ts";
+import type { ChooseAttributes } from "./operators/combining/choose_from_datasets.ts";
 import type { DistributeOptions } from "./operators/distribute.ts";
-import type { FromIdOptions } from "./operators/from_id.ts";
+import type { FromIdOptions } from "./operators/sources/from_id.ts";
 import type { IgnoreErrorsAttributes } from "./operators/ignore_errors.ts";
-import type { InterleaveAttributes } from "./operators/interleave.ts";
+import type { InterleaveAttributes } from "./operators/combining/interleave.ts";
 import type { DatasetOptions } from "./operators/options.ts";
-import type { PackAttributes } from "./operators/pack.ts";
-import type { PaddedBatchAttributes } from "./operators/padded_batch.ts";
-import type { RaggedBatchAttributes } from "./operators/ragged_batch.ts";
-import type { RandomAttributes } from "./operators/random.ts";
-import type { RebatchAttributes } from "./operators/rebatch.ts";
-import type { ShuffleAttributes } from "./operators/shuffle.ts";
-import type { WindowAttributes } from "./operators/window.ts";
+import type { PackAttributes } from "./operators/batching/pack.ts";
+import type { PaddedBatchAttributes } from "./operators/batching/padded_batch.ts";
+import type { RaggedBatchAttributes } from "./operators/batching/ragged_batch.ts";
+import type { RandomAttributes } from "./operators/sources/random.ts";
+import type { RebatchAttributes } from "./operators/batching/rebatch.ts";
+import type { ShuffleAttributes } from "./operators/shuffling/shuffle.ts";
+import type { WindowAttributes } from "./operators/batching/window.ts";
 import type { CsvOptions } from "./sources/csv.ts";
 import type { FileSourceOptions } from "./sources/file_source.ts";
 import type { FixedLengthRecordOptions } from "./sources/fixed_length_records.ts";

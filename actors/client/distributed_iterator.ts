@@ -9,7 +9,7 @@ import { refuseForeignService } from "../../data/foreign.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import { type DatasetNode, registerServed } from "../../data/node.ts";
 import { DistributeNode, type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
-import { FromIdNode } from "../../data/operators/from_id.ts";
+import { FromIdNode } from "../../data/operators/sources/from_id.ts";
 import { type ShardingMode, ShardingPolicy } from "../../data/sharding_policy.ts";
 import { ReadingFailure } from "../../data/reading_failure.ts";
 import type { ClientOptions } from "./client.ts";

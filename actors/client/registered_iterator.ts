@@ -7,7 +7,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { LateIterator } from "../../data/late_iterator.ts";
-import type { FromIdNode } from "../../data/operators/from_id.ts";
+import type { FromIdNode } from "../../data/operators/sources/from_id.ts";
 import { checkReproducible } from "../../data/deterministic/reproducible.ts";
 import { checkUnserved } from "../../data/splits.ts";
 import { deserializeGraph } from "../../data/wire.ts";

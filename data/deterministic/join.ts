@@ -2,7 +2,7 @@
 import { rowAt, rowSpec, specOf } from "../components.ts";
 import { type IterationOptions, openIterator } from "../dataset_iterator.ts";
 import type { DatasetNode } from "../node.ts";
-import { FromNode } from "../operators/from.ts";
+import { FromNode } from "../operators/sources/from.ts";
 import { ReadingFailure } from "../reading_failure.ts";
 import { type ElementSpec, mapSpec } from "../spec.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";

@@ -10,7 +10,7 @@ import type { Compression } from "../formats/compression/compression.ts";
 import type { Host } from "../host.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import { Nested } from "../operators/opened.ts";
+import { Nested } from "../operators/combining/opened.ts";
 import { ReadingFailure } from "../reading_failure.ts";
 import type { ElementSpec } from "../spec.ts";
 import { Ledger, type LedgerHead } from "./ledger.ts";

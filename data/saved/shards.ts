@@ -3,7 +3,7 @@ import { LeatError } from "../../core/error.ts";
 import type { Call } from "../call.ts";
 import { show } from "../check.ts";
 import { facade, type HasNode } from "../node.ts";
-import { FromNode } from "../operators/from.ts";
+import { FromNode } from "../operators/sources/from.ts";
 import type { Manifest } from "./manifest.ts";
 import { storedNode } from "./stored_node.ts";
 

@@ -6,7 +6,7 @@ import { LeatError } from "../../core/error.ts";
 import type { Call } from "../call.ts";
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
-import type { Nested } from "../operators/opened.ts";
+import type { Nested } from "../operators/combining/opened.ts";
 import { ElementsWriter, type WritingOptions, type WritingState } from "./elements_writer.ts";
 import { type Manifest, readManifest } from "./manifest.ts";
 

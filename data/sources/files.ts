@@ -7,7 +7,7 @@ import { invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { Host } from "../host.ts";
 import { type Attributes, DatasetNode, nodeOf, registerNode } from "../node.ts";
-import { IndexedIterator, IndexedNode } from "../operators/indexed.ts";
+import { IndexedIterator, IndexedNode } from "../operators/sources/indexed.ts";
 import { TensorSpec } from "../spec.ts";
 import { cutFiles, type Split } from "../splits.ts";
 

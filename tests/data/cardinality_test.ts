@@ -8,7 +8,7 @@ import {
   TensorSpec,
   UNKNOWN_CARDINALITY as UNKNOWN,
 } from "../../mod.ts";
-import type { RandomAttributes } from "../../data/operators/random.ts";
+import type { RandomAttributes } from "../../data/operators/sources/random.ts";
 import { assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { collect, collectWithErrors, failingOn } from "./lib/collect.ts";

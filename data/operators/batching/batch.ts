@@ -1,0 +1,52 @@
+/** `batch`: consecutive elements stacked along a new first axis. */
+import { checkOptionalBoolean } from "../../check.ts";
+import { type Column, columnFor } from "../../columns.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
+import { checkParallelCalls } from "../../parallelism.ts";
+import { type ElementSpec, mapSpec, TensorSpec } from "../../spec.ts";
+import { GatheringNode } from "./gathering.ts";
+
+/** How `batch` runs. */
+export interface BatchAttributes {
+  /** Drops a last batch that is not full; default false. */
+  readonly dropRemainder?: boolean | undefined;
+  /**
+   * Recorded, without effect: a batch is assembled on the pipeline's one thread. The calls below it
+   * (`map`) run in parallel, and `prefetch` overlaps it with its consumer.
+   */
+  readonly numParallelCalls?: number | undefined;
+  /** Recorded, without effect: batches always come in order. */
+  readonly deterministic?: boolean | undefined;
+}
+
+export class BatchNode extends GatheringNode {
+  readonly #parallelism: Omit<BatchAttributes, "dropRemainder">;
+
+  constructor(input: DatasetNode, size: unknown, options: BatchAttributes = {}) {
+    super("batch", input, size, options.dropRemainder);
+    this.#parallelism = {
+      numParallelCalls: checkParallelCalls("batch", options.numParallelCalls),
+      deterministic: checkOptionalBoolean("batch", "deterministic", options.deterministic),
+    };
+  }
+
+  override get attributes(): Attributes {
+    return { size: this.size, dropRemainder: this.dropRemainder, ...this.#parallelism };
+  }
+
+  override get elementSpec(): ElementSpec {
+    const { rows } = this;
+    return mapSpec(
+      this.input.elementSpec,
+      (leaf) => new TensorSpec(leaf.dtype, [rows, ...leaf.shape]),
+    );
+  }
+
+  protected override columnsOf(spec: ElementSpec): (element: unknown) => Column {
+    return (element) => columnFor(element, spec, this.size);
+  }
+}
+
+registerNode("batch", {
+  fromWire: (a, [input]) => new BatchNode(input!, a.size, a),
+});

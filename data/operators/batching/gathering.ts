@@ -1,0 +1,209 @@
+/** Base of `batch`, `paddedBatch` and `raggedBatch`. */
+import { LeatError } from "../../../core/error.ts";
+import { InputBlock } from "../../block.ts";
+import { checkBoolean, checkInteger } from "../../check.ts";
+import { type Column, ScalarColumn } from "../../columns.ts";
+import type { IteratorContext } from "../../context.ts";
+import { END, NO_BLOCK, type Pulled } from "../../iterator.ts";
+import { type DatasetNode, UNKNOWN_CARDINALITY } from "../../node.ts";
+import type { Pacer } from "../../pacer.ts";
+import type { ElementSpec } from "../../spec.ts";
+import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { UnaryIterator, UnaryNode } from "../unary.ts";
+
+/** The node of an operator that makes one element of several input elements. */
+export abstract class GatheringNode extends UnaryNode {
+  override readonly division = "rows";
+  readonly size: number;
+  readonly dropRemainder: boolean;
+
+  constructor(kind: string, input: DatasetNode, size: unknown, dropRemainder: unknown) {
+    super(kind, input);
+    this.size = checkInteger(kind, "size", size, 1);
+    this.dropRemainder = checkBoolean(kind, "dropRemainder", dropRemainder, false);
+  }
+
+  override get cardinality(): number {
+    const { cardinality } = this.input;
+    if (cardinality === UNKNOWN_CARDINALITY || cardinality === Infinity) return cardinality;
+    const batches = cardinality / this.size;
+    return this.dropRemainder ? Math.floor(batches) : Math.ceil(batches);
+  }
+
+  override splitMultiple(multiple: number): number {
+    return multiple * this.size;
+  }
+
+  override makeIterator(context: IteratorContext): GatheringIterator {
+    return new GatheringIterator(context, this, this.columnsOf(this.input.elementSpec));
+  }
+
+  /** The number of rows of each batch; null where the last may have fewer. */
+  protected get rows(): number | null {
+    return this.dropRemainder ? this.size : null;
+  }
+
+  /** Makes the column for a batch from its first element and the elements' spec. */
+  protected abstract columnsOf(spec: ElementSpec): (element: unknown) => Column;
+}
+
+/** The saved state of an unfinished batch. */
+interface GatheringState {
+  /** The elements gathered. */
+  readonly rows: readonly unknown[];
+  /** Elements read and not added yet. */
+  readonly leftover: readonly unknown[];
+  readonly input: unknown;
+}
+
+/** Writes elements into a column made for the first one, and gives the column when it is full. */
+export class GatheringIterator extends UnaryIterator implements Stepping {
+  readonly #size: number;
+  readonly #dropRemainder: boolean;
+  readonly #columnFor: (element: unknown) => Column;
+  readonly #pacer: Pacer;
+  /** Read and not added yet; never more than the batch has space for. */
+  readonly #block = new InputBlock();
+  /** The gathered elements; they stay when an element fails. */
+  #column: Column | undefined;
+  /** The column's own array for numbers, where it takes them unconverted. */
+  #numbers: Float64Array | undefined;
+  #count = 0;
+  #ended = false;
+
+  constructor(
+    context: IteratorContext,
+    { size, dropRemainder }: { readonly size: number; readonly dropRemainder: boolean },
+    columnFor: (element: unknown) => Column,
+  ) {
+    super(context);
+    this.#size = size;
+    this.#dropRemainder = dropRemainder;
+    this.#columnFor = columnFor;
+    this.#pacer = context.pacer;
+  }
+
+  override next(): Pulled<unknown> {
+    return this.#ended ? END : stepOn(this, this.#pacer);
+  }
+
+  step(): unknown {
+    if (!this.#block.isEmpty) return this.#addBlock();
+    const wanted = Math.min(this.#size - this.#count, this.#pacer.blockLength);
+    const read = wanted > 1 ? this.#block.read(this.input, wanted) : NO_BLOCK;
+    if (read >= 0) {
+      this.#pacer.count(wanted - 1);
+      return this.disposed ? END : this.#addBlock();
+    }
+    const element = this.input.next();
+    return element instanceof Promise ? this.#later(element) : this.#add(element);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    return this.#add(await this.arrival(pending));
+  }
+
+  /** Adds the elements read. If one does not fit, the block continues after it. */
+  #addBlock(): unknown {
+    const block = this.#block;
+    while (!block.isEmpty) {
+      if (this.#numbers !== undefined) this.#addNumbers(block, this.#numbers);
+      if (block.isEmpty) break;
+      this.#write(block.shift());
+    }
+    return this.#count === this.#size ? this.#give() : AGAIN;
+  }
+
+  /** Numbers are written directly to the column's array, because calls would dominate their cost. */
+  #addNumbers(block: InputBlock, numbers: Float64Array): void {
+    const { items, end } = block;
+    let { at } = block;
+    let count = this.#count;
+    for (; at < end; at++) {
+      const element = items[at];
+      if (typeof element !== "number") break;
+      numbers[count++] = element;
+    }
+    block.at = at;
+    this.#count = count;
+  }
+
+  #add(element: unknown): unknown {
+    if (element === END) return this.#finish();
+    this.#write(element);
+    return this.#count === this.#size ? this.#give() : AGAIN;
+  }
+
+  #write(element: unknown): void {
+    try {
+      if (this.#column === undefined) this.#begin(element);
+      else this.#column.write(this.#count, element);
+    } catch (error) {
+      throw this.stats.failed(error);
+    }
+    this.#count++;
+  }
+
+  /** A failed first element leaves no column that later ones would have to match. */
+  #begin(element: unknown): void {
+    const column = within(this.stats.operator, () => this.#columnFor(element)) as Column;
+    column.write(0, element);
+    this.#column = column;
+    this.#numbers = column instanceof ScalarColumn ? column.plainNumbers : undefined;
+  }
+
+  #finish(): unknown {
+    this.#ended = true;
+    if (this.#count === 0 || this.#dropRemainder || this.disposed) return END;
+    return this.#give();
+  }
+
+  #give(): unknown {
+    const column = this.#column!;
+    const count = this.#count;
+    // Reset before anything can fail, so that a batch that cannot be made loses only itself.
+    this.#column = this.#numbers = undefined;
+    this.#count = 0;
+    try {
+      return this.stats.gave(within(this.stats.operator, () => column.finish(count)));
+    } catch (error) {
+      throw this.stats.failed(error);
+    }
+  }
+
+  protected override async saveState(): Promise<GatheringState> {
+    const column = this.#column;
+    const rows = Array.from({ length: this.#count }, (_, index) => column!.read(index));
+    const leftover = this.#block.rest;
+    return { rows, leftover, input: await this.input.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { rows, leftover, input } = state as GatheringState;
+    await this.input.restore(input);
+    for (const row of rows) this.#write(row);
+    this.#block.put(leftover);
+  }
+
+  protected override release(): void {
+    super.release();
+    this.#block.clear();
+    this.#column = this.#numbers = undefined;
+    this.#count = 0;
+    this.#ended = true;
+  }
+}
+
+/** Runs `make`; values that the engine cannot hold become errors of the operator. */
+function within(operator: string, make: () => unknown): unknown {
+  try {
+    return make();
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    throw new LeatError(
+      "resource_exhausted",
+      `${operator}: a batch is larger, or nests deeper, than memory allows: ${cause.message}`,
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,217 @@
+/** `padToCardinality`: appends elements of zeros until there are as many as wanted. */
+import { dtypeOf, TYPED_ARRAYS } from "../../../core/dtype.ts";
+import { LeatError } from "../../../core/error.ts";
+import { RaggedTensor, Tensor } from "../../../core/tensor.ts";
+import { isPlainObject, type Leaf, mapTree } from "../../../core/tree.ts";
+import { checkInteger, invalidArgument, show } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { END } from "../../iterator.ts";
+import {
+  type Attributes,
+  type DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
+import { type ElementSpec, isTuple, TensorSpec } from "../../spec.ts";
+import { ElementwiseIterator } from "../elementwise.ts";
+import { UnaryNode } from "../unary.ts";
+
+const KIND = "padToCardinality";
+
+export class PadToCardinalityNode extends UnaryNode {
+  override readonly division = "whole";
+  readonly count: number;
+  /** The component that is true in the elements of the input and false in padding. */
+  readonly maskKey: string;
+
+  constructor(input: DatasetNode, count: unknown, maskKey: unknown = "valid") {
+    super(KIND, input);
+    this.count = checkInteger(KIND, "count", count, 0);
+    if (typeof maskKey !== "string") throw invalidArgument(KIND, "maskKey", "a string", maskKey);
+    this.maskKey = maskKey;
+    const { cardinality, elementSpec } = input;
+    if (cardinality !== UNKNOWN_CARDINALITY && cardinality > this.count) {
+      throw invalidArgument(
+        KIND,
+        "count",
+        `at least the input's cardinality, ${cardinality}`,
+        count,
+      );
+    }
+    if (elementSpec === undefined) return;
+    if (!isRecordSpec(elementSpec)) throw noRecord("elements of another structure");
+    if (Object.hasOwn(elementSpec, maskKey)) throw maskTaken(maskKey);
+  }
+
+  override get attributes(): Attributes {
+    return { count: this.count, maskKey: this.maskKey };
+  }
+
+  override get elementSpec(): ElementSpec {
+    const spec = this.input.elementSpec;
+    if (!isRecordSpec(spec)) return undefined;
+    return { ...spec, [this.maskKey]: new TensorSpec("bool", []) };
+  }
+
+  override get cardinality(): number {
+    return this.count;
+  }
+
+  override makeIterator(context: IteratorContext): PadToCardinalityIterator {
+    return new PadToCardinalityIterator(context, this, this.input.elementSpec);
+  }
+}
+
+registerNode(KIND, {
+  fromWire: (a, [input]) => new PadToCardinalityNode(input!, a.count, a.maskKey),
+});
+
+function isRecordSpec(spec: ElementSpec): spec is { readonly [component: string]: ElementSpec } {
+  return spec !== undefined && !(spec instanceof TensorSpec) && !isTuple(spec);
+}
+
+function noRecord(found: string): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    `${KIND}: elements must be objects of named components, got ${found}; map them to { x } first`,
+  );
+}
+
+function maskTaken(maskKey: string): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    `${KIND}: elements have a component ${maskKey} already; choose another maskKey`,
+  );
+}
+
+/** The saved state of a padding. */
+interface PaddingState {
+  readonly given: number;
+  readonly padding: unknown;
+  readonly inputEnded: boolean;
+  readonly input: unknown;
+}
+
+class PadToCardinalityIterator extends ElementwiseIterator {
+  readonly #count: number;
+  readonly #maskKey: string;
+  readonly #spec: ElementSpec;
+  #given = 0;
+  /** The last element of the input; after its end, the zeros made from it. */
+  #like: unknown;
+  #inputEnded = false;
+
+  constructor(context: IteratorContext, node: PadToCardinalityNode, spec: ElementSpec) {
+    super(context);
+    this.#count = node.count;
+    this.#maskKey = node.maskKey;
+    this.#spec = spec;
+  }
+
+  override step(): unknown {
+    return this.#inputEnded && !this.disposed ? this.#pad() : super.step();
+  }
+
+  protected override accept(element: unknown): unknown {
+    if (element === END) {
+      this.#inputEnded = true;
+      if (this.#given < this.#count) this.#like = this.#makePadding();
+      return this.#pad();
+    }
+    if (!isPlainObject(element)) throw noRecord(show(element));
+    if (Object.hasOwn(element, this.#maskKey)) throw maskTaken(this.#maskKey);
+    if (this.#given === this.#count) {
+      this.dispose();
+      throw new LeatError(
+        "failed_precondition",
+        `${KIND}: the input has more than the ${this.#count} elements to pad to`,
+      );
+    }
+    this.#like = element;
+    return this.#give({ ...element, [this.#maskKey]: true });
+  }
+
+  #pad(): unknown {
+    if (this.#given === this.#count) return END;
+    return this.#give({ ...this.#like as object, [this.#maskKey]: false });
+  }
+
+  /** Ends the iteration if the structure of padding is unknown. */
+  #makePadding(): unknown {
+    try {
+      return this.#like === undefined ? zerosOfSpec(this.#spec) : zerosLike(this.#like);
+    } catch (error) {
+      this.dispose();
+      throw error;
+    }
+  }
+
+  #give(element: unknown): unknown {
+    this.#given++;
+    return this.stats.gave(element);
+  }
+
+  protected override async saveState(): Promise<PaddingState> {
+    return {
+      given: this.#given,
+      padding: this.#inputEnded || this.#like === undefined ? this.#like : zerosLike(this.#like),
+      inputEnded: this.#inputEnded,
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { given, padding, inputEnded, input } = state as PaddingState;
+    this.#given = given;
+    this.#like = padding;
+    this.#inputEnded = inputEnded;
+    await this.input.restore(input);
+  }
+
+  protected override release(): void {
+    super.release();
+    this.#like = undefined;
+  }
+}
+
+/** An element of the same structure, types and shapes. */
+function zerosLike(element: unknown): unknown {
+  return mapTree(element, zeroLike);
+}
+
+function zeroLike(leaf: Leaf): unknown {
+  if (leaf === null) return null;
+  if (leaf instanceof Tensor) return Tensor.zeros(leaf.dtype, leaf.shape);
+  if (leaf instanceof RaggedTensor) {
+    const { values, rowSplits } = leaf;
+    return new RaggedTensor(Tensor.zeros(values.dtype, values.shape), rowSplits);
+  }
+  if (typeof leaf === "object") return new TYPED_ARRAYS[dtypeOf(leaf)!](leaf.length);
+  switch (typeof leaf) {
+    case "string":
+      return "";
+    case "bigint":
+      return 0n;
+    case "boolean":
+      return false;
+    default:
+      return 0;
+  }
+}
+
+/** For an input without elements: zeros according to the spec, with empty variable axes. */
+function zerosOfSpec(spec: ElementSpec): unknown {
+  if (spec === undefined) {
+    throw new LeatError(
+      "failed_precondition",
+      `${KIND}: the input has no elements and no known spec, so nothing says what padding is like`,
+    );
+  }
+  if (spec instanceof TensorSpec) {
+    const zeros = Tensor.zeros(spec.dtype, spec.shape.map((length) => length ?? 0));
+    if (zeros.shape.length > 0) return zeros;
+    return spec.dtype === "bool" ? false : zeros.data[0];
+  }
+  if (isTuple(spec)) return spec.map(zerosOfSpec);
+  return Object.fromEntries(Object.entries(spec).map(([key, part]) => [key, zerosOfSpec(part)]));
+}

@@ -1,0 +1,57 @@
+/**
+ * `paddedBatch`: consecutive elements of different lengths, padded and stacked.
+ */
+import type { Column } from "../../columns.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
+import {
+  checkPaddedShapes,
+  checkPadding,
+  paddedColumnFor,
+  type PaddedShapes,
+  paddedSpec,
+  type Padding,
+  type PaddingValues,
+} from "../../padding.ts";
+import type { ElementSpec } from "../../spec.ts";
+import { GatheringNode } from "./gathering.ts";
+
+/** How `paddedBatch` pads. */
+export interface PaddedBatchAttributes {
+  readonly paddedShapes?: PaddedShapes | undefined;
+  readonly paddingValues?: PaddingValues | undefined;
+  readonly dropRemainder?: boolean | undefined;
+}
+
+export class PaddedBatchNode extends GatheringNode {
+  readonly padding: Padding;
+
+  constructor(input: DatasetNode, size: unknown, options: PaddedBatchAttributes = {}) {
+    super("paddedBatch", input, size, options.dropRemainder);
+    this.padding = {
+      shapes: checkPaddedShapes("paddedBatch", options.paddedShapes),
+      values: options.paddingValues,
+    };
+    checkPadding("paddedBatch", input.elementSpec, this.padding);
+  }
+
+  override get attributes(): Attributes {
+    return {
+      size: this.size,
+      dropRemainder: this.dropRemainder,
+      paddedShapes: this.padding.shapes,
+      paddingValues: this.padding.values,
+    };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return paddedSpec(this.input.elementSpec, this.padding.shapes, this.rows);
+  }
+
+  protected override columnsOf(spec: ElementSpec): (element: unknown) => Column {
+    return (element) => paddedColumnFor(element, spec, this.padding, this.size);
+  }
+}
+
+registerNode("paddedBatch", {
+  fromWire: (a, [input]) => new PaddedBatchNode(input!, a.size, a),
+});

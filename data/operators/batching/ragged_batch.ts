@@ -1,0 +1,34 @@
+/** `raggedBatch`: consecutive elements of different lengths, concatenated. */
+import type { Column } from "../../columns.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
+import { raggedColumnFor, raggedSpec } from "../../ragged.ts";
+import type { ElementSpec } from "../../spec.ts";
+import { GatheringNode } from "./gathering.ts";
+
+/** How `raggedBatch` ends. */
+export interface RaggedBatchAttributes {
+  /** Drops a last batch that is not full; default false. */
+  readonly dropRemainder?: boolean | undefined;
+}
+
+export class RaggedBatchNode extends GatheringNode {
+  constructor(input: DatasetNode, size: unknown, { dropRemainder }: RaggedBatchAttributes = {}) {
+    super("raggedBatch", input, size, dropRemainder);
+  }
+
+  override get attributes(): Attributes {
+    return { size: this.size, dropRemainder: this.dropRemainder };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return raggedSpec(this.input.elementSpec, this.rows);
+  }
+
+  protected override columnsOf(spec: ElementSpec): (element: unknown) => Column {
+    return (element) => raggedColumnFor(element, spec, this.size);
+  }
+}
+
+registerNode("raggedBatch", {
+  fromWire: (a, [input]) => new RaggedBatchNode(input!, a.size, a),
+});

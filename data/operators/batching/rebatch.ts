@@ -1,0 +1,187 @@
+/** `rebatch`: regroups the rows of batches into batches of other sizes. */
+import { flattenTree, treePaths } from "../../../core/tree.ts";
+import { checkArray, checkBoolean, checkInteger, invalidArgument } from "../../check.ts";
+import { commonRows } from "../../components.ts";
+import type { IteratorContext } from "../../context.ts";
+import { END } from "../../iterator.ts";
+import {
+  type Attributes,
+  type DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
+import { asBatch, assertJoinable, cutRows, joinRows } from "../../rows.ts";
+import { type ElementSpec, leavesOfSpec, mapSpec, TensorSpec } from "../../spec.ts";
+import { BufferMeter } from "../../stats.ts";
+import { AGAIN } from "../../stepping.ts";
+import { ElementwiseIterator } from "../elementwise.ts";
+import { UnaryNode } from "../unary.ts";
+import { wholeState } from "../../whole_state.ts";
+
+const KIND = "rebatch";
+
+/** How `rebatch` ends. */
+export interface RebatchAttributes {
+  /** Drops a last batch that is not full; default false. */
+  readonly dropRemainder?: boolean | undefined;
+}
+
+export class RebatchNode extends UnaryNode {
+  override readonly division = "whole";
+  /** The sizes of batches, used cyclically. */
+  readonly sizes: readonly number[];
+  readonly dropRemainder: boolean;
+
+  constructor(input: DatasetNode, size: unknown, { dropRemainder }: RebatchAttributes = {}) {
+    super(KIND, input);
+    this.sizes = typeof size === "number"
+      ? [checkInteger(KIND, "size", size, 1)]
+      : checkArray(KIND, "size", size).map((at) => checkInteger(KIND, "size", at, 0));
+    if (!this.sizes.some((at) => at > 0)) {
+      throw invalidArgument(KIND, "size", "above 0, or a list with one that is", size);
+    }
+    this.dropRemainder = checkBoolean(KIND, "dropRemainder", dropRemainder, false);
+  }
+
+  override get attributes(): Attributes {
+    return { sizes: this.sizes, dropRemainder: this.dropRemainder };
+  }
+
+  override get elementSpec(): ElementSpec {
+    const rows = this.#rows();
+    return mapSpec(
+      this.input.elementSpec,
+      (leaf) => new TensorSpec(leaf.dtype, [rows, ...leaf.shape.slice(1)]),
+    );
+  }
+
+  override get cardinality(): number {
+    const count = this.input.cardinality;
+    return count === 0 || count === Infinity ? count : UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): RebatchIterator {
+    return new RebatchIterator(context, this);
+  }
+
+  /** The number of rows of every batch; `null` where it varies or is unknown. */
+  #rows(): number | null {
+    const size = this.sizes[0]!;
+    if (this.sizes.some((at) => at !== size)) return null;
+    if (this.dropRemainder) return size;
+    const rows = leavesOfSpec(this.input.elementSpec)?.[0]?.shape[0] ?? null;
+    return rows !== null && rows % size === 0 ? size : null;
+  }
+}
+
+registerNode(KIND, { fromWire: (a, [input]) => new RebatchNode(input!, a.sizes, a) });
+
+/** Rows that are not given yet. */
+interface HeldBatch {
+  readonly batch: unknown;
+  readonly rows: number;
+}
+
+/** The saved state of a rebatching. */
+interface RebatchState {
+  readonly held: readonly HeldBatch[];
+  readonly empty: unknown;
+  readonly turn: number;
+  readonly inputEnded: boolean;
+  readonly input: unknown;
+}
+
+class RebatchIterator extends ElementwiseIterator {
+  readonly #sizes: readonly number[];
+  readonly #dropRemainder: boolean;
+  readonly #meter: BufferMeter;
+  #held: HeldBatch[] = [];
+  #rows = 0;
+  /** The last element without rows: a batch of size 0. */
+  #empty: unknown;
+  /** The index of the next size. */
+  #turn = 0;
+  #inputEnded = false;
+
+  constructor(context: IteratorContext, { sizes, dropRemainder }: RebatchNode) {
+    super(context);
+    this.#sizes = sizes;
+    this.#dropRemainder = dropRemainder;
+    this.#meter = new BufferMeter(context.stats);
+  }
+
+  override step(): unknown {
+    const size = this.#sizes[this.#turn]!;
+    if (size === 0 && this.#empty !== undefined) return this.#give(0);
+    if (size > 0 && this.#rows >= size) return this.#give(size);
+    if (!this.#inputEnded) return super.step();
+    return this.#rows === 0 || this.#dropRemainder ? END : this.#give(this.#rows);
+  }
+
+  protected override accept(element: unknown): unknown {
+    if (element === END) {
+      this.#inputEnded = true;
+      return AGAIN;
+    }
+    const rows = commonRows(KIND, flattenTree(element), treePaths(element));
+    const batch = asBatch(element);
+    if (this.#held.length > 0) assertJoinable(KIND, this.#held[0]!.batch, batch);
+    this.#empty = cutRows(batch, 0, 0);
+    if (rows > 0) {
+      this.#held.push({ batch, rows });
+      this.#rows += rows;
+      this.#meter.enters(batch);
+      this.#meter.holds(this.#held.length);
+    }
+    return AGAIN;
+  }
+
+  #give(size: number): unknown {
+    // After a last batch that is not full no empty batch follows, even if size 0 is next.
+    if (size === this.#sizes[this.#turn]) this.#turn = (this.#turn + 1) % this.#sizes.length;
+    const pieces: unknown[] = [];
+    for (let wanted = size; wanted > 0;) {
+      const { batch, rows } = this.#held[0]!;
+      const count = Math.min(wanted, rows);
+      pieces.push(count === rows ? batch : cutRows(batch, 0, count));
+      if (count === rows) this.#held.shift();
+      else this.#held[0] = { batch: cutRows(batch, count, rows), rows: rows - count };
+      wanted -= count;
+    }
+    this.#rows -= size;
+    this.#meter.holds(this.#held.length);
+    if (size === 0) return this.stats.gave(this.#empty);
+    return this.stats.gave(pieces.length === 1 ? pieces[0] : joinRows(pieces));
+  }
+
+  protected override async saveState(): Promise<RebatchState> {
+    return {
+      held: [...this.#held],
+      empty: this.#empty,
+      turn: this.#turn,
+      inputEnded: this.#inputEnded,
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { held, empty, turn, inputEnded, input } = state as RebatchState;
+    this.#held = held.map(wholeState).map(({ batch, rows }) => ({ batch, rows }));
+    this.#rows = held.reduce((sum, { rows }) => sum + rows, 0);
+    this.#empty = empty;
+    this.#turn = turn;
+    this.#inputEnded = inputEnded;
+    for (const { batch } of held) this.#meter.enters(batch);
+    this.#meter.holds(held.length);
+    await this.input.restore(input);
+  }
+
+  protected override release(): void {
+    super.release();
+    this.#held = [];
+    this.#rows = 0;
+    this.#empty = undefined;
+    this.#inputEnded = true;
+    this.#meter.holds(0);
+  }
+}

@@ -1,0 +1,120 @@
+/** `unbatch`: the rows of every element, one by one. */
+import { flattenTree, treePaths } from "../../../core/tree.ts";
+import { commonRows, rowAt, rowSpec } from "../../components.ts";
+import type { IteratorContext } from "../../context.ts";
+import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../held.ts";
+import { END, type Pulled } from "../../iterator.ts";
+import {
+  type Attributes,
+  type DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
+import { type ElementSpec, leavesOfSpec, mapSpec } from "../../spec.ts";
+import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { UnaryIterator, UnaryNode } from "../unary.ts";
+
+export class UnbatchNode extends UnaryNode {
+  override readonly division = "split";
+
+  constructor(input: DatasetNode) {
+    super("unbatch", input);
+  }
+
+  override get attributes(): Attributes {
+    return {};
+  }
+
+  override get elementSpec(): ElementSpec {
+    return mapSpec(this.input.elementSpec, rowSpec);
+  }
+
+  /** Exact where every batch has the same known number of rows in all components. */
+  override get cardinality(): number {
+    const { cardinality, elementSpec } = this.input;
+    if (cardinality === 0 || cardinality === Infinity) return cardinality;
+    const rows = new Set(leavesOfSpec(elementSpec)?.map((leaf) => leaf.shape[0] ?? null));
+    rows.delete(null);
+    if (cardinality === UNKNOWN_CARDINALITY || rows.size !== 1) return UNKNOWN_CARDINALITY;
+    return cardinality * [...rows][0]!;
+  }
+
+  override makeIterator(context: IteratorContext): UnbatchIterator {
+    return new UnbatchIterator(context);
+  }
+}
+
+registerNode("unbatch", { fromWire: (_, [input]) => new UnbatchNode(input!) });
+
+/** The saved state of an unbatch. */
+interface UnbatchState {
+  readonly batch: unknown;
+  readonly row: number;
+  readonly rows: number;
+  readonly input: unknown;
+}
+
+const NOTHING: HeldElements = { elements: [], tokens: [] };
+
+class UnbatchIterator extends UnaryIterator implements Stepping {
+  /** The element whose rows are given. */
+  #batch = NOTHING;
+  #row = 0;
+  #rows = 0;
+
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  step(): unknown {
+    if (this.#row < this.#rows) {
+      return this.stats.gave(rowAt(this.#batch.elements[0], this.#row++));
+    }
+    const batch = this.input.next();
+    return batch instanceof Promise ? this.#later(batch) : this.#accept(batch);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    return this.#accept(await this.arrival(pending));
+  }
+
+  #accept(batch: unknown): unknown {
+    if (batch === END || this.disposed) return END;
+    this.#rows = this.#row = 0;
+    const rows = this.#rowsOf(batch);
+    this.#batch = heldFrom(this.input, batch);
+    this.#rows = rows;
+    return AGAIN;
+  }
+
+  #rowsOf(batch: unknown): number {
+    try {
+      return commonRows("unbatch", flattenTree(batch), treePaths(batch));
+    } catch (error) {
+      throw this.stats.failed(error);
+    }
+  }
+
+  protected override async saveState(): Promise<UnbatchState> {
+    return {
+      batch: saveHeld(this.#row < this.#rows ? this.#batch : NOTHING),
+      row: this.#row,
+      rows: this.#rows,
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { batch, row, rows, input } = state as UnbatchState;
+    await this.input.restore(input);
+    this.#batch = await restoreHeld(batch, this.input);
+    this.#row = row;
+    this.#rows = rows;
+  }
+
+  protected override release(): void {
+    super.release();
+    this.#batch = NOTHING;
+    this.#rows = this.#row;
+  }
+}

@@ -1,0 +1,206 @@
+/** `cache`: elements kept in memory, or in files, after the first complete pass. */
+import { checkPath } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { ElementIterator, END, NO_BLOCK, type Pulled } from "../../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
+import { ReadingFailure } from "../../reading_failure.ts";
+import type { Shared } from "../../shared_state.ts";
+import { BufferMeter } from "../../stats.ts";
+import { fileCacheIterator } from "./file_cache.ts";
+import { SameElementsNode } from "../unary.ts";
+
+/** The elements of a complete pass; empty before the first. */
+class Store implements Shared {
+  elements: readonly unknown[] | undefined;
+
+  save(): unknown {
+    return { elements: this.elements };
+  }
+
+  restore(state: unknown): void {
+    this.elements = (state as Store).elements;
+  }
+
+  keep(): () => void {
+    const { elements } = this;
+    return () => this.elements = elements;
+  }
+}
+
+export class CacheNode extends SameElementsNode {
+  override readonly division = "split";
+  override readonly adviceFacts = {
+    opensDatasets: true,
+    toHoldLess: "cache(path) keeps elements in files",
+  } as const;
+  /** Shared by the iterators of this dataset. */
+  readonly #store = new Store();
+  /** The folder of its files; undefined for a cache in memory. */
+  readonly path: string | undefined;
+
+  constructor(input: DatasetNode, path?: unknown) {
+    super("cache", input);
+    this.path = path === undefined ? undefined : checkPath("cache", path);
+  }
+
+  override get attributes(): Attributes {
+    return { path: this.path };
+  }
+
+  /** A task that reads splits does not share its elements: they are not the whole input. */
+  override makeIterator(context: IteratorContext): ElementIterator {
+    if (this.path !== undefined) {
+      return fileCacheIterator(context, this.path, this.input);
+    }
+    const store = context.readsSplits ? context.shared(() => new Store()) : this.#store;
+    return new CacheIterator(context, store);
+  }
+
+  override get shared(): Shared | undefined {
+    return this.path === undefined ? this.#store : undefined;
+  }
+}
+
+registerNode("cache", { fromWire: (a, [input]) => new CacheNode(input!, a.path) });
+
+/** The saved state of a cache's iterator, besides the contents of a complete cache. */
+type CacheState = {
+  readonly position: number;
+  /** The elements given, if the store no longer holds them. */
+  readonly elements: readonly unknown[] | undefined;
+} | {
+  readonly kept: unknown[];
+  readonly failed: boolean;
+  readonly ended: boolean;
+  readonly input: unknown;
+};
+
+/**
+ * Gives the elements of a store, or fills it: passes the input's elements through and keeps them. A
+ * pass that ends without error fills the store.
+ */
+class CacheIterator extends ElementIterator {
+  readonly #context: IteratorContext;
+  readonly #store: Store;
+  readonly #meter: BufferMeter;
+  /** The elements of a complete pass, when reading from one. */
+  #complete: readonly unknown[] | undefined;
+  /** The index of the next one. */
+  #position = 0;
+  /** When filling the store: the elements so far, and their input. */
+  readonly #kept: unknown[] = [];
+  #input: ElementIterator | undefined;
+  #failed = false;
+  #ended = false;
+
+  constructor(context: IteratorContext, store: Store) {
+    super();
+    this.#context = context;
+    this.#store = store;
+    this.#meter = new BufferMeter(context.stats);
+    this.#complete = store.elements;
+    if (this.#complete === undefined) this.#input = context.makeInput();
+  }
+
+  override next(): Pulled<unknown> {
+    if (this.#complete !== undefined) return this.#give(this.#complete);
+    return this.#ended ? END : this.#fill(this.#input!);
+  }
+
+  override nextBlock(into: unknown[], count: number): number {
+    const elements = this.#complete;
+    if (elements === undefined || this.disposed) return NO_BLOCK;
+    const first = this.#position;
+    const length = Math.min(count, elements.length - first);
+    if (length <= 0) return NO_BLOCK;
+    for (let i = 0; i < length; i++) into[i] = elements[first + i];
+    this.#position = first + length;
+    this.#context.stats.gaveBlock(into, length);
+    return length;
+  }
+
+  #give(elements: readonly unknown[]): unknown {
+    if (this.#position >= elements.length || this.disposed) return END;
+    return this.#context.stats.gave(elements[this.#position++]);
+  }
+
+  #fill(input: ElementIterator): Pulled<unknown> {
+    let element: unknown;
+    try {
+      element = input.next();
+    } catch (error) {
+      throw this.#failedWith(error);
+    }
+    return element instanceof Promise ? this.#later(element) : this.#keep(element);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    let element: unknown;
+    try {
+      element = await this.#context.waitFor(pending);
+    } catch (error) {
+      throw this.#failedWith(error);
+    }
+    return this.#keep(element);
+  }
+
+  /** When another iterator may resume the pass, it has not failed yet. */
+  #failedWith(error: unknown): unknown {
+    if (!(error instanceof ReadingFailure)) this.#failed = true;
+    return error;
+  }
+
+  #keep(element: unknown): unknown {
+    if (this.disposed) return END;
+    if (element === END) {
+      this.#ended = true;
+      if (!this.#failed) this.#store.elements ??= this.#kept;
+      return END;
+    }
+    this.#kept.push(element);
+    this.#meter.enters(element);
+    this.#meter.holds(this.#kept.length);
+    return this.#context.stats.gave(element);
+  }
+
+  protected override async saveState(): Promise<CacheState> {
+    if (this.#complete !== undefined) {
+      const elements = this.#complete === this.#store.elements ? undefined : this.#complete;
+      return { position: this.#position, elements };
+    }
+    return {
+      kept: this.#store.elements === this.#kept ? [] : [...this.#kept], // or saved already
+      failed: this.#failed,
+      ended: this.#ended,
+      input: await this.#input!.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const saved = state as CacheState;
+    if ("position" in saved) {
+      this.#input?.dispose();
+      this.#input = undefined;
+      this.#complete = saved.elements ?? this.#store.elements!;
+      this.#position = saved.position;
+      return;
+    }
+    this.#complete = undefined;
+    const { kept, failed, ended, input } = saved;
+    this.#failed = failed;
+    this.#ended = ended;
+    for (const element of kept) {
+      this.#kept.push(element);
+      this.#meter.enters(element);
+    }
+    this.#meter.holds(this.#kept.length);
+    this.#input ??= this.#context.makeInput();
+    await this.#input.restore(input);
+  }
+
+  protected override release(): void {
+    this.#input?.dispose();
+    this.#ended = true;
+    if (this.#store.elements !== this.#kept) this.#meter.holds(0);
+  }
+}

@@ -1,0 +1,120 @@
+/** `snapshot`: keeps elements in files, in a separate folder for each upstream pipeline. */
+import { Call, type NodeFunction } from "../../call.ts";
+import { checkPath } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import type { ElementIterator } from "../../iterator.ts";
+import {
+  type Attributes,
+  type DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
+import { signatureOf } from "../../saving.ts";
+import type { ElementSpec } from "../../spec.ts";
+import type { WritingOptions } from "../../saved/elements_writer.ts";
+import { type Manifest, within } from "../../saved/manifest.ts";
+import { checkWritingCompression } from "../../saved/save.ts";
+import { shardBy, shardDatasets } from "../../saved/shards.ts";
+import { storedNode } from "../../saved/stored_node.ts";
+import { type Storing, StoringIterator } from "../../saved/storing_iterator.ts";
+import { Nested } from "../combining/opened.ts";
+import { UnaryNode } from "../unary.ts";
+
+/** How a snapshot is written and read. */
+export interface SnapshotAttributes {
+  readonly compression?: unknown;
+  readonly readerFunc?: NodeFunction | undefined;
+  readonly shardFunc?: NodeFunction | undefined;
+}
+
+export class SnapshotNode extends UnaryNode {
+  override readonly division = "stored";
+  override readonly adviceFacts = { opensDatasets: true } as const;
+  readonly path: string;
+  readonly compression: "gzip" | undefined;
+  readonly readerFunc: NodeFunction | undefined;
+  readonly shardFunc: NodeFunction | undefined;
+
+  constructor(input: DatasetNode, path: unknown, options: SnapshotAttributes = {}) {
+    super("snapshot", input);
+    this.path = checkPath("snapshot", path);
+    this.compression = checkWritingCompression("snapshot", options.compression);
+    this.readerFunc = options.readerFunc;
+    this.shardFunc = options.shardFunc;
+  }
+
+  override get attributes(): Attributes {
+    const { path, compression, readerFunc, shardFunc } = this;
+    return { path, compression, readerFunc, shardFunc };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.input.elementSpec;
+  }
+
+  override get cardinality(): number {
+    return this.readerFunc === undefined ? this.input.cardinality : UNKNOWN_CARDINALITY;
+  }
+
+  /** The folder of this pipeline's elements. */
+  get folder(): string {
+    return within(this.path, this.pipeline);
+  }
+
+  /** The signature of the upstream pipeline. */
+  get pipeline(): string {
+    return signatureOf(this.input);
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    return new StoringIterator(context, new Snapshotting(context, this));
+  }
+}
+
+registerNode("snapshot", { fromWire: (a, [input]) => new SnapshotNode(input!, a.path, a) });
+
+class Snapshotting implements Storing {
+  readonly operator = "snapshot";
+  readonly folder: string;
+  readonly options: WritingOptions & { readonly pipeline: string };
+  readonly passesWhileLocked = true;
+  readonly calls: readonly Call[];
+  readonly #context: IteratorContext;
+  readonly #reader: Call | undefined;
+  readonly #shard: Call | undefined;
+
+  constructor(context: IteratorContext, node: SnapshotNode) {
+    const { folder, pipeline, compression, readerFunc, shardFunc, elementSpec } = node;
+    this.folder = folder;
+    this.options = { compression, spec: elementSpec, pipeline };
+    this.#context = context;
+    this.#reader = readerFunc && new Call(readerFunc, context);
+    this.#shard = shardFunc && new Call(shardFunc, context);
+    this.calls = this.#shard === undefined ? [] : [this.#shard];
+  }
+
+  shardOf(element: unknown): number | Promise<number> {
+    return shardBy("snapshot", this.#shard, element);
+  }
+
+  open(manifest: Manifest): Promise<Nested> {
+    return this.#open(manifest, (reader, datasets) => reader.one(datasets));
+  }
+
+  openAgain(manifest: Manifest): Promise<Nested> {
+    return this.#open(manifest, (reader, datasets) => reader.again(0, datasets));
+  }
+
+  async #open(
+    manifest: Manifest,
+    make: (reader: Call, datasets: unknown) => unknown,
+  ): Promise<Nested> {
+    const reader = this.#reader;
+    if (reader === undefined) {
+      const node = storedNode(this.folder, manifest);
+      return new Nested(node, () => this.#context.randomStream(), this.#context);
+    }
+    const made = await make(reader, shardDatasets(this.folder, manifest));
+    return Nested.madeBy(reader, 0, made, this.#context);
+  }
+}

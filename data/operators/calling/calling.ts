@@ -1,0 +1,132 @@
+/**
+ * Base of `map` and `filter`. They call their function on whole blocks of elements where elements
+ * and results are available at once, and otherwise on one element at a time.
+ */
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../answer.ts";
+import { InputBlock } from "../../block.ts";
+import { Call, type NodeFunction } from "../../call.ts";
+import type { IteratorContext } from "../../context.ts";
+import { type ElementIterator, NO_BLOCK, type Pulled, type Token } from "../../iterator.ts";
+import type { SpecCheck } from "../../spec_check.ts";
+import { AGAIN } from "../../stepping.ts";
+import { UnaryIterator } from "../unary.ts";
+
+/** The token of a call's result for the element with this token; a number where both are the same. */
+export function tokenOfCall(index: number, token: Token | undefined): Token | undefined {
+  return token === undefined || token === index ? token : [index, token];
+}
+
+/** Recomputes the element with this token by calling the function on the same input element. */
+export function againByCall(call: Call, input: ElementIterator, token: Token): unknown {
+  const [index, below] = typeof token === "number" ? [token, token] : token as [number, Token];
+  const element = input.again(below);
+  return element instanceof Promise
+    ? element.then((arrived) => call.again(index, arrived))
+    : call.again(index, element);
+}
+
+/** The saved state of a calling iterator. */
+interface CallingState {
+  /** How many calls were begun. */
+  readonly calls: number;
+  /** Elements that were read and not passed to the function yet. */
+  readonly leftover: readonly unknown[];
+  readonly outcome: SavedAnswer | null;
+  readonly input: unknown;
+}
+
+/** The iterator of an operator that calls a function on every element. */
+export abstract class CallingIterator extends UnaryIterator {
+  protected readonly call: Call;
+  readonly #block = new InputBlock();
+  /** The outcome of a call within a block that `next()` has to answer; its value may be a promise. */
+  #outcome: Answer | undefined;
+
+  /** `check`: checks the function's results, where they are elements. */
+  constructor(context: IteratorContext, fn: NodeFunction, check?: SpecCheck) {
+    super(context);
+    this.call = new Call(fn, context, check === undefined ? {} : { check });
+  }
+
+  /**
+   * Calls the function on the elements of `block` up to `block.stop`, which is read each time
+   * because the function may dispose the iterator. Writes the results to `into` and returns their
+   * number. Leaves `block.at` after the last element processed.
+   */
+  protected abstract callBlock(block: InputBlock, into: unknown[]): number;
+
+  override nextBlock(into: unknown[], count: number): number {
+    const run = this.call.plainRun(count);
+    if (run <= 0 || this.#outcome !== undefined) return NO_BLOCK;
+    const block = this.#block;
+    if (block.isEmpty) {
+      const read = block.read(this.input, run);
+      if (read <= 0) return read;
+    }
+    block.stop = Math.min(block.end, block.at + run);
+    const given = this.callBlock(block, into);
+    return this.disposed ? NO_BLOCK : given;
+  }
+
+  /** Leaves the answer about an element to `next()`, because the elements before it come first. */
+  protected leave(outcome: Answer): void {
+    // It may reject before it is asked for, and may never be asked for.
+    if (outcome.value instanceof Promise) outcome.value.catch(() => {});
+    if (!this.disposed) this.#outcome = outcome;
+  }
+
+  /** The outcome that a block left for `next()`. */
+  protected takeOutcome(): Answer | undefined {
+    const outcome = this.#outcome;
+    this.#outcome = undefined;
+    return outcome;
+  }
+
+  /** The next element of the input. */
+  protected pull(): Pulled<unknown> {
+    return this.#block.isEmpty ? this.input.next() : this.#block.shift();
+  }
+
+  /** The token of the element pulled last; none where others were read with it. */
+  protected inputToken(): Token | undefined {
+    return this.#block.isEmpty ? this.input.token() : undefined;
+  }
+
+  protected override async saveState(): Promise<CallingState> {
+    const outcome = await settledOutcome(this.#outcome);
+    return {
+      calls: this.call.index,
+      leftover: this.#block.rest,
+      outcome: outcome === undefined ? null : saveAnswer(outcome),
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { calls, leftover, outcome, input } = state as CallingState;
+    await this.input.restore(input);
+    this.call.resume(calls);
+    this.#block.put(leftover);
+    if (outcome === null) return;
+    this.#outcome = await restoreAnswer(outcome, this.input);
+    if (!this.#outcome.failed) this.stats.gave(this.#outcome.value); // it was made in another iterator
+  }
+
+  protected override release(): void {
+    super.release();
+    this.call.stop();
+    this.#block.clear();
+    this.#outcome = undefined;
+  }
+}
+
+/** The outcome once its promise has settled; undefined if the element is left out. */
+async function settledOutcome(outcome: Answer | undefined): Promise<Answer | undefined> {
+  if (!(outcome?.value instanceof Promise)) return outcome;
+  try {
+    const value: unknown = await outcome.value;
+    return value === AGAIN ? undefined : { failed: false, value };
+  } catch (error) {
+    return { failed: true, value: error };
+  }
+}

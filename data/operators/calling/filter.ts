@@ -1,0 +1,163 @@
+/** `filter`: the elements for which a predicate holds. */
+import { LeatError } from "../../../core/error.ts";
+import type { InputBlock } from "../../block.ts";
+import { NodeFunction } from "../../call.ts";
+import { checkOptionalBoolean, show } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { type ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
+import {
+  type Attributes,
+  type DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
+import { checkParallelCalls } from "../../parallelism.ts";
+import type { ElementSpec } from "../../spec.ts";
+import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { CallingIterator } from "./calling.ts";
+import { ParallelCalls } from "./parallel_calls.ts";
+import { UnaryNode } from "../unary.ts";
+
+/** How `filter` runs. */
+export interface FilterAttributes {
+  /** At most this many calls at once; without it one call at a time. */
+  readonly numParallelCalls?: number | undefined;
+  /** Whether elements keep their order; by default what `withOptions` says. */
+  readonly deterministic?: boolean | undefined;
+}
+
+export class FilterNode extends UnaryNode {
+  override readonly division = "split";
+  override readonly adviceFacts = { callsSideBySide: true } as const;
+  readonly predicate: NodeFunction;
+  readonly options: FilterAttributes;
+
+  constructor(input: DatasetNode, predicate: NodeFunction, options: FilterAttributes = {}) {
+    super("filter", input);
+    this.predicate = predicate;
+    this.options = {
+      numParallelCalls: checkParallelCalls("filter", options.numParallelCalls),
+      deterministic: checkOptionalBoolean("filter", "deterministic", options.deterministic),
+    };
+  }
+
+  override get attributes(): Attributes {
+    return { predicate: this.predicate, ...this.options };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.input.elementSpec;
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    const { numParallelCalls, deterministic = context.deterministic } = this.options;
+    if (numParallelCalls === undefined) return new FilterIterator(context, this.predicate);
+    return new ParallelFilterIterator(context, this.predicate, numParallelCalls, deterministic);
+  }
+}
+
+registerNode("filter", {
+  fromWire: (a, [input]) => new FilterNode(input!, NodeFunction.among(a, "predicate"), a),
+});
+
+class FilterIterator extends CallingIterator implements Stepping {
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  step(): unknown {
+    const outcome = this.takeOutcome();
+    if (outcome !== undefined) {
+      if (outcome.failed) throw outcome.value;
+      return outcome.value;
+    }
+    const element = this.pull();
+    return element instanceof Promise ? this.#later(element) : this.#judge(element);
+  }
+
+  protected override callBlock(block: InputBlock, into: unknown[]): number {
+    const { call } = this;
+    const { fn, extra } = call;
+    const { items, at } = block;
+    const indexAtStart = call.index - at;
+    let kept = 0;
+    try {
+      for (let i = at; i < block.stop; i++) {
+        call.index = indexAtStart + i + 1;
+        const element = items[i];
+        const verdict = fn(element, extra);
+        if (verdict === true) into[kept++] = element;
+        else if (verdict !== false) {
+          this.leave({ failed: false, value: this.#settle(element, call.settle(verdict)) });
+          break;
+        }
+      }
+    } catch (error) {
+      this.leave({ failed: true, value: call.failure(error) });
+    }
+    block.at = Math.min(call.index - indexAtStart, block.end);
+    this.stats.gaveBlock(into, kept);
+    return kept;
+  }
+
+  override token(): Token | undefined {
+    return this.inputToken();
+  }
+
+  override again(token: Token): unknown {
+    return this.input.again(token);
+  }
+
+  #judge(element: unknown): unknown {
+    if (element === END || this.disposed) return END;
+    const verdict = this.call.one(element);
+    return verdict instanceof Promise
+      ? this.#settle(element, verdict)
+      : this.#decide(element, verdict);
+  }
+
+  #decide(element: unknown, verdict: unknown): unknown {
+    let decided: unknown;
+    try {
+      decided = decide(element, verdict);
+    } catch (error) {
+      throw this.stats.failed(error);
+    }
+    return decided === AGAIN ? AGAIN : this.stats.gave(decided);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    return this.#judge(await this.arrival(pending));
+  }
+
+  async #settle(element: unknown, verdict: unknown): Promise<unknown> {
+    return this.#decide(element, await verdict);
+  }
+}
+
+class ParallelFilterIterator extends ParallelCalls {
+  override token(): Token | undefined {
+    return this.given.token;
+  }
+
+  override again(token: Token): unknown {
+    return this.input.again(token);
+  }
+
+  protected override conclude(element: unknown, verdict: unknown): unknown {
+    return decide(element, verdict);
+  }
+}
+
+/** The result for an element, given the predicate's answer. */
+function decide(element: unknown, verdict: unknown): unknown {
+  if (typeof verdict === "boolean") return verdict ? element : AGAIN;
+  throw new LeatError(
+    "invalid_argument",
+    `filter: the function must return true or false, got ${show(verdict)}`,
+  );
+}

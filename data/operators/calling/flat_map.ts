@@ -1,0 +1,145 @@
+/** `flatMap`: the elements of the datasets that a function makes, one dataset after the other. */
+import { Call, NodeFunction } from "../../call.ts";
+import type { IteratorContext } from "../../context.ts";
+import { type HeldElements, heldFrom } from "../../held.ts";
+import { END, type Pulled } from "../../iterator.ts";
+import {
+  type Attributes,
+  type DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
+import { checkSpec, type ElementSpec } from "../../spec.ts";
+import { SpecCheck } from "../../spec_check.ts";
+import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { Opened, type OpenedState } from "../combining/opened.ts";
+import { UnaryIterator, UnaryNode } from "../unary.ts";
+
+export class FlatMapNode extends UnaryNode {
+  override readonly division = "split";
+  override readonly adviceFacts = { opensDatasets: true } as const;
+  readonly fn: NodeFunction;
+  readonly check: SpecCheck | undefined;
+  readonly #spec: ElementSpec;
+
+  /** `spec`: the spec of the elements of the datasets that `fn` makes, if declared. */
+  constructor(input: DatasetNode, fn: NodeFunction, spec?: ElementSpec) {
+    super("flatMap", input);
+    this.fn = fn;
+    this.#spec = checkSpec("flatMap", spec);
+    this.check = SpecCheck.of(this.#spec);
+  }
+
+  override get attributes(): Attributes {
+    return { fn: this.fn, spec: this.#spec };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.#spec;
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): FlatMapIterator {
+    return new FlatMapIterator(context, this);
+  }
+}
+
+registerNode("flatMap", {
+  fromWire: (a, [input]) =>
+    new FlatMapNode(input!, NodeFunction.among(a, "fn"), a.spec as ElementSpec),
+});
+
+/** The saved state of a flatMap. */
+interface FlatMapState {
+  readonly current: OpenedState | null;
+  /** How many calls were begun. */
+  readonly calls: number;
+  readonly input: unknown;
+}
+
+class FlatMapIterator extends UnaryIterator implements Stepping {
+  readonly #call: Call;
+  readonly #check: SpecCheck | undefined;
+  #current: Opened | undefined;
+
+  constructor(context: IteratorContext, { fn, check }: FlatMapNode) {
+    super(context);
+    this.#check = check;
+    this.#call = new Call(fn, context);
+  }
+
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  step(): unknown {
+    if (this.#current !== undefined) {
+      const element = this.#current.iterator.next();
+      return element instanceof Promise ? this.#innerLater(element) : this.#inner(element);
+    }
+    const outer = this.input.next();
+    return outer instanceof Promise ? this.#outerLater(outer) : this.#outer(outer);
+  }
+
+  #inner(element: unknown): unknown {
+    if (element === END) {
+      this.#close();
+      return AGAIN;
+    }
+    if (this.#check === undefined || this.#check.fits(element)) return this.stats.gave(element);
+    throw this.stats.failed(this.#check.failure(element, "flatMap: an element of its datasets"));
+  }
+
+  #outer(outer: unknown): unknown {
+    if (outer === END || this.disposed) return END;
+    const held = heldFrom(this.input, outer);
+    const made = this.#call.one(outer);
+    return made instanceof Promise ? this.#openLater(held, made) : this.#open(held, made);
+  }
+
+  #open(outer: HeldElements, made: unknown): typeof AGAIN {
+    const { index } = this.#call;
+    if (!this.disposed) {
+      this.#current = new Opened(this.#call, index - 1, outer, made, this.context);
+    }
+    return AGAIN;
+  }
+
+  async #innerLater(pending: Promise<unknown>): Promise<unknown> {
+    return this.#inner(await this.arrival(pending));
+  }
+
+  async #outerLater(pending: Promise<unknown>): Promise<unknown> {
+    return this.#outer(await this.arrival(pending));
+  }
+
+  async #openLater(outer: HeldElements, pending: Promise<unknown>): Promise<unknown> {
+    return this.#open(outer, await pending);
+  }
+
+  protected override async saveState(): Promise<FlatMapState> {
+    const current = await this.#current?.save() ?? null;
+    return { current, calls: this.#call.index, input: await this.input.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { current, calls, input } = state as FlatMapState;
+    await this.input.restore(input);
+    this.#call.resume(calls);
+    if (current === null) return;
+    this.#current = await Opened.restore(current, this.#call, this.input, this.context);
+  }
+
+  #close(): void {
+    this.#current?.iterator.dispose();
+    this.#current = undefined;
+  }
+
+  protected override release(): void {
+    this.#close();
+    super.release();
+  }
+}

@@ -1,0 +1,157 @@
+/** `map`: applies a function to every element, one at a time or several at once. */
+import type { InputBlock } from "../../block.ts";
+import { isThenable, NodeFunction } from "../../call.ts";
+import { checkOptionalBoolean } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { type ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
+import { checkParallelCalls } from "../../parallelism.ts";
+import { checkSpec, type ElementSpec } from "../../spec.ts";
+import { SpecCheck } from "../../spec_check.ts";
+import { againByCall, CallingIterator, tokenOfCall } from "./calling.ts";
+import { ParallelCalls } from "./parallel_calls.ts";
+import { UnaryNode } from "../unary.ts";
+
+/** How `map` runs. */
+export interface MapAttributes {
+  /** At most this many calls at once; without it one call at a time. */
+  readonly numParallelCalls?: number | undefined;
+  /** Whether elements keep their order; by default as set by `withOptions`. */
+  readonly deterministic?: boolean | undefined;
+  /** The spec of the function's results, if declared. */
+  readonly spec?: ElementSpec;
+}
+
+export class MapNode extends UnaryNode {
+  override readonly division = "element";
+  override readonly adviceFacts = { callsSideBySide: true } as const;
+  readonly fn: NodeFunction;
+  readonly options: MapAttributes;
+  readonly #check: SpecCheck | undefined;
+
+  constructor(input: DatasetNode, fn: NodeFunction, options: MapAttributes = {}) {
+    super("map", input);
+    this.fn = fn;
+    this.options = {
+      numParallelCalls: checkParallelCalls("map", options.numParallelCalls),
+      deterministic: checkOptionalBoolean("map", "deterministic", options.deterministic),
+      spec: checkSpec("map", options.spec),
+    };
+    this.#check = SpecCheck.of(this.options.spec);
+  }
+
+  override get attributes(): Attributes {
+    return { fn: this.fn, ...this.options };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.options.spec;
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality;
+  }
+
+  override splitMultiple(multiple: number): number {
+    return multiple;
+  }
+
+  override tokenAt(index: number): Token | undefined {
+    return tokenOfCall(index, this.input.tokenAt(index));
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    const { numParallelCalls, deterministic = context.deterministic } = this.options;
+    if (numParallelCalls === undefined) return new MapIterator(context, this.fn, this.#check);
+    return new ParallelMapIterator(context, this.fn, numParallelCalls, deterministic, this.#check);
+  }
+}
+
+registerNode("map", {
+  fromWire: (a, [input]) => new MapNode(input!, NodeFunction.among(a, "fn"), a as MapAttributes),
+});
+
+class MapIterator extends CallingIterator {
+  readonly #check: SpecCheck | undefined;
+
+  constructor(context: IteratorContext, fn: NodeFunction, check: SpecCheck | undefined) {
+    super(context, fn, check);
+    this.#check = check;
+  }
+
+  override next(): Pulled<unknown> {
+    const outcome = this.takeOutcome();
+    if (outcome !== undefined) {
+      if (outcome.failed) throw outcome.value;
+      return outcome.value;
+    }
+    const element = this.pull();
+    if (element instanceof Promise) return this.#later(element);
+    return element === END ? END : this.#call(element);
+  }
+
+  #call(element: unknown): Pulled<unknown> {
+    const result = this.call.one(element);
+    return result instanceof Promise ? this.#settled(result) : this.stats.gave(result);
+  }
+
+  async #settled(pending: Promise<unknown>): Promise<unknown> {
+    return this.stats.gave(await pending);
+  }
+
+  protected override callBlock(block: InputBlock, into: unknown[]): number {
+    const { call } = this;
+    const { fn, extra } = call;
+    const { items, at } = block;
+    const check = this.#check;
+    const indexAtStart = call.index - at;
+    let i = at;
+    try {
+      for (; i < block.stop; i++) {
+        call.index = indexAtStart + i + 1;
+        const result = fn(items[i], extra);
+        // The type is also checked here, because a call per number is measurably slow.
+        if (typeof result !== "number" || check?.fitsNumber(result) === false) {
+          if (isThenable(result)) {
+            this.leave({ failed: false, value: this.#settled(call.settle(result)) });
+            break;
+          }
+          check?.checked(result);
+        }
+        into[i - at] = result;
+      }
+    } catch (error) {
+      this.leave({ failed: true, value: call.failure(error) });
+    }
+    block.at = Math.min(call.index - indexAtStart, block.end);
+    this.stats.gaveBlock(into, i - at);
+    return i - at;
+  }
+
+  override token(): Token | undefined {
+    return tokenOfCall(this.call.index - 1, this.inputToken());
+  }
+
+  override again(token: Token): unknown {
+    return againByCall(this.call, this.input, token);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    const element = await this.arrival(pending);
+    return element === END || this.disposed ? END : this.#call(element);
+  }
+}
+
+class ParallelMapIterator extends ParallelCalls {
+  override token(): Token | undefined {
+    return tokenOfCall(this.given.index, this.given.token);
+  }
+
+  override again(token: Token): unknown {
+    return againByCall(this.call, this.input, token);
+  }
+
+  protected override conclude(_element: unknown, result: unknown): unknown {
+    return result;
+  }
+}

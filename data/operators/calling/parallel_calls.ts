@@ -1,0 +1,257 @@
+/** Base of `map` and `filter` where several calls of their function are in flight. */
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../answer.ts";
+import { Call, type NodeFunction } from "../../call.ts";
+import type { IteratorContext } from "../../context.ts";
+import { END, type Pulled, type Token } from "../../iterator.ts";
+import { parallelCalls } from "../../parallelism.ts";
+import { isOfStream } from "../../reading_failure.ts";
+import type { SpecCheck } from "../../spec_check.ts";
+import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { UnaryIterator } from "../unary.ts";
+import { wholeState } from "../../whole_state.ts";
+
+/** The call that an element was passed to, and how to get the element from the input again. */
+interface Origin {
+  readonly index: number;
+  readonly token: Token | undefined;
+}
+
+/** One slot of the window: a call in flight, or its outcome. */
+interface Slot {
+  readonly origin: Origin;
+  failed: boolean;
+  value: unknown;
+  /** While the call is in flight; never rejects. */
+  pending: Promise<void> | undefined;
+  /** Whether the call did not answer at once. */
+  overlaps: boolean;
+}
+
+/** The saved state of a slot: only the call, where it can be repeated. */
+type SavedSlot = SavedAnswer | Origin;
+
+/** The saved state of a window of calls. */
+interface WindowState {
+  readonly window: readonly SavedSlot[];
+  /** How many calls were begun. */
+  readonly calls: number;
+  readonly input: unknown;
+}
+
+const NOWHERE: Origin = { index: -1, token: undefined };
+
+/**
+ * Keeps a window of at most `limit` calls, in flight or settled: that many are made ahead of the
+ * consumer at most. A function that answers at once is called on demand.
+ */
+export abstract class ParallelCalls extends UnaryIterator implements Stepping {
+  protected readonly call: Call;
+  /** The origin of the element given last. */
+  protected given = NOWHERE;
+  readonly #limit: number;
+  readonly #inOrder: boolean;
+  readonly #window: Slot[] = [];
+  /** The pull in flight; never rejects. */
+  #pulling: Promise<void> | undefined;
+  #inputEnded = false;
+  /** Nothing new begins while the iteration is saved. */
+  #paused = false;
+  #waiting: PromiseWithResolvers<typeof AGAIN> | undefined;
+
+  /** `check`: checks the function's results, where they are elements. */
+  constructor(
+    context: IteratorContext,
+    fn: NodeFunction,
+    setting: number,
+    inOrder: boolean,
+    check?: SpecCheck,
+  ) {
+    super(context);
+    this.call = new Call(fn, context, {
+      overlapping: true,
+      ...(check === undefined ? {} : { check }),
+    });
+    this.#limit = parallelCalls(setting);
+    this.#inOrder = inOrder;
+  }
+
+  /** The output when the function returned `result` for `element`; `AGAIN` for none. */
+  protected abstract conclude(element: unknown, result: unknown): unknown;
+
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  step(): unknown {
+    this.#fill();
+    const slot = this.#takeSettled();
+    if (slot === undefined) {
+      if (this.disposed || (this.#inputEnded && this.#window.length === 0)) return END;
+      this.#waiting = Promise.withResolvers();
+      return this.#waiting.promise;
+    }
+    if (slot.overlaps) this.#fill();
+    if (slot.failed) throw slot.value;
+    if (slot.value === AGAIN) return AGAIN;
+    this.given = slot.origin;
+    return this.stats.gave(slot.value);
+  }
+
+  /** Pulls and calls until the window is full, the input must be waited for, or a result is ready. */
+  #fill(): void {
+    while (
+      this.#window.length < this.#limit && this.#pulling === undefined && !this.#inputEnded &&
+      !this.#paused
+    ) {
+      let element: unknown;
+      try {
+        element = this.input.next();
+      } catch (error) {
+        this.#failPull(error);
+        continue;
+      }
+      if (element instanceof Promise) this.#pulling = this.#await(element);
+      else if (this.#accept(element)) return;
+    }
+  }
+
+  /** Waits for the input in the background. */
+  async #await(pending: Promise<unknown>): Promise<void> {
+    try {
+      const element = await this.arrival(pending);
+      this.#pulling = undefined;
+      this.#accept(element);
+    } catch (error) {
+      this.#pulling = undefined;
+      this.#failPull(error);
+    }
+    if (!this.disposed) this.#fill();
+    this.#wake();
+  }
+
+  #failPull(error: unknown): void {
+    const settled = { pending: undefined, overlaps: false };
+    this.#window.push({ origin: NOWHERE, failed: true, value: error, ...settled });
+  }
+
+  /** Calls the function; true when there is a result without waiting. */
+  #accept(element: unknown): boolean {
+    if (element === END || this.disposed) {
+      this.#inputEnded = true;
+      return true;
+    }
+    const origin = { index: this.call.index, token: this.input.token() };
+    const slot = this.#begin(origin, element, () => this.call.one(element));
+    return slot.pending === undefined && this.#window.length === 1;
+  }
+
+  /** Gives a call its slot in the window, and makes it. */
+  #begin(origin: Origin, element: unknown, call: () => unknown): Slot {
+    const slot: Slot = {
+      origin,
+      failed: false,
+      value: undefined,
+      pending: undefined,
+      overlaps: false,
+    };
+    this.#window.push(slot);
+    try {
+      const result = call();
+      if (result instanceof Promise) {
+        slot.overlaps = true;
+        slot.pending = this.#settle(slot, element, result);
+      } else slot.value = this.conclude(element, result);
+    } catch (error) {
+      slot.failed = true;
+      slot.value = this.stats.failed(error);
+    }
+    return slot;
+  }
+
+  async #settle(slot: Slot, element: unknown, result: Promise<unknown>): Promise<void> {
+    try {
+      slot.value = this.conclude(element, await result);
+    } catch (error) {
+      slot.failed = true;
+      slot.value = this.stats.failed(error);
+    }
+    slot.pending = undefined;
+    if (!this.#inOrder || slot === this.#window[0]) this.#wake();
+  }
+
+  /** Wakes a waiting consumer to check again. */
+  #wake(): void {
+    this.#waiting?.resolve(AGAIN);
+    this.#waiting = undefined;
+  }
+
+  #takeSettled(): Slot | undefined {
+    if (this.#inOrder) {
+      return this.#window[0]?.pending === undefined ? this.#window.shift() : undefined;
+    }
+    const index = this.#window.findIndex((slot, at) =>
+      slot.pending === undefined && (at === 0 || !isUnread(slot))
+    );
+    return index < 0 ? undefined : this.#window.splice(index, 1)[0];
+  }
+
+  protected override async saveState(): Promise<WindowState> {
+    const wasPulling = this.#pulling !== undefined;
+    this.#paused = true;
+    this.context.pause.whenOver(() => {
+      this.#paused = false;
+      if (wasPulling) this.#fill();
+    });
+    await this.#pulling;
+    const slots = await Promise.all(this.#window.map(saveSlot));
+    return {
+      window: slots.filter((slot) => slot !== undefined),
+      calls: this.call.index,
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { window, calls, input } = state as WindowState;
+    await this.input.restore(input);
+    this.call.resume(calls);
+    for (const saved of window) await this.#restoreSlot(saved);
+  }
+
+  async #restoreSlot(saved: SavedSlot): Promise<void> {
+    if ("index" in saved || "token" in saved) {
+      const { index, token } = wholeState(saved as Origin);
+      const element = await this.input.again(token);
+      this.#begin({ index, token }, element, () => this.call.again(index, element));
+      return;
+    }
+    const answer = await restoreAnswer(saved, this.input);
+    this.#window.push({ origin: NOWHERE, ...answer, pending: undefined, overlaps: false });
+  }
+
+  protected override release(): void {
+    super.release();
+    this.call.stop();
+    this.#window.length = 0;
+    this.#wake();
+  }
+}
+
+/** Whether the input cannot be read on: nothing follows that, so it comes last. */
+function isUnread(slot: Slot): boolean {
+  return slot.origin === NOWHERE && !isOfStream(slot);
+}
+
+/**
+ * Results are awaited and saved only where their elements cannot be recomputed, because functions
+ * may change these in place. Slots without a result, or with the error that the input cannot be
+ * read on, are not saved.
+ */
+async function saveSlot(slot: Slot): Promise<SavedSlot | undefined> {
+  if (slot.origin.token === undefined) await slot.pending;
+  if (slot.pending === undefined) {
+    if (slot.value === AGAIN || isUnread(slot)) return undefined;
+    if (slot.failed || slot.origin.token === undefined) return saveAnswer(slot as Answer);
+  }
+  return { index: slot.origin.index, token: slot.origin.token };
+}

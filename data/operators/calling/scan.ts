@@ -1,0 +1,99 @@
+/** `scan`: applies a function to every element and a state that it passes on. */
+import { Call, NodeFunction } from "../../call.ts";
+import { invalidArgument } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { END } from "../../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
+import { checkSpec, type ElementSpec } from "../../spec.ts";
+import { SpecCheck } from "../../spec_check.ts";
+import { ElementwiseIterator } from "../elementwise.ts";
+import { UnaryNode } from "../unary.ts";
+
+export class ScanNode extends UnaryNode {
+  override readonly division = "whole";
+  readonly initial: unknown;
+  readonly fn: NodeFunction;
+  readonly check: SpecCheck | undefined;
+  readonly #spec: ElementSpec;
+
+  /** `spec`: the spec of the elements that `fn` returns, if declared. */
+  constructor(input: DatasetNode, initial: unknown, fn: NodeFunction, spec?: ElementSpec) {
+    super("scan", input);
+    this.initial = initial;
+    this.fn = fn;
+    this.#spec = checkSpec("scan", spec);
+    this.check = SpecCheck.of(this.#spec);
+  }
+
+  override get attributes(): Attributes {
+    return { initial: this.initial, fn: this.fn, spec: this.#spec };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.#spec;
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality;
+  }
+
+  override splitMultiple(multiple: number): number {
+    return multiple;
+  }
+
+  override makeIterator(context: IteratorContext): ScanIterator {
+    return new ScanIterator(context, this);
+  }
+}
+
+registerNode("scan", {
+  fromWire: (a, [input]) =>
+    new ScanNode(input!, a.initial, NodeFunction.among(a, "fn"), a.spec as ElementSpec),
+});
+
+class ScanIterator extends ElementwiseIterator {
+  readonly #call: Call;
+  readonly #check: SpecCheck | undefined;
+  /** The state returned by the last call that did not fail. */
+  #state: unknown;
+
+  constructor(context: IteratorContext, { initial, fn, check }: ScanNode) {
+    super(context);
+    this.#check = check;
+    this.#call = new Call(fn, context);
+    this.#state = initial;
+  }
+
+  protected override accept(element: unknown): unknown {
+    if (element === END) return END;
+    const answer = this.#call.two(this.#state, element);
+    return answer instanceof Promise ? this.#settle(answer) : this.#handOn(answer);
+  }
+
+  async #settle(answer: Promise<unknown>): Promise<unknown> {
+    return this.#handOn(await answer);
+  }
+
+  #handOn(answer: unknown): unknown {
+    if (!Array.isArray(answer) || answer.length !== 2) {
+      throw invalidArgument("scan", "what the function returns", "[state, element]", answer);
+    }
+    const [state, element] = answer;
+    if (this.#check?.fits(element) === false) {
+      throw this.#call.failure(this.#check.failure(element));
+    }
+    this.#state = state;
+    return this.stats.gave(element);
+  }
+
+  protected override async saveState(): Promise<unknown> {
+    return { state: this.#state, calls: this.#call.index, input: await this.input.save() };
+  }
+
+  protected override async restoreState(saved: unknown): Promise<void> {
+    const { state, calls, input } = saved as { state: unknown; calls: number; input: unknown };
+    this.#state = state;
+    this.#call.resume(calls);
+    await this.input.restore(input);
+  }
+}

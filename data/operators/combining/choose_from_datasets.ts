@@ -1,0 +1,120 @@
+/** `chooseFromDatasets`: elements of several datasets, in the order that another dataset gives. */
+import { checkBoolean, invalidArgument } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { type ElementIterator, END } from "../../iterator.ts";
+import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
+import { commonSpec, type ElementSpec, specText, TensorSpec } from "../../spec.ts";
+import type { Replicated } from "../../splits.ts";
+import { DirectedIterator, type Selector } from "./directed.ts";
+
+const KIND = "chooseFromDatasets";
+
+/** How `chooseFromDatasets` ends. */
+export interface ChooseAttributes {
+  /** Ends when the chosen dataset has no more; otherwise that choice is skipped. Default true. */
+  readonly stopOnEmptyDataset?: boolean | undefined;
+}
+
+export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
+  override readonly division = "whole";
+  readonly stopOnEmptyDataset: boolean;
+  readonly #spec: ElementSpec;
+
+  constructor(
+    datasets: readonly DatasetNode[],
+    choice: DatasetNode,
+    { stopOnEmptyDataset }: ChooseAttributes = {},
+  ) {
+    super(KIND, [...datasets, choice]);
+    if (datasets.length === 0) throw invalidArgument(KIND, "datasets", "at least one", datasets);
+    checkChoiceSpec(choice.elementSpec);
+    this.stopOnEmptyDataset = checkBoolean(KIND, "stopOnEmptyDataset", stopOnEmptyDataset, true);
+    this.#spec = commonSpec(KIND, datasets.map((dataset) => dataset.elementSpec));
+  }
+
+  override get attributes(): Attributes {
+    return { stopOnEmptyDataset: this.stopOnEmptyDataset };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.#spec;
+  }
+
+  override get cardinality(): number {
+    const isEndless = this.inputs.every((input) => input.cardinality === Infinity);
+    return isEndless ? Infinity : UNKNOWN_CARDINALITY;
+  }
+
+  /** Each task that reads splits makes all choices itself, from the first on. */
+  get replicatedInput(): number {
+    return this.inputs.length - 1;
+  }
+
+  override makeIterator(context: IteratorContext): DirectedIterator {
+    const count = this.inputs.length - 1;
+    const choices = context.makeInput(count);
+    return new DirectedIterator(
+      context,
+      count,
+      this.stopOnEmptyDataset,
+      () => new Choices(choices, count),
+    );
+  }
+}
+
+registerNode(KIND, {
+  fromWire: (a, inputs) => new ChooseFromDatasetsNode(inputs.slice(0, -1), inputs.at(-1)!, a),
+});
+
+/** Refuses choices that are known not to be numbers. */
+function checkChoiceSpec(spec: ElementSpec): void {
+  if (spec === undefined) return;
+  const isNumber = spec instanceof TensorSpec && spec.shape.length === 0 &&
+    /^(u?int|float)/.test(spec.dtype);
+  if (isNumber) return;
+  throw invalidArgument(KIND, "choice", `a dataset of ${CHOICES}`, specText(spec));
+}
+
+const CHOICES = "plain numbers or bigints, each the place of a dataset; map() it to these";
+
+/** Makes the choices that a dataset gives. */
+class Choices implements Selector {
+  readonly #choices: ElementIterator;
+  readonly #count: number;
+
+  constructor(choices: ElementIterator, count: number) {
+    this.#choices = choices;
+    this.#count = count;
+  }
+
+  select(): unknown {
+    const choice = this.#choices.next();
+    return choice instanceof Promise ? this.#later(choice) : this.#check(choice);
+  }
+
+  async #later(choice: Promise<unknown>): Promise<unknown> {
+    return this.#check(await choice);
+  }
+
+  #check(choice: unknown): unknown {
+    if (choice === END) return END;
+    const index = typeof choice === "bigint" ? Number(choice) : choice;
+    if (Number.isInteger(index) && index as number >= 0 && index as number < this.#count) {
+      return index;
+    }
+    const wanted = `an integer from 0 to ${this.#count - 1}`;
+    throw invalidArgument(KIND, "a choice", `${wanted} (${CHOICES})`, choice);
+  }
+
+  save(): Promise<unknown> {
+    return this.#choices.save();
+  }
+
+  restore(state: unknown): Promise<void> {
+    return this.#choices.restore(state);
+  }
+
+  release(): void {
+    this.#choices.dispose();
+  }
+}

@@ -1,0 +1,300 @@
+/** The fetcher of parallel `interleave`: opens datasets and reads several of them ahead. */
+import { Call, type NodeFunction } from "../../call.ts";
+import type { IteratorContext } from "../../context.ts";
+import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../held.ts";
+import { type ElementIterator, END } from "../../iterator.ts";
+import { BufferMeter } from "../../stats.ts";
+import { AGAIN } from "../../stepping.ts";
+import { Opened } from "./opened.ts";
+import { ReadAhead, type ReadAheadState } from "./read_ahead.ts";
+import { wholeState } from "../../whole_state.ts";
+
+/** Limits of the fetcher. */
+export interface FetchLimits {
+  /** Datasets open, in slots or upcoming. */
+  readonly datasetsMax: number;
+  /** Answers fetched ahead of each dataset. */
+  readonly answersMax: number;
+  /** Fetches and calls in flight. */
+  readonly inFlightMax: number;
+}
+
+/** The saved state of a fetcher. */
+export interface FetcherState {
+  readonly upcoming: ReadAheadState[];
+  /** An element of the input to which the function was not applied yet. */
+  readonly outer: unknown;
+  readonly inputEnded: boolean;
+  /** How many calls were begun. */
+  readonly calls: number;
+}
+
+/** Reads ahead the datasets in slots and upcoming ones. Earlier elements are fetched first. */
+export class DatasetFetcher {
+  readonly #context: IteratorContext;
+  readonly #input: ElementIterator;
+  readonly #call: Call;
+  readonly #limits: FetchLimits;
+  /** The datasets in the order in which they give elements. */
+  readonly #placed: () => readonly (ReadAhead | undefined)[];
+  readonly #upcoming: ReadAhead[] = [];
+  readonly #meter: BufferMeter;
+  #answers = 0;
+  #outer: HeldElements | undefined;
+  #pulling = false;
+  #inputEnded = false;
+  #inFlight = 0;
+  /** Nothing begins before the first request, while it is saved, or while it yields to others. */
+  #begun = false;
+  #paused = false;
+  #givesWay = false;
+  #stopped = false;
+  #disposed = false;
+  #waiting: PromiseWithResolvers<typeof AGAIN> | undefined;
+
+  constructor(
+    context: IteratorContext,
+    input: ElementIterator,
+    fn: NodeFunction,
+    limits: FetchLimits,
+    placed: () => readonly (ReadAhead | undefined)[],
+  ) {
+    this.#context = context;
+    this.#input = input;
+    this.#call = new Call(fn, context, { overlapping: true });
+    this.#limits = limits;
+    this.#placed = placed;
+    this.#meter = new BufferMeter(context.stats);
+  }
+
+  /** Whether there will be no more datasets. */
+  get isExhausted(): boolean {
+    return this.#inputEnded && this.#outer === undefined && this.#upcoming.length === 0;
+  }
+
+  /** Datasets being read or made for the slots that become empty next. */
+  get upcoming(): readonly ReadAhead[] {
+    return this.#upcoming;
+  }
+
+  /** Whether something that was begun for a dataset has not arrived yet. */
+  get isBusy(): boolean {
+    return this.#inFlight > 0;
+  }
+
+  /** The next dataset for a slot, if one is being read or made. */
+  takeNext(): ReadAhead | undefined {
+    return this.#upcoming.shift();
+  }
+
+  /** Counts an answer that was taken. */
+  taken(): void {
+    this.#meter.holds(--this.#answers);
+  }
+
+  /** Resolves once anything has arrived. */
+  progress(): Promise<typeof AGAIN> {
+    this.#waiting ??= Promise.withResolvers();
+    return this.#waiting.promise;
+  }
+
+  /** Begins nothing more. Requests in flight still arrive. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  /** Begins everything that the limits allow. */
+  fetchAhead(): void {
+    this.#begun = true;
+    this.#goOn();
+  }
+
+  #goOn(): void {
+    const { pacer } = this.#context;
+    while (this.#mayBegin) {
+      if (!this.#beginOne()) return;
+      if (pacer.due()) this.#giveWay();
+    }
+  }
+
+  get #mayBegin(): boolean {
+    return this.#begun && !this.#paused && !this.#givesWay && !this.#stopped && !this.#disposed;
+  }
+
+  async #giveWay(): Promise<void> {
+    this.#givesWay = true;
+    await this.#context.pacer.yield();
+    this.#givesWay = false;
+    this.#changed();
+  }
+
+  /** Continues after something has arrived. */
+  #changed(): void {
+    this.#goOn();
+    this.#waiting?.resolve(AGAIN);
+    this.#waiting = undefined;
+  }
+
+  #beginOne(): boolean {
+    if (this.#inFlight === this.#limits.inFlightMax) return this.#pull();
+    const ahead = this.#nextToFetch();
+    if (ahead !== undefined) this.#fetch(ahead);
+    else if (this.#outer !== undefined) this.#make(this.#outer);
+    else return this.#pull();
+    return true;
+  }
+
+  #nextToFetch(): ReadAhead | undefined {
+    const { answersMax } = this.#limits;
+    for (const ahead of this.#placed()) if (ahead?.canFetch(answersMax)) return ahead;
+    return this.#upcoming.find((next) => next.canFetch(answersMax));
+  }
+
+  #fetch(ahead: ReadAhead): void {
+    try {
+      const element = ahead.opened!.iterator.next();
+      if (element instanceof Promise) {
+        this.#during(ahead, async () => this.#arrive(ahead, await element));
+      } else this.#arrive(ahead, element);
+    } catch (error) {
+      this.#fail(ahead, error);
+    }
+  }
+
+  #arrive(ahead: ReadAhead, element: unknown): void {
+    if (this.#disposed) return;
+    ahead.arrive(element);
+    if (element !== END) this.#count(element);
+  }
+
+  #fail(ahead: ReadAhead, error: unknown): void {
+    if (this.#disposed) return;
+    ahead.fail(error);
+    this.#count(error);
+  }
+
+  #count(value: unknown): void {
+    this.#meter.enters(value);
+    this.#meter.holds(++this.#answers);
+  }
+
+  /** Tracks a request in flight for one dataset; the returned promise never rejects. */
+  async #during(ahead: ReadAhead, wait: () => Promise<void>): Promise<void> {
+    ahead.isBusy = true;
+    this.#inFlight++;
+    try {
+      await wait();
+    } catch (error) {
+      this.#fail(ahead, error);
+    }
+    this.#inFlight--;
+    ahead.isBusy = false;
+    this.#changed();
+  }
+
+  /** Asks the input for another element, if one more dataset may be opened; one at a time. */
+  #pull(): boolean {
+    if (this.#pulling || this.#inputEnded || this.#outer !== undefined) return false;
+    const placed = this.#placed().filter((ahead) => ahead?.isOver === false).length;
+    if (placed + this.#upcoming.length >= this.#limits.datasetsMax) return false;
+    try {
+      const outer = this.#input.next();
+      if (outer instanceof Promise) this.#pullLater(outer);
+      else this.#accept(outer);
+    } catch (error) {
+      this.#refuse(error);
+    }
+    return true;
+  }
+
+  async #pullLater(pending: Promise<unknown>): Promise<void> {
+    this.#pulling = true;
+    try {
+      this.#accept(await pending);
+    } catch (error) {
+      this.#refuse(error);
+    }
+    this.#pulling = false;
+    this.#changed();
+  }
+
+  #accept(outer: unknown): void {
+    if (outer === END || this.#disposed) this.#inputEnded = true;
+    else this.#outer = heldFrom(this.#input, outer);
+  }
+
+  /** An element of the input failed: its error takes the place of its dataset. */
+  #refuse(error: unknown): void {
+    const stillborn = new ReadAhead();
+    this.#upcoming.push(stillborn);
+    this.#fail(stillborn, error);
+  }
+
+  /** Calls the function to make the next dataset. */
+  #make(outer: HeldElements): void {
+    this.#outer = undefined;
+    const ahead = new ReadAhead();
+    this.#upcoming.push(ahead);
+    const { index } = this.#call;
+    const open = (made: unknown) => {
+      if (this.#disposed) return;
+      ahead.opened = new Opened(this.#call, index, outer, made, this.#context);
+    };
+    try {
+      const made = this.#call.one(outer.elements[0]);
+      if (made instanceof Promise) this.#during(ahead, async () => open(await made));
+      else open(made);
+    } catch (error) {
+      this.#fail(ahead, error);
+    }
+  }
+
+  /** Waits for requests in flight; nothing begins until the iteration is saved. */
+  async rest(): Promise<void> {
+    this.#paused = true;
+    this.#context.pause.whenOver(() => {
+      this.#paused = false;
+      this.#goOn();
+    });
+    while ((this.#inFlight > 0 || this.#pulling) && !this.#disposed) await this.progress();
+  }
+
+  /** The saved state of a fetcher at rest. */
+  async save(): Promise<FetcherState> {
+    const upcoming: ReadAheadState[] = [];
+    for (const next of this.#upcoming) if (!next.isUnread) upcoming.push(await next.save());
+    return {
+      upcoming,
+      outer: this.#outer === undefined ? undefined : saveHeld(this.#outer),
+      inputEnded: this.#inputEnded,
+      calls: this.#call.index,
+    };
+  }
+
+  /** Resumes from `state`, after its input does. */
+  async restore(state: FetcherState): Promise<void> {
+    const { upcoming, outer, inputEnded, calls } = wholeState(state);
+    this.#call.resume(calls);
+    for (const next of upcoming) this.#upcoming.push(await this.restoreOne(next));
+    if (outer !== undefined) this.#outer = await restoreHeld(outer, this.#input);
+    this.#inputEnded = inputEnded;
+  }
+
+  /** Recreates one dataset. */
+  async restoreOne(state: ReadAheadState): Promise<ReadAhead> {
+    const ahead = await ReadAhead.restore(
+      state,
+      (opened) => Opened.restore(opened, this.#call, this.#input, this.#context),
+    );
+    for (const { value } of ahead.answers) this.#count(value);
+    return ahead;
+  }
+
+  dispose(): void {
+    this.#disposed = this.#inputEnded = true;
+    for (const next of this.#upcoming.splice(0)) next.dispose();
+    this.#outer = undefined;
+    this.#meter.holds(0);
+    this.#changed();
+  }
+}

@@ -1,0 +1,256 @@
+/** `interleave`: the elements of several datasets, round-robin. */
+import { Call, NodeFunction } from "../../call.ts";
+import { checkInteger, checkOptionalBoolean } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { type HeldElements, heldFrom } from "../../held.ts";
+import { type ElementIterator, END, type Pulled } from "../../iterator.ts";
+import {
+  type Attributes,
+  type DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
+import { AUTOTUNE, checkParallelCalls } from "../../parallelism.ts";
+import { ReadingFailure } from "../../reading_failure.ts";
+import { checkSpec, type ElementSpec } from "../../spec.ts";
+import { SpecCheck } from "../../spec_check.ts";
+import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { Opened, type OpenedState } from "./opened.ts";
+import { ParallelInterleave } from "./parallel_interleave.ts";
+import { UnaryIterator, UnaryNode } from "../unary.ts";
+
+/** Datasets open at once by default, and for `AUTOTUNE`; recorded with the pipeline, whatever the host. */
+const CYCLE_LENGTH_DEFAULT = 4;
+
+/** The element that an error is about. */
+export const OF_ITS_DATASETS = "interleave: an element of its datasets";
+
+/** How datasets are interleaved. */
+export interface InterleaveAttributes {
+  /** How many datasets are open at once; 4 by default, and for `AUTOTUNE`. */
+  readonly cycleLength?: number | undefined;
+  readonly blockLength?: number | undefined;
+  /** Elements fetched at once, or `AUTOTUNE`; by default one, on demand. */
+  readonly numParallelCalls?: number | undefined;
+  /** Whether the order is kept when several are fetched at once; by default as set by `withOptions`. */
+  readonly deterministic?: boolean | undefined;
+  /** The spec of the elements of the datasets that the function makes, if declared. */
+  readonly spec?: ElementSpec;
+}
+
+export class InterleaveNode extends UnaryNode {
+  override readonly division = "split";
+  override readonly adviceFacts = { callsSideBySide: true, opensDatasets: true } as const;
+  readonly fn: NodeFunction;
+  readonly cycleLength: number;
+  readonly blockLength: number;
+  readonly numParallelCalls: number | undefined;
+  readonly deterministic: boolean | undefined;
+  readonly check: SpecCheck | undefined;
+  readonly #spec: ElementSpec;
+
+  constructor(input: DatasetNode, fn: NodeFunction, options: InterleaveAttributes = {}) {
+    super("interleave", input);
+    const { cycleLength = AUTOTUNE, blockLength = 1 } = options;
+    this.fn = fn;
+    this.#spec = checkSpec("interleave", options.spec);
+    this.check = SpecCheck.of(this.#spec);
+    this.cycleLength = cycleLength === AUTOTUNE
+      ? CYCLE_LENGTH_DEFAULT
+      : checkInteger("interleave", "cycleLength", cycleLength, 1);
+    this.blockLength = checkInteger("interleave", "blockLength", blockLength, 1);
+    this.numParallelCalls = checkParallelCalls("interleave", options.numParallelCalls);
+    this.deterministic = checkOptionalBoolean("interleave", "deterministic", options.deterministic);
+  }
+
+  override get attributes(): Attributes {
+    const { fn, cycleLength, blockLength, numParallelCalls, deterministic } = this;
+    return { fn, cycleLength, blockLength, numParallelCalls, deterministic, spec: this.#spec };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.#spec;
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    const { numParallelCalls, deterministic = context.deterministic } = this;
+    return numParallelCalls === undefined
+      ? new InterleaveIterator(context, this)
+      : new ParallelInterleave(context, this, numParallelCalls, deterministic);
+  }
+}
+
+registerNode("interleave", {
+  fromWire: (a, [input]) => new InterleaveNode(input!, NodeFunction.among(a, "fn"), a),
+});
+
+/** The saved state of an interleave. */
+interface InterleaveState {
+  readonly slots: (OpenedState | null)[];
+  readonly turn: number;
+  readonly givenInBlock: number;
+  readonly inputEnded: boolean;
+  /** How many calls were begun. */
+  readonly calls: number;
+  readonly input: unknown;
+}
+
+class InterleaveIterator extends UnaryIterator implements Stepping {
+  readonly #call: Call;
+  readonly #check: SpecCheck | undefined;
+  readonly #cycleLength: number;
+  readonly #blockLength: number;
+  /** One slot per open dataset. An empty slot is filled when it comes up. */
+  readonly #slots: (Opened | undefined)[] = [];
+  #turn = 0;
+  #givenInBlock = 0;
+  #open = 0;
+  #inputEnded = false;
+
+  constructor(context: IteratorContext, { fn, cycleLength, blockLength, check }: InterleaveNode) {
+    super(context);
+    this.#check = check;
+    this.#call = new Call(fn, context);
+    this.#cycleLength = cycleLength;
+    this.#blockLength = blockLength;
+  }
+
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  step(): unknown {
+    if (this.#open === 0 && this.#inputEnded) return END;
+    const current = this.#slots[this.#turn];
+    if (current !== undefined) {
+      const element = this.#pullFrom(current);
+      return element instanceof Promise ? this.#innerLater(element) : this.#inner(element);
+    }
+    if (this.#inputEnded) {
+      this.#advance();
+      return AGAIN;
+    }
+    const outer = this.input.next();
+    return outer instanceof Promise ? this.#outerLater(outer) : this.#outer(outer);
+  }
+
+  /** A failed element counts in its block like any other. */
+  #pullFrom({ iterator }: Opened): Pulled<unknown> {
+    try {
+      return iterator.next();
+    } catch (error) {
+      throw this.#countFailed(error);
+    }
+  }
+
+  /** An element; or a dataset's end, which also ends its block. */
+  #inner(element: unknown): unknown {
+    if (element !== END) {
+      this.#count();
+      if (this.#check === undefined || this.#check.fits(element)) return this.stats.gave(element);
+      throw this.stats.failed(this.#check.failure(element, OF_ITS_DATASETS));
+    }
+    this.#slots[this.#turn]?.iterator.dispose();
+    this.#slots[this.#turn] = undefined;
+    this.#open--;
+    this.#advance();
+    return AGAIN;
+  }
+
+  #countFailed(error: unknown): unknown {
+    if (!(error instanceof ReadingFailure)) this.#count();
+    return error;
+  }
+
+  #count(): void {
+    if (++this.#givenInBlock === this.#blockLength) this.#advance();
+  }
+
+  #advance(): void {
+    this.#givenInBlock = 0;
+    // Slots that never held a dataset are skipped once no more datasets come.
+    const places = this.#inputEnded ? this.#slots.length : this.#cycleLength;
+    this.#turn = this.#turn + 1 < places ? this.#turn + 1 : 0;
+  }
+
+  #outer(outer: unknown): unknown {
+    if (this.disposed) return END;
+    if (outer === END) {
+      this.#inputEnded = true;
+      return AGAIN;
+    }
+    const held = heldFrom(this.input, outer);
+    const made = this.#call.one(outer);
+    return made instanceof Promise ? this.#placeLater(held, made) : this.#place(held, made);
+  }
+
+  #place(outer: HeldElements, made: unknown): typeof AGAIN {
+    if (this.disposed) return AGAIN;
+    const { index } = this.#call;
+    this.#slots[this.#turn] = new Opened(this.#call, index - 1, outer, made, this.context);
+    this.#open++;
+    return AGAIN;
+  }
+
+  async #innerLater(pending: Promise<unknown>): Promise<unknown> {
+    let element: unknown;
+    try {
+      element = await this.arrival(pending);
+    } catch (error) {
+      throw this.#countFailed(error);
+    }
+    return this.disposed ? END : this.#inner(element);
+  }
+
+  async #outerLater(pending: Promise<unknown>): Promise<unknown> {
+    return this.#outer(await this.arrival(pending));
+  }
+
+  async #placeLater(outer: HeldElements, pending: Promise<unknown>): Promise<unknown> {
+    return this.#place(outer, await pending);
+  }
+
+  protected override async saveState(): Promise<InterleaveState> {
+    const slots: (OpenedState | null)[] = [];
+    for (let at = 0; at < this.#slots.length; at++) {
+      slots.push(await this.#slots[at]?.save() ?? null); // some places may never have been taken
+    }
+    return {
+      slots,
+      turn: this.#turn,
+      givenInBlock: this.#givenInBlock,
+      inputEnded: this.#inputEnded,
+      calls: this.#call.index,
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { slots, turn, givenInBlock, inputEnded, calls, input } = state as InterleaveState;
+    await this.input.restore(input);
+    this.#call.resume(calls);
+    for (const slot of slots) {
+      this.#slots.push(
+        slot === null
+          ? undefined
+          : await Opened.restore(slot, this.#call, this.input, this.context),
+      );
+    }
+    this.#open = slots.filter((slot) => slot !== null).length;
+    this.#turn = turn;
+    this.#givenInBlock = givenInBlock;
+    this.#inputEnded = inputEnded;
+  }
+
+  protected override release(): void {
+    for (const slot of this.#slots) slot?.iterator.dispose();
+    this.#slots.length = 0;
+    this.#open = 0;
+    this.#inputEnded = true;
+    super.release();
+  }
+}

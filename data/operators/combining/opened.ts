@@ -1,0 +1,103 @@
+/** Datasets that a user function made from an element, while they are read. */
+import { LeatError } from "../../../core/error.ts";
+import type { RandomStream } from "../../../core/philox.ts";
+import type { Call } from "../../call.ts";
+import { show } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { type HeldElements, restoreHeld, saveHeld } from "../../held.ts";
+import type { ElementIterator } from "../../iterator.ts";
+import { type DatasetNode, nodeOf } from "../../node.ts";
+import { restoreShared, saveShared } from "../../shared_state.ts";
+import { wholeState } from "../../whole_state.ts";
+
+/** A dataset being read that is no operator's input, with its own random state. */
+export class Nested {
+  readonly iterator: ElementIterator;
+  readonly #node: DatasetNode;
+  readonly #context: IteratorContext;
+
+  constructor(node: DatasetNode, luck: () => RandomStream, context: IteratorContext) {
+    this.#node = node;
+    this.#context = context.nested(node, luck);
+    this.iterator = this.#context.makeIterator();
+  }
+
+  /** Opens the result of the call with this index: `invalid_argument` unless it is a dataset. */
+  static madeBy(call: Call, index: number, made: unknown, context: IteratorContext): Nested {
+    const node = nodeOf(made);
+    if (node !== undefined) return new Nested(node, call.nestedLuck(index), context);
+    throw context.stats.failed(
+      new LeatError(
+        "invalid_argument",
+        `${context.stats.operator}: the function must return a Dataset, got ${show(made)}`,
+      ),
+    );
+  }
+
+  async save(): Promise<unknown> {
+    const iterator = await this.iterator.save();
+    return { shared: saveShared(this.#node, this.#context), iterator };
+  }
+
+  async restore(state: unknown): Promise<void> {
+    const { shared, iterator } = wholeState(state) as { shared: unknown; iterator: unknown };
+    restoreShared(this.#node, shared, this.#context);
+    try {
+      await this.iterator.restore(iterator);
+    } catch (error) {
+      this.iterator.dispose();
+      throw error;
+    }
+  }
+}
+
+/** The saved state of an `Opened`. */
+export interface OpenedState {
+  readonly index: number;
+  readonly outer: unknown;
+  readonly nested: unknown;
+}
+
+/** A dataset being read that a function made from one element of the operator's input. */
+export class Opened {
+  /** The number of the call that made it. */
+  readonly #index: number;
+  readonly #outer: HeldElements;
+  readonly #nested: Nested;
+
+  /** `outer`: the argument of the call. Errors as `Nested.madeBy`. */
+  constructor(
+    call: Call,
+    index: number,
+    outer: HeldElements,
+    made: unknown,
+    context: IteratorContext,
+  ) {
+    this.#nested = Nested.madeBy(call, index, made, context);
+    this.#index = index;
+    this.#outer = outer;
+  }
+
+  get iterator(): ElementIterator {
+    return this.#nested.iterator;
+  }
+
+  async save(): Promise<OpenedState> {
+    return { index: this.#index, outer: saveHeld(this.#outer), nested: await this.#nested.save() };
+  }
+
+  /** Calls the function on its element again, with the same random state, and resumes reading. */
+  static async restore(
+    state: OpenedState,
+    call: Call,
+    input: ElementIterator,
+    context: IteratorContext,
+  ): Promise<Opened> {
+    const { index, outer, nested } = wholeState(state);
+    const held = await restoreHeld(outer, input);
+    const made = await call.again(index, held.elements[0]);
+    const opened = new Opened(call, index, held, made, context);
+    await opened.#nested.restore(nested);
+    return opened;
+  }
+}

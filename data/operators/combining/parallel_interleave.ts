@@ -1,0 +1,186 @@
+/** Parallel `interleave`: the open datasets fetch their elements in parallel. */
+import type { Answer } from "../../answer.ts";
+import type { IteratorContext } from "../../context.ts";
+import { END, type Pulled } from "../../iterator.ts";
+import { parallelCalls } from "../../parallelism.ts";
+import { isOfStream } from "../../reading_failure.ts";
+import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { DatasetFetcher, type FetcherState } from "./dataset_fetcher.ts";
+import type { SpecCheck } from "../../spec_check.ts";
+import { type InterleaveNode, OF_ITS_DATASETS } from "./interleave.ts";
+import type { ReadAhead, ReadAheadState } from "./read_ahead.ts";
+import { UnaryIterator } from "../unary.ts";
+
+/** Blocks fetched ahead of each open dataset: one to give while the next is fetched. */
+const BLOCKS_AHEAD = 2;
+
+/** The saved state of a parallel interleave. */
+interface ParallelInterleaveState {
+  readonly places: (ReadAheadState | null)[];
+  readonly turn: number;
+  readonly givenInBlock: number;
+  readonly fetcher: FetcherState;
+  readonly input: unknown;
+}
+
+/**
+ * Keeps `cycleLength` datasets open in their slots, and up to as many more as may be fetched at
+ * once for slots that become empty next. In order, datasets enter the same slots in the same rounds
+ * as without parallelism. Otherwise whatever is ready is given, and a read failure after everything
+ * read before it.
+ */
+export class ParallelInterleave extends UnaryIterator implements Stepping {
+  readonly #cycleLength: number;
+  readonly #blockLength: number;
+  readonly #inOrder: boolean;
+  readonly #check: SpecCheck | undefined;
+  readonly #fetcher: DatasetFetcher;
+  readonly #places: (ReadAhead | undefined)[] = [];
+  #turn = 0;
+  #givenInBlock = 0;
+  /** Out of order: why one of the datasets cannot be read on. */
+  #failure: Answer | undefined;
+
+  constructor(context: IteratorContext, node: InterleaveNode, setting: number, inOrder: boolean) {
+    super(context);
+    const { cycleLength, blockLength } = node;
+    const inFlightMax = parallelCalls(setting);
+    this.#cycleLength = cycleLength;
+    this.#blockLength = blockLength;
+    this.#inOrder = inOrder;
+    this.#check = node.check;
+    this.#fetcher = new DatasetFetcher(context, this.input, node.fn, {
+      datasetsMax: cycleLength + inFlightMax,
+      answersMax: BLOCKS_AHEAD * blockLength,
+      inFlightMax,
+    }, () => [...this.#places.slice(this.#turn), ...this.#places.slice(0, this.#turn)]);
+  }
+
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  step(): unknown {
+    if (this.disposed) return END;
+    if (!this.#inOrder) this.#turnToReady();
+    if (this.#failure !== undefined) return this.#giveBefore(this.#failure);
+    const current = this.#places[this.#turn];
+    if (current === undefined) return this.#enter();
+    if (current.answers.length > 0) return this.#give(current);
+    if (current.isOver) return this.#leave();
+    this.#fetcher.fetchAhead();
+    return current.answers.length > 0 || current.isOver ? AGAIN : this.#progress();
+  }
+
+  /** Out of order: moves to the next slot that has something to give. */
+  #turnToReady(): void {
+    if (this.#failure !== undefined) return;
+    for (let i = 0; i < this.#cycleLength; i++) {
+      const at = (this.#turn + i) % this.#cycleLength;
+      if (this.#places[at]?.isOver) this.#places[at] = undefined;
+      const place = this.#places[at] ??= this.#fetcher.takeNext();
+      const answer = place?.answers[0];
+      if (answer === undefined) continue;
+      if (!isOfStream(answer)) return this.#fail(answer);
+      if (i > 0) this.#givenInBlock = 0;
+      this.#turn = at;
+      return;
+    }
+  }
+
+  /** Stops reading: endless datasets would otherwise delay the failure for ever. */
+  #fail(failure: Answer): void {
+    this.#failure = failure;
+    this.#fetcher.stop();
+  }
+
+  /** Gives what was or is being read, before a read failure. */
+  #giveBefore(failure: Answer): unknown {
+    for (const ahead of [...this.#places, ...this.#fetcher.upcoming]) {
+      const [answer] = ahead?.answers ?? [];
+      if (answer !== undefined && isOfStream(answer)) return this.#take(ahead!);
+    }
+    if (this.#fetcher.isBusy) return this.#progress();
+    throw failure.value;
+  }
+
+  /** The next dataset fills the empty slot that comes up. */
+  #enter(): unknown {
+    this.#fetcher.fetchAhead();
+    const next = this.#fetcher.takeNext();
+    if (next !== undefined) this.#places[this.#turn] = next;
+    else if (!this.#fetcher.isExhausted) return this.#progress();
+    else if (this.#places.every((place) => place === undefined)) return END;
+    else this.#advance();
+    return AGAIN;
+  }
+
+  /** The end of a dataset also ends its block. */
+  #leave(): typeof AGAIN {
+    this.#places[this.#turn] = undefined;
+    this.#advance();
+    return AGAIN;
+  }
+
+  #give(current: ReadAhead): unknown {
+    // An error in place of a dataset takes no slot: the next dataset does.
+    if (current.isStillborn) this.#places[this.#turn] = undefined;
+    else if (isOfStream(current.answers[0]!) && ++this.#givenInBlock === this.#blockLength) {
+      this.#advance();
+    }
+    return this.#take(current);
+  }
+
+  #take({ answers }: ReadAhead): unknown {
+    const { failed, value } = answers.shift()!;
+    this.#fetcher.taken();
+    this.#fetcher.fetchAhead();
+    if (failed) throw value;
+    if (this.#check === undefined || this.#check.fits(value)) return this.stats.gave(value);
+    throw this.stats.failed(this.#check.failure(value, OF_ITS_DATASETS));
+  }
+
+  #advance(): void {
+    this.#givenInBlock = 0;
+    // Slots that never held a dataset are skipped once no more datasets come.
+    const places = this.#fetcher.isExhausted ? this.#places.length : this.#cycleLength;
+    this.#turn = this.#turn + 1 < places ? this.#turn + 1 : 0;
+  }
+
+  #progress(): Promise<unknown> {
+    return this.arrival(this.#fetcher.progress());
+  }
+
+  protected override async saveState(): Promise<ParallelInterleaveState> {
+    await this.#fetcher.rest();
+    const places: (ReadAheadState | null)[] = [];
+    for (let at = 0; at < this.#places.length; at++) {
+      const place = this.#places[at]; // some may never have been taken
+      places.push(place === undefined || place.isUnread ? null : await place.save());
+    }
+    return {
+      places,
+      turn: this.#turn,
+      givenInBlock: this.#givenInBlock,
+      fetcher: await this.#fetcher.save(),
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { places, turn, givenInBlock, fetcher, input } = state as ParallelInterleaveState;
+    await this.input.restore(input);
+    await this.#fetcher.restore(fetcher);
+    for (const place of places) {
+      this.#places.push(place === null ? undefined : await this.#fetcher.restoreOne(place));
+    }
+    this.#turn = turn;
+    this.#givenInBlock = givenInBlock;
+  }
+
+  protected override release(): void {
+    super.release();
+    this.#fetcher.dispose();
+    for (const place of this.#places.splice(0)) place?.dispose();
+  }
+}

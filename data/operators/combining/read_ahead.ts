@@ -1,0 +1,98 @@
+/** A dataset that a function made, read a bounded number of answers ahead of its consumer. */
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../answer.ts";
+import { END, type Token } from "../../iterator.ts";
+import { isOfStream } from "../../reading_failure.ts";
+import type { Opened, OpenedState } from "./opened.ts";
+import { wholeState } from "../../whole_state.ts";
+
+/** An answer with the token of its element, if it has one. */
+interface Fetched extends Answer {
+  readonly token?: Token | undefined;
+}
+
+/** The saved state of a `ReadAhead` at rest. */
+export interface ReadAheadState {
+  readonly opened: OpenedState | null;
+  readonly answers: SavedAnswer[];
+  readonly ended: boolean;
+}
+
+/** One dataset: from the call that makes it until its last answer is taken. */
+export class ReadAhead {
+  /** The dataset; `undefined` until it is made, and forever if that failed. */
+  opened: Opened | undefined;
+  /** Whether the call that makes it, or a fetch, is in flight. */
+  isBusy = false;
+  /** Fetched and not taken yet, in order. */
+  readonly answers: Fetched[] = [];
+  #ended = false;
+
+  /** Whether there was an error in place of a dataset. */
+  get isStillborn(): boolean {
+    return this.#ended && this.opened === undefined;
+  }
+
+  /** Whether there was no dataset because the input cannot be read on: that is its only answer. */
+  get isUnread(): boolean {
+    return this.isStillborn && this.answers.length > 0 && !this.answers.some(isOfStream);
+  }
+
+  /** Whether all answers were taken and no more will come. */
+  get isOver(): boolean {
+    return this.#ended && this.answers.length === 0;
+  }
+
+  /** Whether one more answer may be fetched now. */
+  canFetch(answersMax: number): boolean {
+    return !this.isBusy && !this.#ended && this.opened !== undefined &&
+      this.answers.length < answersMax;
+  }
+
+  /** The dataset has given an element, or its end. */
+  arrive(element: unknown): void {
+    if (element === END) {
+      this.#ended = true;
+      this.opened!.iterator.dispose();
+    } else {
+      this.answers.push({
+        failed: false,
+        value: element,
+        token: this.opened!.iterator.token(),
+      });
+    }
+  }
+
+  /** An element failed, or the dataset could not be made. */
+  fail(error: unknown): void {
+    this.answers.push({ failed: true, value: error });
+    if (this.opened === undefined) this.#ended = true;
+  }
+
+  async save(): Promise<ReadAheadState> {
+    return {
+      opened: await this.opened?.save() ?? null,
+      answers: this.answers.filter(isOfStream).map((answer) => saveAnswer(answer, answer.token)),
+      ended: this.#ended,
+    };
+  }
+
+  /** `open` makes the dataset again. */
+  static async restore(
+    state: ReadAheadState,
+    open: (state: OpenedState) => Promise<Opened>,
+  ): Promise<ReadAhead> {
+    const { opened, answers, ended } = wholeState(state);
+    const restored = new ReadAhead();
+    restored.#ended = ended;
+    if (opened !== null) restored.opened = await open(opened);
+    for (const saved of answers) {
+      const answer = await restoreAnswer(saved, restored.opened?.iterator);
+      restored.answers.push("token" in saved ? { ...answer, token: saved.token } : answer);
+    }
+    return restored;
+  }
+
+  dispose(): void {
+    this.opened?.iterator.dispose();
+  }
+}

@@ -1,0 +1,190 @@
+/** `rejectionResample`: drops elements at random until the classes have the wanted frequencies. */
+import { LeatError } from "../../../core/error.ts";
+import { Call, NodeFunction } from "../../call.ts";
+import { checkArray, checkSeed, invalidArgument, show } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { END } from "../../iterator.ts";
+import {
+  type Attributes,
+  type DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
+import { Draws, Seeding } from "../../seeding.ts";
+import { type ElementSpec, TensorSpec } from "../../spec.ts";
+import { AGAIN } from "../../stepping.ts";
+import { ElementwiseIterator } from "../elementwise.ts";
+import { UnaryNode } from "../unary.ts";
+
+const KIND = "rejectionResample";
+
+/** The wanted classes. */
+export interface ResampleAttributes {
+  /** The wanted frequency of each class, relative to the others. */
+  readonly targetDist: readonly number[];
+  /** The actual frequency of each class; left out, it is estimated from the elements so far. */
+  readonly initialDist?: readonly number[] | undefined;
+  readonly seed?: number | bigint | undefined;
+}
+
+export class RejectionResampleNode extends UnaryNode {
+  override readonly division = "whole";
+  readonly classOf: NodeFunction;
+  readonly targetDist: readonly number[];
+  readonly initialDist: readonly number[] | undefined;
+  readonly seeding: Seeding;
+
+  constructor(input: DatasetNode, classOf: NodeFunction, options: ResampleAttributes) {
+    super(KIND, input);
+    this.classOf = classOf;
+    this.targetDist = checkDistribution("targetDist", options.targetDist);
+    this.initialDist = options.initialDist === undefined
+      ? undefined
+      : checkDistribution("initialDist", options.initialDist);
+    this.seeding = new Seeding(checkSeed(KIND, options.seed), true);
+    this.#checkReachable();
+  }
+
+  override get attributes(): Attributes {
+    const { classOf, targetDist, initialDist, seeding } = this;
+    return { classOf, targetDist, initialDist, seed: seeding.seed };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return [new TensorSpec("float64", []), this.input.elementSpec];
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): ResampleIterator {
+    return new ResampleIterator(context, this);
+  }
+
+  #checkReachable(): void {
+    const { initialDist, targetDist } = this;
+    if (initialDist === undefined) return;
+    if (initialDist.length !== targetDist.length) {
+      const wanted = `as long as targetDist (${targetDist.length})`;
+      throw invalidArgument(KIND, "initialDist", wanted, initialDist);
+    }
+    const missing = targetDist.findIndex((target, i) => target > 0 && initialDist[i] === 0);
+    if (missing >= 0) {
+      const wanted = `above 0 for class ${missing}, which targetDist wants`;
+      throw invalidArgument(KIND, "initialDist", wanted, initialDist);
+    }
+  }
+}
+
+registerNode(KIND, {
+  fromWire: (a, [input]) =>
+    new RejectionResampleNode(
+      input!,
+      NodeFunction.among(a, "classOf"),
+      a as unknown as ResampleAttributes,
+    ),
+});
+
+function checkDistribution(argument: string, value: unknown): number[] {
+  const numbers = checkArray(KIND, argument, value);
+  const isPart = (at: unknown) => typeof at === "number" && Number.isFinite(at) && at >= 0;
+  if (!numbers.every(isPart) || !numbers.some((at) => at as number > 0)) {
+    throw invalidArgument(KIND, argument, "numbers of at least 0, not all 0", value);
+  }
+  return numbers as number[];
+}
+
+/** Initial count of every class in the estimate. */
+const SMOOTHING = 10;
+
+/**
+ * Keeps an element of class i with probability ratio(i) / max(ratio), where the ratio is the wanted
+ * frequency over the actual one. This gives the wanted frequencies and drops the fewest elements.
+ */
+class ResampleIterator extends ElementwiseIterator {
+  readonly #call: Call;
+  readonly #draws: Draws;
+  readonly #target: readonly number[];
+  readonly #isEstimated: boolean;
+  /** The frequency of each class, up to a factor. */
+  #found: number[];
+  #ratioMax: number;
+
+  constructor(context: IteratorContext, node: RejectionResampleNode) {
+    super(context);
+    this.#call = new Call(node.classOf, context);
+    this.#draws = new Draws(node.seeding, context);
+    this.#target = node.targetDist;
+    this.#isEstimated = node.initialDist === undefined;
+    this.#found = [...node.initialDist ?? node.targetDist.map(() => SMOOTHING)];
+    this.#ratioMax = this.#largestRatio();
+  }
+
+  protected override accept(element: unknown): unknown {
+    if (element === END) return END;
+    const found = this.#call.one(element);
+    return found instanceof Promise ? this.#settle(element, found) : this.#judge(element, found);
+  }
+
+  async #settle(element: unknown, found: Promise<unknown>): Promise<unknown> {
+    return this.#judge(element, await found);
+  }
+
+  #judge(element: unknown, found: unknown): unknown {
+    const number = this.#checkClass(found);
+    if (this.#isEstimated) this.#count(number);
+    if (this.#draws.stream.next() * this.#ratioMax >= this.#ratio(number)) return AGAIN;
+    return this.stats.gave([number, element]);
+  }
+
+  #checkClass(found: unknown): number {
+    const number = typeof found === "bigint" ? Number(found) : found;
+    if (Number.isInteger(number) && this.#target[number as number] !== undefined) {
+      return number as number;
+    }
+    throw new LeatError(
+      "invalid_argument",
+      `${KIND}: the class of an element must be an integer from 0 to ${this.#target.length - 1}, ` +
+        `as targetDist has it, got ${show(found)}`,
+    );
+  }
+
+  #count(number: number): void {
+    const wasLargest = this.#ratio(number) === this.#ratioMax;
+    this.#found[number]!++;
+    if (wasLargest) this.#ratioMax = this.#largestRatio();
+  }
+
+  #ratio(number: number): number {
+    const target = this.#target[number]!;
+    return target === 0 ? 0 : target / this.#found[number]!;
+  }
+
+  #largestRatio(): number {
+    return this.#target.reduce((largest, _, number) => Math.max(largest, this.#ratio(number)), 0);
+  }
+
+  protected override async saveState(): Promise<unknown> {
+    return {
+      found: [...this.#found],
+      calls: this.#call.index,
+      draws: this.#draws.save(),
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { found, calls, draws, input } = state as {
+      found: number[];
+      calls: number;
+      draws: unknown;
+      input: unknown;
+    };
+    this.#found = found;
+    this.#ratioMax = this.#largestRatio();
+    this.#call.resume(calls);
+    this.#draws.restore(draws);
+    await this.input.restore(input);
+  }
+}

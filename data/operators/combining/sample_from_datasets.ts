@@ -1,0 +1,224 @@
+/** `sampleFromDatasets`: elements of several datasets at random. */
+import { isTypedArray } from "../../../core/dtype.ts";
+import { Tensor } from "../../../core/tensor.ts";
+import { checkBoolean, checkSeed, invalidArgument } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { type ElementIterator, END } from "../../iterator.ts";
+import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
+import { Draws, Seeding } from "../../seeding.ts";
+import { commonSpec, type ElementSpec } from "../../spec.ts";
+import type { Replicated } from "../../splits.ts";
+import { AGAIN } from "../../stepping.ts";
+import { wholeState } from "../../whole_state.ts";
+import { DirectedIterator, type Selector } from "./directed.ts";
+
+const KIND = "sampleFromDatasets";
+
+/** How `sampleFromDatasets` draws. */
+export interface SampleAttributes {
+  readonly seed?: number | bigint | undefined;
+  /** Whether every iteration and repetition makes new draws; default false. */
+  readonly rerandomizeEachIteration?: boolean | undefined;
+  /** Ends when the drawn dataset has no more; otherwise the others continue. Default false. */
+  readonly stopOnEmptyDataset?: boolean | undefined;
+}
+
+export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
+  override readonly division = "whole";
+  /** How many inputs are sampled. With varying weights, one more input gives them. */
+  readonly count: number;
+  readonly weights: readonly number[] | undefined;
+  readonly stopOnEmptyDataset: boolean;
+  readonly seeding: Seeding;
+  readonly #spec: ElementSpec;
+
+  /** `weights`: one for each dataset, a dataset of such arrays, or equal ones. */
+  constructor(
+    datasets: readonly DatasetNode[],
+    weights: unknown,
+    { seed, rerandomizeEachIteration, stopOnEmptyDataset }: SampleAttributes = {},
+  ) {
+    super(KIND, weights instanceof DatasetNode ? [...datasets, weights] : datasets);
+    this.count = datasets.length;
+    if (this.count === 0) throw invalidArgument(KIND, "datasets", "at least one", datasets);
+    if (weights === undefined) this.weights = datasets.map(() => 1);
+    else if (!(weights instanceof DatasetNode)) {
+      this.weights = checkWeights("weights", weights, this.count);
+    }
+    this.stopOnEmptyDataset = checkBoolean(KIND, "stopOnEmptyDataset", stopOnEmptyDataset, false);
+    this.seeding = new Seeding(
+      checkSeed(KIND, seed),
+      checkBoolean(KIND, "rerandomizeEachIteration", rerandomizeEachIteration, false),
+    );
+    this.#spec = commonSpec(KIND, datasets.map((dataset) => dataset.elementSpec));
+  }
+
+  override get attributes(): Attributes {
+    return {
+      weights: this.weights,
+      seed: this.seeding.seed,
+      rerandomizeEachIteration: this.seeding.anewEachIteration,
+      stopOnEmptyDataset: this.stopOnEmptyDataset,
+    };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.#spec;
+  }
+
+  /** Exact where each dataset is sampled to its end. */
+  override get cardinality(): number {
+    const { weights, stopOnEmptyDataset } = this;
+    if (weights === undefined) return UNKNOWN_CARDINALITY;
+    const all = this.inputs.filter((_, i) => weights[i]! > 0).map((input) => input.cardinality);
+    if (stopOnEmptyDataset) {
+      return all.every((count) => count === Infinity) ? Infinity : UNKNOWN_CARDINALITY;
+    }
+    if (all.includes(Infinity)) return Infinity;
+    if (all.includes(UNKNOWN_CARDINALITY)) return UNKNOWN_CARDINALITY;
+    return all.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Each task that reads splits gets all weights, from the first on. */
+  get replicatedInput(): number | undefined {
+    return this.weights === undefined ? this.count : undefined;
+  }
+
+  override get shared(): Seeding {
+    return this.seeding;
+  }
+
+  override makeIterator(context: IteratorContext): DirectedIterator {
+    const { count, weights } = this;
+    const draws = new Draws(this.seeding, context);
+    const varying = weights === undefined ? context.makeInput(count) : undefined;
+    return new DirectedIterator(
+      context,
+      count,
+      this.stopOnEmptyDataset,
+      (isOpen) => {
+        const lot = new Lot(draws, isOpen);
+        return varying === undefined
+          ? new FixedWeights(lot, weights!)
+          : new VaryingWeights(lot, varying, count);
+      },
+    );
+  }
+}
+
+registerNode(KIND, {
+  fromWire: (a, inputs) =>
+    a.weights === undefined
+      ? new SampleFromDatasetsNode(inputs.slice(0, -1), inputs.at(-1), a)
+      : new SampleFromDatasetsNode(inputs, a.weights, a),
+});
+
+function checkWeights(argument: string, weights: unknown, count: number): number[] {
+  const values = weights instanceof Tensor ? weights.data : weights;
+  if (Array.isArray(values) || isTypedArray(values)) {
+    const numbers = Array.from(values as ArrayLike<unknown>);
+    const isWeight = (at: unknown) => typeof at === "number" && Number.isFinite(at) && at >= 0;
+    if (numbers.length === count && numbers.every(isWeight)) {
+      const sum = (numbers as number[]).reduce((a, b) => a + b, 0);
+      if (sum > 0 && sum < Infinity) return numbers as number[];
+    }
+  }
+  const wanted = `${count} numbers of at least 0, one above 0, of a finite sum`;
+  throw invalidArgument(KIND, argument, wanted, weights instanceof Tensor ? values : weights);
+}
+
+/** Draws by weight among the inputs that have not ended. */
+class Lot {
+  readonly draws: Draws;
+  readonly #isOpen: (index: number) => boolean;
+
+  constructor(draws: Draws, isOpen: (index: number) => boolean) {
+    this.draws = draws;
+    this.#isOpen = isOpen;
+  }
+
+  /** The index of an input; `undefined` where none with a weight is left. */
+  draw(weights: readonly number[]): number | undefined {
+    let sum = 0;
+    let last: number | undefined;
+    for (let i = 0; i < weights.length; i++) {
+      if (weights[i]! === 0 || !this.#isOpen(i)) continue;
+      sum += weights[i]!;
+      last = i;
+    }
+    if (last === undefined) return undefined;
+    let at = this.draws.stream.next() * sum;
+    for (let i = 0; i < last; i++) {
+      if (!this.#isOpen(i)) continue;
+      at -= weights[i]!;
+      if (at < 0) return i;
+    }
+    return last; // whatever rounding has left over
+  }
+}
+
+class FixedWeights implements Selector {
+  readonly #lot: Lot;
+  readonly #weights: readonly number[];
+
+  constructor(lot: Lot, weights: readonly number[]) {
+    this.#lot = lot;
+    this.#weights = weights;
+  }
+
+  select(): unknown {
+    return this.#lot.draw(this.#weights) ?? END;
+  }
+
+  save(): Promise<unknown> {
+    return Promise.resolve(this.#lot.draws.save());
+  }
+
+  restore(state: unknown): Promise<void> {
+    this.#lot.draws.restore(state);
+    return Promise.resolve();
+  }
+
+  release(): void {}
+}
+
+/** Takes the weights for every draw from a dataset, and ends with it. */
+class VaryingWeights implements Selector {
+  readonly #lot: Lot;
+  readonly #input: ElementIterator;
+  readonly #count: number;
+
+  constructor(lot: Lot, input: ElementIterator, count: number) {
+    this.#lot = lot;
+    this.#input = input;
+    this.#count = count;
+  }
+
+  select(): unknown {
+    const weights = this.#input.next();
+    return weights instanceof Promise ? this.#later(weights) : this.#draw(weights);
+  }
+
+  async #later(weights: Promise<unknown>): Promise<unknown> {
+    return this.#draw(await weights);
+  }
+
+  #draw(weights: unknown): unknown {
+    if (weights === END) return END;
+    return this.#lot.draw(checkWeights("weights of a draw", weights, this.#count)) ?? AGAIN;
+  }
+
+  async save(): Promise<unknown> {
+    return { draws: this.#lot.draws.save(), input: await this.#input.save() };
+  }
+
+  async restore(state: unknown): Promise<void> {
+    const { draws, input } = wholeState(state) as { draws: unknown; input: unknown };
+    this.#lot.draws.restore(draws);
+    await this.#input.restore(input);
+  }
+
+  release(): void {
+    this.#input.dispose();
+  }
+}

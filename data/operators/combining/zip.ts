@@ -1,0 +1,262 @@
+/** `zip`: elements of several datasets side by side. */
+import { LeatError } from "../../../core/error.ts";
+import { invalidArgument } from "../../check.ts";
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../answer.ts";
+import type { IteratorContext } from "../../context.ts";
+import type { Host } from "../../host.ts";
+import { ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
+import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
+import { alignedSource, JointSplits } from "../../joint_splits.ts";
+import { isOfStream } from "../../reading_failure.ts";
+import type { ElementSpec } from "../../spec.ts";
+import { cutRuns, type Split, type Splittable } from "../../splits.ts";
+
+/**
+ * Numbered inputs are divided among tasks together, so that elements with one number stay together.
+ * Other inputs are divided separately and combined in the order in which they come.
+ */
+export class ZipNode extends DatasetNode implements Splittable {
+  override readonly division = "whole";
+  /** The names of the components; `null` for a tuple. */
+  readonly keys: readonly string[] | null;
+
+  constructor(inputs: readonly DatasetNode[], keys: readonly string[] | null) {
+    super("zip", inputs);
+    if (inputs.length === 0) {
+      throw new LeatError("invalid_argument", "zip: datasets must hold at least one dataset");
+    }
+    const isNamed = Array.isArray(keys) && keys.length === inputs.length &&
+      keys.every((key) => typeof key === "string");
+    if (keys !== null && !isNamed) {
+      throw invalidArgument("zip", "keys", `${inputs.length} names, or null`, keys);
+    }
+    this.keys = keys;
+  }
+
+  override get attributes(): Attributes {
+    return { keys: this.keys };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return assemble(this.keys, this.inputs.map((input) => input.elementSpec)) as ElementSpec;
+  }
+
+  /** The cardinality of the shortest input. */
+  override get cardinality(): number {
+    const all = this.inputs.map((input) => input.cardinality);
+    if (all.includes(0)) return 0;
+    return all.includes(UNKNOWN_CARDINALITY) ? UNKNOWN_CARDINALITY : Math.min(...all);
+  }
+
+  override tokenAt(index: number): Token | undefined {
+    const tokens = this.inputs.map((input) => input.tokenAt(index));
+    return tokens.includes(undefined) ? undefined : tokens;
+  }
+
+  get isDivided(): boolean {
+    return this.#sharedLength !== undefined;
+  }
+
+  get isJoint(): boolean {
+    return this.isDivided;
+  }
+
+  /** How many elements its sources have in common, where they are numbered. */
+  get #sharedLength(): number | undefined {
+    const lengths = this.inputs.map((input) => alignedSource(input)?.cardinality);
+    const shortest = lengths.includes(undefined) ? Infinity : Math.min(...lengths as number[]);
+    return shortest === Infinity ? undefined : shortest;
+  }
+
+  /** Elements beyond the shortest input are not read. */
+  listSplits(_host: Host, multiple: number): Promise<Split[]> {
+    return Promise.resolve(cutRuns(this.#sharedLength!, multiple));
+  }
+
+  override makeIterator(context: IteratorContext): ZipIterator {
+    const splits = this.isDivided ? context.openSplits() : undefined;
+    const count = this.inputs.length;
+    const below = splits === undefined
+      ? context
+      : context.withSplits(new JointSplits(splits, count));
+    return new ZipIterator(context, below, count, this.keys);
+  }
+}
+
+registerNode("zip", {
+  fromWire: (a, inputs) => new ZipNode(inputs, a.keys as readonly string[] | null),
+});
+
+function assemble(keys: readonly string[] | null, parts: unknown[]): unknown {
+  return keys === null ? parts : Object.fromEntries(keys.map((key, i) => [key, parts[i]]));
+}
+
+/** The saved state of a zip. */
+interface ZipState {
+  readonly inputs: unknown[];
+  readonly ended: boolean;
+  /** Components that wait for others, if any; `null` for an input that was not read. */
+  readonly held?: readonly (SavedAnswer | null)[];
+}
+
+/** A component that was read, with its token, if it has one. */
+interface Held extends Answer {
+  readonly token: Token | undefined;
+}
+
+const NONE: readonly never[] = [];
+
+/** The error of one input. */
+interface Failure {
+  readonly error: unknown;
+}
+
+class ZipIterator extends ElementIterator {
+  readonly #context: IteratorContext;
+  readonly #inputs: readonly ElementIterator[];
+  readonly #keys: readonly string[] | null;
+  /** Components that were read when another input could not be. */
+  #held: readonly (Held | undefined)[] = NONE;
+  #ended = false;
+
+  /** `below`: the context in which inputs are made. */
+  constructor(
+    context: IteratorContext,
+    below: IteratorContext,
+    count: number,
+    keys: readonly string[] | null,
+  ) {
+    super();
+    this.#context = context;
+    this.#inputs = Array.from({ length: count }, (_, i) => below.makeInput(i));
+    this.#keys = keys;
+  }
+
+  /** A failed element advances the other inputs too, so that they stay aligned. */
+  override next(): Pulled<unknown> {
+    if (this.#ended) return END;
+    const parts: unknown[] = [];
+    let waits = false;
+    let failures: Failure[] | undefined;
+    for (let i = 0; i < this.#inputs.length; i++) {
+      try {
+        const part = this.#pull(i);
+        if (part === END) return this.#end(parts);
+        waits ||= part instanceof Promise;
+        parts[i] = part;
+      } catch (error) {
+        (failures ??= [])[i] = { error };
+        parts[i] = undefined;
+      }
+    }
+    if (waits) return this.#context.waitFor(this.#later(parts, failures ?? []));
+    if (failures !== undefined) throw this.#refuse(parts, failures);
+    return this.#give(parts);
+  }
+
+  #pull(index: number): Pulled<unknown> {
+    const held = this.#held[index];
+    if (held === undefined) return this.#inputs[index]!.next();
+    if (held.failed) throw held.value;
+    return held.value;
+  }
+
+  async #later(parts: unknown[], failures: Failure[]): Promise<unknown> {
+    ignoreRejections(parts);
+    const arrived: unknown[] = [];
+    for (let i = 0; i < parts.length; i++) {
+      try {
+        const element = await parts[i];
+        if (element === END) return this.#end(parts);
+        arrived.push(element);
+      } catch (error) {
+        failures[i] = { error };
+        arrived.push(undefined);
+      }
+    }
+    if (failures.length > 0) throw this.#refuse(arrived, failures);
+    return this.disposed ? END : this.#give(arrived);
+  }
+
+  /** The error to report. If it says that an input cannot be read on, the other components wait for it. */
+  #refuse(parts: readonly unknown[], failures: readonly Failure[]): unknown {
+    const answers = parts.map((value, i): Held => {
+      const failure = failures[i];
+      if (failure !== undefined) return { failed: true, value: failure.error, token: undefined };
+      return this.#held[i] ?? { failed: false, value, token: this.#inputs[i]!.token() };
+    });
+    const unread = answers.find((answer) => !isOfStream(answer));
+    this.#held = unread === undefined
+      ? NONE
+      : answers.map((answer) => isOfStream(answer) ? answer : undefined);
+    return unread === undefined ? firstOf(failures) : unread.value;
+  }
+
+  #give(parts: unknown[]): unknown {
+    this.#held = NONE;
+    return this.#context.stats.gave(assemble(this.#keys, parts));
+  }
+
+  /** The shortest input ends all; pending elements of the others are dropped. */
+  #end(parts: readonly unknown[]): typeof END {
+    this.#ended = true;
+    ignoreRejections(parts);
+    for (const input of this.#inputs) input.dispose();
+    return END;
+  }
+
+  override token(): Token | undefined {
+    const tokens: Token[] = [];
+    for (const input of this.#inputs) {
+      const token = input.token();
+      if (token === undefined) return undefined;
+      tokens.push(token);
+    }
+    return tokens;
+  }
+
+  override async again(token: Token): Promise<unknown> {
+    const parts: unknown[] = [];
+    for (const [i, input] of this.#inputs.entries()) {
+      parts.push(await input.again((token as Token[])[i]));
+    }
+    return assemble(this.#keys, parts);
+  }
+
+  protected override async saveState(): Promise<ZipState> {
+    const inputs: unknown[] = [];
+    for (const input of this.#inputs) inputs.push(await input.save());
+    if (this.#held.length === 0) return { inputs, ended: this.#ended };
+    const held = this.#held.map((part) => part === undefined ? null : saveAnswer(part, part.token));
+    return { inputs, ended: this.#ended, held };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const saved = state as ZipState;
+    const { inputs, ended } = saved;
+    const held = "held" in saved ? saved.held! : [];
+    for (const [i, input] of this.#inputs.entries()) await input.restore(inputs[i]);
+    this.#ended = ended;
+    const parts = held.map(async (saved, i) => {
+      if (saved === null) return undefined;
+      const token = "token" in saved ? saved.token : undefined;
+      return { ...await restoreAnswer(saved, this.#inputs[i]), token };
+    });
+    this.#held = await Promise.all(parts);
+  }
+
+  protected override release(): void {
+    this.#ended = true;
+    this.#held = NONE;
+    for (const input of this.#inputs) input.dispose();
+  }
+}
+
+/** The error of the first input among several, whichever came first. */
+function firstOf(failures: readonly Failure[]): unknown {
+  return failures.find((failure) => failure !== undefined)!.error;
+}
+
+function ignoreRejections(parts: readonly unknown[]): void {
+  for (const part of parts) if (part instanceof Promise) part.catch(() => {});
+}

@@ -1,0 +1,167 @@
+/** `groupByReducer`: one element for each key, folded from all elements with that key. */
+import { LeatError } from "../../../core/error.ts";
+import { Call, NodeFunction } from "../../call.ts";
+import type { IteratorContext } from "../../context.ts";
+import { END } from "../../iterator.ts";
+import {
+  type Attributes,
+  type DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
+import { checkSpec, type ElementSpec } from "../../spec.ts";
+import { AGAIN } from "../../stepping.ts";
+import { SpecCheck } from "../../spec_check.ts";
+import { ElementwiseIterator } from "../elementwise.ts";
+import { checkKey } from "./grouping.ts";
+import { UnaryNode } from "../unary.ts";
+
+/** The functions of a reducer. */
+export interface ReducerFunctions {
+  readonly key: NodeFunction;
+  readonly init: NodeFunction;
+  readonly reduce: NodeFunction;
+  /** Without it, the states are the elements. */
+  readonly finalize: NodeFunction | undefined;
+}
+
+export class GroupByReducerNode extends UnaryNode {
+  override readonly division = "whole";
+  readonly functions: ReducerFunctions;
+  readonly check: SpecCheck | undefined;
+  readonly #spec: ElementSpec;
+
+  /** `spec`: the spec of the last function's results, if declared. */
+  constructor(input: DatasetNode, functions: ReducerFunctions, spec?: ElementSpec) {
+    super("groupByReducer", input);
+    if (input.cardinality === Infinity) {
+      throw new LeatError(
+        "invalid_argument",
+        "groupByReducer: of an endless dataset no key is ever done; take(n) of it, or use groupByWindow",
+      );
+    }
+    this.functions = functions;
+    this.#spec = checkSpec("groupByReducer", spec);
+    this.check = SpecCheck.of(this.#spec);
+  }
+
+  override get attributes(): Attributes {
+    return { ...this.functions, spec: this.#spec };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.#spec;
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): GroupByReducerIterator {
+    return new GroupByReducerIterator(context, this.functions, this.check);
+  }
+}
+
+registerNode("groupByReducer", {
+  fromWire: (a, [input]) => {
+    const [key, init, reduce] = ["key", "init", "reduce"].map((name) =>
+      NodeFunction.among(a, name)
+    ) as [NodeFunction, NodeFunction, NodeFunction];
+    const finalize = a.finalize === undefined ? undefined : NodeFunction.among(a, "finalize");
+    return new GroupByReducerNode(input!, { key, init, reduce, finalize }, a.spec as ElementSpec);
+  },
+});
+
+/** The saved state of a reducer. */
+interface GroupByReducerState {
+  readonly states: readonly (readonly [key: number, state: unknown])[];
+  /** How many calls of each function were begun. */
+  readonly calls: readonly number[];
+  readonly input: unknown;
+}
+
+/** Reads its input to the end, then gives the result of each key in increasing order. */
+class GroupByReducerIterator extends ElementwiseIterator {
+  readonly #key: Call;
+  readonly #init: Call;
+  readonly #reduce: Call;
+  readonly #finalize: Call | undefined;
+  readonly #check: SpecCheck | undefined;
+  readonly #states = new Map<number, unknown>();
+  /** The keys still to be given, the lowest last; set once the input was read. */
+  #left: number[] | undefined;
+
+  constructor(
+    context: IteratorContext,
+    { key, init, reduce, finalize }: ReducerFunctions,
+    check: SpecCheck | undefined,
+  ) {
+    super(context);
+    this.#check = check;
+    this.#key = new Call(key, context);
+    this.#init = new Call(init, context);
+    this.#reduce = new Call(reduce, context);
+    this.#finalize = finalize && new Call(finalize, context);
+  }
+
+  get #calls(): Call[] {
+    return [this.#key, this.#init, this.#reduce, this.#finalize].filter((call) => !!call);
+  }
+
+  /** An element whose function fails leaves the state of its key unchanged. */
+  protected override accept(element: unknown): unknown {
+    if (element === END) return this.#give();
+    return then(
+      this.#key.one(element),
+      (key) => this.#add(checkKey("groupByReducer", key), element),
+    );
+  }
+
+  #add(key: number, element: unknown): unknown {
+    const before = this.#states.has(key) ? this.#states.get(key) : this.#init.one(key);
+    return then(before, (before) =>
+      then(this.#reduce.two(before, element), (state) => {
+        this.#states.set(key, state);
+        return AGAIN;
+      }));
+  }
+
+  #give(): unknown {
+    this.#left ??= [...this.#states.keys()].sort((a, b) => b - a);
+    const key = this.#left.pop();
+    if (key === undefined) return END;
+    const state = this.#states.get(key);
+    this.#states.delete(key);
+    const given = this.#finalize === undefined ? state : this.#finalize.two(state, key);
+    return then(given, (given) => {
+      if (this.#check === undefined || this.#check.fits(given)) return this.stats.gave(given);
+      throw this.#check.failure(given, `groupByReducer: the element of key ${key}`);
+    });
+  }
+
+  protected override async saveState(): Promise<GroupByReducerState> {
+    return {
+      states: [...this.#states],
+      calls: this.#calls.map((call) => call.index),
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(saved: unknown): Promise<void> {
+    const { states, calls, input } = saved as GroupByReducerState;
+    await this.input.restore(input);
+    this.#calls.forEach((call, i) => call.resume(calls[i]!));
+    for (const [key, state] of states) this.#states.set(key, state);
+  }
+
+  protected override release(): void {
+    super.release();
+    this.#states.clear();
+    this.#left = [];
+  }
+}
+
+/** Continues with a value, at once if it is not a promise. */
+function then(value: unknown, next: (value: unknown) => unknown): unknown {
+  return value instanceof Promise ? value.then(next) : next(value);
+}

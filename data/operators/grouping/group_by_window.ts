@@ -1,0 +1,109 @@
+/** `groupByWindow`: elements gathered by key into windows, each window made into a dataset. */
+import { Call, NodeFunction } from "../../call.ts";
+import { checkInteger } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import {
+  type Attributes,
+  type DatasetNode,
+  facade,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
+import type { ElementSpec } from "../../spec.ts";
+import { FromNode } from "../sources/from.ts";
+import { type Grouping, GroupingIterator } from "./grouping.ts";
+import { Nested } from "../combining/opened.ts";
+import { UnaryNode } from "../unary.ts";
+
+export class GroupByWindowNode extends UnaryNode {
+  override readonly division = "split";
+  override readonly adviceFacts = { opensDatasets: true } as const;
+  readonly key: NodeFunction;
+  readonly reduce: NodeFunction;
+  readonly windowSize: number | NodeFunction;
+
+  constructor(
+    input: DatasetNode,
+    key: NodeFunction,
+    reduce: NodeFunction,
+    windowSize: number | NodeFunction,
+  ) {
+    super("groupByWindow", input);
+    this.key = key;
+    this.reduce = reduce;
+    this.windowSize = windowSize instanceof NodeFunction
+      ? windowSize
+      : checkInteger("groupByWindow", "windowSize", windowSize, 1);
+  }
+
+  override get attributes(): Attributes {
+    return { key: this.key, reduce: this.reduce, windowSize: this.windowSize };
+  }
+
+  override get elementSpec(): undefined {
+    return undefined;
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): GroupingIterator {
+    return new GroupingIterator(context, new Windows(context, this));
+  }
+}
+
+registerNode("groupByWindow", {
+  fromWire: (a, [input]) =>
+    new GroupByWindowNode(
+      input!,
+      NodeFunction.among(a, "key"),
+      NodeFunction.among(a, "reduce"),
+      a.windowSize as number | NodeFunction,
+    ),
+});
+
+/** Windows that a function makes into datasets. */
+class Windows implements Grouping {
+  readonly calls: readonly Call[];
+  readonly #context: IteratorContext;
+  readonly #spec: ElementSpec;
+  readonly #key: Call;
+  readonly #reduce: Call;
+  readonly #size: number | Call;
+
+  constructor(context: IteratorContext, { key, reduce, windowSize, inputs }: GroupByWindowNode) {
+    this.#context = context;
+    this.#spec = inputs[0]!.elementSpec;
+    this.#key = new Call(key, context);
+    this.#reduce = new Call(reduce, context);
+    this.#size = windowSize instanceof NodeFunction ? new Call(windowSize, context) : windowSize;
+    this.calls = [this.#key, this.#reduce, this.#size].filter((at) => at instanceof Call);
+  }
+
+  keyOf(element: unknown): unknown {
+    return this.#key.one(element);
+  }
+
+  sizeOf(key: number): unknown {
+    return this.#size instanceof Call ? this.#size.one(key) : this.#size;
+  }
+
+  open(number: number, key: number, elements: readonly unknown[]): unknown {
+    return this.#open(number, this.#reduce.two(key, this.#datasetOf(elements)));
+  }
+
+  openAgain(number: number, key: number, elements: readonly unknown[]): unknown {
+    return this.#open(number, this.#reduce.againTwo(number, key, this.#datasetOf(elements)));
+  }
+
+  #datasetOf(elements: readonly unknown[]): unknown {
+    return facade().wrap(new FromNode(elements, this.#spec));
+  }
+
+  #open(number: number, made: unknown): Nested | Promise<Nested> {
+    return made instanceof Promise
+      ? made.then((made) => Nested.madeBy(this.#reduce, number, made, this.#context))
+      : Nested.madeBy(this.#reduce, number, made, this.#context);
+  }
+}

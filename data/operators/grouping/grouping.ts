@@ -1,0 +1,257 @@
+/** Base of `groupByWindow` and `bucketBySequenceLength`. */
+import { LeatError } from "../../../core/error.ts";
+import type { Call } from "../../call.ts";
+import { show } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { type HeldElements, restoreHeld, saveHeld } from "../../held.ts";
+import { END, type Pulled } from "../../iterator.ts";
+import { BufferMeter } from "../../stats.ts";
+import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import type { Nested } from "../combining/opened.ts";
+import { UnaryIterator } from "../unary.ts";
+import { wholeState } from "../../whole_state.ts";
+
+/** How elements are grouped. Its methods return values, or promises of them. */
+export interface Grouping {
+  /** The functions that it calls. */
+  readonly calls: readonly Call[];
+  /** The key of an element. */
+  keyOf(element: unknown): unknown;
+  /** How many elements make a full window of this key. */
+  sizeOf(key: number): unknown;
+  /** Opens the result of a window, as a `Nested`; `undefined` if there is none. `number`: counts windows. */
+  open(number: number, key: number, elements: readonly unknown[]): unknown;
+  /** Reopens the result of the window with this number. */
+  openAgain(number: number, key: number, elements: readonly unknown[]): unknown;
+}
+
+/** A window that is not full yet. */
+interface OpenWindow extends HeldElements {
+  readonly size: number;
+}
+
+/** The window whose result is being given. */
+interface Current {
+  readonly number: number;
+  readonly key: number;
+  readonly window: HeldElements;
+  readonly nested: Nested;
+}
+
+/** The saved state of a grouping. */
+interface GroupingState {
+  readonly windows: { readonly key: number; readonly size: number; readonly held: unknown }[];
+  readonly current: {
+    readonly number: number;
+    readonly key: number;
+    readonly held: unknown;
+    readonly nested: unknown;
+  } | null;
+  readonly opened: number;
+  readonly inputEnded: boolean;
+  /** How many calls of each function were begun. */
+  readonly calls: number[];
+  readonly input: unknown;
+}
+
+/** What a key function returned, as a number. */
+export function checkKey(operator: string, key: unknown): number {
+  const number = typeof key === "bigint" ? Number(key) : key;
+  if (typeof number === "number" && Number.isSafeInteger(number)) return number + 0; // -0 is 0
+  throw new LeatError(
+    "invalid_argument",
+    `${operator}: the key function must return an integer, got ${show(key)}`,
+  );
+}
+
+/**
+ * Gathers until a window is full, then gives its result to the end. At the end of the input the
+ * remaining windows are given in increasing order of their keys.
+ */
+export class GroupingIterator extends UnaryIterator implements Stepping {
+  readonly #grouping: Grouping;
+  readonly #meter: BufferMeter;
+  readonly #windows = new Map<number, OpenWindow>();
+  #held = 0;
+  /** How many windows were opened. */
+  #opened = 0;
+  #current: Current | undefined;
+  #inputEnded = false;
+
+  constructor(context: IteratorContext, grouping: Grouping) {
+    super(context);
+    this.#grouping = grouping;
+    this.#meter = new BufferMeter(context.stats);
+  }
+
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  step(): unknown {
+    if (this.#current !== undefined) {
+      const element = this.#current.nested.iterator.next();
+      return element instanceof Promise ? this.#innerLater(element) : this.#inner(element);
+    }
+    if (this.#inputEnded) return this.#flush();
+    const element = this.input.next();
+    return element instanceof Promise ? this.#outerLater(element) : this.#outer(element);
+  }
+
+  #inner(element: unknown): unknown {
+    if (element !== END) {
+      return this.stats.gave(element);
+    }
+    this.#current?.nested.iterator.dispose();
+    this.#current = undefined;
+    return AGAIN;
+  }
+
+  async #innerLater(pending: Promise<unknown>): Promise<unknown> {
+    return this.#inner(await this.arrival(pending));
+  }
+
+  async #outerLater(pending: Promise<unknown>): Promise<unknown> {
+    return this.#outer(await this.arrival(pending));
+  }
+
+  #outer(element: unknown): unknown {
+    if (this.disposed) return END;
+    if (element === END) {
+      this.#inputEnded = true;
+      return AGAIN;
+    }
+    const key = this.#grouping.keyOf(element);
+    return key instanceof Promise ? this.#keyLater(element, key) : this.#keyed(element, key);
+  }
+
+  async #keyLater(element: unknown, key: Promise<unknown>): Promise<unknown> {
+    return this.#keyed(element, await key);
+  }
+
+  #keyed(element: unknown, key: unknown): unknown {
+    return this.#addTo(checkKey(this.stats.operator, key), element);
+  }
+
+  #addTo(key: number, element: unknown): unknown {
+    const window = this.#windows.get(key);
+    if (window !== undefined) return this.#add(key, window, element);
+    const size = this.#grouping.sizeOf(key);
+    return size instanceof Promise
+      ? this.#sizeLater(key, element, size)
+      : this.#begin(key, element, size);
+  }
+
+  async #sizeLater(key: number, element: unknown, size: Promise<unknown>): Promise<unknown> {
+    return this.#begin(key, element, await size);
+  }
+
+  #begin(key: number, element: unknown, given: unknown): unknown {
+    const size = typeof given === "bigint" ? Number(given) : given;
+    if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 1) {
+      throw new LeatError(
+        "invalid_argument",
+        `${this.stats.operator}: the size of a window must be an integer of at least 1, got ` +
+          `${show(given)} for key ${key}`,
+      );
+    }
+    const window = { size, elements: [], tokens: [] };
+    this.#windows.set(key, window);
+    return this.#add(key, window, element);
+  }
+
+  #add(key: number, window: OpenWindow, element: unknown): unknown {
+    if (this.disposed) return END;
+    window.elements.push(element);
+    const token = this.input.token();
+    if (token !== undefined) window.tokens.push(token);
+    this.#meter.enters(element);
+    this.#meter.holds(++this.#held);
+    return window.elements.length < window.size ? AGAIN : this.#close(key, window);
+  }
+
+  #flush(): unknown {
+    if (this.#windows.size === 0) return END;
+    const key = this.#windows.keys().reduce((least, at) => Math.min(least, at));
+    return this.#close(key, this.#windows.get(key)!);
+  }
+
+  /** Opens a window's result. If that fails, the window is lost. */
+  #close(key: number, window: OpenWindow): unknown {
+    this.#windows.delete(key);
+    this.#held -= window.elements.length;
+    this.#meter.holds(this.#held);
+    const number = this.#opened++;
+    const opened = this.#grouping.open(number, key, window.elements);
+    return opened instanceof Promise
+      ? this.#openLater(number, key, window, opened)
+      : this.#open(number, key, window, opened);
+  }
+
+  async #openLater(
+    number: number,
+    key: number,
+    window: HeldElements,
+    opened: Promise<unknown>,
+  ): Promise<unknown> {
+    return this.#open(number, key, window, await opened);
+  }
+
+  #open(number: number, key: number, window: HeldElements, opened: unknown): typeof AGAIN {
+    if (opened === undefined) return AGAIN;
+    const nested = opened as Nested;
+    if (this.disposed) nested.iterator.dispose();
+    else this.#current = { number, key, window, nested };
+    return AGAIN;
+  }
+
+  protected override async saveState(): Promise<GroupingState> {
+    const current = this.#current;
+    return {
+      windows: [...this.#windows].map(([key, window]) => (
+        { key, size: window.size, held: saveHeld(window) }
+      )),
+      current: current === undefined ? null : {
+        number: current.number,
+        key: current.key,
+        held: saveHeld(current.window),
+        nested: await current.nested.save(),
+      },
+      opened: this.#opened,
+      inputEnded: this.#inputEnded,
+      calls: this.#grouping.calls.map((call) => call.index),
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { windows, current, opened, inputEnded, calls, input } = state as GroupingState;
+    await this.input.restore(input);
+    this.#grouping.calls.forEach((call, i) => call.resume(calls[i]!));
+    this.#opened = opened;
+    this.#inputEnded = inputEnded;
+    for (const { key, size, held } of windows.map(wholeState)) {
+      const { elements, tokens } = await restoreHeld(held, this.input);
+      this.#windows.set(key, { size, elements, tokens });
+      for (const element of elements) this.#meter.enters(element);
+      this.#held += elements.length;
+    }
+    this.#meter.holds(this.#held);
+    if (current !== null) await this.#restoreCurrent(current);
+  }
+
+  async #restoreCurrent(current: NonNullable<GroupingState["current"]>): Promise<void> {
+    const { number, key, held, nested } = wholeState(current);
+    const window = await restoreHeld(held, this.input);
+    const opened = await this.#grouping.openAgain(number, key, window.elements) as Nested;
+    this.#current = { number, key, window, nested: opened };
+    await opened.restore(nested);
+  }
+
+  protected override release(): void {
+    super.release();
+    this.#current?.nested.iterator.dispose();
+    this.#windows.clear();
+    this.#meter.holds(0);
+  }
+}

@@ -1,0 +1,90 @@
+/** `globalShuffle`: all elements in random order, each fetched by its index when it is due. */
+import { checkBoolean, checkSeed } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import type { ElementIterator } from "../../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
+import { Permutation } from "../../permutation.ts";
+import { checkRandomAccess } from "../../random_access.ts";
+import { Seeding } from "../../seeding.ts";
+import type { ElementSpec } from "../../spec.ts";
+import { IndexedIterator, IndexedNode } from "../sources/indexed.ts";
+import type { ShuffleAttributes } from "./shuffle.ts";
+
+/** Split like a source: tasks get runs of the permutation, and every task can read the whole input. */
+export class GlobalShuffleNode extends IndexedNode {
+  readonly seeding: Seeding;
+
+  constructor(input: DatasetNode, options: ShuffleAttributes = {}) {
+    super("globalShuffle", [checkRandomAccess("globalShuffle", input)]);
+    const { seed, reshuffleEachIteration } = options;
+    this.seeding = new Seeding(
+      checkSeed("globalShuffle", seed),
+      checkBoolean("globalShuffle", "reshuffleEachIteration", reshuffleEachIteration, true),
+    );
+  }
+
+  override get attributes(): Attributes {
+    const { seed, anewEachIteration } = this.seeding;
+    return { seed, reshuffleEachIteration: anewEachIteration };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.inputs[0]!.elementSpec;
+  }
+
+  override get cardinality(): number {
+    return this.inputs[0]!.cardinality;
+  }
+
+  override get shared(): Seeding {
+    return this.seeding;
+  }
+
+  override makeIterator(context: IteratorContext): GlobalShuffleIterator {
+    return new GlobalShuffleIterator(context, this);
+  }
+}
+
+registerNode("globalShuffle", { fromWire: (a, [input]) => new GlobalShuffleNode(input!, a) });
+
+/** The saved state: the position, in a field of its own. */
+interface GlobalShuffleState {
+  readonly indexed: unknown;
+}
+
+class GlobalShuffleIterator extends IndexedIterator {
+  readonly #node: GlobalShuffleNode;
+  /** The same for all splits: they are runs of one permutation. */
+  readonly #context: IteratorContext;
+  readonly #input: ElementIterator;
+  #permutation: Permutation | undefined;
+
+  constructor(context: IteratorContext, node: GlobalShuffleNode) {
+    super(context, node.cardinality);
+    this.#node = node;
+    this.#context = context.unsplit();
+    this.#input = this.#context.makeInput();
+  }
+
+  protected override at(position: number): unknown {
+    const { seeding, cardinality, inputs } = this.#node;
+    this.#permutation ??= new Permutation(cardinality, seeding.streamOf(this.#context));
+    return this.#input.again(inputs[0]!.tokenAt(this.#permutation.at(position)));
+  }
+
+  protected override async saveState(): Promise<GlobalShuffleState> {
+    return { indexed: await super.saveState() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const saved = state as GlobalShuffleState;
+    const { indexed } = saved;
+    this.#node.seeding.restoreFrom(saved, this.#context);
+    await super.restoreState(indexed);
+  }
+
+  protected override release(): void {
+    super.release();
+    this.#input.dispose();
+  }
+}

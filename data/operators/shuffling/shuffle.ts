@@ -1,0 +1,154 @@
+/** `shuffle`: elements in random order, drawn from a buffer that is kept full. */
+import { checkBoolean, checkInteger, checkSeed } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { restoreHeld, saveHeld } from "../../held.ts";
+import { END, type Pulled, type Token } from "../../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
+import { Draws, Seeding } from "../../seeding.ts";
+import { BufferMeter } from "../../stats.ts";
+import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { SameElementsNode, UnaryIterator } from "../unary.ts";
+
+/** How `shuffle` draws. */
+export interface ShuffleAttributes {
+  readonly seed?: number | bigint | undefined;
+  readonly reshuffleEachIteration?: boolean | undefined;
+}
+
+export class ShuffleNode extends SameElementsNode {
+  override readonly division = "shuffle";
+  override readonly adviceFacts = {
+    toHoldLess:
+      "a smaller bufferSize; or shuffle before what makes elements large, or the names of files",
+  };
+  readonly bufferSize: number;
+  readonly seeding: Seeding;
+
+  constructor(input: DatasetNode, bufferSize: unknown, options: ShuffleAttributes = {}) {
+    super("shuffle", input);
+    this.bufferSize = checkInteger("shuffle", "bufferSize", bufferSize, 1);
+    const { seed, reshuffleEachIteration } = options;
+    this.seeding = new Seeding(
+      checkSeed("shuffle", seed),
+      checkBoolean("shuffle", "reshuffleEachIteration", reshuffleEachIteration, true),
+    );
+  }
+
+  override get attributes(): Attributes {
+    return {
+      bufferSize: this.bufferSize,
+      seed: this.seeding.seed,
+      reshuffleEachIteration: this.seeding.anewEachIteration,
+    };
+  }
+
+  override get shared(): Seeding {
+    return this.seeding;
+  }
+
+  override makeIterator(context: IteratorContext): ShuffleIterator {
+    return new ShuffleIterator(context, this);
+  }
+}
+
+registerNode("shuffle", { fromWire: (a, [input]) => new ShuffleNode(input!, a.bufferSize, a) });
+
+/** The saved state of a shuffle. */
+interface ShuffleState {
+  readonly held: unknown;
+  readonly draws: unknown;
+  readonly inputEnded: boolean;
+  readonly input: unknown;
+}
+
+class ShuffleIterator extends UnaryIterator implements Stepping {
+  readonly #size: number;
+  readonly #draws: Draws;
+  readonly #meter: BufferMeter;
+  #buffer: unknown[] = [];
+  /** The tokens of the elements in the buffer, by index; empty where the input gives none. */
+  #tokens: Token[] = [];
+  #inputEnded = false;
+
+  constructor(context: IteratorContext, node: ShuffleNode) {
+    super(context);
+    this.#size = node.bufferSize;
+    this.#draws = new Draws(node.seeding, context);
+    this.#meter = new BufferMeter(context.stats);
+  }
+
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  step(): unknown {
+    if (this.#inputEnded) return this.#draw();
+    const element = this.input.next();
+    return element instanceof Promise ? this.#later(element) : this.#accept(element);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    return this.#accept(await this.arrival(pending));
+  }
+
+  /** An element may leave only when the buffer is full, so that each is one of `size` candidates. */
+  #accept(element: unknown): unknown {
+    if (this.disposed) return END;
+    if (element === END) {
+      this.#inputEnded = true;
+      return AGAIN;
+    }
+    this.#buffer.push(element);
+    const token = this.input.token();
+    if (token !== undefined) this.#tokens.push(token);
+    this.#meter.enters(element);
+    return this.#buffer.length < this.#size ? AGAIN : this.#draw();
+  }
+
+  #draw(): unknown {
+    const buffer = this.#buffer;
+    if (buffer.length === 0) return END;
+    const index = this.#draws.stream.int(buffer.length);
+    const element = takeOut(buffer, index);
+    if (this.#tokens.length > 0) takeOut(this.#tokens, index);
+    this.#meter.holds(buffer.length);
+    return this.stats.gave(element);
+  }
+
+  protected override async saveState(): Promise<ShuffleState> {
+    return {
+      held: saveHeld({ elements: this.#buffer, tokens: this.#tokens }),
+      draws: this.#draws.save(),
+      inputEnded: this.#inputEnded,
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { held, draws, inputEnded, input } = state as ShuffleState;
+    await this.input.restore(input);
+    const { elements, tokens } = await restoreHeld(held, this.input);
+    this.#draws.restore(draws);
+    this.#inputEnded = inputEnded;
+    this.#buffer = elements;
+    this.#tokens = tokens;
+    for (const element of elements) this.#meter.enters(element);
+    this.#meter.holds(elements.length);
+  }
+
+  protected override release(): void {
+    super.release();
+    this.#buffer.length = 0;
+    this.#tokens.length = 0;
+    this.#inputEnded = true;
+    this.#meter.holds(0);
+  }
+}
+
+/** Removes the value at `index`; the last one moves there. */
+function takeOut(values: unknown[], index: number): unknown {
+  const value = values[index];
+  const last = values.pop();
+  if (index < values.length) values[index] = last;
+  return value;
+}

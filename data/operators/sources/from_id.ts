@@ -1,0 +1,126 @@
+/** `fromId`: a dataset registered with a service, by its id there. */
+import { checkBoolean, invalidArgument } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { ElementIterator, END, type Pulled } from "../../iterator.ts";
+import {
+  type Attributes,
+  DatasetNode,
+  registerNode,
+  servedIterator,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
+import { ShardingPolicy } from "../../sharding_policy.ts";
+import { checkSpec, type ElementSpec } from "../../spec.ts";
+import { SpecCheck } from "../../spec_check.ts";
+import { attributesOf, checkDistributeOptions, type DistributeOptions } from "../distribute.ts";
+
+/** How a registered dataset is read. Its compression was chosen at registration. */
+export interface FromIdOptions extends Omit<DistributeOptions, "service" | "compression"> {
+  /** The spec of its elements, for `elementSpec` and the dtypes of batches; unknown without. */
+  readonly spec?: ElementSpec;
+  /**
+   * Whether the author of the registered pipeline is trusted like the author of this program. Under
+   * DETERMINISTIC, operators that cannot run split by split run here: with `true` their functions
+   * get all permissions of this process, otherwise they run in a confined process. Default: false.
+   */
+  readonly trustPipeline?: boolean;
+}
+
+export class FromIdNode extends DatasetNode {
+  override readonly division = "served";
+  readonly options: DistributeOptions & FromIdOptions;
+  readonly datasetId: string;
+  /** Not an attribute: the sender of a pipeline cannot declare it trusted. */
+  readonly trustsPipeline: boolean;
+
+  constructor(
+    { trustPipeline, ...options }: DistributeOptions & FromIdOptions,
+    datasetId: unknown,
+  ) {
+    super("fromId", []);
+    this.trustsPipeline = checkBoolean("fromId", "trustPipeline", trustPipeline, false);
+    this.options = {
+      ...checkDistributeOptions("fromId", options),
+      spec: checkSpec("fromId", options.spec),
+    };
+    if (typeof datasetId !== "string" || datasetId === "") {
+      throw invalidArgument("fromId", "datasetId", "a non-empty string", datasetId);
+    }
+    this.datasetId = datasetId;
+  }
+
+  override get attributes(): Attributes {
+    return { ...attributesOf(this.options), datasetId: this.datasetId };
+  }
+
+  /** The service's address and the reader may change. */
+  override get decisive(): Attributes {
+    const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
+    return { processingMode, numConsumers, datasetId: this.datasetId };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.options.spec;
+  }
+
+  override get cardinality(): number {
+    const { numConsumers, processingMode } = this.options;
+    const isInRounds = numConsumers !== undefined &&
+      processingMode !== ShardingPolicy.DETERMINISTIC;
+    return isInRounds ? Infinity : UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    const elements = servedIterator(this, context);
+    const check = SpecCheck.of(this.options.spec);
+    return check === undefined ? elements : new CheckedIterator(elements, check, context);
+  }
+}
+
+registerNode("fromId", {
+  fromWire: ({ datasetId, trustPipeline: _, ...options }) =>
+    new FromIdNode(options as unknown as DistributeOptions, datasetId),
+});
+
+/** Checks the service's elements against the declared spec. */
+class CheckedIterator extends ElementIterator {
+  readonly #elements: ElementIterator;
+  readonly #check: SpecCheck;
+  readonly #context: IteratorContext;
+
+  constructor(elements: ElementIterator, check: SpecCheck, context: IteratorContext) {
+    super();
+    this.#elements = elements;
+    this.#check = check;
+    this.#context = context;
+  }
+
+  override next(): Pulled<unknown> {
+    const element = this.#elements.next();
+    return element instanceof Promise ? this.#later(element) : this.#checked(element);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    return this.#checked(await pending);
+  }
+
+  #checked(element: unknown): unknown {
+    if (element === END || this.#check.fits(element)) return element;
+    const { stats } = this.#context;
+    throw stats.failed(
+      this.#check.failure(element, "fromId: an element of the registered dataset"),
+    );
+  }
+
+  protected override saveState(): Promise<unknown> {
+    return this.#elements.save();
+  }
+
+  protected override restoreState(state: unknown): Promise<void> {
+    return this.#elements.restore(state);
+  }
+
+  protected override release(): void {
+    this.#elements.dispose();
+  }
+}

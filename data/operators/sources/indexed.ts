@@ -1,0 +1,106 @@
+/** Sources whose elements are computed from an index. Their base class reads them by splits. */
+import { LeatError } from "../../../core/error.ts";
+import type { IteratorContext } from "../../context.ts";
+import type { Host } from "../../host.ts";
+import { ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
+import { DatasetNode } from "../../node.ts";
+import type { OperatorMeter } from "../../stats.ts";
+import {
+  cutRuns,
+  readsSplits,
+  type Split,
+  type SplitReader,
+  type Splittable,
+} from "../../splits.ts";
+import { wholeState } from "../../whole_state.ts";
+
+/** A source of a known number of elements. */
+export abstract class IndexedNode extends DatasetNode implements Splittable {
+  override readonly division = "split";
+
+  constructor(kind: string, inputs: readonly DatasetNode[] = []) {
+    super(kind, inputs);
+  }
+
+  override tokenAt(index: number): Token {
+    return index;
+  }
+
+  listSplits(_host: Host, multiple: number): Promise<Split[]> {
+    return Promise.resolve(cutRuns(this.cardinality, multiple));
+  }
+}
+
+/** Walks a source by index, or through the splits that the task is assigned. */
+export abstract class IndexedIterator extends ElementIterator {
+  protected position = 0;
+  protected stop: number;
+  protected readonly stats: OperatorMeter;
+  readonly #context: IteratorContext;
+  readonly #splits: SplitReader | undefined;
+
+  constructor(context: IteratorContext, count: number) {
+    super();
+    this.stats = context.stats;
+    this.#context = context;
+    this.#splits = context.openSplits();
+    this.stop = this.#splits === undefined ? count : 0;
+  }
+
+  /** The element at an index. If it throws, that element is lost. */
+  protected abstract at(index: number): unknown;
+
+  override next(): Pulled<unknown> {
+    if (this.position >= this.stop) return this.beyond();
+    const element = this.at(this.position++);
+    return element instanceof Promise ? this.#later(element) : this.stats.gave(element);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    return this.stats.gave(await this.#context.waitFor(pending));
+  }
+
+  /** What follows the run that was read: the next split, or the end. */
+  protected beyond(): Pulled<unknown> {
+    return this.#splits === undefined || this.disposed ? END : this.#nextSplit(this.#splits);
+  }
+
+  override token(): number {
+    return this.position - 1;
+  }
+
+  override again(token: Token): unknown {
+    return this.at(token as number);
+  }
+
+  protected override saveState(): Promise<unknown> {
+    if (this.#splits !== undefined) throw readsSplits();
+    return Promise.resolve({ position: this.position });
+  }
+
+  protected override restoreState(state: unknown): Promise<void> {
+    const { position } = wholeState(state) as { position: number };
+    if (!Number.isSafeInteger(position) || position < 0) {
+      throw new LeatError(
+        "invalid_argument",
+        `A saved position is a count from 0, not ${position}.`,
+      );
+    }
+    this.position = position;
+    return Promise.resolve();
+  }
+
+  async #nextSplit(splits: SplitReader): Promise<unknown> {
+    for (;;) {
+      const split = await this.#context.waitFor(splits.next());
+      if (split === END || this.disposed) return END;
+      this.position = split.start;
+      this.stop = split.stop;
+      if (this.position < this.stop) return this.next();
+    }
+  }
+
+  protected override release(): void {
+    this.stop = this.position;
+  }
+}

@@ -1,0 +1,84 @@
+/** `random`: an endless sequence of random integers. */
+import { checkBoolean, checkSeed } from "../../check.ts";
+import type { IteratorContext } from "../../context.ts";
+import { type Attributes, DatasetNode, registerNode } from "../../node.ts";
+import { Draws, Seeding } from "../../seeding.ts";
+import { TensorSpec } from "../../spec.ts";
+import type { Replicated } from "../../splits.ts";
+import { IndexedIterator } from "./indexed.ts";
+
+/** How `random` draws. */
+export interface RandomAttributes {
+  readonly seed?: number | bigint | undefined;
+  /** Whether every iteration and repetition gives other numbers; default false. */
+  readonly rerandomizeEachIteration?: boolean | undefined;
+}
+
+export class RandomNode extends DatasetNode implements Replicated {
+  override readonly division = "whole";
+  readonly seeding: Seeding;
+
+  constructor({ seed, rerandomizeEachIteration }: RandomAttributes = {}) {
+    super("random", []);
+    this.seeding = new Seeding(
+      checkSeed("random", seed),
+      checkBoolean("random", "rerandomizeEachIteration", rerandomizeEachIteration, false),
+    );
+  }
+
+  override get attributes(): Attributes {
+    const { seed, anewEachIteration } = this.seeding;
+    return { seed, rerandomizeEachIteration: anewEachIteration };
+  }
+
+  override get elementSpec(): TensorSpec {
+    return new TensorSpec("float64", []);
+  }
+
+  override get cardinality(): number {
+    return Infinity;
+  }
+
+  get isReplicated(): boolean {
+    return true;
+  }
+
+  override get shared(): Seeding {
+    return this.seeding;
+  }
+
+  override makeIterator(context: IteratorContext): RandomIterator {
+    return new RandomIterator(context, this.seeding);
+  }
+}
+
+registerNode("random", { fromWire: (a) => new RandomNode(a) });
+
+/** One more than the greatest number given. */
+const NUMBERS = 2 ** 32;
+
+class RandomIterator extends IndexedIterator {
+  readonly #draws: Draws;
+
+  constructor(context: IteratorContext, seeding: Seeding) {
+    super(context, Infinity);
+    this.#draws = new Draws(seeding, context);
+  }
+
+  /** Each element takes one word of the stream, so its index is its position there. */
+  protected override at(index: number): number {
+    const { stream } = this.#draws;
+    stream.seek(index);
+    return stream.int(NUMBERS);
+  }
+
+  protected override async saveState(): Promise<unknown> {
+    return { draws: this.#draws.save(), indexed: await super.saveState() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { draws, indexed } = state as { draws: unknown; indexed: unknown };
+    this.#draws.restore(draws);
+    await super.restoreState(indexed);
+  }
+}
