@@ -4,7 +4,7 @@
  */
 import { bytesText, percentText } from "./amounts.ts";
 import { type DatasetNode, inPreOrder } from "./node.ts";
-import type { IteratorStats, OperatorStats } from "./stats.ts";
+import type { IteratorStats, OperatorStats } from "./iterators/stats.ts";
 
 /** A pipeline that is running, or has run. */
 export interface Run {

@@ -3,18 +3,18 @@
  * task, and the place of the operator whose iterator is being made.
  */
 import { RandomStream } from "../core/philox.ts";
-import { ForeignHost, hasForeignFunction, isForeign } from "./foreign.ts";
-import type { ForeignRunner } from "./foreign_runners.ts";
+import { ForeignHost, hasForeignFunction, isForeign } from "./foreign/foreign.ts";
+import type { ForeignRunner } from "./foreign/foreign_runners.ts";
 import type { Host } from "./host.ts";
 import type { ElementIterator } from "./iterator.ts";
-import { LastReaders } from "./last_readers.ts";
-import { lateFactory } from "./late_factory.ts";
+import { LastReaders } from "./service/last_readers.ts";
+import { lateFactory } from "./iterators/late_factory.ts";
 import type { DatasetNode } from "./node.ts";
-import { Pacer } from "./pacer.ts";
-import { Pause } from "./pause.ts";
+import { Pacer } from "./iterators/pacer.ts";
+import { Pause } from "./checkpoint/pause.ts";
 import { type FirstNumbers, type Place, placesOf, sourceIndexesOf, statsOf } from "./places.ts";
-import { SplitReader, type SplitSource } from "./splits.ts";
-import type { IteratorStats, OperatorMeter } from "./stats.ts";
+import { SplitReader, type SplitSource } from "./sharding/splits.ts";
+import type { IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 
 /** The coordinates of luck that hold for a whole iteration, below operator and index. */
 export interface Luck {
@@ -92,7 +92,7 @@ export interface Elsewhere {
 
 /** The code is loaded by those who need it. */
 const foreignIterator = lateFactory(async () => {
-  const { foreignIterator } = await import("./foreign_iterator.ts");
+  const { foreignIterator } = await import("./foreign/foreign_iterator.ts");
   return foreignIterator;
 });
 

@@ -4,7 +4,7 @@
  */
 import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
-import { type FunctionExtra, NodeFunction } from "./call.ts";
+import { type FunctionExtra, NodeFunction } from "./udf/call.ts";
 import { checkBoolean, invalidArgument, show } from "./check.ts";
 import { type DatasetIterator, type IterationOptions, openIterator } from "./dataset_iterator.ts";
 import type {
@@ -14,7 +14,7 @@ import type {
   Sliced,
   Tensorized,
   Windowed,
-} from "./element_types.ts";
+} from "./elements/element_types.ts";
 import { Explanation } from "./explanation.ts";
 import type { CsvColumns, CsvRow } from "./formats/csv/csv_columns.ts";
 import {
@@ -23,7 +23,7 @@ import {
   type ParsedExample,
 } from "./formats/tfrecord/example_features.ts";
 import type { Host } from "./host.ts";
-import { LastReaders } from "./last_readers.ts";
+import { LastReaders } from "./service/last_readers.ts";
 import { type DatasetNode, type HasNode, installFacade, nodeOf } from "./node.ts";
 import { AssertCardinalityNode } from "./operators/assert_cardinality.ts";
 import { type BatchAttributes, BatchNode } from "./operators/batching/batch.ts";
@@ -82,7 +82,7 @@ import { ZipNode } from "./operators/combining/zip.ts";
 import { checkOptions } from "./option_names.ts";
 import { elementAt } from "./random_access.ts";
 import { reduceGraph } from "./reduce.ts";
-import { ShardingPolicy } from "./sharding_policy.ts";
+import { ShardingPolicy } from "./sharding/sharding_policy.ts";
 import { singleElementOf } from "./single_element.ts";
 import { ArrowNode } from "./sources/arrow.ts";
 import { CsvNode, type CsvOptions } from "./sources/csv.ts";
@@ -106,7 +106,7 @@ import { TextLinesNode } from "./sources/text_lines.ts";
 import { TfRecordsNode } from "./sources/tf_records.ts";
 import { type AudioFile, WavNode } from "./sources/wav.ts";
 import { WebDatasetNode, type WebDatasetOptions } from "./sources/web_dataset.ts";
-import type { ElementSpec } from "./spec.ts";
+import type { ElementSpec } from "./elements/spec.ts";
 import { checkWait, GrowingNode, type LoadWait } from "./saved/growing.ts";
 import { type SaveAttributes, savedIn, saveGraph, type SaveProgress } from "./saved/save.ts";
 import { shardDatasets } from "./saved/shards.ts";

@@ -5,18 +5,18 @@ import { LeatError } from "../core/error.ts";
 import { RandomStream } from "../core/philox.ts";
 import { IteratorContext } from "./context.ts";
 import { type Host, installedHost } from "./host.ts";
-import type { LastReaders } from "./last_readers.ts";
+import type { LastReaders } from "./service/last_readers.ts";
 import { Explanation } from "./explanation.ts";
 import { type ElementIterator, END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
 import { deterministicOf, seedOf } from "./operators/options.ts";
-import { ReadingFailure, toldOf } from "./reading_failure.ts";
-import { decodeIteration, encodeIteration, type SavedIteration } from "./saving.ts";
-import { restoreShared, saveShared } from "./shared_state.ts";
-import { isWhole, missingIn } from "./spec_check.ts";
-import type { SplitSource } from "./splits.ts";
-import { type IteratorStats, OperatorMeter } from "./stats.ts";
-import { Stopwatch } from "./stopwatch.ts";
+import { ReadingFailure, toldOf } from "./iterators/reading_failure.ts";
+import { decodeIteration, encodeIteration, type SavedIteration } from "./checkpoint/saving.ts";
+import { restoreShared, saveShared } from "./checkpoint/shared_state.ts";
+import { isWhole, missingIn } from "./elements/spec_check.ts";
+import type { SplitSource } from "./sharding/splits.ts";
+import { type IteratorStats, OperatorMeter } from "./iterators/stats.ts";
+import { Stopwatch } from "./iterators/stopwatch.ts";
 
 /** How a pipeline is run by somebody else than its user: a worker's task, a test. */
 export interface IterationOptions {

@@ -6,10 +6,10 @@ import { bytesText, durationText } from "./amounts.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { show } from "./check.ts";
 import { type DatasetNode, UNKNOWN_CARDINALITY } from "./node.ts";
-import { NodeFunction } from "./call.ts";
-import { type ElementSpec, specText, TensorSpec } from "./spec.ts";
+import { NodeFunction } from "./udf/call.ts";
+import { type ElementSpec, specText, TensorSpec } from "./elements/spec.ts";
 import { AUTOTUNE } from "./parallelism.ts";
-import type { OperatorStats } from "./stats.ts";
+import type { OperatorStats } from "./iterators/stats.ts";
 import { ModuleFunction } from "./udf/user_function.ts";
 
 /** One operator of a graph, for people. */

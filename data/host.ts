@@ -6,7 +6,7 @@
  */
 import { LeatError } from "../core/error.ts";
 import type { Tensor } from "../core/tensor.ts";
-import type { ForeignRunners } from "./foreign_runners.ts";
+import type { ForeignRunners } from "./foreign/foreign_runners.ts";
 
 /** What a pipeline may ask of the machine. */
 export interface Host {
@@ -28,7 +28,7 @@ export interface Host {
   evaluate?(script: string): unknown;
   /**
    * Whether pipelines that this program did not build run here in full, because this is the place made for them: a worker's runner.
-   * Default: false. See `data/foreign.ts`.
+   * Default: false. See `data/foreign/foreign.ts`.
    */
   readonly runsForeign?: boolean;
   /** Runs functions that this program did not build apart from it. Left out: they are refused. */

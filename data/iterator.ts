@@ -2,7 +2,7 @@
  * The iterator protocol inside a pipeline: `next()` answers at once when it can, and with a promise
  * when it must wait. There is no wrapper object per element and no promise on the ready path.
  */
-import { wholeState } from "./whole_state.ts";
+import { wholeState } from "./checkpoint/whole_state.ts";
 import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
 

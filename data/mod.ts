@@ -1,8 +1,8 @@
 /**
  * The public surface of the data engine.
  */
-export type { FunctionExtra } from "./call.ts";
-export { specOf } from "./components.ts";
+export type { FunctionExtra } from "./udf/call.ts";
+export { specOf } from "./elements/components.ts";
 export {
   type BucketOptions,
   Dataset,
@@ -32,7 +32,7 @@ export type {
   Sliced,
   Tensorized,
   Windowed,
-} from "./element_types.ts";
+} from "./elements/element_types.ts";
 export { type ExplainedOperator, Explanation } from "./explanation.ts";
 export { parseExample } from "./formats/tfrecord/example.ts";
 export { encodeExample, type FeatureValue } from "./formats/tfrecord/example_encoding.ts";
@@ -65,8 +65,8 @@ export {
   shardingPolicy,
   type ShardingPolicyOptions,
 } from "./sharding/custom_policy.ts";
-export { type Shard, SHARD_HINT, ShardingPolicy } from "./sharding_policy.ts";
-export type { TargetWorkers } from "./target_workers.ts";
+export { type Shard, SHARD_HINT, ShardingPolicy } from "./sharding/sharding_policy.ts";
+export type { TargetWorkers } from "./service/target_workers.ts";
 export type { CsvColumn, CsvColumns, CsvRow } from "./formats/csv/csv_columns.ts";
 export type { CsvDType, CsvValue } from "./formats/csv/csv_values.ts";
 export type { Compression, FileCompression } from "./formats/compression/compression.ts";
@@ -82,12 +82,12 @@ export type { ListFilesOptions } from "./sources/list_files.ts";
 export type { ColumnFileOptions, RowFileOptions } from "./sources/row_files.ts";
 export type { AudioFile } from "./sources/wav.ts";
 export type { WebDatasetOptions } from "./sources/web_dataset.ts";
-export { type ElementSpec, TensorSpec } from "./spec.ts";
+export { type ElementSpec, TensorSpec } from "./elements/spec.ts";
 export type { LoadWait } from "./saved/growing.ts";
 export type {
   DistributedSaveOptions,
   DistributedSaveProgress,
 } from "./saved/distributed/options.ts";
 export type { SaveProgress } from "./saved/save.ts";
-export type { IteratorStats, OperatorStats, ServiceRead, ServiceStats } from "./stats.ts";
+export type { IteratorStats, OperatorStats, ServiceRead, ServiceStats } from "./iterators/stats.ts";
 export { udf } from "./udf/user_function.ts";

@@ -7,8 +7,8 @@
 import { LeatError } from "../core/error.ts";
 import type { IteratorContext } from "./context.ts";
 import type { ElementIterator, Token } from "./iterator.ts";
-import type { Shared } from "./shared_state.ts";
-import type { ElementSpec } from "./spec.ts";
+import type { Shared } from "./checkpoint/shared_state.ts";
+import type { ElementSpec } from "./elements/spec.ts";
 
 /** What `cardinality()` answers when only iterating would tell. */
 export const UNKNOWN_CARDINALITY = -2;

@@ -2,8 +2,8 @@
  * The places of one iteration: each occurrence of a node in its graph, numbered.
  */
 import type { DatasetNode } from "./node.ts";
-import { isReplicated, isSplittable, replicatedInputOf } from "./splits.ts";
-import { OperatorMeter, type OperatorStats } from "./stats.ts";
+import { isReplicated, isSplittable, replicatedInputOf } from "./sharding/splits.ts";
+import { OperatorMeter, type OperatorStats } from "./iterators/stats.ts";
 
 /** One occurrence of a node in the graph of one iteration. */
 export interface Place {

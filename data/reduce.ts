@@ -2,11 +2,11 @@
  * `reduce`: a whole dataset folded into one value.
  */
 import { LeatError } from "../core/error.ts";
-import { Call, type NodeFunction } from "./call.ts";
+import { Call, type NodeFunction } from "./udf/call.ts";
 import { type IterationOptions, rootContext } from "./dataset_iterator.ts";
 import { END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
-import { toldOf } from "./reading_failure.ts";
+import { toldOf } from "./iterators/reading_failure.ts";
 
 /**
  * Runs a graph to its end, calling `fn(state, element)`. The first error ends it. `invalid_argument`

@@ -11,11 +11,11 @@ import { LeatError } from "../core/error.ts";
 import { hashBytes } from "../core/hash.ts";
 import { RaggedTensor, Tensor } from "../core/tensor.ts";
 import { isPlainObject } from "../core/tree.ts";
-import { NodeFunction } from "./call.ts";
+import { NodeFunction } from "./udf/call.ts";
 import { show } from "./check.ts";
-import { markForeign } from "./foreign.ts";
+import { markForeign } from "./foreign/foreign.ts";
 import { type Attributes, DatasetNode, nodeKind } from "./node.ts";
-import { TensorSpec } from "./spec.ts";
+import { TensorSpec } from "./elements/spec.ts";
 import { deserializeFunction, serializeFunction } from "./udf/user_function.ts";
 
 /** The first characters of every serialised graph, which name its format. */

@@ -11,7 +11,7 @@ import { chainOf } from "../data/deterministic/chain.ts";
 import { RemainderJoin } from "../data/deterministic/join.ts";
 import { splitOrder } from "../data/deterministic/order.ts";
 import { openSplit } from "../data/deterministic/split_run.ts";
-import { listSplitTable } from "../data/splits.ts";
+import { listSplitTable } from "../data/sharding/splits.ts";
 
 /** One result of `next()` before the end. */
 export type Given = { readonly element: unknown } | { readonly error: unknown };

@@ -5,7 +5,7 @@
  * @module
  */
 import { LeatError } from "../core/error.ts";
-import type { SplitTable } from "../data/splits.ts";
+import type { SplitTable } from "../data/sharding/splits.ts";
 import type {
   Runner,
   RunnerFactory,

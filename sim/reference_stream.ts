@@ -15,7 +15,7 @@ import { ElementIterator, END, type Pulled } from "../data/iterator.ts";
 import { type Attributes, UNKNOWN_CARDINALITY } from "../data/node.ts";
 import { UnaryNode } from "../data/operators/unary.ts";
 import { distributeChains } from "../data/deterministic/chain.ts";
-import type { ElementSpec } from "../data/spec.ts";
+import type { ElementSpec } from "../data/elements/spec.ts";
 import { canonicalStream, type Given } from "./canonical_stream.ts";
 import { SimCluster } from "./cluster.ts";
 

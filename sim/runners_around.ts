@@ -9,7 +9,7 @@ import type {
   RunnerSettings,
   RunnerSplits,
 } from "../actors/worker/runner/runner.ts";
-import type { SplitTable } from "../data/splits.ts";
+import type { SplitTable } from "../data/sharding/splits.ts";
 
 /** A step of a runner. */
 export type Step = Runner["next"];

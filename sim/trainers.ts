@@ -6,7 +6,7 @@
  */
 import type { Dataset } from "../data/dataset.ts";
 import type { DatasetIterator } from "../data/dataset_iterator.ts";
-import type { ShardingPolicy } from "../data/sharding_policy.ts";
+import type { ShardingPolicy } from "../data/sharding/sharding_policy.ts";
 import type { Violations } from "./checkers/checker.ts";
 import type { SimCluster } from "./cluster.ts";
 import { Crashes } from "./crashes.ts";

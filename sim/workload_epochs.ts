@@ -10,7 +10,7 @@
  */
 import { Dataset } from "../data/dataset.ts";
 import type { DatasetIterator } from "../data/dataset_iterator.ts";
-import { ShardingPolicy } from "../data/sharding_policy.ts";
+import { ShardingPolicy } from "../data/sharding/sharding_policy.ts";
 import { Violations } from "./checkers/checker.ts";
 import { DeliveryChecker } from "./checkers/deliveries.ts";
 import { SplitLedger } from "./checkers/split_ledger.ts";

@@ -14,7 +14,7 @@
  * @module
  */
 import { PipelineRunners } from "../actors/worker/runner/pipeline_runner.ts";
-import { ShardingPolicy } from "../data/sharding_policy.ts";
+import { ShardingPolicy } from "../data/sharding/sharding_policy.ts";
 import { decodeMessage } from "../transport/codec.ts";
 import { BagChecker } from "./checkers/bag.ts";
 import { Violations } from "./checkers/checker.ts";

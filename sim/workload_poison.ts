@@ -16,7 +16,7 @@ import { PipelineRunners } from "../actors/worker/runner/pipeline_runner.ts";
 import type { OwnStep } from "../actors/worker/runner/runner.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
-import type { ShardingPolicy } from "../data/sharding_policy.ts";
+import type { ShardingPolicy } from "../data/sharding/sharding_policy.ts";
 import { DeliveryChecker } from "./checkers/deliveries.ts";
 import { PoisonChecker } from "./checkers/poison.ts";
 import { Violations } from "./checkers/checker.ts";

@@ -15,7 +15,7 @@ import type { ClientProtocol } from "../actors/client/protocol.ts";
 import { type DatasetDefinition, dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
-import { ShardingPolicy } from "../data/sharding_policy.ts";
+import { ShardingPolicy } from "../data/sharding/sharding_policy.ts";
 import { fingerprintGraph, serializeGraph } from "../data/wire.ts";
 import { decodeMessage } from "../transport/codec.ts";
 import { FRONT_KINDS } from "../world/service_kinds.ts";

@@ -13,7 +13,7 @@
 import { decodeMessage } from "../transport/codec.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
-import { ShardingPolicy } from "../data/sharding_policy.ts";
+import { ShardingPolicy } from "../data/sharding/sharding_policy.ts";
 import { fingerprintGraph, serializeGraph } from "../data/wire.ts";
 import { Violations } from "./checkers/checker.ts";
 import { type SharedElement, SharingChecker } from "./checkers/sharing.ts";

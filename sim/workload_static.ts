@@ -9,7 +9,7 @@
  * @module
  */
 import { Dataset } from "../data/dataset.ts";
-import { SHARD_HINT, ShardingPolicy } from "../data/sharding_policy.ts";
+import { SHARD_HINT, ShardingPolicy } from "../data/sharding/sharding_policy.ts";
 import { Violations } from "./checkers/checker.ts";
 import { SharesChecker } from "./checkers/shares.ts";
 import { SimCluster } from "./cluster.ts";

@@ -2,7 +2,7 @@
 
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "../data/host.ts";
-import type { ForeignRunners } from "../data/foreign_runners.ts";
+import type { ForeignRunners } from "../data/foreign/foreign_runners.ts";
 import { Audio } from "./audio.ts";
 import { type ForeignLimits, ForeignProcesses } from "./foreign_processes.ts";
 import { Images } from "./images.ts";

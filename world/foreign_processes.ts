@@ -11,7 +11,7 @@ import type {
   OpenInput,
   RemoteElements,
   ServedElements,
-} from "../data/foreign_runners.ts";
+} from "../data/foreign/foreign_runners.ts";
 import type { SandboxOptions } from "./sandbox/grants.ts";
 
 /** The limits of such a process. The defaults are a worker's. */

@@ -5,9 +5,9 @@
  */
 import * as comlink from "comlink";
 import { LeatError, type WireError } from "../core/error.ts";
-import { lateFactory } from "../data/late_factory.ts";
+import { lateFactory } from "../data/iterators/late_factory.ts";
 import { registerServed } from "../data/node.ts";
-import type { SplitTable } from "../data/splits.ts";
+import type { SplitTable } from "../data/sharding/splits.ts";
 import { PipelineRunner, PipelineRunners } from "../actors/worker/runner/pipeline_runner.ts";
 import type {
   CompressionWish,

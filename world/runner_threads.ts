@@ -7,7 +7,7 @@
 import * as comlink from "comlink";
 import { Ending } from "../core/ending.ts";
 import { LeatError, type WireError } from "../core/error.ts";
-import type { Split, SplitTable } from "../data/splits.ts";
+import type { Split, SplitTable } from "../data/sharding/splits.ts";
 import type {
   CompressionWish,
   OwnStep,

@@ -6,9 +6,9 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import type { ReaderId } from "../../data/last_readers.ts";
-import type { ServiceStats } from "../../data/stats.ts";
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import type { ReaderId } from "../../data/service/last_readers.ts";
+import type { ServiceStats } from "../../data/iterators/stats.ts";
+import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import {
   type DatasetDefinition,
   type DispatcherProtocol,

@@ -5,13 +5,13 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
-import { refuseForeignService } from "../../data/foreign.ts";
+import { refuseForeignService } from "../../data/foreign/foreign.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import { type DatasetNode, registerServed } from "../../data/node.ts";
 import { DistributeNode, type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
 import { FromIdNode } from "../../data/operators/sources/from_id.ts";
-import { type ShardingMode, ShardingPolicy } from "../../data/sharding_policy.ts";
-import { ReadingFailure } from "../../data/reading_failure.ts";
+import { type ShardingMode, ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
+import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
 import { orderedIterator } from "./ordered_iterator.ts";

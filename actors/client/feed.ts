@@ -5,7 +5,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage } from "../../transport/codec.ts";
-import type { ServiceStats } from "../../data/stats.ts";
+import type { ServiceStats } from "../../data/iterators/stats.ts";
 import type { Payload } from "../../transport/payload.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer, Skipped } from "../worker/protocol.ts";

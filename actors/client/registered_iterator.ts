@@ -6,10 +6,10 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
-import { LateIterator } from "../../data/late_iterator.ts";
+import { LateIterator } from "../../data/iterators/late_iterator.ts";
 import type { FromIdNode } from "../../data/operators/sources/from_id.ts";
 import { checkReproducible } from "../../data/deterministic/reproducible.ts";
-import { checkUnserved } from "../../data/splits.ts";
+import { checkUnserved } from "../../data/sharding/splits.ts";
 import { deserializeGraph } from "../../data/wire.ts";
 import type { ServiceAccess } from "./access.ts";
 import { orderedIterator } from "./ordered_iterator.ts";

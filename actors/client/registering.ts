@@ -4,7 +4,7 @@
  * @module
  */
 import type { DatasetNode } from "../../data/node.ts";
-import type { ElementCompression } from "../../data/element_compression.ts";
+import type { ElementCompression } from "../../data/service/element_compression.ts";
 import { checkCompression, type DistributeOptions } from "../../data/operators/distribute.ts";
 import { FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { type Credentials, definitionOf, type OpenHome } from "./starting.ts";

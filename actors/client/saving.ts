@@ -10,7 +10,7 @@ import type { DistributeOptions } from "../../data/operators/distribute.ts";
 import { seedOf } from "../../data/operators/options.ts";
 import { chainOf } from "../../data/deterministic/chain.ts";
 import { checkReproducible } from "../../data/deterministic/reproducible.ts";
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import { IS_SAVED, type JointSaveSettings } from "../../data/saved/distributed/work.ts";
 import {
   type DispatcherProtocol,

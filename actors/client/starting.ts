@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import type { ElementCompression } from "../../data/element_compression.ts";
+import type { ElementCompression } from "../../data/service/element_compression.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import { type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
 import { CustomShardingPolicy } from "../../data/sharding/custom_policy.ts";

@@ -8,11 +8,11 @@
  * @module
  */
 import type { WirePolicy } from "../../data/sharding/custom_policy.ts";
-import type { ReaderId } from "../../data/last_readers.ts";
-import type { ElementCompression } from "../../data/element_compression.ts";
-import type { Shard, ShardingMode } from "../../data/sharding_policy.ts";
-import type { TargetWorkers } from "../../data/target_workers.ts";
-import type { Split } from "../../data/splits.ts";
+import type { ReaderId } from "../../data/service/last_readers.ts";
+import type { ElementCompression } from "../../data/service/element_compression.ts";
+import type { Shard, ShardingMode } from "../../data/sharding/sharding_policy.ts";
+import type { TargetWorkers } from "../../data/service/target_workers.ts";
+import type { Split } from "../../data/sharding/splits.ts";
 import type { JointSaveSettings, SaveWork } from "../../data/saved/distributed/work.ts";
 import type { WireError } from "../../core/error.ts";
 import type {

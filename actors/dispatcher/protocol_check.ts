@@ -5,7 +5,7 @@
  * @module
  */
 import * as v from "valibot";
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import {
   bytes,
   checksOf,

@@ -8,7 +8,7 @@
  *
  * @module
  */
-import type { ServiceRead } from "../../data/stats.ts";
+import type { ServiceRead } from "../../data/iterators/stats.ts";
 import type { CompressionFigures } from "../worker/protocol.ts";
 
 /** What a process uses, as the operating system counts it. */

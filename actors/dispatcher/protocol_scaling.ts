@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { TargetWorkers } from "../../data/target_workers.ts";
+import type { TargetWorkers } from "../../data/service/target_workers.ts";
 
 /** How many workers a cluster should have, and why. */
 export interface ScalingDescription {

@@ -5,8 +5,8 @@
  * @module
  */
 import type { WireError } from "../../core/error.ts";
-import type { ElementCompression } from "../../data/element_compression.ts";
-import type { SplitTable } from "../../data/splits.ts";
+import type { ElementCompression } from "../../data/service/element_compression.ts";
+import type { SplitTable } from "../../data/sharding/splits.ts";
 import type { FrameCodec } from "../../transport/compression.ts";
 import type { Begun, JointSaveSettings } from "../../data/saved/distributed/work.ts";
 import type { Payload } from "../../transport/payload.ts";

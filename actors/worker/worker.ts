@@ -6,7 +6,7 @@
  * @module
  */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import {
   type DispatcherProtocol,
   pauseWithin,

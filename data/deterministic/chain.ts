@@ -2,9 +2,9 @@
  * Analysis for deterministic reading: which part of a pipeline can be produced split by split, and
  * what the reader has to do when it joins the splits.
  */
-import { rebuilt } from "../foreign.ts";
+import { rebuilt } from "../foreign/foreign.ts";
 import type { DatasetNode, Division } from "../node.ts";
-import { isSplittable } from "../splits.ts";
+import { isSplittable } from "../sharding/splits.ts";
 
 /** Operators that run on a split. */
 const PER_SPLIT: readonly Division[] = ["element", "split", "shuffle"];

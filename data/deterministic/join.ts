@@ -1,10 +1,10 @@
 /** Joins the splits of an ordered chain: their remaining rows become batches. */
-import { rowAt, rowSpec, specOf } from "../components.ts";
+import { rowAt, rowSpec, specOf } from "../elements/components.ts";
 import { type IterationOptions, openIterator } from "../dataset_iterator.ts";
 import type { DatasetNode } from "../node.ts";
 import { FromNode } from "../operators/sources/from.ts";
-import { ReadingFailure } from "../reading_failure.ts";
-import { type ElementSpec, mapSpec } from "../spec.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
+import { type ElementSpec, mapSpec } from "../elements/spec.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
 import { gathering, rowsIn, sizeOf } from "./split_run.ts";
 

@@ -3,7 +3,7 @@
  * shows.
  */
 import { LeatError } from "../../core/error.ts";
-import { NodeFunction } from "../call.ts";
+import { NodeFunction } from "../udf/call.ts";
 import type { DatasetNode } from "../node.ts";
 import { ambientNamesOf, functionText } from "../udf/user_function.ts";
 

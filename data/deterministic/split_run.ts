@@ -1,14 +1,14 @@
 /** Runs one split of an ordered chain as a dataset of its own. */
 import { flattenTree, treePaths } from "../../core/tree.ts";
-import { commonRows } from "../components.ts";
+import { commonRows } from "../elements/components.ts";
 import type { IteratorContext } from "../context.ts";
 import { type DatasetIterator, type IterationOptions, openIterator } from "../dataset_iterator.ts";
 import { type ElementIterator, END, type Pulled } from "../iterator.ts";
-import { rebuilt } from "../foreign.ts";
+import { rebuilt } from "../foreign/foreign.ts";
 import type { Attributes, DatasetNode } from "../node.ts";
 import { UnaryIterator, UnaryNode } from "../operators/unary.ts";
-import type { ElementSpec } from "../spec.ts";
-import type { Split } from "../splits.ts";
+import type { ElementSpec } from "../elements/spec.ts";
+import type { Split } from "../sharding/splits.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
 
 /** Which split to run, and with which seed. */

@@ -3,7 +3,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { OpenFile } from "../host.ts";
 import { END } from "../iterator.ts";
-import { AGAIN } from "../stepping.ts";
+import { AGAIN } from "../iterators/stepping.ts";
 import type { FormatReader, ReadFrom } from "./format_reader.ts";
 
 /** Rows that are in memory. */

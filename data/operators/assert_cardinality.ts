@@ -4,7 +4,7 @@ import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, NO_BLOCK } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
-import type { ElementSpec } from "../spec.ts";
+import type { ElementSpec } from "../elements/spec.ts";
 import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 

@@ -4,10 +4,10 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
-import { NodeFunction } from "../call.ts";
+import { NodeFunction } from "../udf/call.ts";
 import { checkInteger, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { ELEMENT_COMPRESSIONS, type ElementCompression } from "../element_compression.ts";
+import { ELEMENT_COMPRESSIONS, type ElementCompression } from "../service/element_compression.ts";
 import type { ElementIterator } from "../iterator.ts";
 import {
   type Attributes,
@@ -18,10 +18,10 @@ import {
 } from "../node.ts";
 import { checkReproducible } from "../deterministic/reproducible.ts";
 import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
-import { type ShardingMode, ShardingPolicy } from "../sharding_policy.ts";
-import type { ElementSpec } from "../spec.ts";
-import { checkUnserved } from "../splits.ts";
-import { TARGET_WORKERS, type TargetWorkers } from "../target_workers.ts";
+import { type ShardingMode, ShardingPolicy } from "../sharding/sharding_policy.ts";
+import type { ElementSpec } from "../elements/spec.ts";
+import { checkUnserved } from "../sharding/splits.ts";
+import { TARGET_WORKERS, type TargetWorkers } from "../service/target_workers.ts";
 import { UnaryNode } from "./unary.ts";
 
 /** How a dataset is distributed. */

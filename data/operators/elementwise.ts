@@ -1,6 +1,6 @@
 /** Base of operators that take the elements of their input one after the other. */
 import { END, type Pulled, type Token } from "../iterator.ts";
-import { stepOn, type Stepping } from "../stepping.ts";
+import { stepOn, type Stepping } from "../iterators/stepping.ts";
 import { UnaryIterator } from "./unary.ts";
 
 /** The iterator of such an operator. Disposing itself ends it. */

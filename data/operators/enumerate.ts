@@ -3,8 +3,8 @@ import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
-import { ReadingFailure } from "../reading_failure.ts";
-import { type ElementSpec, TensorSpec } from "../spec.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
+import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
 export class EnumerateNode extends UnaryNode {

@@ -1,13 +1,13 @@
 /** `ignoreErrors`: drops elements that fail, within an error budget. */
 import { LeatError, type WireError } from "../../core/error.ts";
-import { restoreError } from "../answer.ts";
+import { restoreError } from "../elements/answer.ts";
 import { checkBoolean, checkInteger, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import { ReadingFailure } from "../reading_failure.ts";
-import type { ElementSpec } from "../spec.ts";
-import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
+import type { ElementSpec } from "../elements/spec.ts";
+import { AGAIN, stepOn, type Stepping } from "../iterators/stepping.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
 const KIND = "ignoreErrors";

@@ -1,12 +1,12 @@
 /** `prefetch`: reads ahead of its consumer. */
-import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../answer.ts";
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../elements/answer.ts";
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { AUTOTUNE } from "../parallelism.ts";
-import { isOfStream } from "../reading_failure.ts";
-import { BufferMeter } from "../stats.ts";
+import { isOfStream } from "../iterators/reading_failure.ts";
+import { BufferMeter } from "../iterators/stats.ts";
 import { SameElementsNode, UnaryIterator } from "./unary.ts";
 
 /** AUTOTUNE reads ahead at most this many elements… */

@@ -1,11 +1,11 @@
 /** `repeat`: repeats the input. */
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
+import { AGAIN, stepOn, type Stepping } from "../iterators/stepping.ts";
 import { ElementIterator, END, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import { ReadingFailure } from "../reading_failure.ts";
-import type { ElementSpec } from "../spec.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
+import type { ElementSpec } from "../elements/spec.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class RepeatNode extends UnaryNode {

@@ -3,8 +3,8 @@ import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import type { ElementSpec } from "../spec.ts";
-import { AGAIN } from "../stepping.ts";
+import type { ElementSpec } from "../elements/spec.ts";
+import { AGAIN } from "../iterators/stepping.ts";
 import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 

@@ -1,10 +1,10 @@
 /** `takeWhile`: the elements before the first that does not satisfy a predicate. */
-import { Call, NodeFunction } from "../call.ts";
+import { Call, NodeFunction } from "../udf/call.ts";
 import { invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import type { ElementSpec } from "../spec.ts";
+import type { ElementSpec } from "../elements/spec.ts";
 import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 

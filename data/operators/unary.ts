@@ -2,8 +2,8 @@
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, type END } from "../iterator.ts";
 import { DatasetNode } from "../node.ts";
-import type { ElementSpec } from "../spec.ts";
-import type { OperatorMeter } from "../stats.ts";
+import type { ElementSpec } from "../elements/spec.ts";
+import type { OperatorMeter } from "../iterators/stats.ts";
 
 /** The node of an operator with one input. */
 export abstract class UnaryNode extends DatasetNode {

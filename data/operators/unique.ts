@@ -5,9 +5,9 @@ import { show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import { type ElementSpec, TensorSpec } from "../spec.ts";
-import { BufferMeter } from "../stats.ts";
-import { AGAIN } from "../stepping.ts";
+import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
+import { BufferMeter } from "../iterators/stats.ts";
+import { AGAIN } from "../iterators/stepping.ts";
 import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 

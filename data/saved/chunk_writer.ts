@@ -2,7 +2,7 @@
 import { nodeZlib } from "../../core/builtins.ts";
 import { encodeTfRecord } from "../formats/tfrecord/tfrecord.ts";
 import type { Host, NewFile } from "../host.ts";
-import { encodeValue } from "../value_codec.ts";
+import { encodeValue } from "../elements/value_codec.ts";
 import { type Chunk, within } from "./manifest.ts";
 
 /** Size of a block, which is written at once and compressed on its own. */

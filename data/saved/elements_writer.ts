@@ -1,10 +1,10 @@
 /** Writes a stored dataset. */
 import { LeatError } from "../../core/error.ts";
-import { specOf } from "../components.ts";
+import { specOf } from "../elements/components.ts";
 import { hex64, type Host, type NewFile } from "../host.ts";
-import { type ElementSpec, mergeSpecs } from "../spec.ts";
-import { isWhole, missingIn } from "../spec_check.ts";
-import { wholeState } from "../whole_state.ts";
+import { type ElementSpec, mergeSpecs } from "../elements/spec.ts";
+import { isWhole, missingIn } from "../elements/spec_check.ts";
+import { wholeState } from "../checkpoint/whole_state.ts";
 import { ChunkWriter } from "./chunk_writer.ts";
 import { entryName, Ledger, type LedgerHead } from "./ledger.ts";
 import {

@@ -9,7 +9,7 @@
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { Compression } from "../formats/compression/compression.ts";
 import type { Host } from "../host.ts";
-import type { ElementSpec } from "../spec.ts";
+import type { ElementSpec } from "../elements/spec.ts";
 import { changeDocument, readDocument, writeDocument } from "./document.ts";
 import { type Chunk, within } from "./manifest.ts";
 

@@ -7,7 +7,7 @@
 import { LeatError } from "../../core/error.ts";
 import { type Compression, COMPRESSIONS } from "../formats/compression/compression.ts";
 import type { Host } from "../host.ts";
-import type { ElementSpec } from "../spec.ts";
+import type { ElementSpec } from "../elements/spec.ts";
 import { encodeDocument, readDocument } from "./document.ts";
 
 /** The name of the manifest within its folder. */

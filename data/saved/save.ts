@@ -1,12 +1,12 @@
 /** Saves whole datasets, and loads them. */
 import { LeatError } from "../../core/error.ts";
-import { Call, type NodeFunction } from "../call.ts";
+import { Call, type NodeFunction } from "../udf/call.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../check.ts";
 import { type IterationOptions, rootContext } from "../dataset_iterator.ts";
 import { installedHost } from "../host.ts";
 import { END } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
-import { toldOf } from "../reading_failure.ts";
+import { toldOf } from "../iterators/reading_failure.ts";
 import { ElementsWriter } from "./elements_writer.ts";
 import { Ledger, type LedgerHead } from "./ledger.ts";
 import { type Manifest, readManifest } from "./manifest.ts";

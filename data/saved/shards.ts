@@ -1,6 +1,6 @@
 /** Shards of stored datasets: the shard of each element, and the dataset of each shard. */
 import { LeatError } from "../../core/error.ts";
-import type { Call } from "../call.ts";
+import type { Call } from "../udf/call.ts";
 import { show } from "../check.ts";
 import { facade, type HasNode } from "../node.ts";
 import { FromNode } from "../operators/sources/from.ts";

@@ -7,8 +7,8 @@ import { END } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { FileSourceNode, type FileSourceOptions } from "../sources/file_source.ts";
 import { FilesNode } from "../sources/files.ts";
-import { checkSpec, type ElementSpec } from "../spec.ts";
-import { EncodedValue } from "../value_codec.ts";
+import { checkSpec, type ElementSpec } from "../elements/spec.ts";
+import { EncodedValue } from "../elements/value_codec.ts";
 import { type Chunk, type Manifest, within } from "./manifest.ts";
 
 /** What is known about chunk files before they are read. */

@@ -3,7 +3,7 @@
  * and `snapshot`.
  */
 import { LeatError } from "../../core/error.ts";
-import type { Call } from "../call.ts";
+import type { Call } from "../udf/call.ts";
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import type { Nested } from "../operators/combining/opened.ts";

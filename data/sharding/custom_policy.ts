@@ -1,10 +1,10 @@
 /** Sharding policies written by users. */
 import { LeatError } from "../../core/error.ts";
-import { NodeFunction } from "../call.ts";
+import { NodeFunction } from "../udf/call.ts";
 import type { Dataset } from "../dataset.ts";
 import type { Host } from "../host.ts";
 import { type DatasetNode, facade, nodeOf } from "../node.ts";
-import type { Shard } from "../sharding_policy.ts";
+import type { Shard } from "./sharding_policy.ts";
 import { type Captures, loadFunction, type UserFunction } from "../udf/user_function.ts";
 import { ValueReader, ValueWriter } from "../wire.ts";
 

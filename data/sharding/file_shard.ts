@@ -5,8 +5,8 @@ import type { IteratorContext } from "../context.ts";
 import { type ElementIterator, END } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { SameElementsNode, UnaryIterator } from "../operators/unary.ts";
-import { ReadingFailure } from "../reading_failure.ts";
-import type { Shard } from "../sharding_policy.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
+import type { Shard } from "./sharding_policy.ts";
 
 /**
  * A worker's share of a dataset of names. Unlike `shard`, it needs at least one name per worker.

@@ -1,16 +1,16 @@
 /** Static sharding: rewrites a graph into the part that one of a fixed number of workers runs. */
 import { LeatError } from "../../core/error.ts";
-import { rebuilt } from "../foreign.ts";
+import { rebuilt } from "../foreign/foreign.ts";
 import type { DatasetNode } from "../node.ts";
 import { inOrder, withInputs } from "../deterministic/chain.ts";
 import { AssertCardinalityNode } from "../operators/assert_cardinality.ts";
 import { CacheNode } from "../operators/caching/cache.ts";
 import { ShardNode } from "../operators/shard.ts";
 import { ShuffleNode } from "../operators/shuffling/shuffle.ts";
-import { type Shard, SHARD_HINT, ShardingPolicy } from "../sharding_policy.ts";
+import { type Shard, SHARD_HINT, ShardingPolicy } from "./sharding_policy.ts";
 import { FileSourceNode } from "../sources/file_source.ts";
 import { isFileListing } from "../sources/files.ts";
-import { replicatedInputOf } from "../splits.ts";
+import { replicatedInputOf } from "./splits.ts";
 import { FileShardNode } from "./file_shard.ts";
 
 /** The policies that divide a graph among a fixed number of workers. */

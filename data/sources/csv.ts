@@ -8,7 +8,7 @@ import type { CsvDialect } from "../formats/csv/csv.ts";
 import { CsvSchema } from "../formats/csv/csv_schema.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type Attributes, registerNode } from "../node.ts";
-import type { ElementSpec } from "../spec.ts";
+import type { ElementSpec } from "../elements/spec.ts";
 import { DividedFilesNode } from "./divided_files.ts";
 import type { FileSourceOptions } from "./file_source.ts";
 

@@ -7,7 +7,7 @@ import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { UnaryIterator } from "../operators/unary.ts";
-import { wholeState } from "../whole_state.ts";
+import { wholeState } from "../checkpoint/whole_state.ts";
 import { checkPart, type FilePart, FileParts } from "./file_parts.ts";
 import type { FileSourceNode } from "./file_source.ts";
 import { isFileListing } from "./files.ts";

@@ -10,7 +10,7 @@ import type { IteratorContext } from "../context.ts";
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { Host } from "../host.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
-import { readsSplits, type Split, type SplitReader } from "../splits.ts";
+import { readsSplits, type Split, type SplitReader } from "../sharding/splits.ts";
 import type { FileSourceNode } from "./file_source.ts";
 import type { FileListing } from "./files.ts";
 

@@ -8,8 +8,8 @@ import type { IteratorContext } from "../context.ts";
 import type { Host } from "../host.ts";
 import { type Attributes, DatasetNode, nodeOf, registerNode } from "../node.ts";
 import { IndexedIterator, IndexedNode } from "../operators/sources/indexed.ts";
-import { TensorSpec } from "../spec.ts";
-import { cutFiles, type Split } from "../splits.ts";
+import { TensorSpec } from "../elements/spec.ts";
+import { cutFiles, type Split } from "../sharding/splits.ts";
 
 /** A dataset of names that can be listed without running it. */
 export interface FileListing {

@@ -10,7 +10,7 @@ import {
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { RECORD_BYTES_MAX } from "../formats/tfrecord/tfrecord.ts";
 import { type Attributes, registerNode } from "../node.ts";
-import { TensorSpec } from "../spec.ts";
+import { TensorSpec } from "../elements/spec.ts";
 import { DividedFilesNode } from "./divided_files.ts";
 import type { FileSourceOptions } from "./file_source.ts";
 

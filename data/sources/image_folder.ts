@@ -9,7 +9,7 @@ import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type WholeFilePosition, WholeFileReader } from "../formats/whole_file.ts";
 import { type Host, type ImageDecodeOptions, installedHost } from "../host.ts";
 import { type Attributes, registerNode } from "../node.ts";
-import { type ElementSpec, TensorSpec } from "../spec.ts";
+import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
 import { FileSourceNode } from "./file_source.ts";
 import { ListFilesNode, type ListFilesOptions } from "./list_files.ts";
 

@@ -17,9 +17,15 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../node.ts";
-import { TensorSpec } from "../spec.ts";
-import { cutFiles, readsSplits, type Split, type SplitReader, type Splittable } from "../splits.ts";
-import { wholeState } from "../whole_state.ts";
+import { TensorSpec } from "../elements/spec.ts";
+import {
+  cutFiles,
+  readsSplits,
+  type Split,
+  type SplitReader,
+  type Splittable,
+} from "../sharding/splits.ts";
+import { wholeState } from "../checkpoint/whole_state.ts";
 import { checkPaths, type FileListing } from "./files.ts";
 
 /** Number of patterns listed concurrently, because remote storage is slow. */

@@ -1,12 +1,12 @@
 /** Reads several files in round-robin order. */
 
 import { LeatError, type WireError } from "../../core/error.ts";
-import { restoreError } from "../answer.ts";
+import { restoreError } from "../elements/answer.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled } from "../iterator.ts";
-import { ReadingFailure } from "../reading_failure.ts";
-import { stepOn } from "../stepping.ts";
-import { wholeState } from "../whole_state.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
+import { stepOn } from "../iterators/stepping.ts";
+import { wholeState } from "../checkpoint/whole_state.ts";
 import {
   FileSourceIterator,
   type OpenReading,

@@ -4,8 +4,8 @@ import { checkArray, invalidArgument } from "../check.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { BlockReader, countParts, type RowBlocks } from "../formats/row_blocks.ts";
 import type { Attributes } from "../node.ts";
-import { checkSpec, type ElementSpec } from "../spec.ts";
-import { SpecCheck } from "../spec_check.ts";
+import { checkSpec, type ElementSpec } from "../elements/spec.ts";
+import { SpecCheck } from "../elements/spec_check.ts";
 import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 
 /** How files of rows are read. */

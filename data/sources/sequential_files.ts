@@ -1,7 +1,7 @@
 /** Reads files one after the other. */
 
 import { END, type Pulled } from "../iterator.ts";
-import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
+import { AGAIN, stepOn, type Stepping } from "../iterators/stepping.ts";
 import {
   FileSourceIterator,
   type OpenReading,

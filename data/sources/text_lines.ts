@@ -5,7 +5,7 @@
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type LineReader, openLines } from "../formats/text/lines.ts";
 import { registerNode } from "../node.ts";
-import { TensorSpec } from "../spec.ts";
+import { TensorSpec } from "../elements/spec.ts";
 import { DividedFilesNode } from "./divided_files.ts";
 import type { FileSourceOptions } from "./file_source.ts";
 

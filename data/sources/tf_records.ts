@@ -6,7 +6,7 @@ import { ByteReader } from "../formats/byte_reader.ts";
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type RecordPosition, RecordReader } from "../formats/tfrecord/tfrecord.ts";
 import { registerNode } from "../node.ts";
-import { TensorSpec } from "../spec.ts";
+import { TensorSpec } from "../elements/spec.ts";
 import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 
 /**

@@ -5,7 +5,7 @@ import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type WholeFilePosition, WholeFileReader } from "../formats/whole_file.ts";
 import type { DecodedAudio, Host } from "../host.ts";
 import { registerNode } from "../node.ts";
-import { type ElementSpec, TensorSpec } from "../spec.ts";
+import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
 import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 
 /** The audio of one file, and its path. */

@@ -12,7 +12,7 @@ import type {
   WebDatasetReader,
 } from "../formats/tar/web_dataset.ts";
 import { type Attributes, registerNode } from "../node.ts";
-import { type ElementSpec, TensorSpec } from "../spec.ts";
+import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
 import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 
 /** Default maximum bytes of a sample. */

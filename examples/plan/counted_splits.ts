@@ -11,7 +11,7 @@ import {
   type Split,
   type SplitSource,
   type SplitTable,
-} from "../../data/splits.ts";
+} from "../../data/sharding/splits.ts";
 
 /** See the module. */
 export class CountedSplits {

@@ -6,7 +6,7 @@
  * @module
  */
 import { Dataset, DenoHost, LocalCluster } from "../../mod.ts";
-import { listSplitTable } from "../../data/splits.ts";
+import { listSplitTable } from "../../data/sharding/splits.ts";
 
 /** Elements of the pipeline, each of which is a split where that may be. */
 const ELEMENTS = 64;

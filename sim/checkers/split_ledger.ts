@@ -7,7 +7,7 @@
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
-import type { Split } from "../../data/splits.ts";
+import type { Split } from "../../data/sharding/splits.ts";
 import type { Findings } from "./checker.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;

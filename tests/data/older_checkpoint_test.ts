@@ -3,7 +3,11 @@
  * did not exist then; the stream is never another one.
  */
 import { isPlainObject } from "../../core/tree.ts";
-import { decodeIteration, encodeIteration, type SavedIteration } from "../../data/saving.ts";
+import {
+  decodeIteration,
+  encodeIteration,
+  type SavedIteration,
+} from "../../data/checkpoint/saving.ts";
 import { Dataset, type DatasetIterator, LeatError, openIterator } from "../../mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import {

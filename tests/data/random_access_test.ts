@@ -1,6 +1,6 @@
 /** `at` and `globalShuffle`: elements by number. */
 
-import { Permutation } from "../../data/permutation.ts";
+import { Permutation } from "../../data/random/permutation.ts";
 import { RandomStream } from "../../core/philox.ts";
 import { END } from "../../data/iterator.ts";
 import { Dataset, LeatError, openIterator, tensor } from "../../mod.ts";

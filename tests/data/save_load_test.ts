@@ -4,7 +4,7 @@
 import { Dataset, LeatError, openIterator, tensor, TensorSpec } from "../../mod.ts";
 import { END } from "../../data/iterator.ts";
 import { installedHost } from "../../data/host.ts";
-import { listSplitTable } from "../../data/splits.ts";
+import { listSplitTable } from "../../data/sharding/splits.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { collectWithErrors, failingOn } from "./lib/collect.ts";

@@ -6,7 +6,7 @@ import { CHANGES } from "../../actors/dispatcher/state/record_changes.ts";
 import { decodeRecords } from "../../actors/dispatcher/journal/records.ts";
 import { decodeSnapshot, encodeSnapshot } from "../../actors/dispatcher/journal/snapshot.ts";
 import type { LogContents } from "../../actors/runtime/durable_log.ts";
-import { decodeIteration, encodeIteration } from "../../data/saving.ts";
+import { decodeIteration, encodeIteration } from "../../data/checkpoint/saving.ts";
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import { openSqliteLog } from "../../world/sqlite_log.ts";
 import { assertEquals } from "../assert.ts";

@@ -10,7 +10,7 @@ import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
-import { decodeIteration, encodeIteration } from "../../data/saving.ts";
+import { decodeIteration, encodeIteration } from "../../data/checkpoint/saving.ts";
 import { SimCluster } from "../../sim/cluster.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../../sim/service.ts";
 // Registers the iterator of distribute().

@@ -4,7 +4,7 @@
  */
 import type { ClientOptions } from "../../actors/client/client.ts";
 import { Dataset } from "../../data/dataset.ts";
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { SimCluster } from "../../sim/cluster.ts";
 import { type FaultOptions, NO_FAULTS } from "../../sim/options.ts";

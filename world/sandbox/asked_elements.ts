@@ -5,8 +5,8 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
-import type { Answer } from "../../data/answer.ts";
-import type { RemoteElements, RemoteStep } from "../../data/foreign_runners.ts";
+import type { Answer } from "../../data/elements/answer.ts";
+import type { RemoteElements, RemoteStep } from "../../data/foreign/foreign_runners.ts";
 import { decodeMessage } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
 import { plainError } from "./edge.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { SplitTable } from "../../data/splits.ts";
+import type { SplitTable } from "../../data/sharding/splits.ts";
 import type {
   CompressionWish,
   OwnStep,

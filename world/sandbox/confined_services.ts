@@ -8,7 +8,7 @@ import type { ReadingOptions, ServiceAccess } from "../../actors/client/access.t
 import type { Fed, Feed } from "../../actors/client/feed.ts";
 import type { DatasetDefinition } from "../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../core/error.ts";
-import type { ReaderId } from "../../data/last_readers.ts";
+import type { ReaderId } from "../../data/service/last_readers.ts";
 import type { DistributeOptions } from "../../data/operators/distribute.ts";
 import type { AskHost } from "./confined_host.ts";
 

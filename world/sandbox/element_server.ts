@@ -6,9 +6,9 @@
  */
 import { LeatError, type WireError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
-import type { ServedElements } from "../../data/foreign_runners.ts";
+import type { ServedElements } from "../../data/foreign/foreign_runners.ts";
 import { END } from "../../data/iterator.ts";
-import { ReadingFailure, toldOf } from "../../data/reading_failure.ts";
+import { ReadingFailure, toldOf } from "../../data/iterators/reading_failure.ts";
 import { encodeMessage } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
 import type { EdgeMethods } from "./edge.ts";

@@ -5,9 +5,9 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import type { ForeignPart } from "../../data/foreign_runners.ts";
+import type { ForeignPart } from "../../data/foreign/foreign_runners.ts";
 import type { Host } from "../../data/host.ts";
-import { OpenedPart } from "../../data/opened_part.ts";
+import { OpenedPart } from "../../data/foreign/opened_part.ts";
 import { AskedElements, type AskOther } from "./asked_elements.ts";
 import { explainDenial, IN_A_TRAINER } from "./denials.ts";
 import type { EdgeMethods } from "./edge.ts";

@@ -8,7 +8,7 @@ import { accessFrom, type ReadingOptions } from "../../actors/client/access.ts";
 import { Feed } from "../../actors/client/feed.ts";
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
-import type { ReaderId } from "../../data/last_readers.ts";
+import type { ReaderId } from "../../data/service/last_readers.ts";
 import { Homes, type ServiceCredentials } from "../client_homes.ts";
 import type { HostFed } from "./confined_services.ts";
 

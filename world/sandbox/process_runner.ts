@@ -12,7 +12,7 @@ import type {
   OpenInput,
   RemoteElements,
   ServedElements,
-} from "../../data/foreign_runners.ts";
+} from "../../data/foreign/foreign_runners.ts";
 import { AskedElements } from "./asked_elements.ts";
 import { ConfinedProcess } from "./confined_process.ts";
 import { FetchedModules } from "./fetched_modules.ts";

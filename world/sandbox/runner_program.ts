@@ -17,8 +17,8 @@ import "../../data/formats/tar/web_dataset.ts";
 import "../../data/formats/compression/zstd_decoder.ts";
 import "../glob_walk.ts";
 import { LeatError } from "../../core/error.ts";
-import { provideParts } from "../../data/opened_part.ts";
-import type { Split } from "../../data/splits.ts";
+import { provideParts } from "../../data/foreign/opened_part.ts";
+import type { Split } from "../../data/sharding/splits.ts";
 import { provideIterators } from "../../actors/client/distributed_iterator.ts";
 import { PipelineRunner, PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
 import type {

@@ -5,7 +5,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
-import type { Split, SplitTable } from "../../data/splits.ts";
+import type { Split, SplitTable } from "../../data/sharding/splits.ts";
 import type {
   CompressionTrial,
   RunnerOutcome,

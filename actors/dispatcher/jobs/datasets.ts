@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
-import type { ElementCompression } from "../../../data/element_compression.ts";
+import type { ElementCompression } from "../../../data/service/element_compression.ts";
 import { hashBytes } from "../../../core/hash.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";

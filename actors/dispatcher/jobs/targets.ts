@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { LOCAL_ONLY_TAG } from "../../../data/target_workers.ts";
+import { LOCAL_ONLY_TAG } from "../../../data/service/target_workers.ts";
 import type { Client, Iteration, Worker } from "../state/entities.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "./iterations.ts";
 import type { JobParameters } from "../protocol.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
-import { ShardingPolicy } from "../../../data/sharding_policy.ts";
+import { ShardingPolicy } from "../../../data/sharding/sharding_policy.ts";
 import type { Client, Iteration, Task, TaskOfIteration } from "../state/entities.ts";
 import type { ModeState } from "./mode_state.ts";
 import { whyHeldUp } from "./missing_consumers.ts";

@@ -9,7 +9,7 @@
  * @module
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
-import type { Shard } from "../../../data/sharding_policy.ts";
+import type { Shard } from "../../../data/sharding/sharding_policy.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Random } from "../../runtime/world.ts";
 import type { Consumers } from "./consumers.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { ShardingMode } from "../../../data/sharding_policy.ts";
+import type { ShardingMode } from "../../../data/sharding/sharding_policy.ts";
 import type { Iteration, Job } from "../state/entities.ts";
 import type { JobParameters } from "../protocol.ts";
 import { coordinated } from "./coordinated.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
-import { ShardingPolicy } from "../../../data/sharding_policy.ts";
+import { ShardingPolicy } from "../../../data/sharding/sharding_policy.ts";
 import type { Client, Dataset, Iteration, Job, Task, TaskOfIteration } from "../state/entities.ts";
 import { endTask, forgetIteration, parametersOf } from "../jobs/iterations.ts";
 import type { AskWorker, Listing, ListingFailure } from "../jobs/listing.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
-import type { Shard } from "../../../data/sharding_policy.ts";
+import type { Shard } from "../../../data/sharding/sharding_policy.ts";
 import type { Iteration, Task } from "../state/entities.ts";
 import { named } from "./listed_workers.ts";
 import type { TaskDescription } from "../protocol_figures.ts";

@@ -5,7 +5,7 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import { hashBytes, hashJson } from "../../../core/hash.ts";
-import type { Split, SplitTable } from "../../../data/splits.ts";
+import type { Split, SplitTable } from "../../../data/sharding/splits.ts";
 
 /** How many splits an iteration may have over all its sources. Beyond it: `resource_exhausted`. */
 export const SPLITS_MAX = 2 ** 24;

@@ -9,7 +9,7 @@
  */
 import { Ending } from "../../../core/ending.ts";
 import { LeatError } from "../../../core/error.ts";
-import type { SplitTable } from "../../../data/splits.ts";
+import type { SplitTable } from "../../../data/sharding/splits.ts";
 import type { DatasetDefinition } from "../../dispatcher/protocol.ts";
 import type { World } from "../../runtime/world.ts";
 import type { RunnerFactory } from "./runner.ts";

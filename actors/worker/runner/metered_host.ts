@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DelegatingHost } from "../../../data/delegating_host.ts";
+import { DelegatingHost } from "../../../data/foreign/delegating_host.ts";
 import type { Files, Host, OpenFile } from "../../../data/host.ts";
 
 /** Passes everything on to another host, and counts the bytes read. */

@@ -13,7 +13,7 @@ import type { DatasetNode } from "../../../data/node.ts";
 import { seedOf } from "../../../data/operators/options.ts";
 import { chainOf, type OrderedChain } from "../../../data/deterministic/chain.ts";
 import { openSplit } from "../../../data/deterministic/split_run.ts";
-import { ReadingFailure, toldOf } from "../../../data/reading_failure.ts";
+import { ReadingFailure, toldOf } from "../../../data/iterators/reading_failure.ts";
 import { CustomShardingPolicy } from "../../../data/sharding/custom_policy.ts";
 import { shardGraph, type StaticPolicy } from "../../../data/sharding/shard_graph.ts";
 import {
@@ -21,7 +21,7 @@ import {
   listSplitTable,
   type SplitSource,
   type SplitTable,
-} from "../../../data/splits.ts";
+} from "../../../data/sharding/splits.ts";
 import { JointSave } from "../../../data/saved/distributed/joint_save.ts";
 import type { SaveWork } from "../../../data/saved/distributed/work.ts";
 import { encodeMessage, type FramePool } from "../../../transport/codec.ts";

@@ -6,8 +6,8 @@
  */
 import type { WireError } from "../../../core/error.ts";
 import type { WirePolicy } from "../../../data/sharding/custom_policy.ts";
-import type { Shard, ShardingMode } from "../../../data/sharding_policy.ts";
-import type { Split, SplitTable } from "../../../data/splits.ts";
+import type { Shard, ShardingMode } from "../../../data/sharding/sharding_policy.ts";
+import type { Split, SplitTable } from "../../../data/sharding/splits.ts";
 import type { JointSaveSettings, SaveWork } from "../../../data/saved/distributed/work.ts";
 import type { FrameCodec } from "../../../transport/compression.ts";
 

@@ -10,7 +10,7 @@
  *
  * @module
  */
-import type { ElementCompression } from "../../../data/element_compression.ts";
+import type { ElementCompression } from "../../../data/service/element_compression.ts";
 import type { FrameCodec } from "../../../transport/compression.ts";
 import type { CompressionFigures, WayFigures } from "../protocol.ts";
 import type { CompressionTrial, CompressionWish } from "../runner/runner.ts";

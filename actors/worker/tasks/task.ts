@@ -5,7 +5,7 @@
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
-import { TASK_FACTS } from "../../../data/sharding_policy.ts";
+import { TASK_FACTS } from "../../../data/sharding/sharding_policy.ts";
 import { Payload } from "../../../transport/payload.ts";
 import type { DispatcherProtocol, TaskDefinition } from "../../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
-import type { Split } from "../../../data/splits.ts";
+import type { Split } from "../../../data/sharding/splits.ts";
 import {
   type DispatcherProtocol,
   SPARE_SERIES,

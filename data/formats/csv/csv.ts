@@ -2,7 +2,7 @@
 
 import type { OpenFile } from "../../host.ts";
 import { END } from "../../iterator.ts";
-import { AGAIN } from "../../stepping.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import { ByteReader } from "../byte_reader.ts";
 import { COLUMNS_MAX } from "../column_rows.ts";
 import { recordConversion } from "./csv_columns.ts";

@@ -3,7 +3,7 @@
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import { invalidArgument, show } from "../../check.ts";
-import { type ElementSpec, TensorSpec } from "../../spec.ts";
+import { type ElementSpec, TensorSpec } from "../../elements/spec.ts";
 import { COLUMNS_MAX } from "../column_rows.ts";
 import {
   CSV_DTYPES,

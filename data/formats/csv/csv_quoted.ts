@@ -3,7 +3,7 @@
 import { Parser } from "csv-parse";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { END } from "../../iterator.ts";
-import { AGAIN } from "../../stepping.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import type { ByteReader } from "../byte_reader.ts";
 import { COLUMNS_MAX } from "../column_rows.ts";
 import type { RecordConversion } from "./csv_columns.ts";

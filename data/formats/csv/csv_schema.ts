@@ -2,7 +2,7 @@
 
 import { LeatError } from "../../../core/error.ts";
 import { checkArray, checkBoolean, invalidArgument, show } from "../../check.ts";
-import type { ElementSpec } from "../../spec.ts";
+import type { ElementSpec } from "../../elements/spec.ts";
 import { COLUMNS_MAX, listNames } from "../column_rows.ts";
 import {
   checkColumns,

@@ -9,7 +9,7 @@ import {
   type TypedArray,
 } from "../../../core/dtype.ts";
 import { Tensor } from "../../../core/tensor.ts";
-import { copyInto, sameShape, shapeOf } from "../../columns.ts";
+import { copyInto, sameShape, shapeOf } from "../../elements/columns.ts";
 
 /** What is known about a column's values before they are read. */
 export interface ValueType {

@@ -5,7 +5,7 @@ import { Header } from "tar/header";
 import { Pax } from "tar/pax";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { END } from "../../iterator.ts";
-import { AGAIN } from "../../stepping.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import { type ByteReader, READ_BYTES } from "../byte_reader.ts";
 
 /** Largest number in a header. */

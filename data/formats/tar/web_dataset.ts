@@ -5,7 +5,7 @@
 
 import { LeatError } from "../../../core/error.ts";
 import { END } from "../../iterator.ts";
-import { AGAIN } from "../../stepping.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import type { ByteReader } from "../byte_reader.ts";
 import type { FormatReader } from "../format_reader.ts";
 import { type DecodedExtension, KEY, PART_DECODERS } from "./sample_parts.ts";

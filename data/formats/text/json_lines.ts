@@ -3,7 +3,7 @@
  */
 
 import { LeatError } from "../../../core/error.ts";
-import { AGAIN } from "../../stepping.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import { describeLine, type Line, lineDetails } from "./lines.ts";
 
 const BLANK = /^[ \t\r]*$/;

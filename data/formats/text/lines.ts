@@ -2,7 +2,7 @@
 
 import { LeatError } from "../../../core/error.ts";
 import { END } from "../../iterator.ts";
-import { AGAIN } from "../../stepping.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import { ByteReader } from "../byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../format_reader.ts";
 

@@ -8,7 +8,7 @@ import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import { invalidArgument, show } from "../../check.ts";
-import { type ElementSpec, TensorSpec } from "../../spec.ts";
+import { type ElementSpec, TensorSpec } from "../../elements/spec.ts";
 
 /**
  * The dtype of a feature: `int64_list`, `float_list`, or `bytes_list` as bytes or as UTF-8 text.

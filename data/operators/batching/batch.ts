@@ -1,9 +1,9 @@
 /** `batch`: consecutive elements stacked along a new first axis. */
 import { checkOptionalBoolean } from "../../check.ts";
-import { type Column, columnFor } from "../../columns.ts";
+import { type Column, columnFor } from "../../elements/columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { checkParallelCalls } from "../../parallelism.ts";
-import { type ElementSpec, mapSpec, TensorSpec } from "../../spec.ts";
+import { type ElementSpec, mapSpec, TensorSpec } from "../../elements/spec.ts";
 import { GatheringNode } from "./gathering.ts";
 
 /** How `batch` runs. */

@@ -1,9 +1,9 @@
 /** `bucketBySequenceLength`: batches of elements of similar length. */
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
-import { Call, NodeFunction } from "../../call.ts";
+import { Call, NodeFunction } from "../../udf/call.ts";
 import { checkArray, checkBoolean, checkInteger, invalidArgument, show } from "../../check.ts";
-import { shapeOf } from "../../columns.ts";
+import { shapeOf } from "../../elements/columns.ts";
 import type { IteratorContext } from "../../context.ts";
 import {
   type Attributes,
@@ -16,8 +16,8 @@ import {
   checkPadding,
   type PaddedShapes,
   type PaddingValues,
-} from "../../padding.ts";
-import { type ElementSpec, mapSpec, TensorSpec } from "../../spec.ts";
+} from "../../elements/padding.ts";
+import { type ElementSpec, mapSpec, TensorSpec } from "../../elements/spec.ts";
 import { BatchNode } from "./batch.ts";
 import { FromNode } from "../sources/from.ts";
 import { type Grouping, GroupingIterator } from "../grouping/grouping.ts";

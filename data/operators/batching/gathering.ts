@@ -1,14 +1,14 @@
 /** Base of `batch`, `paddedBatch` and `raggedBatch`. */
 import { LeatError } from "../../../core/error.ts";
-import { InputBlock } from "../../block.ts";
+import { InputBlock } from "../../elements/block.ts";
 import { checkBoolean, checkInteger } from "../../check.ts";
-import { type Column, ScalarColumn } from "../../columns.ts";
+import { type Column, ScalarColumn } from "../../elements/columns.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END, NO_BLOCK, type Pulled } from "../../iterator.ts";
 import { type DatasetNode, UNKNOWN_CARDINALITY } from "../../node.ts";
-import type { Pacer } from "../../pacer.ts";
-import type { ElementSpec } from "../../spec.ts";
-import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import type { Pacer } from "../../iterators/pacer.ts";
+import type { ElementSpec } from "../../elements/spec.ts";
+import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { UnaryIterator, UnaryNode } from "../unary.ts";
 
 /** The node of an operator that makes one element of several input elements. */

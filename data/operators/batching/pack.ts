@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import { checkInteger, invalidArgument } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../held.ts";
+import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../elements/held.ts";
 import { END } from "../../iterator.ts";
 import {
   type Attributes,
@@ -25,12 +25,12 @@ import {
   type Sequence,
   sequenceOf,
   TOKENS,
-} from "../../packing.ts";
-import type { PaddingValues } from "../../padding.ts";
-import { type ElementSpec, TensorSpec } from "../../spec.ts";
-import { BufferMeter } from "../../stats.ts";
-import { AGAIN } from "../../stepping.ts";
-import { wholeState } from "../../whole_state.ts";
+} from "../../elements/packing.ts";
+import type { PaddingValues } from "../../elements/padding.ts";
+import { type ElementSpec, TensorSpec } from "../../elements/spec.ts";
+import { BufferMeter } from "../../iterators/stats.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
+import { wholeState } from "../../checkpoint/whole_state.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { UnaryNode } from "../unary.ts";
 

@@ -12,7 +12,7 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
-import { type ElementSpec, isTuple, TensorSpec } from "../../spec.ts";
+import { type ElementSpec, isTuple, TensorSpec } from "../../elements/spec.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { UnaryNode } from "../unary.ts";
 

@@ -1,7 +1,7 @@
 /**
  * `paddedBatch`: consecutive elements of different lengths, padded and stacked.
  */
-import type { Column } from "../../columns.ts";
+import type { Column } from "../../elements/columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import {
   checkPaddedShapes,
@@ -11,8 +11,8 @@ import {
   paddedSpec,
   type Padding,
   type PaddingValues,
-} from "../../padding.ts";
-import type { ElementSpec } from "../../spec.ts";
+} from "../../elements/padding.ts";
+import type { ElementSpec } from "../../elements/spec.ts";
 import { GatheringNode } from "./gathering.ts";
 
 /** How `paddedBatch` pads. */

@@ -1,8 +1,8 @@
 /** `raggedBatch`: consecutive elements of different lengths, concatenated. */
-import type { Column } from "../../columns.ts";
+import type { Column } from "../../elements/columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
-import { raggedColumnFor, raggedSpec } from "../../ragged.ts";
-import type { ElementSpec } from "../../spec.ts";
+import { raggedColumnFor, raggedSpec } from "../../elements/ragged.ts";
+import type { ElementSpec } from "../../elements/spec.ts";
 import { GatheringNode } from "./gathering.ts";
 
 /** How `raggedBatch` ends. */

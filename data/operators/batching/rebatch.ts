@@ -1,7 +1,7 @@
 /** `rebatch`: regroups the rows of batches into batches of other sizes. */
 import { flattenTree, treePaths } from "../../../core/tree.ts";
 import { checkArray, checkBoolean, checkInteger, invalidArgument } from "../../check.ts";
-import { commonRows } from "../../components.ts";
+import { commonRows } from "../../elements/components.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
 import {
@@ -10,13 +10,13 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
-import { asBatch, assertJoinable, cutRows, joinRows } from "../../rows.ts";
-import { type ElementSpec, leavesOfSpec, mapSpec, TensorSpec } from "../../spec.ts";
-import { BufferMeter } from "../../stats.ts";
-import { AGAIN } from "../../stepping.ts";
+import { asBatch, assertJoinable, cutRows, joinRows } from "../../elements/rows.ts";
+import { type ElementSpec, leavesOfSpec, mapSpec, TensorSpec } from "../../elements/spec.ts";
+import { BufferMeter } from "../../iterators/stats.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { UnaryNode } from "../unary.ts";
-import { wholeState } from "../../whole_state.ts";
+import { wholeState } from "../../checkpoint/whole_state.ts";
 
 const KIND = "rebatch";
 

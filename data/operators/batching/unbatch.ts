@@ -1,8 +1,8 @@
 /** `unbatch`: the rows of every element, one by one. */
 import { flattenTree, treePaths } from "../../../core/tree.ts";
-import { commonRows, rowAt, rowSpec } from "../../components.ts";
+import { commonRows, rowAt, rowSpec } from "../../elements/components.ts";
 import type { IteratorContext } from "../../context.ts";
-import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../held.ts";
+import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../elements/held.ts";
 import { END, type Pulled } from "../../iterator.ts";
 import {
   type Attributes,
@@ -10,8 +10,8 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
-import { type ElementSpec, leavesOfSpec, mapSpec } from "../../spec.ts";
-import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { type ElementSpec, leavesOfSpec, mapSpec } from "../../elements/spec.ts";
+import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { UnaryIterator, UnaryNode } from "../unary.ts";
 
 export class UnbatchNode extends UnaryNode {

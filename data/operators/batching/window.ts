@@ -2,7 +2,7 @@
 import { isPlainObject, TREE_DEPTH_MAX } from "../../../core/tree.ts";
 import { checkBoolean, checkInteger, invalidArgument } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import { restoreHeld, saveHeld } from "../../held.ts";
+import { restoreHeld, saveHeld } from "../../elements/held.ts";
 import { END, type Token } from "../../iterator.ts";
 import {
   type Attributes,
@@ -11,9 +11,9 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
-import type { ElementSpec } from "../../spec.ts";
-import { BufferMeter } from "../../stats.ts";
-import { AGAIN } from "../../stepping.ts";
+import type { ElementSpec } from "../../elements/spec.ts";
+import { BufferMeter } from "../../iterators/stats.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { FromNode } from "../sources/from.ts";
 import { UnaryNode } from "../unary.ts";

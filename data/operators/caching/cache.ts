@@ -3,9 +3,9 @@ import { checkPath } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { ElementIterator, END, NO_BLOCK, type Pulled } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
-import { ReadingFailure } from "../../reading_failure.ts";
-import type { Shared } from "../../shared_state.ts";
-import { BufferMeter } from "../../stats.ts";
+import { ReadingFailure } from "../../iterators/reading_failure.ts";
+import type { Shared } from "../../checkpoint/shared_state.ts";
+import { BufferMeter } from "../../iterators/stats.ts";
 import { fileCacheIterator } from "./file_cache.ts";
 import { SameElementsNode } from "../unary.ts";
 

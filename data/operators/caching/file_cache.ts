@@ -1,8 +1,8 @@
 /** `cache(path)`: elements kept in files after the first complete pass. */
 import type { IteratorContext } from "../../context.ts";
 import type { DatasetNode } from "../../node.ts";
-import { signatureOf } from "../../saving.ts";
-import type { ElementSpec } from "../../spec.ts";
+import { signatureOf } from "../../checkpoint/saving.ts";
+import type { ElementSpec } from "../../elements/spec.ts";
 import type { Manifest } from "../../saved/manifest.ts";
 import { storedNode } from "../../saved/stored_node.ts";
 import { type Storing, StoringIterator } from "../../saved/storing_iterator.ts";

@@ -1,5 +1,5 @@
 /** `snapshot`: keeps elements in files, in a separate folder for each upstream pipeline. */
-import { Call, type NodeFunction } from "../../call.ts";
+import { Call, type NodeFunction } from "../../udf/call.ts";
 import { checkPath } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import type { ElementIterator } from "../../iterator.ts";
@@ -9,8 +9,8 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
-import { signatureOf } from "../../saving.ts";
-import type { ElementSpec } from "../../spec.ts";
+import { signatureOf } from "../../checkpoint/saving.ts";
+import type { ElementSpec } from "../../elements/spec.ts";
 import type { WritingOptions } from "../../saved/elements_writer.ts";
 import { type Manifest, within } from "../../saved/manifest.ts";
 import { checkWritingCompression } from "../../saved/save.ts";

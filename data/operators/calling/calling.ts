@@ -2,13 +2,13 @@
  * Base of `map` and `filter`. They call their function on whole blocks of elements where elements
  * and results are available at once, and otherwise on one element at a time.
  */
-import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../answer.ts";
-import { InputBlock } from "../../block.ts";
-import { Call, type NodeFunction } from "../../call.ts";
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../elements/answer.ts";
+import { InputBlock } from "../../elements/block.ts";
+import { Call, type NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, NO_BLOCK, type Pulled, type Token } from "../../iterator.ts";
-import type { SpecCheck } from "../../spec_check.ts";
-import { AGAIN } from "../../stepping.ts";
+import type { SpecCheck } from "../../elements/spec_check.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import { UnaryIterator } from "../unary.ts";
 
 /** The token of a call's result for the element with this token; a number where both are the same. */

@@ -1,7 +1,7 @@
 /** `filter`: the elements for which a predicate holds. */
 import { LeatError } from "../../../core/error.ts";
-import type { InputBlock } from "../../block.ts";
-import { NodeFunction } from "../../call.ts";
+import type { InputBlock } from "../../elements/block.ts";
+import { NodeFunction } from "../../udf/call.ts";
 import { checkOptionalBoolean, show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
@@ -12,8 +12,8 @@ import {
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
 import { checkParallelCalls } from "../../parallelism.ts";
-import type { ElementSpec } from "../../spec.ts";
-import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import type { ElementSpec } from "../../elements/spec.ts";
+import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { CallingIterator } from "./calling.ts";
 import { ParallelCalls } from "./parallel_calls.ts";
 import { UnaryNode } from "../unary.ts";

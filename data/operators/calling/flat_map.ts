@@ -1,7 +1,7 @@
 /** `flatMap`: the elements of the datasets that a function makes, one dataset after the other. */
-import { Call, NodeFunction } from "../../call.ts";
+import { Call, NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
-import { type HeldElements, heldFrom } from "../../held.ts";
+import { type HeldElements, heldFrom } from "../../elements/held.ts";
 import { END, type Pulled } from "../../iterator.ts";
 import {
   type Attributes,
@@ -9,9 +9,9 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
-import { checkSpec, type ElementSpec } from "../../spec.ts";
-import { SpecCheck } from "../../spec_check.ts";
-import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
+import { SpecCheck } from "../../elements/spec_check.ts";
+import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { Opened, type OpenedState } from "../combining/opened.ts";
 import { UnaryIterator, UnaryNode } from "../unary.ts";
 

@@ -1,13 +1,13 @@
 /** `map`: applies a function to every element, one at a time or several at once. */
-import type { InputBlock } from "../../block.ts";
-import { isThenable, NodeFunction } from "../../call.ts";
+import type { InputBlock } from "../../elements/block.ts";
+import { isThenable, NodeFunction } from "../../udf/call.ts";
 import { checkOptionalBoolean } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { checkParallelCalls } from "../../parallelism.ts";
-import { checkSpec, type ElementSpec } from "../../spec.ts";
-import { SpecCheck } from "../../spec_check.ts";
+import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
+import { SpecCheck } from "../../elements/spec_check.ts";
 import { againByCall, CallingIterator, tokenOfCall } from "./calling.ts";
 import { ParallelCalls } from "./parallel_calls.ts";
 import { UnaryNode } from "../unary.ts";

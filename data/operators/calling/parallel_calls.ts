@@ -1,14 +1,14 @@
 /** Base of `map` and `filter` where several calls of their function are in flight. */
-import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../answer.ts";
-import { Call, type NodeFunction } from "../../call.ts";
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../elements/answer.ts";
+import { Call, type NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END, type Pulled, type Token } from "../../iterator.ts";
 import { parallelCalls } from "../../parallelism.ts";
-import { isOfStream } from "../../reading_failure.ts";
-import type { SpecCheck } from "../../spec_check.ts";
-import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { isOfStream } from "../../iterators/reading_failure.ts";
+import type { SpecCheck } from "../../elements/spec_check.ts";
+import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { UnaryIterator } from "../unary.ts";
-import { wholeState } from "../../whole_state.ts";
+import { wholeState } from "../../checkpoint/whole_state.ts";
 
 /** The call that an element was passed to, and how to get the element from the input again. */
 interface Origin {

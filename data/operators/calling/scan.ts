@@ -1,11 +1,11 @@
 /** `scan`: applies a function to every element and a state that it passes on. */
-import { Call, NodeFunction } from "../../call.ts";
+import { Call, NodeFunction } from "../../udf/call.ts";
 import { invalidArgument } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
-import { checkSpec, type ElementSpec } from "../../spec.ts";
-import { SpecCheck } from "../../spec_check.ts";
+import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
+import { SpecCheck } from "../../elements/spec_check.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { UnaryNode } from "../unary.ts";
 

@@ -3,8 +3,8 @@ import { checkBoolean, invalidArgument } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END } from "../../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
-import { commonSpec, type ElementSpec, specText, TensorSpec } from "../../spec.ts";
-import type { Replicated } from "../../splits.ts";
+import { commonSpec, type ElementSpec, specText, TensorSpec } from "../../elements/spec.ts";
+import type { Replicated } from "../../sharding/splits.ts";
 import { DirectedIterator, type Selector } from "./directed.ts";
 
 const KIND = "chooseFromDatasets";

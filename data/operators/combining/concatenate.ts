@@ -2,8 +2,8 @@
 import type { IteratorContext } from "../../context.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
-import { commonSpec, type ElementSpec } from "../../spec.ts";
-import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { commonSpec, type ElementSpec } from "../../elements/spec.ts";
+import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 
 export class ConcatenateNode extends DatasetNode {
   override readonly division = "whole";

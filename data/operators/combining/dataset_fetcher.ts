@@ -1,13 +1,13 @@
 /** The fetcher of parallel `interleave`: opens datasets and reads several of them ahead. */
-import { Call, type NodeFunction } from "../../call.ts";
+import { Call, type NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
-import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../held.ts";
+import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../elements/held.ts";
 import { type ElementIterator, END } from "../../iterator.ts";
-import { BufferMeter } from "../../stats.ts";
-import { AGAIN } from "../../stepping.ts";
+import { BufferMeter } from "../../iterators/stats.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import { Opened } from "./opened.ts";
 import { ReadAhead, type ReadAheadState } from "./read_ahead.ts";
-import { wholeState } from "../../whole_state.ts";
+import { wholeState } from "../../checkpoint/whole_state.ts";
 
 /** Limits of the fetcher. */
 export interface FetchLimits {

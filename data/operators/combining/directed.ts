@@ -1,8 +1,8 @@
 /** Base of `sampleFromDatasets` and `chooseFromDatasets`: a selector chooses the input of each element. */
 import type { IteratorContext } from "../../context.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
-import { ReadingFailure } from "../../reading_failure.ts";
-import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { ReadingFailure } from "../../iterators/reading_failure.ts";
+import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 
 /** Chooses inputs. */
 export interface Selector {

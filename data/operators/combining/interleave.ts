@@ -1,8 +1,8 @@
 /** `interleave`: the elements of several datasets, round-robin. */
-import { Call, NodeFunction } from "../../call.ts";
+import { Call, NodeFunction } from "../../udf/call.ts";
 import { checkInteger, checkOptionalBoolean } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import { type HeldElements, heldFrom } from "../../held.ts";
+import { type HeldElements, heldFrom } from "../../elements/held.ts";
 import { type ElementIterator, END, type Pulled } from "../../iterator.ts";
 import {
   type Attributes,
@@ -11,10 +11,10 @@ import {
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
 import { AUTOTUNE, checkParallelCalls } from "../../parallelism.ts";
-import { ReadingFailure } from "../../reading_failure.ts";
-import { checkSpec, type ElementSpec } from "../../spec.ts";
-import { SpecCheck } from "../../spec_check.ts";
-import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { ReadingFailure } from "../../iterators/reading_failure.ts";
+import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
+import { SpecCheck } from "../../elements/spec_check.ts";
+import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { Opened, type OpenedState } from "./opened.ts";
 import { ParallelInterleave } from "./parallel_interleave.ts";
 import { UnaryIterator, UnaryNode } from "../unary.ts";

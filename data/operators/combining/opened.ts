@@ -1,14 +1,14 @@
 /** Datasets that a user function made from an element, while they are read. */
 import { LeatError } from "../../../core/error.ts";
 import type { RandomStream } from "../../../core/philox.ts";
-import type { Call } from "../../call.ts";
+import type { Call } from "../../udf/call.ts";
 import { show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import { type HeldElements, restoreHeld, saveHeld } from "../../held.ts";
+import { type HeldElements, restoreHeld, saveHeld } from "../../elements/held.ts";
 import type { ElementIterator } from "../../iterator.ts";
 import { type DatasetNode, nodeOf } from "../../node.ts";
-import { restoreShared, saveShared } from "../../shared_state.ts";
-import { wholeState } from "../../whole_state.ts";
+import { restoreShared, saveShared } from "../../checkpoint/shared_state.ts";
+import { wholeState } from "../../checkpoint/whole_state.ts";
 
 /** A dataset being read that is no operator's input, with its own random state. */
 export class Nested {

@@ -1,12 +1,12 @@
 /** Parallel `interleave`: the open datasets fetch their elements in parallel. */
-import type { Answer } from "../../answer.ts";
+import type { Answer } from "../../elements/answer.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END, type Pulled } from "../../iterator.ts";
 import { parallelCalls } from "../../parallelism.ts";
-import { isOfStream } from "../../reading_failure.ts";
-import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { isOfStream } from "../../iterators/reading_failure.ts";
+import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { DatasetFetcher, type FetcherState } from "./dataset_fetcher.ts";
-import type { SpecCheck } from "../../spec_check.ts";
+import type { SpecCheck } from "../../elements/spec_check.ts";
 import { type InterleaveNode, OF_ITS_DATASETS } from "./interleave.ts";
 import type { ReadAhead, ReadAheadState } from "./read_ahead.ts";
 import { UnaryIterator } from "../unary.ts";

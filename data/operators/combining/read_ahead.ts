@@ -1,9 +1,9 @@
 /** A dataset that a function made, read a bounded number of answers ahead of its consumer. */
-import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../answer.ts";
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../elements/answer.ts";
 import { END, type Token } from "../../iterator.ts";
-import { isOfStream } from "../../reading_failure.ts";
+import { isOfStream } from "../../iterators/reading_failure.ts";
 import type { Opened, OpenedState } from "./opened.ts";
-import { wholeState } from "../../whole_state.ts";
+import { wholeState } from "../../checkpoint/whole_state.ts";
 
 /** An answer with the token of its element, if it has one. */
 interface Fetched extends Answer {

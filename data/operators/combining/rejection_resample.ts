@@ -1,6 +1,6 @@
 /** `rejectionResample`: drops elements at random until the classes have the wanted frequencies. */
 import { LeatError } from "../../../core/error.ts";
-import { Call, NodeFunction } from "../../call.ts";
+import { Call, NodeFunction } from "../../udf/call.ts";
 import { checkArray, checkSeed, invalidArgument, show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
@@ -10,9 +10,9 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
-import { Draws, Seeding } from "../../seeding.ts";
-import { type ElementSpec, TensorSpec } from "../../spec.ts";
-import { AGAIN } from "../../stepping.ts";
+import { Draws, Seeding } from "../../random/seeding.ts";
+import { type ElementSpec, TensorSpec } from "../../elements/spec.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { UnaryNode } from "../unary.ts";
 

@@ -5,11 +5,11 @@ import { checkBoolean, checkSeed, invalidArgument } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END } from "../../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
-import { Draws, Seeding } from "../../seeding.ts";
-import { commonSpec, type ElementSpec } from "../../spec.ts";
-import type { Replicated } from "../../splits.ts";
-import { AGAIN } from "../../stepping.ts";
-import { wholeState } from "../../whole_state.ts";
+import { Draws, Seeding } from "../../random/seeding.ts";
+import { commonSpec, type ElementSpec } from "../../elements/spec.ts";
+import type { Replicated } from "../../sharding/splits.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
+import { wholeState } from "../../checkpoint/whole_state.ts";
 import { DirectedIterator, type Selector } from "./directed.ts";
 
 const KIND = "sampleFromDatasets";

@@ -1,15 +1,15 @@
 /** `zip`: elements of several datasets side by side. */
 import { LeatError } from "../../../core/error.ts";
 import { invalidArgument } from "../../check.ts";
-import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../answer.ts";
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../elements/answer.ts";
 import type { IteratorContext } from "../../context.ts";
 import type { Host } from "../../host.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
-import { alignedSource, JointSplits } from "../../joint_splits.ts";
-import { isOfStream } from "../../reading_failure.ts";
-import type { ElementSpec } from "../../spec.ts";
-import { cutRuns, type Split, type Splittable } from "../../splits.ts";
+import { alignedSource, JointSplits } from "../../sharding/joint_splits.ts";
+import { isOfStream } from "../../iterators/reading_failure.ts";
+import type { ElementSpec } from "../../elements/spec.ts";
+import { cutRuns, type Split, type Splittable } from "../../sharding/splits.ts";
 
 /**
  * Numbered inputs are divided among tasks together, so that elements with one number stay together.

@@ -1,6 +1,6 @@
 /** `groupByReducer`: one element for each key, folded from all elements with that key. */
 import { LeatError } from "../../../core/error.ts";
-import { Call, NodeFunction } from "../../call.ts";
+import { Call, NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
 import {
@@ -9,9 +9,9 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
-import { checkSpec, type ElementSpec } from "../../spec.ts";
-import { AGAIN } from "../../stepping.ts";
-import { SpecCheck } from "../../spec_check.ts";
+import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
+import { SpecCheck } from "../../elements/spec_check.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { checkKey } from "./grouping.ts";
 import { UnaryNode } from "../unary.ts";

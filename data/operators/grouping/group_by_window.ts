@@ -1,5 +1,5 @@
 /** `groupByWindow`: elements gathered by key into windows, each window made into a dataset. */
-import { Call, NodeFunction } from "../../call.ts";
+import { Call, NodeFunction } from "../../udf/call.ts";
 import { checkInteger } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import {
@@ -9,7 +9,7 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
-import type { ElementSpec } from "../../spec.ts";
+import type { ElementSpec } from "../../elements/spec.ts";
 import { FromNode } from "../sources/from.ts";
 import { type Grouping, GroupingIterator } from "./grouping.ts";
 import { Nested } from "../combining/opened.ts";

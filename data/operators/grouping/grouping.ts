@@ -1,15 +1,15 @@
 /** Base of `groupByWindow` and `bucketBySequenceLength`. */
 import { LeatError } from "../../../core/error.ts";
-import type { Call } from "../../call.ts";
+import type { Call } from "../../udf/call.ts";
 import { show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import { type HeldElements, restoreHeld, saveHeld } from "../../held.ts";
+import { type HeldElements, restoreHeld, saveHeld } from "../../elements/held.ts";
 import { END, type Pulled } from "../../iterator.ts";
-import { BufferMeter } from "../../stats.ts";
-import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { BufferMeter } from "../../iterators/stats.ts";
+import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import type { Nested } from "../combining/opened.ts";
 import { UnaryIterator } from "../unary.ts";
-import { wholeState } from "../../whole_state.ts";
+import { wholeState } from "../../checkpoint/whole_state.ts";
 
 /** How elements are grouped. Its methods return values, or promises of them. */
 export interface Grouping {

@@ -3,10 +3,10 @@ import { checkBoolean, checkSeed } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import type { ElementIterator } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
-import { Permutation } from "../../permutation.ts";
+import { Permutation } from "../../random/permutation.ts";
 import { checkRandomAccess } from "../../random_access.ts";
-import { Seeding } from "../../seeding.ts";
-import type { ElementSpec } from "../../spec.ts";
+import { Seeding } from "../../random/seeding.ts";
+import type { ElementSpec } from "../../elements/spec.ts";
 import { IndexedIterator, IndexedNode } from "../sources/indexed.ts";
 import type { ShuffleAttributes } from "./shuffle.ts";
 

@@ -1,12 +1,12 @@
 /** `shuffle`: elements in random order, drawn from a buffer that is kept full. */
 import { checkBoolean, checkInteger, checkSeed } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import { restoreHeld, saveHeld } from "../../held.ts";
+import { restoreHeld, saveHeld } from "../../elements/held.ts";
 import { END, type Pulled, type Token } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
-import { Draws, Seeding } from "../../seeding.ts";
-import { BufferMeter } from "../../stats.ts";
-import { AGAIN, stepOn, type Stepping } from "../../stepping.ts";
+import { Draws, Seeding } from "../../random/seeding.ts";
+import { BufferMeter } from "../../iterators/stats.ts";
+import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { SameElementsNode, UnaryIterator } from "../unary.ts";
 
 /** How `shuffle` draws. */

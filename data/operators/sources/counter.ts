@@ -3,8 +3,8 @@ import { checkNumber, invalidArgument } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { NO_BLOCK } from "../../iterator.ts";
 import { type Attributes, DatasetNode, registerNode } from "../../node.ts";
-import { TensorSpec } from "../../spec.ts";
-import type { Replicated } from "../../splits.ts";
+import { TensorSpec } from "../../elements/spec.ts";
+import type { Replicated } from "../../sharding/splits.ts";
 import { IndexedIterator } from "./indexed.ts";
 
 export class CounterNode extends DatasetNode implements Replicated {

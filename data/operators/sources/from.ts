@@ -2,11 +2,11 @@
 import { LeatError } from "../../../core/error.ts";
 import { flattenTree, treePaths } from "../../../core/tree.ts";
 import { show } from "../../check.ts";
-import { commonRows, rowAt, rowSpec, specOf, tensorize } from "../../components.ts";
+import { commonRows, rowAt, rowSpec, specOf, tensorize } from "../../elements/components.ts";
 import type { IteratorContext } from "../../context.ts";
 import { NO_BLOCK } from "../../iterator.ts";
 import { type Attributes, registerNode } from "../../node.ts";
-import { checkSpec, type ElementSpec, mapSpec, mergeSpecs } from "../../spec.ts";
+import { checkSpec, type ElementSpec, mapSpec, mergeSpecs } from "../../elements/spec.ts";
 import { IndexedIterator, IndexedNode } from "./indexed.ts";
 
 /** The given elements, one after the other. */

@@ -1,9 +1,9 @@
 /** `fromGenerator`: elements that a user's generator yields. */
 import { LeatError } from "../../../core/error.ts";
-import { Call, NodeFunction } from "../../call.ts";
+import { Call, NodeFunction } from "../../udf/call.ts";
 import { show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import { Stopwatch } from "../../stopwatch.ts";
+import { Stopwatch } from "../../iterators/stopwatch.ts";
 import { ElementIterator, END, type Pulled } from "../../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
 

@@ -9,9 +9,9 @@ import {
   servedIterator,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
-import { ShardingPolicy } from "../../sharding_policy.ts";
-import { checkSpec, type ElementSpec } from "../../spec.ts";
-import { SpecCheck } from "../../spec_check.ts";
+import { ShardingPolicy } from "../../sharding/sharding_policy.ts";
+import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
+import { SpecCheck } from "../../elements/spec_check.ts";
 import { attributesOf, checkDistributeOptions, type DistributeOptions } from "../distribute.ts";
 
 /** How a registered dataset is read. Its compression was chosen at registration. */

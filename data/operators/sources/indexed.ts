@@ -4,15 +4,15 @@ import type { IteratorContext } from "../../context.ts";
 import type { Host } from "../../host.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
 import { DatasetNode } from "../../node.ts";
-import type { OperatorMeter } from "../../stats.ts";
+import type { OperatorMeter } from "../../iterators/stats.ts";
 import {
   cutRuns,
   readsSplits,
   type Split,
   type SplitReader,
   type Splittable,
-} from "../../splits.ts";
-import { wholeState } from "../../whole_state.ts";
+} from "../../sharding/splits.ts";
+import { wholeState } from "../../checkpoint/whole_state.ts";
 
 /** A source of a known number of elements. */
 export abstract class IndexedNode extends DatasetNode implements Splittable {

@@ -2,9 +2,9 @@
 import { checkBoolean, checkSeed } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type Attributes, DatasetNode, registerNode } from "../../node.ts";
-import { Draws, Seeding } from "../../seeding.ts";
-import { TensorSpec } from "../../spec.ts";
-import type { Replicated } from "../../splits.ts";
+import { Draws, Seeding } from "../../random/seeding.ts";
+import { TensorSpec } from "../../elements/spec.ts";
+import type { Replicated } from "../../sharding/splits.ts";
 import { IndexedIterator } from "./indexed.ts";
 
 /** How `random` draws. */

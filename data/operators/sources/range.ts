@@ -3,7 +3,7 @@ import { checkNumber, invalidArgument } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { NO_BLOCK } from "../../iterator.ts";
 import { type Attributes, registerNode } from "../../node.ts";
-import { TensorSpec } from "../../spec.ts";
+import { TensorSpec } from "../../elements/spec.ts";
 import { IndexedIterator, IndexedNode } from "./indexed.ts";
 
 export class RangeNode extends IndexedNode {

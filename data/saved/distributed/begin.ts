@@ -2,7 +2,7 @@
 import { hex64 } from "../../host.ts";
 import { LeatError } from "../../../core/error.ts";
 import { hashJson } from "../../../core/hash.ts";
-import type { SplitTable } from "../../splits.ts";
+import type { SplitTable } from "../../sharding/splits.ts";
 import type { LedgerHead } from "../ledger.ts";
 import { MANIFEST_NAME, nameOf, readManifest, storedPaths, within } from "../manifest.ts";
 import { type JointFolder, tidy } from "./folder.ts";

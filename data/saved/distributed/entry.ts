@@ -3,11 +3,11 @@
  * chunks in order. The last entry also commits the saved dataset.
  */
 import { LeatError } from "../../../core/error.ts";
-import { specOf } from "../../components.ts";
+import { specOf } from "../../elements/components.ts";
 import type { DatasetNode } from "../../node.ts";
 import type { OrderedChain } from "../../deterministic/chain.ts";
 import { type Joined, RemainderJoin } from "../../deterministic/join.ts";
-import { type ElementSpec, mergeSpecs } from "../../spec.ts";
+import { type ElementSpec, mergeSpecs } from "../../elements/spec.ts";
 import { hex64, type NewFile } from "../../host.ts";
 import { ChunkWriter } from "../chunk_writer.ts";
 import { inTurn } from "../document.ts";

@@ -11,7 +11,7 @@ import type { Host } from "../../host.ts";
 import type { DatasetNode } from "../../node.ts";
 import { chainOf, inOrder } from "../../deterministic/chain.ts";
 import { openSplit } from "../../deterministic/split_run.ts";
-import { listSplitTable, type SplitTable } from "../../splits.ts";
+import { listSplitTable, type SplitTable } from "../../sharding/splits.ts";
 import { Ledger } from "../ledger.ts";
 import { begin } from "./begin.ts";
 import { enter, type EntryPipeline } from "./entry.ts";

@@ -3,12 +3,12 @@
  */
 import { hex64 } from "../../host.ts";
 import { LeatError } from "../../../core/error.ts";
-import { specOf } from "../../components.ts";
+import { specOf } from "../../elements/components.ts";
 import { ByteReader } from "../../formats/byte_reader.ts";
 import { RecordReader } from "../../formats/tfrecord/tfrecord.ts";
 import { END } from "../../iterator.ts";
-import { type ElementSpec, mergeSpecs } from "../../spec.ts";
-import { EncodedValue } from "../../value_codec.ts";
+import { type ElementSpec, mergeSpecs } from "../../elements/spec.ts";
+import { EncodedValue } from "../../elements/value_codec.ts";
 import { ChunkWriter } from "../chunk_writer.ts";
 import { readDocument, writeDocument } from "../document.ts";
 import type { Rest } from "../ledger.ts";

@@ -3,7 +3,7 @@
  * assigns the pieces; the workers share nothing but the folder.
  */
 import type { WireError } from "../../../core/error.ts";
-import type { Split, SplitTable } from "../../splits.ts";
+import type { Split, SplitTable } from "../../sharding/splits.ts";
 
 /** What is saved, and how. */
 export interface JointSaveSettings {

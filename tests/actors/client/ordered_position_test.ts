@@ -1,5 +1,5 @@
 /** What is saved of a DETERMINISTIC stream, and is no place in it. */
-import { encodeIteration } from "../../../data/saving.ts";
+import { encodeIteration } from "../../../data/checkpoint/saving.ts";
 import { Dataset, LeatError } from "../../../mod.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 

@@ -20,7 +20,7 @@ import { ActorSystem } from "../../../actors/runtime/system.ts";
 import type { LogLevel, Random, Timer, World } from "../../../actors/runtime/world.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../../../actors/worker/protocol.ts";
 import { LeatError } from "../../../core/error.ts";
-import type { SplitTable } from "../../../data/splits.ts";
+import type { SplitTable } from "../../../data/sharding/splits.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { openSqliteLog } from "../../../world/sqlite_log.ts";
 import { assertRejects } from "../../assert.ts";

@@ -9,7 +9,7 @@ import {
 import { gzipSync } from "node:zlib";
 import { LeatError } from "../../../core/error.ts";
 import { FixedLengthRecordsNode } from "../../../data/sources/fixed_length_records.ts";
-import { TensorSpec } from "../../../data/spec.ts";
+import { TensorSpec } from "../../../data/elements/spec.ts";
 import type { ReadFrom, SourceFile } from "../../../data/formats/format_reader.ts";
 import { ANSWERS, BytesFile, type FileOptions, readAll } from "./reading.ts";
 

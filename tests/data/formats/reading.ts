@@ -1,7 +1,7 @@
 /** What tests of formats share: files of bytes, near and far, and reading one to its end. */
 
 import { END } from "../../../data/iterator.ts";
-import { AGAIN } from "../../../data/stepping.ts";
+import { AGAIN } from "../../../data/iterators/stepping.ts";
 import type { OpenFile } from "../../../data/host.ts";
 import { ByteReader } from "../../../data/formats/byte_reader.ts";
 import type { Compression } from "../../../data/formats/compression/compression.ts";

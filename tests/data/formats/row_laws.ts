@@ -4,7 +4,7 @@ import { assertEquals } from "../../assert.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../../../data/formats/format_reader.ts";
 import { END } from "../../../data/iterator.ts";
-import { AGAIN } from "../../../data/stepping.ts";
+import { AGAIN } from "../../../data/iterators/stepping.ts";
 import { BytesFile, type FileOptions, readAll } from "./reading.ts";
 
 /** A file source, as far as one file is concerned. */

@@ -15,7 +15,7 @@ import {
   listSplitTable,
   type Split,
   type SplitSource,
-} from "../../../data/splits.ts";
+} from "../../../data/sharding/splits.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
 import "../lib/collect.ts";
 import { withFiles } from "../../lib/temp_folder.ts";

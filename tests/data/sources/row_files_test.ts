@@ -8,7 +8,7 @@ import { LeatError } from "../../../core/error.ts";
 import { type Tensor, tensor } from "../../../core/tensor.ts";
 import { Dataset, type ElementSpec, TensorSpec } from "../../../data/mod.ts";
 import type { DatasetNode } from "../../../data/node.ts";
-import { listSplitTable } from "../../../data/splits.ts";
+import { listSplitTable } from "../../../data/sharding/splits.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
 import { npyBytes } from "../formats/npy_bytes.ts";
 import { collect as collectPlain, collectWithErrors } from "../lib/collect.ts";

@@ -32,7 +32,7 @@ import { loseWorker, workerHeartbeat } from "../../../../actors/dispatcher/membe
 import { ANYONE } from "../../../../actors/runtime/identity.ts";
 import type { RequestOf } from "../../../../actors/runtime/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";
-import type { ReaderId } from "../../../../data/last_readers.ts";
+import type { ReaderId } from "../../../../data/service/last_readers.ts";
 import { SplitOwners } from "../../../../sim/checkers/split_owners.ts";
 import { DenoWorld } from "../../../../world/deno_world.ts";
 import { assert, assertEquals, assertRejects } from "../../../assert.ts";

@@ -7,7 +7,7 @@ import type { DatasetDefinition } from "../../../../actors/dispatcher/protocol.t
 import type { World } from "../../../../actors/runtime/world.ts";
 import { Listings } from "../../../../actors/worker/runner/listings.ts";
 import { LeatError } from "../../../../core/error.ts";
-import type { SplitTable } from "../../../../data/splits.ts";
+import type { SplitTable } from "../../../../data/sharding/splits.ts";
 import { assertEquals, assertRejects } from "../../../assert.ts";
 
 /** Listings that end when the test says so, in a time of its own. */

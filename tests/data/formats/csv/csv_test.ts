@@ -14,7 +14,7 @@ import { openCsv } from "../../../../data/formats/csv/csv.ts";
 import { CsvSchema } from "../../../../data/formats/csv/csv_schema.ts";
 import { csvParser } from "../../../../data/formats/csv/csv_values.ts";
 import { CsvNode } from "../../../../data/sources/csv.ts";
-import { TensorSpec } from "../../../../data/spec.ts";
+import { TensorSpec } from "../../../../data/elements/spec.ts";
 import { ANSWERS, BytesFile, type FileOptions, readAll } from "../reading.ts";
 
 type Options = Record<string, unknown>;

@@ -12,7 +12,7 @@ import {
   WebDatasetReader,
 } from "../../../../data/formats/tar/web_dataset.ts";
 import { END } from "../../../../data/iterator.ts";
-import { AGAIN } from "../../../../data/stepping.ts";
+import { AGAIN } from "../../../../data/iterators/stepping.ts";
 import { ANSWERS, BytesFile, concat, type FileOptions, open, readAll } from "../reading.ts";
 import {
   longName,

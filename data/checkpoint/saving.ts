@@ -1,0 +1,118 @@
+/**
+ * Saved iterations as bytes: the state of every iterator of a graph, the luck it ran with, and a
+ * signature of the graph, so that another one is refused.
+ *
+ * Layout: eight bytes of format, 32 of SHA-256 over all that follows, and that as an encoded value.
+ */
+import { nodeCrypto } from "../../core/builtins.ts";
+import { LeatError } from "../../core/error.ts";
+import { hashBytes } from "../../core/hash.ts";
+import { isPlainObject } from "../../core/tree.ts";
+import type { NodeFunction } from "../udf/call.ts";
+import { show } from "../check.ts";
+import type { Attributes, DatasetNode } from "../node.ts";
+import { isUserFunction, ModuleFunction } from "../udf/user_function.ts";
+import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
+import { wholeState } from "./whole_state.ts";
+import { encodeNode, ValueWriter } from "../wire.ts";
+
+/** What an iteration of a graph is at one position. */
+export interface SavedIteration {
+  readonly seed: bigint;
+  readonly seeded: boolean;
+  readonly salt: bigint;
+  readonly epoch: number;
+  readonly split: number;
+  /** What the nodes of the graph share among their iterators: see `saveShared()`. */
+  readonly shared: unknown;
+  /** What the last operator's iterator answered to `save()`; `null` at the end. */
+  readonly state: unknown;
+}
+
+const FORMAT = new TextEncoder().encode("LEATIT01");
+const DIGEST_BYTES = 32;
+const HEADER_BYTES = FORMAT.length + DIGEST_BYTES;
+
+/** The bytes of an iteration of the graph `root`. */
+export function encodeIteration(root: DatasetNode, saved: SavedIteration): Uint8Array<ArrayBuffer> {
+  const bytes = encodeValue({ signature: signatureOf(root), ...saved }, HEADER_BYTES);
+  bytes.set(FORMAT);
+  bytes.set(digestOf(bytes), FORMAT.length);
+  return bytes;
+}
+
+/**
+ * Reads what `encodeIteration` wrote.
+ *
+ * Errors: `invalid_argument` for bytes that nothing here wrote, `data_loss` for damaged ones,
+ * `failed_precondition` where they are of another pipeline, or lack a field of an iteration.
+ */
+export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIteration {
+  if (!(bytes instanceof Uint8Array)) throw noState(`got ${show(bytes)}`);
+  if (bytes.length < HEADER_BYTES || FORMAT.some((byte, i) => bytes[i] !== byte)) {
+    throw noState(`these ${bytes.length} bytes do not begin as one`);
+  }
+  const stored = bytes.subarray(FORMAT.length, FORMAT.length + DIGEST_BYTES);
+  if (digestOf(bytes).some((byte, i) => byte !== stored[i])) {
+    throw new LeatError(
+      "data_loss",
+      `A saved iterator of ${bytes.length} bytes is damaged or cut short: its checksum is wrong.`,
+    );
+  }
+  // Compared before the rest is read, which is of operators that may not be here.
+  const encoded = new EncodedValue(bytes.subarray(HEADER_BYTES));
+  const { wire } = encoded;
+  if (!isPlainObject(wire) || wire.signature !== signatureOf(root)) {
+    throw new LeatError(
+      "failed_precondition",
+      "This iterator was saved from another pipeline. Make sure that the dataset's definition has " +
+        "not changed: operators, their arguments and the source text of its functions.",
+    );
+  }
+  const iteration = wholeState(encoded.read({ isOwn: true }) as SavedIteration);
+  const { seed, seeded, salt, epoch, split, shared, state } = iteration;
+  return { seed, seeded, salt, epoch, split, shared, state };
+}
+
+function digestOf(bytes: Uint8Array): Uint8Array {
+  return nodeCrypto().createHash("sha256").update(bytes.subarray(FORMAT.length + DIGEST_BYTES))
+    .digest();
+}
+
+function noState(why: string): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    `restore: the state must be what save() of an iterator resolved to; ${why}.`,
+  );
+}
+
+const signatures = new WeakMap<DatasetNode, string>();
+
+/**
+ * A digest of a graph, like its fingerprint, but of any: functions count by their source text,
+ * whether they could travel or not.
+ */
+export function signatureOf(root: DatasetNode): string {
+  let signature = signatures.get(root);
+  if (signature === undefined) {
+    signature = hashBytes(JSON.stringify(encodeNode(root, new SignatureWriter())));
+    signatures.set(root, signature);
+  }
+  return signature;
+}
+
+class SignatureWriter extends ValueWriter {
+  override attributesOf(node: DatasetNode): Attributes {
+    return node.decisive;
+  }
+
+  protected override function({ fn, captures }: NodeFunction): unknown {
+    const text = fn instanceof ModuleFunction ? `${fn.module}#${fn.name}` : String(fn);
+    return { $function: text, captures: this.write(captures) };
+  }
+
+  protected override opaque(value: unknown): unknown {
+    if (value instanceof ModuleFunction) return { $opaque: `${value.module}#${value.name}` };
+    return { $opaque: isUserFunction(value) ? String(value) : show(value) };
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * Answers of `next()` that are held before they are given, and how they are saved.
+ */
+import { LeatError, type WireError } from "../../core/error.ts";
+import type { ElementIterator, Token } from "../iterator.ts";
+import { wholeState } from "../checkpoint/whole_state.ts";
+
+/** An element, or the error of one that failed. */
+export interface Answer {
+  readonly failed: boolean;
+  readonly value: unknown;
+}
+
+/** What is saved of an answer. */
+export type SavedAnswer =
+  | { readonly element: unknown }
+  | { readonly token: Token }
+  | { readonly error: WireError };
+
+/** An element is saved by its token, where it has one. */
+export function saveAnswer({ failed, value }: Answer, token?: Token): SavedAnswer {
+  if (failed) return { error: LeatError.from(value).toWire() };
+  return token === undefined ? { element: value } : { token };
+}
+
+/** The error that was saved. Without its code or its message it would be another one. */
+export function restoreError(saved: WireError): LeatError {
+  const { code, message } = wholeState(saved);
+  return LeatError.fromWire({ ...saved, code, message });
+}
+
+/** The answer that was saved. `input` is what its token came from, if it has one. */
+export async function restoreAnswer(
+  saved: SavedAnswer,
+  input: ElementIterator | undefined,
+): Promise<Answer> {
+  if ("error" in saved) return { failed: true, value: restoreError(saved.error) };
+  const value = "token" in saved ? await input!.again(saved.token) : wholeState(saved).element;
+  return { failed: false, value };
+}

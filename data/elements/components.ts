@@ -1,0 +1,138 @@
+/**
+ * Components: what `fromTensors`, `fromTensorSlices` and `unbatch` take elements apart into.
+ */
+import { isTypedArray } from "../../core/dtype.ts";
+import { LeatError } from "../../core/error.ts";
+import { RaggedTensor, Tensor, tensor } from "../../core/tensor.ts";
+import { isLeaf, isPlainObject, type Leaf, mapTree, TREE_DEPTH_MAX } from "../../core/tree.ts";
+import { cutLeaf } from "./rows.ts";
+import { type ElementSpec, TensorSpec } from "./spec.ts";
+
+/**
+ * Reads nested arrays of scalars as tensors: `[[1, 2], [3, 4]]` becomes one of shape [2, 2].
+ * Arrays that hold tensors, typed arrays or objects are tuples of components.
+ */
+export function tensorize(value: unknown): unknown {
+  if (Array.isArray(value)) return isNestedScalars(value) ? tensor(value) : value.map(tensorize);
+  if (isPlainObject(value)) {
+    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, tensorize(part)]));
+  }
+  return value;
+}
+
+function isNestedScalars(array: readonly unknown[]): boolean {
+  return array.every((item) =>
+    Array.isArray(item) ? isNestedScalars(item) : isLeaf(item) && typeof item !== "object"
+  );
+}
+
+/**
+ * The spec of an element as it is, for functions to declare by example what they return. Numbers are
+ * float64, as in a batch; what is no leaf and no structure is unknown. Lengths are those of the
+ * example: where they vary, a spec has `null`.
+ *
+ * @example
+ * ```ts
+ * import { Dataset, specOf } from "../../mod.ts";
+ *
+ * const pairs = Dataset.range(4).map((x) => ({ x, y: new Float32Array(2) }), {
+ *   spec: specOf({ x: 0, y: new Float32Array(2) }),
+ * });
+ * console.log(pairs.batch(2).elementSpec); // x: float64 of shape [null], y: float32 of [null, 2]
+ * ```
+ */
+export function specOf(element: unknown): ElementSpec {
+  return specAt(element, 0);
+}
+
+function specAt(element: unknown, depth: number): ElementSpec {
+  if (depth > TREE_DEPTH_MAX) return undefined;
+  if (Array.isArray(element)) return element.map((part) => specAt(part, depth + 1));
+  if (element instanceof RaggedTensor) {
+    const { dtype, shape } = element.values;
+    return new TensorSpec(dtype, [element.numRows, null, ...shape.slice(1)]);
+  }
+  if (element instanceof Tensor) return new TensorSpec(element.dtype, element.shape);
+  if (isTypedArray(element)) {
+    const { dtype, shape } = tensor(element);
+    return new TensorSpec(dtype, shape);
+  }
+  switch (typeof element) {
+    case "number":
+      return new TensorSpec("float64", []);
+    case "bigint":
+      return new TensorSpec("int64", []);
+    case "boolean":
+      return new TensorSpec("bool", []);
+    case "string":
+      return new TensorSpec("string", []);
+  }
+  if (!isPlainObject(element)) return undefined;
+  return Object.fromEntries(
+    Object.entries(element).map(([key, part]) => [key, specAt(part, depth + 1)]),
+  );
+}
+
+/** The spec of one row of elements with this spec: axis 0 taken away. */
+export function rowSpec(leaf: TensorSpec): TensorSpec {
+  return new TensorSpec(leaf.dtype, leaf.shape.slice(1));
+}
+
+/** The length of axis 0 that all components share; `undefined` for a component that has none. */
+export function rowsOf(leaf: unknown): number | undefined {
+  if (leaf instanceof Tensor) return leaf.shape[0];
+  if (leaf instanceof RaggedTensor) return leaf.numRows;
+  return isTypedArray(leaf) ? leaf.length : undefined;
+}
+
+/** One row of every component; scalars come out as plain values. */
+export function rowAt(components: unknown, index: number): unknown {
+  return mapTree(components, (leaf) => leafRow(leaf, index));
+}
+
+function leafRow(leaf: Leaf, index: number): unknown {
+  if (isTypedArray(leaf)) return leaf[index];
+  if (leaf instanceof RaggedTensor) {
+    const row = cutLeaf(leaf, index, index + 1) as RaggedTensor;
+    return row.values;
+  }
+  if (!(leaf instanceof Tensor)) return leaf;
+  if (leaf.shape.length > 1) return leaf.row(index);
+  const value = leaf.data[index];
+  return leaf.dtype === "bool" ? value !== 0 : value;
+}
+
+/** Checks that every component has axis 0 with the same length, and says how long it is. */
+export function commonRows(
+  operator: string,
+  leaves: readonly unknown[],
+  paths: readonly string[],
+): number {
+  let rows: number | undefined;
+  leaves.forEach((leaf, i) => {
+    if (leaf === null) return; // absent in every row
+    const length = rowsOf(leaf);
+    if (length === undefined) {
+      throw new LeatError(
+        "invalid_argument",
+        `${operator}: component ${paths[i]} is a scalar and has no rows`,
+      );
+    }
+    if (rows !== undefined && rows !== length) {
+      const first = paths[leaves.findIndex((other) => other !== null)];
+      throw new LeatError(
+        "invalid_argument",
+        `${operator}: all components must have the same number of rows, but ${first} has ` +
+          `${rows} and ${paths[i]} has ${length}`,
+      );
+    }
+    rows = length;
+  });
+  if (rows === undefined) {
+    throw new LeatError(
+      "invalid_argument",
+      `${operator}: an element without components has no rows`,
+    );
+  }
+  return rows;
+}

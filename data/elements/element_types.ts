@@ -1,0 +1,54 @@
+/**
+ * What operators make of elements, in types.
+ */
+import type { DTypeOf, TypedArray } from "../../core/dtype.ts";
+import type { RaggedTensor, Tensor, TensorScalar } from "../../core/tensor.ts";
+import type { Dataset } from "../dataset.ts";
+
+type Scalar = number | bigint | boolean | string;
+
+/**
+ * An element with every leaf stacked into a tensor: of its dtype where the leaf's type tells it. A
+ * `spec` decides it for numbers, bigints and `Uint8Array`s.
+ */
+export type Batched<T> = unknown extends T ? unknown
+  : T extends Tensor<infer D> ? Tensor<D>
+  : T extends Exclude<TypedArray, Uint8Array> ? Tensor<DTypeOf<T>>
+  : T extends Scalar | Uint8Array ? Tensor
+  : T extends null ? null
+  : { -readonly [K in keyof T]: Batched<T[K]> };
+
+/** An element with every leaf stacked into a tensor, or put into a ragged one where lengths vary. */
+export type RaggedBatched<T> = unknown extends T ? unknown
+  : T extends Scalar ? Tensor
+  : T extends TypedArray | Tensor ? RaggedTensor | Tensor
+  : T extends null ? null
+  : { -readonly [K in keyof T]: RaggedBatched<T[K]> };
+
+/** Rows of packed sequences. */
+export type Packed<T> = unknown extends T ? unknown
+  :
+    & (T extends TypedArray | Tensor ? { tokens: Tensor } : { -readonly [K in keyof T]: Tensor })
+    & { segmentIds: Tensor; positions: Tensor };
+
+/** A row of nested arrays, of a tensor, of a typed array, or of each of several components. */
+export type Sliced<C> = C extends BigInt64Array | BigUint64Array ? bigint
+  : C extends TypedArray ? number
+  : C extends Tensor ? Tensor | TensorScalar
+  : C extends RaggedTensor ? Tensor
+  : C extends readonly Scalar[] ? C[number]
+  : C extends readonly (readonly (Scalar | readonly unknown[])[])[] ? Tensor
+  : { -readonly [K in keyof C]: Sliced<C[K]> };
+
+/** Nested arrays of scalars as tensors; everything else as it is. */
+export type Tensorized<E> = E extends Scalar | TypedArray | Tensor ? E
+  : E extends readonly Scalar[] ? Tensor
+  : E extends readonly (readonly (Scalar | readonly unknown[])[])[] ? Tensor
+  : { -readonly [K in keyof E]: Tensorized<E[K]> };
+
+type Leaf = Scalar | TypedArray | Tensor | RaggedTensor | null | Dataset<unknown>;
+
+/** A dataset per component. */
+export type Windowed<T> = unknown extends T ? unknown
+  : [T] extends [Leaf] ? Dataset<T>
+  : { -readonly [K in keyof T]: Windowed<T[K]> };

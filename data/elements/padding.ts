@@ -1,0 +1,393 @@
+/**
+ * Padding: columns whose rows may differ in length and are filled up to one shape.
+ */
+import { type DType, dtypeOf, isTypedArray, zerosOf } from "../../core/dtype.ts";
+import { LeatError } from "../../core/error.ts";
+import { Tensor } from "../../core/tensor.ts";
+import { isPlainObject } from "../../core/tree.ts";
+import { invalidArgument, show } from "../check.ts";
+import { type Column, columnFor, component, shapeOf, tensorOf } from "./columns.ts";
+import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
+
+/** The shape to pad to; `null` and -1 are the longest of the batch. */
+export type PaddedShape = readonly (number | null)[];
+
+/** A `PaddedShape` per component, in the structure of the elements. */
+export type PaddedShapes = PaddedShape | readonly PaddedShapes[] | {
+  readonly [component: string]: PaddedShapes;
+};
+
+/** What to fill with: one value for all components, or one per component. `null`: the default. */
+export type PaddingValues =
+  | null
+  | number
+  | bigint
+  | boolean
+  | string
+  | readonly PaddingValues[]
+  | { readonly [component: string]: PaddingValues };
+
+/** What errors of elements name. */
+const OPERATOR = "paddedBatch";
+
+/** How elements are padded. */
+export interface Padding {
+  readonly shapes?: PaddedShapes | undefined;
+  readonly values?: PaddingValues | undefined;
+}
+
+/** Refuses what could be no shapes for any element. */
+export function checkPaddedShapes(operator: string, shapes: unknown): PaddedShapes | undefined {
+  if (shapes === undefined) return undefined;
+  const visit = (at: unknown) => {
+    if (at === null || (Number.isSafeInteger(at) && at as number >= -1)) return;
+    if (Array.isArray(at)) at.forEach(visit);
+    else if (isPlainObject(at)) Object.values(at).forEach(visit);
+    else throw invalidArgument(operator, "paddedShapes", "made of lengths, -1 or null", at);
+  };
+  if (typeof shapes === "object" && shapes !== null) visit(shapes);
+  else throw invalidArgument(operator, "paddedShapes", "an array or an object of arrays", shapes);
+  return shapes as PaddedShapes;
+}
+
+/**
+ * Refuses padding that cannot be that of elements with this spec, as far as the spec tells:
+ * `invalid_argument` naming the component.
+ */
+export function checkPadding(
+  operator: string,
+  spec: ElementSpec,
+  padding: Padding,
+  path = "",
+): void {
+  if (spec === undefined) return;
+  if (spec instanceof TensorSpec) return checkLeafPadding(operator, spec, padding, path);
+  const { shapes, values } = padding;
+  for (const [key, below] of Object.entries<ElementSpec>(spec)) {
+    const part = path + stepTo(spec, key);
+    const partly = {
+      shapes: under(operator, shapes, key, part),
+      values: valueUnder(values, key),
+    };
+    checkPadding(operator, below, partly, part);
+  }
+  for (const [argument, given] of Object.entries({ paddedShapes: shapes, paddingValues: values })) {
+    if (typeof given !== "object" || given === null) continue;
+    const key = Object.keys(given).find((key) => !Object.hasOwn(spec, key));
+    if (key === undefined) continue;
+    throw new LeatError(
+      "invalid_argument",
+      `${operator}: ${argument} names ${component(path + stepTo(given, key))}, which elements do ` +
+        `not have: they are ${specText(spec)}`,
+    );
+  }
+}
+
+function checkLeafPadding(
+  operator: string,
+  { dtype, shape }: TensorSpec,
+  { shapes, values }: Padding,
+  path: string,
+): void {
+  checkRank(operator, shapes, shape.length, path);
+  shape.forEach((length, axis) => {
+    const wanted = (shapes as PaddedShape | undefined)?.[axis] ?? -1;
+    if (length === null || wanted < 0 || length <= wanted) return;
+    throw new LeatError(
+      "invalid_argument",
+      `${operator}: the padded shape ${show(shapes)} of ${component(path)} is smaller than its ` +
+        `elements, which are [${shape.map((at) => at ?? "?").join(", ")}]`,
+    );
+  });
+  if (shape.length > 0) fillValue(operator, values, dtype, path);
+}
+
+function checkRank(
+  operator: string,
+  shape: PaddedShapes | undefined,
+  rank: number,
+  path: string,
+): asserts shape is PaddedShape | undefined {
+  if (shape === undefined || isShape(shape) && shape.length === rank) return;
+  throw new LeatError(
+    "invalid_argument",
+    `${operator}: the padded shape of ${component(path)} must have ${rank} dimensions like its ` +
+      `elements, got ${show(shape)}`,
+  );
+}
+
+/**
+ * The spec of batches of `rows` elements with this spec. Along axes that are not padded to a fixed
+ * length they are as long as all elements are, where that is known, and vary otherwise.
+ */
+export function paddedSpec(
+  spec: ElementSpec,
+  shapes: PaddedShapes | undefined,
+  rows: number | null,
+): ElementSpec {
+  if (spec === undefined) return undefined;
+  if (spec instanceof TensorSpec) {
+    const wanted = shapes !== undefined && isShape(shapes) ? shapes : [];
+    const shape = spec.shape.map((length, axis) => {
+      const fixed = wanted[axis] ?? -1;
+      return fixed < 0 ? length : fixed;
+    });
+    return new TensorSpec(spec.dtype, [rows, ...shape]);
+  }
+  const part = (key: string | number) =>
+    (shapes as Readonly<Record<string | number, PaddedShapes>> | undefined)?.[key];
+  if (isTuple(spec)) return spec.map((below, i) => paddedSpec(below, part(i), rows));
+  return Object.fromEntries(
+    Object.entries(spec).map(([key, below]) => [key, paddedSpec(below, part(key), rows)]),
+  );
+}
+
+/** Columns for elements like this one that pad every component to one shape. */
+export function paddedColumnFor(
+  element: unknown,
+  spec: ElementSpec,
+  padding: Padding,
+  capacity: number,
+  path = "",
+): Column {
+  const { shapes, values } = padding;
+  if (Array.isArray(element)) {
+    const parts = element.map((part, i) =>
+      paddedColumnFor(
+        part,
+        isTuple(spec) ? spec[i] : undefined,
+        { shapes: under(OPERATOR, shapes, i, `${path}[${i}]`), values: valueUnder(values, i) },
+        capacity,
+        `${path}[${i}]`,
+      )
+    );
+    return new PaddedParts(null, parts);
+  }
+  if (isPlainObject(element)) {
+    const known = isPlainObject(spec) ? spec as Record<string, ElementSpec> : {};
+    const keys = Object.keys(element);
+    const parts = keys.map((key) =>
+      paddedColumnFor(
+        element[key],
+        known[key],
+        { shapes: under(OPERATOR, shapes, key, `${path}.${key}`), values: valueUnder(values, key) },
+        capacity,
+        `${path}.${key}`,
+      )
+    );
+    return new PaddedParts(keys, parts);
+  }
+  return leafColumn(element, spec, padding, capacity, path);
+}
+
+function leafColumn(
+  element: unknown,
+  spec: ElementSpec,
+  { shapes, values }: Padding,
+  capacity: number,
+  path: string,
+): Column {
+  const isBytes = spec instanceof TensorSpec && spec.dtype === "bytes" && spec.shape.length === 0;
+  const rank = isBytes ? 0 : shapeOf(element).length;
+  checkRank(OPERATOR, shapes, rank, path);
+  const shape = shapes ?? new Array<null>(rank).fill(null);
+  if (rank === 0) return columnFor(element, spec, capacity, path);
+  const dtype = element instanceof Tensor ? element.dtype : dtypeOf(element)!;
+  return new PaddedColumn(dtype, shape, fillValue(OPERATOR, values, dtype, path), path);
+}
+
+function isShape(shapes: PaddedShapes): shapes is PaddedShape {
+  return Array.isArray(shapes) && shapes.every((at) => at === null || typeof at === "number");
+}
+
+function stepTo(parent: object, key: string): string {
+  return Array.isArray(parent) ? `[${key}]` : `.${key}`;
+}
+
+/** `path`: of the part. */
+function under(
+  operator: string,
+  shapes: PaddedShapes | undefined,
+  key: string | number,
+  path: string,
+): PaddedShapes | undefined {
+  if (shapes === undefined) return undefined;
+  const part = Object.hasOwn(shapes, key)
+    ? (shapes as Record<string | number, unknown>)[key]
+    : undefined;
+  if (typeof part === "object" && part !== null) return part as PaddedShapes;
+  throw new LeatError(
+    "invalid_argument",
+    `${operator}: paddedShapes has no shape for ${component(path)}`,
+  );
+}
+
+/** One value stands for all components beneath it. */
+function valueUnder(
+  values: PaddingValues | undefined,
+  key: string | number,
+): PaddingValues | undefined {
+  if (typeof values !== "object" || values === null) return values;
+  return (values as Record<string | number, PaddingValues>)[key];
+}
+
+/** One item of padding, as a store of its dtype takes it. */
+export type Fill = number | bigint | string | Uint8Array;
+
+/** What to fill a leaf of this dtype with: zeros by default. `invalid_argument` for another type. */
+export function fillValue(
+  operator: string,
+  value: PaddingValues | undefined,
+  dtype: DType,
+  path: string,
+): Fill {
+  const isBig = dtype === "int64" || dtype === "uint64";
+  if (value === undefined || value === null) {
+    if (dtype === "string") return "";
+    if (dtype === "bytes") return new Uint8Array(0);
+    return isBig ? 0n : 0;
+  }
+  if (dtype === "string" && typeof value === "string") return value;
+  if (dtype === "bool" && typeof value === "boolean") return value ? 1 : 0;
+  if (isBig && (typeof value === "bigint" || Number.isSafeInteger(value))) {
+    const big = BigInt(value as bigint | number);
+    if ((zerosOf(dtype, 1) as BigInt64Array).fill(big)[0] === big) return big;
+  }
+  const isPlainNumber = !isBig && dtype !== "string" && dtype !== "bytes" && dtype !== "bool";
+  if (isPlainNumber && typeof value === "number" && holds(dtype, value)) return value;
+  throw new LeatError(
+    "invalid_argument",
+    `${operator}: the padding value ${show(value)} of ${component(path)} is no ${dtype}`,
+  );
+}
+
+/** Floats are rounded, as is their way; integers are what they are. */
+function holds(dtype: DType, value: number): boolean {
+  return dtype.startsWith("float") || (zerosOf(dtype, 1) as Int8Array).fill(value)[0] === value;
+}
+
+/** Structure over padded leaves. */
+class PaddedParts implements Column {
+  /** The names of the parts; `null` for a tuple. */
+  readonly #keys: readonly string[] | null;
+  readonly #parts: readonly Column[];
+
+  constructor(keys: readonly string[] | null, parts: readonly Column[]) {
+    this.#keys = keys;
+    this.#parts = parts;
+  }
+
+  write(index: number, value: unknown): void {
+    const keys = this.#keys;
+    const matches = keys === null
+      ? Array.isArray(value) && value.length === this.#parts.length
+      : isPlainObject(value) && Object.keys(value).length === keys.length &&
+        keys.every((key) => Object.hasOwn(value, key));
+    if (!matches) {
+      const wanted = keys === null ? `an array of ${this.#parts.length}` : `{${keys.join(", ")}}`;
+      throw new LeatError(
+        "invalid_argument",
+        `${OPERATOR}: element ${index} of the batch is ${show(value)}, but the first was ${wanted}`,
+      );
+    }
+    const parts = value as Record<string | number, unknown>;
+    this.#parts.forEach((part, i) => part.write(index, parts[keys === null ? i : keys[i]!]));
+  }
+
+  read(index: number): unknown {
+    return this.#structure(this.#parts.map((part) => part.read(index)));
+  }
+
+  finish(count: number): unknown {
+    return this.#structure(this.#parts.map((part) => part.finish(count)));
+  }
+
+  #structure(parts: unknown[]): unknown {
+    if (this.#keys === null) return parts;
+    return Object.fromEntries(this.#keys.map((key, i) => [key, parts[i]]));
+  }
+}
+
+/** One leaf, padded. Rows are kept until the longest is known. */
+class PaddedColumn implements Column {
+  readonly #dtype: DType;
+  readonly #wanted: PaddedShape;
+  readonly #fill: Fill;
+  readonly #path: string;
+  readonly #rows: { shape: readonly number[]; data: ArrayLike<unknown> }[] = [];
+
+  constructor(dtype: DType, wanted: PaddedShape, fill: Fill, path: string) {
+    this.#dtype = dtype;
+    this.#wanted = wanted;
+    this.#fill = fill;
+    this.#path = path;
+  }
+
+  write(index: number, value: unknown): void {
+    const dtype = value instanceof Tensor ? value.dtype : dtypeOf(value);
+    const shape = shapeOf(value);
+    if (dtype !== this.#dtype || shape.length !== this.#wanted.length) {
+      throw new LeatError(
+        "invalid_argument",
+        `${OPERATOR}: ${component(this.#path)} of element ${index} is ${dtype ?? show(value)} of ` +
+          `shape [${shape}], but the first was ${this.#dtype} of rank ${this.#wanted.length}`,
+      );
+    }
+    shape.forEach((length, axis) => {
+      const wanted = this.#wanted[axis] ?? -1;
+      if (wanted < 0 || length <= wanted) return;
+      throw new LeatError(
+        "data_loss",
+        `${OPERATOR}: ${component(this.#path)} of element ${index} has shape [${shape}], longer ` +
+          `than the padded shape [${this.#wanted.map((at) => at ?? -1)}]`,
+      );
+    });
+    const data = value instanceof Tensor ? value.data : value;
+    this.#rows[index] = { shape, data: data as ArrayLike<unknown> };
+  }
+
+  read(index: number): Tensor {
+    const { shape, data } = this.#rows[index]!;
+    return tensorOf(this.#dtype, shape, data);
+  }
+
+  finish(count: number): Tensor {
+    const rows = this.#rows.slice(0, count);
+    const shape = this.#wanted.map((wanted, axis) =>
+      wanted !== null && wanted >= 0
+        ? wanted
+        : rows.reduce((longest, row) => Math.max(longest, row.shape[axis]!), 0)
+    );
+    const rowSize = shape.reduce((a, b) => a * b, 1);
+    const data = zerosOf(this.#dtype, count * rowSize);
+    (data as unknown[]).fill(this.#fill);
+    rows.forEach((row, i) => place(data as unknown[], shape, i * rowSize, row, 0, 0));
+    return tensorOf(this.#dtype, [count, ...shape], data);
+  }
+}
+
+/** Copies a row into the upper left corner of its place, innermost runs at once. */
+function place(
+  target: unknown[],
+  shape: readonly number[],
+  targetAt: number,
+  row: { shape: readonly number[]; data: ArrayLike<unknown> },
+  rowAt: number,
+  axis: number,
+): void {
+  const length = row.shape[axis]!;
+  if (axis === shape.length - 1) {
+    if (isTypedArray(target)) {
+      (target as unknown as Uint8Array).set(
+        (row.data as Uint8Array).subarray(rowAt, rowAt + length),
+        targetAt,
+      );
+    } else for (let i = 0; i < length; i++) target[targetAt + i] = row.data[rowAt + i];
+    return;
+  }
+  const targetStride = shape.slice(axis + 1).reduce((a, b) => a * b, 1);
+  const rowStride = row.shape.slice(axis + 1).reduce((a, b) => a * b, 1);
+  for (let i = 0; i < length; i++) {
+    place(target, shape, targetAt + i * targetStride, row, rowAt + i * rowStride, axis + 1);
+  }
+}

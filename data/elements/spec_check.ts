@@ -1,0 +1,280 @@
+/**
+ * Holding elements to what is said of them: the `spec` that a user has declared, and that nothing in
+ * them is `undefined`.
+ */
+import {
+  type DType,
+  isFixedDType,
+  isTypedArray,
+  itemSize,
+  TYPED_ARRAYS,
+} from "../../core/dtype.ts";
+import { LeatError } from "../../core/error.ts";
+import { RaggedTensor, Tensor } from "../../core/tensor.ts";
+import { isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
+import { show } from "../check.ts";
+import { component } from "./columns.ts";
+import { specOf } from "./components.ts";
+import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
+
+/** How elements are held to their spec. */
+export interface SpecCheckOptions {
+  /** Whether null may stand for a leaf, as in rows of files with missing values. Default false. */
+  readonly nullable?: boolean;
+}
+
+/**
+ * Whether nothing in an element is `undefined`, which stands for nothing on the wire. What is nested
+ * too deep is for others to refuse.
+ */
+export function isWhole(value: unknown, depth = 0): boolean {
+  if (typeof value !== "object") return value !== undefined;
+  if (value === null || depth > TREE_DEPTH_MAX) return true;
+  if (Array.isArray(value)) return value.every((part) => isWhole(part, depth + 1));
+  if (!isRecord(value)) return true;
+  for (const key in value) {
+    if (!isWhole(value[key], depth + 1)) return false;
+  }
+  return true;
+}
+
+/** The error of an element that is not whole, naming the leaf. `which` element it is. */
+export function missingIn(element: unknown, which: string): LeatError {
+  const path = pathOfMissing(element, "") ?? "";
+  const reason = path === "" && element !== undefined
+    ? "something in it is undefined"
+    : absent(path);
+  return new LeatError("invalid_argument", `${which}: ${reason}`);
+}
+
+function pathOfMissing(value: unknown, path: string): string | undefined {
+  if (value === undefined) return path;
+  if (!Array.isArray(value) && !isPlainObject(value)) return undefined;
+  for (const [key, part] of Object.entries(value)) {
+    const found = pathOfMissing(part, path + stepTo(key, value));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+type Fits = (value: unknown) => boolean;
+
+/** A spec that elements are held to. It is taken apart once, so that looking at an element is quick. */
+export class SpecCheck {
+  /** Whether any plain number will do; otherwise whole ones within these bounds, which may leave none. */
+  readonly #takesAnyNumber: boolean;
+  readonly #numberMin: number;
+  readonly #numberMax: number;
+  readonly #spec: ElementSpec;
+  readonly #fits: Fits;
+  readonly #nullable: boolean;
+
+  /** What elements are held to; nothing, where nothing is said of them. */
+  static of(spec: ElementSpec, options?: SpecCheckOptions): SpecCheck | undefined {
+    return spec === undefined ? undefined : new SpecCheck(spec, options);
+  }
+
+  private constructor(spec: ElementSpec, { nullable = false }: SpecCheckOptions = {}) {
+    this.#spec = spec;
+    this.#nullable = nullable;
+    this.#fits = fitsOf(spec, nullable);
+    const dtype = spec instanceof TensorSpec && spec.shape.length === 0 ? spec.dtype : "string";
+    this.#takesAnyNumber = dtype.startsWith("float");
+    [this.#numberMin, this.#numberMax] = integerBounds(dtype);
+  }
+
+  /** `fits()` of a plain number, which is for loops over many. */
+  fitsNumber(element: number): boolean {
+    return this.#takesAnyNumber ||
+      element >= this.#numberMin && element <= this.#numberMax && Math.trunc(element) === element;
+  }
+
+  fits(element: unknown): boolean {
+    return this.#fits(element);
+  }
+
+  /** The element itself; throws `failure()` where it does not fit. */
+  checked<T>(element: T): T {
+    if (!this.#fits(element)) throw this.failure(element);
+    return element;
+  }
+
+  /**
+   * Why an element does not fit: `invalid_argument` naming the first leaf that does not, and what the
+   * spec says of it.
+   *
+   * @param which element it is, as the message begins.
+   */
+  failure(element: unknown, which?: string): LeatError {
+    const reason = this.#reason(this.#spec, element, "") ?? "it fits";
+    return new LeatError("invalid_argument", which === undefined ? reason : `${which}: ${reason}`);
+  }
+
+  #reason(spec: ElementSpec, value: unknown, path: string): string | undefined {
+    if (value === undefined) return absent(path);
+    if (spec === undefined || spec instanceof TensorSpec) {
+      if (fitsOf(spec, this.#nullable)(value)) return undefined;
+      return spec === undefined
+        ? this.#reasonWithin(undefined, value, path)
+        : contradiction(path, valueText(value), specText(spec));
+    }
+    const isSame = isTuple(spec)
+      ? Array.isArray(value) && value.length === spec.length
+      : isPlainObject(value) && sameKeys(value, Object.keys(spec));
+    return isSame
+      ? this.#reasonWithin(spec, value, path)
+      : contradiction(path, valueText(value), specText(spec));
+  }
+
+  #reasonWithin(spec: ElementSpec, value: unknown, path: string): string | undefined {
+    for (const [key, part] of Object.entries(value as Record<string, unknown>)) {
+      const below = spec === undefined ? undefined : (spec as Record<string, ElementSpec>)[key];
+      const reason = this.#reason(below, part, path + stepTo(key, value));
+      if (reason !== undefined) return reason;
+    }
+    return undefined;
+  }
+}
+
+function stepTo(key: string, parent: unknown): string {
+  return Array.isArray(parent) ? `[${key}]` : `.${key}`;
+}
+
+function absent(path: string): string {
+  return path === ""
+    ? "there is no element (undefined): return it, or null"
+    : `${component(path)} is undefined: give null for what is absent`;
+}
+
+function contradiction(path: string, found: string, wanted: string): string {
+  return `${
+    component(path)
+  } is ${found}, but the spec says ${wanted}: correct the one or the other ` +
+    "(a null in a shape takes any length)";
+}
+
+/** A value as a message shows it: by dtype and shape where it is large. */
+function valueText(value: unknown): string {
+  if (value instanceof Tensor || value instanceof RaggedTensor || isTypedArray(value)) {
+    return specText(specOf(value));
+  }
+  if (Array.isArray(value)) return `a tuple of ${value.length}`;
+  return isPlainObject(value) ? `an object of {${Object.keys(value).join(", ")}}` : show(value);
+}
+
+function sameKeys(value: Record<string, unknown>, keys: readonly string[]): boolean {
+  return Object.keys(value).length === keys.length &&
+    keys.every((key) => Object.hasOwn(value, key));
+}
+
+function fitsOf(spec: ElementSpec, nullable: boolean): Fits {
+  if (spec === undefined) return (value) => isWhole(value);
+  if (spec instanceof TensorSpec) {
+    const fits = leafFits(spec);
+    return nullable ? (value) => value === null || fits(value) : fits;
+  }
+  if (isTuple(spec)) return tupleFits(spec.map((part) => fitsOf(part, nullable)));
+  const keys = Object.keys(spec);
+  return recordFits(keys, keys.map((key) => fitsOf(spec[key], nullable)));
+}
+
+/** `isPlainObject()`, sooner: looking up a prototype costs more than all the rest. */
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null &&
+    (value.constructor === Object || isPlainObject(value));
+}
+
+function tupleFits(parts: readonly Fits[]): Fits {
+  return (value) => {
+    if (!Array.isArray(value) || value.length !== parts.length) return false;
+    for (let i = 0; i < parts.length; i++) if (!parts[i]!(value[i])) return false;
+    return true;
+  };
+}
+
+/** Keys mostly come in the order that the spec has them in: then both are gone through side by side. */
+function recordFits(keys: readonly string[], parts: readonly Fits[]): Fits {
+  const fitsInAnyOrder = (value: Record<string, unknown>) =>
+    sameKeys(value, keys) && parts.every((fits, i) => fits(value[keys[i]!]));
+  return (value) => {
+    if (!isRecord(value)) return false;
+    let i = 0;
+    for (const key in value) {
+      if (key !== keys[i]) return fitsInAnyOrder(value);
+      if (!parts[i]!(value[key])) return false;
+      i++;
+    }
+    return i === keys.length;
+  };
+}
+
+function leafFits(spec: TensorSpec): Fits {
+  const { dtype, shape } = spec;
+  if (shape.length === 0) {
+    const fits = scalarFits(dtype);
+    return (value) => fits(value) || value instanceof Tensor && tensorFits(value, spec);
+  }
+  // Of booleans there is no typed array.
+  const [length = null] = shape;
+  const TypedArray = isFixedDType(dtype) && dtype !== "bool" ? TYPED_ARRAYS[dtype] : undefined;
+  const arrayFits: Fits = TypedArray === undefined || shape.length > 1
+    ? () => false
+    : (value) => value instanceof TypedArray && (length === null || value.length === length);
+  return (value) =>
+    arrayFits(value) ||
+    value instanceof Tensor && tensorFits(value, spec) ||
+    value instanceof RaggedTensor && raggedFits(value, spec);
+}
+
+function scalarFits(dtype: DType): Fits {
+  const [min, max] = integerBounds(dtype);
+  switch (dtype) {
+    case "float16":
+    case "float32":
+    case "float64":
+      return (value) => typeof value === "number";
+    case "bool":
+      return (value) => typeof value === "boolean";
+    case "string":
+      return (value) => typeof value === "string";
+    case "bytes":
+      return (value) => value instanceof Uint8Array;
+    case "int64":
+      return (value) => isInteger(value, min, max) || isBigint(value, BigInt.asIntN);
+    case "uint64":
+      return (value) => isInteger(value, min, max) || isBigint(value, BigInt.asUintN);
+    default:
+      return (value) => isInteger(value, min, max);
+  }
+}
+
+function isInteger(value: unknown, min: number, max: number): boolean {
+  return typeof value === "number" && value >= min && value <= max && Math.trunc(value) === value;
+}
+
+function isBigint(value: unknown, cut: (bits: number, value: bigint) => bigint): boolean {
+  return typeof value === "bigint" && cut(64, value) === value;
+}
+
+/** The least and the largest plain number that an integer dtype holds as it is; none for other dtypes. */
+function integerBounds(dtype: DType): [min: number, max: number] {
+  if (!/^u?int/.test(dtype)) return [Infinity, -Infinity];
+  const bits = 8 * itemSize(dtype);
+  const [min, max] = dtype.startsWith("u")
+    ? [0, 2 ** bits - 1]
+    : [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1];
+  return [Math.max(min, Number.MIN_SAFE_INTEGER), Math.min(max, Number.MAX_SAFE_INTEGER)];
+}
+
+function tensorFits(tensor: Tensor, { dtype, shape }: TensorSpec): boolean {
+  return tensor.dtype === dtype && tensor.shape.length === shape.length &&
+    tensor.shape.every((length, axis) => shape[axis] === null || shape[axis] === length);
+}
+
+/** The lengths of its rows vary, which is a null in its spec. */
+function raggedFits({ values, numRows }: RaggedTensor, { dtype, shape }: TensorSpec): boolean {
+  const [rows, lengths, ...rest] = shape;
+  return (rows === null || rows === numRows) && lengths === null && values.dtype === dtype &&
+    values.shape.length - 1 === rest.length &&
+    rest.every((length, axis) => length === null || length === values.shape[axis + 1]);
+}

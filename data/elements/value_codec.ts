@@ -1,0 +1,113 @@
+/**
+ * Plain data and elements as bytes: what iterators save, and the elements of stored datasets.
+ *
+ * Layout: the length of the JSON as uint32 (little-endian), the JSON, and the bytes of tensors and
+ * typed arrays, to which the JSON refers by offset and length.
+ */
+import { LeatError } from "../../core/error.ts";
+import { show } from "../check.ts";
+import { facade, nodeOf } from "../node.ts";
+import { decodeNode, type DecodingOptions, encodeNode, ValueReader, ValueWriter } from "../wire.ts";
+
+const LENGTH_BYTES = 4;
+
+/**
+ * The bytes of a value, after `reserved` ones that are left to the caller.
+ *
+ * Errors: `failed_precondition` for what is no plain data, tensor, typed array or dataset, or is too deep to be walked.
+ */
+export function encodeValue(value: unknown, reserved = 0): Uint8Array<ArrayBuffer> {
+  const writer = new BinaryWriter();
+  const json = new TextEncoder().encode(jsonOf(writer, value));
+  const start = reserved + LENGTH_BYTES;
+  const bytes = new Uint8Array(start + json.length + writer.bytesLength);
+  new DataView(bytes.buffer).setUint32(reserved, json.length, true);
+  bytes.set(json, start);
+  writer.copyBytes(bytes.subarray(start + json.length));
+  return bytes;
+}
+
+function jsonOf(writer: ValueWriter, value: unknown): string {
+  try {
+    return JSON.stringify(writer.write(value));
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    throw new LeatError("failed_precondition", "An element nests too deeply to be saved.", {
+      cause,
+    });
+  }
+}
+
+/** A value that was encoded, to be looked at before it is read. */
+export class EncodedValue {
+  /** The JSON as it is. */
+  readonly wire: unknown;
+  readonly #bytes: Uint8Array;
+
+  /** `encoded`: what `encodeValue` wrote, without what was reserved. Throws for anything else. */
+  constructor(encoded: Uint8Array) {
+    const view = new DataView(encoded.buffer, encoded.byteOffset, encoded.byteLength);
+    const jsonEnd = LENGTH_BYTES + view.getUint32(0, true);
+    this.wire = JSON.parse(new TextDecoder().decode(encoded.subarray(LENGTH_BYTES, jsonEnd)));
+    this.#bytes = encoded.subarray(jsonEnd);
+  }
+
+  /**
+   * The value. Its arrays are copies.
+   *
+   * @param options `isOwn`: datasets in it were built by this program, which saved them. Default: they are foreign.
+   */
+  read(options: DecodingOptions = {}): unknown {
+    return new BinaryReader(this.#bytes, options).read(this.wire);
+  }
+}
+
+/** Puts what is no JSON behind it. */
+class BinaryWriter extends ValueWriter {
+  readonly #chunks: Uint8Array[] = [];
+  bytesLength = 0;
+
+  copyBytes(into: Uint8Array): void {
+    let offset = 0;
+    for (const chunk of this.#chunks) {
+      into.set(chunk, offset);
+      offset += chunk.length;
+    }
+  }
+
+  protected override bytes(bytes: Uint8Array): unknown {
+    const offset = this.bytesLength;
+    this.#chunks.push(bytes);
+    this.bytesLength += bytes.length;
+    return [offset, bytes.length];
+  }
+
+  /** Elements may be datasets, as those of `window` are. */
+  protected override opaque(value: unknown): unknown {
+    const node = nodeOf(value);
+    if (node !== undefined) return { $dataset: encodeNode(node, this) };
+    throw new LeatError(
+      "failed_precondition",
+      `An element with ${show(value)} in it cannot be saved; elements that are saved, with an ` +
+        "iterator or in files, are plain data, typed arrays, tensors and datasets.",
+    );
+  }
+}
+
+class BinaryReader extends ValueReader {
+  readonly #bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array, options: DecodingOptions) {
+    super(options);
+    this.#bytes = bytes;
+  }
+
+  protected override bytes(wire: unknown): Uint8Array<ArrayBuffer> {
+    const [offset, length] = wire as [number, number];
+    return this.#bytes.slice(offset, offset + length) as Uint8Array<ArrayBuffer>;
+  }
+
+  protected override tagged(tag: string, wire: unknown): unknown {
+    return tag === "dataset" ? facade().wrap(decodeNode(wire, this)) : super.tagged(tag, wire);
+  }
+}

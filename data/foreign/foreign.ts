@@ -1,0 +1,129 @@
+/**
+ * Pipelines that this program did not build: those that `Dataset.deserialize`, `Dataset.fromId` and stored elements give.
+ *
+ * Such a pipeline may be read, sent on and run by workers. In the process that holds it, its functions are not called, its modules not
+ * imported and its files not opened, unless its user says that its author is trusted. Its functions run apart, where the host can have
+ * them do so.
+ */
+import { LeatError } from "../../core/error.ts";
+import { NodeFunction } from "../udf/call.ts";
+import { DelegatingHost } from "./delegating_host.ts";
+import type { Files, Host, NewFiles } from "../host.ts";
+import { type Attributes, type DatasetNode, nodeKind } from "../node.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
+
+const foreign = new WeakSet<DatasetNode>();
+
+/** Says that a node was not built by this program. */
+export function markForeign(node: DatasetNode): void {
+  foreign.add(node);
+}
+
+/** Whether a node was not built by this program. */
+export function isForeign(node: DatasetNode): boolean {
+  return foreign.has(node);
+}
+
+/** The same operator with other attributes or inputs. It is as foreign as `node` is. */
+export function rebuilt(
+  node: DatasetNode,
+  attributes: Attributes,
+  inputs: readonly DatasetNode[],
+): DatasetNode {
+  const copy = nodeKind(node.kind).fromWire(attributes, inputs);
+  if (isForeign(node)) markForeign(copy);
+  return copy;
+}
+
+/** Whether an operator has a function that this program did not build, and that must not be called here. */
+export function hasForeignFunction(node: DatasetNode, host: Host): boolean {
+  return host.runsForeign !== true && isForeign(node) &&
+    Object.values(node.attributes).some((value) => value instanceof NodeFunction);
+}
+
+/**
+ * Refuses foreign functions among operators, before anything of them runs, where nothing can run them apart.
+ *
+ * @throws {ReadingFailure} `permission_denied`, naming the first operator with a function.
+ */
+export function refuseForeignFunctions(nodes: readonly DatasetNode[], host: Host): void {
+  const { foreignRunners } = host;
+  if (foreignRunners !== undefined && foreignRunners.obstacle === undefined) return;
+  const node = nodes.find((node) => hasForeignFunction(node, host));
+  if (node !== undefined) {
+    throw foreignRefusal(`call the function of ${node.kind}`, foreignRunners?.obstacle);
+  }
+}
+
+/**
+ * Refuses to dial the service that a foreign operator names.
+ *
+ * @throws {ReadingFailure} `permission_denied`, unless `host` runs foreign pipelines.
+ */
+export function refuseForeignService(node: DatasetNode, host: Host): void {
+  if (isForeign(node) && host.runsForeign !== true) {
+    throw foreignRefusal(`dial the service of ${node.kind}`);
+  }
+}
+
+/** As `refuseForeignService`, for all of a foreign graph, whose operators are about to run apart. */
+export function refuseForeignServices(node: DatasetNode): void {
+  if (!isForeign(node)) return;
+  if (node.division === "served") throw foreignRefusal(`dial the service of ${node.kind}`);
+  node.inputs.forEach(refuseForeignServices);
+}
+
+/**
+ * Why something is not done for a pipeline that this program did not build.
+ *
+ * @param obstacle Why it cannot be done in a confined process either.
+ */
+export function foreignRefusal(what: string, obstacle?: string): ReadingFailure {
+  const instead = obstacle === undefined
+    ? ""
+    : ` A confined process, which would do so instead, cannot be started: ${obstacle}.`;
+  return new ReadingFailure(
+    new LeatError(
+      "permission_denied",
+      `This program did not build this pipeline, and does not ${what} with its own permissions.${instead} Read it ` +
+        `with a processingMode that runs all of it on workers, such as DYNAMIC; or, if you trust its author as you ` +
+        `trust your own code, say so: Dataset.fromId(service, id, { trustPipeline: true }) or ` +
+        `Dataset.deserialize(bytes, { trustPipeline: true })`,
+    ),
+  );
+}
+
+/** What foreign operators are given of a host: time, luck and decoding, but no files. */
+class FilelessHost extends DelegatingHost {
+  readonly files: Files = {
+    open: (path) => Promise.reject(foreignRefusal(`open ${path}`)),
+    list: (pattern) => Promise.reject(foreignRefusal(`list ${pattern}`)),
+  };
+
+  override get newFiles(): NewFiles {
+    return NO_NEW_FILES;
+  }
+}
+
+const NO_NEW_FILES: NewFiles = {
+  create: (path) => Promise.reject(foreignRefusal(`write ${path}`)),
+  remove: (path) => {
+    throw foreignRefusal(`remove ${path}`);
+  },
+};
+
+/** The host of foreign operators in the process that has read them: it runs no code for them. */
+export class ForeignHost extends FilelessHost {
+  evaluate(): never {
+    throw foreignRefusal("call its functions");
+  }
+
+  override importModule(url: string): Promise<never> {
+    return Promise.reject(foreignRefusal(`import ${url}`));
+  }
+}
+
+/** Their host in a process that was made for them, and that has no permissions. */
+export class PartHost extends FilelessHost {
+  readonly runsForeign = true;
+}

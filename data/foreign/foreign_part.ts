@@ -1,0 +1,53 @@
+/**
+ * What is taken out of a graph to run elsewhere, and what of it stays.
+ */
+import { LeatError } from "../../core/error.ts";
+import type { IteratorContext } from "../context.ts";
+import { isForeign, rebuilt } from "./foreign.ts";
+import type { ForeignPart, OpenInput, ServedElements } from "./foreign_runners.ts";
+import type { DatasetNode } from "../node.ts";
+import { PartInputNode } from "./part_input.ts";
+import type { Place } from "../places.ts";
+import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
+import { serializeGraph } from "../wire.ts";
+
+/** An operator and all below it, to run elsewhere, and how to open the operators below it that are this program's own. */
+export function partOf(
+  context: IteratorContext,
+): { readonly part: ForeignPart; readonly openInput: OpenInput<ServedElements> } {
+  const { deterministic, place, contextOf } = context.elsewhere;
+  const { stats: { number }, luckNumber } = place;
+  const { root, salt, seeded, epoch, split } = context.luck;
+  const luck = { root: root().name, salt: String(salt), seeded, epoch, split };
+  const own: Place[] = [];
+  const graph = graphOfPart(place, own);
+  const openInput = (input: number, epoch: number) => {
+    const place = own[input];
+    if (place === undefined) throw new LeatError("invalid_argument", `There is no input ${input}`);
+    return servedInput(contextOf(place, epoch));
+  };
+  return { part: { graph, luck, deterministic, number, luckNumber }, openInput };
+}
+
+/** The graph of a place in which inputs stand for operators that are this program's own; these are added to `own`. */
+function graphOfPart(root: Place, own: Place[]): Uint8Array {
+  const visit = (place: Place): DatasetNode => {
+    if (!isForeign(place.node)) return PartInputNode.of(place.node, own.push(place) - 1);
+    const inputs = place.inputs.map(visit);
+    const isSame = inputs.every((input, i) => input === place.node.inputs[i]);
+    return isSame ? place.node : rebuilt(place.node, place.node.attributes, inputs);
+  };
+  return serializeGraph(visit(root));
+}
+
+/** The elements of an operator of this program, for a part that runs elsewhere. */
+function servedInput(context: IteratorContext): ServedElements {
+  const elements = context.makeIterator();
+  return {
+    elements,
+    save: async () => encodeValue(await elements.save()),
+    // A stranger may have written it: what datasets are in it are foreign.
+    restore: (state) => elements.restore(new EncodedValue(state).read()),
+    news: (isEnd) => isEnd && context.isShare ? { isShare: true } : {},
+  };
+}

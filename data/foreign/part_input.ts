@@ -1,0 +1,75 @@
+/**
+ * What stands in a graph that runs elsewhere for an operator that stays where the graph was made.
+ */
+import { LeatError } from "../../core/error.ts";
+import type { IteratorContext } from "../context.ts";
+import type { ElementIterator } from "../iterator.ts";
+import { type Attributes, DatasetNode } from "../node.ts";
+import { checkSpec, type ElementSpec } from "../elements/spec.ts";
+
+/** The kind of such an operator. */
+export const PART_INPUT = "partInput";
+
+/** What is known of it. */
+interface PartInputAttributes {
+  /** Its number among the inputs of the part; none for one that only fills a place. */
+  readonly input?: number | undefined;
+  readonly spec?: ElementSpec;
+  readonly cardinality: number;
+  readonly isSetting: boolean;
+}
+
+/**
+ * See the module. Below it are as many of its kind as there are operators below what it stands for, so
+ * that all operators of the graph have the numbers that their luck depends on.
+ */
+export class PartInputNode extends DatasetNode {
+  override readonly division = "whole";
+  readonly #attributes: PartInputAttributes;
+  #make: ((context: IteratorContext) => ElementIterator) | undefined;
+
+  constructor(attributes: Attributes, below: readonly DatasetNode[]) {
+    super(PART_INPUT, below);
+    this.#attributes = attributes as unknown as PartInputAttributes;
+  }
+
+  /** Stands for `node` as the input with this number. */
+  static of(node: DatasetNode, input: number): PartInputNode {
+    const { elementSpec: spec, cardinality, isSetting } = node;
+    return new PartInputNode({ input, spec, cardinality, isSetting }, node.inputs.map(filler));
+  }
+
+  get input(): number | undefined {
+    return this.#attributes.input;
+  }
+
+  /** Says, in the process that runs the part, how its elements get there. */
+  connect(make: (context: IteratorContext) => ElementIterator): void {
+    this.#make = make;
+  }
+
+  override get attributes(): Attributes {
+    return { ...this.#attributes };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return checkSpec(PART_INPUT, this.#attributes.spec);
+  }
+
+  override get cardinality(): number {
+    return this.#attributes.cardinality;
+  }
+
+  override get isSetting(): boolean {
+    return this.#attributes.isSetting;
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    if (this.#make === undefined) throw new LeatError("internal", "An input is not connected");
+    return this.#make(context);
+  }
+}
+
+function filler({ cardinality, isSetting, inputs }: DatasetNode): PartInputNode {
+  return new PartInputNode({ cardinality, isSetting }, inputs.map(filler));
+}

@@ -1,0 +1,119 @@
+/**
+ * An iterator whose elements are made in another process.
+ */
+import { LeatError } from "../../core/error.ts";
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../elements/answer.ts";
+import type { IteratorContext } from "../context.ts";
+import type { RemoteElements, RemoteStep } from "./foreign_runners.ts";
+import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
+
+/** What is saved of it. */
+interface State {
+  /** What the other process says of where it stands. It is never read here. */
+  readonly remote: Uint8Array;
+  /** What has come from there and was not given. */
+  readonly ahead: readonly SavedAnswer[];
+}
+
+/** Opens the other side at the first call. */
+export class RemoteIterator extends ElementIterator {
+  readonly #context: IteratorContext;
+  readonly #open: () => Promise<RemoteElements>;
+  readonly #onShared: (shared: Uint8Array) => void;
+  #opening: Promise<RemoteElements> | undefined;
+  /** Answers that have come, of which those before `#at` were given. */
+  #ahead: readonly Answer[] = [];
+  #at = 0;
+  #ended = false;
+  #failure: ReadingFailure | undefined;
+
+  /** @param onShared Told what the nodes that run elsewhere share, whenever that is news. */
+  constructor(
+    context: IteratorContext,
+    open: () => Promise<RemoteElements>,
+    onShared: (shared: Uint8Array) => void = () => {},
+  ) {
+    super();
+    this.#context = context;
+    this.#open = open;
+    this.#onShared = onShared;
+  }
+
+  override next(): Pulled<unknown> {
+    if (this.disposed) return END;
+    if (this.#at < this.#ahead.length) return this.#give();
+    if (this.#ended) return END;
+    if (this.#failure !== undefined) throw this.#failure;
+    return this.#step();
+  }
+
+  override async again(token: Token): Promise<unknown> {
+    return await (await this.#remote()).again(token);
+  }
+
+  protected override async saveState(): Promise<State> {
+    const remote = await (await this.#remote()).save();
+    return { remote, ahead: this.#ahead.slice(this.#at).map((answer) => saveAnswer(answer)) };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    if (!("remote" in (state as object))) {
+      throw new LeatError(
+        "failed_precondition",
+        "restore: this iterator was saved where the author of the pipeline was trusted. Restore it with " +
+          "trustPipeline: true, or begin anew",
+      );
+    }
+    const { remote, ahead } = state as State;
+    await (await this.#remote()).restore(remote);
+    this.#ahead = await Promise.all(ahead.map((saved) => restoreAnswer(saved, undefined)));
+  }
+
+  protected override release(): void {
+    this.#opening?.then((remote) => remote.close(), () => {});
+  }
+
+  async #step(): Promise<unknown> {
+    let step: RemoteStep;
+    try {
+      step = await this.#context.waitFor(this.#remote().then((remote) => remote.next()));
+    } catch (error) {
+      if (this.disposed) return END;
+      throw this.#failure = ReadingFailure.of(error);
+    }
+    if (this.disposed) return END;
+    if (step.shared !== undefined) this.#onShared(step.shared);
+    if (step.kind === "answers") {
+      this.#ahead = step.answers;
+      this.#at = 0;
+      return this.#give();
+    }
+    if (step.kind === "failure") throw this.#failure = ReadingFailure.of(step.error);
+    if (step.isShare === true) this.#context.notesShare();
+    this.#ended = true;
+    return END;
+  }
+
+  /** Gives an answer that has come. */
+  #give(): unknown {
+    const { failed, value } = this.#ahead[this.#at++]!;
+    if (this.#at === this.#ahead.length) {
+      this.#ahead = [];
+      this.#at = 0;
+    }
+    const { stats } = this.#context;
+    if (failed) throw stats.failed(value);
+    return stats.gave(value);
+  }
+
+  #remote(): Promise<RemoteElements> {
+    return this.#opening ??= this.#begin();
+  }
+
+  async #begin(): Promise<RemoteElements> {
+    const remote = await this.#open();
+    if (this.disposed) remote.close();
+    return remote;
+  }
+}

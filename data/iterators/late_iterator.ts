@@ -1,0 +1,71 @@
+/**
+ * An iterator that has to be fetched before it can begin: its pipeline is asked of somebody, or the
+ * code that runs it is loaded by those alone who need it.
+ *
+ * @module
+ */
+import type { IteratorContext } from "../context.ts";
+import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
+import { ReadingFailure } from "./reading_failure.ts";
+
+/** Fetches what it gives at the first call of `next()`, `save()` or `restore()`. */
+export class LateIterator extends ElementIterator {
+  readonly #context: IteratorContext;
+  readonly #fetch: () => Promise<ElementIterator>;
+  #fetching: Promise<ElementIterator> | undefined;
+  #fetched: ElementIterator | undefined;
+
+  /**
+   * @param fetch Called once. When it fails, nothing can be read: each `next()` does.
+   */
+  constructor(context: IteratorContext, fetch: () => Promise<ElementIterator>) {
+    super();
+    this.#context = context;
+    this.#fetch = fetch;
+  }
+
+  override next(): Pulled<unknown> {
+    if (this.disposed) return END;
+    // Elements may be null.
+    return this.#fetched === undefined ? this.#first() : this.#fetched.next();
+  }
+
+  override async again(token: Token): Promise<unknown> {
+    return await (await this.fetched()).again(token);
+  }
+
+  protected override async saveState(): Promise<unknown> {
+    return await (await this.fetched()).save();
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    await (await this.fetched()).restore(state);
+  }
+
+  protected override release(): void {
+    this.#fetched?.dispose();
+  }
+
+  /** What runs in its place. */
+  protected fetched(): Promise<ElementIterator> {
+    return this.#fetching ??= this.#take();
+  }
+
+  async #first(): Promise<unknown> {
+    try {
+      return await (await this.#context.waitFor(this.fetched())).next();
+    } catch (error) {
+      if (this.disposed) return END;
+      throw error;
+    }
+  }
+
+  async #take(): Promise<ElementIterator> {
+    const iterator = await this.#fetch().catch((error) => {
+      throw ReadingFailure.of(error);
+    });
+    this.#fetched = iterator;
+    if (this.disposed) iterator.dispose();
+    return iterator;
+  }
+}

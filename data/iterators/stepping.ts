@@ -1,0 +1,53 @@
+/**
+ * Stepping: how iterators that may pull often before they have something to give share the thread,
+ * and stop when they are disposed.
+ */
+import { END, type Pulled } from "../iterator.ts";
+import type { Pacer } from "./pacer.ts";
+
+/** What a step answers that has nothing to give yet. */
+export const AGAIN: unique symbol = Symbol("AGAIN");
+
+/** An iterator that advances in steps. */
+export interface Stepping {
+  readonly disposed: boolean;
+  /** One pull and what follows of it: an element, `END`, `AGAIN`, or a promise of these. */
+  step(): unknown;
+}
+
+/** Steps until there is something to give: at once, or, when a step waits or time is up, later. */
+export function stepOn(iterator: Stepping, pacer: Pacer): Pulled<unknown> {
+  for (;;) {
+    const result = iterator.step();
+    if (result instanceof Promise) return stepLater(iterator, pacer, result);
+    if (result !== AGAIN) return result;
+    if (pacer.due()) return stepLater(iterator, pacer, giveWay(pacer));
+  }
+}
+
+/**
+ * Goes on stepping once `pending` has settled. A loop and not a chain of promises, because a
+ * predicate may refuse a million elements in a row.
+ */
+export async function stepLater(
+  iterator: Stepping,
+  pacer: Pacer,
+  pending: Promise<unknown>,
+): Promise<unknown> {
+  let result = await pending;
+  while (result === AGAIN && !iterator.disposed) {
+    if (pacer.due()) {
+      await pacer.yield();
+      continue;
+    }
+    const step = iterator.step();
+    result = step instanceof Promise ? await step : step;
+  }
+  return iterator.disposed ? END : result;
+}
+
+/** Lets the event loop turn once; then the iterator goes on. */
+export async function giveWay(pacer: Pacer): Promise<typeof AGAIN> {
+  await pacer.yield();
+  return AGAIN;
+}

@@ -1,0 +1,55 @@
+/**
+ * The stopwatch of one operator's calls: it times some of them, since reading the clock takes longer
+ * than short ones do.
+ */
+import type { Host } from "../host.ts";
+import type { OperatorMeter } from "./stats.ts";
+
+/** Of calls that take so long one in so many is timed. */
+function callsPerSample(tookMs: number): number {
+  if (tookMs > 0.1) return 1;
+  return tookMs > 0.01 ? 32 : 1024;
+}
+
+/** Counts calls and times those that are due, each of which stands for those up to the next. */
+export class Stopwatch {
+  /** The number, from 0, of the call to be timed next. */
+  dueAt = 0;
+  readonly #host: Host;
+  readonly #meter: OperatorMeter;
+  /** How many calls the timed one stands for. */
+  #standsFor = 1;
+  /** When the call that was timed last returned. */
+  #lastAtMs = -Infinity;
+  #calls = 0;
+
+  constructor(host: Host, meter: OperatorMeter) {
+    this.#host = host;
+    this.#meter = meter;
+  }
+
+  /** Makes the next call, of those that are all made by this method. */
+  time<T>(call: () => T): T {
+    const number = this.#calls++;
+    if (number < this.dueAt) return call();
+    const startedAtMs = this.#host.nowMs();
+    try {
+      return call();
+    } finally {
+      this.note(startedAtMs, number);
+    }
+  }
+
+  /** Notes that the call with this number has just returned. */
+  note(startedAtMs: number, number: number): void {
+    const endedAtMs = this.#host.nowMs();
+    // Of the shortest calls most of the time would be that of reading the clock.
+    const readingMs = this.#host.nowMs() - endedAtMs;
+    const tookMs = Math.max(0, endedAtMs - startedAtMs - readingMs);
+    // Calls cannot have taken longer than it is since the last one that was timed.
+    this.#meter.spent(Math.min(tookMs * this.#standsFor, endedAtMs - this.#lastAtMs));
+    this.#lastAtMs = endedAtMs;
+    this.#standsFor = callsPerSample(tookMs);
+    this.dueAt = number + this.#standsFor;
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * Seeding: where an operator that takes a seed of its own has its luck from.
+ */
+import type { RandomStream } from "../../core/philox.ts";
+import type { IteratorContext } from "../context.ts";
+import type { Shared } from "../checkpoint/shared_state.ts";
+import { wholeState } from "../checkpoint/whole_state.ts";
+
+/**
+ * The seed of an operator. Two operators with the same one draw the same; without one an operator
+ * draws its own luck from the pipeline's.
+ */
+export class Seeding implements Shared {
+  readonly seed: bigint | undefined;
+  /** Whether every iteration and repetition draws anew. */
+  readonly anewEachIteration: boolean;
+  /** Drawn once when nobody chose a seed, but all iterations shall draw the same. */
+  #drawn: bigint | undefined;
+  /** The same of a dataset that a function made, as earlier versions drew and saved it. */
+  #drawnInCall: bigint | undefined;
+
+  constructor(seed: bigint | undefined, anewEachIteration: boolean) {
+    this.seed = seed;
+    this.anewEachIteration = anewEachIteration;
+  }
+
+  /** The luck of one iteration. */
+  streamOf(context: IteratorContext): RandomStream {
+    const epoch = this.anewEachIteration ? context.luck.epoch : 0;
+    const seed = this.seed ?? this.#drawnSeed(context);
+    return seed === undefined ? context.randomStream(epoch) : context.seededStream(seed, epoch);
+  }
+
+  /** What is not drawn yet is drawn now: iterators made later shall draw the same as restored ones. */
+  save(context: IteratorContext): unknown {
+    const drawnSeed = this.#drawnSeed(context);
+    return drawnSeed === undefined ? undefined : { drawnSeed };
+  }
+
+  /** Has iterations share the seed of one that is restored. */
+  restore(state: unknown, context: IteratorContext): void {
+    const { drawnSeed } = state as { drawnSeed: bigint };
+    if (context.luck.seeded) this.#drawnInCall = drawnSeed;
+    else this.#drawn = drawnSeed;
+  }
+
+  /** The same with the state of a single iterator, which had the seed in it in earlier versions. */
+  restoreFrom(state: object, context: IteratorContext): void {
+    if ("drawnSeed" in state && state.drawnSeed !== undefined) this.restore(state, context);
+  }
+
+  keep(): () => void {
+    const [drawn, drawnInCall] = [this.#drawn, this.#drawnInCall];
+    return () => {
+      this.#drawn = drawn;
+      this.#drawnInCall = drawnInCall;
+    };
+  }
+
+  /** The seed that iterations share only because they shall draw the same; `undefined` for others. */
+  #drawnSeed(context: IteratorContext): bigint | undefined {
+    if (this.seed !== undefined || this.anewEachIteration) return undefined;
+    if (context.luck.seeded) return this.#drawnInCall;
+    return this.#drawn ??= context.host.entropy64();
+  }
+}
+
+/** What is saved of `Draws`. */
+interface DrawsState {
+  /** How much was drawn. */
+  readonly position: number;
+}
+
+/** What one iterator draws. */
+export class Draws {
+  readonly #seeding: Seeding;
+  readonly #context: IteratorContext;
+  #stream: RandomStream | undefined;
+
+  constructor(seeding: Seeding, context: IteratorContext) {
+    this.#seeding = seeding;
+    this.#context = context;
+  }
+
+  /** The luck; made when it is first needed. */
+  get stream(): RandomStream {
+    return this.#stream ??= this.#seeding.streamOf(this.#context);
+  }
+
+  save(): DrawsState {
+    return { position: this.#stream?.position ?? 0 };
+  }
+
+  /** Goes on from what `save()` answered. */
+  restore(state: unknown): void {
+    const saved = wholeState(state) as DrawsState;
+    const { position } = saved;
+    this.#seeding.restoreFrom(saved, this.#context);
+    this.#stream = this.#seeding.streamOf(this.#context);
+    this.#stream.seek(position);
+  }
+}

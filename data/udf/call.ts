@@ -1,0 +1,349 @@
+/**
+ * Calling user functions: the operators' side of `map(fn)`, `filter(fn)`, … A call adds the last
+ * argument, times what it samples, and says where a function failed.
+ */
+import { LeatError } from "../../core/error.ts";
+import type { RandomStream } from "../../core/philox.ts";
+import { tensor } from "../../core/tensor.ts";
+import { isPlainObject } from "../../core/tree.ts";
+import type { IteratorContext } from "../context.ts";
+import { example } from "../formats/tfrecord/example.ts";
+import type { AudioCodec, Host, ImageCodec } from "../host.ts";
+import { type Attributes, facade } from "../node.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
+import type { SpecCheck } from "../elements/spec_check.ts";
+import type { OperatorMeter } from "../iterators/stats.ts";
+import { Stopwatch } from "../iterators/stopwatch.ts";
+import { GIVEN_NAMES } from "./given_names.ts";
+import {
+  type AnyFunction,
+  type BoundFunction,
+  type Captures,
+  functionText,
+  isUserFunction,
+  type LoadedFunction,
+  loadFunction,
+  type UserFunction,
+} from "./user_function.ts";
+
+/** The last argument of every user function; the named captures stand beside these. */
+export interface FunctionExtra {
+  /** The `Dataset` class, for functions that make datasets. */
+  readonly Dataset: unknown;
+  readonly tensor: typeof tensor;
+  /** Luck of this element: the same wherever and whenever it is processed with the same seed. */
+  readonly random: RandomStream;
+  /** How many elements this operator was given before this one, in this iteration. */
+  readonly index: number;
+  /** Image decoding by the host. */
+  readonly image: ImageCodec;
+  /** Sound by the host. */
+  readonly audio: AudioCodec;
+  /** Serialised `tf.train.Example`s, read and written. */
+  readonly example: typeof example;
+}
+
+/** A user function as an attribute of a node. */
+export class NodeFunction implements BoundFunction {
+  readonly fn: UserFunction;
+  readonly captures?: Captures;
+
+  /** `operator` and `argument` are what an error names. */
+  constructor(operator: string, argument: string, fn: unknown, captures?: unknown) {
+    if (!isUserFunction(fn)) {
+      throw new LeatError(
+        "invalid_argument",
+        `${operator}: ${argument} must be a function or udf(...), got ${typeof fn}`,
+      );
+    }
+    this.fn = fn;
+    if (captures === undefined) return;
+    if (!isPlainObject(captures)) {
+      throw new LeatError(
+        "invalid_argument",
+        `${operator}: captures must be a plain object of named values, got ${typeof captures}`,
+      );
+    }
+    const reserved = GIVEN_NAMES.find((name) => name in captures);
+    if (reserved !== undefined) {
+      throw new LeatError(
+        "invalid_argument",
+        `${operator}: a capture cannot be called "${reserved}", which every function is given; ` +
+          `rename it`,
+      );
+    }
+    this.captures = captures;
+  }
+
+  /** The function among attributes that came from elsewhere. */
+  static among(attributes: Attributes, name: string): NodeFunction {
+    const found = attributes[name];
+    if (found instanceof NodeFunction) return found;
+    throw new LeatError("invalid_argument", `A serialised operator has no function "${name}".`);
+  }
+}
+
+/** The last argument of the calls of one function. */
+class Extra implements FunctionExtra {
+  declare readonly Dataset: unknown;
+  readonly tensor = tensor;
+  readonly example = example;
+  readonly image: ImageCodec;
+  readonly audio: AudioCodec;
+  readonly #call: Call;
+  /** Fixed for a call that others overlap; otherwise it moves along with the calls. */
+  readonly #index: number | undefined;
+  #random: RandomStream | undefined;
+  #randomIndex = -1;
+
+  constructor(call: Call, host: Host, captures: Captures | undefined, index?: number) {
+    this.#call = call;
+    this.image = host.images;
+    this.audio = host.audio;
+    this.#index = index;
+    if (captures !== undefined) Object.assign(this, captures);
+  }
+
+  get index(): number {
+    return this.#index ?? this.#call.index - 1;
+  }
+
+  get random(): RandomStream {
+    const { index } = this;
+    if (this.#random === undefined || this.#randomIndex !== index) {
+      this.#randomIndex = index;
+      this.#random = this.#call.luckOf(index);
+    }
+    return this.#random;
+  }
+}
+
+// A getter, since the class is not known yet while its module and this one are being loaded.
+Object.defineProperty(Extra.prototype, "Dataset", { get: () => facade().Dataset });
+
+/** Whether what a function returned is to be waited for: a promise of any make. */
+export function isThenable(result: unknown): result is PromiseLike<unknown> {
+  return typeof result === "object" && result !== null &&
+    typeof (result as { then?: unknown }).then === "function";
+}
+
+function disposed(): LeatError {
+  return new LeatError("cancelled", "the iterator was disposed");
+}
+
+/** How many arguments a function takes before the last. */
+type Arity = 0 | 1 | 2;
+
+function invoke(
+  fn: AnyFunction,
+  arity: Arity,
+  first: unknown,
+  second: unknown,
+  extra: Extra,
+): unknown {
+  if (arity === 1) return fn(first, extra);
+  return arity === 2 ? fn(first, second, extra) : fn(extra);
+}
+
+/**
+ * One user function, bound to the iterator that calls it.
+ *
+ * `map` and `filter` call `fn(element, extra)` themselves for whole blocks of elements, each in one
+ * place of its own, because the engine can only make a call fast where it sees few functions. They
+ * may for as many calls as `plainRun()` says, and leave the rest to `one()`.
+ */
+export class Call {
+  /** How many calls were begun. */
+  index = 0;
+  /** Set by the first call, which is never plain. */
+  fn!: AnyFunction;
+  extra!: Extra;
+  readonly #bound: BoundFunction;
+  readonly #context: IteratorContext;
+  readonly #stats: OperatorMeter;
+  /** Calls that it is due to time are not plain; nor is the first, before the function is loaded. */
+  readonly #watch: Stopwatch;
+  readonly #repeatWatch: Stopwatch;
+  readonly #overlapping: boolean;
+  /** What its results are held to; nothing, where whoever calls it looks at them. */
+  readonly #check: SpecCheck | undefined;
+  #captures: Captures | undefined;
+  #loaded = false;
+  #stopped = false;
+  #stream: RandomStream | undefined;
+
+  /** `overlapping`: calls may begin before earlier ones have settled. `check`: of results that are elements. */
+  constructor(
+    fn: BoundFunction,
+    context: IteratorContext,
+    { overlapping = false, check }: { overlapping?: boolean; check?: SpecCheck } = {},
+  ) {
+    this.#bound = fn;
+    this.#context = context;
+    this.#stats = context.stats;
+    this.#watch = new Stopwatch(context.host, context.stats);
+    this.#repeatWatch = new Stopwatch(context.host, context.stats);
+    this.#overlapping = overlapping;
+    this.#check = check;
+  }
+
+  /** How many of the next `count` calls may be made directly. Each sets `index` one further first. */
+  plainRun(count: number): number {
+    return Math.min(count, this.#watch.dueAt - this.index);
+  }
+
+  /** Calls the function on one element. Throws or rejects with a `LeatError` naming the element. */
+  one(element: unknown): unknown {
+    this.index++;
+    return this.#run(1, element, undefined);
+  }
+
+  /** Calls a function of two arguments. */
+  two(first: unknown, second: unknown): unknown {
+    this.index++;
+    return this.#run(2, first, second);
+  }
+
+  /** Calls a function of no arguments. */
+  none(): unknown {
+    this.index++;
+    return this.#run(0, undefined, undefined);
+  }
+
+  /**
+   * Calls the function once more as the call with this index was: with the same luck, and without
+   * a number of its own.
+   */
+  again(index: number, element: unknown): unknown {
+    return this.#repeat(index, 1, element, undefined);
+  }
+
+  /** As `again()`, of a function of two arguments. */
+  againTwo(index: number, first: unknown, second: unknown): unknown {
+    return this.#repeat(index, 2, first, second);
+  }
+
+  /** Goes on as if `index` calls had been begun before. */
+  resume(index: number): void {
+    this.index = index;
+  }
+
+  /** Begins none of the calls that wait for the function to be loaded. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  /** The luck of the call with this index. */
+  luckOf(index: number): RandomStream {
+    this.#stream ??= this.#context.callStream();
+    return this.#stream.fork(index);
+  }
+
+  /** The luck within what the call with this index made. */
+  nestedLuck(index = this.index - 1): () => RandomStream {
+    return () => this.luckOf(index).fork("nested");
+  }
+
+  /** The error of the call with this index, which names it. */
+  failure(error: unknown, index = this.index - 1): LeatError {
+    if (error instanceof ReadingFailure) return error;
+    const { code, message } = LeatError.from(error);
+    const { operator, number } = this.#stats;
+    // Whoever grants, or asks for a grant, has to know which function it is for.
+    const which = code === "permission_denied" ? ` (${functionText(this.#bound.fn)})` : "";
+    return this.#stats.failed(
+      new LeatError(
+        code,
+        `${operator} (operator ${number}): the function failed at element ${index}${which}: ${message}`,
+        { cause: error },
+      ),
+    );
+  }
+
+  /** Waits for what a call returned. */
+  async settle(result: unknown, index = this.index - 1): Promise<unknown> {
+    try {
+      return this.#checked(await result);
+    } catch (error) {
+      throw this.failure(error, index);
+    }
+  }
+
+  #run(arity: Arity, first: unknown, second: unknown, index = this.index - 1): unknown {
+    if (!this.#loaded) {
+      const loaded = loadFunction(this.#bound, this.#context.host);
+      if (loaded instanceof Promise) return this.#runLater(loaded, arity, first, second, index);
+      this.#accept(loaded);
+    }
+    const extra = this.#overlapping ? this.#makeExtra(index) : this.extra;
+    const startedAtMs = index >= this.#watch.dueAt ? this.#context.host.nowMs() : undefined;
+    try {
+      const result = invoke(this.fn, arity, first, second, extra);
+      return isThenable(result) ? this.settle(result, index) : this.#checked(result);
+    } catch (error) {
+      throw this.failure(error, index);
+    } finally {
+      if (startedAtMs !== undefined) this.#watch.note(startedAtMs, index);
+    }
+  }
+
+  #accept({ fn, captures }: LoadedFunction): void {
+    this.#loaded = true;
+    this.fn = fn;
+    this.#captures = captures;
+    this.extra = this.#makeExtra();
+  }
+
+  async #runLater(
+    loading: Promise<LoadedFunction>,
+    arity: Arity,
+    first: unknown,
+    second: unknown,
+    index: number,
+  ): Promise<unknown> {
+    this.#watch.dueAt = index + 1;
+    try {
+      const loaded = await loading;
+      if (!this.#loaded) this.#accept(loaded);
+      if (this.#stopped) throw disposed();
+      return this.#checked(await invoke(this.fn, arity, first, second, this.#makeExtra(index)));
+    } catch (error) {
+      throw this.failure(error, index);
+    }
+  }
+
+  #repeat(index: number, arity: Arity, first: unknown, second: unknown): unknown {
+    if (!this.#loaded) {
+      const loaded = loadFunction(this.#bound, this.#context.host);
+      if (loaded instanceof Promise) return this.#repeatLater(loaded, index, arity, first, second);
+      this.#accept(loaded);
+    }
+    try {
+      const extra = this.#makeExtra(index);
+      const result = this.#repeatWatch.time(() => invoke(this.fn, arity, first, second, extra));
+      return isThenable(result) ? this.settle(result, index) : this.#checked(result);
+    } catch (error) {
+      throw this.failure(error, index);
+    }
+  }
+
+  #checked(result: unknown): unknown {
+    return this.#check === undefined ? result : this.#check.checked(result);
+  }
+
+  async #repeatLater(
+    loading: Promise<LoadedFunction>,
+    index: number,
+    arity: Arity,
+    first: unknown,
+    second: unknown,
+  ): Promise<unknown> {
+    const loaded = await loading;
+    if (!this.#loaded) this.#accept(loaded);
+    return await this.#repeat(index, arity, first, second);
+  }
+
+  #makeExtra(index?: number): Extra {
+    return new Extra(this, this.#context.host, this.#captures, index);
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * Saved iterators: what `save()` writes and what `restore()` refuses.
+ */
+import { Dataset, LeatError } from "../../../mod.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
+import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
+
+Deno.test("save of indexed sources, take, skip and shuffle goes on where it stood", async () => {
+  await assertCheckpointLaw(() => Dataset.range(7));
+  await assertCheckpointLaw(() => Dataset.range(9).shuffle(4).skip(2).take(5));
+  await assertCheckpointLaw(() => Dataset.from(["a", null, { x: [1n, undefined] }]).shuffle(2));
+  await assertCheckpointLaw(() => Dataset.range(6).shuffle(3).shuffle(2));
+});
+
+Deno.test("restore refuses garbage, damage and other pipelines by their codes", async () => {
+  const dataset = Dataset.range(9).shuffle(4);
+  await using iterator = dataset.iterator();
+  const state = await iterator.save();
+  const codeOf = async (bytes: unknown, other = dataset as Dataset<unknown>) => {
+    await using fresh = other.iterator();
+    const error = await assertRejects(() => fresh.restore(bytes as Uint8Array), LeatError);
+    assertEquals((await fresh.next()).done, false); // and it is as good as before
+    return error.code;
+  };
+  assertEquals(await codeOf(undefined), "invalid_argument");
+  assertEquals(await codeOf(new Uint8Array(0)), "invalid_argument");
+  assertEquals(await codeOf(new Uint8Array(200)), "invalid_argument");
+  assertEquals(await codeOf(state.subarray(0, -1)), "data_loss");
+  for (let at = 8; at < state.length; at += 7) {
+    const damaged = state.slice();
+    damaged[at]! ^= 1;
+    assertEquals(await codeOf(damaged), "data_loss", `byte ${at}`);
+  }
+  assertEquals(await codeOf(state, Dataset.range(10).shuffle(4)), "failed_precondition");
+  assertEquals(await codeOf(state, Dataset.range(9)), "failed_precondition");
+});
+
+Deno.test("save brings an unseeded iteration's luck, and the epoch that follows it", async () => {
+  const make = () => Dataset.range(30).shuffle(30);
+  const first = make();
+  await using iterator = first.iterator();
+  await iterator.next();
+  const state = await iterator.save();
+  const second = make();
+  await using restored = second.iterator();
+  await restored.restore(state);
+  assertEquals(await Array.fromAsync(restored), await Array.fromAsync(iterator));
+  const seeded = () => Dataset.range(30).shuffle(30).withOptions({ seed: 5 });
+  const before = seeded();
+  const epochs = [await Array.fromAsync(before), await Array.fromAsync(before)];
+  await using third = before.iterator();
+  const atThird = await third.save();
+  const after = seeded();
+  await using again = after.iterator();
+  await again.restore(atThird);
+  const [a, b] = [await Array.fromAsync(again), await Array.fromAsync(after)];
+  assertEquals(a, await Array.fromAsync(third));
+  assertEquals(b, await Array.fromAsync(before)); // the fourth epoch of both
+  assertEquals(new Set([...epochs, a, b].map(String)).size, 4);
+});
+
+Deno.test("save and restore are answered in turn among calls of next", async () => {
+  const dataset = Dataset.range(5).shuffle(2, { seed: 3, reshuffleEachIteration: false });
+  const whole = await Array.fromAsync(dataset);
+  await using iterator = dataset.iterator();
+  const answers = [iterator.next(), iterator.save(), iterator.next()] as const;
+  const [, state, second] = await Promise.all(answers);
+  assertEquals(second.value, whole[1]);
+  await iterator.restore(state);
+  assertEquals(await Array.fromAsync(iterator), whole.slice(1));
+});

@@ -1,0 +1,17 @@
+/** Values as bytes: what has no form there. */
+import { LeatError } from "../../../core/error.ts";
+import { EncodedValue, encodeValue } from "../../../data/elements/value_codec.ts";
+import { assertEquals, assertThrows } from "../../assert.ts";
+
+/** Arrays within arrays. */
+function nested(depth: number): unknown {
+  let value: unknown = 1;
+  for (let level = 0; level < depth; level++) value = [value];
+  return value;
+}
+
+Deno.test("encodeValue keeps deep values, and refuses those too deep to be walked by its own error", () => {
+  assertEquals(new EncodedValue(encodeValue(nested(200))).read(), nested(200));
+  const error = assertThrows(() => encodeValue(nested(100_000)), LeatError) as LeatError;
+  assertEquals(error.code, "failed_precondition");
+});

@@ -1,0 +1,47 @@
+/** Pacing, by a clock that only the pipeline's functions advance. */
+
+import { assert } from "../../assert.ts";
+import { Dataset, openIterator } from "../../../mod.ts";
+import { DenoHost } from "../../../world/deno_host.ts";
+
+/** Measures how long the thread is held, by its own clock. */
+class MeasuringHost extends DenoHost {
+  elapsedMs = 0;
+  /** How long each stretch was, from one turn of the event loop to the next. */
+  readonly stretchesMs: number[] = [];
+  #startedAtMs = 0;
+
+  override nowMs(): number {
+    return this.elapsedMs;
+  }
+
+  override async yield(): Promise<void> {
+    this.stretchesMs.push(this.elapsedMs - this.#startedAtMs);
+    await super.yield();
+    this.#startedAtMs = this.elapsedMs;
+  }
+}
+
+/** The stretches while a batch is made of elements that take so long. */
+async function stretchesOf(tookMs: (x: number) => number, count: number): Promise<number[]> {
+  const host = new MeasuringHost();
+  const dataset = Dataset.range(count).map((x) => {
+    host.elapsedMs += tookMs(x);
+    return x;
+  }).filter((x) => x >= 0).batch(count);
+  await using iterator = openIterator(dataset.node, { host });
+  await iterator.next();
+  return host.stretchesMs;
+}
+
+Deno.test("elements that are suddenly a thousand times slower do not hold the thread", async () => {
+  const stretchesMs = await stretchesOf((x) => x < 50_000 ? 0.001 : 1.5, 50_100);
+  assert(stretchesMs.length > 20);
+  assert(Math.max(...stretchesMs) < 20, `${Math.max(...stretchesMs)} ms`);
+  // Once it is known that they are slow, it is every few of them.
+  assert(Math.max(...stretchesMs.slice(-15)) <= 6, `${stretchesMs.slice(-15)} ms`);
+});
+
+Deno.test("elements that take no time cost no turns of the event loop", async () => {
+  assert((await stretchesOf(() => 0.00001, 50_000)).length === 0);
+});

@@ -1,0 +1,62 @@
+/**
+ * As whom services know the readers of a dataset, from one iteration to the next.
+ *
+ * @module
+ */
+import { LastReaders } from "../../../data/service/last_readers.ts";
+import { assertEquals, assertNotEquals } from "../../assert.ts";
+import { DenoHost } from "../../../world/deno_host.ts";
+
+const reader = (clientId: number, clusterId = "a") => ({ clusterId, clientId });
+
+Deno.test("LastReaders knows the next iteration of a dataset by the one before, and one that goes on by itself", () => {
+  const dataset = new LastReaders();
+  const first = new LastReaders(dataset);
+  first.note("s", reader(1));
+  const second = new LastReaders(dataset);
+  assertEquals(second.of("s"), reader(1));
+  assertEquals(second.of("another"), undefined);
+  second.note("s", reader(2));
+  assertEquals(first.of("s"), reader(1));
+  assertEquals(new LastReaders(dataset).of("s"), reader(2));
+});
+
+Deno.test("LastReaders keeps the newer reader of two that are noted in another order, and another service's", () => {
+  const readers = new LastReaders();
+  readers.note("s", reader(2));
+  readers.note("s", reader(1));
+  assertEquals(readers.of("s"), reader(2));
+  readers.note("s", reader(1, "b"));
+  assertEquals(readers.of("s"), reader(1, "b"));
+});
+
+Deno.test("LastReaders has each stream opened as restored once, by the iteration or, where that opens none, the next", () => {
+  const dataset = new LastReaders();
+  const before = new LastReaders(dataset);
+  const restored = new LastReaders(dataset);
+  assertEquals(restored.opensRestored("a"), false);
+  restored.restored();
+  dataset.goesOnAfter(restored);
+  assertEquals([restored.opensRestored("a"), restored.opensRestored("a")], [true, false]);
+  const next = new LastReaders(dataset);
+  assertEquals([next.opensRestored("a"), next.opensRestored("b")], [false, true]);
+  assertEquals(next.restoration(new DenoHost()), restored.restoration(new DenoHost()));
+  assertEquals([new LastReaders(dataset).opensRestored("b"), before.opensRestored("c")], [
+    false,
+    false,
+  ]);
+});
+
+Deno.test("LastReaders of what was restored are known by nothing that was before, and named alike for all streams", () => {
+  const dataset = new LastReaders();
+  new LastReaders(dataset).note("s", reader(1));
+  const restored = new LastReaders(dataset);
+  restored.note("s", reader(2));
+  restored.restored();
+  assertEquals(restored.of("s"), undefined);
+  const name = restored.restoration(new DenoHost());
+  assertEquals(restored.restoration(new DenoHost()), name);
+  assertNotEquals(new LastReaders(dataset).restoration(new DenoHost()), name);
+  restored.note("s", reader(3));
+  assertEquals(new LastReaders(dataset).of("s"), reader(3));
+});

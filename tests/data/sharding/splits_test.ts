@@ -1,0 +1,203 @@
+/** Splits: how sources are cut, who reads what, and what repeat makes of it. */
+
+import { assertEquals, assertNotEquals, assertRejects } from "../../assert.ts";
+import { LeatError } from "../../../core/error.ts";
+import { Dataset, openIterator } from "../../../data/mod.ts";
+import { END } from "../../../data/iterator.ts";
+import {
+  cutRuns,
+  listSplitTable,
+  sourcesOf,
+  type Split,
+  type SplitSource,
+} from "../../../data/sharding/splits.ts";
+import { DenoHost } from "../../../world/deno_host.ts";
+import "../lib/collect.ts";
+
+const host = new DenoHost();
+
+/** Hands out each source's table once per repetition to whoever asks first. */
+class Provider {
+  readonly #table: readonly (readonly Split[])[];
+  readonly #handedOut = new Map<string, number>();
+
+  constructor(table: readonly (readonly Split[])[]) {
+    this.#table = table;
+  }
+
+  /** One task's view; `wants` false makes it come away with nothing. */
+  source(wants: (repetition: number) => boolean = () => true): SplitSource {
+    return {
+      next: (source, repetition) => {
+        const key = `${source}/${repetition}`;
+        const at = this.#handedOut.get(key) ?? 0;
+        if (!wants(repetition) || at >= this.#table[source]!.length) return Promise.resolve(END);
+        this.#handedOut.set(key, at + 1);
+        return Promise.resolve(this.#table[source]![at]!);
+      },
+      total: (source) => Promise.resolve(this.#table[source]!.length),
+    };
+  }
+}
+
+async function run(dataset: Dataset<unknown>, splits: SplitSource, most = 1000) {
+  const elements: unknown[] = [];
+  await using iterator = openIterator(dataset.node, { splits });
+  for await (const element of iterator) if (elements.push(element) === most) break;
+  return elements;
+}
+
+Deno.test("cutRuns cuts into about 256 runs of at most 4,096, at multiples", () => {
+  assertEquals(cutRuns(0), []);
+  assertEquals(cutRuns(3), [{ start: 0, stop: 1 }, { start: 1, stop: 2 }, { start: 2, stop: 3 }]);
+  assertEquals(cutRuns(2560).length, 256);
+  assertEquals(cutRuns(10_000_000)[0], { start: 0, stop: 4096 });
+  const most = cutRuns(Number.MAX_SAFE_INTEGER);
+  assertEquals(most.length, 1 << 18);
+  assertEquals(most.at(-1)?.stop, Number.MAX_SAFE_INTEGER);
+  assertEquals(cutRuns(10, 4), [
+    { start: 0, stop: 4 },
+    { start: 4, stop: 8 },
+    { start: 8, stop: 10 },
+  ]);
+});
+
+Deno.test("splits are multiples of the batch size where operators are one to one", async () => {
+  const first = async (dataset: Dataset<unknown>) =>
+    (await listSplitTable(dataset.node, host))[0]![0];
+  const range = Dataset.range(100);
+  assertEquals(await first(range.map((x) => x).prefetch(2).batch(8)), { start: 0, stop: 8 });
+  assertEquals(await first(range.batch(4).batch(2)), { start: 0, stop: 8 });
+  assertEquals(await first(range.filter(() => true).batch(8)), { start: 0, stop: 1 });
+});
+
+Deno.test("sourcesOf finds sources in pre-order, and none inside of functions", () => {
+  const node = Dataset.zip([
+    Dataset.range(1).concatenate(Dataset.range(2)),
+    Dataset.range(3).flatMap(() => Dataset.range(9)),
+  ]).node;
+  assertEquals(sourcesOf(node).map((source) => source.cardinality), [1, 2, 3]);
+});
+
+Deno.test("a source that cannot be split says so", async () => {
+  const node = Dataset.fromGenerator(() => [1]).node;
+  const error = await assertRejects(() => listSplitTable(node, host), LeatError);
+  assertEquals(error.code, "unimplemented");
+});
+
+Deno.test("tasks that share splits produce every element once", async () => {
+  const dataset = Dataset.range(100).map((x) => x + 1).batch(4).unbatch();
+  const provider = new Provider(await listSplitTable(dataset.node, host));
+  const parts = await Promise.all([1, 2, 3].map(() => run(dataset, provider.source())));
+  const all = parts.flat() as number[];
+  assertEquals(all.toSorted((a, b) => a - b), Array.from({ length: 100 }, (_, i) => i + 1));
+});
+
+Deno.test("the same source twice in a graph is split twice", async () => {
+  const range = Dataset.range(3);
+  const dataset = range.concatenate(range);
+  const table = await listSplitTable(dataset.node, host);
+  assertEquals(table.length, 2);
+  assertEquals(await run(dataset, new Provider(table).source()), [0, 1, 2, 0, 1, 2]);
+});
+
+Deno.test("zip keeps together what has one number, whoever reads it, up to the shortest", async () => {
+  const letters = Dataset.from([..."abcdefghijklmnopqrstuvwxyz"]).map((x) => x.toUpperCase());
+  const pairs = Dataset.zip({
+    number: Dataset.range(20).map((x) => Promise.resolve(x), { numParallelCalls: 3 }).prefetch(2),
+    nested: Dataset.zip([letters, Dataset.counter(100)]),
+    all: Dataset.range(1000),
+  });
+  const wanted = await Array.fromAsync(pairs);
+  assertEquals(wanted.length, 20);
+  const table = await listSplitTable(pairs.node, host);
+  assertEquals(table.map((splits) => splits.at(-1)?.stop), [20]);
+  const provider = new Provider(table);
+  const parts = await Promise.all([1, 2, 3].map(() => run(pairs, provider.source())));
+  const byNumber = (a: unknown, b: unknown) =>
+    (a as { number: number }).number - (b as { number: number }).number;
+  assertEquals(parts.flat().toSorted(byNumber), wanted);
+});
+
+Deno.test("zip is repeated from the beginning of all of its inputs", async () => {
+  const pairs = Dataset.range(7).zip(Dataset.range(3)).repeat(3);
+  const provider = new Provider(await listSplitTable(pairs.node, host));
+  const parts = await Promise.all([1, 2].map(() => run(pairs, provider.source())));
+  assertEquals(
+    parts.flat().map(String).toSorted(),
+    ["0,0", "0,0", "0,0", "1,1", "1,1", "1,1", "2,2", "2,2", "2,2"],
+  );
+});
+
+Deno.test("zip divides each input by itself where elements have no numbers", async () => {
+  const pairs = Dataset.range(9).filter(() => true).zip(Dataset.range(4).repeat());
+  const table = await listSplitTable(pairs.node, host);
+  assertEquals(table.length, 2);
+  const all = await run(pairs, new Provider(table).source()) as number[][];
+  assertEquals(all.map(([x]) => x), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+});
+
+Deno.test("every task reads choices, weights and endless sources whole", async () => {
+  const two = [Dataset.range(6), Dataset.range(100, 106)];
+  const chosen = Dataset.chooseFromDatasets(two, Dataset.from([1, 0]).repeat());
+  assertEquals(sourcesOf(chosen.node).length, 2);
+  const weighted = Dataset.sampleFromDatasets(two, { weights: Dataset.from([[0, 1]]).repeat() });
+  assertEquals(sourcesOf(weighted.node).length, 2);
+  const provider = new Provider(await listSplitTable(chosen.node, host));
+  const parts = await Promise.all([1, 2].map(() => run(chosen, provider.source())));
+  for (const part of parts as number[][]) {
+    assertEquals(part.map((x) => x >= 100), part.map((_, i) => i % 2 === 0));
+  }
+  const beside = Dataset.counter().zip(Dataset.range(4).filter(() => true));
+  assertEquals((await listSplitTable(beside.node, host)).length, 1);
+  const alone = await assertRejects(() => listSplitTable(Dataset.counter().node, host), LeatError);
+  assertEquals(alone.code, "unimplemented");
+});
+
+Deno.test("what is more than its input's elements is not split", async () => {
+  const range = Dataset.range(4);
+  const distributed = range.distribute({ service: "ws://127.0.0.1:1" });
+  for (const dataset of [range.snapshot("/tmp/none").map((x) => x), distributed.batch(2)]) {
+    const error = await assertRejects(() => listSplitTable(dataset.node, host), LeatError);
+    assertEquals(error.code, "unimplemented");
+    assertEquals(error.message.includes("Splitting is not implemented for"), true);
+  }
+});
+
+Deno.test("repeat asks for the next repetition, nested or not", async () => {
+  const dataset = Dataset.range(2).repeat(2).repeat(2);
+  const provider = new Provider(await listSplitTable(dataset.node, host));
+  const seen: number[] = [];
+  const source = provider.source((repetition) => (seen.push(repetition), true));
+  assertEquals(await run(dataset, source), [0, 1, 0, 1, 0, 1, 0, 1]);
+  assertEquals([...new Set(seen)], [0, 1, 2, 3]);
+});
+
+Deno.test("repeat goes on for a task that was handed nothing in a repetition", async () => {
+  const dataset = Dataset.range(2).repeat();
+  const provider = new Provider(await listSplitTable(dataset.node, host));
+  assertEquals(await run(dataset, provider.source((repetition) => repetition > 1), 3), [0, 1, 0]);
+});
+
+Deno.test("repeat ends where the whole table is empty, or all of it gave nothing", async () => {
+  const empty = Dataset.range(0).repeat();
+  assertEquals(await run(empty, new Provider([[]]).source()), []);
+  const filtered = Dataset.range(9).filter(() => false).repeat();
+  const provider = new Provider(await listSplitTable(filtered.node, host));
+  assertEquals(await run(filtered, provider.source()), []);
+});
+
+Deno.test("a task that reads splits caches what it was handed for itself alone", async () => {
+  const dataset = Dataset.range(4).cache().repeat(2);
+  const table = await listSplitTable(dataset.node, host);
+  const provider = new Provider([table[0]!.slice(0, 2)]);
+  assertEquals(await run(dataset, provider.source()), [0, 1, 0, 1]);
+  assertEquals(await Array.fromAsync(dataset), [0, 1, 2, 3, 0, 1, 2, 3]);
+});
+
+Deno.test("a salt gives a task an order of its own, also where shuffle has a seed", async () => {
+  const dataset = Dataset.range(20).shuffle(20, { seed: 1 });
+  const order = (salt: bigint) => Array.fromAsync(openIterator(dataset.node, { salt }));
+  assertEquals(await order(1n), await order(1n));
+  assertNotEquals(await order(1n), await order(2n));
+});
