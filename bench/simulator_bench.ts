@@ -6,8 +6,8 @@
  */
 import process from "node:process";
 import { LeatError } from "../core/error.ts";
-import { drawOptions } from "../sim/swarm.ts";
-import { WORKLOADS } from "../sim/workloads.ts";
+import { drawOptions } from "../sim/workloads/swarm.ts";
+import { WORKLOADS } from "../sim/workloads/workloads.ts";
 import { open as openEvents } from "./bare/events.ts";
 import type { Load } from "./bare/load.ts";
 import type { Bench } from "./lib/bench.ts";

@@ -7,7 +7,7 @@
 import { LeatError } from "../core/error.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "../data/host.ts";
-import type { SimRandom } from "./random.ts";
+import type { SimRandom } from "./engine/random.ts";
 import type { SimWorld } from "./world.ts";
 
 /** A host with shared files, and without images, audio and modules. */

@@ -18,10 +18,10 @@ import {
 } from "../examples/lib/args.ts";
 import { counted } from "../examples/lib/counted.ts";
 import { StopRequests } from "../examples/lib/stop_requests.ts";
-import { FAULTS } from "./counters.ts";
-import { counterOf, FAULT_POINTS } from "./fault_points.ts";
-import { SimRandom } from "./random.ts";
-import { crashPoints } from "./swarm.ts";
+import { FAULTS } from "./engine/counters.ts";
+import { counterOf, FAULT_POINTS } from "./faults/fault_points.ts";
+import { SimRandom } from "./engine/random.ts";
+import { crashPoints } from "./workloads/swarm.ts";
 import { MUTANTS } from "./mutants/mutants.ts";
 import type { Mutant } from "./mutants/mutant.ts";
 import { refuseIgnored } from "./vopr/conflicts.ts";
@@ -43,8 +43,8 @@ import { SeedPool } from "./vopr/pool.ts";
 import { CampaignProgress } from "./vopr/progress.ts";
 import { outcomeOf, type SeedOutcome, type SeedRun } from "./vopr/seed_run.ts";
 import { Tally } from "./vopr/tally.ts";
-import type { RunOptions } from "./workload.ts";
-import { WORKLOADS } from "./workloads.ts";
+import type { RunOptions } from "./workloads/workload.ts";
+import { WORKLOADS } from "./workloads/workloads.ts";
 
 /** Number of seeds, over all workloads, after which every fault must have happened. */
 const COVERAGE_SEEDS_MIN = 2_000;

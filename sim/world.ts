@@ -5,11 +5,11 @@
  */
 import type { DurableLog } from "../actors/runtime/durable_log.ts";
 import type { LogLevel, Timer, World } from "../actors/runtime/world.ts";
-import type { SimDisk } from "./disk.ts";
-import type { FaultPoints } from "./fault_points.ts";
-import type { Life } from "./life.ts";
-import type { SimRandom } from "./random.ts";
-import type { ScheduledEvent, Scheduler } from "./scheduler.ts";
+import type { SimDisk } from "./engine/disk.ts";
+import type { FaultPoints } from "./faults/fault_points.ts";
+import type { Life } from "./engine/life.ts";
+import type { SimRandom } from "./engine/random.ts";
+import type { ScheduledEvent, Scheduler } from "./engine/scheduler.ts";
 
 /** 2026-01-01, the start of every run. */
 const WALL_ORIGIN_MS = 1_767_225_600_000;

@@ -35,7 +35,7 @@ import {
 } from "../sim/vopr/recorded_hashes.ts";
 import type { SeedOutcome } from "../sim/vopr/seed_run.ts";
 import { ALL } from "../sim/vopr/settings.ts";
-import { WORKLOADS } from "../sim/workloads.ts";
+import { WORKLOADS } from "../sim/workloads/workloads.ts";
 
 /** The recorded hashes. */
 const FILE = new URL("../tests/sim/trace_hashes.txt", import.meta.url);

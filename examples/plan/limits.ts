@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { ModelledCluster } from "../../sim/modelled_cluster.ts";
+import { ModelledCluster } from "../../sim/model/modelled_cluster.ts";
 import { DispatcherWatch } from "../scale/dispatcher_watch.ts";
 import { type Machines, modelOptions, workerBatchMs } from "./clusters.ts";
 import type { Profile } from "./profile.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../mod.ts";
-import { simulateCluster } from "../../sim/modelled.ts";
+import { simulateCluster } from "../../sim/model/modelled.ts";
 import type { modelOptions } from "./clusters.ts";
 import { formatNumber } from "../lib/table.ts";
 

@@ -5,7 +5,7 @@
  */
 import process from "node:process";
 import { type Dataset, LocalCluster } from "../../mod.ts";
-import { simulateCluster } from "../../sim/modelled.ts";
+import { simulateCluster } from "../../sim/model/modelled.ts";
 import { type Machines, modelOptions } from "./clusters.ts";
 import type { Profile } from "./profile.ts";
 

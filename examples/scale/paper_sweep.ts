@@ -5,7 +5,7 @@
  * @module
  */
 import { costOf, type JobResources, PAPER_PRICES, PAPER_WORKER_MACHINE } from "../../mod.ts";
-import { simulateCluster } from "../../sim/modelled.ts";
+import { simulateCluster } from "../../sim/model/modelled.ts";
 import { measured, modelled } from "../lib/quantity.ts";
 import type { SweepRun } from "./measurements.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import process from "node:process";
-import { ModelledCluster } from "../../sim/modelled_cluster.ts";
+import { ModelledCluster } from "../../sim/model/modelled_cluster.ts";
 import { measured, modelled } from "../lib/quantity.ts";
 import { DispatcherWatch } from "./dispatcher_watch.ts";
 import type { SizeRun } from "./measurements.ts";

@@ -12,7 +12,7 @@ import { Repeats } from "../../actors/exactly_once/repeats.ts";
 import type { ElementAnswer, GetElementRequest } from "../../actors/worker/protocol.ts";
 import { TaskSplits } from "../../actors/worker/tasks/task_splits.ts";
 import { WaitingRequests } from "../../actors/worker/tasks/waiting.ts";
-import { SimRandom } from "../random.ts";
+import { SimRandom } from "../engine/random.ts";
 import { asksChanged, changed, type Mutant, PerInstance, tampered } from "./mutant.ts";
 
 /** All of them. */

@@ -8,11 +8,11 @@
  * @module
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
-import { type Role, ROLES } from "../crashes.ts";
-import { LinkEnd } from "../link.ts";
-import type { FaultOptions } from "../options.ts";
-import { type RunOptions, type RunOutcome, WORKLOAD_FAULTS } from "../workload.ts";
-import { WORKLOADS } from "../workloads.ts";
+import { type Role, ROLES } from "../faults/crashes.ts";
+import { LinkEnd } from "../engine/link.ts";
+import type { FaultOptions } from "../faults/options.ts";
+import { type RunOptions, type RunOutcome, WORKLOAD_FAULTS } from "../workloads/workload.ts";
+import { WORKLOADS } from "../workloads/workloads.ts";
 
 /** A deliberately wrong part. */
 export interface Mutant {

@@ -12,8 +12,8 @@ import { END } from "../../data/iterator.ts";
 import { LeatError } from "../../core/error.ts";
 import { GrowingNode } from "../../data/saved/growing.ts";
 import { Ledger } from "../../data/saved/ledger.ts";
-import type { FaultOptions } from "../options.ts";
-import { SharedFiles } from "../shared_files.ts";
+import type { FaultOptions } from "../faults/options.ts";
+import { SharedFiles } from "../engine/shared_files.ts";
 import { asksChanged, changed, type Mutant } from "./mutant.ts";
 
 /** Delay until a file exists that was already reported, in ms. */

@@ -5,7 +5,7 @@
  */
 import { Autoscaler } from "../../actors/dispatcher/scaling/autoscaler.ts";
 import { LeatError } from "../../core/error.ts";
-import { SimFleet } from "../fleet.ts";
+import { SimFleet } from "../engine/fleet.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";
 
 /** How often an undecided autoscaler repeats itself, in looks. */

@@ -4,7 +4,7 @@
  * @module
  */
 import { Violations } from "../checkers/checker.ts";
-import { SimCluster } from "../cluster.ts";
+import { SimCluster } from "../engine/cluster.ts";
 import { changed } from "../mutants/mutant.ts";
 
 /** Makes the one run of this thread end early, until the result is disposed of. */

@@ -5,8 +5,8 @@
  * @module
  */
 import { counted } from "../../examples/lib/counted.ts";
-import type { RunOutcome } from "../workload.ts";
-import { formatRun } from "../swarm.ts";
+import type { RunOutcome } from "../workloads/workload.ts";
+import { formatRun } from "../workloads/swarm.ts";
 import { formatCrashes, formatFaults, repeatCommand } from "./flags.ts";
 import { outcomeOf, type SeedOutcome, type SeedRun } from "./seed_run.ts";
 import type { Shrunk } from "./shrink.ts";

@@ -5,8 +5,8 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import { drawFaults, type FaultOptions, NO_FAULTS } from "../options.ts";
-import { SimRandom } from "../random.ts";
+import { drawFaults, type FaultOptions, NO_FAULTS } from "../faults/options.ts";
+import { SimRandom } from "../engine/random.ts";
 
 /** Longer times could delay a healed cluster beyond its deadlines. */
 const TIME_MAX_MS = 10_000;

@@ -6,10 +6,10 @@
 import { LeatError } from "../../core/error.ts";
 import { mutantOptions } from "../mutants/mutant.ts";
 import { MUTANTS } from "../mutants/mutants.ts";
-import { type CrashPoint, type Role, ROLES } from "../crashes.ts";
-import { type FaultOptions, NO_FAULTS } from "../options.ts";
-import { drawOptions } from "../swarm.ts";
-import type { RunOptions } from "../workload.ts";
+import { type CrashPoint, type Role, ROLES } from "../faults/crashes.ts";
+import { type FaultOptions, NO_FAULTS } from "../faults/options.ts";
+import { drawOptions } from "../workloads/swarm.ts";
+import type { RunOptions } from "../workloads/workload.ts";
 import { checkPairs, readFault } from "./fault_values.ts";
 import type { SeedRun } from "./seed_run.ts";
 

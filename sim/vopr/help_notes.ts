@@ -6,7 +6,7 @@
  */
 import { HELP_COLUMNS, wrap } from "../../examples/lib/args.ts";
 import { MUTANTS } from "../mutants/mutants.ts";
-import { WORKLOAD_LINES } from "../workloads.ts";
+import { WORKLOAD_LINES } from "../workloads/workloads.ts";
 import { FAULT_NAMES, PARTITIONS } from "./fault_values.ts";
 
 /** @param options `end`: the last paragraph. */

@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import { drawOptions } from "../swarm.ts";
+import { drawOptions } from "../workloads/swarm.ts";
 import type { SeedOutcome, SeedRun } from "./seed_run.ts";
 
 /** Number of hex digits kept of a hash: 64 bits distinguish some thousand runs. */

@@ -7,9 +7,9 @@ import process from "node:process";
 import { LeatError } from "../../core/error.ts";
 import { runMutant } from "../mutants/mutant.ts";
 import { MUTANTS } from "../mutants/mutants.ts";
-import type { RunOptions, RunOutcome } from "../workload.ts";
+import type { RunOptions, RunOutcome } from "../workloads/workload.ts";
 import { endingEarly } from "./early_end.ts";
-import { WORKLOADS } from "../workloads.ts";
+import { WORKLOADS } from "../workloads/workloads.ts";
 
 /** The first message of a thread. */
 export const READY = "ready";

@@ -13,7 +13,7 @@ import {
   type Values,
 } from "../../examples/lib/args.ts";
 import { MUTANTS } from "../mutants/mutants.ts";
-import { WORKLOADS } from "../workloads.ts";
+import { WORKLOADS } from "../workloads/workloads.ts";
 import { parseCrash, parseCrashes, parseFaults } from "./flags.ts";
 
 /** The value for all workloads. */

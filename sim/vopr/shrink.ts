@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { type FaultOptions, NO_FAULTS } from "../options.ts";
-import type { RunOptions } from "../workload.ts";
+import { type FaultOptions, NO_FAULTS } from "../faults/options.ts";
+import type { RunOptions } from "../workloads/workload.ts";
 import type { SeedOutcome, SeedRun } from "./seed_run.ts";
 
 /** Times of the end of all faults that are tried, in ms. */

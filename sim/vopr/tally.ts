@@ -4,7 +4,7 @@
  * @module
  */
 import { renderTable, type Table } from "../../examples/lib/table.ts";
-import { Counters } from "../counters.ts";
+import { Counters } from "../engine/counters.ts";
 import type { SeedOutcome } from "./seed_run.ts";
 
 /** Maximum number of failed seeds kept; the others are only counted. */

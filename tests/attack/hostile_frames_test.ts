@@ -5,7 +5,7 @@
 import { hashJson } from "../../core/hash.ts";
 import { Dataset } from "../../mod.ts";
 import { definitionOf } from "../../actors/client/starting.ts";
-import { SimRandom } from "../../sim/random.ts";
+import { SimRandom } from "../../sim/engine/random.ts";
 import { mutateBytes } from "../../tools/fuzz/mutate_bytes.ts";
 import { mutateTree } from "../../tools/fuzz/mutate_tree.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";

@@ -1,8 +1,8 @@
 /** `docs/simulation.md` names every fault, workload and mutant that there is, and what `--faults` takes. */
-import { FAULTS } from "../../sim/counters.ts";
+import { FAULTS } from "../../sim/engine/counters.ts";
 import { MUTANTS } from "../../sim/mutants/mutants.ts";
 import { allowedText, FAULT_NAMES } from "../../sim/vopr/fault_values.ts";
-import { WORKLOADS } from "../../sim/workloads.ts";
+import { WORKLOADS } from "../../sim/workloads/workloads.ts";
 import { assertEquals } from "../assert.ts";
 
 const PAGE = new URL("../../docs/simulation.md", import.meta.url);

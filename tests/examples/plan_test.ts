@@ -18,7 +18,7 @@ import { fastestMs } from "../../examples/plan/split_cost.ts";
 import { Stages } from "../../examples/plan/stages.ts";
 import { loadPipeline } from "../../examples/plan/user_pipeline.ts";
 import { verify } from "../../examples/plan/verification.ts";
-import { SimCluster } from "../../sim/cluster.ts";
+import { SimCluster } from "../../sim/engine/cluster.ts";
 import {
   assert,
   assertEquals,

@@ -12,9 +12,9 @@ import {
 import { decodeSnapshot, encodeSnapshot } from "../../actors/dispatcher/journal/snapshot.ts";
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { LogContents } from "../../actors/runtime/durable_log.ts";
-import { SimDisk } from "../../sim/disk.ts";
-import { drawOptions } from "../../sim/swarm.ts";
-import { WORKLOADS } from "../../sim/workloads.ts";
+import { SimDisk } from "../../sim/engine/disk.ts";
+import { drawOptions } from "../../sim/workloads/swarm.ts";
+import { WORKLOADS } from "../../sim/workloads/workloads.ts";
 
 /** Runs whose journals are looked at, for each workload. */
 const SEEDS = 12;

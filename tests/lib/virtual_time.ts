@@ -14,7 +14,7 @@
  * @module
  */
 import type { World } from "../../actors/runtime/world.ts";
-import { SimCluster } from "../../sim/cluster.ts";
+import { SimCluster } from "../../sim/engine/cluster.ts";
 
 /** A test that is not done after so much virtual time has failed: one day. */
 const TIME_MAX_MS = 86_400_000;

@@ -3,18 +3,18 @@
  * carrier; with loss, the promises that do not depend on delivery.
  */
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
-import { Counters } from "../../sim/counters.ts";
-import { SimDisk } from "../../sim/disk.ts";
-import { FaultPoints } from "../../sim/fault_points.ts";
-import { Life } from "../../sim/life.ts";
-import type { LinkEnd } from "../../sim/link.ts";
-import { SimNetwork } from "../../sim/network.ts";
-import { type FaultOptions, NO_FAULTS } from "../../sim/options.ts";
-import { SimRandom } from "../../sim/random.ts";
-import { Scheduler } from "../../sim/scheduler.ts";
-import { Trace } from "../../sim/trace.ts";
+import { Counters } from "../../sim/engine/counters.ts";
+import { SimDisk } from "../../sim/engine/disk.ts";
+import { FaultPoints } from "../../sim/faults/fault_points.ts";
+import { Life } from "../../sim/engine/life.ts";
+import type { LinkEnd } from "../../sim/engine/link.ts";
+import { SimNetwork } from "../../sim/engine/network.ts";
+import { type FaultOptions, NO_FAULTS } from "../../sim/faults/options.ts";
+import { SimRandom } from "../../sim/engine/random.ts";
+import { Scheduler } from "../../sim/engine/scheduler.ts";
+import { Trace } from "../../sim/engine/trace.ts";
 import { SimWorld } from "../../sim/world.ts";
-import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
+import { WORKLOAD_FAULTS } from "../../sim/workloads/workload.ts";
 import { assert } from "../assert.ts";
 import { type CarrierUnderTest, conformance } from "../transport/conformance.ts";
 

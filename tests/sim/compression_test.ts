@@ -3,9 +3,14 @@ import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
-import { SimCluster } from "../../sim/cluster.ts";
-import { NO_FAULTS } from "../../sim/options.ts";
-import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "../../sim/service.ts";
+import { SimCluster } from "../../sim/engine/cluster.ts";
+import { NO_FAULTS } from "../../sim/faults/options.ts";
+import {
+  bootDispatcher,
+  bootWorker,
+  DISPATCHER_NODE,
+  startClient,
+} from "../../sim/engine/service.ts";
 import { FRONT_KINDS } from "../../world/service_kinds.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 

@@ -2,15 +2,15 @@
  * One crash at any message: crashes a node at its n-th message, for many n over a whole job, and
  * checks the promises each time. `deno run sim/vopr.ts --crash ROLE` does so at every message.
  */
-import { type Role, ROLES } from "../../sim/crashes.ts";
-import { NO_FAULTS } from "../../sim/options.ts";
-import { crashPoints, runSwarm } from "../../sim/swarm.ts";
-import type { Workload } from "../../sim/workload.ts";
-import { runDynamic } from "../../sim/workload_dynamic.ts";
-import { runOrdered } from "../../sim/workload_ordered.ts";
-import { runRounds } from "../../sim/workload_rounds.ts";
-import { runSaving } from "../../sim/workload_saving.ts";
-import { runSharing } from "../../sim/workload_sharing.ts";
+import { type Role, ROLES } from "../../sim/faults/crashes.ts";
+import { NO_FAULTS } from "../../sim/faults/options.ts";
+import { crashPoints, runSwarm } from "../../sim/workloads/swarm.ts";
+import type { Workload } from "../../sim/workloads/workload.ts";
+import { runDynamic } from "../../sim/workloads/workload_dynamic.ts";
+import { runOrdered } from "../../sim/workloads/workload_ordered.ts";
+import { runRounds } from "../../sim/workloads/workload_rounds.ts";
+import { runSaving } from "../../sim/workloads/workload_saving.ts";
+import { runSharing } from "../../sim/workloads/workload_sharing.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { expectAllKept } from "./lib/seeds.ts";
 

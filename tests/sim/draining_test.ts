@@ -7,10 +7,15 @@ import { ACKNOWLEDGED_WITHIN_MS } from "../../actors/worker/tasks/task.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { LeatError } from "../../core/error.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
-import { SimCluster } from "../../sim/cluster.ts";
-import { NO_FAULTS } from "../../sim/options.ts";
-import { Readings, takeAll } from "../../sim/reading.ts";
-import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "../../sim/service.ts";
+import { SimCluster } from "../../sim/engine/cluster.ts";
+import { NO_FAULTS } from "../../sim/faults/options.ts";
+import { Readings, takeAll } from "../../sim/workloads/reading.ts";
+import {
+  bootDispatcher,
+  bootWorker,
+  DISPATCHER_NODE,
+  startClient,
+} from "../../sim/engine/service.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 /** One element, so that the worker holds nothing but the element that it has given. */

@@ -1,9 +1,9 @@
 /** Random numbers, fault points, counters and traces. */
-import { Counters } from "../../sim/counters.ts";
-import { FAULT_POINTS, FaultPoints } from "../../sim/fault_points.ts";
-import { drawFaults, NO_FAULTS } from "../../sim/options.ts";
-import { SimRandom } from "../../sim/random.ts";
-import { Trace } from "../../sim/trace.ts";
+import { Counters } from "../../sim/engine/counters.ts";
+import { FAULT_POINTS, FaultPoints } from "../../sim/faults/fault_points.ts";
+import { drawFaults, NO_FAULTS } from "../../sim/faults/options.ts";
+import { SimRandom } from "../../sim/engine/random.ts";
+import { Trace } from "../../sim/engine/trace.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { LeatError } from "../../core/error.ts";
 import {

@@ -3,7 +3,7 @@
  * messages do not depend on the number of workers. Method: modelled clusters of two sizes, in which
  * all accesses to the dispatcher's state are counted; no clock is read.
  */
-import { ModelledCluster, type ModelledOptions } from "../../sim/modelled_cluster.ts";
+import { ModelledCluster, type ModelledOptions } from "../../sim/model/modelled_cluster.ts";
 import { Looks } from "../actors/dispatcher/looks.ts";
 import { assert } from "../assert.ts";
 

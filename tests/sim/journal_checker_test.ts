@@ -4,8 +4,8 @@ import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import { JournalChecker } from "../../sim/checkers/journal.ts";
 import { SplitOwners } from "../../sim/checkers/split_owners.ts";
-import { NO_FAULTS } from "../../sim/options.ts";
-import { runDynamic } from "../../sim/workload_dynamic.ts";
+import { NO_FAULTS } from "../../sim/faults/options.ts";
+import { runDynamic } from "../../sim/workloads/workload_dynamic.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 
 const CREATED: JournalRecord = { type: "cluster_created", clusterId: "c" };

@@ -2,10 +2,10 @@
  * Seeds in `tests/seeds.json` that once broke a promise: none may break one again. A failing seed's
  * report ends with the line to add there.
  */
-import { drawOptions } from "../../sim/swarm.ts";
+import { drawOptions } from "../../sim/workloads/swarm.ts";
 import { parseCrashes, parseFaults } from "../../sim/vopr/flags.ts";
 import { runSeed } from "../../sim/vopr/seed_run.ts";
-import { WORKLOADS } from "../../sim/workloads.ts";
+import { WORKLOADS } from "../../sim/workloads/workloads.ts";
 import { assert, assertEquals } from "../assert.ts";
 import KEPT from "../seeds.json" with { type: "json" };
 

@@ -5,9 +5,9 @@
  */
 import type { DurableLog } from "../../actors/runtime/durable_log.ts";
 import type { Actor, ActorContext } from "../../actors/runtime/actor.ts";
-import { SimCluster } from "../../sim/cluster.ts";
-import { type FaultOptions, NO_FAULTS } from "../../sim/options.ts";
-import { Counters } from "../../sim/counters.ts";
+import { SimCluster } from "../../sim/engine/cluster.ts";
+import { type FaultOptions, NO_FAULTS } from "../../sim/faults/options.ts";
+import { Counters } from "../../sim/engine/counters.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 const LEASES = 20;

@@ -7,7 +7,7 @@ import { mutantOptions } from "../../sim/mutants/mutant.ts";
 import { MUTANTS } from "../../sim/mutants/mutants.ts";
 import { mutantRuns } from "../../sim/vopr/mutant_hunt.ts";
 import { runSeed } from "../../sim/vopr/seed_run.ts";
-import { WORKLOADS } from "../../sim/workloads.ts";
+import { WORKLOADS } from "../../sim/workloads/workloads.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 /** Number of seeds to try from the known one. */

@@ -11,10 +11,10 @@ import type { Tensor } from "../../core/tensor.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { decodeIteration, encodeIteration } from "../../data/checkpoint/saving.ts";
-import { SimCluster } from "../../sim/cluster.ts";
-import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../../sim/service.ts";
+import { SimCluster } from "../../sim/engine/cluster.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../../sim/engine/service.ts";
 // Registers the iterator of distribute().
-import "../../sim/reading.ts";
+import "../../sim/workloads/reading.ts";
 import { registerHome } from "../../world/client_homes.ts";
 import { assert, assertEquals } from "../assert.ts";
 

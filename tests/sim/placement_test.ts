@@ -6,10 +6,15 @@ import type { ClientOptions } from "../../actors/client/client.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
-import { SimCluster } from "../../sim/cluster.ts";
-import { type FaultOptions, NO_FAULTS } from "../../sim/options.ts";
-import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "../../sim/service.ts";
-import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
+import { SimCluster } from "../../sim/engine/cluster.ts";
+import { type FaultOptions, NO_FAULTS } from "../../sim/faults/options.ts";
+import {
+  bootDispatcher,
+  bootWorker,
+  DISPATCHER_NODE,
+  startClient,
+} from "../../sim/engine/service.ts";
+import { WORKLOAD_FAULTS } from "../../sim/workloads/workload.ts";
 import { decodeMessage } from "../../transport/codec.ts";
 import { FRONT_KINDS } from "../../world/service_kinds.ts";
 import { assert, assertEquals } from "../assert.ts";

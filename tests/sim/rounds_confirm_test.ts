@@ -4,8 +4,8 @@
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { LeatError } from "../../core/error.ts";
 import { tampered } from "../../sim/mutants/mutant.ts";
-import { NO_FAULTS } from "../../sim/options.ts";
-import { runRounds } from "../../sim/workload_rounds.ts";
+import { NO_FAULTS } from "../../sim/faults/options.ts";
+import { runRounds } from "../../sim/workloads/workload_rounds.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 /** Number of refused confirmations. */

@@ -14,7 +14,7 @@ import {
   runKey,
 } from "../../sim/vopr/recorded_hashes.ts";
 import { runSeed } from "../../sim/vopr/seed_run.ts";
-import { WORKLOADS } from "../../sim/workloads.ts";
+import { WORKLOADS } from "../../sim/workloads/workloads.ts";
 import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 

@@ -1,9 +1,14 @@
 /** A vanished training process: how long its requests stay, by the way in which it vanished. */
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { Dataset } from "../../data/dataset.ts";
-import { SimCluster } from "../../sim/cluster.ts";
-import { hasLeftovers } from "../../sim/leftovers.ts";
-import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "../../sim/service.ts";
+import { SimCluster } from "../../sim/engine/cluster.ts";
+import { hasLeftovers } from "../../sim/workloads/leftovers.ts";
+import {
+  bootDispatcher,
+  bootWorker,
+  DISPATCHER_NODE,
+  startClient,
+} from "../../sim/engine/service.ts";
 import { assert } from "../assert.ts";
 
 const DATASET = Dataset.range(10).repeat();

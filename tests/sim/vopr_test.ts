@@ -5,13 +5,13 @@
 import { LeatError } from "../../core/error.ts";
 import { counted } from "../../examples/lib/counted.ts";
 import { HELP_COLUMNS, helpText, parseCommandLine, UsageError } from "../../examples/lib/args.ts";
-import { NO_FAULTS } from "../../sim/options.ts";
-import { drawOptions } from "../../sim/swarm.ts";
-import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
+import { NO_FAULTS } from "../../sim/faults/options.ts";
+import { drawOptions } from "../../sim/workloads/swarm.ts";
+import { WORKLOAD_FAULTS } from "../../sim/workloads/workload.ts";
 import { FAULT_NAMES, PARTITIONS } from "../../sim/vopr/fault_values.ts";
 import { formatFaults, parseCrash, parseFaults, repeatCommand } from "../../sim/vopr/flags.ts";
 import { Lane } from "../../sim/vopr/lane.ts";
-import { runDynamic } from "../../sim/workload_dynamic.ts";
+import { runDynamic } from "../../sim/workloads/workload_dynamic.ts";
 import { huntMutant } from "../../sim/vopr/mutant_hunt.ts";
 import { SeedPool } from "../../sim/vopr/pool.ts";
 import { progressText } from "../../sim/vopr/progress.ts";
@@ -20,7 +20,7 @@ import { shrink } from "../../sim/vopr/shrink.ts";
 import { mutantOptions } from "../../sim/mutants/mutant.ts";
 import { MUTANTS } from "../../sim/mutants/mutants.ts";
 import { PROGRAM } from "../../sim/vopr.ts";
-import { WORKLOADS } from "../../sim/workloads.ts";
+import { WORKLOADS } from "../../sim/workloads/workloads.ts";
 import {
   assert,
   assertEquals,

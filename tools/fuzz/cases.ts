@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import { SimRandom } from "../../sim/random.ts";
+import { SimRandom } from "../../sim/engine/random.ts";
 import { mutateBytes } from "./mutate_bytes.ts";
 import type { OpenTarget } from "./target.ts";
 

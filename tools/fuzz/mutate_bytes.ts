@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { SimRandom } from "../../sim/random.ts";
+import type { SimRandom } from "../../sim/engine/random.ts";
 
 /** No mutant is longer. */
 const BYTES_MAX = 64 * 1024;

@@ -4,7 +4,7 @@
  * @module
  */
 import { isPlainObject } from "../../core/tree.ts";
-import type { SimRandom } from "../../sim/random.ts";
+import type { SimRandom } from "../../sim/engine/random.ts";
 import { mutateBytes } from "./mutate_bytes.ts";
 
 /** Stands for arrays nested deeper than can be copied: see `writeJson`. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { SimRandom } from "../../sim/random.ts";
+import type { SimRandom } from "../../sim/engine/random.ts";
 
 /** A target that is ready to run. */
 export interface OpenTarget {

@@ -3,7 +3,7 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Dataset } from "../../../mod.ts";
-import { type CanonicalOptions, canonicalStream } from "../../../sim/canonical_stream.ts";
+import { type CanonicalOptions, canonicalStream } from "../../../sim/reference/canonical_stream.ts";
 import { type Outcome, plain } from "./outcomes.ts";
 
 /** The canonical stream of a dataset that is one chain. */

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import type { Counters } from "../../../sim/counters.ts";
-import { formatRun, runSwarm } from "../../../sim/swarm.ts";
-import type { RunOptions, Workload } from "../../../sim/workload.ts";
+import type { Counters } from "../../../sim/engine/counters.ts";
+import { formatRun, runSwarm } from "../../../sim/workloads/swarm.ts";
+import type { RunOptions, Workload } from "../../../sim/workloads/workload.ts";
 
 /** The options of the first `count` seeds. */
 export function seeds<O>(count: number, of: (seed: bigint) => O): O[] {

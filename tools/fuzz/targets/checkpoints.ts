@@ -5,7 +5,7 @@
  */
 import { nodeCrypto } from "../../../core/builtins.ts";
 import { Dataset, LeatError, openIterator, tensor } from "../../../mod.ts";
-import type { SimRandom } from "../../../sim/random.ts";
+import type { SimRandom } from "../../../sim/engine/random.ts";
 import { mutateBytes } from "../mutate_bytes.ts";
 import { mutateTree, writeJson } from "../mutate_tree.ts";
 import type { Target } from "../target.ts";

@@ -16,7 +16,7 @@ import { LeatError } from "../../../core/error.ts";
 import { settle, TestCluster } from "../../../tests/actors/dispatcher/lib.ts";
 import { fill } from "../../../tests/actors/dispatcher/requests.ts";
 import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
-import type { SimRandom } from "../../../sim/random.ts";
+import type { SimRandom } from "../../../sim/engine/random.ts";
 import { mutateBytes } from "../mutate_bytes.ts";
 import { mutateTree } from "../mutate_tree.ts";
 import type { Target } from "../target.ts";

@@ -4,7 +4,7 @@
  */
 import type { JournalRecord } from "../../../../actors/dispatcher/journal/records.ts";
 import { DispatcherState } from "../../../../actors/dispatcher/state/state.ts";
-import { SimRandom } from "../../../../sim/random.ts";
+import { SimRandom } from "../../../../sim/engine/random.ts";
 import { assert, assertEquals } from "../../../assert.ts";
 
 const SEEDS = 20;

@@ -1,0 +1,276 @@
+/**
+ * The simulated disk of a node. It survives crashes, takes time to make records durable, and at a
+ * crash loses a suffix of those that are not.
+ *
+ * @module
+ */
+import type { DurableLog, LogContents } from "../../actors/runtime/durable_log.ts";
+import { LeatError } from "../../core/error.ts";
+import type { Counters } from "./counters.ts";
+import type { Life } from "./life.ts";
+import type { FaultOptions } from "../faults/options.ts";
+import type { SimRandom } from "./random.ts";
+
+/** What a disk needs from its run. */
+export interface DiskSurroundings {
+  readonly random: SimRandom;
+  readonly counters: Counters;
+  readonly faults: () => Pick<
+    FaultOptions,
+    | "diskSyncMinMs"
+    | "diskSyncMaxMs"
+    | "diskSlowProbability"
+    | "diskSlowMaxMs"
+    | "diskErrorProbability"
+  >;
+  /** Above it, syncs fail with `resource_exhausted`. Default: unlimited. */
+  readonly capacityBytes?: number;
+}
+
+/** The durable content of one log. */
+interface Platter {
+  snapshot: Uint8Array | undefined;
+  records: Uint8Array[];
+  /** Size of both, updated with each change, because every write asks for it. */
+  bytes: number;
+}
+
+/** The logs of a node, by name. */
+export class SimDisk {
+  readonly #around: DiskSurroundings;
+  readonly #platters = new Map<string, Platter>();
+  /** Logs open in the current life. */
+  readonly #open = new Map<string, SimLog>();
+  /** Capacity in bytes; may change while the disk is in use. */
+  capacityBytes: number;
+
+  constructor(around: DiskSurroundings) {
+    this.#around = around;
+    this.capacityBytes = around.capacityBytes ?? Infinity;
+  }
+
+  /** Bytes on disk. */
+  get usedBytes(): number {
+    let used = 0;
+    for (const { bytes } of this.#platters.values()) used += bytes;
+    return used;
+  }
+
+  /**
+   * Opens a log for one life of the node. @throws LeatError `failed_precondition` if it is open.
+   */
+  open(name: string, life: Life): Promise<DurableLog> {
+    if (this.#open.get(name)?.isOpen === true) {
+      const error = `The log "${name}" of ${life.node} is open already`;
+      return Promise.reject(new LeatError("failed_precondition", error));
+    }
+    let platter = this.#platters.get(name);
+    if (platter === undefined) {
+      platter = { snapshot: undefined, records: [], bytes: 0 };
+      this.#platters.set(name, platter);
+    }
+    const log = new SimLog(this, platter, life, this.#around);
+    this.#open.set(name, log);
+    return new Promise((resolve) => life.after(log.drawMs(), "log open", () => resolve(log)));
+  }
+
+  /** Cuts the power: of the records that were not durable, a random prefix is on disk. */
+  crash(): void {
+    for (const log of this.#open.values()) log.crash();
+    this.#open.clear();
+  }
+}
+
+/** A write after which the log is durable up to a position. */
+interface Write {
+  /** Number of records appended before it since the log was opened. */
+  readonly upTo: number;
+  readonly snapshot: Uint8Array | undefined;
+  readonly resolve: () => void;
+  readonly reject: (error: LeatError) => void;
+}
+
+class SimLog implements DurableLog {
+  readonly #disk: SimDisk;
+  readonly #platter: Platter;
+  readonly #life: Life;
+  readonly #around: DiskSurroundings;
+  /** Appended but not durable records, oldest first. */
+  #pending: Uint8Array[] = [];
+  /** Number of records appended before the first of `#pending`. */
+  #settled = 0;
+  readonly #queue: Write[] = [];
+  #writing: Write | undefined;
+  #isOpen = true;
+  #failure: LeatError | undefined;
+
+  constructor(disk: SimDisk, platter: Platter, life: Life, around: DiskSurroundings) {
+    this.#disk = disk;
+    this.#platter = platter;
+    this.#life = life;
+    this.#around = around;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  drawMs(): number {
+    const { diskSyncMinMs, diskSyncMaxMs } = this.#around.faults();
+    return this.#around.random.between(diskSyncMinMs, diskSyncMaxMs);
+  }
+
+  read(): Promise<LogContents> {
+    if (!this.#isOpen) return Promise.reject(closedError());
+    return new Promise((resolve) =>
+      this.#life.after(this.drawMs(), "log read", () => {
+        const { snapshot, records } = this.#platter;
+        resolve({ snapshot: snapshot?.slice(), records: records.map((record) => record.slice()) });
+      })
+    );
+  }
+
+  append(record: Uint8Array): void {
+    if (!this.#life.alive) return;
+    if (!this.#isOpen) throw closedError();
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#pending.push(record);
+  }
+
+  sync(): Promise<void> {
+    return this.#write(undefined);
+  }
+
+  compact(snapshot: Uint8Array): Promise<void> {
+    return this.#write(snapshot.slice());
+  }
+
+  async close(): Promise<void> {
+    if (!this.#isOpen) return;
+    try {
+      await this.sync();
+    } finally {
+      this.#isOpen = false;
+    }
+  }
+
+  /** A pending write may be on disk completely or in part; a closed log has nothing to lose. */
+  crash(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    const { random, counters } = this.#around;
+    const compacting = [this.#writing, ...this.#queue].find((write) => write?.snapshot);
+    if (compacting !== undefined && compacting === this.#writing && random.chance(0.5)) {
+      this.#store(compacting);
+    }
+    const survivors = this.#storeSome();
+    if (this.#pending.length > 0) {
+      counters.count(survivors === 0 ? "log_tail_lost" : "log_tail_torn");
+    }
+  }
+
+  /** Stores a random part of the pending records; returns how many. */
+  #storeSome(): number {
+    const survivors = this.#around.random.int(this.#pending.length + 1);
+    this.#keep(survivors);
+    return survivors;
+  }
+
+  #write(snapshot: Uint8Array | undefined): Promise<void> {
+    if (!this.#life.alive) return new Promise(() => {});
+    if (!this.#isOpen) return Promise.reject(closedError());
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    const upTo = this.#settled + this.#pending.length;
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ upTo, snapshot, resolve, reject });
+      this.#begin();
+    });
+  }
+
+  /** One write at a time; the next one completes all syncs that wait meanwhile. */
+  #begin(): void {
+    const write = this.#queue[0];
+    if (this.#writing !== undefined || write === undefined) return;
+    this.#writing = write;
+    // A sync that begins now covers every record appended so far.
+    const upTo = write.snapshot === undefined ? this.#settled + this.#pending.length : write.upTo;
+    this.#life.after(this.drawMs() + this.#slowMs(), "log write", () => {
+      this.#writing = undefined;
+      this.#finish({ ...write, upTo });
+      this.#begin();
+    });
+  }
+
+  /** Additional time of a write, which is rarely more than 0. */
+  #slowMs(): number {
+    const { random, counters, faults } = this.#around;
+    const { diskSlowProbability, diskSlowMaxMs } = faults();
+    if (!random.chance(diskSlowProbability)) return 0;
+    counters.count("disk_slow");
+    return random.between(0, diskSlowMaxMs);
+  }
+
+  #finish(write: Write): void {
+    const failure = this.#failure ?? this.#failureOf(write);
+    if (failure !== undefined) {
+      // A full disk accepts nothing, but later writes are tried again.
+      if (failure.code !== "resource_exhausted") this.#failure = failure;
+      for (const { reject } of this.#queue.splice(0)) reject(failure);
+      return;
+    }
+    this.#store(write);
+    this.#queue.shift();
+    write.resolve();
+    while (
+      this.#queue[0]?.snapshot === undefined && (this.#queue[0]?.upTo ?? Infinity) <= write.upTo
+    ) {
+      this.#queue.shift()!.resolve();
+    }
+  }
+
+  /** Why a write fails, if it does: it is too large, or the disk is broken. */
+  #failureOf(write: Write): LeatError | undefined {
+    const { random, counters, faults } = this.#around;
+    const wanted = (write.snapshot?.length ?? 0) +
+      sizeOf(this.#pending.slice(0, write.upTo - this.#settled));
+    if (this.#disk.usedBytes + wanted > this.#disk.capacityBytes) {
+      counters.count("disk_full");
+      return new LeatError(
+        "resource_exhausted",
+        `The disk of ${this.#life.node} is full (${this.#disk.capacityBytes} bytes)`,
+      );
+    }
+    if (!random.chance(faults().diskErrorProbability)) return undefined;
+    counters.count("disk_error");
+    // How much of it was written before is unknown.
+    this.#storeSome();
+    return new LeatError("data_loss", `The disk of ${this.#life.node} cannot be written`);
+  }
+
+  #store({ upTo, snapshot }: Write): void {
+    const platter = this.#platter;
+    this.#keep(Math.max(0, upTo - this.#settled));
+    this.#settled = Math.max(this.#settled, upTo);
+    if (snapshot === undefined) return;
+    // An earlier sync may have written records appended after the snapshot was taken.
+    const later = this.#settled - upTo;
+    platter.snapshot = snapshot;
+    platter.records = later === 0 ? [] : platter.records.slice(-later);
+    platter.bytes = snapshot.length + sizeOf(platter.records);
+  }
+
+  /** Moves the oldest pending records to disk. */
+  #keep(count: number): void {
+    const kept = this.#pending.splice(0, count);
+    this.#platter.records.push(...kept);
+    this.#platter.bytes += sizeOf(kept);
+  }
+}
+
+function sizeOf(records: readonly Uint8Array[]): number {
+  return records.reduce((sum, { length }) => sum + length, 0);
+}
+
+function closedError(): LeatError {
+  return new LeatError("failed_precondition", "The log is closed");
+}

@@ -1,0 +1,313 @@
+/**
+ * One end of a simulated link. Every envelope is encoded to bytes here and decoded at the other
+ * end, as on a socket. In runs with copied messages it is copied instead, which is equivalent.
+ *
+ * @module
+ */
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import { ANYONE } from "../../actors/runtime/identity.ts";
+import type { Link, NodeId } from "../../actors/runtime/link.ts";
+import { LeatError } from "../../core/error.ts";
+import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { messageTooLarge } from "../../transport/limits.ts";
+import { WaterMarks } from "../../transport/water_marks.ts";
+import type { Life } from "./life.ts";
+import { copyMessage, type MessageCopy } from "./message_copy.ts";
+import type { SimNetwork } from "./network.ts";
+import type { FaultOptions } from "../faults/options.ts";
+import type { SimRandom } from "./random.ts";
+
+/** A message that has arrived. */
+interface Arrival {
+  readonly envelope: Envelope;
+  readonly content: Content;
+}
+
+/** A message in transit. */
+type Content = Uint8Array | MessageCopy;
+
+/** An end of a link between two nodes. */
+export class LinkEnd implements Link {
+  readonly remote: NodeId;
+  readonly identity = ANYONE;
+  readonly life: Life;
+  readonly closed: Promise<LeatError>;
+  /** The direction from here to the other end, as the trace names it. */
+  readonly name: string;
+  readonly #network: SimNetwork;
+  readonly #random: SimRandom;
+  readonly #settle: (error: LeatError) => void;
+  readonly #buffered: WaterMarks;
+  /** Messages that arrived before a receiver; their bytes count as buffered at the other end. */
+  readonly #early: Arrival[] = [];
+  #peer!: LinkEnd;
+  #receive: ((envelope: Envelope) => void) | undefined;
+  #isClosed = false;
+  #isSevered = false;
+  #expectsSign = false;
+  /** Arrival time of the newest in-order message: the next one arrives no earlier. */
+  #lastArrivalUs = 0;
+  /** When all sent messages have left, if sending takes time. */
+  #sentUs = 0;
+  #cloggedUntilUs = 0;
+  /** The share of the network's faults on this link, and the faults that it was computed from. */
+  #ownFaults: FaultOptions | undefined;
+  #faultsInForce: FaultOptions | undefined;
+
+  constructor(network: SimNetwork, life: Life, remote: NodeId, random: SimRandom) {
+    this.#network = network;
+    this.life = life;
+    this.remote = remote;
+    this.name = `${life.node}>${remote.node}`;
+    this.#random = random;
+    this.#buffered = new WaterMarks(network.limits);
+    const closed = Promise.withResolvers<LeatError>();
+    this.closed = closed.promise;
+    this.#settle = closed.resolve;
+  }
+
+  get bufferedBytes(): number {
+    return this.#buffered.bytes;
+  }
+
+  /** The other end. */
+  get peer(): LinkEnd {
+    return this.#peer;
+  }
+
+  /** Whether nothing passes from here to the other end. */
+  get isCut(): boolean {
+    return this.#isSevered || this.#network.isCut(this.name);
+  }
+
+  /** The faults of messages from here to the other end. */
+  get #faults(): FaultOptions {
+    const { faults } = this.#network;
+    if (this.#faultsInForce !== faults) {
+      this.#faultsInForce = faults;
+      this.#ownFaults = this.#network.faultsOf(this.life.node, this.remote.node);
+    }
+    return this.#ownFaults!;
+  }
+
+  /** Breaks the link in both directions without notice to either end. */
+  sever(): void {
+    for (const end of [this, this.#peer]) {
+      end.#isSevered = true;
+      end.expectSign();
+    }
+  }
+
+  join(peer: LinkEnd): void {
+    this.#peer = peer;
+  }
+
+  start(receive: (envelope: Envelope) => void): void {
+    this.life.after(0, "link start", () => {
+      this.#receive = receive;
+      for (const arrival of this.#early.splice(0)) this.#take(arrival);
+    });
+  }
+
+  send(envelope: Envelope): boolean {
+    if (this.#isClosed || !this.life.alive) return false;
+    this.#transmit(envelope, this.#contentOf(envelope));
+    return true;
+  }
+
+  ready(): Promise<void> {
+    return this.#buffered.ready();
+  }
+
+  close(reason = new LeatError("cancelled", "The link was closed")): void {
+    if (this.#isClosed || !this.life.alive) return;
+    this.#end(reason);
+    this.resetPeer(LeatError.fromWire(reason.toWire()));
+  }
+
+  /** Closes the other end as soon as a message could arrive there. */
+  resetPeer(reason: LeatError): void {
+    const network = this.#network;
+    const peer = this.#peer;
+    network.scheduler.at(this.#arrivalUs(), "reset", () => {
+      if (this.isCut) peer.expectSign();
+      else peer.life.after(0, "reset", () => peer.#end(reason));
+    });
+  }
+
+  /** Closes the link if the other end gives no sign of life in time. */
+  expectSign(): void {
+    if (this.#expectsSign || this.#isClosed || !this.life.alive) return;
+    this.#expectsSign = true;
+    this.life.after(this.#network.faults.silenceMs, "keepalive", () => {
+      this.#expectsSign = false;
+      const peer = this.#peer;
+      const silent = !peer.life.alive || peer.#isClosed || peer.isCut || this.isCut;
+      if (silent) this.#end(this.#network.silenceOf(this.remote.node));
+    });
+  }
+
+  #contentOf(envelope: Envelope): Content {
+    const { limits: { messageBytesMax }, copiesMessages, slab } = this.#network;
+    const copy = copiesMessages ? copyMessage(envelope, slab) : undefined;
+    const content = copy ?? encodeMessage(envelope, { slab });
+    if (content.byteLength > messageBytesMax) {
+      throw messageTooLarge(envelope, content.byteLength, messageBytesMax);
+    }
+    return content;
+  }
+
+  #transmit(envelope: Envelope, content: Content): void {
+    const { trace, counters, scheduler } = this.#network;
+    const faults = this.#faults;
+    const luck = this.#random;
+    if (this.isCut) {
+      counters.count("message_cut");
+      return trace.envelope(scheduler.nowUs, this.name, "cut", envelope, content);
+    }
+    if (this.#buffered.bytes + content.byteLength > faults.inFlightBytesMax) {
+      counters.count("message_overflow");
+      return trace.envelope(scheduler.nowUs, this.name, "overflow", envelope, content);
+    }
+    if (luck.chance(faults.lossProbability)) {
+      counters.count("message_lost");
+      return trace.envelope(scheduler.nowUs, this.name, "lost", envelope, content);
+    }
+    trace.envelope(scheduler.nowUs, this.name, "sent", envelope, content);
+    this.#clog(faults);
+    this.#breakDown(faults);
+    this.#closeBetween(faults);
+    const sentUs = this.#sendUs(envelope, content.byteLength);
+    this.#carry({ envelope, content }, this.#arrivalOfNextUs(sentUs));
+    if (luck.chance(faults.duplicateProbability)) {
+      counters.count("message_duplicated");
+      trace.envelope(scheduler.nowUs, this.name, "duplicated", envelope);
+      // With its own content: decoding makes views of it.
+      this.#carry({ envelope, content: this.#contentOf(envelope) }, this.#stragglerUs());
+    }
+  }
+
+  #breakDown({ linkBreakProbability }: FaultOptions): void {
+    const { counters, scheduler, trace } = this.#network;
+    if (!this.#random.chance(linkBreakProbability)) return;
+    counters.count("link_broken");
+    trace.mark(scheduler.nowUs, `${this.name} broken`);
+    this.sever();
+  }
+
+  /** Closes the link from between: each end sees the other one close it. */
+  #closeBetween({ linkCloseProbability }: FaultOptions): void {
+    if (linkCloseProbability === 0 || !this.#random.chance(linkCloseProbability)) return;
+    const network = this.#network;
+    const { counters, scheduler, trace } = network;
+    counters.count("link_closed");
+    trace.mark(scheduler.nowUs, `${this.name} closed between`);
+    for (const end of [this, this.#peer]) end.resetPeer(network.resetBy(end.life.node));
+  }
+
+  #clog({ clogProbability, clogMaxMs }: FaultOptions): void {
+    const { counters, scheduler } = this.#network;
+    if (!this.#random.chance(clogProbability)) return;
+    counters.count("link_clogged");
+    this.#cloggedUntilUs = scheduler.nowUs + 1_000 * this.#random.between(0, clogMaxMs);
+  }
+
+  #carry(arrival: Arrival, arrivalUs: number): void {
+    this.#buffered.add(arrival.content.byteLength);
+    this.#network.scheduler.at(arrivalUs, "message", () => this.#arrive(arrival));
+  }
+
+  #arrive(arrival: Arrival): void {
+    const { scheduler, trace, counters } = this.#network;
+    const { envelope } = arrival;
+    const peer = this.#peer;
+    const { node } = this.life;
+    if (this.#network.isClogged(node, this.remote.node)) {
+      this.#network.hold(node, this.remote.node, () => this.#arrive(arrival));
+    } else if (this.isCut) {
+      counters.count("message_cut");
+      trace.envelope(scheduler.nowUs, this.name, "cut", envelope);
+      this.#left(arrival);
+    } else if (!peer.life.alive || peer.#isClosed) {
+      trace.envelope(scheduler.nowUs, this.name, "dead", envelope);
+      this.#left(arrival);
+      if (this.#network.answersFor(this.remote.node)) {
+        peer.resetPeer(this.#network.resetBy(this.remote.node));
+      }
+    } else if (peer.life.pausedUntilUs > scheduler.nowUs) {
+      // It waits in the paused node's memory, and is lost with it.
+      peer.life.at(scheduler.nowUs, "message", () => peer.#deliver(arrival));
+    } else {
+      peer.life.spend();
+      peer.#deliver(arrival);
+    }
+  }
+
+  /** Delivers what the other end sent, or keeps it until there is a receiver. */
+  #deliver(arrival: Arrival): void {
+    if (this.#isClosed) return;
+    const { scheduler, trace } = this.#network;
+    trace.envelope(scheduler.nowUs, this.#peer.name, "delivered", arrival.envelope);
+    if (this.#receive === undefined) this.#early.push(arrival);
+    else this.#take(arrival);
+  }
+
+  #take(arrival: Arrival): void {
+    if (this.#isClosed) return;
+    this.#peer.#left(arrival);
+    const { content } = arrival;
+    const message = content instanceof Uint8Array ? decodeMessage(content) : content.value;
+    this.#receive!(message as Envelope);
+  }
+
+  /** A message that was sent from here is no longer in transit. */
+  #left({ content }: Arrival): void {
+    if (!this.#isClosed) this.#buffered.remove(content.byteLength);
+  }
+
+  /** When the message, and those before it, have been sent. */
+  #sendUs(envelope: Envelope, bytes: number): number {
+    const { scheduler: { nowUs }, wires, faults: { bytesPerSecond } } = this.#network;
+    if (wires !== undefined) {
+      return wires.sentUs(nowUs, { from: this.life.node, to: this.remote.node, envelope, bytes });
+    }
+    if (bytesPerSecond === undefined) return nowUs;
+    this.#sentUs = Math.max(this.#sentUs, nowUs) + Math.round(1e6 * bytes / bytesPerSecond);
+    return this.#sentUs;
+  }
+
+  /** When the next message arrives: after the one before it, unless it is reordered. */
+  #arrivalOfNextUs(sentUs: number): number {
+    const { counters } = this.#network;
+    if (!this.#random.chance(this.#faults.reorderProbability)) return this.#arrivalUs(sentUs);
+    counters.count("message_reordered");
+    return this.#stragglerUs();
+  }
+
+  #arrivalUs(sentUs = this.#network.scheduler.nowUs): number {
+    const freeUs = Math.max(this.#lastArrivalUs, this.#cloggedUntilUs);
+    this.#lastArrivalUs = Math.max(
+      freeUs,
+      sentUs + this.#network.delayUs(this.#random, this.#faults),
+    );
+    return this.#lastArrivalUs;
+  }
+
+  #stragglerUs(): number {
+    const { scheduler } = this.#network;
+    const faults = this.#faults;
+    const delayUs = this.#network.delayUs(this.#random, this.#faults);
+    return scheduler.nowUs + delayUs + 1_000 * this.#random.between(0, faults.reorderDelayMaxMs);
+  }
+
+  #end(reason: LeatError): void {
+    if (this.#isClosed || !this.life.alive) return;
+    this.#isClosed = true;
+    const { scheduler, trace } = this.#network;
+    trace.mark(scheduler.nowUs, `${this.name} closed: ${reason.code}`);
+    this.#network.forget(this);
+    this.#early.length = 0;
+    this.#buffered.release();
+    this.#settle(reason);
+  }
+}

@@ -1,0 +1,209 @@
+/**
+ * A simulated node: the same actor system as in production, in a simulated world, that can crash
+ * and restart with the same disk.
+ *
+ * @module
+ */
+import { ActorSystem } from "../../actors/runtime/system.ts";
+import { LeatError } from "../../core/error.ts";
+import { SimDisk } from "./disk.ts";
+import { SimHost } from "../host.ts";
+import { Life } from "./life.ts";
+import type { SimCluster } from "./cluster.ts";
+import type { SimRandom } from "./random.ts";
+import { SimWorld } from "../world.ts";
+
+/** Starts a node's actors; runs at each start. */
+export type Boot = (node: SimNode) => void;
+
+/** Time until a node is restarted whose actors gave up, in ms. */
+const OPERATOR_MS = 1_000;
+
+interface Running {
+  readonly life: Life;
+  readonly world: SimWorld;
+  readonly host: SimHost;
+  readonly system: ActorSystem;
+}
+
+/** A machine of the cluster. */
+export class SimNode {
+  readonly name: string;
+  readonly disk: SimDisk;
+  readonly #cluster: SimCluster;
+  readonly #random: SimRandom;
+  /** Starts its actors. */
+  readonly boot: Boot;
+  /** Which nodes it dials, as its actors declare. */
+  mayDial: (node: string) => boolean = () => true;
+  /** Clock drift in parts per million. It belongs to the machine, so it survives a crash. */
+  readonly #driftPpm: number;
+  readonly #clockGrainMs: number;
+  #running: Running | undefined;
+  #lives = 0;
+  #isWanted = true;
+
+  constructor(cluster: SimCluster, name: string, boot: Boot) {
+    this.name = name;
+    this.#cluster = cluster;
+    this.#random = cluster.random.fork(`node ${name}`);
+    this.boot = boot;
+    const { clockDriftPpmMax, clockGrainMs } = cluster.network.faults;
+    this.#clockGrainMs = this.#random.fork("grain").chance(0.5) ? clockGrainMs : 0;
+    this.#driftPpm = this.#random.fork("drift").between(-clockDriftPpmMax, clockDriftPpmMax);
+    this.disk = new SimDisk({
+      random: this.#random.fork("disk"),
+      counters: cluster.counters,
+      faults: () => cluster.network.faults,
+    });
+  }
+
+  get isUp(): boolean {
+    return this.#running !== undefined;
+  }
+
+  /** Whether it should run: a stopped node is not restarted automatically. */
+  get isWanted(): boolean {
+    return this.#isWanted;
+  }
+
+  /** Number of starts. */
+  get lives(): number {
+    return this.#lives;
+  }
+
+  /** A function that tells whether the node's current life still lasts. */
+  lifetime(): () => boolean {
+    const life = this.#running;
+    return () => life !== undefined && this.#running === life;
+  }
+
+  /** @throws LeatError `unavailable` while the node is down; `world` and `host` do the same. */
+  get system(): ActorSystem {
+    return this.#up().system;
+  }
+
+  get world(): SimWorld {
+    return this.#up().world;
+  }
+
+  /** The host of pipelines on this node. */
+  get host(): SimHost {
+    return this.#up().host;
+  }
+
+  /** Starts the node, for the first time, after a crash, or after a stop. */
+  start(): void {
+    if (this.#running !== undefined) {
+      throw new LeatError("failed_precondition", `${this.name} runs already`);
+    }
+    this.#isWanted = true;
+    const { scheduler, network, faultPoints, trace, counters } = this.#cluster;
+    const life = new Life(scheduler, this.name, ++this.#lives);
+    if (life.number > 1) counters.count("node_restarted");
+    trace.mark(scheduler.nowUs, `${this.name} starts`);
+    const world = new SimWorld({
+      scheduler,
+      life,
+      random: this.#random.fork(`life ${life.number}`),
+      disk: this.disk,
+      faultPoints,
+      driftPpm: this.#driftPpm,
+      grainMs: this.#clockGrainMs,
+      onLog: (line) => this.#cluster.logged(line),
+    });
+    const system = new ActorSystem({
+      node: this.name,
+      world,
+      connector: network.connector(life),
+      mayDial: (node) => this.mayDial(node),
+      kinds: this.#cluster.kinds,
+    });
+    this.#running = { life, world, system, host: new SimHost(world, this.#cluster.files.of(life)) };
+    network.listen(life, system.id, (link) => system.attach(link));
+    system.failed.then(() => this.#gaveUp(life));
+    this.boot(this);
+    this.#cluster.onStart(this);
+  }
+
+  /**
+   * Crashes the node like a power cut: memory is lost, and everything on disk that was not durable.
+   *
+   * @param options `silent`: the machine vanishes and resets no link. Default false.
+   */
+  crash(options: { readonly silent?: boolean } = {}): void {
+    const { life } = this.#up();
+    const { network, trace, counters, scheduler } = this.#cluster;
+    trace.mark(scheduler.nowUs, `${this.name} crashes`);
+    counters.count("node_crashed");
+    this.#running = undefined;
+    this.disk.crash();
+    life.end();
+    network.crash(life, options.silent === true);
+  }
+
+  /**
+   * Stops the node gracefully, like a process that gets a signal; it stays down until it is
+   * started. Resolves when it has ended, even by a crash.
+   */
+  async stop(): Promise<void> {
+    this.#isWanted = false;
+    const running = this.#running;
+    if (running === undefined) return;
+    const { life, system } = running;
+    await Promise.race([system.stop(), life.ended]);
+    if (this.#running !== running) return;
+    const { network, trace, scheduler } = this.#cluster;
+    trace.mark(scheduler.nowUs, `${this.name} stops`);
+    this.#running = undefined;
+    life.end();
+    network.crash(life, false);
+  }
+
+  /** Pauses the node; its events wait. */
+  pause(durationMs: number): void {
+    this.#cluster.counters.count("node_paused");
+    this.#up().life.pause(durationMs);
+  }
+
+  /**
+   * For that time every event of this life takes up to `turnMaxMs` of the node's time; others wait.
+   */
+  slowDown(durationMs: number, turnMaxMs: number): void {
+    const { counters } = this.#cluster;
+    const { life } = this.#up();
+    counters.count("node_slow");
+    const luck = this.#random.fork(`slow ${life.number} ${counters.get("node_slow")}`);
+    life.slow(() => luck.between(0, turnMaxMs));
+    this.#cluster.after(durationMs, "quick again", () => life.slow(undefined));
+  }
+
+  /** The machine sleeps, and its monotonic clock stops: only the wall clock shows it. */
+  suspend(durationMs: number): void {
+    this.#cluster.counters.count("node_suspended");
+    const { life, world } = this.#up();
+    const awakeAtUs = Math.max(life.pausedUntilUs, this.#cluster.scheduler.nowUs);
+    life.pause(durationMs);
+    world.slept(Math.max(0, life.pausedUntilUs - awakeAtUs));
+  }
+
+  stepWallClock(byMs: number): void {
+    this.#cluster.counters.count("wall_clock_stepped");
+    this.#up().world.stepWallClock(byMs);
+  }
+
+  /** Its actors died too often: in production the process exits and is restarted. */
+  #gaveUp(life: Life): void {
+    if (!life.alive || !this.#isWanted) return;
+    this.#cluster.counters.tally("node_gave_up");
+    this.crash();
+    this.#cluster.after(OPERATOR_MS, "restart", () => {
+      if (!this.isUp && this.isWanted) this.start();
+    });
+  }
+
+  #up(): Running {
+    if (this.#running === undefined) throw new LeatError("unavailable", `${this.name} is down`);
+    return this.#running;
+  }
+}

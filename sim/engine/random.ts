@@ -1,0 +1,54 @@
+/**
+ * Seeded random numbers for everything that is simulated.
+ *
+ * @module
+ */
+import type { Random } from "../../actors/runtime/world.ts";
+import { RandomStream } from "../../core/philox.ts";
+
+/**
+ * A stream of random numbers named by a seed and a path of labels; forks do not affect each other.
+ */
+export class SimRandom implements Random {
+  readonly #stream: RandomStream;
+
+  /** @param seed A stream is drawn from directly, so nothing else may draw from it. */
+  constructor(seed: bigint | RandomStream) {
+    this.#stream = typeof seed === "bigint" ? new RandomStream(seed) : seed;
+  }
+
+  next(): number {
+    return this.#stream.next();
+  }
+
+  int(n: number): number {
+    return this.#stream.int(n);
+  }
+
+  hex64(): string {
+    return this.#word() + this.#word();
+  }
+
+  fork(label: string): SimRandom {
+    return new SimRandom(this.#stream.fork(label));
+  }
+
+  /** True with that probability; always draws, so that later draws do not shift. */
+  chance(probability: number): boolean {
+    return this.#stream.next() < probability;
+  }
+
+  /** Uniform in [min, max). */
+  between(min: number, max: number): number {
+    return min + (max - min) * this.#stream.next();
+  }
+
+  /** One of the items. */
+  pick<T>(items: readonly [T, ...T[]]): T {
+    return items[this.#stream.int(items.length)]!;
+  }
+
+  #word(): string {
+    return this.#stream.int(2 ** 32).toString(16).padStart(8, "0");
+  }
+}

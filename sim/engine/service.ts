@@ -1,0 +1,149 @@
+/**
+ * The service's actors on simulated nodes: the same dispatcher, worker and client as in production.
+ *
+ * @module
+ */
+import { type ClientOptions, createClient } from "../../actors/client/client.ts";
+import { Feed } from "../../actors/client/feed.ts";
+import type { ClientProtocol } from "../../actors/client/protocol.ts";
+import type { Actor } from "../../actors/runtime/actor.ts";
+import type { DispatcherConfig } from "../../actors/dispatcher/config.ts";
+import { createDispatcher } from "../../actors/dispatcher/dispatcher.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
+import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
+import type { WorkerProtocol } from "../../actors/worker/protocol.ts";
+import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
+import { createWorker, type WorkerOptions } from "../../actors/worker/worker.ts";
+import { decodeMessage, encodeMessage, MessageSlab } from "../../transport/codec.ts";
+import { FRONT_KINDS } from "../../world/service_kinds.ts";
+import { JournalChecker } from "../checkers/journal.ts";
+import type { SimHost } from "../host.ts";
+import { copyMessage } from "./message_copy.ts";
+import type { Boot, SimNode } from "./node.ts";
+
+/** The node of the dispatcher in a simulated cluster. */
+export const DISPATCHER_NODE = "dispatcher";
+
+/** Longer than any fault lasts, and short enough that finished jobs are forgotten within a run. */
+const FORGETTING = { clientTimeoutMs: 30_000, clientGraceMs: 30_000, jobGcTimeoutMs: 30_000 };
+
+/** Wraps the dispatcher's handlers. */
+export type WrapDispatcher = (actor: Actor<DispatcherProtocol>) => Actor<DispatcherProtocol>;
+
+const journals = new WeakMap<SimNode, JournalChecker>();
+
+/** The checked journal of the dispatcher on that node, if one has run there. */
+export function journalOf(node: SimNode): JournalChecker | undefined {
+  return journals.get(node);
+}
+
+/** A node with a dispatcher, whose journal is checked as it grows. */
+export function bootDispatcher(
+  config: DispatcherConfig = {},
+  wrap?: WrapDispatcher,
+): Boot {
+  return (node) => {
+    const checker = journals.get(node) ?? new JournalChecker(recordsAsRead());
+    journals.set(node, checker);
+    const wrapJournal: DispatcherConfig["wrapJournal"] = (journal, state) => {
+      const watched = checker.begin(journal, state);
+      return config.wrapJournal?.(watched, state) ?? watched;
+    };
+    spawnDispatcher(node, { ...FORGETTING, ...config, wrapJournal }, wrap);
+  };
+}
+
+/** Passes journaled records to an observer. */
+export function watchedJournal(
+  onRecord: (record: JournalRecord) => void,
+): NonNullable<DispatcherConfig["wrapJournal"]> {
+  return (journal) => ({
+    append: (record) => {
+      onRecord(record);
+      journal.append(record);
+    },
+    committed: () => journal.committed(),
+    close: () => journal.close(),
+  });
+}
+
+/** The same without the check, which keeps the whole journal and encodes it again. */
+export function bootUncheckedDispatcher(config?: DispatcherConfig, wrap?: WrapDispatcher): Boot {
+  return (node) => spawnDispatcher(node, config, wrap);
+}
+
+/** Records as read back from disk, mostly without encoding them. */
+function recordsAsRead(): (record: JournalRecord) => JournalRecord {
+  const slab = new MessageSlab();
+  return (record) => {
+    const copy = copyMessage(record, slab);
+    return (copy?.value ?? decodeMessage(encodeMessage(record, { slab }))) as JournalRecord;
+  };
+}
+
+function spawnDispatcher(
+  node: SimNode,
+  config: DispatcherConfig = {},
+  wrap: WrapDispatcher = (actor) => actor,
+): void {
+  const onWorkers = (isWorker: (node: string) => boolean) => node.mayDial = isWorker;
+  node.system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: (context) => wrap(createDispatcher(context, { ...config, onWorkers })),
+  });
+}
+
+/** The settings of workers. */
+export type WorkerSettings =
+  & Pick<
+    WorkerOptions,
+    | "heartbeatMs"
+    | "windowBytesMax"
+    | "skipAfterMs"
+    | "placement"
+    | "tags"
+    | "aheadBytesMax"
+  >
+  & {
+    /** Default: its node's. */
+    readonly name?: string;
+  };
+
+/** A node with a worker, which runs pipelines in the node's own thread, the only one. */
+export function bootWorker(
+  config: WorkerSettings = {},
+  runnersOf: (host: SimHost) => RunnerFactory = (host) => new PipelineRunners(host),
+): Boot {
+  return (node) => {
+    const { name, system, host } = node;
+    const dialled = new Set([DISPATCHER_NODE, ...Object.values(config.placement ?? {})]);
+    node.mayDial = (other) => dialled.has(other);
+    system.spawn<WorkerProtocol>({
+      name: "worker",
+      create: (context) =>
+        createWorker(context, {
+          name,
+          ...config,
+          dispatcher: dispatcherAt(DISPATCHER_NODE),
+          runners: runnersOf(host),
+          fronts: FRONT_KINDS,
+        }),
+    });
+  };
+}
+
+/** Starts a client actor on a node. Its elements come out of the feed. */
+export function startClient(
+  { system }: SimNode,
+  options: Omit<ClientOptions, "dispatcher">,
+): Feed {
+  const feed = new Feed();
+  system.spawn<ClientProtocol>({
+    name: "client",
+    restart: "temporary",
+    create: (context) =>
+      createClient(context, { ...options, dispatcher: dispatcherAt(DISPATCHER_NODE) }, feed),
+  });
+  return feed;
+}

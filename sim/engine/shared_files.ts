@@ -1,0 +1,149 @@
+/**
+ * Files that all nodes of a simulated cluster share, like network storage: they survive every node.
+ * An unfinished file is unlocked when its writer's life ends.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Files, NewFile, NewFiles, OpenFile } from "../../data/host.ts";
+import { PARTIAL_SUFFIX } from "../../world/new_files.ts";
+import type { Life } from "./life.ts";
+
+/** Minimum time to begin, commit or open a file, in ms. */
+const LATENCY_MS = 0.4;
+
+/** An unfinished file of one life of a node. */
+interface Making {
+  readonly life: Life;
+  readonly parts: Uint8Array[];
+}
+
+/** The shared storage of a cluster. */
+export class SharedFiles {
+  readonly #files = new Map<string, Uint8Array>();
+  readonly #making = new Map<string, Making>();
+  readonly #matchers = new Map<string, RegExp>();
+  /** Errors of files that do not exist, by path. */
+  readonly #missing = new Map<string, LeatError>();
+  /** Additional time of each operation on a file, in ms. */
+  delayMs: (path: string) => number = () => 0;
+
+  /** The names of all files; unfinished files have names with a suffix. */
+  get names(): readonly string[] {
+    const partial = [...this.#making.keys()].map((path) => path + PARTIAL_SUFFIX);
+    return [...this.#files.keys(), ...partial].sort();
+  }
+
+  /** Puts a file there without delay. */
+  put(path: string, bytes: Uint8Array): void {
+    this.#files.set(path, bytes);
+  }
+
+  /** The files for one life of a node; operations end with the life. */
+  of(life: Life): { readonly files: Files; readonly newFiles: NewFiles } {
+    const later = (path: string) =>
+      new Promise<void>((resolve) => life.after(LATENCY_MS + this.delayMs(path), "file", resolve));
+    return {
+      files: {
+        open: async (path) => {
+          await later(path);
+          return openFile(this.#files.get(path) ?? this.#partOf(path) ?? this.#absent(path));
+        },
+        list: async (pattern) => {
+          await later(pattern);
+          let matches = this.#matchers.get(pattern);
+          if (matches === undefined) this.#matchers.set(pattern, matches = matcher(pattern));
+          const { names } = this;
+          return names.filter((name) => matches.test(name));
+        },
+      },
+      newFiles: {
+        create: async (path) => {
+          await later(path);
+          return this.#create(path, life, () => later(path));
+        },
+        remove: (path) => {
+          if (!life.alive) return;
+          this.#files.delete(path);
+          const making = makingOf(path);
+          if (making !== undefined) this.#making.delete(making);
+        },
+      },
+    };
+  }
+
+  /** The content so far of an unfinished file, by its temporary name. */
+  #partOf(path: string): Uint8Array | undefined {
+    const making = this.#making.get(makingOf(path) ?? "");
+    return making && concat(making.parts);
+  }
+
+  /** One error per path, because readers poll for files. */
+  #absent(path: string): never {
+    let error = this.#missing.get(path);
+    if (error === undefined) {
+      this.#missing.set(path, error = new LeatError("not_found", `There is no file "${path}"`));
+    }
+    throw error;
+  }
+
+  #create(path: string, life: Life, later: () => Promise<void>): NewFile {
+    if (this.#making.get(path)?.life.alive === true) {
+      throw new LeatError("already_exists", `"${path}" is being made by somebody else`);
+    }
+    const making: Making = { life, parts: [] };
+    this.#making.set(path, making);
+    let isOpen = true;
+    const isThere = () => this.#making.get(path) === making;
+    return {
+      append: (bytes) => void making.parts.push(bytes.slice()),
+      commit: async () => {
+        await later();
+        if (!isOpen) return;
+        if (!isThere()) throw new LeatError("not_found", `"${path}" was removed while it was made`);
+        isOpen = false;
+        this.#files.set(path, concat(making.parts));
+        this.#making.delete(path);
+      },
+      abandon: () => {
+        if (!isOpen || !life.alive) return false;
+        isOpen = false;
+        if (isThere()) this.#making.delete(path);
+        return true;
+      },
+    };
+  }
+}
+
+/** The final name of a file with this temporary name. */
+function makingOf(path: string): string | undefined {
+  return path.endsWith(PARTIAL_SUFFIX) ? path.slice(0, -PARTIAL_SUFFIX.length) : undefined;
+}
+
+function openFile(bytes: Uint8Array): OpenFile {
+  return {
+    sizeBytes: bytes.length,
+    read(into: Uint8Array, offset: number): number {
+      const part = bytes.subarray(offset, offset + into.length);
+      into.set(part);
+      return part.length;
+    },
+    close() {},
+  };
+}
+
+function concat(parts: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+/** Patterns may contain `*` and `?`. */
+function matcher(pattern: string): RegExp {
+  const escaped = pattern.replace(/[.+^${}()|[\]\\]/g, "\\$&");
+  return new RegExp(`^${escaped.replaceAll("*", "[^/]*").replaceAll("?", "[^/]")}$`);
+}

@@ -1,0 +1,55 @@
+/**
+ * Heartbeat intervals and timeouts of the service's actors in a run. Most runs have quick timings,
+ * so that much happens, and so short ones that living nodes are declared lost. The other runs have
+ * those of production, in which a lost notification delays the next step by half a minute.
+ *
+ * @module
+ */
+import type { ClientOptions } from "../../actors/client/client.ts";
+import type { DispatcherConfig } from "../../actors/dispatcher/config.ts";
+import type { SimCluster } from "./cluster.ts";
+import type { SimRandom } from "./random.ts";
+import type { WorkerSettings } from "./service.ts";
+
+const PRODUCTION_PROBABILITY = 1 / 4;
+
+/** Longer than any fault lasts: a client that rightly timed out would prove nothing. */
+export const FIRST_ANSWER_TIMEOUT_MS = 60_000;
+
+/** The settings of each kind of actor; others are as in production. */
+export interface ServiceTimings {
+  readonly dispatcher: Pick<
+    DispatcherConfig,
+    "workerTimeoutMs" | "clientTimeoutMs" | "clientGraceMs" | "lostTaskTimeoutMs" | "scaling"
+  >;
+  readonly worker: Pick<WorkerSettings, "heartbeatMs" | "skipAfterMs">;
+  readonly client: Pick<ClientOptions, "refreshMs" | "requestTimeoutMs" | "firstAnswerTimeoutMs">;
+}
+
+/** The workload's quick timings, or those of production. */
+export function drawTimings(cluster: SimCluster, quick: Partial<ServiceTimings>): ServiceTimings {
+  const isQuick = !cluster.random.fork("timings of production").chance(PRODUCTION_PROBABILITY);
+  if (!isQuick) cluster.counters.tally("timings_of_production");
+  const { dispatcher = {}, worker = {}, client = {} } = isQuick ? quick : {};
+  const firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS;
+  return { dispatcher, worker, client: { firstAnswerTimeoutMs, ...client } };
+}
+
+const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
+const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
+
+/**
+ * Timings for DETERMINISTIC streams; the quick ones are so short that living workers are declared
+ * lost.
+ */
+export function drawStreamTimings(cluster: SimCluster, luck: SimRandom): ServiceTimings {
+  return drawTimings(cluster, {
+    dispatcher: {
+      workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
+      clientTimeoutMs: 5_000,
+      clientGraceMs: cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
+    },
+    worker: { heartbeatMs: 300 },
+    client: { refreshMs: 200, requestTimeoutMs: 1_000 },
+  });
+}

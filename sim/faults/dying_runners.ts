@@ -1,0 +1,48 @@
+/**
+ * Runners that die of what they run, like processes that exceed a limit.
+ *
+ * @module
+ */
+import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
+import type { OwnStep, RunnerSettings } from "../../actors/worker/runner/runner.ts";
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { RunnersAround } from "./runners_around.ts";
+
+/** The error codes that report the end of a process. */
+const CODES: [LeatErrorCode, ...LeatErrorCode[]] = [
+  "unavailable",
+  "resource_exhausted",
+  "deadline_exceeded",
+];
+
+/** What kills runners. */
+export interface Poison {
+  /** Whether a runner gets the poison. */
+  readonly isIn: (settings: RunnerSettings) => boolean;
+  /** Whether the runner dies at this step. @param steps Number of steps before it. */
+  readonly kills: (steps: number, only: OwnStep | undefined) => boolean;
+  readonly onDeath: () => void;
+}
+
+/** Runners that die of the poison; a dead runner answers nothing else. */
+export function dyingRunners(
+  runners: RunnerFactory,
+  { isIn, kills, onDeath }: Poison,
+): RunnerFactory {
+  let deaths = 0;
+  return new RunnersAround(runners, (next, settings) => {
+    if (!isIn(settings)) return next;
+    let steps = 0;
+    let death: LeatError | undefined;
+    return (only, wish) => {
+      if (death === undefined && kills(steps++, only)) {
+        const code = CODES[deaths++ % CODES.length]!;
+        death = new LeatError(code, `The runner was ended (${code})`, {
+          details: { reason: "runner_died" },
+        });
+        onDeath();
+      }
+      return death === undefined ? next(only, wish) : Promise.reject(death);
+    };
+  });
+}

@@ -1,0 +1,71 @@
+/**
+ * Fault points: production code asks the world there whether a rare event shall happen now.
+ *
+ * @module
+ */
+import type { Counters } from "../engine/counters.ts";
+import type { SimRandom } from "../engine/random.ts";
+
+/** All fault points of production code. */
+export const FAULT_POINTS = [
+  "asks.repeat_at_once",
+  "cache.later_at_once",
+  "client.miss_news",
+  "dispatcher.compact_early",
+  "fetcher.acknowledge_late",
+  "fetcher.ask_again_at_once",
+  "first_come.buffer_full",
+  "held_split.nothing_ahead",
+  "ordered_task.hold_one",
+  "reads.skip_at_once",
+  "system.one_turn",
+  "task.later_at_once",
+  "task.nothing_ahead",
+  "task_splits.ask_twice",
+  "worker.miss_news",
+  "worker.skip_heartbeat",
+] as const;
+
+/** The counter of a point's firings. */
+export function counterOf(point: string): string {
+  return `point ${point}`;
+}
+
+/** Probability that a point is enabled for a run. */
+const ENABLED_PROBABILITY = 0.5;
+
+/**
+ * Decides at the first evaluation whether a point is enabled for the whole run. An enabled point
+ * fires with a small probability each time. So a rare event is common in some runs and absent in
+ * others.
+ */
+export class FaultPoints {
+  readonly #random: SimRandom;
+  readonly #counters: Counters;
+  readonly #points = new Map<string, { readonly enabled: boolean; readonly luck: SimRandom }>();
+  #probability: number;
+
+  constructor(random: SimRandom, counters: Counters, probability: number) {
+    this.#random = random;
+    this.#counters = counters;
+    this.#probability = probability;
+  }
+
+  fires(point: string): boolean {
+    if (this.#probability === 0) return false;
+    let known = this.#points.get(point);
+    if (known === undefined) {
+      const luck = this.#random.fork(point);
+      known = { enabled: luck.chance(ENABLED_PROBABILITY), luck };
+      this.#points.set(point, known);
+    }
+    const fires = known.enabled && known.luck.chance(this.#probability);
+    if (fires) this.#counters.tally(counterOf(point));
+    return fires;
+  }
+
+  /** From now on no point fires. */
+  heal(): void {
+    this.#probability = 0;
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * Runners that take time: each element of a pipeline costs virtual time, one after the other, as on
+ * one core.
+ *
+ * @module
+ */
+import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
+import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
+import type { SimHost } from "../host.ts";
+import type { SimRandom } from "../engine/random.ts";
+import { RunnersAround } from "./runners_around.ts";
+
+/** The runners of a simulated host whose elements take up to `workMaxMs` each. */
+export function pacedBy(workMaxMs: number, luck: SimRandom): (host: SimHost) => RunnerFactory {
+  return (host) => {
+    const runners = new PipelineRunners(host);
+    if (workMaxMs === 0) return runners;
+    return pacedRunners(runners, () => host.sleep(luck.between(0, workMaxMs)));
+  };
+}
+
+/** Adds work to each element. @param work Lets the time of an element pass. */
+export function pacedRunners(runners: RunnerFactory, work: () => Promise<void>): RunnerFactory {
+  return new RunnersAround(runners, (next) => {
+    let last: Promise<unknown> = Promise.resolve();
+    return (only, wish) => {
+      const before = last;
+      const made = next(only, wish);
+      const paced = before.then(() => made).then(async (outcome) => {
+        if (outcome.kind === "element") await work();
+        return outcome;
+      });
+      last = paced.catch(() => {});
+      return paced;
+    };
+  });
+}

@@ -1,0 +1,60 @@
+/**
+ * Runners with a wrapper around each of their steps.
+ *
+ * @module
+ */
+import type {
+  Runner,
+  RunnerFactory,
+  RunnerSettings,
+  RunnerSplits,
+} from "../../actors/worker/runner/runner.ts";
+import type { SplitTable } from "../../data/sharding/splits.ts";
+
+/** A step of a runner. */
+export type Step = Runner["next"];
+
+/** Wraps the steps of other runners. */
+export class RunnersAround implements RunnerFactory {
+  readonly #runners: RunnerFactory;
+  readonly #around: (next: Step, settings: RunnerSettings) => Step;
+
+  /** @param around Called once for each runner. */
+  constructor(runners: RunnerFactory, around: (next: Step, settings: RunnerSettings) => Step) {
+    this.#runners = runners;
+    this.#around = around;
+  }
+
+  start(settings: RunnerSettings, splits: RunnerSplits): Runner {
+    const runner = this.#runners.start(settings, splits);
+    return {
+      get bytesRead() {
+        return runner.bytesRead;
+      },
+      next: this.#around((only, wish) => runner.next(only, wish), settings),
+      dispose: () => runner.dispose(),
+    };
+  }
+
+  listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
+    return this.#runners.listSplits(graph, signal);
+  }
+
+  close(): Promise<void> {
+    return this.#runners.close();
+  }
+}
+
+/** Runners that report each element when it is made. */
+export function watchedRunners(
+  runners: RunnerFactory,
+  onMade: (frame: Uint8Array) => void,
+): RunnerFactory {
+  return new RunnersAround(runners, (next) => (only, wish) => {
+    const step = next(only, wish);
+    step.then((outcome) => {
+      if (outcome.kind === "element") onMade(outcome.frame);
+    }, () => {});
+    return step;
+  });
+}

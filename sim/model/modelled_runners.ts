@@ -1,0 +1,129 @@
+/**
+ * Runners whose pipelines use the cores of a modelled host instead of this machine's: a batch takes
+ * virtual time, and a few bytes stand for it.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { SplitTable } from "../../data/sharding/splits.ts";
+import type {
+  Runner,
+  RunnerFactory,
+  RunnerOutcome,
+  RunnerSettings,
+  RunnerSplits,
+} from "../../actors/worker/runner/runner.ts";
+import { encodeMessage } from "../../transport/codec.ts";
+import type { ModelledCores } from "./modelled_cores.ts";
+import type { SimRandom } from "../engine/random.ts";
+
+/** The bytes that are sent for a batch. */
+function batchFrame(): Uint8Array {
+  return encodeMessage(null, { roomForEnvelope: true });
+}
+
+/** Its size, in bytes. */
+export const BATCH_FRAME_BYTES = batchFrame().byteLength;
+
+/** The cost of batches. */
+export interface ModelledPipeline {
+  /** Average core time of a batch, in ms. */
+  readonly batchMs: number;
+  /** Maximum deviation from it, as a share from 0 to 1; uniform. */
+  readonly batchSpread: number;
+  /** Maximum number of cores that make a batch in parallel: the pipeline's parallel calls. */
+  readonly parallelCalls: number;
+  /** DYNAMIC: batches per split. */
+  readonly batchesPerSplit: number;
+}
+
+/** What runners need of a host. */
+export interface ModelledHost {
+  readonly cores: ModelledCores;
+  readonly random: SimRandom;
+}
+
+/** Runners of an endless stream: after the last split of a repetition comes the next repetition. */
+export class ModelledRunners implements RunnerFactory {
+  readonly #host: ModelledHost;
+  readonly #pipeline: ModelledPipeline;
+  readonly #table: SplitTable;
+
+  /** @param table The splits of the dataset. */
+  constructor(host: ModelledHost, pipeline: ModelledPipeline, table: SplitTable) {
+    this.#host = host;
+    this.#pipeline = pipeline;
+    this.#table = table;
+  }
+
+  start(settings: RunnerSettings, splits: RunnerSplits): Runner {
+    return new ModelledRunner(this.#host, this.#pipeline, settings.splits ? splits : undefined);
+  }
+
+  listSplits(): Promise<SplitTable> {
+    return Promise.resolve(this.#table);
+  }
+
+  /** It holds nothing of this machine. */
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+class ModelledRunner implements Runner {
+  readonly bytesRead = 0;
+  readonly #host: ModelledHost;
+  readonly #pipeline: ModelledPipeline;
+  readonly #splits: RunnerSplits | undefined;
+  #split: Promise<void> = Promise.resolve();
+  #last: Promise<unknown> = Promise.resolve();
+  #repetition = 0;
+  #batches = 0;
+  #disposed = false;
+
+  constructor(host: ModelledHost, pipeline: ModelledPipeline, splits: RunnerSplits | undefined) {
+    this.#host = host;
+    this.#pipeline = pipeline;
+    this.#splits = splits;
+  }
+
+  /** Makes batches in parallel, as far as there are requests and cores. */
+  next(): Promise<RunnerOutcome> {
+    if (this.#splits !== undefined && this.#batches % this.#pipeline.batchesPerSplit === 0) {
+      this.#split = this.#split.then(() => this.#nextSplit());
+    }
+    this.#batches++;
+    const outcome = this.#inTurn(this.#make(this.#split), this.#last);
+    this.#last = outcome;
+    return outcome;
+  }
+
+  dispose(): void {
+    this.#disposed = true;
+  }
+
+  async #inTurn(outcome: Promise<RunnerOutcome>, before: Promise<unknown>): Promise<RunnerOutcome> {
+    await before;
+    return await outcome;
+  }
+
+  async #make(split: Promise<void>): Promise<RunnerOutcome> {
+    try {
+      await split;
+      if (this.#disposed) return { kind: "end" };
+      const { cores, random } = this.#host;
+      const { batchMs, batchSpread, parallelCalls } = this.#pipeline;
+      const coreMs = batchMs * random.between(1 - batchSpread, 1 + batchSpread);
+      await cores.work(coreMs, parallelCalls);
+      return { kind: "element", frame: batchFrame() };
+    } catch (error) {
+      return { kind: "error", error: LeatError.from(error).toWire() };
+    }
+  }
+
+  async #nextSplit(): Promise<void> {
+    while (!this.#disposed && await this.#splits!.next(0, this.#repetition) === null) {
+      this.#repetition++;
+    }
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * The network cards of modelled hosts: each has a bandwidth for all its links together. The bytes
+ * that stand for a batch count with the batch's size.
+ *
+ * @module
+ */
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import { Payload } from "../../transport/payload.ts";
+import type { OnWire, Wires } from "../engine/network.ts";
+
+const US_PER_SECOND = 1e6;
+
+/** One direction of a card. */
+interface Lane {
+  /** When all that it was given has passed, in µs. */
+  freeUs: number;
+  /** How long it has carried batches so far, in µs. */
+  busyUs: number;
+}
+
+/** The network cards of all hosts. */
+export class ModelledWires implements Wires {
+  readonly #bytesPerSecond: number;
+  readonly #batchBytes: number;
+  readonly #out = new Map<string, Lane>();
+  readonly #in = new Map<string, Lane>();
+
+  /** @param bytesPerSecond Per direction; infinite: sending takes no time. */
+  constructor(bytesPerSecond: number, batchBytes: number) {
+    this.#bytesPerSecond = bytesPerSecond;
+    this.#batchBytes = batchBytes;
+  }
+
+  /**
+   * Batches queue at either end. Other messages are short and pass between the packets of batches;
+   * the link keeps them in order with its own.
+   */
+  sentUs(nowUs: number, { from, to, envelope, bytes }: OnWire): number {
+    const isBatch = carriesBatch(envelope);
+    const takesUs = US_PER_SECOND * (isBatch ? this.#batchBytes : bytes) / this.#bytesPerSecond;
+    if (!isBatch) return nowUs + takesUs;
+    const outUs = pass(laneOf(this.#out, from), nowUs, takesUs);
+    // The first packet arrives when it is sent, not when the last is.
+    return pass(laneOf(this.#in, to), outUs - takesUs, takesUs);
+  }
+
+  /** Time that these hosts together have spent sending batches, in ms. */
+  sendingMs(hosts: Iterable<string>): number {
+    return busyMs(this.#out, hosts);
+  }
+
+  /** Time that these hosts together have spent receiving batches, in ms. */
+  receivingMs(hosts: Iterable<string>): number {
+    return busyMs(this.#in, hosts);
+  }
+}
+
+/** When a transfer of that length has passed, if it may not begin before `fromUs`. */
+function pass(lane: Lane, fromUs: number, takesUs: number): number {
+  lane.freeUs = Math.max(lane.freeUs, fromUs) + takesUs;
+  lane.busyUs += takesUs;
+  return lane.freeUs;
+}
+
+function laneOf(lanes: Map<string, Lane>, host: string): Lane {
+  let lane = lanes.get(host);
+  if (lane === undefined) lanes.set(host, lane = { freeUs: 0, busyUs: 0 });
+  return lane;
+}
+
+function busyMs(lanes: ReadonlyMap<string, Lane>, hosts: Iterable<string>): number {
+  let busyUs = 0;
+  for (const host of hosts) busyUs += lanes.get(host)?.busyUs ?? 0;
+  return busyUs / 1_000;
+}
+
+function carriesBatch(envelope: Envelope): boolean {
+  return envelope.kind === "reply" &&
+    (envelope.body as { readonly element?: unknown } | null)?.element instanceof Payload;
+}

@@ -1,0 +1,287 @@
+/**
+ * Random pipelines of operators, each with its expected result by the plain definition of its
+ * operators: how often each value comes, computed over arrays without the engine.
+ *
+ * @module
+ */
+import { Dataset } from "../../data/dataset.ts";
+import { Tensor } from "../../core/tensor.ts";
+import type { SimRandom } from "../engine/random.ts";
+
+/** Maximum number of operators in a pipeline, including its source. */
+const DEPTH_MAX = 6;
+/** Number of elements of a source: none, one, fewer than workers, more. */
+const SIZES: [number, ...number[]] = [0, 1, 2, 7, 30];
+/** Above so many elements, no operator is added that makes more. */
+const VALUES_MAX = 150;
+
+/** How often each value comes. */
+export type Bag = ReadonlyMap<number, number>;
+
+/** A pipeline with its expected values. */
+export interface RandomPipeline {
+  /** Its operators, on one line. */
+  readonly text: string;
+  readonly make: () => Dataset<unknown>;
+  /** The values of a complete run, with batches flattened. */
+  readonly bag: Bag;
+  /** The same, if operators that count elements dropped nothing. */
+  readonly pool: Bag;
+  /**
+   * Whether the values stay the same when several workers share the sources: not after an operator
+   * that counts elements.
+   */
+  readonly isDivisible: boolean;
+  /**
+   * Whether a complete run gives exactly the bag: not if random numbers or order decide what is
+   * dropped.
+   */
+  readonly isExact: boolean;
+}
+
+interface Draft {
+  readonly text: string;
+  readonly make: () => Dataset<unknown>;
+  readonly values: readonly number[];
+  readonly pool: readonly number[];
+  readonly isDivisible: boolean;
+  /** Whether `values` is in the order of a run. */
+  readonly isOrdered: boolean;
+  readonly isExact: boolean;
+  /** Whether elements are still numbers, not batches. */
+  readonly isFlat: boolean;
+}
+
+/** Draws a pipeline. */
+export function drawPipeline(luck: SimRandom): RandomPipeline {
+  let draft = drawSource(luck);
+  for (let left = luck.int(DEPTH_MAX); left > 0; left--) {
+    const kinds = Object.values(OPERATORS).filter(({ fits }) => fits(draft));
+    draft = kinds[luck.int(kinds.length)]!.after(draft, luck);
+  }
+  const { text, make, values, pool, isDivisible, isExact } = draft;
+  return { text, make, bag: bagOf(values), pool: bagOf(pool), isDivisible, isExact };
+}
+
+/** Counts the values. */
+export function bagOf(values: readonly number[]): Bag {
+  const bag = new Map<number, number>();
+  for (const value of values) bag.set(value, (bag.get(value) ?? 0) + 1);
+  return bag;
+}
+
+/** The values of an element: a number, or the rows of a batch. */
+export function valuesOf(element: unknown): number[] {
+  if (typeof element === "number") return [element];
+  if (element instanceof Tensor) return (element.toArray() as unknown[]).flatMap(valuesOf);
+  if (Array.isArray(element)) return element.flatMap(valuesOf);
+  if (typeof element === "object" && element !== null) {
+    return Object.values(element).flatMap(valuesOf);
+  }
+  throw new TypeError(`${typeof element} is no element of a random pipeline`);
+}
+
+function drawSource(luck: SimRandom): Draft {
+  const size = luck.pick(SIZES);
+  const first = luck.int(3) * 1_000;
+  const values = Array.from({ length: size }, (_, i) => first + i);
+  const isList = luck.chance(0.3) && size > 0;
+  return {
+    text: `${isList ? "list" : "range"}(${first}, ${first + size})`,
+    make: () => isList ? Dataset.from(values) : Dataset.range(first, first + size),
+    ...both(() => values),
+    isDivisible: true,
+    isOrdered: true,
+    isExact: true,
+    isFlat: true,
+  };
+}
+
+/** Computes the values and the pool with one function. */
+function both(make: (of: "values" | "pool") => readonly number[]) {
+  return { values: make("values"), pool: make("pool") };
+}
+
+interface Operator {
+  fits(draft: Draft): boolean;
+  after(draft: Draft, luck: SimRandom): Draft;
+}
+
+/** A flat pipeline: its elements are numbers. */
+function numbersOf({ make }: Draft): Dataset<number> {
+  return make() as Dataset<number>;
+}
+
+const isFlat = ({ isFlat }: Draft) => isFlat;
+const isSmall = ({ isFlat, pool }: Draft) => isFlat && pool.length <= VALUES_MAX / 3;
+
+const OPERATORS: Readonly<Record<string, Operator>> = {
+  map: {
+    fits: isFlat,
+    after: (draft, luck) => {
+      const by = 1 + luck.int(5);
+      return {
+        ...draft,
+        text: `${draft.text}.map(x + ${by})`,
+        make: () => numbersOf(draft).map((x, { by }) => x + by, { captures: { by } }),
+        ...both((of) => draft[of].map((x) => x + by)),
+      };
+    },
+  },
+  filter: {
+    fits: isFlat,
+    after: (draft, luck) => {
+      const by = 2 + luck.int(4);
+      return {
+        ...draft,
+        text: `${draft.text}.filter(x % ${by})`,
+        make: () => numbersOf(draft).filter((x, { by }) => x % by !== 0, { captures: { by } }),
+        ...both((of) => draft[of].filter((x) => x % by !== 0)),
+      };
+    },
+  },
+  shuffle: {
+    fits: () => true,
+    after: (draft, luck) => {
+      const buffer = 1 + luck.int(12);
+      return {
+        ...draft,
+        text: `${draft.text}.shuffle(${buffer})`,
+        make: () => draft.make().shuffle(buffer, { seed: 7 }),
+        isOrdered: false,
+      };
+    },
+  },
+  flatMap: {
+    fits: isSmall,
+    after: (draft, luck) => {
+      const by = 1 + luck.int(3);
+      return {
+        ...draft,
+        text: `${draft.text}.flatMap(${by})`,
+        make: () =>
+          numbersOf(draft).flatMap((x, { by, Dataset }) => Dataset.range(x, x + x % (by + 1)), {
+            captures: { by },
+          }),
+        ...both((of) =>
+          draft[of].flatMap((x) => Array.from({ length: x % (by + 1) }, (_, i) => x + i))
+        ),
+      };
+    },
+  },
+  interleave: {
+    fits: isSmall,
+    after: (draft, luck) => {
+      const cycleLength = 1 + luck.int(3);
+      const blockLength = 1 + luck.int(2);
+      return {
+        ...draft,
+        text: `${draft.text}.interleave(${cycleLength}, ${blockLength})`,
+        make: () =>
+          numbersOf(draft).interleave((x, { Dataset }) => Dataset.range(x, x + 2), {
+            cycleLength,
+            blockLength,
+          }),
+        ...both((of) => draft[of].flatMap((x) => [x, x + 1])),
+        isOrdered: false,
+      };
+    },
+  },
+  concatenate: {
+    fits: isFlat,
+    after: (draft, luck) => {
+      const other = drawSource(luck);
+      return {
+        ...draft,
+        text: `${draft.text}.concatenate(${other.text})`,
+        make: () => numbersOf(draft).concatenate(numbersOf(other)),
+        ...both((of) => [...draft[of], ...other[of]]),
+      };
+    },
+  },
+  zip: {
+    fits: isFlat,
+    after: (draft, luck) => {
+      const other = drawSource(luck);
+      const length = Math.min(draft.values.length, other.values.length);
+      // Marks the values of each side, so that the bag has both.
+      return {
+        text: `zip(${draft.text}, ${other.text})`,
+        make: () => Dataset.zip([draft.make(), numbersOf(other).map((x) => x + 100_000)]),
+        values: [
+          ...draft.values.slice(0, draft.isOrdered ? length : undefined),
+          ...other.values.slice(0, length).map((x) => x + 100_000),
+        ],
+        pool: [...draft.pool, ...other.values.map((x) => x + 100_000)],
+        isDivisible: false,
+        isOrdered: draft.isOrdered,
+        isExact: draft.isExact && (draft.isOrdered || length === draft.values.length),
+        isFlat: false,
+      };
+    },
+  },
+  repeat: {
+    fits: ({ pool }) => pool.length <= VALUES_MAX / 3,
+    after: (draft, luck) => {
+      const times = 1 + luck.int(3);
+      return {
+        ...draft,
+        text: `${draft.text}.repeat(${times})`,
+        make: () => draft.make().repeat(times),
+        ...both((of) => Array.from({ length: times }, () => draft[of]).flat()),
+      };
+    },
+  },
+  take: {
+    fits: isFlat,
+    after: (draft, luck) => {
+      const count = luck.int(10);
+      return {
+        ...draft,
+        text: `${draft.text}.take(${count})`,
+        make: () => draft.make().take(count),
+        values: draft.isOrdered ? draft.values.slice(0, count) : draft.values,
+        isDivisible: false,
+        isExact: draft.isExact && (draft.isOrdered || count >= draft.values.length),
+      };
+    },
+  },
+  skip: {
+    fits: isFlat,
+    after: (draft, luck) => {
+      const count = luck.int(10);
+      return {
+        ...draft,
+        text: `${draft.text}.skip(${count})`,
+        make: () => draft.make().skip(count),
+        values: draft.isOrdered ? draft.values.slice(count) : draft.values,
+        isDivisible: false,
+        isExact: draft.isExact && (draft.isOrdered || count === 0),
+      };
+    },
+  },
+  batch: {
+    fits: isFlat,
+    after: (draft, luck) => {
+      const size = 1 + luck.int(5);
+      const isPadded = luck.chance(0.3);
+      return {
+        ...draft,
+        text: `${draft.text}.${isPadded ? "paddedBatch" : "batch"}(${size})`,
+        make: () => isPadded ? draft.make().paddedBatch(size) : draft.make().batch(size),
+        isFlat: false,
+      };
+    },
+  },
+  prefetch: {
+    fits: () => true,
+    after: (draft, luck) => {
+      const buffer = 1 + luck.int(3);
+      return {
+        ...draft,
+        text: `${draft.text}.prefetch(${buffer})`,
+        make: () => draft.make().prefetch(buffer),
+      };
+    },
+  },
+};

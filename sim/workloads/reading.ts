@@ -1,0 +1,136 @@
+/**
+ * Reads a distributed dataset on a simulated node like programs do: through `distribute()`.
+ *
+ * @module
+ */
+import { accessFrom } from "../../actors/client/access.ts";
+import { distributedIterator } from "../../actors/client/distributed_iterator.ts";
+import type { ClientHome } from "../../actors/client/starting.ts";
+import { dispatcherAt, READ_BY_ANOTHER } from "../../actors/dispatcher/protocol.ts";
+import { LeatError } from "../../core/error.ts";
+import { type Dataset, iterateOn } from "../../data/dataset.ts";
+import type { DatasetIterator } from "../../data/dataset_iterator.ts";
+import { registerServed } from "../../data/node.ts";
+import type { DistributeNode } from "../../data/operators/distribute.ts";
+import { openHome, registerHome } from "../../world/client_homes.ts";
+import type { Given } from "../reference/canonical_stream.ts";
+import type { Findings } from "../checkers/checker.ts";
+import type { SimNode } from "../engine/node.ts";
+import type { SimRandom } from "../engine/random.ts";
+import { DISPATCHER_NODE } from "../engine/service.ts";
+
+// What mod.ts does for programs; a simulation needs nothing else of it.
+registerServed((node, context) => {
+  const { inputs: [input], options } = node as DistributeNode;
+  return distributedIterator(input!, options, context, accessFrom(openHome));
+});
+
+let services = 0;
+
+/** Timings of clients; default: those of production. */
+export type Timings = NonNullable<ClientHome["timings"]>;
+
+/** Opens the next iterator of a program's dataset on a simulated node. */
+export type NextIterator<T> = () => DatasetIterator<T>;
+
+/** Opens iterators on simulated nodes. */
+export class Readings implements Disposable {
+  readonly #homes: (() => void)[] = [];
+
+  /** @param make Makes the dataset from the address of the service. */
+  dataset<T>(
+    { system, host }: SimNode,
+    make: (service: string) => Dataset<T>,
+    timings: Timings = {},
+  ): NextIterator<T> {
+    const service = `simulated-${++services}`;
+    const home: ClientHome = {
+      system,
+      dispatcher: dispatcherAt(DISPATCHER_NODE),
+      timings,
+      release: () => {},
+    };
+    this.#homes.push(registerHome(service, () => home));
+    const dataset = make(service);
+    return () => iterateOn(dataset, host);
+  }
+
+  /** The first iterator of a dataset. */
+  open<T>(
+    node: SimNode,
+    make: (service: string) => Dataset<T>,
+    timings?: Timings,
+  ): DatasetIterator<T> {
+    return this.dataset(node, make, timings)();
+  }
+
+  [Symbol.dispose](): void {
+    for (const forget of this.#homes) forget();
+  }
+}
+
+/**
+ * The next element; `undefined` at the end, "lost" if the dispatcher does not know this reader any
+ * more.
+ *
+ * @param isRestored Whether it replaces the current reader.
+ * @throws if it was restored, and is refused because of another reader.
+ */
+export async function take(
+  iterator: DatasetIterator<unknown>,
+  isRestored = false,
+): Promise<Given | undefined | "lost"> {
+  try {
+    const { done, value } = await iterator.next();
+    return done ? undefined : { element: value };
+  } catch (error) {
+    const { code, details } = LeatError.from(error);
+    if (isRestored && details?.reason === READ_BY_ANOTHER) throw error;
+    return code === "not_found" || code === "failed_precondition" ? "lost" : { error };
+  }
+}
+
+/**
+ * A training loop that reads to the end.
+ *
+ * @param step Takes an element and performs a step.
+ * @throws the failure of reading.
+ */
+export async function takeAll(
+  iterator: DatasetIterator<unknown>,
+  step: (element: unknown) => Promise<void>,
+): Promise<void> {
+  for (;;) {
+    const { done, value } = await iterator.next();
+    if (done) return;
+    await step(value);
+  }
+}
+
+/** The training programs of a run: tracks which have ended, and that none fails. */
+export class Trainings {
+  readonly #findings: Findings;
+  readonly #ended = new Set<string>();
+
+  constructor(findings: Findings) {
+    this.#findings = findings;
+  }
+
+  /** Whether these have ended in the current lives of their nodes. */
+  haveEnded(names: readonly string[]): boolean {
+    return names.every((name) => this.#ended.has(name));
+  }
+
+  /** A crashed node has to start its program again. */
+  crashed({ name }: SimNode): void {
+    this.#ended.delete(name);
+  }
+
+  /** Starts a program on a node; call it at each start of the node. */
+  begin(node: SimNode, program: (who: string, luck: SimRandom) => Promise<void>): void {
+    const who = `${node.name} (life ${node.lives})`;
+    program(who, node.world.random.fork("training")).catch((error) => {
+      this.#findings.add(`${who} failed: ${LeatError.from(error).message}`);
+    }).finally(() => this.#ended.add(node.name));
+  }
+}

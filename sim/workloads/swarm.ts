@@ -1,0 +1,81 @@
+/**
+ * Runs many seeds of a workload, each with its own faults.
+ *
+ * @module
+ */
+import { Counters } from "../engine/counters.ts";
+import { drawCrashes, type Role } from "../faults/crashes.ts";
+import { drawFaults, formatOptions, NO_FAULTS } from "../faults/options.ts";
+import { SimRandom } from "../engine/random.ts";
+import type { RunOptions, RunOutcome, Workload } from "./workload.ts";
+
+/** A seed that broke a promise. */
+export interface FailedSeed {
+  readonly options: RunOptions;
+  readonly violations: readonly string[];
+}
+
+/** The result of many seeds. */
+export interface SwarmOutcome {
+  readonly counters: Counters;
+  readonly failed: readonly FailedSeed[];
+  /** Number of events of all seeds. */
+  readonly events: number;
+}
+
+/** Draws all faults of a seed: network, disks, and crashing roles. */
+export function drawOptions(seed: bigint): RunOptions {
+  const random = new SimRandom(seed).fork("options");
+  const crashes = drawCrashes(random);
+  return { seed, crashes, faults: drawFaults(random) };
+}
+
+/**
+ * Repeats one run without faults, except that a node of a role crashes: at its first message, at
+ * its second, and so on to its last.
+ *
+ * @param stride Distance between tried messages.
+ */
+export async function crashPoints(
+  workload: Workload,
+  { seed, role, stride = 1 }: { seed: bigint; role: Role; stride?: number },
+): Promise<RunOptions[]> {
+  const run = { seed, faults: NO_FAULTS };
+  const calm = await workload({ ...run, crashPoint: { role, message: Infinity } });
+  const messages = calm.cluster.counters.get(`${role}_messages`);
+  const points: RunOptions[] = [];
+  for (let message = 1; message <= messages; message += stride) {
+    points.push({ ...run, crashPoint: { role, message } });
+  }
+  return points;
+}
+
+/** One line with everything about a run that its seed does not determine. */
+export function formatRun({ seed, crashes = [], crashPoint, faults }: RunOptions): string {
+  const roles = crashes.join(",") || "none";
+  const point = crashPoint === undefined ? "" : ` ${crashPoint.role}@${crashPoint.message}`;
+  return `SEED=${seed} crashes=${roles}${point} ${formatOptions(faults)}`;
+}
+
+/**
+ * Runs seeds one after the other.
+ *
+ * @param onSeed Called after each, to show progress; true ends the batch.
+ */
+export async function runSwarm<O extends RunOptions>(
+  workload: Workload<O>,
+  runs: Iterable<O>,
+  onSeed: (options: O, outcome: RunOutcome) => boolean | void = () => {},
+): Promise<SwarmOutcome> {
+  const counters = new Counters();
+  const failed: FailedSeed[] = [];
+  let events = 0;
+  for (const options of runs) {
+    const outcome = await workload(options);
+    counters.add(outcome.cluster.counters);
+    events += outcome.cluster.scheduler.steps;
+    if (outcome.violations.length > 0) failed.push({ options, violations: outcome.violations });
+    if (onSeed(options, outcome) === true) break;
+  }
+  return { counters, failed, events };
+}

@@ -1,0 +1,30 @@
+/**
+ * Tracks which workers received tasks: a worker that the dispatcher did not hear from before a job
+ * ended has no part in the job.
+ *
+ * @module
+ */
+import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import type { AnswerOf } from "../../actors/runtime/protocol.ts";
+import type { SimNode } from "../engine/node.ts";
+
+type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
+
+/** The workers of a run that received tasks. */
+export class TaskedWorkers {
+  readonly #names = new Set<string>();
+
+  /** Number of these workers. */
+  get count(): number {
+    return this.#names.size;
+  }
+
+  /** Watches the tasks that the worker of a starting node receives. */
+  watch({ name, system }: SimNode): void {
+    system.inspect((event) => {
+      if (event.type !== "deliver" || event.envelope.kind !== "reply") return;
+      const { newTasks = [] } = event.envelope.body as Partial<HeartbeatAnswer> | null ?? {};
+      if (newTasks.length > 0) this.#names.add(name);
+    });
+  }
+}

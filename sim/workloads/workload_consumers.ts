@@ -1,0 +1,383 @@
+/**
+ * A cluster whose workers come and go, and one to three consumers of one DETERMINISTIC stream. Each
+ * saves its position from time to time. When one crashes, it or another node continues from there,
+ * and the others learn of that and continue from their positions.
+ *
+ * In some runs, in which no client is declared lost, they read several epochs, each of a `repeat`
+ * or of an iterator of one dataset, and each consumer moves to the next epoch by itself. When one
+ * crashes there, all restart from the last step that all have saved, as a launcher of training
+ * programs does it. In half of all runs each such start has a `runId`. Then readers of the previous
+ * start may live on for a while, and some starts follow a failed start of one consumer.
+ *
+ * Promises: whatever happens, and however many workers there are, consumer i of n receives every
+ * n-th element of the canonical stream of each epoch from the i-th on, in order. Once the cluster
+ * has healed, all of them reach the end. Consumers that name their runs are refused only if a later
+ * run replaced theirs.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Dataset } from "../../data/dataset.ts";
+import type { DatasetIterator } from "../../data/dataset_iterator.ts";
+import { Violations } from "../checkers/checker.ts";
+import { RunsChecker } from "../checkers/runs.ts";
+import { StreamChecker } from "../checkers/stream.ts";
+import { SimCluster } from "../engine/cluster.ts";
+import { type Consumer, type ConsumersPlan, epochsOf, type Process } from "./consumers_plan.ts";
+import { Crashes } from "../faults/crashes.ts";
+import { SimFleet } from "../engine/fleet.ts";
+import type { SimNode } from "../engine/node.ts";
+import { PIPELINE_NAMES, type PipelineName, pipelineOf } from "../reference/ordered_pipelines.ts";
+import type { SimRandom } from "../engine/random.ts";
+import { type NextIterator, Readings, take, Trainings } from "./reading.ts";
+import { textOf } from "../reference/reference_stream.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE, watchedJournal } from "../engine/service.ts";
+import { drawStreamTimings, type ServiceTimings } from "../engine/timings.ts";
+import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+
+const CONSUMERS_MAX = 3;
+const EPOCHS: [number, ...number[]] = [1, 1, 2, 3];
+const WORKERS_MAX = 5;
+/** How long workers come and go, in ms. */
+const CHANGES_MS = 5_000;
+/** A starting dispatcher reads a snapshot and some records. */
+const JOURNAL_RECORDS_MAX = 20;
+
+const STEP_MAX_MS = 20;
+const SAVE_PROBABILITY = 0.3;
+/** Number of steps between checkpoints, if all save at the same steps. */
+const SAVE_EVERY_STEPS = 3;
+/** Probability that a consumer moves to another process without a crash, after saving. */
+const MOVE_PROBABILITY = 0.05;
+/** Probability that the launcher first starts one consumer alone, in vain. */
+const STRAY_PROBABILITY = 0.5;
+/**
+ * Probability that a reader survives the end of its run; and the time of a start in vain, in ms.
+ */
+const LINGER_PROBABILITY = 0.5;
+const STRAY_MS = 1_000;
+/** Number of epochs that a surviving reader tries to read. */
+const LINGER_EPOCHS = 3;
+/** Time without an element for any consumer after which one that has ended restarts, in ms. */
+const STUCK_MS = 8_000;
+/** Delay before a consumer restarts, or checks again whether others have, in ms. */
+const PAUSE_MS = 300;
+
+/**
+ * Timeouts of a dispatcher that must not declare clients lost: longer than any fault lasts, in ms.
+ */
+const CLIENT_PATIENCE = { clientTimeoutMs: 30_000, clientGraceMs: 30_000 };
+
+/** How far beyond the slowest consumer splits are assigned. */
+const WINDOW_SPLITS = 8;
+
+/** Runs one seed. */
+export async function runConsumers(options: RunOptions): Promise<RunOutcome> {
+  const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
+  const pipeline = luck.pick(PIPELINE_NAMES);
+  const epochs = luck.fork("count of epochs").pick(EPOCHS);
+  const areApart = epochs > 1 && luck.fork("iterators").chance(0.5);
+  const areNamed = luck.fork("runs").chance(0.5);
+  const all = await epochsOf(pipeline, epochs);
+  using run = new ConsumersRun(options, { pipeline, areApart, areNamed, epochs: all });
+  if (areNamed) run.cluster.counters.tally("runs_named");
+  if (epochs > 1) run.cluster.counters.tally("several_epochs");
+  return await outcomeOf(run, ({ delivered }) => delivered);
+}
+
+class ConsumersRun implements Disposable {
+  readonly violations = new Violations();
+  readonly cluster: SimCluster;
+  readonly #pipeline: PipelineName;
+  readonly #epochs: number;
+  readonly #areApart: boolean;
+  readonly #areNamed: boolean;
+  /** Whether all restart when one crashes. */
+  readonly #areOneGroup: boolean;
+  #starts = 1;
+  #launch = Promise.resolve();
+  /** Readers of earlier starts, in processes that live on. */
+  readonly #lingering: DatasetIterator<unknown>[] = [];
+  readonly #consumers: readonly Consumer[];
+  readonly #fleet: SimFleet;
+  readonly #timings: ServiceTimings;
+  readonly #crashes: Crashes;
+  readonly #trainings = new Trainings(this.violations.by("training"));
+  readonly #readings = new Readings();
+  readonly #runs = new RunsChecker(this.violations.by("runs"));
+  /** Resolves when all have to restart; then it is replaced. */
+  #restart = Promise.withResolvers<"restarted">();
+  /** When any consumer last received an element. */
+  #progressUs = 0;
+
+  constructor(
+    { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
+    { pipeline, areApart, areNamed, epochs }: ConsumersPlan,
+  ) {
+    this.#pipeline = pipeline;
+    this.#areApart = areApart;
+    this.#areNamed = areNamed;
+    this.#epochs = epochs.length;
+    this.#areOneGroup = areNamed || this.#epochs > 1;
+    this.cluster = new SimCluster({ seed, faults, readable });
+    const luck = this.cluster.random.fork("consumers");
+    const count = 1 + luck.int(CONSUMERS_MAX);
+    this.#timings = drawStreamTimings(this.cluster, luck);
+    const { dispatcher, worker } = this.#timings;
+    const windows = { windowSplits: WINDOW_SPLITS, journalRecordsMax: JOURNAL_RECORDS_MAX };
+    const patience = this.#areOneGroup ? CLIENT_PATIENCE : {};
+    const config = { ...dispatcher, ...windows, ...patience };
+    const wrapJournal = watchedJournal((record) => this.#runs.journaled(record));
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher({ ...config, wrapJournal }));
+    const workers = 1 + luck.int(3);
+    this.#fleet = new SimFleet(this.cluster, workers, bootWorker(worker));
+    this.#consumers = Array.from({ length: count }, (_, index) => {
+      const nodes = [`trainer-${index}a`, `trainer-${index}b`];
+      const own = epochs.flatMap((all) => all.filter((_, place) => place % count === index));
+      const stream = new StreamChecker(own, this.violations.by("stream"));
+      return { index, nodes, active: nodes[0]!, stream, saved: new Map(), hasEnded: false };
+    });
+    for (const consumer of this.#consumers) {
+      for (const name of consumer.nodes) {
+        this.cluster.addNode(name, (node) => this.#begin(consumer, node));
+      }
+    }
+    this.#crashes = new Crashes(this.cluster, {
+      nodes: {
+        dispatcher: [DISPATCHER_NODE],
+        worker: this.#fleet.all,
+        client: this.#consumers.map(({ nodes }) => nodes[0]!),
+      },
+      roles: crashes,
+      point: crashPoint,
+      onCrash: (node) => this.#crashed(node, luck),
+    });
+  }
+
+  get delivered(): number {
+    return this.#consumers.reduce((sum, { stream }) => sum + stream.furthest, 0);
+  }
+
+  async toTheEnd(): Promise<void> {
+    const { scheduler } = this.cluster;
+    this.#fleet.changeNowAndThen({
+      min: 1,
+      max: WORKERS_MAX,
+      until: () => scheduler.nowUs > 1_000 * CHANGES_MS,
+    }).catch((error) => this.violations.by("fleet").add(LeatError.from(error).message));
+    await runThroughTrouble(this.cluster, this.#crashes, () => this.#isDone);
+    for (const iterator of this.#lingering) iterator.return()?.catch(() => {});
+  }
+
+  [Symbol.dispose](): void {
+    this.#readings[Symbol.dispose]();
+  }
+
+  /** The others may wait for one that has ended: after a restart it has to read the end again. */
+  get #isStuck(): boolean {
+    return !this.#isDone && this.cluster.scheduler.nowUs - this.#progressUs > 1_000 * STUCK_MS;
+  }
+
+  get #isDone(): boolean {
+    return this.#consumers.every(({ hasEnded }) => hasEnded);
+  }
+
+  /** Another node replaces a crashed one, or the node itself continues when it is back. */
+  #crashed(node: SimNode, luck: SimRandom): void {
+    this.#trainings.crashed(node);
+    const consumer = this.#consumers.find(({ active }) => active === node.name);
+    if (consumer === undefined) return;
+    consumer.hasEnded = false;
+    if (this.#areOneGroup) this.#restartAll();
+    if (luck.chance(0.5)) this.#move(consumer);
+  }
+
+  /**
+   * Restarts from the last step that all have saved, or from the beginning; later checkpoints are
+   * dropped.
+   */
+  #restartAll(): void {
+    const all = this.#consumers.map(({ saved }) => new Set(saved.keys()));
+    const step = Math.max(0, ...all.reduce((common, other) => common.intersection(other)));
+    for (const { saved } of this.#consumers) {
+      for (const position of saved.keys()) if (position > step) saved.delete(position);
+    }
+    this.cluster.counters.tally("consumers_restarted");
+    this.#restart.resolve("restarted");
+    this.#restart = Promise.withResolvers();
+    this.#launch = this.#launch.then(() => this.#start());
+  }
+
+  /** Starts all; in some runs one of them alone before, in vain. */
+  async #start(): Promise<void> {
+    const luck = this.cluster.random.fork(`start ${++this.#starts}`);
+    if (!this.#areNamed || !luck.chance(STRAY_PROBABILITY)) return;
+    await this.#startInVain(luck);
+    this.#starts++;
+  }
+
+  /** The launcher starts one consumer alone, whose reader may live on. */
+  async #startInVain(luck: SimRandom): Promise<void> {
+    const consumer = luck.pick(this.#consumers as [Consumer, ...Consumer[]]);
+    const node = this.cluster.node(consumer.active);
+    if (!node.isUp) return;
+    const next = this.#dataset(consumer, node);
+    const iterator = next();
+    const [, place] = [...consumer.saved].at(-1) ?? [0];
+    if (place !== undefined) await iterator.restore(place.token);
+    const given = await Promise.race([take(iterator).catch(() => undefined), this.#wait()]);
+    this.cluster.counters.tally("started_in_vain");
+    // A reader that has received nothing by then ends: its process was killed.
+    const lingers = given !== undefined && luck.chance(LINGER_PROBABILITY);
+    if (lingers) this.#linger(iterator, next).catch(() => {});
+    else await Promise.race([iterator.return(), this.#wait()]);
+  }
+
+  /** Its process continues to read for a while, despite errors, and also other epochs. */
+  async #linger(iterator: DatasetIterator<unknown>, next: NextIterator<unknown>): Promise<void> {
+    for (let epoch = 0; epoch < LINGER_EPOCHS; epoch++) {
+      const reading = epoch === 0 ? iterator : next();
+      this.#lingering.push(reading);
+      for (;;) {
+        const given = await take(reading);
+        if (given === undefined || given === "lost" || "error" in given) break;
+      }
+    }
+  }
+
+  /** Independent of the state of the nodes. */
+  #wait(): Promise<undefined> {
+    return new Promise((resolve) =>
+      this.cluster.after(STRAY_MS, "started in vain", () => resolve(undefined))
+    );
+  }
+
+  /** A program that starts while the launcher starts all waits for them. */
+  async #launched(): Promise<void> {
+    for (let launch; launch !== this.#launch;) await (launch = this.#launch);
+  }
+
+  #move(consumer: Consumer): void {
+    consumer.active = consumer.nodes.find((name) => name !== consumer.active)!;
+    this.cluster.counters.tally("consumer_moved");
+    const node = this.cluster.node(consumer.active);
+    if (node.isUp) this.#begin(consumer, node);
+  }
+
+  #begin(consumer: Consumer, node: SimNode): void {
+    if (consumer.active !== node.name) return;
+    consumer.hasEnded = false;
+    const { lives } = node;
+    const isActive = () => consumer.active === node.name && node.isUp && node.lives === lives;
+    this.#trainings.begin(
+      node,
+      (who, luck) => this.#train(consumer, { node, who, luck, isActive }),
+    );
+  }
+
+  /** Reads to the end from its position; then it stays, because the others may restart. */
+  async #train(consumer: Consumer, process: Process): Promise<void> {
+    const { node, luck } = process;
+    let next: NextIterator<unknown> | undefined;
+    while (process.isActive()) {
+      await this.#launched();
+      if (!process.isActive()) return;
+      const restart = this.#restart;
+      // A program may continue with the same dataset, unless each start has a name.
+      const isSame = this.#areApart && !this.#areNamed && consumer.saved.size > 0 &&
+        luck.chance(0.5);
+      if (next === undefined || !isSame) next = this.#dataset(consumer, node);
+      const outcome = await this.#readOn(consumer, process, next);
+      if (outcome === "restarted") continue;
+      if (outcome === "moves") return this.#move(consumer);
+      if (outcome === "lost") {
+        if (this.#areNamed && this.#restart === restart) {
+          this.violations.by("runs").add(
+            `${process.who} was fenced, and no later run replaced its own`,
+          );
+        }
+        this.cluster.counters.tally("consumer_lost");
+        await node.host.sleep(PAUSE_MS);
+        continue;
+      }
+      consumer.hasEnded = true;
+      // Even if all have ended: one that crashes then may need the others again.
+      while ((this.#areNamed || !this.#isStuck) && this.#restart === restart) {
+        await node.host.sleep(PAUSE_MS);
+      }
+      this.#progressUs = this.cluster.scheduler.nowUs;
+      consumer.hasEnded = false;
+    }
+  }
+
+  async #readOn(
+    consumer: Consumer,
+    { node, who, luck, isActive }: Process,
+    next: NextIterator<unknown>,
+  ): Promise<"end" | "lost" | "moves" | "restarted"> {
+    const { saved, stream } = consumer;
+    const restart = this.#restart.promise;
+    const [begin, place] = [...saved].at(-1) ?? [0];
+    let position = begin;
+    let iterator = next();
+    let epoch = place?.epoch ?? 0;
+    if (place !== undefined) await iterator.restore(place.token);
+    else saved.set(0, { token: await iterator.save(), epoch });
+    for (;;) {
+      const taken = take(iterator, place !== undefined).catch((error) => {
+        // A reader of a replaced run is refused.
+        if (!this.#areNamed || this.#restart.promise === restart) throw error;
+        return "restarted" as const;
+      });
+      const given = await Promise.race([taken, restart]);
+      if (given === "restarted" && !isActive()) return given;
+      if (given === "lost" || given === undefined || given === "restarted") {
+        // The launcher has ended the processes that have received nothing.
+        const hasCome = this.#areNamed && position > begin;
+        const lingers = hasCome && given === "restarted" && luck.chance(LINGER_PROBABILITY);
+        if (lingers) this.#linger(iterator, next).catch(() => {});
+        else await iterator.return();
+        if (given !== undefined) return given;
+        if (!this.#areApart || epoch + 1 === this.#epochs) {
+          stream.ended(position, who);
+          return "end";
+        }
+        epoch++;
+        iterator = next();
+        continue;
+      }
+      this.#progressUs = this.cluster.scheduler.nowUs;
+      stream.took(position++, textOf(given), who);
+      this.#crashes.delivered(this.delivered);
+      if (this.#isSaving(position, luck)) {
+        const token = await iterator.save();
+        // A consumer that must restart keeps no later step.
+        if (this.#restart.promise === restart) saved.set(position, { token, epoch });
+        if (!this.#areOneGroup && luck.chance(MOVE_PROBABILITY)) {
+          await iterator.return();
+          return "moves";
+        }
+      }
+      await node.host.sleep(luck.between(0, STEP_MAX_MS));
+    }
+  }
+
+  #isSaving(position: number, luck: SimRandom): boolean {
+    return this.#areOneGroup ? position % SAVE_EVERY_STEPS === 0 : luck.chance(SAVE_PROBABILITY);
+  }
+
+  #dataset({ index }: Consumer, node: SimNode): NextIterator<unknown> {
+    const distributed = (service: string): Dataset<unknown> => {
+      const once = pipelineOf(this.#pipeline).distribute({
+        service,
+        processingMode: "DETERMINISTIC",
+        jobName: "job",
+        numConsumers: this.#consumers.length,
+        consumerIndex: index,
+        ...(this.#areNamed ? { runId: `start ${this.#starts}` } : {}),
+      });
+      return this.#areApart ? once : once.repeat(this.#epochs);
+    };
+    return this.#readings.dataset(node, distributed, this.#timings.client);
+  }
+}

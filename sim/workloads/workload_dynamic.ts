@@ -1,0 +1,251 @@
+/**
+ * A small cluster that reads one dataset under `DYNAMIC` sharding, or `OFF`: a dispatcher, three
+ * workers and two clients of one job.
+ *
+ * Promises:
+ * - No element is received twice (under `OFF`: more often than there were lives of workers).
+ * - A client receives a task's elements in the task's order.
+ * - Of what living workers made, only what crashed clients had requested may be lost.
+ * - If no client has crashed, every element is received once, except those that a crashed worker
+ *   held (`OFF`: once from each worker that took part and did not crash). If one has crashed, every
+ *   element is at least made under `DYNAMIC`.
+ * - Once the cluster has healed, every client reaches the end.
+ *
+ * @module
+ */
+import type { Feed } from "../../actors/client/feed.ts";
+import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
+import { decodeMessage } from "../../transport/codec.ts";
+import { LeatError } from "../../core/error.ts";
+import type { DispatcherConfig } from "../../actors/dispatcher/config.ts";
+import { Dataset } from "../../data/dataset.ts";
+import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
+import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
+import { Violations } from "../checkers/checker.ts";
+import { DeliveryChecker } from "../checkers/deliveries.ts";
+import { HandoverChecker } from "../checkers/handover.ts";
+import { SplitLedger } from "../checkers/split_ledger.ts";
+import { TaskOrderChecker } from "../checkers/task_order.ts";
+import { SimCluster } from "../engine/cluster.ts";
+import { Crashes, type Role } from "../faults/crashes.ts";
+import type { SimNode } from "../engine/node.ts";
+import { pacedBy } from "../faults/paced_runners.ts";
+import { SimRandom } from "../engine/random.ts";
+import { watchedRunners } from "../faults/runners_around.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "../engine/service.ts";
+import { TaskLives } from "./task_lives.ts";
+import { TaskedWorkers } from "./tasked_workers.ts";
+import { drawTimings, FIRST_ANSWER_TIMEOUT_MS, type ServiceTimings } from "../engine/timings.ts";
+import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+
+const SPLITS = 40;
+const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
+const CLIENTS = ["client-1", "client-2"] as const;
+const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: CLIENTS } as const;
+
+/** Longest training step, in ms. */
+const STEP_MAX_MS = 20;
+/** Longest time of a worker per element, in ms: in some runs clients wait for workers. */
+const WORK_MAX_MS: [number, ...number[]] = [0, 0, 20];
+/**
+ * Maximum requests of a client to all workers together: in some runs fewer than there are workers.
+ */
+const OUTSTANDING: [number, ...number[]] = [Infinity, Infinity, 1, 2];
+
+/** Timings that the actors allow to set. */
+const WORKER_HEARTBEAT_MS = 5_000;
+const REQUEST_TIMEOUT_MS = 1_000;
+
+/**
+ * Maximum number of crashes of a repeatedly crashing dispatcher, and of the message at which it
+ * crashes.
+ */
+const RESTARTS_MAX = 20;
+const RESTART_MESSAGES_MAX = 12;
+/** Maximum length of its journal, in records. */
+const JOURNAL_RECORDS_MAX: [number, ...number[]] = [1, 5, 20];
+
+/** One run. */
+export interface DynamicOptions extends RunOptions {
+  /** Wraps the dispatcher's journal, to observe it. */
+  readonly wrapJournal?: (node: SimNode) => NonNullable<DispatcherConfig["wrapJournal"]>;
+  /** Default DYNAMIC. */
+  readonly mode?: "DYNAMIC" | "OFF";
+  /** Number of records after which the dispatcher compacts its journal. Default: its own. */
+  readonly journalRecordsMax?: number;
+  /** Clients register the dataset first and then use its id. Default false. */
+  readonly registered?: boolean;
+}
+
+/** A dispatcher that compacts its journal every few records, and crashes repeatedly. */
+export async function runRestarts(options: DynamicOptions): Promise<RunOutcome> {
+  const luck = new SimRandom(options.seed).fork("restarts");
+  const point = { message: 1 + luck.int(RESTART_MESSAGES_MAX), lives: 1 + luck.int(RESTARTS_MAX) };
+  return await runDynamic({
+    ...options,
+    crashes: options.crashes?.filter((role) => role !== "dispatcher") ?? [],
+    crashPoint: options.crashPoint ?? { role: "dispatcher", ...point },
+    journalRecordsMax: luck.pick(JOURNAL_RECORDS_MAX),
+  });
+}
+
+/** Runs one seed. */
+export async function runDynamic(options: DynamicOptions): Promise<RunOutcome> {
+  const run = new DynamicRun(options);
+  return await outcomeOf(run, ({ deliveries }) => deliveries.delivered);
+}
+
+const DATASET = Dataset.range(SPLITS);
+const DATASET_ID = "numbers";
+const DEFINITION = {
+  graph: serializeGraph(DATASET.node),
+  fingerprint: fingerprintGraph(DATASET.node),
+  cardinality: SPLITS,
+};
+
+class DynamicRun {
+  readonly violations = new Violations();
+  readonly cluster: SimCluster;
+  readonly deliveries: DeliveryChecker;
+  readonly #options: DynamicOptions;
+  readonly #ledger = new SplitLedger(this.violations.by("splits"));
+  readonly #handover = new HandoverChecker(this.violations.by("handover"));
+  /** Splits are assigned in order, so a task's numbers also increase under DYNAMIC. */
+  readonly #order = new TaskOrderChecker(this.violations.by("order"));
+  readonly #crashes: Crashes;
+  readonly #ended = new Set<string>();
+  readonly #tasked = new TaskedWorkers();
+  readonly #taskLives = new TaskLives();
+  readonly #maxOutstandingRequests: number;
+  readonly #timings: ServiceTimings;
+
+  constructor(options: DynamicOptions) {
+    this.#options = options;
+    const lives = WORKERS.length + this.#crashesOf("worker");
+    this.deliveries = new DeliveryChecker(
+      SPLITS,
+      this.violations.by("deliveries"),
+      this.#isOff ? lives : 1,
+    );
+    const { seed, faults, readable = false, crashes = [] } = options;
+    this.cluster = new SimCluster({ seed, faults, readable });
+    this.cluster.addNode(DISPATCHER_NODE, (node) => this.#bootDispatcher(node));
+    const luck = this.cluster.random.fork("pace");
+    this.#maxOutstandingRequests = luck.pick(OUTSTANDING);
+    const pace = pacedBy(luck.pick(WORK_MAX_MS), luck.fork("work"));
+    this.#timings = drawTimings(this.cluster, {
+      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
+      client: { requestTimeoutMs: REQUEST_TIMEOUT_MS },
+    });
+    for (const name of WORKERS) {
+      this.cluster.addNode(name, (node) => {
+        if (this.#isOff) this.#tasked.watch(node);
+        else this.#taskLives.watch(node);
+        const made = this.#handover.worker(node.lifetime());
+        const onMade = (frame: Uint8Array) => made(String(decodeMessage(frame)));
+        bootWorker(this.#timings.worker, (host) => watchedRunners(pace(host), onMade))(node);
+      });
+    }
+    for (const name of CLIENTS) this.cluster.addNode(name, (node) => this.#bootClient(node));
+    this.#crashes = new Crashes(this.cluster, {
+      nodes: NODES,
+      roles: crashes,
+      point: options.crashPoint,
+      onCrash: ({ name }) => this.#ended.delete(name),
+    });
+  }
+
+  async toTheEnd(): Promise<void> {
+    await runThroughTrouble(
+      this.cluster,
+      this.#crashes,
+      () => this.#ended.size === CLIENTS.length,
+    );
+    this.#handover.expectAll();
+    if (this.#crashesOf("client") > 0) return this.#expectAllMade();
+    // A crashing dispatcher loses nothing: what it had not journaled, it had not answered.
+    const crashes = this.#crashesOf("worker");
+    if (this.#isOff) this.deliveries.expectAll(Math.max(0, this.#tasked.count - crashes));
+    else if (crashes === 0) this.deliveries.expectAll();
+    else this.#expectLost(this.deliveries.missing());
+  }
+
+  /** Missing elements may have gone to a crashed client; under DYNAMIC they must have been made. */
+  #expectAllMade(): void {
+    if (this.#isOff) return;
+    const elements = Array.from({ length: SPLITS }, (_, element) => element);
+    this.#expectLost(elements.filter((element) => !this.#handover.wasMade(String(element))));
+  }
+
+  #expectLost(elements: readonly number[]): void {
+    this.#ledger.expectLost(elements, (taskId) => this.#taskLives.isOver(taskId));
+  }
+
+  get #isOff(): boolean {
+    return this.#options.mode === "OFF";
+  }
+
+  #crashesOf(role: Role): number {
+    const { crashes = [], crashPoint } = this.#options;
+    const counted = crashPoint?.role === role ? crashPoint.lives ?? 1 : 0;
+    return crashes.filter((each) => each === role).length + counted;
+  }
+
+  #bootDispatcher(node: SimNode): void {
+    const { wrapJournal, journalRecordsMax } = this.#options;
+    node.system.inspect(this.#ledger.observe);
+    bootDispatcher({
+      ...(journalRecordsMax === undefined ? {} : { journalRecordsMax }),
+      ...(wrapJournal === undefined ? {} : { wrapJournal: wrapJournal(node) }),
+    })(node);
+  }
+
+  /** A training loop: takes an element, takes a step, takes the next. */
+  #bootClient(node: SimNode): void {
+    const consumer = `${node.name} (life ${node.lives})`;
+    const { world, host } = node;
+    const luck = world.random.fork("training");
+    node.system.inspect(this.#order.observe);
+    const handedOver = this.#handover.consumer(consumer, node.lifetime());
+    node.system.inspect(handedOver.observe);
+    const train = async () => {
+      const feed = await this.#open(node);
+      for (;;) {
+        const fed = await feed.take();
+        if (fed.kind === "end") break;
+        if (fed.kind === "error") throw LeatError.fromWire(fed.error);
+        if (fed.kind !== "element") continue;
+        const { scheduler } = this.cluster;
+        const element = decodeMessage(fed.element.bytes);
+        this.deliveries.took({ element, consumer, timeMs: scheduler.nowUs / 1_000 });
+        this.#order.took(fed.element, Number(element), consumer);
+        handedOver.took(String(element));
+        this.#crashes.delivered(this.deliveries.delivered);
+        await host.sleep(luck.between(0, STEP_MAX_MS));
+      }
+    };
+    train().catch((error) => {
+      this.violations.by("training").add(`${consumer} failed: ${LeatError.from(error).message}`);
+    }).finally(() => this.#ended.add(node.name));
+  }
+
+  async #open(node: SimNode): Promise<Feed> {
+    const { mode = ShardingPolicy.DYNAMIC, registered = false } = this.#options;
+    if (registered) {
+      await node.system.ask(
+        dispatcherAt(DISPATCHER_NODE),
+        "registerDataset",
+        { ...DEFINITION, datasetId: DATASET_ID },
+        { timeoutMs: FIRST_ANSWER_TIMEOUT_MS, attemptMs: REQUEST_TIMEOUT_MS },
+      );
+    }
+    return startClient(node, {
+      dataset: registered ? { datasetId: DATASET_ID } : DEFINITION,
+      parameters: { processingMode: mode, sharing: false },
+      jobName: "job",
+      repetition: 0,
+      maxOutstandingRequests: this.#maxOutstandingRequests,
+      ...this.#timings.client,
+    });
+  }
+}

@@ -1,0 +1,276 @@
+/**
+ * A small cluster that reads one dataset under `DETERMINISTIC` sharding: a dispatcher, three
+ * workers and a trainer. The trainer saves its iterator from time to time and continues from there
+ * after a crash, when another reader replaced it, or without a reason; sometimes from a much
+ * earlier checkpoint, while its previous iterator is still open. Epochs are those of a `repeat`, or
+ * of the iterators that a program opens of one dataset, one after the other.
+ *
+ * Promises: the training loop receives the canonical stream, each element once and in order. No
+ * split is produced beyond the window. Once the cluster has healed, the loop reaches the end, and
+ * nothing of the job is left anywhere.
+ *
+ * @module
+ */
+import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
+import { LeatError } from "../../core/error.ts";
+import type { Dataset } from "../../data/dataset.ts";
+import type { DatasetIterator } from "../../data/dataset_iterator.ts";
+import { Violations } from "../checkers/checker.ts";
+import { SplitWindowChecker } from "../checkers/split_window.ts";
+import { StreamChecker } from "../checkers/stream.ts";
+import { SimCluster } from "../engine/cluster.ts";
+import { Crashes } from "../faults/crashes.ts";
+import type { SimNode } from "../engine/node.ts";
+import { PIPELINE_NAMES, pipelineOf, streamOf } from "../reference/ordered_pipelines.ts";
+import type { SimRandom } from "../engine/random.ts";
+import { type NextIterator, Readings, take, Trainings } from "./reading.ts";
+import { textOf } from "../reference/reference_stream.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
+import { drawStreamTimings, type ServiceTimings } from "../engine/timings.ts";
+import {
+  outcomeOf,
+  type RunOptions,
+  type RunOutcome,
+  runThroughTrouble,
+  runUntil,
+} from "./workload.ts";
+
+const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
+const TRAINER = "trainer";
+const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: [TRAINER] } as const;
+
+/** Longest training step, in ms. */
+const STEP_MAX_MS = 20;
+/**
+ * Probabilities, per element, that the loop saves its iterator, and that it then restores a new
+ * one.
+ */
+const SAVE_PROBABILITY = 0.3;
+const RESTORE_PROBABILITY = 0.1;
+/** Probability, per element, that the loop goes back to any checkpoint, and how often it may. */
+const GO_BACK_PROBABILITY = 0.1;
+const GO_BACKS_MAX = 3;
+/** Delay before the loop tries again to be the reader, in ms. */
+const LOST_PAUSE_MS = 500;
+/** Timeouts of requests for the dispatcher's state, in ms. */
+const DESCRIBE_TIMEOUT_MS = 60_000;
+const DESCRIBE_ATTEMPT_MS = 500;
+/** How far beyond its mark the reader's splits are assigned. */
+const WINDOW_SPLITS = 8;
+/** Buffer of the reader for elements out of order: about one batch, a few, or all. */
+const WINDOW_BYTES: [number, ...number[]] = [100, 1_000, 2 ** 20];
+
+/** What is read, and its expected stream. */
+export interface OrderedStream {
+  readonly make: () => Dataset<unknown>;
+  readonly epochs: number;
+  /** Whether each epoch has its own iterator. */
+  readonly areApart: boolean;
+  /** All epochs, as texts. */
+  readonly wanted: readonly string[];
+}
+
+/** Runs one seed. */
+export async function runOrdered(options: RunOptions): Promise<RunOutcome> {
+  const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
+  const pipeline = luck.pick(PIPELINE_NAMES);
+  const epochs = 1 + luck.int(2);
+  const areApart = epochs > 1 && luck.chance(0.5);
+  const wanted = await streamOf(pipeline, epochs);
+  const make = () => pipelineOf(pipeline);
+  return await runOrderedOver({ make, epochs, areApart, wanted }, options);
+}
+
+/** Runs one seed over that stream. */
+export async function runOrderedOver(
+  stream: OrderedStream,
+  options: RunOptions,
+): Promise<RunOutcome> {
+  using run = new OrderedRun(options, stream);
+  return await outcomeOf(run, ({ stream }) => stream.furthest);
+}
+
+/** The start of an iterator. */
+interface Beginning {
+  readonly position: number;
+  /** The epoch, if each has its own iterator. */
+  readonly epoch: number;
+  /** Whether it, or the one before it, was restored. */
+  readonly isRestored: boolean;
+}
+
+/** The trainer's checkpoint on its disk. */
+interface Saved extends Beginning {
+  readonly token: Uint8Array;
+}
+
+const START: Beginning = { position: 0, epoch: 0, isRestored: false };
+
+class OrderedRun implements Disposable {
+  readonly violations = new Violations();
+  readonly cluster: SimCluster;
+  readonly stream: StreamChecker;
+  readonly #make: () => Dataset<unknown>;
+  /** Number of iterators that read everything, and of repetitions in each. */
+  readonly #iterators: number;
+  readonly #repeats: number;
+  readonly #windowBytes: number;
+  readonly #timings: ServiceTimings;
+  readonly #window = new SplitWindowChecker(WINDOW_SPLITS, this.violations.by("split window"));
+  readonly #crashes: Crashes;
+  readonly #trainings = new Trainings(this.violations.by("training"));
+  readonly #readings = new Readings();
+  readonly #saves: Saved[] = [];
+  #goneBack = 0;
+  /** Where the trainer continues. */
+  #saved: Saved | undefined;
+
+  constructor(
+    { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
+    { make, epochs, areApart, wanted }: OrderedStream,
+  ) {
+    this.#make = make;
+    this.#iterators = areApart ? epochs : 1;
+    this.#repeats = areApart ? 1 : epochs;
+    this.stream = new StreamChecker(wanted, this.violations.by("stream"));
+    this.cluster = new SimCluster({
+      seed,
+      faults,
+      readable,
+    });
+    const luck = this.cluster.random.fork("timings");
+    this.#windowBytes = luck.pick(WINDOW_BYTES);
+    this.#timings = drawStreamTimings(this.cluster, luck);
+    const { dispatcher, worker } = this.#timings;
+    const config = { ...dispatcher, windowSplits: WINDOW_SPLITS };
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
+    for (const name of WORKERS) this.cluster.addNode(name, bootWorker(worker));
+    this.cluster.addNode(TRAINER, (node) => this.#bootTrainer(node));
+    this.#crashes = new Crashes(this.cluster, {
+      nodes: NODES,
+      roles: crashes,
+      point: crashPoint,
+      onCrash: (node) => this.#trainings.crashed(node),
+    });
+  }
+
+  async toTheEnd(): Promise<void> {
+    await runThroughTrouble(
+      this.cluster,
+      this.#crashes,
+      () => this.#trainings.haveEnded([TRAINER]),
+    );
+    await this.#expectNothingLeft();
+  }
+
+  [Symbol.dispose](): void {
+    this.#readings[Symbol.dispose]();
+  }
+
+  #bootTrainer(node: SimNode): void {
+    node.system.inspect(this.#window.observe);
+    this.#trainings.begin(node, (who, luck) => this.#train(node, who, luck));
+  }
+
+  async #train(node: SimNode, who: string, luck: SimRandom): Promise<void> {
+    const { counters } = this.cluster;
+    let left: DatasetIterator<unknown> | undefined;
+    let next = this.#dataset(node);
+    let begin = this.#saved ?? START;
+    for (;;) {
+      const iterator = next();
+      const outcome = await this.#readOn(iterator, begin, { node, who, luck });
+      await left?.return();
+      left = undefined;
+      if (outcome === "goes back") left = iterator;
+      else await iterator.return();
+      if (typeof outcome === "object") {
+        if (begin.epoch + 1 === this.#iterators) return this.stream.ended(outcome.endedAt, who);
+        const { epoch, isRestored } = begin;
+        begin = { position: outcome.endedAt, epoch: epoch + 1, isRestored };
+        counters.tally("epoch_begun");
+        continue;
+      }
+      counters.tally(left === undefined ? "iterator_restored" : "iterator_left_open");
+      begin = this.#saved ?? START;
+      // An iterator that is not restored would be the next epoch's.
+      const isSame = this.#iterators > 1 && "token" in begin && luck.chance(0.5);
+      if (!isSame) next = this.#dataset(node);
+    }
+  }
+
+  /** Reads until it is to be restored, or to its end. */
+  async #readOn(
+    iterator: DatasetIterator<unknown>,
+    begin: Beginning | Saved,
+    { node, who, luck }: { node: SimNode; who: string; luck: SimRandom },
+  ): Promise<{ readonly endedAt: number } | "restores" | "goes back"> {
+    if ("token" in begin) await iterator.restore(begin.token);
+    for (let { position } = begin;; position++) {
+      const given = await take(iterator, begin.isRestored);
+      if (given === "lost") {
+        await node.host.sleep(LOST_PAUSE_MS);
+        return "restores";
+      }
+      if (given === undefined) return { endedAt: position };
+      this.stream.took(position, textOf(given), who);
+      this.#crashes.delivered(this.stream.furthest);
+      if (luck.chance(SAVE_PROBABILITY)) {
+        const token = await iterator.save();
+        this.#saved = { token, position: position + 1, epoch: begin.epoch, isRestored: true };
+        this.#saves.push(this.#saved);
+        if (luck.chance(RESTORE_PROBABILITY)) return "restores";
+      }
+      if (this.#goesBack(luck)) return "goes back";
+      await node.host.sleep(luck.between(0, STEP_MAX_MS));
+    }
+  }
+
+  #goesBack(luck: SimRandom): boolean {
+    const [first, ...others] = this.#saves;
+    if (first === undefined || this.#goneBack === GO_BACKS_MAX) return false;
+    if (!luck.chance(GO_BACK_PROBABILITY)) return false;
+    this.#goneBack++;
+    this.#saved = luck.pick([first, ...others]);
+    return true;
+  }
+
+  #dataset(node: SimNode): NextIterator<unknown> {
+    const distributed = (service: string) => {
+      const job = { service, processingMode: "DETERMINISTIC", jobName: "job" } as const;
+      const once = this.#make().distribute(job);
+      return this.#repeats === 1 ? once : once.repeat(this.#repeats);
+    };
+    return this.#readings.dataset(node, distributed, {
+      ...this.#timings.client,
+      bufferBytesMax: this.#windowBytes,
+    });
+  }
+
+  /**
+   * Nothing of finished jobs may be left: no task, reader or job, once vanished clients have timed
+   * out.
+   */
+  async #expectNothingLeft(): Promise<void> {
+    // From a node that does not crash any more.
+    const { host, system } = this.cluster.node(WORKERS.at(-1)!);
+    const isLeft = () =>
+      this.cluster.nodes.filter(({ isUp }) => isUp).flatMap(({ system }) => system.actors())
+        .some(({ kind }) => kind === "task" || kind === "client");
+    let jobs = Infinity;
+    const look = async () => {
+      const patience = { timeoutMs: DESCRIBE_TIMEOUT_MS, attemptMs: DESCRIBE_ATTEMPT_MS };
+      while (jobs > 0) {
+        const dispatcher = dispatcherAt(DISPATCHER_NODE);
+        jobs = (await system.ask(dispatcher, "describe", null, patience)).jobs.length;
+        await host.sleep(DESCRIBE_ATTEMPT_MS);
+      }
+    };
+    look().catch((error) => this.violations.by("leftovers").add(LeatError.from(error).message));
+    await runUntil(
+      this.cluster,
+      () => jobs === 0 && this.#crashes.over && !isLeft(),
+      "the job and its tasks are gone",
+    );
+  }
+}

@@ -1,0 +1,212 @@
+/**
+ * A job that kills its runners, next to a healthy one on the same workers: an OFF or DYNAMIC
+ * pipeline that ends its runner after a few elements, or a DETERMINISTIC one with a fatal split. In
+ * some runs it kills once or twice, in the others always.
+ *
+ * Promises, however often workers and dispatcher crash: a pipeline that always kills fails its job,
+ * its trainer gets the error, no more new runners are allowed than the limit, and no worker gets a
+ * task of it afterwards. A pipeline that kills once or twice does not fail its job, and a
+ * DETERMINISTIC stream loses nothing. The healthy DYNAMIC job gives every element, as if it were
+ * alone.
+ *
+ * @module
+ */
+import { RUNNERS_DIED } from "../../actors/dispatcher/jobs/runner_deaths.ts";
+import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
+import type { OwnStep } from "../../actors/worker/runner/runner.ts";
+import { LeatError } from "../../core/error.ts";
+import { Dataset } from "../../data/dataset.ts";
+import type { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
+import { DeliveryChecker } from "../checkers/deliveries.ts";
+import { PoisonChecker } from "../checkers/poison.ts";
+import { Violations } from "../checkers/checker.ts";
+import { SimCluster } from "../engine/cluster.ts";
+import { Crashes } from "../faults/crashes.ts";
+import { dyingRunners } from "../faults/dying_runners.ts";
+import type { SimHost } from "../host.ts";
+import type { SimNode } from "../engine/node.ts";
+import { pacedRunners } from "../faults/paced_runners.ts";
+import type { SimRandom } from "../engine/random.ts";
+import { Readings, Trainings } from "./reading.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE, watchedJournal } from "../engine/service.ts";
+import { drawTimings, type ServiceTimings } from "../engine/timings.ts";
+import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+
+const ELEMENTS = 40;
+const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
+const [VICTIM, BYSTANDER] = ["victim", "bystander"];
+const MODES: [ShardingPolicy, ...ShardingPolicy[]] = ["OFF", "DYNAMIC", "DETERMINISTIC"];
+/** How often the poison kills. */
+const KILLS: [number, ...number[]] = [Infinity, Infinity, 2, 1];
+/** Number of deaths that fail a job. */
+const DEATHS_MAX = 3;
+/** Maximum number of steps before a runner dies. */
+const STEPS_MAX = 4;
+/** A starting dispatcher reads a snapshot and some records. */
+const JOURNAL_RECORDS_MAX = 20;
+const STEP_MAX_MS = 20;
+const WORK_MAX_MS = 20;
+const QUICK = {
+  worker: { heartbeatMs: 1_000 },
+  client: { refreshMs: 200, requestTimeoutMs: 1_000 },
+};
+
+/** Runs one seed. */
+export async function runPoison(options: RunOptions): Promise<RunOutcome> {
+  using run = new PoisonRun(options);
+  return await outcomeOf(run, ({ delivered }) => delivered);
+}
+
+const HEALTHY = Dataset.range(ELEMENTS);
+/** A name in its graph distinguishes its tasks from the others'. */
+const POISONED = Dataset.range(ELEMENTS).map((x, { poison }) => x + poison, {
+  captures: { poison: 0 },
+});
+const MARK = "poison";
+
+class PoisonRun implements Disposable {
+  readonly violations = new Violations();
+  readonly cluster: SimCluster;
+  readonly #bystander = new DeliveryChecker(ELEMENTS, this.violations.by("deliveries"));
+  readonly #poison = new PoisonChecker(this.violations.by("poison"), DEATHS_MAX);
+  readonly #trainings = new Trainings(this.violations.by("training"));
+  readonly #readings = new Readings();
+  readonly #crashes: Crashes;
+  readonly #timings: ServiceTimings;
+  readonly #mode: ShardingPolicy;
+  readonly #kills: number;
+  readonly #workersCrash: boolean;
+  #deaths = 0;
+
+  constructor({ seed, faults, crashes = [], crashPoint, readable = false }: RunOptions) {
+    this.cluster = new SimCluster({ seed, faults, readable });
+    const luck = this.cluster.random.fork("poison");
+    this.#mode = luck.pick(MODES);
+    this.#kills = luck.pick(KILLS);
+    const place = luck.int(ELEMENTS);
+    // A job restarts when its trainer opens it again, so trainers do not crash.
+    const roles = crashes.filter((role) => role !== "client");
+    this.#workersCrash = roles.includes("worker") || crashPoint?.role === "worker";
+    this.#timings = drawTimings(this.cluster, QUICK);
+    this.cluster.addNode(DISPATCHER_NODE, (node) => this.#bootDispatcher(node));
+    const steps = luck.fork("steps");
+    for (const name of WORKERS) {
+      const boot = bootWorker(this.#timings.worker, (host) => this.#runners(host, place, steps));
+      this.cluster.addNode(name, boot);
+    }
+    this.cluster.addNode(VICTIM!, (node) => this.#begin(node, () => this.#readPoisoned(node)));
+    this.cluster.addNode(BYSTANDER!, (node) => this.#begin(node, () => this.#readHealthy(node)));
+    this.#crashes = new Crashes(this.cluster, {
+      nodes: { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: [VICTIM!, BYSTANDER!] },
+      roles,
+      point: crashPoint,
+      onCrash: () => {},
+    });
+  }
+
+  get delivered(): number {
+    return this.#bystander.delivered;
+  }
+
+  async toTheEnd(): Promise<void> {
+    const haveEnded = () => this.#trainings.haveEnded([VICTIM!, BYSTANDER!]);
+    await runThroughTrouble(this.cluster, this.#crashes, haveEnded);
+    // What a crashed worker held of a DYNAMIC job is lost.
+    if (!this.#workersCrash) this.#bystander.expectAll();
+  }
+
+  [Symbol.dispose](): void {
+    this.#readings[Symbol.dispose]();
+  }
+
+  #bootDispatcher(node: SimNode): void {
+    node.system.inspect(this.#poison.observe);
+    const wrapJournal = watchedJournal((record) => this.#poison.journaled(record));
+    bootDispatcher({ journalRecordsMax: JOURNAL_RECORDS_MAX, wrapJournal })(node);
+  }
+
+  #runners(host: SimHost, place: number, luck: SimRandom) {
+    const runners = pacedRunners(
+      new PipelineRunners(host),
+      () => host.sleep(luck.between(0, WORK_MAX_MS)),
+    );
+    let after = 0;
+    return dyingRunners(runners, {
+      isIn: ({ graph }) => {
+        after = luck.int(STEPS_MAX);
+        return new TextDecoder().decode(graph).includes(MARK);
+      },
+      kills: (steps, only) =>
+        this.#deaths < this.#kills && this.#isPoison(steps >= after, place, only),
+      onDeath: () => {
+        this.#deaths++;
+        this.cluster.counters.tally("runner_died");
+      },
+    });
+  }
+
+  #isPoison(isTime: boolean, place: number, only: OwnStep | undefined): boolean {
+    return this.#mode === "DETERMINISTIC"
+      ? only !== undefined && "index" in only && only.index === place
+      : isTime;
+  }
+
+  #begin(node: SimNode, read: () => Promise<void>): void {
+    this.#trainings.begin(node, read);
+  }
+
+  async #readHealthy(node: SimNode): Promise<void> {
+    for await (const element of this.#open(node, HEALTHY, "DYNAMIC")) {
+      const timeMs = this.cluster.scheduler.nowUs / 1_000;
+      this.#bystander.took({ element, consumer: BYSTANDER!, timeMs });
+      await this.#step(node);
+    }
+  }
+
+  async #readPoisoned(node: SimNode): Promise<void> {
+    const iterator = this.#open(node, POISONED, this.#mode);
+    const given: unknown[] = [];
+    const found = this.violations.by("poison");
+    let failed = 0;
+    for (;;) {
+      try {
+        const { done, value } = await iterator.next();
+        if (done) break;
+        given.push(value);
+      } catch (error) {
+        const { code, details, message } = LeatError.from(error);
+        if (details?.["reason"] === RUNNERS_DIED) {
+          this.cluster.counters.tally("job_failed");
+          if (code !== "aborted" || this.#kills < DEATHS_MAX) {
+            found.add(`its trainer was told ${code}: ${message}`);
+          }
+          return await iterator.return?.().then(() => {});
+        }
+        if (details?.["reason"] !== "runner_died") throw error;
+        failed++;
+      }
+      await this.#step(node);
+    }
+    if (this.#kills === Infinity) {
+      found.add("its trainer was told that it has ended, and not that it has failed");
+    }
+    if (failed > this.#deaths) found.add(`${failed} elements failed of ${this.#deaths} deaths`);
+    if (this.#mode !== "DETERMINISTIC") return;
+    const whole = Array.from({ length: ELEMENTS }, (_, element) => element);
+    if (failed > 0 || String(given) !== String(whole)) {
+      found.add(`of a stream whose runners died ${this.#deaths} times was given ${given}`);
+    }
+  }
+
+  async #step({ host, world }: SimNode): Promise<void> {
+    this.#crashes.delivered(this.delivered);
+    await host.sleep(world.random.int(STEP_MAX_MS));
+  }
+
+  #open<T>(node: SimNode, dataset: Dataset<T>, processingMode: ShardingPolicy) {
+    const jobName = node.name;
+    const distributed = (service: string) =>
+      dataset.distribute({ service, processingMode, jobName });
+    return this.#readings.open(node, distributed, this.#timings.client);
+  }
+}

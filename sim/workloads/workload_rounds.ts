@@ -1,0 +1,253 @@
+/**
+ * A small cluster that reads one dataset in rounds (coordinated reads): a dispatcher, two workers
+ * and three consumers of one job, of which one may be slow. In some runs schedulers are on their
+ * own node, which may crash as well; in some the dataset ends.
+ *
+ * Promises: in every step that consumers take together, each receives its own part of one round of
+ * one task. A consumer that restarts too soon is told who holds its index. Once the cluster has
+ * healed, all of them continue together, or all active ones reach one end.
+ *
+ * @module
+ */
+import { createClient } from "../../actors/client/client.ts";
+import { Feed } from "../../actors/client/feed.ts";
+import type { ClientProtocol } from "../../actors/client/protocol.ts";
+import { type DatasetDefinition, dispatcherAt } from "../../actors/dispatcher/protocol.ts";
+import { LeatError } from "../../core/error.ts";
+import { Dataset } from "../../data/dataset.ts";
+import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
+import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
+import { decodeMessage } from "../../transport/codec.ts";
+import { FRONT_KINDS } from "../../world/service_kinds.ts";
+import { Violations } from "../checkers/checker.ts";
+import { RoundsChecker } from "../checkers/rounds.ts";
+import { SimCluster } from "../engine/cluster.ts";
+import { CRASH_AFTER_MAX_MS, Crashes, DOWN_MAX_MS } from "../faults/crashes.ts";
+import type { SimNode } from "../engine/node.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
+import { drawTimings, type ServiceTimings } from "../engine/timings.ts";
+import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+
+const WORKERS = ["worker-1", "worker-2"] as const;
+const CONSUMERS = ["consumer-0", "consumer-1", "consumer-2"] as const;
+/** The node of the schedulers in some runs, so that their queues are lost, too. */
+const FRONT = "front";
+
+/** Probability that it crashes, in runs in which workers do. */
+const FRONT_CRASH_PROBABILITY = 0.5;
+
+/**
+ * The run ends when every consumer has met all others and has taken this many steps since its last
+ * start.
+ */
+const STEPS = 10;
+/** Longest training step, in ms. */
+const STEP_MAX_MS: [number, ...number[]] = [10, 50, 200];
+/** How much longer the steps of a slow consumer take, in runs that have one. */
+const STRAGGLER_TIMES = 5;
+const STRAGGLER_PROBABILITY = 0.3;
+/** Delay before a refused consumer tries again, in ms. */
+const REFUSED_PAUSE_MS = 300;
+/** Bytes that a consumer reads ahead: one round, or any number. */
+const BUFFER_BYTES: [number, ...number[]] = [1, 2 ** 20];
+const ROUNDS_AHEAD: [number, ...number[]] = [1, 4, 10];
+
+/** Timings that the actors allow to set: so short that some living nodes are declared lost. */
+const WORKER_HEARTBEAT_MS = 300;
+const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
+const CLIENT_TIMEOUT_MS: [number, ...number[]] = [2_000, 5_000];
+const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
+const LOST_TASK_TIMEOUT_MS: [number, ...number[]] = [500, 5_000];
+const SKIP_AFTER_MS: [number, ...number[]] = [20, 1_000];
+const CLIENT_TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000 };
+
+/** Endless; every element names the task that made it. */
+const ENDLESS = Dataset.zip([
+  Dataset.range(1_000_000).repeat(),
+  Dataset.random().take(1).cache().repeat(),
+]);
+/** Ends in the middle of a round of each task; the end is not known before. */
+const ENDING = ENDLESS.takeWhile(([number]) => number < 50);
+const ENDING_PROBABILITY = 0.3;
+/** The cardinality of a dataset of unknown size. */
+const UNKNOWN = -2;
+
+/** Runs one seed. */
+export async function runRounds(options: RunOptions): Promise<RunOutcome> {
+  const run = new RoundsRun(options);
+  return await outcomeOf(run, ({ rounds }) => rounds.delivered);
+}
+
+class RoundsRun {
+  readonly violations = new Violations();
+  readonly cluster: SimCluster;
+  readonly rounds = new RoundsChecker(CONSUMERS.length, this.violations.by("rounds"));
+  readonly #crashes: Crashes;
+  readonly #stepMaxMs: number;
+  readonly #timings: ServiceTimings;
+  readonly #straggler: string | undefined;
+  readonly #reading: { readonly bufferBytesMax: number; readonly maxOutstandingRequests: number };
+  /** The newest life of each consumer's client. */
+  readonly #lives = new Map<string, string>();
+  readonly #definition: Omit<DatasetDefinition, "datasetId">;
+  /** Whether the dataset ends. */
+  readonly #isEnding: boolean;
+  /** Consumers that have reached the end in the current lives of their nodes. */
+  readonly #ended = new Set<string>();
+  #clients = 0;
+
+  constructor({ seed, faults, readable = false, crashes = [], crashPoint }: RunOptions) {
+    this.cluster = new SimCluster({
+      seed,
+      faults,
+      readable,
+      kinds: FRONT_KINDS,
+    });
+    const luck = this.cluster.random.fork("timings");
+    this.#stepMaxMs = luck.pick(STEP_MAX_MS);
+    this.#reading = {
+      bufferBytesMax: luck.pick(BUFFER_BYTES),
+      maxOutstandingRequests: luck.pick(ROUNDS_AHEAD),
+    };
+    const straggling = this.cluster.random.fork("straggler");
+    this.#straggler = straggling.chance(STRAGGLER_PROBABILITY)
+      ? straggling.pick(CONSUMERS)
+      : undefined;
+    this.#isEnding = this.cluster.random.fork("ending").chance(ENDING_PROBABILITY);
+    const { node } = this.#isEnding ? ENDING : ENDLESS;
+    this.#definition = {
+      graph: serializeGraph(node),
+      fingerprint: fingerprintGraph(node),
+      cardinality: this.#isEnding ? UNKNOWN : -1,
+    };
+    this.#timings = drawTimings(this.cluster, {
+      dispatcher: {
+        workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
+        clientTimeoutMs: luck.pick(CLIENT_TIMEOUT_MS),
+        clientGraceMs: this.cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
+        lostTaskTimeoutMs: luck.pick(LOST_TASK_TIMEOUT_MS),
+      },
+      worker: { heartbeatMs: WORKER_HEARTBEAT_MS, skipAfterMs: luck.pick(SKIP_AFTER_MS) },
+      client: CLIENT_TIMINGS,
+    });
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(this.#timings.dispatcher));
+    const front = this.cluster.addNode(FRONT, () => {});
+    if (crashes.includes("worker")) this.#planCrash(front);
+    const placement = luck.chance(0.3) ? { reads: FRONT } : {};
+    const worker = { ...this.#timings.worker, placement };
+    for (const name of WORKERS) this.cluster.addNode(name, bootWorker(worker));
+    for (const [index, name] of CONSUMERS.entries()) {
+      this.cluster.addNode(name, (node) => {
+        this.#lives.delete(name);
+        this.#ended.delete(name);
+        this.#train(node, index);
+      });
+    }
+    this.#crashes = new Crashes(this.cluster, {
+      nodes: {
+        dispatcher: [DISPATCHER_NODE],
+        worker: WORKERS,
+        client: CONSUMERS,
+      },
+      roles: crashes,
+      point: crashPoint,
+      onCrash: () => {},
+    });
+  }
+
+  async toTheEnd(): Promise<void> {
+    await runThroughTrouble(this.cluster, this.#crashes, () => this.#isDone);
+  }
+
+  /** What schedulers hold is lost with their node. */
+  #planCrash(front: SimNode): void {
+    const luck = this.cluster.random.fork("front");
+    if (!luck.chance(FRONT_CRASH_PROBABILITY)) return;
+    this.cluster.after(luck.between(0, CRASH_AFTER_MAX_MS), "crash", () => {
+      this.cluster.counters.tally("front_crashed");
+      front.crash({ silent: luck.chance(this.cluster.network.faults.silentCrashProbability) });
+      this.cluster.after(luck.between(0, DOWN_MAX_MS), "restart", () => {
+        if (!front.isUp) front.start();
+      });
+    });
+  }
+
+  get #isDone(): boolean {
+    if (this.#isEnding) return this.#haveEnded;
+    const lives = [...this.#lives.values()];
+    return lives.length === CONSUMERS.length &&
+      lives.every((life) => this.rounds.stepsOf(life) >= STEPS) && this.rounds.haveMet(lives);
+  }
+
+  /** A consumer that restarts when others have ended also receives the end. */
+  get #haveEnded(): boolean {
+    return this.#ended.size === CONSUMERS.length;
+  }
+
+  /** A training loop: restarts if it is refused, or was declared dead. */
+  async #train(node: SimNode, index: number): Promise<void> {
+    for (;;) {
+      const life = `${node.name} (client ${++this.#clients})`;
+      const { feed, stop } = this.#startClient(node, index, life);
+      try {
+        await this.#read(node, index, life, feed);
+        this.rounds.ended(life);
+        this.#ended.add(node.name);
+        return await stop();
+      } catch (error) {
+        const { code, message } = LeatError.from(error);
+        this.cluster.counters.tally(`consumer_${code}`);
+        if (/is held by client \d+, .* is at round \d+/.test(message)) {
+          this.cluster.counters.tally("consumer_told_the_round");
+        }
+        if (code === "not_found" || code === "failed_precondition") {
+          await stop();
+          await node.host.sleep(REFUSED_PAUSE_MS);
+          continue;
+        }
+        return this.violations.by("training").add(`${life} failed: ${message}`);
+      }
+    }
+  }
+
+  async #read(node: SimNode, index: number, life: string, feed: Feed): Promise<void> {
+    const luck = node.world.random.fork(life);
+    const stepMaxMs = this.#stepMaxMs * (node.name === this.#straggler ? STRAGGLER_TIMES : 1);
+    for (;;) {
+      const fed = await feed.take();
+      if (fed.kind === "error") throw LeatError.fromWire(fed.error);
+      if (fed.kind === "end" && this.#isEnding) return;
+      if (fed.kind !== "element") throw new LeatError("internal", `it was fed ${fed.kind}`);
+      const [number, task] = decodeMessage(fed.element.bytes) as [number, number];
+      this.#lives.set(node.name, life);
+      this.rounds.took(life, index, { index: number, task });
+      this.#crashes.delivered(this.rounds.delivered);
+      await node.host.sleep(luck.between(0, stepMaxMs));
+    }
+  }
+
+  #startClient({ system }: SimNode, consumerIndex: number, life: string) {
+    const feed = new Feed();
+    const name = life.replace(/\W+/g, "-");
+    system.spawn<ClientProtocol>({
+      name,
+      restart: "temporary",
+      create: (context) =>
+        createClient(context, {
+          dispatcher: dispatcherAt(DISPATCHER_NODE),
+          dataset: this.#definition,
+          parameters: {
+            processingMode: ShardingPolicy.OFF,
+            sharing: false,
+            numConsumers: CONSUMERS.length,
+          },
+          jobName: "job",
+          repetition: 0,
+          consumerIndex,
+          ...this.#timings.client,
+          ...this.#reading,
+        }, feed),
+    });
+    return { feed, stop: () => system.stopActor(name) };
+  }
+}

@@ -1,0 +1,432 @@
+/**
+ * A small cluster that saves a dataset (`distributedSave`): a dispatcher, three workers, and a
+ * program that asks for the save, and asks again after a crash. Another program wants the same
+ * dataset or another one saved there, by the service or by itself; and a third reads the folder
+ * while it is written (`Dataset.load({ wait })`). In some runs the save is cancelled, once or
+ * repeatedly, or one of its elements fails. In some the disk is slow, so that much happens while a
+ * file is committed; saves are cancelled just then.
+ *
+ * Promises: once the cluster has healed, the folder holds the canonical stream of the dataset, each
+ * element once and in order. Of two datasets it holds one, complete, and the program that wanted
+ * the other gets an error. The reader receives the stream in order, its end only when the save is
+ * complete, and an error if the save is cancelled or fails.
+ *
+ * @module
+ */
+import { saveByService } from "../../actors/client/saving.ts";
+import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { Dataset } from "../../data/dataset.ts";
+import { type DatasetIterator, openIterator } from "../../data/dataset_iterator.ts";
+import { MANIFEST_NAME, within } from "../../data/saved/manifest.ts";
+import { saveGraph } from "../../data/saved/save.ts";
+import { Violations } from "../checkers/checker.ts";
+import { LoadingChecker, type LoadingPlace } from "../checkers/loading.ts";
+import { SimCluster } from "../engine/cluster.ts";
+import { Crashes } from "../faults/crashes.ts";
+import type { SimNode } from "../engine/node.ts";
+import { type PipelineName, pipelineOf, streamOf } from "../reference/ordered_pipelines.ts";
+import type { SimRandom } from "../engine/random.ts";
+import { Trainings } from "./reading.ts";
+import { textOf } from "../reference/reference_stream.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
+import { drawTimings, type ServiceTimings } from "../engine/timings.ts";
+import {
+  outcomeOf,
+  type RunOptions,
+  type RunOutcome,
+  runThroughTrouble,
+  runUntil,
+} from "./workload.ts";
+
+const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
+const SAVER = "client";
+const RIVAL = "rival";
+const READER = "reader";
+const FOLDER = "/saved";
+
+/** A failing function would end the save. */
+const PIPELINES: [PipelineName, ...PipelineName[]] = [
+  "luck, a filter and remainders",
+  "whole batches",
+  "mostly empty splits",
+  "no elements",
+];
+const FAILING: PipelineName = "functions that fail";
+
+/**
+ * A program that saves by itself has another seed than the service, so these use no random numbers.
+ */
+const LUCKLESS: PipelineName = "mostly empty splits";
+
+/**
+ * Who saves: one program; one that cancels; one that cancels and asks again, a few times; one with
+ * a failing function; or two programs: for the same dataset, with the first cancelling or not; for
+ * another one; or for another one in place of the existing one, by the service or by itself.
+ */
+const PLOTS = [
+  "alone",
+  "given_up",
+  "in_turn",
+  "failing",
+  "same",
+  "same_given_up",
+  "other",
+  "replaced",
+  "replaced_by_one",
+] as const;
+type Plot = typeof PLOTS[number];
+
+/** Reading may fail in these: nobody continues the save, or the existing dataset is replaced. */
+const READING_MAY_FAIL: readonly Plot[] = [
+  "given_up",
+  "same_given_up",
+  "failing",
+  "replaced",
+  "replaced_by_one",
+];
+
+/** Longest delay before programs begin, and before the save is cancelled, in ms. */
+const LATE_MAX_MS: [number, ...number[]] = [0, 300, 3_000];
+const GIVE_UP_MAX_MS = 1_500;
+const GIVE_UP_IN_TURN_MAX_MS = 6_000;
+/** Maximum number of cancellations. */
+const TURNS_MAX = 6;
+/** Probability that a save to be cancelled is cancelled while a file is committed. */
+const GIVE_UP_PROBABILITY = 0.7;
+/** Longest additional time of a disk operation, in ms. */
+const DISK_DELAY_MAX_MS: [number, ...number[]] = [0, 0, 20, 100];
+/** The same for repeated cancellations, which are of little interest on a quick disk. */
+const SLOW_DISK_DELAY_MAX_MS: [number, ...number[]] = [20, 100];
+/**
+ * Probability that committing an entry or the manifest takes much longer, and the longest such
+ * time, in ms.
+ */
+const STALL_PROBABILITY = 0.3;
+const STALL_MAX_MS = 2_000;
+/** How often a dataset that may be replaced is read. */
+const READINGS = 3;
+/** Delay before a refused program asks again, in ms. */
+const AGAIN_MS = 300;
+/** Probability that a reader saves its position. */
+const SAVE_PROBABILITY = 0.2;
+/** Its polling interval, in ms. */
+const POLL_MS: [number, ...number[]] = [100, 500];
+/**
+ * Timeout of the reader: longer than any fault lasts, and than the dispatcher waits for a worker
+ * that has something to write. In production that is a minute.
+ */
+const SILENCE_MAX_MS = 40_000;
+const SILENCE_IN_PRODUCTION_MAX_MS = 100_000;
+
+/** Error codes of a refused save. */
+const REFUSALS: readonly LeatErrorCode[] = ["already_exists", "failed_precondition"];
+/** Error codes of a program whose files another one removed to save by itself. */
+const TAKEN: readonly LeatErrorCode[] = ["already_exists", "aborted", "not_found", "data_loss"];
+
+/** Timings that the actors allow to set. */
+const WORKER_HEARTBEAT_MS = 500;
+const WORKER_TIMEOUT_MS: [number, ...number[]] = [3_000, 20_000];
+const CLIENT_TIMINGS = { refreshMs: 200 };
+
+/** Runs one seed. */
+export async function runSaving(options: RunOptions): Promise<RunOutcome> {
+  const luck = new SimCluster({ seed: options.seed }).random;
+  const plot = luck.fork("plot").pick(PLOTS as unknown as [Plot, ...Plot[]]);
+  const first = plot === "failing" ? FAILING : luck.fork("pipeline").pick(PIPELINES);
+  const others = PIPELINES.filter((name) => name !== first) as [PipelineName, ...PipelineName[]];
+  const isByOne = plot === "replaced_by_one";
+  const second = isByOne ? LUCKLESS : luck.fork("second").pick(others);
+  const savers = [
+    { name: SAVER, pipeline: first, overwrite: false },
+    ...(plot.startsWith("same") ? [{ name: RIVAL, pipeline: first, overwrite: false }] : []),
+    ...(plot === "other" ? [{ name: RIVAL, pipeline: second, overwrite: false }] : []),
+    ...(plot.startsWith("replaced")
+      ? [{ name: RIVAL, pipeline: second, overwrite: true, isByItself: isByOne }]
+      : []),
+  ];
+  const streams = await Promise.all(savers.map(({ pipeline }) => streamOf(pipeline, 1)));
+  const run = new SavingRun(options, plot, savers, streams);
+  return await outcomeOf(run, ({ loading }) => loading.delivered);
+}
+
+/** A program that wants something saved. */
+interface Saver {
+  readonly name: string;
+  readonly pipeline: PipelineName;
+  readonly overwrite: boolean;
+  /** Whether it writes the files itself. Default: the service's workers do. */
+  readonly isByItself?: boolean;
+}
+
+class SavingRun {
+  readonly violations = new Violations();
+  readonly cluster: SimCluster;
+  readonly loading: LoadingChecker;
+  readonly #plot: Plot;
+  readonly #savers: readonly Saver[];
+  readonly #streams: readonly (readonly string[])[];
+  readonly #crashes: Crashes;
+  readonly #trainings = new Trainings(this.violations.by("training"));
+  /** Programs that were told that their dataset is saved. */
+  readonly #saved = new Set<string>();
+  readonly #lateMaxMs: number;
+  readonly #timings: ServiceTimings;
+  readonly #wait: { readonly pollMs: number; readonly timeoutMs: number };
+  /** Called when committing an entry or the manifest takes long. */
+  #onStall: () => void = () => {};
+  /** The reader's checkpoint on its disk. */
+  #placed: { readonly token: Uint8Array; readonly place: LoadingPlace } | undefined;
+
+  constructor(
+    { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
+    plot: Plot,
+    savers: readonly Saver[],
+    streams: readonly (readonly string[])[],
+  ) {
+    this.#plot = plot;
+    this.#savers = savers;
+    this.#streams = streams;
+    this.cluster = new SimCluster({ seed, faults, readable });
+    this.cluster.counters.tally(`save_${plot}`);
+    const findings = this.violations.by("loading");
+    this.loading = new LoadingChecker(streams, () => this.#isWhole, findings);
+    this.#drawDisk();
+    const luck = this.cluster.random.fork("saving");
+    this.#lateMaxMs = luck.pick(LATE_MAX_MS);
+    const pollMs = luck.pick(POLL_MS);
+    this.#timings = drawTimings(this.cluster, {
+      dispatcher: { workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS) },
+      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
+      client: CLIENT_TIMINGS,
+    });
+    const { dispatcher, worker } = this.#timings;
+    const isQuick = dispatcher.workerTimeoutMs !== undefined;
+    this.#wait = { pollMs, timeoutMs: isQuick ? SILENCE_MAX_MS : SILENCE_IN_PRODUCTION_MAX_MS };
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(dispatcher));
+    for (const name of WORKERS) this.cluster.addNode(name, bootWorker(worker));
+    for (const saver of savers) {
+      this.cluster.addNode(saver.name, (node) => {
+        this.#trainings.begin(node, (_, luck) => this.#save(node, saver, luck));
+      });
+    }
+    this.cluster.addNode(READER, (node) => {
+      this.#trainings.begin(node, (who, luck) => this.#read(node, who, luck));
+    });
+    this.#crashes = new Crashes(this.cluster, {
+      nodes: { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: this.#programs },
+      roles: crashes,
+      point: crashPoint,
+      onCrash: (node) => this.#trainings.crashed(node),
+    });
+  }
+
+  async toTheEnd(): Promise<void> {
+    const haveEnded = () => this.#trainings.haveEnded(this.#programs);
+    await runThroughTrouble(this.cluster, this.#crashes, haveEnded);
+    if (this.#plot === "failing") return this.#expectNothingSaved();
+    if (this.#plot.endsWith("given_up")) await this.#saveAgain();
+    await this.#expectStream();
+  }
+
+  get #programs(): readonly string[] {
+    return [...this.#savers.map(({ name }) => name), READER];
+  }
+
+  /** Whether there is a saved dataset. */
+  get #isWhole(): boolean {
+    return this.cluster.files.names.includes(within(FOLDER, MANIFEST_NAME));
+  }
+
+  /** Draws the slowness of the disk in this run. */
+  #drawDisk(): void {
+    const { files, random, counters } = this.cluster;
+    const luck = random.fork("disk of the folder");
+    const isInTurn = this.#plot === "in_turn";
+    const delayMaxMs = luck.pick(isInTurn ? SLOW_DISK_DELAY_MAX_MS : DISK_DELAY_MAX_MS);
+    const isEntering = (path: string) =>
+      path.endsWith(".ledger") || path === within(FOLDER, MANIFEST_NAME);
+    if (delayMaxMs > 0) {
+      counters.tally("slow_shared_disk");
+      files.delayMs = (path) => {
+        if (!isEntering(path) || !luck.chance(STALL_PROBABILITY)) {
+          return luck.between(0, delayMaxMs);
+        }
+        this.#onStall();
+        return luck.between(0, STALL_MAX_MS);
+      };
+    }
+  }
+
+  /** A program that wants a dataset saved, and in some plots cancels that. */
+  async #save(node: SimNode, saver: Saver, luck: SimRandom): Promise<void> {
+    const isGivenUp = this.#plot.endsWith("given_up") && saver.name === SAVER;
+    if (isGivenUp && node.lives > 1) return;
+    await node.host.sleep(luck.between(0, this.#lateMaxMs));
+    const isInTurn = this.#plot === "in_turn" && node.lives === 1;
+    for (let left = isInTurn ? 1 + luck.int(TURNS_MAX) : 0; left > 0; left--) {
+      if (await this.#saveFor(node, saver, this.#givingUp(node, luck)) !== "given up") return;
+    }
+    const signal = isGivenUp ? this.#givingUp(node, luck) : undefined;
+    while (await this.#saveFor(node, saver, signal) === "refused" && saver.overwrite) {
+      await node.host.sleep(AGAIN_MS);
+    }
+  }
+
+  /** Saves a dataset until the save is cancelled. */
+  async #saveFor(
+    node: SimNode,
+    saver: Saver,
+    signal?: AbortSignal,
+  ): Promise<"saved" | "given up" | "refused"> {
+    try {
+      await this.#ask(node, saver, signal);
+      this.#saved.add(saver.name);
+      return "saved";
+    } catch (error) {
+      if (signal?.aborted) return "given up";
+      const { code } = LeatError.from(error);
+      const mayFail = this.#plot === "failing" && !REFUSALS.includes(code);
+      if (!mayFail && !this.#mayRefuse(code)) throw error;
+      return "refused";
+    }
+  }
+
+  /** Aborts after a while, or when a file is being committed. */
+  #givingUp({ world }: SimNode, luck: SimRandom): AbortSignal {
+    const giveUp = new AbortController();
+    const end = () => giveUp.abort(new Error("given up"));
+    const maxMs = this.#plot === "in_turn" ? GIVE_UP_IN_TURN_MAX_MS : GIVE_UP_MAX_MS;
+    world.timer(luck.between(0, maxMs), end);
+    this.#onStall = () => {
+      if (giveUp.signal.aborted || !luck.chance(GIVE_UP_PROBABILITY)) return;
+      this.cluster.counters.tally("given_up_while_stalled");
+      world.timer(0, end);
+    };
+    return giveUp.signal;
+  }
+
+  /**
+   * Whether a saver may get this error: the dataset exists, the save was ended, or another one is
+   * active.
+   */
+  #mayRefuse(code: LeatErrorCode): boolean {
+    if (this.#plot === "replaced_by_one" && TAKEN.includes(code)) return true;
+    if (code === "already_exists") return this.#isWhole;
+    if (code === "aborted") return this.#plot === "same_given_up";
+    return code === "failed_precondition" &&
+      (this.#plot === "other" || this.#plot === "replaced");
+  }
+
+  async #ask(
+    node: SimNode,
+    { pipeline, overwrite, isByItself = false }: Saver,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const { node: graph } = pipelineOf(pipeline);
+    if (isByItself) {
+      await saveGraph(graph, FOLDER, { overwrite }, undefined, { host: node.host });
+      return;
+    }
+    const home = {
+      system: node.system,
+      dispatcher: dispatcherAt(DISPATCHER_NODE),
+      timings: this.#timings.client,
+      release: () => {},
+    };
+    const save = { folder: FOLDER, overwrite };
+    await saveByService(graph, "simulated", { save, signal }, () => home);
+  }
+
+  /** A program that reads the dataset while it is saved, and again when it is replaced. */
+  async #read(node: SimNode, who: string, luck: SimRandom): Promise<void> {
+    await node.host.sleep(luck.between(0, this.#lateMaxMs));
+    const isReplaced = this.#plot.startsWith("replaced");
+    for (let left = isReplaced ? READINGS : 1; left > 0; left--) {
+      await this.#readOnce(node, who, luck);
+      this.#placed = undefined;
+    }
+  }
+
+  async #readOnce(node: SimNode, who: string, luck: SimRandom): Promise<void> {
+    const iterator = await this.#load(node);
+    let place = this.loading.start;
+    try {
+      if (this.#placed !== undefined) {
+        ({ place } = this.#placed);
+        await iterator.restore(this.#placed.token);
+      }
+      for (;;) {
+        const { done, value } = await iterator.next();
+        if (done) return this.loading.ended(place, who);
+        place = this.loading.took(place, textOf({ element: value }), who);
+        this.#crashes.delivered(this.loading.delivered);
+        if (luck.chance(SAVE_PROBABILITY)) this.#placed = { token: await iterator.save(), place };
+      }
+    } catch (error) {
+      if (!READING_MAY_FAIL.includes(this.#plot)) throw error;
+      this.cluster.counters.tally(`reader_${LeatError.from(error).code}`);
+    } finally {
+      await iterator.return();
+    }
+  }
+
+  async #load({ host }: SimNode): Promise<DatasetIterator<unknown>> {
+    const saved = await Dataset.load(FOLDER, { wait: this.#wait });
+    return openIterator(saved.node, { host });
+  }
+
+  /** Continues a cancelled save. */
+  async #saveAgain(): Promise<void> {
+    let isOver = false;
+    this.#ask(this.cluster.node(SAVER), this.#savers[0]!).catch((error) => {
+      const { code, message } = LeatError.from(error);
+      if (code === "already_exists" && this.#isWhole) return;
+      this.violations.by("training").add(`Saving again failed: ${message}`);
+    }).finally(() => isOver = true);
+    await runUntil(this.cluster, () => isOver, "the cancelled save is finished");
+  }
+
+  #expectNothingSaved(): void {
+    if (!this.#isWhole) return;
+    this.violations.by("folder").add("there is a saved dataset, though an element of it failed");
+  }
+
+  /** Reads the folder on a node that does not crash any more. */
+  async #expectStream(): Promise<void> {
+    const findings = this.violations.by("folder");
+    const found: string[] = [];
+    let isRead = false;
+    const read = async () => {
+      const iterator = await this.#load(this.cluster.node(WORKERS.at(-1)!));
+      for (;;) {
+        const { done, value } = await iterator.next();
+        if (done) return;
+        found.push(textOf({ element: value }));
+      }
+    };
+    read().catch((error) => {
+      findings.add(`The folder cannot be read: ${LeatError.from(error).message}`);
+    }).finally(() => isRead = true);
+    await runUntil(this.cluster, () => isRead && this.#crashes.over, "the folder was read");
+    const held = this.#savers.filter((_, i) => isSame(found, this.#streams[i]!));
+    if (held.length === 0) return findings.add(differs(found, this.#streams));
+    for (const name of this.#saved) {
+      if (held.some((saver) => saver.name === name || saver.overwrite)) continue;
+      findings.add(`${name} was told that its dataset is saved, but another one is there`);
+    }
+  }
+}
+
+function isSame(found: readonly string[], wanted: readonly string[]): boolean {
+  return found.length === wanted.length && found.every((text, i) => text === wanted[i]);
+}
+
+function differs(found: readonly string[], streams: readonly (readonly string[])[]): string {
+  const nearest = streams.map((wanted) => {
+    const at = wanted.findIndex((text, i) => text !== found[i]);
+    return { at: at < 0 ? wanted.length : at, length: wanted.length };
+  }).sort((a, b) => b.at - a.at)[0]!;
+  return `the folder holds ${found.length} elements of ${nearest.length}; first that differs: ` +
+    `${nearest.at}`;
+}
