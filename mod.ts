@@ -13,8 +13,8 @@
 import { accessFrom } from "./actors/client/access.ts";
 import { provideIterators } from "./actors/client/distributed_iterator.ts";
 import { installHost } from "./data/host.ts";
-import { openHome } from "./world/client_homes.ts";
-import { DenoHost } from "./world/deno_host.ts";
+import { openHome } from "./platform/nodes/client_homes.ts";
+import { DenoHost } from "./platform/deno_host.ts";
 
 export type { ScalingOptions } from "./actors/dispatcher/scaling/autoscaler.ts";
 export type { Quotas } from "./actors/dispatcher/jobs/quotas.ts";
@@ -39,34 +39,34 @@ export {
   LocalCluster,
   type LocalClusterOptions,
   type LocalWorkerOptions,
-} from "./world/local_cluster.ts";
+} from "./server/cluster/local_cluster.ts";
 export {
   type DispatcherServer,
   type DispatcherServerConfig,
   serveDispatcher,
-} from "./world/dispatcher_server.ts";
+} from "./server/dispatcher_server.ts";
 export {
   autoscale,
   type Scaler,
   type ScalerOptions,
   type ScalingStep,
   type WorkerFleet,
-} from "./world/scaler.ts";
-export type { SandboxOptions } from "./world/sandbox/grants.ts";
+} from "./server/cluster/scaler.ts";
+export type { SandboxOptions } from "./platform/sandbox/grants.ts";
 export {
   serveWorker,
   type WorkerCloseOptions,
   type WorkerServer,
   type WorkerServerConfig,
-} from "./world/worker_server.ts";
-export { distributedSave } from "./world/distributed_save.ts";
-export { registerDataset, type RegisterDatasetOptions } from "./world/register_dataset.ts";
-export { DenoHost, type DenoHostOptions } from "./world/deno_host.ts";
-export type { ForeignLimits } from "./world/foreign_processes.ts";
-export type { HttpOptions } from "./world/http_files.ts";
-export type { RequestOptions } from "./world/http_client.ts";
-export type { S3Options } from "./world/s3_settings.ts";
-export type { StorageOptions } from "./world/storage.ts";
+} from "./server/worker_server.ts";
+export { distributedSave } from "./server/distributed_save.ts";
+export { registerDataset, type RegisterDatasetOptions } from "./server/register_dataset.ts";
+export { DenoHost, type DenoHostOptions } from "./platform/deno_host.ts";
+export type { ForeignLimits } from "./platform/sandbox/foreign/foreign_processes.ts";
+export type { HttpOptions } from "./platform/storage/http_files.ts";
+export type { RequestOptions } from "./platform/storage/http_client.ts";
+export type { S3Options } from "./platform/storage/s3_settings.ts";
+export type { StorageOptions } from "./platform/storage/storage.ts";
 
 installHost(new DenoHost());
 

@@ -8,9 +8,9 @@
 import type { RunnerFactory } from "../actors/worker/runner/runner.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../mod.ts";
-import { RunnerThreads } from "../world/runner_threads.ts";
-import { ConfinedRunners } from "../world/sandbox/confined_runners.ts";
-import { sandboxGrants } from "../world/sandbox/grants.ts";
+import { RunnerThreads } from "../platform/threads/runner_threads.ts";
+import { ConfinedRunners } from "../platform/sandbox/confined_runners.ts";
+import { sandboxGrants } from "../platform/sandbox/grants.ts";
 import { type Load, pipelinedLoad, sequentialLoad } from "./bare/load.ts";
 import type { Bench } from "./lib/bench.ts";
 

@@ -13,8 +13,8 @@ import {
   text,
   UsageError,
   type Values,
-} from "../examples/lib/args.ts";
-import { requireWritable } from "../examples/lib/page.ts";
+} from "../cli/lib/args.ts";
+import { requireWritable } from "../cli/lib/page.ts";
 import { LeatError } from "../core/error.ts";
 import type { Bench } from "./lib/bench.ts";
 import { runBenches } from "./lib/run.ts";

@@ -9,8 +9,8 @@
  * @module
  */
 
-import { EXIT_FAILURE, integer, runProgram, type Values } from "../examples/lib/args.ts";
-import { renderTable } from "../examples/lib/table.ts";
+import { EXIT_FAILURE, integer, runProgram, type Values } from "../cli/lib/args.ts";
+import { renderTable } from "../cli/lib/table.ts";
 import { encodeTfRecord } from "../data/formats/tfrecord/tfrecord.ts";
 import { Dataset } from "../mod.ts";
 

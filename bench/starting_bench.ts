@@ -8,7 +8,7 @@
 import { Dataset, LocalCluster } from "../mod.ts";
 import { type Load, sequentialLoad } from "./bare/load.ts";
 import * as thread from "./bare/thread_start.ts";
-import { LocalFleet } from "../world/local_fleet.ts";
+import { LocalFleet } from "../server/cluster/local_fleet.ts";
 import type { Bench } from "./lib/bench.ts";
 
 export const benches: Bench[] = [

@@ -10,7 +10,7 @@ import { nameOf, type Ref } from "../actors/runtime/ref.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { decodeMessage } from "../transport/codec.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
-import { DenoWorld } from "../world/deno_world.ts";
+import { DenoWorld } from "../platform/deno_world.ts";
 import { type Load, pipelinedLoad } from "./bare/load.ts";
 import { LARGE, open as openBare, SMALL, type Traffic } from "./bare/websocket.ts";
 import type { Bench } from "./lib/bench.ts";

@@ -12,7 +12,7 @@ import { tensor } from "../core/tensor.ts";
 import { encodeMessage } from "../transport/codec.ts";
 import { Payload } from "../transport/payload.ts";
 import { serveWebSocket } from "../transport/web_socket.ts";
-import { DenoWorld } from "../world/deno_world.ts";
+import { DenoWorld } from "../platform/deno_world.ts";
 
 /** What the node's `/source` can be asked. */
 export interface SourceProtocol {

@@ -7,9 +7,9 @@
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Dataset, LeatError, type Tensor } from "../mod.ts";
-import { integer, number, type Program, runProgram, text, type Values } from "./lib/args.ts";
-import { drawSpectrogram } from "./mel/drawing.ts";
-import { writeSweeps } from "./mel/sweeps.ts";
+import { integer, number, type Program, runProgram, text, type Values } from "../cli/lib/args.ts";
+import { drawSpectrogram } from "../cli/mel/drawing.ts";
+import { writeSweeps } from "../cli/mel/sweeps.ts";
 
 /** Where files are written when none are given. */
 const SWEEP_FOLDER = fileURLToPath(new URL("../.cache/leat-sweeps", import.meta.url));

@@ -15,9 +15,9 @@ import {
   type Program,
   runProgram,
   UsageError,
-} from "../examples/lib/args.ts";
-import { counted } from "../examples/lib/counted.ts";
-import { StopRequests } from "../examples/lib/stop_requests.ts";
+} from "../cli/lib/args.ts";
+import { counted } from "../cli/lib/counted.ts";
+import { StopRequests } from "../cli/lib/stop_requests.ts";
 import { FAULTS } from "./engine/counters.ts";
 import { counterOf, FAULT_POINTS } from "./faults/fault_points.ts";
 import { SimRandom } from "./engine/random.ts";

@@ -14,10 +14,10 @@ import {
   number,
   type Program,
   runProgram,
-} from "../examples/lib/args.ts";
-import { choice, integer, text, UsageError, type Values } from "../examples/lib/args.ts";
-import { counted } from "../examples/lib/counted.ts";
-import { StopRequests } from "../examples/lib/stop_requests.ts";
+} from "../cli/lib/args.ts";
+import { choice, integer, text, UsageError, type Values } from "../cli/lib/args.ts";
+import { counted } from "../cli/lib/counted.ts";
+import { StopRequests } from "../cli/lib/stop_requests.ts";
 import { CampaignProgress } from "../sim/vopr/progress.ts";
 import { type CampaignResult, fuzz } from "./fuzz/campaign.ts";
 import { runChild } from "./fuzz/child_run.ts";

@@ -19,9 +19,9 @@ import {
   runProgram,
   UsageError,
   type Values,
-} from "../examples/lib/args.ts";
-import { counted } from "../examples/lib/counted.ts";
-import { StopRequests } from "../examples/lib/stop_requests.ts";
+} from "../cli/lib/args.ts";
+import { counted } from "../cli/lib/counted.ts";
+import { StopRequests } from "../cli/lib/stop_requests.ts";
 import { SeedPool } from "../sim/vopr/pool.ts";
 import { CampaignProgress } from "../sim/vopr/progress.ts";
 import {

@@ -40,7 +40,7 @@ const GONE_MAX = 1_024;
 /** How to set up a hub. */
 export interface ThreadHubOptions {
   readonly world: World;
-  /** The program of the threads: `world/thread_entry.ts`, or one that does as much. */
+  /** The program of the threads: `platform/threads/thread_entry.ts`, or one that does as much. */
   readonly entry: URL;
   readonly limits?: Partial<LinkLimits>;
 }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { StopRequests } from "../../examples/lib/stop_requests.ts";
+import { StopRequests } from "../../cli/lib/stop_requests.ts";
 import { type Bench, type RatioOptions, type RatioResult, resultTable, runRatio } from "./bench.ts";
 
 /** How benches are run, and where their results go. */

@@ -1,11 +1,11 @@
 /**
  * The workers of a simulated cluster whose number changes: a fleet that starts workers or stops
- * them gracefully, as `world/scaler.ts` or an operator does.
+ * them gracefully, as `server/cluster/scaler.ts` or an operator does.
  *
  * @module
  */
 import { workerAt } from "../../actors/worker/protocol.ts";
-import type { WorkerFleet } from "../../world/scaler.ts";
+import type { WorkerFleet } from "../../server/cluster/scaler.ts";
 import type { SimCluster } from "./cluster.ts";
 import type { Boot, SimNode } from "./node.ts";
 

@@ -6,7 +6,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { Files, NewFile, NewFiles, OpenFile } from "../../data/host.ts";
-import { PARTIAL_SUFFIX } from "../../world/new_files.ts";
+import { PARTIAL_SUFFIX } from "../../platform/storage/new_files.ts";
 import type { Life } from "./life.ts";
 
 /** Minimum time to begin, commit or open a file, in ms. */

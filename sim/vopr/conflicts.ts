@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { UsageError } from "../../examples/lib/args.ts";
+import { UsageError } from "../../cli/lib/args.ts";
 
 /** The remedy for each conflicting option. */
 type Remedies = Readonly<Record<string, string>>;

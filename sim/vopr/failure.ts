@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { counted } from "../../examples/lib/counted.ts";
+import { counted } from "../../cli/lib/counted.ts";
 import type { RunOutcome } from "../workloads/workload.ts";
 import { formatRun } from "../workloads/swarm.ts";
 import { formatCrashes, formatFaults, repeatCommand } from "./flags.ts";

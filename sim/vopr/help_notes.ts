@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { HELP_COLUMNS, wrap } from "../../examples/lib/args.ts";
+import { HELP_COLUMNS, wrap } from "../../cli/lib/args.ts";
 import { MUTANTS } from "../mutants/mutants.ts";
 import { WORKLOAD_LINES } from "../workloads/workloads.ts";
 import { FAULT_NAMES, PARTITIONS } from "./fault_values.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { renderTable } from "../../examples/lib/table.ts";
+import { renderTable } from "../../cli/lib/table.ts";
 import { type Mutant, mutantOptions } from "../mutants/mutant.ts";
 import type { SeedPool } from "./pool.ts";
 import type { SeedOutcome, SeedRun } from "./seed_run.ts";

@@ -6,8 +6,8 @@
 // @ts-types="@types/cli-progress"
 import type cliProgress from "cli-progress";
 import process from "node:process";
-import { createBars } from "../../examples/lib/bars.ts";
-import { counted } from "../../examples/lib/counted.ts";
+import { createBars } from "../../cli/lib/bars.ts";
+import { counted } from "../../cli/lib/counted.ts";
 
 /** Interval of the plain lines. */
 const PLAIN_INTERVAL_MS = 10_000;

@@ -11,7 +11,7 @@ import {
   type Option,
   text,
   type Values,
-} from "../../examples/lib/args.ts";
+} from "../../cli/lib/args.ts";
 import { MUTANTS } from "../mutants/mutants.ts";
 import { WORKLOADS } from "../workloads/workloads.ts";
 import { parseCrash, parseCrashes, parseFaults } from "./flags.ts";

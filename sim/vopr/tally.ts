@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { renderTable, type Table } from "../../examples/lib/table.ts";
+import { renderTable, type Table } from "../../cli/lib/table.ts";
 import { Counters } from "../engine/counters.ts";
 import type { SeedOutcome } from "./seed_run.ts";
 

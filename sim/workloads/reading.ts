@@ -12,7 +12,7 @@ import { type Dataset, iterateOn } from "../../data/dataset.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import { registerServed } from "../../data/node.ts";
 import type { DistributeNode } from "../../data/operators/distribute.ts";
-import { openHome, registerHome } from "../../world/client_homes.ts";
+import { openHome, registerHome } from "../../platform/nodes/client_homes.ts";
 import type { Given } from "../reference/canonical_stream.ts";
 import type { Findings } from "../checkers/checker.ts";
 import type { SimNode } from "../engine/node.ts";

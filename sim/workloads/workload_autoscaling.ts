@@ -15,7 +15,7 @@ import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
 import { LeatError } from "../../core/error.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
-import { autoscale, type Scaler, type ScalingStep } from "../../world/scaler.ts";
+import { autoscale, type Scaler, type ScalingStep } from "../../server/cluster/scaler.ts";
 import { Violations } from "../checkers/checker.ts";
 import { DeliveryChecker } from "../checkers/deliveries.ts";
 import { StreamChecker } from "../checkers/stream.ts";

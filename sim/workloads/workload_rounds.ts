@@ -18,7 +18,7 @@ import { Dataset } from "../../data/dataset.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { decodeMessage } from "../../transport/codec.ts";
-import { FRONT_KINDS } from "../../world/service_kinds.ts";
+import { FRONT_KINDS } from "../../platform/nodes/service_kinds.ts";
 import { Violations } from "../checkers/checker.ts";
 import { RoundsChecker } from "../checkers/rounds.ts";
 import { SimCluster } from "../engine/cluster.ts";

@@ -9,7 +9,7 @@ import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { Dataset, serveDispatcher, serveWorker } from "../../mod.ts";
 import { webSocketConnector } from "../../transport/web_socket.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { until } from "../lib/until.ts";
 

@@ -7,7 +7,7 @@
 import { Dataset, LeatError } from "../../mod.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { mapAtOnce } from "../../core/at_once.ts";
-import { DenoHost } from "../../world/deno_host.ts";
+import { DenoHost } from "../../platform/deno_host.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 /** Sends messages to the trainer; given to every attack. */

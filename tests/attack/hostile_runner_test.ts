@@ -129,7 +129,7 @@ Deno.test({
   async fn() {
     await using dispatcher = await startDispatcher();
     const { address } = dispatcher;
-    await using worker = startChild("examples/worker.ts", { args: ["--dispatcher", address] });
+    await using worker = startChild("cli/worker.ts", { args: ["--dispatcher", address] });
     await worker.line(/listening on/);
     const pids = Dataset.range(2).map((x) => {
       const { process } = globalThis as unknown as { process: { pid: number } };
@@ -150,7 +150,7 @@ Deno.test({
 Deno.test("a worker without file handles refuses tasks, and goes on when there are some again", async () => {
   await using dispatcher = await startDispatcher();
   const { address } = dispatcher;
-  await using worker = startChild("examples/worker.ts", {
+  await using worker = startChild("cli/worker.ts", {
     args: ["--dispatcher", address, "--heartbeat-ms", "200"],
     openFilesMax: 64,
   });

@@ -11,7 +11,7 @@ import { ActorSystem } from "../../actors/runtime/system.ts";
 import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
 import { Dataset, LeatError, serveDispatcher, serveWorker } from "../../mod.ts";
 import { webSocketConnector } from "../../transport/web_socket.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { until } from "../lib/until.ts";
 

@@ -8,7 +8,7 @@ import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import type { AccessRole } from "../../actors/runtime/identity.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { workerAt } from "../../actors/worker/protocol.ts";
-import { askForState } from "../../examples/cluster/state_request.ts";
+import { askForState } from "../../cli/cluster/state_request.ts";
 import {
   Dataset,
   type DispatcherServer,
@@ -18,7 +18,7 @@ import {
   type WorkerServer,
 } from "../../mod.ts";
 import { webSocketConnector } from "../../transport/web_socket.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 import { rejection } from "../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { soon } from "../cluster/lib.ts";

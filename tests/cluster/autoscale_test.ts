@@ -22,7 +22,7 @@ Deno.test("deno task autoscale has as many worker processes as are wanted and ta
     logLevel: "off",
     scaling: { minWorkers: 2 },
   });
-  await using child = startChild("examples/autoscale.ts", {
+  await using child = startChild("cli/autoscale.ts", {
     flags: ["-P=autoscale"],
     args: [
       ...["--dispatcher", dispatcher.address, "--token", TOKEN, "--name", "here"],
@@ -50,7 +50,7 @@ Deno.test("deno task autoscale ends with the option to give when the dispatcher 
   await using dispatcher = await serveDispatcher({ token: TOKEN, logLevel: "off" });
   const run = async (...args: string[]) => {
     const all = ["--dispatcher", dispatcher.address, "--interval-ms", "100", ...args];
-    await using child = startChild("examples/autoscale.ts", { flags: ["-P=autoscale"], args: all });
+    await using child = startChild("cli/autoscale.ts", { flags: ["-P=autoscale"], args: all });
     const { code } = await child.status;
     return { code, said: child.stderr.text };
   };

@@ -4,8 +4,8 @@
  *
  * @module
  */
-import { ProcessLogs } from "../../examples/chaos/process_logs.ts";
-import { Relay } from "../../examples/chaos/relay.ts";
+import { ProcessLogs } from "../../cli/chaos/process_logs.ts";
+import { Relay } from "../../cli/chaos/relay.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { soon } from "./lib.ts";
@@ -15,7 +15,7 @@ const FLAGS = ["-P=cluster"];
 const PATIENCE_MS = 300_000;
 
 Deno.test("kills, pauses and cuts leave jobs of three modes their promises while workers come and go", async () => {
-  await using child = startChild("examples/chaos.ts", {
+  await using child = startChild("cli/chaos.ts", {
     args: [
       ...["--minutes", "0.01", "--modes", "DYNAMIC,sharing,save", "--faults-per-run", "6"],
       ...[
@@ -56,7 +56,7 @@ Deno.test("kills, pauses and cuts leave jobs of three modes their promises while
 });
 
 Deno.test("chaos ends with status 1, the seed, what was broken and the logs when a job hangs", async () => {
-  await using child = startChild("examples/chaos.ts", {
+  await using child = startChild("cli/chaos.ts", {
     args: [
       ...["--modes", "DYNAMIC", "--workers", "1", "--elements", "32", "--seed", "8"],
       ...["--faults", "cut", "--patience-s", "1", "--work", "2000000000"],
@@ -78,9 +78,9 @@ Deno.test("chaos ends with status 1, the seed, what was broken and the logs when
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("examples/chaos.ts explains its options, and refuses what cannot be", async () => {
+Deno.test("cli/chaos.ts explains its options, and refuses what cannot be", async () => {
   const run = async (...args: string[]) => {
-    await using child = startChild("examples/chaos.ts", { args, flags: FLAGS });
+    await using child = startChild("cli/chaos.ts", { args, flags: FLAGS });
     const { code } = await child.status;
     return { code, out: child.stdout.text, err: child.stderr.text };
   };

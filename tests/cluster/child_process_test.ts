@@ -1,13 +1,13 @@
 /** Programs of a cluster as child processes of another. */
 
-import { ChildProcess } from "../../examples/cluster/child_process.ts";
+import { ChildProcess } from "../../cli/cluster/child_process.ts";
 import { assertEquals } from "../assert.ts";
 import { soon } from "./lib.ts";
 
 // What would be left of it is found by Deno's check for resources.
 Deno.test("a child process that was killed leaves no handle behind", async () => {
   const args = ["--port", "0"];
-  const child = await ChildProcess.start("dispatcher", "examples/dispatcher.ts", args, {
+  const child = await ChildProcess.start("dispatcher", "cli/dispatcher.ts", args, {
     onLog: () => {},
   });
   child.kill();

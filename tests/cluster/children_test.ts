@@ -1,6 +1,6 @@
 /** What a deployment remembers of the programs that it started. */
-import { ChildProcess } from "../../examples/cluster/child_process.ts";
-import { Children } from "../../examples/cluster/children.ts";
+import { ChildProcess } from "../../cli/cluster/child_process.ts";
+import { Children } from "../../cli/cluster/children.ts";
 import { assertEquals } from "../assert.ts";
 import { soon } from "./lib.ts";
 
@@ -39,7 +39,7 @@ Deno.test("a child that could not be started is forgotten, and one that starts i
 
 Deno.test("a process that was killed is remembered no longer", async () => {
   const children = new Children<ChildProcess>();
-  const starting = ChildProcess.start("dispatcher", "examples/dispatcher.ts", ["--port", "0"], {
+  const starting = ChildProcess.start("dispatcher", "cli/dispatcher.ts", ["--port", "0"], {
     onLog: () => {},
   });
   children.add(starting);

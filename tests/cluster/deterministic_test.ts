@@ -11,7 +11,7 @@ import { soon } from "./lib.ts";
 const FLAGS = ["-P=cluster"];
 
 Deno.test("ten SIGKILLs of workers and dispatcher in one DETERMINISTIC job leave its hash as it was, and its reader within its window", async () => {
-  await using child = startChild("examples/chaos.ts", {
+  await using child = startChild("cli/chaos.ts", {
     args: [
       ...["--kills", "10", "--faults", "kill", "--modes", "DETERMINISTIC", "--seed", "5"],
       ...["--workers", "2"],

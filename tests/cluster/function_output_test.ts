@@ -20,7 +20,7 @@ const LAST = "the last line";
 Deno.test("what a function prints or throws begins no line of its worker's log, and steers no terminal", async () => {
   await using dispatcher = await startDispatcher();
   const { address } = dispatcher;
-  await using worker = startChild("examples/worker.ts", { args: ["--dispatcher", address] });
+  await using worker = startChild("cli/worker.ts", { args: ["--dispatcher", address] });
   await worker.line(/listening on/);
   const hostile = Dataset.range(4).map((step, { forged, steering, last }) => {
     const bytes = new TextEncoder().encode(`half of it\n${forged} in bytes\nunended`);
@@ -70,7 +70,7 @@ Deno.test("what a function prints or throws begins no line of its worker's log, 
 Deno.test("a function that prints without end fills its worker's log up to a limit", async () => {
   await using dispatcher = await startDispatcher();
   const { address } = dispatcher;
-  await using worker = startChild("examples/worker.ts", { args: ["--dispatcher", address] });
+  await using worker = startChild("cli/worker.ts", { args: ["--dispatcher", address] });
   await worker.line(/listening on/);
   const loud = Dataset.range(64).map((x) => {
     const text = `${"x".repeat(1_023)}\n`.repeat(64);

@@ -24,17 +24,17 @@ export interface Part extends AsyncDisposable {
 
 /** Starts a dispatcher; resolves when it listens. */
 export function startDispatcher(...args: string[]): Promise<Part> {
-  return startPart("examples/dispatcher.ts", args, DISPATCHER_DEFAULTS);
+  return startPart("cli/dispatcher.ts", args, DISPATCHER_DEFAULTS);
 }
 
 /** Starts a worker; resolves when it listens. */
 export function startWorker(dispatcher: string, ...args: string[]): Promise<Part> {
-  return startPart("examples/worker.ts", ["--dispatcher", dispatcher, ...args], WORKER_DEFAULTS);
+  return startPart("cli/worker.ts", ["--dispatcher", dispatcher, ...args], WORKER_DEFAULTS);
 }
 
 /** Starts a dispatcher that may have so many files and connections open. */
 export function startDispatcherWith(openFilesMax: number, ...args: string[]): Promise<Part> {
-  return startPart("examples/dispatcher.ts", args, DISPATCHER_DEFAULTS, { openFilesMax });
+  return startPart("cli/dispatcher.ts", args, DISPATCHER_DEFAULTS, { openFilesMax });
 }
 
 /** Starts a worker that may have so many files and connections open. */
@@ -44,12 +44,12 @@ export function startWorkerWith(
   ...args: string[]
 ): Promise<Part> {
   const given = ["--dispatcher", dispatcher, ...args];
-  return startPart("examples/worker.ts", given, WORKER_DEFAULTS, { openFilesMax });
+  return startPart("cli/worker.ts", given, WORKER_DEFAULTS, { openFilesMax });
 }
 
 /** Starts a dispatcher in a network of its own. */
 export function startDispatcherIn(namespace: string, ...args: string[]): Promise<Part> {
-  return startPart("examples/dispatcher.ts", args, DISPATCHER_DEFAULTS, { namespace });
+  return startPart("cli/dispatcher.ts", args, DISPATCHER_DEFAULTS, { namespace });
 }
 
 /** Starts a worker in a network of its own. */
@@ -59,7 +59,7 @@ export function startWorkerIn(
   ...args: string[]
 ): Promise<Part> {
   const given = ["--dispatcher", dispatcher, ...args];
-  return startPart("examples/worker.ts", given, WORKER_DEFAULTS, { namespace });
+  return startPart("cli/worker.ts", given, WORKER_DEFAULTS, { namespace });
 }
 
 /** Starts workers named w1, w2, …; resolves when all are registered. */

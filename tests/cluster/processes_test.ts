@@ -149,7 +149,7 @@ Deno.test("the cluster program keeps its promise with a worker killed, and says 
 
 Deno.test("the cluster program does not wait for ever for workers that nobody starts", async () => {
   const args = ["--workers", "1", "--kill-after", "4000"];
-  await using refused = startChild("examples/cluster.ts", { args, flags: ["-P=cluster"] });
+  await using refused = startChild("cli/cluster.ts", { args, flags: ["-P=cluster"] });
   assertEquals((await soon("its refusal", refused.status)).code, 2);
   assertStringIncludes(refused.stderr.text, "give at least --workers 2");
   const { child, pids: [dispatcher, worker] } = await startCluster(1, "--elements", "100000000");
@@ -176,7 +176,7 @@ for (const signal of ["SIGINT", "SIGKILL"] as const) {
 /** The cluster program once its job runs, and its processes. */
 async function startCluster(workers: number, ...given: string[]) {
   const args = ["--workers", `${workers}`, ...given];
-  const child = startChild("examples/cluster.ts", { args, flags: ["-P=cluster"] });
+  const child = startChild("cli/cluster.ts", { args, flags: ["-P=cluster"] });
   const pids: number[] = [];
   for (let i = 0; i < 1 + workers; i++) {
     const [, pid] = await soon("a process", child.stderr.match(/\(process (\d+)\)/)) ?? [];

@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url";
 import { Dataset, LeatError, udf } from "../../mod.ts";
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
-import { ModuleHost } from "../world/module_host.ts";
-import { link } from "../world/sandbox_lib.ts";
+import { ModuleHost } from "../platform/sandbox/module_host.ts";
+import { link } from "../platform/sandbox/sandbox_lib.ts";
 import { all, soon, startDispatcher, startWorkers } from "./lib.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 
@@ -101,7 +101,7 @@ Deno.test("functions come from data roots, and from hosts that were granted", as
       "export const two = ((...all) => all.length)(a<b,c>(d));",
     "/away.js": `to http://${other.name}/f.js`,
   });
-  await using worker = startChild("examples/worker.ts", {
+  await using worker = startChild("cli/worker.ts", {
     flags: ["-P=server", "--frozen"],
     args: [
       ...["--dispatcher", address, "--data-root", "tests/data/udf"],
@@ -168,7 +168,7 @@ Deno.test("a function's module that names packages makes its worker ask no regis
   })();
   const through = `http://127.0.0.1:${proxy.addr.port}`;
   await using dispatcher = await startDispatcher();
-  await using worker = startChild("examples/worker.ts", {
+  await using worker = startChild("cli/worker.ts", {
     flags: ["-P=server", "--frozen"],
     args: [
       "--dispatcher",
@@ -268,7 +268,7 @@ Deno.test("a worker does not start with grants that it cannot give, or that give
     [["--data-root", `${path}/near`], /The journal of a dispatcher, .*\/near\/journal\/disp/],
   ];
   await Promise.all(cases.map(async ([args, said]) => {
-    await using worker = startChild("examples/worker.ts", {
+    await using worker = startChild("cli/worker.ts", {
       args: ["--dispatcher", "ws://127.0.0.1:9", ...args],
     });
     assertEquals((await worker.status).success, false);

@@ -12,10 +12,10 @@ import { startChild } from "../lib/child.ts";
 import { all, soon, startDispatcher, startWorker, startWorkers } from "./lib.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 
-const DISPATCHER = "examples/dispatcher.ts";
-const WORKER = "examples/worker.ts";
-const AUTOSCALE = "examples/autoscale.ts";
-const STATUS = "examples/status.ts";
+const DISPATCHER = "cli/dispatcher.ts";
+const WORKER = "cli/worker.ts";
+const AUTOSCALE = "cli/autoscale.ts";
+const STATUS = "cli/status.ts";
 const TLS = ["--cert", "tests/transport/tls/server.pem", "--key", "tests/transport/tls/server.key"];
 /** A worker does not let functions read its key. */
 const ROOT = ["--data-root", "tests/data"];
@@ -43,13 +43,13 @@ async function sumOf(options: DistributeOptions): Promise<number> {
   return sum;
 }
 
-for (const program of [DISPATCHER, WORKER, "examples/cluster.ts"]) {
+for (const program of [DISPATCHER, WORKER, "cli/cluster.ts"]) {
   Deno.test(`${program} --help explains its options`, async () => {
     await using child = startChild(program, { args: ["--help"] });
     assertEquals((await child.status).code, 0);
     assertMatch(child.stdout.text, /^Usage: deno task \w+/);
     assertMatch(child.stdout.text, /Examples:/);
-    if (program === "examples/cluster.ts") return;
+    if (program === "cli/cluster.ts") return;
     assertStringIncludes(child.stdout.text, "--log-level debug|info|warn|error|off");
   });
 }

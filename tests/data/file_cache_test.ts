@@ -3,8 +3,8 @@
  */
 import { Dataset, type DatasetIterator, LeatError, openIterator, tensor } from "../../mod.ts";
 import type { NewFiles } from "../../data/host.ts";
-import { DenoHost } from "../../world/deno_host.ts";
-import { DenoNewFiles } from "../../world/new_files.ts";
+import { DenoHost } from "../../platform/deno_host.ts";
+import { DenoNewFiles } from "../../platform/storage/new_files.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { collectWithErrors, failingOn } from "./lib/collect.ts";

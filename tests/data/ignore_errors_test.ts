@@ -1,7 +1,7 @@
 /** `ignoreErrors`: what is left out, what is counted, and when it is too much. */
 
 import { Dataset, LeatError, openIterator } from "../../mod.ts";
-import { DenoHost } from "../../world/deno_host.ts";
+import { DenoHost } from "../../platform/deno_host.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { collect, collectWithErrors, failingOn, turn } from "./lib/collect.ts";

@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
 import { AUTOTUNE, Dataset, type DatasetOptions, LeatError, openIterator, udf } from "../../mod.ts";
 import { AUTOTUNE_PARALLEL_CALLS } from "../../data/parallelism.ts";
-import { DenoHost } from "../../world/deno_host.ts";
+import { DenoHost } from "../../platform/deno_host.ts";
 import { collect, collectWithErrors, rounds } from "./lib/collect.ts";
 
 interface How {

@@ -5,7 +5,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "../as
 import { Dataset, type DatasetIterator, LeatError, openIterator } from "../../mod.ts";
 import { rootContext } from "../../data/dataset_iterator.ts";
 import { END } from "../../data/iterator.ts";
-import { DenoHost } from "../../world/deno_host.ts";
+import { DenoHost } from "../../platform/deno_host.ts";
 import { failingOn, rounds } from "./lib/collect.ts";
 import { readOutcomes } from "./lib/outcomes.ts";
 

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 // @deno-types="npm:@types/js-yaml@4.0.9"
 import { loadAll } from "js-yaml";
 import { Dataset, serveDispatcher } from "../../mod.ts";
-import { METRICS } from "../../world/dispatcher_metrics.ts";
+import { METRICS } from "../../server/pages/dispatcher_metrics.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";
 import { numbersOf, sorted, upTo } from "../service/carriers.ts";
@@ -63,7 +63,7 @@ Deno.test("the containers run tasks that there are, with flags that those know",
   const { tasks } = JSON.parse(Deno.readTextFileSync(`${ROOT}deno.json`));
   for (const name of PODS) {
     const [task, ...args]: string[] = containerOf(name).args;
-    const [program] = /examples\/\w+\.ts/.exec(tasks[task!].command)!;
+    const [program] = /cli\/\w+\.ts/.exec(tasks[task!].command)!;
     await using child = startChild(program, { args: ["--help"] });
     await child.status;
     for (const arg of args) {

@@ -1,8 +1,8 @@
 /** The program that makes spectrograms of sound: what it draws, what it prints, what it refuses. */
 
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { drawSpectrogram } from "../../examples/mel/drawing.ts";
-import { SWEEP_SAMPLE_RATE, writeSweeps } from "../../examples/mel/sweeps.ts";
+import { drawSpectrogram } from "../../cli/mel/drawing.ts";
+import { SWEEP_SAMPLE_RATE, writeSweeps } from "../../cli/mel/sweeps.ts";
 import { Dataset, Tensor } from "../../mod.ts";
 import { startChild } from "../lib/child.ts";
 import { withFiles } from "../lib/temp_folder.ts";

@@ -8,7 +8,7 @@ import { decodeSnapshot, encodeSnapshot } from "../../actors/dispatcher/journal/
 import type { LogContents } from "../../actors/runtime/durable_log.ts";
 import { decodeIteration, encodeIteration } from "../../data/checkpoint/saving.ts";
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
-import { openSqliteLog } from "../../world/sqlite_log.ts";
+import { openSqliteLog } from "../../platform/journal/sqlite_log.ts";
 import { assertEquals } from "../assert.ts";
 import { ELEMENTS_MAX, open, PIPELINES, prepared } from "../data/lib/checkpoint_pipelines.ts";
 import { outcomesOf } from "../data/lib/outcomes.ts";

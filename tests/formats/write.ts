@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { openSqliteLog } from "../../world/sqlite_log.ts";
+import { openSqliteLog } from "../../platform/journal/sqlite_log.ts";
 import { makeCheckpoints } from "./checkpoints.ts";
 import { makeJournals } from "./journals.ts";
 

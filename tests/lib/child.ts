@@ -3,7 +3,7 @@
  *
  * @example
  * ```ts ignore
- * await using child = startChild("examples/worker.ts", { args: ["--dispatcher", address] });
+ * await using child = startChild("cli/worker.ts", { args: ["--dispatcher", address] });
  * await child.line(/listening on (\S+)/);
  * child.kill("SIGKILL");
  * assertEquals((await child.status).signal, "SIGKILL");

@@ -5,7 +5,7 @@
  */
 import { Dataset, LeatError, type LocalCluster } from "../../mod.ts";
 import { encodeTfRecord } from "../../data/formats/tfrecord/tfrecord.ts";
-import { Images } from "../../world/images.ts";
+import { Images } from "../../platform/media/images.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 import { testInline, testOnEach } from "./carriers.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { LocalCluster, type LocalClusterOptions, type Tensor } from "../../mod.ts";
-import type { Carrier } from "../../world/fleet.ts";
+import type { Carrier } from "../../server/cluster/fleet.ts";
 import { until } from "../lib/until.ts";
 
 /** Timings that keep tests short. */

@@ -13,7 +13,7 @@ import {
   serveWorker,
 } from "../../mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "../assert.ts";
-import { NO_SPLITS, Sandbox, settingsOf } from "../world/sandbox_lib.ts";
+import { NO_SPLITS, Sandbox, settingsOf } from "../platform/sandbox/sandbox_lib.ts";
 import { sorted, upTo } from "./carriers.ts";
 
 const QUIET = { logLevel: "off" } as const;

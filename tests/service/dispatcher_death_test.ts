@@ -13,7 +13,7 @@ import {
   type LocalClusterOptions,
   registerDataset,
 } from "../../mod.ts";
-import { LocalFleet } from "../../world/local_fleet.ts";
+import { LocalFleet } from "../../server/cluster/local_fleet.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { KnownWorker, knowWorkers } from "../lib/known_workers.ts";
 import { TempFolder } from "../lib/temp_folder.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { Dataset, LocalCluster } from "../../mod.ts";
-import type { Carrier } from "../../world/fleet.ts";
+import type { Carrier } from "../../server/cluster/fleet.ts";
 
 /** Far more than any machine takes: whatever is left then keeps the program for ever. */
 const LIMIT_MS = 60_000;

@@ -18,11 +18,11 @@ import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "nod
 import wavefile from "wavefile";
 import { encodeTfRecord } from "../../data/formats/tfrecord/tfrecord.ts";
 import { Dataset, tensor } from "../../mod.ts";
-import { Images } from "../../world/images.ts";
+import { Images } from "../../platform/media/images.ts";
 import { npyBytes } from "../data/formats/npy_bytes.ts";
 import { concat } from "../data/formats/reading.ts";
 import { TAR_END, tarMember } from "../data/formats/tar_writer.ts";
-import { RGB, writePng } from "../world/png_writer.ts";
+import { RGB, writePng } from "../platform/media/png_writer.ts";
 
 /** One file, and how it is read. */
 export interface FormatFile {

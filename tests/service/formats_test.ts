@@ -2,7 +2,7 @@
 
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { Dataset, LeatError, LocalCluster, serveDispatcher, serveWorker } from "../../mod.ts";
-import { RGB, writePng } from "../world/png_writer.ts";
+import { RGB, writePng } from "../platform/media/png_writer.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { type FormatFile, formatFiles } from "./format_files.ts";
 

@@ -11,7 +11,7 @@ import {
   udf,
 } from "../../mod.ts";
 import type { PoolScaling } from "../../actors/dispatcher/protocol_scaling.ts";
-import { leastUseful } from "../../world/scaler.ts";
+import { leastUseful } from "../../server/cluster/scaler.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 import { testInline, upTo } from "./carriers.ts";
 import { until } from "../lib/until.ts";

@@ -13,9 +13,9 @@ import {
   serveWorker,
   type WorkerServerConfig,
 } from "../../mod.ts";
-import { inlineRunners } from "../../world/inline_runners.ts";
-import { ServiceNode } from "../../world/service_node.ts";
-import { takeUpWorker } from "../../world/worker_role.ts";
+import { inlineRunners } from "../../platform/threads/inline_runners.ts";
+import { ServiceNode } from "../../platform/nodes/service_node.ts";
+import { takeUpWorker } from "../../server/worker_role.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "../assert.ts";
 import { numbersOf, sorted, testInline, upTo } from "./carriers.ts";
 import { until } from "../lib/until.ts";

@@ -11,7 +11,7 @@ import {
   DISPATCHER_NODE,
   startClient,
 } from "../../sim/engine/service.ts";
-import { FRONT_KINDS } from "../../world/service_kinds.ts";
+import { FRONT_KINDS } from "../../platform/nodes/service_kinds.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 
 /** 80 kB per element, which zstd reduces to about a tenth. */

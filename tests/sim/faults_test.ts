@@ -51,7 +51,7 @@ Deno.test("FAULT_POINTS lists the points of production code, each of which occur
       }
     }
   };
-  for (const room of ["actors", "transport", "world", "data"]) {
+  for (const room of ["actors", "transport", "platform", "server", "data"]) {
     await look(new URL(`../../${room}/`, import.meta.url));
   }
   assertEquals(found.sort(), [...FAULT_POINTS]);

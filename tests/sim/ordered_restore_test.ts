@@ -15,7 +15,7 @@ import { SimCluster } from "../../sim/engine/cluster.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../../sim/engine/service.ts";
 // Registers the iterator of distribute().
 import "../../sim/workloads/reading.ts";
-import { registerHome } from "../../world/client_homes.ts";
+import { registerHome } from "../../platform/nodes/client_homes.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 /** Cut into 977 splits of 4,096 elements, the maximum: 1,024 batches each. */

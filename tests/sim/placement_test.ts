@@ -16,7 +16,7 @@ import {
 } from "../../sim/engine/service.ts";
 import { WORKLOAD_FAULTS } from "../../sim/workloads/workload.ts";
 import { decodeMessage } from "../../transport/codec.ts";
-import { FRONT_KINDS } from "../../world/service_kinds.ts";
+import { FRONT_KINDS } from "../../platform/nodes/service_kinds.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 const CLIENTS = ["client-1", "client-2"] as const;

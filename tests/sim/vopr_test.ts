@@ -3,8 +3,8 @@
  * stands for a real fault.
  */
 import { LeatError } from "../../core/error.ts";
-import { counted } from "../../examples/lib/counted.ts";
-import { HELP_COLUMNS, helpText, parseCommandLine, UsageError } from "../../examples/lib/args.ts";
+import { counted } from "../../cli/lib/counted.ts";
+import { HELP_COLUMNS, helpText, parseCommandLine, UsageError } from "../../cli/lib/args.ts";
 import { NO_FAULTS } from "../../sim/faults/options.ts";
 import { drawOptions } from "../../sim/workloads/swarm.ts";
 import { WORKLOAD_FAULTS } from "../../sim/workloads/workload.ts";

@@ -11,7 +11,7 @@ import { inlinePair } from "../../transport/inline.ts";
 import { openProcessLink, type ProcessLinkOptions } from "../../transport/process/link.ts";
 import { serveWebSocket, webSocketConnector } from "../../transport/web_socket.ts";
 import { portLink } from "../../transport/web_worker.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 import { type CarrierUnderTest, conformance } from "./conformance.ts";
 import { ProcessPipes } from "./process_pipes.ts";
 import { TcpProxy } from "./tcp_proxy.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { webSocketConnector } from "../../transport/web_socket.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 
 const connector = webSocketConnector({ world: new DenoWorld({ logLevel: "off" }) });
 const link = await connector.connect(Deno.args[0]!, { node: "child", incarnation: "1" });

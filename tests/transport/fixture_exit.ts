@@ -6,7 +6,7 @@
 import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { serveWebSocket, webSocketConnector } from "../../transport/web_socket.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 
 const world = new DenoWorld({ logLevel: "off" });
 const far = new ActorSystem({ node: "far", world });

@@ -5,7 +5,7 @@
  */
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { serveWebSocket } from "../../transport/web_socket.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 
 /** What `/probe` answers. */
 export interface Mirror {

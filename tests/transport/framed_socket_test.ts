@@ -4,7 +4,7 @@
  * @module
  */
 import { FramedSocket } from "../../transport/web_socket/framed_socket.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 import { assertEquals } from "../assert.ts";
 
 /** A connection within this process; the test closes both ends. */

@@ -1,7 +1,7 @@
 /** What a server's port takes for a request, and what it answers to anything else. */
 import { NoRequest, parseHead } from "../../transport/web_socket/http_request.ts";
 import { serveWebSocket } from "../../transport/web_socket.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 import { assertEquals, assertMatch, assertThrows } from "../assert.ts";
 
 const GOOD = "GET /a?b=c HTTP/1.1\r\nHost: x:1\r\nAccept:  */* \r\nX-Two: 1\r\nX-Two: 2";

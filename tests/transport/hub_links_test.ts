@@ -7,7 +7,7 @@ import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { LeatError } from "../../core/error.ts";
 import { HubLinks } from "../../transport/hub_links.ts";
 import { inlinePair } from "../../transport/inline.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 import { assertEquals } from "../assert.ts";
 
 const world = new DenoWorld({ logLevel: "off" });

@@ -17,9 +17,9 @@ import {
   UNTRUSTED_ENVELOPE_BYTES_MAX,
 } from "../../transport/process/link.ts";
 import { SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
-import { streamReader, streamWriter } from "../../world/process/pipes.ts";
-import { readableSlots, writableSlots } from "../../world/process/slot_files.ts";
-import { SlotFolder } from "../../world/process/slot_folder.ts";
+import { streamReader, streamWriter } from "../../platform/process/pipes.ts";
+import { readableSlots, writableSlots } from "../../platform/process/slot_files.ts";
+import { SlotFolder } from "../../platform/process/slot_folder.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 
 const PIPED = 0xffff_ffff;

@@ -5,9 +5,9 @@
  * @module
  */
 import type { ProcessStreams } from "../../transport/process/streams.ts";
-import { streamReader, streamWriter } from "../../world/process/pipes.ts";
-import { readableSlots, writableSlots } from "../../world/process/slot_files.ts";
-import { SlotFolder } from "../../world/process/slot_folder.ts";
+import { streamReader, streamWriter } from "../../platform/process/pipes.ts";
+import { readableSlots, writableSlots } from "../../platform/process/slot_files.ts";
+import { SlotFolder } from "../../platform/process/slot_folder.ts";
 
 /** See the module. */
 export class ProcessPipes implements AsyncDisposable {

@@ -13,7 +13,7 @@ import {
 } from "../../transport/web_socket.ts";
 import { Challenges } from "../../transport/web_socket/challenges.ts";
 import { idOf, proofOf, type Transcript } from "../../transport/web_socket/proof.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 import { rejection } from "../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { asking, knowing } from "./tokens.ts";

@@ -9,14 +9,14 @@ import type { Ref } from "../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { Payload } from "../../transport/payload.ts";
 import { ThreadHub, type ThreadNode } from "../../transport/thread_hub.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 import { rejection, SOON } from "../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import type { Remote } from "./fixture_node.ts";
 import { until } from "../lib/until.ts";
 
 const MODULE = import.meta.resolve("./fixture_node.ts");
-const ENTRY = new URL("../../world/thread_entry.ts", import.meta.url);
+const ENTRY = new URL("../../platform/threads/thread_entry.ts", import.meta.url);
 
 /** A hub, and a system on its own thread. */
 class Home implements AsyncDisposable {

@@ -13,7 +13,7 @@ import { encodeMessage } from "../../transport/codec.ts";
 import { serveWebSocket, webSocketConnector } from "../../transport/web_socket.ts";
 import { dialSocket } from "../../transport/web_socket/dialled_socket.ts";
 import { WINDOW_BYTES } from "../../transport/web_socket/outbox.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 import { rejection, SOON } from "../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
 import { startChild } from "../lib/child.ts";

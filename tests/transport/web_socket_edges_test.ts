@@ -16,7 +16,7 @@ import {
   type WebSocketServer,
   type WebSocketServerOptions,
 } from "../../transport/web_socket.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 import { type Probe, probe, rejection, SOON } from "../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
 import { CLOSED_PORT } from "../lib/closed_port.ts";

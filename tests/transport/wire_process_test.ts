@@ -8,10 +8,10 @@ import { SAME_PROCESS } from "../../actors/runtime/identity.ts";
 import { tensor } from "../../core/tensor.ts";
 import { Payload } from "../../transport/payload.ts";
 import { openProcessLink } from "../../transport/process/link.ts";
-import { DenoWorld } from "../../world/deno_world.ts";
-import { streamReader, streamWriter } from "../../world/process/pipes.ts";
-import { readableSlots, writableSlots } from "../../world/process/slot_files.ts";
-import { SlotFolder } from "../../world/process/slot_folder.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
+import { streamReader, streamWriter } from "../../platform/process/pipes.ts";
+import { readableSlots, writableSlots } from "../../platform/process/slot_files.ts";
+import { SlotFolder } from "../../platform/process/slot_folder.ts";
 import { assert, assertEquals, assertInstanceOf } from "../assert.ts";
 
 const PROGRAM = new URL("wire_process.py", import.meta.url).pathname;

@@ -7,7 +7,7 @@ import { hashBytes } from "../../../core/hash.ts";
 import { decodeRecords } from "../../../actors/dispatcher/journal/records.ts";
 import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
 import { LeatError } from "../../../core/error.ts";
-import { openSqliteLog } from "../../../world/sqlite_log.ts";
+import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";
 import {
   assert,
   assertEquals,

@@ -21,8 +21,8 @@ import type { LogLevel, Random, Timer, World } from "../../../actors/runtime/wor
 import type { ElementSourceProtocol, WorkerProtocol } from "../../../actors/worker/protocol.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { SplitTable } from "../../../data/sharding/splits.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
-import { openSqliteLog } from "../../../world/sqlite_log.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
+import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";
 import { assertRejects } from "../../assert.ts";
 
 const PATIENCE_MS = 3_600_000;

@@ -5,7 +5,7 @@
  * @module
  */
 import { hashBytes } from "../../../core/hash.ts";
-import { openSqliteLog } from "../../../world/sqlite_log.ts";
+import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";
 import { encodeSnapshot } from "../../../actors/dispatcher/journal/snapshot.ts";
 import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
 import { decodeRecords } from "../../../actors/dispatcher/journal/records.ts";

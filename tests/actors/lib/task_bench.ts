@@ -27,8 +27,8 @@ import {
 } from "../../../actors/worker/tasks/task.ts";
 import { type Dataset, ShardingPolicy } from "../../../mod.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
 
 /** So many deaths are not allowed to be followed by another runner. */
 const RUNNER_DEATHS_MAX = 3;

@@ -9,7 +9,7 @@ import { LOOK_FROM, QUIET_MS } from "../../../actors/runtime/answers.ts";
 import type { AskEnvelope, Envelope } from "../../../actors/runtime/envelope.ts";
 import type { FencedRef, Ref } from "../../../actors/runtime/ref.ts";
 import { inlinePair } from "../../../transport/inline.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { type Probe, settle, SOON, spawnProbe, TestNode, TestPair } from "./nodes.ts";
 

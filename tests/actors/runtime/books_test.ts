@@ -18,7 +18,7 @@ import { Recent } from "../../../actors/runtime/recent.ts";
 import { formatRef, nameOf, sameActor } from "../../../actors/runtime/ref.ts";
 import { LeatError } from "../../../core/error.ts";
 import { tensor } from "../../../core/tensor.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
 import { assert, assertEquals, assertThrows } from "../../assert.ts";
 
 const reply = (body: unknown): Answer => ({ kind: "reply", body });

@@ -9,7 +9,7 @@ import type { Link, NodeId } from "../../../actors/runtime/link.ts";
 import { WATCHERS_MAX } from "../../../actors/runtime/peers.ts";
 import type { Delivery } from "../../../actors/runtime/protocol.ts";
 import type { Ref } from "../../../actors/runtime/ref.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
 import type { LeatError } from "../../../core/error.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { SOON, TestNode } from "./nodes.ts";

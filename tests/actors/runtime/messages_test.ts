@@ -12,7 +12,7 @@ import { ActorSystem } from "../../../actors/runtime/system.ts";
 import { inlinePair } from "../../../transport/inline.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { portLink } from "../../../transport/web_worker.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
 import {
   assert,
   assertEquals,

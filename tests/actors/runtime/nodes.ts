@@ -10,7 +10,7 @@ import type { Link } from "../../../actors/runtime/link.ts";
 import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import { ActorSystem, type SystemOptions } from "../../../actors/runtime/system.ts";
 import { inlinePair } from "../../../transport/inline.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
 import { assertEquals, assertInstanceOf, fail } from "../../assert.ts";
 import { runInVirtualTime, type VirtualTime } from "../../lib/virtual_time.ts";
 

@@ -10,7 +10,7 @@ import type { Link } from "../../../actors/runtime/link.ts";
 import type { FencedRef, Ref } from "../../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import { LeatError } from "../../../core/error.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { settle } from "./nodes.ts";
 

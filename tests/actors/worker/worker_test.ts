@@ -8,7 +8,7 @@ import { ActorSystem } from "../../../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../../../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../../../actors/worker/runner/runner.ts";
 import { createWorker, type WorkerOptions } from "../../../actors/worker/worker.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
 import { assertEquals } from "../../assert.ts";
 
 /** Runners that never have anything. */

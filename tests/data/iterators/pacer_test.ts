@@ -2,7 +2,7 @@
 
 import { assert } from "../../assert.ts";
 import { Dataset, openIterator } from "../../../mod.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 
 /** Measures how long the thread is held, by its own clock. */
 class MeasuringHost extends DenoHost {

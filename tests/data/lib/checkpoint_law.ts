@@ -4,7 +4,7 @@
  */
 import { type Dataset, openIterator } from "../../../mod.ts";
 import { assertEquals } from "../../assert.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "./outcomes.ts";
 
 /** How a law is tried. */

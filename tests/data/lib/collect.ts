@@ -6,7 +6,7 @@ import { Tensor } from "../../../core/tensor.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import { installHost } from "../../../data/host.ts";
 import type { Dataset } from "../../../data/mod.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 
 installHost(new DenoHost());
 

@@ -1,7 +1,7 @@
 /** A host whose files are in memory, so that they can be set back to what they were. */
 import { LeatError } from "../../../core/error.ts";
 import type { Files, NewFile, NewFiles, OpenFile } from "../../../data/host.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 
 /** Files by their whole names; folders are but the beginnings of names. */
 export class MemoryHost extends DenoHost {

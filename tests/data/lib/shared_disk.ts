@@ -5,8 +5,8 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Files, NewFile, NewFiles, OpenFile } from "../../../data/host.ts";
-import { PARTIAL_SUFFIX } from "../../../world/new_files.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
+import { PARTIAL_SUFFIX } from "../../../platform/storage/new_files.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 
 interface Making {
   /** Free once its maker was killed. */

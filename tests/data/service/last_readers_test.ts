@@ -5,7 +5,7 @@
  */
 import { LastReaders } from "../../../data/service/last_readers.ts";
 import { assertEquals, assertNotEquals } from "../../assert.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 
 const reader = (clientId: number, clusterId = "a") => ({ clusterId, clientId });
 

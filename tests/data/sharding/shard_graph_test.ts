@@ -10,7 +10,7 @@ import {
 } from "../../../data/mod.ts";
 import { CustomShardingPolicy } from "../../../data/sharding/custom_policy.ts";
 import { shardGraph, type StaticPolicy } from "../../../data/sharding/shard_graph.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
 import "../lib/collect.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";

@@ -11,7 +11,7 @@ import {
   type Split,
   type SplitSource,
 } from "../../../data/sharding/splits.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 import "../lib/collect.ts";
 
 const host = new DenoHost();

@@ -16,7 +16,7 @@ import {
   type Split,
   type SplitSource,
 } from "../../../data/sharding/splits.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 import "../lib/collect.ts";
 import { withFiles } from "../../lib/temp_folder.ts";
 import { collect } from "./running.ts";

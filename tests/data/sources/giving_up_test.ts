@@ -4,10 +4,10 @@ import { LeatError } from "../../../core/error.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import type { Files, OpenFile } from "../../../data/host.ts";
 import { Dataset } from "../../../data/mod.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
-import { StorageFiles } from "../../../world/storage.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
+import { StorageFiles } from "../../../platform/storage/storage.ts";
 import { assertEquals } from "../../assert.ts";
-import { RangeServer } from "../../world/range_server.ts";
+import { RangeServer } from "../../platform/storage/range_server.ts";
 import { turn } from "../lib/collect.ts";
 import { splitsOf } from "./running.ts";
 

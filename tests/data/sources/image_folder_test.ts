@@ -12,10 +12,10 @@ import { Tensor } from "../../../core/tensor.ts";
 import { Dataset, imageClasses, LocalCluster, TensorSpec } from "../../../mod.ts";
 import { ImageFolderNode } from "../../../data/sources/image_folder.ts";
 import { deserializeGraph, serializeGraph } from "../../../data/wire.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
-import { Images } from "../../../world/images.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
+import { Images } from "../../../platform/media/images.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
-import { GREY, RGB, writePng } from "../../world/png_writer.ts";
+import { GREY, RGB, writePng } from "../../platform/media/png_writer.ts";
 import { type Files, withFiles } from "../../lib/temp_folder.ts";
 import { collect, splitsOf } from "./running.ts";
 

@@ -12,7 +12,7 @@ import { LeatError } from "../../../core/error.ts";
 import { UNKNOWN_CARDINALITY } from "../../../data/node.ts";
 import { ListFilesNode } from "../../../data/sources/list_files.ts";
 import { deserializeGraph, serializeGraph } from "../../../data/wire.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 import { withFiles } from "../../lib/temp_folder.ts";
 import { collect, splitsOf } from "./running.ts";
 

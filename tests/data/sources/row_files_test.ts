@@ -9,7 +9,7 @@ import { type Tensor, tensor } from "../../../core/tensor.ts";
 import { Dataset, type ElementSpec, TensorSpec } from "../../../data/mod.ts";
 import type { DatasetNode } from "../../../data/node.ts";
 import { listSplitTable } from "../../../data/sharding/splits.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 import { npyBytes } from "../formats/npy_bytes.ts";
 import { collect as collectPlain, collectWithErrors } from "../lib/collect.ts";
 import { withFiles } from "../../lib/temp_folder.ts";

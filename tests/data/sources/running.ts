@@ -5,7 +5,7 @@ import type { IterationOptions } from "../../../data/dataset_iterator.ts";
 import { END } from "../../../data/iterator.ts";
 import type { DatasetNode } from "../../../data/node.ts";
 import type { SplitSource } from "../../../data/sharding/splits.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 
 /** Every element; errors stand where elements would. */
 export async function collect(

@@ -13,7 +13,7 @@ import { ROW_GROUP_BYTES_MAX } from "../../../data/formats/parquet/parquet.ts";
 import { maskedCrc32c } from "../../../data/formats/tfrecord/crc32c.ts";
 import type { Files } from "../../../data/host.ts";
 import { Dataset, encodeExample, openIterator, parseExample } from "../../../mod.ts";
-import { DenoHost } from "../../../world/deno_host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 import { npyBytes } from "../../../tests/data/formats/npy_bytes.ts";
 import { BytesFile } from "../../../tests/data/formats/reading.ts";
 import { paxHeader, tar } from "../../../tests/data/formats/tar_writer.ts";

@@ -4,8 +4,14 @@
  * @module
  */
 import { Tensor } from "../../../core/tensor.ts";
-import { GREY, PALETTE, pngChunk, RGBA, writePng } from "../../../tests/world/png_writer.ts";
-import { Images } from "../../../world/images.ts";
+import {
+  GREY,
+  PALETTE,
+  pngChunk,
+  RGBA,
+  writePng,
+} from "../../../tests/platform/media/png_writer.ts";
+import { Images } from "../../../platform/media/images.ts";
 import { crc32 } from "node:zlib";
 import { mutateBytes } from "../mutate_bytes.ts";
 import type { OpenTarget, Target } from "../target.ts";

@@ -5,7 +5,7 @@
  */
 import { decodeRecords, RecordBatch } from "../../../actors/dispatcher/journal/records.ts";
 import { decodeSnapshot } from "../../../actors/dispatcher/journal/snapshot.ts";
-import { openSqliteLog } from "../../../world/sqlite_log.ts";
+import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";
 import type { Target } from "../target.ts";
 
 const RECORDS = Array.from({ length: 12 }, (_, i) => new Uint8Array(20 + 40 * i).fill(i + 1));

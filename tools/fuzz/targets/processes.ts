@@ -11,7 +11,7 @@ import { writeHello } from "../../../transport/hello.ts";
 import { freedFrame, pipedFrames, slotFrame } from "../../../transport/process/frames.ts";
 import { openProcessLink, UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../../transport/process/link.ts";
 import type { SlotFile } from "../../../transport/process/slots.ts";
-import { splitTableOf, steppedOf } from "../../../world/sandbox/untrusted_answers.ts";
+import { splitTableOf, steppedOf } from "../../../platform/sandbox/untrusted_answers.ts";
 import type { Target } from "../target.ts";
 
 /** What one read of the pipe gives. */

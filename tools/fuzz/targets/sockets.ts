@@ -7,7 +7,7 @@ import { FramedSocket } from "../../../transport/web_socket/framed_socket.ts";
 import { NoRequest, readRequest } from "../../../transport/web_socket/http_request.ts";
 import { clientFrame, OPCODE } from "../../../transport/web_socket/socket_frames.ts";
 import { LeatError } from "../../../core/error.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
 import type { Target } from "../target.ts";
 
 /** How a link is closed for what its peer did. Anything else is an error that nobody thought of. */

@@ -19,7 +19,7 @@ import { LeatError } from "../../../../core/error.ts";
 import { encodeMessage } from "../../../../transport/codec.ts";
 import { compressFrame } from "../../../../transport/compression.ts";
 import { Payload } from "../../../../transport/payload.ts";
-import { InlineHub } from "../../../../world/inline_hub.ts";
+import { InlineHub } from "../../../../platform/nodes/inline_hub.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../../assert.ts";
 import { testInVirtualTime, type VirtualTime } from "../../../lib/virtual_time.ts";
 

@@ -17,7 +17,7 @@ import type {
 } from "../../../../actors/worker/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { Payload } from "../../../../transport/payload.ts";
-import { DenoWorld } from "../../../../world/deno_world.ts";
+import { DenoWorld } from "../../../../platform/deno_world.ts";
 import type { World } from "../../../../actors/runtime/world.ts";
 import { assert, assertEquals } from "../../../assert.ts";
 import { testInVirtualTime } from "../../../lib/virtual_time.ts";

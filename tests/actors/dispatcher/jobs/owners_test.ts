@@ -17,7 +17,7 @@ import { ActorSystem } from "../../../../actors/runtime/system.ts";
 import { hashBytes } from "../../../../core/hash.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { inlinePair } from "../../../../transport/inline.ts";
-import { DenoWorld } from "../../../../world/deno_world.ts";
+import { DenoWorld } from "../../../../platform/deno_world.ts";
 import {
   assert,
   assertEquals,

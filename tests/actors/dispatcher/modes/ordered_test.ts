@@ -34,7 +34,7 @@ import type { RequestOf } from "../../../../actors/runtime/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";
 import type { ReaderId } from "../../../../data/service/last_readers.ts";
 import { SplitOwners } from "../../../../sim/checkers/split_owners.ts";
-import { DenoWorld } from "../../../../world/deno_world.ts";
+import { DenoWorld } from "../../../../platform/deno_world.ts";
 import { assert, assertEquals, assertRejects } from "../../../assert.ts";
 import { settle, tableOf, TestCluster, type TestWorker } from "../lib.ts";
 

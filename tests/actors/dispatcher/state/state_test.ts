@@ -25,7 +25,7 @@ import { QUOTAS } from "../../../../actors/dispatcher/jobs/quotas.ts";
 import { ANYONE } from "../../../../actors/runtime/identity.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { hashBytes } from "../../../../core/hash.ts";
-import { DenoWorld } from "../../../../world/deno_world.ts";
+import { DenoWorld } from "../../../../platform/deno_world.ts";
 import { assert, assertEquals, assertThrows } from "../../../assert.ts";
 import { tableOf } from "../lib.ts";
 

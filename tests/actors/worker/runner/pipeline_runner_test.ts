@@ -8,7 +8,7 @@ import { runInNewContext } from "node:vm";
 import { PipelineRunners } from "../../../../actors/worker/runner/pipeline_runner.ts";
 import type { RunnerSettings } from "../../../../actors/worker/runner/runner.ts";
 import { Dataset } from "../../../../mod.ts";
-import { DenoHost } from "../../../../world/deno_host.ts";
+import { DenoHost } from "../../../../platform/deno_host.ts";
 import { assert, assertEquals, assertMatch } from "../../../assert.ts";
 
 setFlagsFromString("--expose-gc");

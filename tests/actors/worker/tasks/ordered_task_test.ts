@@ -17,7 +17,7 @@ import {
   type TaskProtocol,
 } from "../../../../actors/worker/tasks/task.ts";
 import { LeatError, type LeatErrorCode } from "../../../../core/error.ts";
-import { DenoWorld } from "../../../../world/deno_world.ts";
+import { DenoWorld } from "../../../../platform/deno_world.ts";
 import { assert, assertEquals } from "../../../assert.ts";
 import { until } from "../../../lib/until.ts";
 import { testInVirtualTime, type VirtualTime } from "../../../lib/virtual_time.ts";

@@ -4,7 +4,7 @@ import type { TaskDefinition } from "../../../../actors/dispatcher/protocol.ts";
 import type { ActorContext } from "../../../../actors/runtime/actor.ts";
 import { TaskPipeline } from "../../../../actors/worker/tasks/task_pipeline.ts";
 import { LeatError } from "../../../../core/error.ts";
-import { DenoWorld } from "../../../../world/deno_world.ts";
+import { DenoWorld } from "../../../../platform/deno_world.ts";
 import { assertEquals, assertRejects } from "../../../assert.ts";
 import { HeldRunner } from "../../lib/held_runner.ts";
 

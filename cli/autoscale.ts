@@ -1,0 +1,142 @@
+/**
+ * Workers on this host, as many as a dispatcher wants: `deno task autoscale --help`.
+ *
+ * @module
+ */
+import { autoscale, type ScalingStep } from "../server/cluster/scaler.ts";
+import { ProcessFleet } from "./cluster/process_fleet.ts";
+import { CREDENTIAL_OPTIONS, nodeAddress, readCredentials } from "./cluster/server_options.ts";
+import { serveUntilStopped } from "./cluster/serving.ts";
+import { askForState } from "./cluster/state_request.ts";
+import {
+  integer,
+  milliseconds,
+  parseCommandLine,
+  type Program,
+  runProgram,
+  text,
+  UsageError,
+  type Values,
+} from "./lib/args.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
+
+/** More processes than a host has room for. */
+const WORKERS_MAX = 10_000;
+
+const OPTIONS = {
+  dispatcher: nodeAddress({
+    help: "The dispatcher: ws://host:port, or wss://host:port with TLS.",
+    required: true,
+  }),
+  min: integer({ help: "Never have fewer workers here.", default: 0, min: 0, max: WORKERS_MAX }),
+  max: integer({ help: "Never have more workers here.", default: 4, min: 1, max: WORKERS_MAX }),
+  name: text({
+    help:
+      "What the workers' names begin with, of its own for each autoscaler; by default this host's name.",
+    placeholder: "PREFIX",
+  }),
+  drainMs: milliseconds({
+    help: "How long clients may go on fetching what is left from a worker that is stopped.",
+    default: 600_000,
+    min: 0,
+  }),
+  intervalMs: milliseconds({ help: "How often the dispatcher is asked.", default: 5_000, min: 10 }),
+  ...CREDENTIAL_OPTIONS,
+};
+
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task autoscale --dispatcher ws://HOST:PORT",
+  summary:
+    "Starts and stops workers on this host, each a process of its own, as many as the dispatcher " +
+    "wants. Workers that others have started count, where they may serve the job and can be reached. " +
+    "What stands behind -- is given to each worker.",
+  options: OPTIONS,
+  check({ min, max }) {
+    if (min > max) throw new UsageError(`--min is ${min} and --max ${max}: give no less`);
+  },
+  notes: `Examples:
+  deno task autoscale --dispatcher ws://127.0.0.1:5050 --min 1 --max 8
+  deno task autoscale --dispatcher ws://10.0.0.5:5050 --token-file token --max 16 -- --data-root /data
+
+It says why at each step. A worker that is not wanted any more finishes the splits that it holds; one
+that ends by itself is replaced. One autoscaler is enough for a dispatcher: two would both start what
+is missing, and one of them stops that again. Ctrl-C stops it and its workers, a second one at once.`,
+};
+
+/** Runs the program. What stands behind `--` is for its workers. */
+export function run(args: readonly string[] = Deno.args): Promise<void> {
+  const separator = args.indexOf("--");
+  if (separator < 0) return runProgram(PROGRAM, (values) => main(values, []), args);
+  const forWorkers = args.slice(separator + 1);
+  return runProgram(PROGRAM, (values) => main(values, forWorkers), args.slice(0, separator));
+}
+
+if (import.meta.main) await run();
+
+async function main(
+  values: Values<typeof OPTIONS>,
+  forWorkers: readonly string[],
+): Promise<void> {
+  const { min, max, name = Deno.hostname(), drainMs, intervalMs } = values;
+  const { dispatcher, token, tokenFile, ca } = values;
+  const credentials = await readCredentials(values);
+  const args = [
+    ...["--dispatcher", dispatcher],
+    // By an equals sign: a secret may begin with a dash.
+    ...(token === undefined ? [] : [`--token=${token}`]),
+    ...(tokenFile === undefined ? [] : ["--token-file", await Deno.realPath(tokenFile)]),
+    ...(ca === undefined ? [] : ["--ca", await Deno.realPath(ca)]),
+    ...forWorkers,
+  ];
+  const tags = await readWorkerTags(args);
+  using requests = new StopRequests();
+  await using fleet = new ProcessFleet({
+    prefix: name,
+    drainMs,
+    args,
+    tags,
+    onLog: (line) => console.error(line),
+  });
+  const scaler = autoscale({
+    dispatcher: { describe: () => askForState(dispatcher, credentials) },
+    fleet,
+    minWorkers: min,
+    maxWorkers: max,
+    intervalMs,
+    onStep: (step) => console.log(lineOf(step)),
+  });
+  console.log(`Scaling from ${min} to ${max} workers for ${dispatcher}`);
+  const serving = {
+    failed: scaler.failed,
+    // Side by side: the scaler waits for workers that it has begun to stop.
+    close: async () => {
+      await Promise.all([scaler.close(), fleet[Symbol.asyncDispose]()]);
+    },
+  };
+  await serveUntilStopped(serving, requests, (by) => console.log(`Stopping (${by})`));
+}
+
+/** Checks what workers are given before one is started with it, and again and again as it ends at once. */
+async function readWorkerTags(args: readonly string[]): Promise<readonly string[]> {
+  const { PROGRAM: worker } = await import("./worker.ts");
+  try {
+    return (await parseCommandLine(worker, [...args, "--name", "any", "--drain-ms", "0"])).tag;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new UsageError(
+      `Workers would not take what they are given (behind --): ${error.message}`,
+    );
+  }
+}
+
+function lineOf({ action, worker, workers, reason }: ScalingStep): string {
+  switch (action) {
+    case "start":
+      return `Starting worker ${workers}: ${reason}`;
+    case "stop":
+      return `Stopping ${worker}, ${workers} stay: ${reason}`;
+    case "fail":
+      return reason;
+  }
+}

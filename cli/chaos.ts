@@ -1,0 +1,156 @@
+/**
+ * Kills, pauses and cuts off processes of a cluster at random while jobs of every mode run through it,
+ * and checks what was promised of them: `deno task chaos --help`.
+ *
+ * @module
+ */
+import { Campaign } from "./chaos/campaign.ts";
+import { jobOptions } from "./chaos/job_options.ts";
+import { MODES } from "./chaos/modes/drill.ts";
+import { FAULTS } from "./chaos/nemesis.ts";
+import { SCALED_DRAIN_MS } from "./chaos/scaling.ts";
+import { Stage } from "./chaos/stage.ts";
+import { StatusLine } from "./chaos/status_line.ts";
+import {
+  EXIT_FAILURE,
+  integer,
+  milliseconds,
+  number,
+  type Program,
+  runProgram,
+  subset,
+  UsageError,
+  type Values,
+} from "./lib/args.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
+
+const DEFAULT_MINUTES = 3;
+
+const OPTIONS = {
+  minutes: number({
+    help:
+      `Begins no run after so many minutes, but for one of each mode; by default ${DEFAULT_MINUTES}, or as many as ` +
+      "--kills takes.",
+    min: 0.01,
+    max: 10_000,
+  }),
+  kills: integer({
+    help: "Ends once so many processes were killed.",
+    min: 1,
+    max: 1_000_000,
+  }),
+  faults: subset(FAULTS, {
+    help: "What happens to processes: SIGKILL, SIGSTOP for a while, cut connections.",
+  }),
+  modes: subset(MODES, { help: "Which jobs run, one after the other." }),
+  seed: integer({ help: "What the victims and their times are drawn from.", default: 1, min: 0 }),
+  faultsPerRun: integer({
+    help: "How many faults while one job runs.",
+    default: 10,
+    min: 1,
+    max: 10_000,
+  }),
+  workers: integer({ help: "How many worker processes.", default: 3, min: 1, max: 64 }),
+  maxWorkers: integer({
+    help:
+      "A scaler starts workers up to so many, and drains them down to --workers again, by a number " +
+      "that is drawn anew every few seconds; by default none comes or goes.",
+    min: 1,
+    max: 64,
+  }),
+  dispatcherEvery: integer({
+    help:
+      "Of so many faults one is the dispatcher's, on average, which goes on from its journal; " +
+      "0: none.",
+    default: 5,
+    min: 0,
+    max: 1_000_000,
+  }),
+  betweenMs: milliseconds({ help: "The longest time between two faults.", default: 900, min: 1 }),
+  downMs: milliseconds({
+    help:
+      "The longest time before a killed worker is started again: from two seconds on some are " +
+      "given up before they are back.",
+    default: 3_000,
+    min: 0,
+  }),
+  pauseMs: milliseconds({
+    help:
+      "The longest time that a process is paused or its connections are frozen; the same holds.",
+    default: 5_000,
+    min: 1,
+  }),
+  ...jobOptions({ elements: 20_000, work: 100_000 }),
+};
+
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task chaos",
+  summary:
+    "Starts a dispatcher and workers as processes of their own and runs jobs of every mode through " +
+    "them while processes are killed, paused and cut off. Ends with status 1 at the first promise " +
+    "that is not kept, and says the seed and where the logs of the processes are.",
+  options: OPTIONS,
+  check({ kills, faults, workers, maxWorkers }) {
+    if (kills !== undefined && !faults.includes("kill")) {
+      throw new UsageError(
+        `--kills is ${kills}, but --faults ${
+          faults.join(",")
+        } has none: leave one of them out, or add kill`,
+      );
+    }
+    if (maxWorkers !== undefined && maxWorkers <= workers) {
+      throw new UsageError(
+        `--max-workers is ${maxWorkers} and --workers ${workers}: give more, or leave it out`,
+      );
+    }
+  },
+  notes: `Examples:
+  deno task chaos
+  deno task chaos --minutes 30 --seed 7
+  deno task chaos --kills 200 --faults kill --modes DETERMINISTIC
+  deno task chaos --faults pause,cut --modes DYNAMIC,OFF
+  deno task chaos --workers 2 --max-workers 5
+
+What is checked, by mode:
+  DETERMINISTIC  each batch is the one of an undisturbed read; the reader stays within its window
+  DYNAMIC        no element twice; each once if no worker is killed or given up (every other run)
+  OFF            the same of each worker's stream, if no worker is drained either
+  sharing        each trainer is given what a worker makes in order, and nothing twice
+  coordinated    in a step all consumers are given their parts of one round of one task
+  save           a save that is ended and called again leaves each element once, and nothing else
+
+Readers wait where the faults of their run are behind, so that each hits a job that goes on. Times and
+victims are the seed's; what is under way when they come is not. Connections are cut by a relay before
+each process, which needs no rights.`,
+};
+
+/** Runs the program. */
+export const run = (args: readonly string[] = Deno.args): Promise<void> =>
+  runProgram(PROGRAM, main, args);
+
+if (import.meta.main) await run();
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { kills, maxWorkers, minutes = kills === undefined ? DEFAULT_MINUTES : Infinity } = values;
+  using requests = new StopRequests();
+  await using stage = new Stage(maxWorkers === undefined ? {} : { drainMs: SCALED_DRAIN_MS });
+  using status = new StatusLine();
+  const campaign = new Campaign({ ...values, minutes }, stage, status);
+  const end = await requests.interrupting(campaign.toTheEnd(), async () => {
+    const said = campaign.interrupt();
+    await stage[Symbol.asyncDispose]();
+    status[Symbol.dispose]();
+    return said;
+  });
+  // Whoever is paused would not hear that it is to end.
+  campaign.letGo();
+  if (end === "kept") return;
+  stage.keepsLogs = true;
+  await stage[Symbol.asyncDispose]();
+  console.error(
+    `Promises were broken with --seed ${values.seed}; logs of the processes: ${stage.logs.folder}`,
+  );
+  // Loops of a run that hangs would keep this process alive.
+  Deno.exit(EXIT_FAILURE);
+}

@@ -1,0 +1,103 @@
+/**
+ * A save by the workers together, which is ended in its middle and called again: the folder is
+ * complete, each element once and in its place, with nothing left over.
+ *
+ * @module
+ */
+import { join } from "node:path";
+import { IS_SAVED } from "../../../data/saved/distributed/work.ts";
+import { MANIFEST_NAME, readManifest } from "../../../data/saved/manifest.ts";
+import { Dataset, distributedSave, LeatError } from "../../../mod.ts";
+import { StreamChecker } from "../../../sim/checkers/stream.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
+import type { Around, DrillFigures } from "./drill.ts";
+
+/** When it is ended for the first time: from the first progress on, one in so many is the last. */
+const END_AT_PROGRESS = 4;
+/** A save is not read while it is written: it has more to do than other jobs, to last as long. */
+const TIMES_WORK = 2;
+const CHUNK_BYTES = 16 * 1_024;
+/** How long writers that come too late may take to remove their files, in ms, and how often one looks. */
+const LATE_MAX_MS = 60_000;
+const LATE_CHECK_MS = 50;
+
+/** Saves it, and reads what is there. */
+export async function drillSave(around: Around): Promise<DrillFigures> {
+  const { size: { elements, work }, folder, name } = around;
+  const path = join(folder, name);
+  const dataset = Dataset.range(elements).map((x, { work }) => {
+    let value = x;
+    for (let i = 0; i < work; i++) value = (Math.imul(value, 1_664_525) + 1_013_904_223) | 0;
+    return x + (value >>> 8) / 2 ** 26;
+  }, { captures: { work: work * TIMES_WORK } });
+  using reader = around.openReader("saver");
+  let lives = 1;
+  while (!await save(around, dataset, path, reader.address, lives === 1)) lives++;
+  await expectStream(around, path);
+  await expectNothingLeft(around, path);
+  await Deno.remove(path, { recursive: true });
+  return { delivered: elements, remark: `${elements} elements saved in ${lives} calls` };
+}
+
+/** Whether it came to its end. */
+async function save(
+  around: Around,
+  dataset: Dataset<number>,
+  path: string,
+  service: string,
+  isFirst: boolean,
+): Promise<boolean> {
+  const ending = new AbortController();
+  const endAt = 1 + around.luck.int(END_AT_PROGRESS);
+  let told = 0;
+  const onProgress = () => {
+    void around.step(0);
+    if (isFirst && ++told === endAt) ending.abort();
+  };
+  try {
+    await distributedSave(dataset, path, service, {
+      ...{ chunkBytesMax: CHUNK_BYTES, onProgress, signal: ending.signal },
+    });
+    return true;
+  } catch (error) {
+    if (ending.signal.aborted) return false;
+    // It became whole while it was being ended: what a worker was at is done all the same.
+    if (!isFirst && LeatError.from(error).details?.["reason"] === IS_SAVED) return true;
+    throw error;
+  }
+}
+
+async function expectStream({ size, findings }: Around, path: string): Promise<void> {
+  const wanted = Array.from({ length: size.elements }, (_, i) => `${i}`);
+  const stream = new StreamChecker(wanted, findings("folder"));
+  let position = 0;
+  for await (const x of await Dataset.load<number>(path)) {
+    stream.took(position++, `${Math.floor(x)}`, "the folder's reader");
+  }
+  stream.ended(position, "the folder's reader");
+}
+
+/**
+ * A worker that was given up while it lived goes on writing until it hears of that, and then removes
+ * its files. So files may be left over for a while, but not once nothing is wrong any more.
+ */
+async function expectNothingLeft(around: Around, path: string): Promise<void> {
+  await around.calm();
+  const endMs = performance.now() + LATE_MAX_MS;
+  let left = await leftIn(path);
+  while (left.length > 0 && performance.now() < endMs) {
+    await new Promise((resolve) => setTimeout(resolve, LATE_CHECK_MS));
+    left = await leftIn(path);
+  }
+  for (const name of left) {
+    around.findings("folder").add(`${name} is left over in a folder that is complete`);
+  }
+}
+
+/** The files that the manifest does not list. */
+async function leftIn(path: string): Promise<string[]> {
+  const names = (await Array.fromAsync(Deno.readDir(path))).map(({ name }) => name);
+  const manifest = await readManifest(new DenoHost(), path);
+  const kept = new Set([MANIFEST_NAME, ...manifest?.chunks.map(({ name }) => name) ?? []]);
+  return names.filter((name) => !kept.has(name));
+}

@@ -1,0 +1,161 @@
+/**
+ * A cluster of processes on this host, and a job that shows what it delivers:
+ * `deno task cluster --help`.
+ *
+ * @module
+ */
+import { type DatasetIterator, LeatError, type ShardingPolicy } from "../mod.ts";
+import { Deployment, WORKER_PATIENCE_MS, WORKER_TIMEOUT_MS } from "./cluster/deployment.ts";
+import { type Batch, jobOf, Ledger } from "./cluster/ledger.ts";
+import { Observer } from "./cluster/observer.ts";
+import { type Outcome, summaryOf, verdictOf } from "./cluster/summary.ts";
+import { LiveView } from "./cluster/view.ts";
+import {
+  choice,
+  EXIT_FAILURE,
+  EXIT_INTERRUPTED,
+  integer,
+  type Program,
+  runProgram,
+  UsageError,
+  type Values,
+} from "./lib/args.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
+
+const OPTIONS = {
+  workers: integer({ help: "How many worker processes.", default: 3, min: 1, max: 64 }),
+  elements: integer({
+    help: "How many elements the job has.",
+    default: 1_000_000,
+    min: 1,
+    max: 100_000_000,
+  }),
+  work: integer({
+    help: "Steps of computation per element, a few nanoseconds each.",
+    default: 2_000,
+    min: 0,
+    max: 10_000_000_000,
+  }),
+  mode: choice(["DYNAMIC", "OFF"], {
+    help: "How workers share the job: splits first come first served, or everything on each.",
+    default: "DYNAMIC",
+  }),
+  killAfter: integer({
+    help:
+      "Kills the last worker (SIGKILL) once so many elements have arrived: needs another one, " +
+      "which goes on.",
+    min: 1,
+  }),
+};
+
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task cluster",
+  summary:
+    "Starts a dispatcher and workers as processes of their own behind WebSockets, runs a job " +
+    "through them from this process, checks every element that arrives, and stops them again.",
+  options: OPTIONS,
+  check({ workers, killAfter }) {
+    if (killAfter === undefined || workers > 1) return;
+    throw new UsageError(
+      "--kill-after kills the last worker, and with --workers 1 nobody would be left to go on: " +
+        "give at least --workers 2",
+    );
+  },
+  notes: `Examples:
+  deno task cluster
+  deno task cluster --workers 2 --mode OFF --elements 200000
+  deno task cluster --kill-after 200000
+
+Ctrl-C stops everything. For a cluster on several hosts see docs/cluster.md, deno task dispatcher and
+deno task worker.`,
+};
+
+/** Runs the program. */
+export const run = (args: readonly string[] = Deno.args): Promise<void> =>
+  runProgram(PROGRAM, main, args);
+
+if (import.meta.main) await run();
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { workers, elements, work, killAfter } = values;
+  using requests = new StopRequests();
+  using view = new LiveView();
+  await using deployment = new Deployment((line) => view.note(line), {
+    workerTimeoutMs: killAfter === undefined ? WORKER_PATIENCE_MS : WORKER_TIMEOUT_MS,
+  });
+  const stopped = requests.first.then((by) => {
+    view.note(`Stopping (${by})`);
+    return "interrupted" as const;
+  });
+  if (await Promise.race([stopped, deployment.start(workers)]) === "interrupted") {
+    Deno.exitCode = EXIT_INTERRUPTED;
+    return;
+  }
+  for (const child of [deployment.dispatcher, ...deployment.workers]) {
+    view.note(`${child.name} listens on ${child.address} (process ${child.pid})`);
+  }
+  const ledger = new Ledger(elements, work);
+  using observer = new Observer(deployment.dispatcher.address, deployment.token);
+  const outcome = await runJob(values, deployment, ledger, observer, view, stopped);
+  console.log(summaryOf(outcome, deployment, ledger, observer));
+  const { text, kept } = verdictOf(outcome, deployment, ledger);
+  console.log(text);
+  if (outcome.interrupted) Deno.exitCode = EXIT_INTERRUPTED;
+  else if (!kept) Deno.exitCode = EXIT_FAILURE;
+}
+
+/** Reads the job to its end, or until somebody does not want to wait for that. */
+async function runJob(
+  values: Values<typeof OPTIONS>,
+  deployment: Deployment,
+  ledger: Ledger,
+  observer: Observer,
+  view: LiveView,
+  stopped: Promise<"interrupted">,
+): Promise<Outcome> {
+  const { elements, work, mode, killAfter = Infinity, workers } = values;
+  const { dispatcher, token } = deployment;
+  await using iterator = jobOf(elements, work, {
+    service: dispatcher.address,
+    token,
+    processingMode: mode as ShardingPolicy,
+    // A named job is kept when its client leaves, and so are its workers' figures.
+    jobName: "cluster",
+  }).iterator();
+  const lost = dispatcher.ended.then((end) => {
+    throw new LeatError("unavailable", `The dispatcher's process has ended (${end})`);
+  });
+  // Nobody starts one anew: the job would wait for ever.
+  const alone = Promise.all(
+    deployment.workers.map(({ name, ended }) => ended.then((end) => `${name}: ${end}`)),
+  ).then((ends) => {
+    throw new LeatError("unavailable", `No worker is left for the job (${ends.join(", ")})`);
+  });
+  const startedMs = performance.now();
+  using _ticks = view.follow(observer, ledger);
+  const victim = deployment.workers.at(-1)!;
+  let killed = false;
+  const reading = readAll(iterator, ledger, () => {
+    if (killed || ledger.received < killAfter) return;
+    killed = true;
+    view.note(`Killing ${victim.name} (SIGKILL to process ${victim.pid})`);
+    victim.kill();
+  });
+  const end = await Promise.race([reading, stopped, lost, alone]);
+  const seconds = (performance.now() - startedMs) / 1_000;
+  await observer.refresh();
+  const times = mode === "OFF" ? workers : 1;
+  return { seconds, elements, times, interrupted: end === "interrupted" };
+}
+
+async function readAll(
+  iterator: DatasetIterator<Batch>,
+  ledger: Ledger,
+  onBatch: () => void,
+): Promise<void> {
+  for await (const batch of iterator) {
+    ledger.enter(batch);
+    onBatch();
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * What can be seen of a cluster from outside: who is alive, and what each worker has served.
+ *
+ * @module
+ */
+import type { DispatcherDescription } from "../../mod.ts";
+import type { ClientHome } from "../../actors/client/starting.ts";
+import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
+import type { Ref } from "../../actors/runtime/ref.ts";
+import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
+import { openHome } from "../../platform/nodes/client_homes.ts";
+
+/** How long one question may wait, in ms: a dead worker must not hold up the view. */
+const ASK_TIMEOUT_MS = 1_000;
+
+/** What one worker has done, as far as it could last be asked. */
+export interface WorkerFigures {
+  alive: boolean;
+  /** Batches that clients have fetched. */
+  served: number;
+}
+
+/** Asks the dispatcher and the workers. */
+export class Observer implements Disposable {
+  readonly #home: ClientHome;
+  /** By name. */
+  readonly workers = new Map<string, WorkerFigures>();
+  description: DispatcherDescription | undefined;
+
+  constructor(service: string, token: string) {
+    this.#home = openHome(service, { token });
+  }
+
+  /** Asks again; what does not answer keeps its last figures. */
+  async refresh(): Promise<void> {
+    const { system, dispatcher } = this.#home;
+    try {
+      this.description = await system.ask(dispatcher, "describe", null, {
+        timeoutMs: ASK_TIMEOUT_MS,
+      });
+    } catch {
+      return;
+    }
+    await Promise.all(this.description.workers.map(async ({ name, alive, ref }) => {
+      const known = this.workers.get(name);
+      const figures = known ?? { alive, served: 0 };
+      if (known === undefined) this.workers.set(name, figures);
+      figures.alive = alive;
+      if (alive) figures.served = await this.#served(ref.node).catch(() => figures.served);
+    }));
+  }
+
+  /** Splits handed out of the job's, and how many there are. */
+  get splits(): { readonly handedOut: number; readonly total: number } {
+    const all = (this.description?.jobs ?? []).flatMap((job) =>
+      job.iterations.flatMap((iteration) => iteration.splits)
+    );
+    return {
+      handedOut: all.reduce((sum, { handedOut }) => sum + handedOut, 0),
+      total: all.reduce((sum, { total }) => sum + total, 0),
+    };
+  }
+
+  [Symbol.dispose](): void {
+    this.#home.release();
+  }
+
+  async #served(node: string): Promise<number> {
+    const { system } = this.#home;
+    const patience = { timeoutMs: ASK_TIMEOUT_MS };
+    const actors = await system.ask(nodeActorOf(node), "list", null, patience);
+    const stats = await Promise.all(
+      actors.filter(({ kind }) => kind === "task").map(({ ref }) =>
+        system.ask(ref as Ref<ElementSourceProtocol>, "stats", null, patience)
+      ),
+    );
+    return stats.reduce((sum, { served }) => sum + served, 0);
+  }
+}

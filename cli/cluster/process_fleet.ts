@@ -1,0 +1,93 @@
+/**
+ * Workers as processes on this host, for a scaler to start and stop.
+ *
+ * @module
+ */
+import type { WorkerFleet } from "../../mod.ts";
+import { ChildProcess } from "./child_process.ts";
+
+/** How long one may take beside the time for draining, in ms. */
+const STOP_MARGIN_MS = 5_000;
+
+/** How the workers of a fleet are started. */
+export interface ProcessFleetOptions {
+  /** Their names: this, and a number. */
+  readonly prefix: string;
+  /** What all of them are told, `--dispatcher` included. */
+  readonly args: readonly string[];
+  /** The tags among them. */
+  readonly tags: readonly string[];
+  /** How long clients may go on fetching from one that is stopped, in ms. */
+  readonly drainMs: number;
+  /** Gets the log lines of all of them. */
+  readonly onLog: (line: string) => void;
+}
+
+/** See the module. */
+export class ProcessFleet implements WorkerFleet, AsyncDisposable {
+  readonly #options: ProcessFleetOptions;
+  readonly #running = new Map<string, ChildProcess>();
+  /** Names that are taken: of those that start, run or stop. */
+  readonly #taken = new Set<string>();
+  readonly #ending = new Set<Promise<void>>();
+  #stopped = false;
+
+  constructor(options: ProcessFleetOptions) {
+    this.#options = options;
+  }
+
+  get names(): readonly string[] {
+    return [...this.#running.keys()];
+  }
+
+  get tags(): readonly string[] {
+    return this.#options.tags;
+  }
+
+  async start(): Promise<void> {
+    const { args, drainMs, onLog } = this.#options;
+    const name = this.#freeName();
+    this.#taken.add(name);
+    try {
+      const child = await ChildProcess.start(name, "cli/worker.ts", [
+        ...args,
+        ...["--name", name, "--drain-ms", `${drainMs}`],
+      ], { onLog: (line) => onLog(`${name}: ${line}`) });
+      if (this.#stopped) return await child.stop();
+      this.#running.set(name, child);
+      const ending = child.ended.then((end) => this.#ended(name, end))
+        .finally(() => this.#ending.delete(ending));
+      this.#ending.add(ending);
+    } catch (error) {
+      this.#taken.delete(name);
+      throw error;
+    }
+  }
+
+  async stop(name: string): Promise<void> {
+    const child = this.#running.get(name);
+    if (child === undefined) return;
+    this.#running.delete(name);
+    await child.stop(this.#options.drainMs + STOP_MARGIN_MS);
+  }
+
+  /** Stops all of them, side by side. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(this.names.map((name) => this.stop(name)));
+    await Promise.all(this.#ending);
+  }
+
+  /** Names come back: metrics and the dispatcher's list of workers do not grow with every start. */
+  #freeName(): string {
+    for (let number = 1;; number++) {
+      const name = `${this.#options.prefix}-${number}`;
+      if (!this.#taken.has(name)) return name;
+    }
+  }
+
+  #ended(name: string, end: string): void {
+    this.#taken.delete(name);
+    if (this.#running.delete(name)) this.#options.onLog(`${name}: ended by itself (${end})`);
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * What a worker grants to the functions of submitted pipelines.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { SandboxOptions } from "../../platform/sandbox/grants.ts";
+import { requireSecretsOutside, type Secret } from "../../server/secrets_outside.ts";
+import {
+  flag,
+  integer,
+  milliseconds,
+  type Options,
+  texts,
+  UsageError,
+  type Values,
+} from "../lib/args.ts";
+
+/** See the module. */
+export const SANDBOX_OPTIONS = {
+  dataRoot: texts({
+    help:
+      "A folder, or the beginning of URLs such as s3://bucket/prefix, that pipelines may read; " +
+      "modules of their functions, too. By default the current folder.",
+    placeholder: "FOLDER|URL",
+  }),
+  allowNet: texts({
+    help: "Hosts that functions may connect to, separated by commas; by default none.",
+    placeholder: "HOST[:PORT],…",
+  }),
+  allowWrite: texts({
+    help: "A folder in which pipelines may make files, as cache(path) does; by default none.",
+    placeholder: "FOLDER",
+  }),
+  allowUdfImport: texts({
+    help: "Hosts that modules of functions may be imported from, separated by commas; by default " +
+      "none.",
+    placeholder: "HOST[:PORT],…",
+  }),
+  functionHeapMib: integer({
+    help: "Memory that JavaScript values of one task may take, in MiB; tensors lie outside.",
+    default: 2_048,
+    min: 64,
+    max: 1_048_576,
+  }),
+  functionMemoryMib: integer({
+    help:
+      "Memory that the process of one task may take in all, in MiB: program, JavaScript values and " +
+      "tensors. Linux keeps this limit.",
+    default: 4_096,
+    min: 1_024,
+    max: 1_048_576,
+  }),
+  functionTimeoutMs: milliseconds({
+    help: "How long a function may run without giving way, as an endless loop does.",
+    default: 120_000,
+    min: 100,
+  }),
+  noSandbox: flag(
+    "Lets functions do whatever this program may, its files, network and native code included.",
+  ),
+} satisfies Options;
+
+/** The files of a worker's secrets, of which it keeps functions. */
+interface SecretFiles {
+  readonly key: string | undefined;
+  readonly tokenFile: string | undefined;
+  readonly tokensFile: string | undefined;
+  /** `ADDRESS=FILE`s. */
+  readonly serviceTokenFile: readonly string[];
+}
+
+/** What {@linkcode SANDBOX_OPTIONS} come to. */
+export async function readSandbox(
+  values: Values<typeof SANDBOX_OPTIONS> & SecretFiles,
+): Promise<SandboxOptions | false> {
+  const { dataRoot, allowNet, allowWrite, allowUdfImport, noSandbox } = values;
+  if (noSandbox) {
+    const granting = [dataRoot, allowNet, allowWrite, allowUdfImport].some((list) =>
+      list.length > 0
+    );
+    if (!granting) return false;
+    throw new UsageError(
+      "There are --no-sandbox, which grants everything, and options that grant a part: give either",
+    );
+  }
+  const dataRoots = dataRoot.length > 0 ? dataRoot : [Deno.cwd()];
+  const roots = { dataRoots, writeRoots: allowWrite };
+  try {
+    await requireSecretsOutside(roots, secretsOf(values));
+  } catch (error) {
+    throw new UsageError(LeatError.from(error).message, { cause: error });
+  }
+  return {
+    ...roots,
+    net: separated(allowNet),
+    imports: separated(allowUdfImport),
+    heapBytesMax: values.functionHeapMib * 2 ** 20,
+    memoryBytesMax: values.functionMemoryMib * 2 ** 20,
+    stallTimeoutMs: values.functionTimeoutMs,
+  };
+}
+
+function separated(lists: readonly string[]): string[] {
+  return lists.flatMap((list) => list.split(",")).filter((item) => item !== "");
+}
+
+function secretsOf({ key, tokenFile, tokensFile, serviceTokenFile }: SecretFiles): Secret[] {
+  const files = {
+    "--key": [key],
+    "--token-file": [tokenFile],
+    "--tokens-file": [tokensFile],
+    "--service-token-file": serviceTokenFile.map((value) => value.slice(value.indexOf("=") + 1)),
+  };
+  return Object.entries(files).flatMap(([what, paths]) =>
+    paths.flatMap((path) => path === undefined ? [] : [{ what, path }])
+  );
+}

@@ -1,0 +1,140 @@
+/**
+ * What the programs of a cluster have in common: how they listen, and whom they trust.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { secretiveServices, serviceAddress } from "../../platform/nodes/service_address.ts";
+import type { ServiceNodeConfig } from "../../platform/nodes/service_node.ts";
+import {
+  choice,
+  flag,
+  type Option,
+  type Options,
+  text,
+  UsageError,
+  type Values,
+} from "../lib/args.ts";
+
+/** The address of a dispatcher. */
+export function nodeAddress(
+  o: { readonly help: string; readonly required: true },
+): Option<string> {
+  const option: Option<string | undefined> = text({ placeholder: "ADDRESS", ...o });
+  // One that cannot be would be asked for ever, as one whose dispatcher is yet to start is.
+  return { ...option, read: (texts) => serviceAddress(option.read(texts)!, "--dispatcher") };
+}
+
+/** Options by which a program shows who it is and whom it trusts. */
+export const CREDENTIAL_OPTIONS = {
+  token: text({ help: "This program's secret. Visible in the list of processes: better a file." }),
+  tokenFile: text({
+    help: "A file that holds this program's secret: the cluster's one, or its own.",
+    placeholder: "FILE",
+  }),
+  ca: text({
+    help: "Certificates of authorities (PEM) to trust beside the usual ones, for wss://.",
+    placeholder: "FILE",
+  }),
+} satisfies Options;
+
+/** Options of a program that listens. */
+export const SERVER_OPTIONS = {
+  advertise: text({
+    help:
+      "The host, or host:port, at which others reach this program; by default what it listens " +
+      "on, and for all interfaces an address of this machine that is not its loopback.",
+    placeholder: "HOST[:PORT]",
+  }),
+  ...CREDENTIAL_OPTIONS,
+  tokensFile: text({
+    help:
+      'Who else may connect, and as what: lines of "NAME ROLE TOKEN", with admin, worker, client or ' +
+      "viewer for ROLE. It is read again when it changes.",
+    placeholder: "FILE",
+  }),
+  cert: text({ help: "This server's certificate chain (PEM); needs --key.", placeholder: "FILE" }),
+  key: text({ help: "The private key of --cert (PEM).", placeholder: "FILE" }),
+  insecure: flag("Allows listening beyond this machine without a token."),
+  logLevel: choice(["debug", "info", "warn", "error", "off"], {
+    help: "The least grave lines of the log, which goes to standard error.",
+    default: "info",
+  }),
+  stopAtEof: flag(
+    "Stops when standard input ends: for programs that start this one through a pipe.",
+  ),
+} satisfies Options;
+
+/** The values of {@linkcode CREDENTIAL_OPTIONS}, files read. */
+export async function readCredentials(
+  values: Values<typeof CREDENTIAL_OPTIONS>,
+): Promise<Pick<ServiceNodeConfig, "token" | "ca">> {
+  const { token, tokenFile } = values;
+  if (token !== undefined && tokenFile !== undefined) {
+    throw new UsageError("There are both --token and --token-file: give one");
+  }
+  const secret = tokenFile === undefined
+    ? token
+    : (await readOptionFile("--token-file", tokenFile)).trim();
+  return {
+    ...(secret === undefined ? {} : { token: secret }),
+    ...(values.ca === undefined ? {} : { ca: await readOptionFile("--ca", values.ca) }),
+  };
+}
+
+/** What opens other services, of `ADDRESS=FILE`s. */
+export async function readServiceTokens(
+  values: readonly string[],
+): Promise<Record<string, { readonly token: string }>> {
+  const places = values.map((value) => value.indexOf("="));
+  const without = places.findIndex((at) => at <= 0);
+  if (without >= 0) {
+    throw new UsageError(
+      "--service-token-file is ADDRESS=FILE (ws://host:port=/etc/leat/token); " +
+        `number ${without + 1} of ${values.length} is not, and not shown, as it may be a secret`,
+    );
+  }
+  const spellings = values.map((value, index) => value.slice(0, places[index]));
+  const addresses = await UsageError.where(() =>
+    secretiveServices(spellings, "--service-token-file")
+  );
+  const services: Record<string, { readonly token: string }> = {};
+  for (const [index, address] of addresses.entries()) {
+    const path = values[index]!.slice(places[index]! + 1);
+    const token = await readOptionFile("--service-token-file", path);
+    services[address] = { token: token.trim() };
+  }
+  return services;
+}
+
+/** The values of {@linkcode SERVER_OPTIONS}, files read. */
+export async function readServerOptions(
+  values: Values<typeof SERVER_OPTIONS>,
+): Promise<ServiceNodeConfig> {
+  const { advertise, cert, key, insecure, logLevel, tokensFile } = values;
+  if ((cert === undefined) !== (key === undefined)) {
+    const [given, missing] = key === undefined ? ["--cert", "--key"] : ["--key", "--cert"];
+    throw new UsageError(`${given} needs ${missing}: TLS takes both`);
+  }
+  return {
+    ...await readCredentials(values),
+    insecure,
+    logLevel,
+    ...(advertise === undefined ? {} : { advertise }),
+    ...(tokensFile === undefined ? {} : { tokens: { file: tokensFile } }),
+    ...(cert === undefined ? {} : { cert: await readOptionFile("--cert", cert) }),
+    ...(key === undefined ? {} : { key: await readOptionFile("--key", key) }),
+  };
+}
+
+async function readOptionFile(option: string, path: string): Promise<string> {
+  let text;
+  try {
+    text = await Deno.readTextFile(path);
+  } catch (cause) {
+    const { message } = LeatError.from(cause);
+    throw new UsageError(`${option} ${path} cannot be read: ${message}`, { cause });
+  }
+  if (text.trim() === "") throw new UsageError(`${option} ${path} is empty: name another file`);
+  return text;
+}

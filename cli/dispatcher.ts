@@ -1,0 +1,221 @@
+/**
+ * The dispatcher of a cluster, as a program: `deno task dispatcher --help`.
+ *
+ * @module
+ */
+import type { DispatcherDescription } from "../mod.ts";
+// Not mod.ts, which brings all that a trainer needs: a dispatcher would load it at each start.
+import { type DispatcherServer, serveDispatcher } from "../server/dispatcher_server.ts";
+import { readServerOptions, SERVER_OPTIONS } from "./cluster/server_options.ts";
+import { serveUntilStopped, startServing } from "./cluster/serving.ts";
+import { statusLine } from "./cluster/status.ts";
+import {
+  integer,
+  milliseconds,
+  names,
+  type Program,
+  runProgram,
+  text,
+  UsageError,
+  type Values,
+} from "./lib/args.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
+
+/** How often the program looks whether its status has changed, in ms. */
+const STATUS_MS = 1_000;
+
+const OPTIONS = {
+  host: text({
+    help: "The interface to listen on; 0.0.0.0 for all, which needs a token or --insecure.",
+    default: "127.0.0.1",
+    placeholder: "HOST",
+  }),
+  port: integer({ help: "The port; 0 takes a free one.", default: 5_050, min: 0, max: 65_535 }),
+  journal: text({
+    help:
+      "The folder of the journal, from which a restarted dispatcher goes on. Without it all is " +
+      "forgotten when the dispatcher stops.",
+    placeholder: "DIR",
+  }),
+  workers: names({
+    help:
+      "The names of the workers that share jobs of static policies (FILE, DATA, FILE_OR_DATA, " +
+      "HINT and those of users), in the order of their shards. Without it such jobs are refused.",
+  }),
+  minWorkers: integer({
+    help: "It never says that fewer workers are wanted: in /state, in metrics, to the autoscaler.",
+    default: 0,
+    min: 0,
+  }),
+  maxWorkers: integer({
+    help: "It never says that more workers are wanted.",
+    default: 1_000,
+    min: 1,
+  }),
+  workerTimeoutMs: milliseconds({
+    help: "A worker silent for longer is lost, and its tasks end.",
+    default: 60_000,
+    min: 100,
+  }),
+  clientTimeoutMs: milliseconds({
+    help: "A client silent for longer is released.",
+    default: 120_000,
+    min: 100,
+  }),
+  clientGraceMs: milliseconds({
+    help:
+      "A client whose connection was closed at its end, as when its process ends, is released if " +
+      "it does not come back for so long.",
+    default: 10_000,
+    min: 100,
+  }),
+  jobGcTimeoutMs: milliseconds({
+    help: "A job without clients is forgotten after this; -1: never.",
+    default: 300_000,
+    min: -1,
+  }),
+  windowSplits: integer({
+    help: "How many splits beyond what a DETERMINISTIC job's reader has are handed out.",
+    default: 256,
+    min: 1,
+  }),
+  runnerDeathsMax: integer({
+    help: "A job fails when so many processes or threads died that ran the same piece of its work.",
+    default: 3,
+    min: 1,
+  }),
+  datasetMib: integer({
+    help: "How long a registered pipeline may be, with the data that is in it, in MiB.",
+    default: 32,
+    min: 1,
+  }),
+  datasetsMib: integer({
+    help: "How long the pipelines of one identity may be together, in MiB.",
+    default: 256,
+    min: 1,
+  }),
+  allDatasetsMib: integer({
+    help: "How long the pipelines of all identities may be together, in MiB.",
+    default: 512,
+    min: 1,
+  }),
+  parametersMib: integer({
+    help:
+      "How long the parameters of the jobs and clients of one identity may be together, in MiB.",
+    default: 32,
+    min: 1,
+  }),
+  allParametersMib: integer({
+    help: "How long those of all identities may be together, in MiB.",
+    default: 128,
+    min: 1,
+  }),
+  jobsMax: integer({
+    help: "How many jobs one identity may have.",
+    default: 16_384,
+    min: 1,
+  }),
+  clientsMax: integer({
+    help: "How many clients one identity may have at a time.",
+    default: 65_536,
+    min: 1,
+  }),
+  requestsPerSecondMax: integer({
+    help: "How many requests a second may come from one identity, or from one node of an admin.",
+    default: 10_000,
+    min: 1,
+  }),
+  ...SERVER_OPTIONS,
+};
+
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task dispatcher",
+  summary: "Serves the dispatcher of a cluster: it knows workers and jobs, and hands out splits. " +
+    "Workers and training processes reach it at the address that it prints.",
+  options: OPTIONS,
+  check({ minWorkers, maxWorkers }) {
+    if (minWorkers <= maxWorkers) return;
+    throw new UsageError(
+      `--min-workers is ${minWorkers} and --max-workers ${maxWorkers}: give no less`,
+    );
+  },
+  notes: `Examples:
+  deno task dispatcher
+  deno task dispatcher --host 0.0.0.0 --token-file /etc/leat/token --journal /var/lib/leat
+  deno task dispatcher --workers node-1,node-2
+
+Ctrl-C stops it; with a journal it goes on from there when it is started again.`,
+};
+
+/** Runs the program. */
+export const run = (args: readonly string[] = Deno.args): Promise<void> =>
+  runProgram(PROGRAM, main, args);
+
+if (import.meta.main) await run();
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { host, port, journal, workers } = values;
+  const { workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs, windowSplits } = values;
+  const { minWorkers, maxWorkers, runnerDeathsMax } = values;
+  const {
+    datasetMib,
+    datasetsMib,
+    allDatasetsMib,
+    parametersMib,
+    allParametersMib,
+    jobsMax,
+    clientsMax,
+    requestsPerSecondMax,
+  } = values;
+  using requests = new StopRequests();
+  if (values.stopAtEof) requests.watchStdin();
+  const options = await readServerOptions(values);
+  const server = await startServing(() =>
+    serveDispatcher({
+      ...options,
+      hostname: host,
+      port,
+      workerTimeoutMs,
+      clientTimeoutMs,
+      clientGraceMs,
+      jobGcTimeoutMs,
+      windowSplits,
+      runnerDeathsMax,
+      quotas: {
+        datasetBytesMax: datasetMib * 2 ** 20,
+        datasetsBytesMax: datasetsMib * 2 ** 20,
+        allDatasetsBytesMax: allDatasetsMib * 2 ** 20,
+        parametersBytesMax: parametersMib * 2 ** 20,
+        allParametersBytesMax: allParametersMib * 2 ** 20,
+        jobsMax,
+        clientsMax,
+        requestsPerSecondMax,
+      },
+      scaling: { minWorkers, maxWorkers },
+      ...(journal === undefined ? {} : { journal }),
+      ...(workers === undefined ? {} : { workers }),
+    })
+  );
+  console.log(`Dispatcher listening on ${server.address}`);
+  const asksForToken = values.token ?? values.tokenFile ?? values.tokensFile;
+  console.log(`Live page at ${server.page}${asksForToken === undefined ? "" : "?token=…"}`);
+  console.log(journal === undefined ? "Journal in memory" : `Journal in ${journal}`);
+  using _status = showStatus(server);
+  await serveUntilStopped(server, requests, (by) => console.log(`Stopping (${by})`));
+  // Not left to the event loop: a pending read of standard input cannot be taken back.
+  Deno.exit();
+}
+
+/** Prints what the dispatcher knows, each time that it has changed. */
+function showStatus(server: DispatcherServer): Disposable {
+  let shown = "";
+  const show = (description: DispatcherDescription) => {
+    const status = statusLine(description);
+    if (status !== shown) console.log(status);
+    shown = status;
+  };
+  // One that does not answer is stopping or restarting; the log says which.
+  const timer = setInterval(() => server.describe().then(show, () => {}), STATUS_MS);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}

@@ -1,0 +1,46 @@
+/**
+ * Leat on the command line: one program for whatever runs a cluster.
+ *
+ * @example
+ * ```sh
+ * deno task leat dispatcher --port 5050
+ * deno task leat worker --dispatcher ws://127.0.0.1:5050
+ * ```
+ *
+ * @module
+ */
+import { EXIT_USAGE, nearestOf, wantsHelp } from "./lib/args.ts";
+
+/** What it can be told to run, each with what `leat --help` says of it. */
+const COMMANDS: Readonly<Record<string, string>> = {
+  dispatcher: "The dispatcher of a cluster",
+  worker: "A worker of a cluster",
+  status: "What a dispatcher knows of its cluster",
+  autoscale: "Workers on this host, as many as a dispatcher wants",
+  plan: "How many workers a pipeline needs, and what they cost",
+  cluster: "Starts several processes on this host and runs a job through them",
+};
+
+async function run([command, ...args]: readonly string[]): Promise<void> {
+  if (command === undefined || wantsHelp([command])) return console.log(HELP);
+  if (!Object.hasOwn(COMMANDS, command)) {
+    const nearest = nearestOf(command, Object.keys(COMMANDS));
+    const hint = nearest === undefined ? "" : `; did you mean ${nearest}?`;
+    console.error(`error: '${command}' is no command of leat${hint}\n\n${HELP}`);
+    Deno.exit(EXIT_USAGE);
+  }
+  // Not a literal: Deno would load all six programs to run one.
+  const program: { run(args: readonly string[]): Promise<void> } = await import(
+    import.meta.resolve(`./${command}.ts`)
+  );
+  await program.run(args);
+}
+
+const HELP = `Usage: leat COMMAND [options]
+
+Commands:
+${Object.entries(COMMANDS).map(([name, text]) => `  ${name.padEnd(12)}${text}`).join("\n")}
+
+'leat COMMAND --help' lists the options of a command.`;
+
+if (import.meta.main) await run(Deno.args);

@@ -1,0 +1,222 @@
+/**
+ * How many workers a pipeline wants: `deno task plan --help`.
+ *
+ * @module
+ */
+import { PAPER_PRICES, PAPER_TRAINER_MACHINE, PAPER_WORKER_MACHINE } from "../mod.ts";
+import { StatusLine } from "./chaos/status_line.ts";
+import {
+  flag,
+  integer,
+  number,
+  operand,
+  percent,
+  type Program,
+  runProgram,
+  text,
+  type Values,
+} from "./lib/args.ts";
+import { counted } from "./lib/counted.ts";
+import { requireWritable } from "./lib/page.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
+import { type Machines, sweepClusters } from "./plan/clusters.ts";
+import { limitsOf } from "./plan/limits.ts";
+import { PATIENCE_TEXT } from "./plan/patience.ts";
+import { type ProfiledModule, profileModule } from "./plan/profiled_module.ts";
+import { memoryGBOf, type Plan, planText, writePlan } from "./plan/report.ts";
+import { Stages } from "./plan/stages.ts";
+import { type Verification, verify } from "./plan/verification.ts";
+
+const BYTES_PER_MEGABIT = 1e6 / 8;
+/** Between two lines that say what it is at, off a terminal. */
+const PLAIN_EVERY_MS = 10_000;
+
+const OPTIONS = {
+  module: operand({
+    help: "A module that exports a Dataset, or a function that answers one.",
+    placeholder: "MODULE",
+  }),
+  stepMs: number({
+    help: "What an accelerator takes for a training step, one batch, in ms.",
+    required: true,
+    min: 0.01,
+    max: 3_600_000,
+  }),
+  export: text({
+    help: "Which export. Default: 'default', or the only one that fits.",
+    placeholder: "NAME",
+  }),
+  trainers: integer({ help: "Trainers that read the job.", default: 1, min: 1, max: 256 }),
+  seconds: number({
+    help: `How long the pipeline is run here. Loading it, or one batch, is ${PATIENCE_TEXT}.`,
+    default: 5,
+    min: 0.1,
+    max: 3600,
+  }),
+  workersMax: integer({ help: "The most workers to look at.", default: 64, min: 1, max: 1024 }),
+  stallMax: percent({ help: "For how much of their time accelerators may wait.", default: 2 }),
+  coresPerWorker: integer({
+    help: "Cores of a worker's machine, which workers may share.",
+    default: PAPER_WORKER_MACHINE.cores,
+    min: 1,
+    max: 4_096,
+  }),
+  networkMbps: number({
+    help: "What a host's network card carries each way, in Mbit/s.",
+    default: 10_000,
+    min: 0.1,
+  }),
+  roundTripMs: number({
+    help: "What a short message takes from one host to another and back, in ms.",
+    default: 1.2,
+    min: 0,
+    max: 60_000,
+  }),
+  memoryGbPerWorker: number({
+    help: "Memory of a worker, in GB. Default: what the pipeline took here.",
+    min: 0,
+  }),
+  trainerCores: integer({
+    help: "Cores of a trainer's host.",
+    default: PAPER_TRAINER_MACHINE.cores,
+    min: 1,
+  }),
+  trainerMemoryGb: number({
+    help: "Memory of a trainer's host.",
+    default: PAPER_TRAINER_MACHINE.memoryGB,
+    min: 0,
+  }),
+  accelerators: integer({ help: "Accelerators of a trainer.", default: 1, min: 1 }),
+  priceCpuHour: price("a core", PAPER_PRICES.cpuPerCoreHour),
+  priceMemoryGbHour: price("a GB of memory", PAPER_PRICES.memoryPerGBHour),
+  priceAcceleratorHour: price("an accelerator", PAPER_PRICES.acceleratorPerHour),
+  verify: integer({
+    help: "Also runs 1 to N real workers on threads of this host, beside the model.",
+    default: 0,
+    min: 0,
+    max: 16,
+  }),
+  json: flag("Prints everything as JSON."),
+  out: text({ help: "Writes a page with plots.", placeholder: "FILE" }),
+};
+
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task plan",
+  summary:
+    "Runs an input pipeline here for a few seconds, simulates clusters of workers with what it " +
+    "took, and says how many workers it wants, what they cost and what the next bottleneck is.",
+  options: OPTIONS,
+  notes: `Examples:
+  deno task plan cli/plan/demo_pipeline.ts --step-ms 20
+  deno task plan pipeline.ts --step-ms 120 --export train --trainers 4 --out plan.html
+
+The module may read files and decode images. What else it needs is granted with Deno's own flags:
+  deno run --no-prompt -P=plan --allow-net=data.example.org cli/plan.ts pipeline.ts \\
+    --step-ms 120`,
+};
+
+/** Runs the program. */
+export const run = (args: readonly string[] = Deno.args): Promise<void> =>
+  runProgram(PROGRAM, main, args);
+
+if (import.meta.main) await run();
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { json, out } = values;
+  if (out !== undefined) requireWritable(out, "--out");
+  using requests = new StopRequests();
+  using status = new StatusLine({ plainEveryMs: PLAIN_EVERY_MS });
+  let done = "nothing was measured yet";
+  const plan = await requests.interrupting(makePlan(values, status, (what) => done = what), () => {
+    status[Symbol.dispose]();
+    return `Interrupted: ${done}; there is no plan, and nothing is kept`;
+  });
+  status[Symbol.dispose]();
+  console.log(json ? JSON.stringify(plan, null, 2) : planText(plan));
+  if (out === undefined) return;
+  writePlan(plan, out);
+  status.note(`Plots: ${out}`);
+}
+
+/** @param onDone Told what has been done, of a few things in turn. */
+async function makePlan(
+  values: Values<typeof OPTIONS>,
+  status: StatusLine,
+  onDone: (what: string) => void,
+): Promise<Plan> {
+  const { module, seconds } = values;
+  const startedAt = new Date().toISOString();
+  using stages = new Stages(status);
+  const { dataset, profile } = await profiled(values, status, stages);
+  const machines = machinesOf(values, memoryGBOf(profile));
+  onDone("the pipeline was measured, and no cluster simulated");
+  const sweep = await sweepClusters(profile, machines, (workers) => {
+    stages.begin(`simulating ${counted(workers, "worker")}`);
+  });
+  stages.begin("simulating what would hold the cluster up");
+  const limits = await limitsOf(profile, machines, Math.max(1, sweep.recommended.workers));
+  onDone("the pipeline was measured, and clusters simulated");
+  const verified: Verification[] = [];
+  for (let workers = 1; workers <= values.verify; workers++) {
+    stages.begin(`running ${counted(workers, "real worker")}`);
+    verified.push(await verify(dataset, profile, machines, { workers, seconds }));
+  }
+  return {
+    ...{ startedAt, module, host: hostText(), measured: profile, assumed: machines, verified },
+    commandLine: `deno task plan ${Deno.args.join(" ")}`,
+    modelled: { ...sweep, limits },
+  };
+}
+
+async function profiled(
+  values: Values<typeof OPTIONS>,
+  status: StatusLine,
+  stages: Stages,
+): Promise<ProfiledModule> {
+  const { module, seconds } = values;
+  let batches = 0;
+  stages.begin(`loading ${module}`);
+  return await profileModule(module, {
+    seconds,
+    export: values.export,
+    onLoaded() {
+      status.note(`Running ${module} for ${seconds} s…`);
+      stages.begin(() =>
+        batches === 0 ? "waiting for the first batch" : counted(batches, "batch", "batches")
+      );
+    },
+    onProgress: (count) => batches = count,
+    onProfiled: () => stages.begin("measuring what a split costs"),
+  });
+}
+
+function machinesOf(values: Values<typeof OPTIONS>, measuredGB: number): Machines {
+  const { stepMs, trainers, workersMax, coresPerWorker, trainerCores, stallMax } = values;
+  const { roundTripMs } = values;
+  return {
+    ...{ stepMs, trainers, workersMax, coresPerWorker, trainerCores, stallMax, roundTripMs },
+    networkBytesPerSecond: values.networkMbps * BYTES_PER_MEGABIT,
+    workerMemoryGB: values.memoryGbPerWorker ?? measuredGB,
+    trainerMemoryGB: values.trainerMemoryGb,
+    acceleratorsPerTrainer: values.accelerators,
+    prices: {
+      cpuPerCoreHour: values.priceCpuHour,
+      memoryPerGBHour: values.priceMemoryGbHour,
+      acceleratorPerHour: values.priceAcceleratorHour,
+    },
+  };
+}
+
+function price(what: string, dollars: number) {
+  return number({
+    help: `What ${what} costs for an hour, in USD.`,
+    default: Number(dollars.toPrecision(3)),
+    min: 0,
+  });
+}
+
+function hostText(): string {
+  const cores = navigator.hardwareConcurrency;
+  return `this host (${counted(cores, "core")}, ${Deno.build.os} ${Deno.build.arch})`;
+}

@@ -1,0 +1,31 @@
+/**
+ * A pipeline to plan for: mel spectrograms of sounds, in padded batches.
+ * `deno task plan cli/plan/demo_pipeline.ts --step-ms 20`
+ *
+ * @module
+ */
+import { fileURLToPath } from "node:url";
+import { AUTOTUNE, Dataset } from "../../mod.ts";
+import { writeSweeps } from "../mel/sweeps.ts";
+
+/** Where the sounds are written, if they are not there yet. */
+const FOLDER = fileURLToPath(new URL("../../.cache/leat-sweeps", import.meta.url));
+const SOUNDS = 6;
+
+/** Batches of shape `[8, frames, 40]`, over and over. */
+export default async function pipeline(): Promise<Dataset<unknown>> {
+  return Dataset.wav(await writeSweeps(FOLDER, SOUNDS))
+    .repeat()
+    .map(({ samples, sampleRate }, { audio }) =>
+      audio.melSpectrogram(samples, {
+        sampleRate,
+        frameLength: Math.ceil(0.025 * sampleRate),
+        frameStep: Math.ceil(0.01 * sampleRate),
+        numMelBins: 40,
+        lowerEdgeHertz: 0,
+        upperEdgeHertz: sampleRate / 2,
+      })
+    )
+    .paddedBatch(8)
+    .prefetch(AUTOTUNE);
+}

@@ -1,0 +1,68 @@
+/**
+ * The program of the thread on which a user's pipeline is loaded and profiled: it is sent what to profile,
+ * and tells what comes of it.
+ *
+ * @module
+ */
+import { Console } from "node:console";
+import process from "node:process";
+import { LeatError } from "../../mod.ts";
+import type { WireError } from "../../core/error.ts";
+import { guardExits } from "../../platform/threads/exit_guard.ts";
+import { UsageError } from "../lib/args.ts";
+import { type Profile, profilePipeline } from "./profile.ts";
+import { loadPipeline } from "./user_pipeline.ts";
+
+/** What is to be profiled. */
+export interface ProfileRequest {
+  readonly module: string;
+  readonly export: string | undefined;
+  readonly seconds: number;
+}
+
+/** What the thread tells, in this order; it may fail before any of it. */
+export type ProfileNews =
+  | { readonly kind: "loaded" }
+  | { readonly kind: "progress"; readonly batches: number; readonly seconds: number }
+  | {
+    readonly kind: "profiled";
+    readonly profile: Omit<Profile, "splitMs">;
+    /** The pipeline, serialised. */
+    readonly graph: Uint8Array;
+  }
+  | { readonly kind: "failed"; readonly error: WireError; readonly isUsage: boolean };
+
+/** What a thread has for a global scope. */
+interface ThreadScope {
+  onmessage: (event: MessageEvent<ProfileRequest>) => void;
+  postMessage(news: ProfileNews): void;
+}
+
+// Standard output is the plan's, which a program may read.
+globalThis.console = new Console(process.stderr, process.stderr) as unknown as typeof console;
+const scope = globalThis as unknown as ThreadScope;
+scope.onmessage = async ({ data: request }) => {
+  guardExits(
+    (call) =>
+      `'${request.module}' called ${call}, and a module that ends its thread cannot be a pipeline: have it ` +
+      "throw an error instead, or leave the end to the program that imports it",
+    fail,
+  );
+  try {
+    const dataset = await loadPipeline(request.module, request.export);
+    const graph = dataset.serialize();
+    scope.postMessage({ kind: "loaded" });
+    const profile = await profilePipeline(dataset, {
+      seconds: request.seconds,
+      onProgress: (batches, seconds) => scope.postMessage({ kind: "progress", batches, seconds }),
+    });
+    scope.postMessage({ kind: "profiled", profile, graph });
+  } catch (error) {
+    fail(error);
+  }
+};
+
+function fail(error: unknown): void {
+  const isUsage = error instanceof UsageError;
+  scope.postMessage({ kind: "failed", error: LeatError.from(error).toWire(), isUsage });
+}

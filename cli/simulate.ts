@@ -1,0 +1,240 @@
+/**
+ * The main job: on one host, with every actor on a thread, what preprocessing on workers, sharing and coordinated reads
+ * buy. Reading, decoding, augmenting, batching and the actors are real; of the training, the accelerator's step time alone is
+ * simulated.
+ *
+ * ```sh
+ * deno task simulate --quick
+ * ```
+ *
+ * @module
+ */
+
+import { LeatError } from "../core/error.ts";
+import denoJson from "../deno.json" with { type: "json" };
+import {
+  EXIT_INTERRUPTED,
+  flag,
+  integers,
+  number,
+  type Program,
+  runProgram,
+  subset,
+  text,
+  UsageError,
+  type Values,
+} from "./lib/args.ts";
+import { requireWritable } from "./lib/page.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
+import { checkFolders, CORPUS_DIRECTORY, prepareCorpus } from "./simulate/corpus.ts";
+import { coordinatedReads } from "./simulate/experiments/coordinated_reads.ts";
+import { scaleOut } from "./simulate/experiments/scale_out.ts";
+import { sharing } from "./simulate/experiments/sharing.ts";
+import type { Simulation } from "./simulate/experiments/simulation.ts";
+import { workerFailure } from "./simulate/experiments/worker_failure.ts";
+import { Progress } from "./simulate/progress.ts";
+import type { Experiment, SimulationReport } from "./simulate/results.ts";
+import { summarize } from "./simulate/summary.ts";
+import { formatNumber, renderTable } from "./lib/table.ts";
+
+const LETTERS = ["a", "b", "c", "d"] as const;
+const EXPERIMENTS: Record<
+  typeof LETTERS[number],
+  (simulation: Simulation) => Promise<Experiment>
+> = {
+  a: scaleOut,
+  b: sharing,
+  c: coordinatedReads,
+  d: workerFailure,
+};
+
+/** Most threads that the numbers of workers and trainers may ask for. */
+const COUNT_MAX = 64;
+const LINE_COLUMNS = 100;
+
+const OPTIONS = {
+  quick: flag(
+    "Shorter runs, fewer of them, and a smaller corpus: about a minute on two idle cores, two where others use them.",
+  ),
+  images: text({
+    placeholder: "DIR",
+    help: "A folder of your own JPEGs, folders within it included, instead of made-up photographs.",
+  }),
+  text: text({
+    placeholder: "FILE",
+    help: "A file of your own text, a sample on each line, instead of made-up text.",
+  }),
+  corpus: text({
+    placeholder: "DIR",
+    help:
+      "Where made-up and packed files are kept for the next run. Default: .cache/leat-corpus in the project.",
+  }),
+  report: text({
+    placeholder: "FILE",
+    default: "./report.html",
+    help: "Where to write the page of plots.",
+  }),
+  only: subset(LETTERS, {
+    placeholder: "a,b,c,d",
+    help:
+      "Which experiments to run: (a) scale-out, (b) sharing, (c) coordinated reads, (d) a worker killed.",
+  }),
+  workers: integers({
+    ...{ placeholder: "1,2,4", min: 1, max: COUNT_MAX },
+    help:
+      "Numbers of workers in (a). Default: 1,2,4,8, with storage latency also 16; fewer with --quick.",
+  }),
+  trainers: integers({
+    ...{ placeholder: "1,2,4", min: 1, max: COUNT_MAX },
+    help: "Numbers of trainers in (b), 1 among them. Default: 1,2,4,8,16; fewer with --quick.",
+  }),
+  storageLatencyMs: number({
+    default: 40,
+    min: 0,
+    max: 10_000,
+    help: "Added to every open and read of a file in the second curve of (a); 0 leaves that out.",
+  }),
+  stepTimeMs: number({
+    min: 0.1,
+    max: 60_000,
+    help:
+      "Step time of the accelerators in (a) and (b). Default: from the measured rate of preprocessing, so " +
+      "that a colocated job is input-bound.",
+  }),
+};
+
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task simulate",
+  summary:
+    "Runs the service on threads of this host, on real files, and shows what preprocessing on workers, sharing and " +
+    "coordinated reads buy. Only the accelerators' step time is simulated.",
+  options: OPTIONS,
+  check({ trainers }) {
+    if (trainers === undefined || trainers.includes(1)) return;
+    throw new UsageError(
+      `--trainers is '${trainers}': the others are held against one trainer, so 1 must be among them`,
+    );
+  },
+  notes:
+    "Progress goes to standard error, the tables to standard output. Ctrl-C stops and reports what there is.",
+};
+
+/** Runs the program. */
+export const run = (args: readonly string[] = Deno.args): Promise<void> =>
+  runProgram(PROGRAM, main, args);
+
+if (import.meta.main) await run();
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { images, text, only, report: path } = values;
+  const wanted = LETTERS.filter((letter) => only.includes(letter));
+  requireWritable(path, "--report");
+  await UsageError.where(() => checkFolders({ images, text, corpus: values.corpus }));
+  const interrupted = new AbortController();
+  const startedAt = new Date();
+  using requests = new StopRequests();
+  requests.first.then(() => interrupted.abort(new LeatError("cancelled", "Interrupted")));
+  const progress = new Progress({ experiments: wanted.length + 1 });
+  const experiments: Experiment[] = [];
+  let corpus: string[] = [];
+  try {
+    const preparing = prepare(values, progress, interrupted.signal);
+    const simulation = await Promise.race([preparing, rejectionOf(interrupted.signal)]);
+    corpus = simulation.corpus.description;
+    for (const letter of wanted) {
+      interrupted.signal.throwIfAborted();
+      experiments.push(await EXPERIMENTS[letter](simulation));
+    }
+  } catch (error) {
+    if (!interrupted.signal.aborted) throw error;
+  } finally {
+    progress.close();
+  }
+  const report: SimulationReport = { run: describeRun(values, startedAt, corpus), experiments };
+  await finish(report, path, interrupted.signal.aborted, wanted.length);
+  // Files that were being made for the corpus would keep the process alive until all are there.
+  if (interrupted.signal.aborted) Deno.exit(EXIT_INTERRUPTED);
+}
+
+/** Rejects with the signal's reason when it is aborted. */
+function rejectionOf(signal: AbortSignal): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  promise.catch(() => {});
+  signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  return promise;
+}
+
+async function prepare(
+  values: Values<typeof OPTIONS>,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<Simulation> {
+  const { quick, images, text, workers, trainers, storageLatencyMs, stepTimeMs } = values;
+  const corpus = await prepareCorpus({
+    directory: values.corpus ?? CORPUS_DIRECTORY,
+    quick,
+    progress,
+    ...(images === undefined ? {} : { images }),
+    ...(text === undefined ? {} : { text }),
+  });
+  return {
+    corpus,
+    progress,
+    signal,
+    quick,
+    hostCores: navigator.hardwareConcurrency,
+    storageLatencyMs,
+    ...(workers === undefined ? {} : { workers }),
+    ...(trainers === undefined ? {} : { trainers }),
+    ...(stepTimeMs === undefined ? {} : { stepTimeMs }),
+  };
+}
+
+/** Prints the tables and writes the page. */
+async function finish(
+  report: SimulationReport,
+  path: string,
+  interrupted: boolean,
+  wanted: number,
+): Promise<void> {
+  for (const experiment of report.experiments) {
+    const { finding, table } = summarize(experiment);
+    console.log(`\n${renderTable(table)}\n${wrap(finding)}`);
+  }
+  if (interrupted) {
+    console.log(`\nInterrupted after ${report.experiments.length} of ${wanted} experiments.`);
+  }
+  if (report.experiments.length === 0) return;
+  // Not before: what draws takes as long to load as all the rest, also for `--help` and refusals.
+  const { writeReport } = await import("./simulate/report.ts");
+  writeReport(report, path);
+  const seconds = formatNumber(report.run.durationSeconds, 0);
+  console.log(`\nTook ${seconds} s. Report: ${await Deno.realPath(path)}`);
+}
+
+function describeRun(
+  { quick }: Values<typeof OPTIONS>,
+  startedAt: Date,
+  corpus: string[],
+): SimulationReport["run"] {
+  return {
+    startedAt: startedAt.toISOString(),
+    durationSeconds: (Date.now() - startedAt.getTime()) / 1000,
+    commandLine: [PROGRAM.usage, ...Deno.args].join(" "),
+    hostCores: navigator.hardwareConcurrency,
+    platform: `${Deno.build.os} ${Deno.build.arch}`,
+    versions: { leat: denoJson.version, deno: Deno.version.deno },
+    corpus,
+    quick,
+  };
+}
+
+/** Lines of at most {@linkcode LINE_COLUMNS} characters. */
+function wrap(paragraph: string): string {
+  return paragraph.split(" ").reduce((lines, word) => {
+    const last = lines.slice(lines.lastIndexOf("\n") + 1);
+    if (lines === "") return word;
+    return `${lines}${last.length + 1 + word.length <= LINE_COLUMNS ? " " : "\n"}${word}`;
+  }, "");
+}

@@ -1,0 +1,266 @@
+/**
+ * Images in TFRecords, a JPEG to a record: generated ones that weigh what photographs weigh, or the user's own.
+ *
+ * @module
+ */
+
+import { join, relative } from "node:path";
+import { LeatError } from "../../core/error.ts";
+import { RandomStream } from "../../core/philox.ts";
+import { Tensor } from "../../core/tensor.ts";
+import { encodeTfRecord } from "../../data/formats/tfrecord/tfrecord.ts";
+import { Images } from "../../platform/media/images.ts";
+import { type CorpusFile, type CorpusFolder, openCorpus } from "./corpus_folder.ts";
+import { PhotographMaker } from "./photographs.ts";
+
+/** Most of the user's images that are packed, in the order of their paths. */
+export const USER_IMAGES_MAX = 2_000;
+
+/** TFRecord files that a corpus is spread over; fewer images have one file each. */
+export const IMAGE_SHARDS = 16;
+
+const DECODE_ROUNDS = 4;
+const RECORD_HEADER_BYTES = 12;
+const RECORD_FOOTER_BYTES = 4;
+
+/** Images in TFRecords: each record is one JPEG. */
+export interface ImageCorpus {
+  /** Paths of the TFRecord files, in order. */
+  files: string[];
+  statistics: ImageStatistics;
+  /** Files of the user's that are left out since they could not be decoded. */
+  skipped: SkippedFile[];
+  /** Whether the files were there already. */
+  reused: boolean;
+}
+
+export interface ImageStatistics {
+  count: number;
+  /** Mean size of a JPEG. */
+  bytesMean: number;
+  widthMean: number;
+  heightMean: number;
+}
+
+export interface SkippedFile {
+  path: string;
+  reason: string;
+}
+
+/** Hears how many of how many samples are done; not called where a corpus is used again. */
+export type OnProgress = (done: number, total: number) => void;
+
+/** What images to generate. */
+export interface GenerateImagesOptions {
+  /** The cache folder. */
+  directory: string;
+  /** How many, at least 1. */
+  count: number;
+  /** Decides every image; default 0. */
+  seed?: number;
+  onProgress?: OnProgress;
+}
+
+/** Which of the user's images to pack. */
+export interface PackImagesOptions {
+  /** The cache folder. */
+  directory: string;
+  /** A folder of `.jpg` and `.jpeg` files, folders within it included. */
+  source: string;
+  onProgress?: OnProgress;
+}
+
+/**
+ * Photograph-like JPEGs in TFRecords, of about 110 KB and most often 500×375 pixels as ImageNet's are. The same seed and
+ * count give the same images.
+ *
+ * @throws {LeatError} `invalid_argument` for a count that is none.
+ *
+ * @example
+ * ```ts
+ * import { generateImages } from "./image_corpus.ts";
+ *
+ * const directory = await Deno.makeTempDir({ dir: "/tmp" });
+ * const { files, statistics } = await generateImages({ directory, count: 2 });
+ * console.log(files.length, statistics.count); // 2 2
+ * await Deno.remove(directory, { recursive: true });
+ * ```
+ */
+export async function generateImages(options: GenerateImagesOptions): Promise<ImageCorpus> {
+  const { directory, count, seed = 0, onProgress } = options;
+  if (!(Number.isSafeInteger(count) && count >= 1)) {
+    throw new LeatError("invalid_argument", `generateImages: count is ${count}; at least 1`);
+  }
+  const parameters = { kind: "generated-images", release: 1, count, seed };
+  return await open(directory, parameters, async (folder) => {
+    const random = new RandomStream(seed);
+    const maker = new PhotographMaker(random.fork("maker"));
+    const images = new Images();
+    const shards = new ImageShards(folder, count);
+    for (let index = 0; index < count; index++) {
+      const { pixels, width, height, quality } = maker.make(random.fork("image").fork(index));
+      const image = new Tensor("uint8", [height, width, 3], pixels);
+      await shards.add(await images.encode(image, { quality }), width, height);
+      onProgress?.(index + 1, count);
+    }
+    return { statistics: shards.statistics, skipped: [] };
+  });
+}
+
+/**
+ * The user's own images in TFRecords: the first {@linkcode USER_IMAGES_MAX} below a folder, in the order of their paths.
+ * Those that cannot be decoded are left out and named.
+ *
+ * @throws {LeatError} `not_found` where the folder is missing or holds no image that can be decoded.
+ */
+export async function packImages(options: PackImagesOptions): Promise<ImageCorpus> {
+  const { directory, source, onProgress } = options;
+  const paths = (await requireImages(source)).slice(0, USER_IMAGES_MAX);
+  const listing = await Promise.all(paths.map(describeFile));
+  const parameters = { kind: "user-images", release: 1, listing };
+  const corpus = await open(directory, parameters, async (folder) => {
+    const images = new Images();
+    const shards = new ImageShards(folder, paths.length);
+    const skipped: SkippedFile[] = [];
+    for (const [index, path] of paths.entries()) {
+      try {
+        const jpeg = await Deno.readFile(path);
+        const [height = 0, width = 0] = (await images.decode(jpeg)).shape;
+        await shards.add(jpeg, width, height);
+      } catch (error) {
+        skipped.push({ path: relative(source, path), reason: LeatError.from(error).message });
+      }
+      onProgress?.(index + 1, paths.length);
+    }
+    return { statistics: shards.statistics, skipped };
+  });
+  if (corpus.statistics.count > 0) return corpus;
+  const { path, reason } = corpus.skipped[0]!;
+  throw new LeatError(
+    "not_found",
+    `No images in '${source}': none of its ${corpus.skipped.length} .jpg files can be decoded; ` +
+      `${path}: ${reason}`,
+  );
+}
+
+/**
+ * Paths of all `.jpg` and `.jpeg` files below a folder, sorted.
+ *
+ * @throws {LeatError} `not_found` where the folder is missing or there are none.
+ */
+export async function requireImages(source: string): Promise<string[]> {
+  const paths = await listImages(source);
+  if (paths.length > 0) return paths;
+  throw new LeatError("not_found", `No images in '${source}': it holds no .jpg file`);
+}
+
+/**
+ * The first images of a corpus.
+ *
+ * @param count How many at most.
+ */
+export async function sampleImages(corpus: ImageCorpus, count: number): Promise<Uint8Array[]> {
+  const jpegs: Uint8Array[] = [];
+  for (const file of corpus.files) {
+    if (jpegs.length === count) break;
+    const bytes = await Deno.readFile(file);
+    const view = new DataView(bytes.buffer);
+    for (let at = 0; at < bytes.length && jpegs.length < count;) {
+      const start = at + RECORD_HEADER_BYTES;
+      const end = start + Number(view.getBigUint64(at, true));
+      jpegs.push(bytes.subarray(start, end));
+      at = end + RECORD_FOOTER_BYTES;
+    }
+  }
+  return jpegs;
+}
+
+/**
+ * Mean time to decode one of these JPEGs on this thread, in milliseconds: of several rounds the fastest, as other programs
+ * can only slow a round down.
+ */
+export async function measureDecodeMs(jpegs: readonly Uint8Array[]): Promise<number> {
+  const images = new Images();
+  let fastestMs = Infinity;
+  for (let round = 0; round < DECODE_ROUNDS; round++) {
+    const startMs = performance.now();
+    for (const jpeg of jpegs) await images.decode(jpeg);
+    fastestMs = Math.min(fastestMs, (performance.now() - startMs) / jpegs.length);
+  }
+  return fastestMs;
+}
+
+interface Found {
+  statistics: ImageStatistics;
+  skipped: SkippedFile[];
+}
+
+async function open(
+  directory: string,
+  parameters: Parameters<typeof openCorpus>[1],
+  write: (folder: CorpusFolder) => Promise<Found>,
+): Promise<ImageCorpus> {
+  const { files, found, reused } = await openCorpus(directory, parameters, write);
+  return { files, reused, ...found };
+}
+
+/** Deals images out over TFRecord files in turn, so that one file has as many as another. */
+class ImageShards {
+  readonly #files: CorpusFile[];
+  #count = 0;
+  #bytes = 0;
+  #width = 0;
+  #height = 0;
+
+  constructor(folder: CorpusFolder, images: number) {
+    const shards = Math.min(IMAGE_SHARDS, images);
+    const padded = (index: number) => String(index).padStart(5, "0");
+    this.#files = Array.from(
+      { length: shards },
+      (_, index) => folder.create(`images-${padded(index)}-of-${padded(shards)}.tfrecord`),
+    );
+  }
+
+  async add(jpeg: Uint8Array, width: number, height: number): Promise<void> {
+    await this.#files[this.#count % this.#files.length]!.write(encodeTfRecord(jpeg));
+    this.#count++;
+    this.#bytes += jpeg.length;
+    this.#width += width;
+    this.#height += height;
+  }
+
+  get statistics(): ImageStatistics {
+    const per = Math.max(this.#count, 1);
+    return {
+      count: this.#count,
+      bytesMean: this.#bytes / per,
+      widthMean: this.#width / per,
+      heightMean: this.#height / per,
+    };
+  }
+}
+
+async function listImages(source: string): Promise<string[]> {
+  const paths: string[] = [];
+  const folders = [source];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    try {
+      for await (const { name, isDirectory } of Deno.readDir(folder)) {
+        if (isDirectory) folders.push(join(folder, name));
+        else if (/\.jpe?g$/i.test(name)) paths.push(join(folder, name));
+      }
+    } catch (cause) {
+      const { code, message } = LeatError.from(cause);
+      throw new LeatError(code, `Cannot read the folder of images '${folder}': ${message}`, {
+        cause,
+      });
+    }
+  }
+  return paths.sort();
+}
+
+/** What changes when a file does. */
+async function describeFile(path: string): Promise<Record<string, unknown>> {
+  const { size, mtime } = await Deno.stat(path);
+  return { path: await Deno.realPath(path), size, modified: mtime?.toISOString() ?? null };
+}

@@ -1,0 +1,216 @@
+/**
+ * Runs jobs through a cluster of processes for a bounded time, and looks whether memory, threads and
+ * file handles stay as they are: `deno task soak --help`.
+ *
+ * @module
+ */
+import { Violations } from "../sim/checkers/checker.ts";
+import { jobOptions } from "./chaos/job_options.ts";
+import { MODES } from "./chaos/modes/drill.ts";
+import { FAULTS, Nemesis } from "./chaos/nemesis.ts";
+import { Play } from "./chaos/play.ts";
+import { Stage } from "./chaos/stage.ts";
+import { StatusLine } from "./chaos/status_line.ts";
+import {
+  choice,
+  EXIT_FAILURE,
+  integer,
+  milliseconds,
+  number,
+  type Program,
+  runProgram,
+  subset,
+  text,
+  UsageError,
+  type Values,
+} from "./lib/args.ts";
+import { requireWritable } from "./lib/page.ts";
+import { counted } from "./lib/counted.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
+import { renderTable } from "./lib/table.ts";
+import { runLoad } from "./soak/load.ts";
+import { PROBE_FLAGS, Samples } from "./soak/samples.ts";
+import type { SoakReport } from "./soak/report.ts";
+import { CREEP_SHARE, MARGINS, trendsOf, WARM_UP_SHARE } from "./soak/trend.ts";
+
+const SECONDS_PER_MINUTE = 60;
+/** Jobs that are over are forgotten soon, or the dispatcher would only ever gather them. */
+const JOB_GC_TIMEOUT_MS = 5_000;
+const FAULTS_PER_ROUND = 5;
+const BETWEEN_FAULTS_MS = 1_000;
+const FAULT_LASTS_MS = 3_000;
+const GENTLE_MS = 500;
+
+const OPTIONS = {
+  minutes: number({
+    help: "Begins no job after so many minutes.",
+    default: 8,
+    min: 0.05,
+    max: 10_000,
+  }),
+  modes: subset(MODES, { help: "Which jobs run, in turn." }),
+  lanes: integer({ help: "How many jobs run side by side.", default: 2, min: 1, max: 16 }),
+  workers: integer({ help: "How many worker processes.", default: 2, min: 1, max: 64 }),
+  chaos: choice(["none", ...FAULTS], {
+    help: "What happens to workers meanwhile. Who is killed begins anew, and is judged only if a " +
+      "life lasts for most of the run.",
+    default: "none",
+  }),
+  spared: integer({
+    help: "To how many workers nothing happens, whatever --chaos is: those that survive.",
+    default: 1,
+    min: 0,
+    max: 63,
+  }),
+  seed: integer({ help: "What is drawn is drawn from it.", default: 1, min: 0 }),
+  sampleMs: milliseconds({ help: "The time between two looks.", default: 5_000, min: 100 }),
+  ...jobOptions({ elements: 4_000, work: 20_000 }),
+  report: text({
+    help: "Where the page with the plots is written.",
+    default: "soak-report.html",
+    placeholder: "FILE",
+  }),
+};
+
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task soak",
+  summary:
+    "Starts a dispatcher and workers as processes of their own, runs jobs of every mode through them " +
+    "one after the other and side by side, and looks at resident memory, V8's heap, threads and " +
+    "file handles of each process. Ends with status 1 if one of them grows, or a promise is broken.",
+  options: OPTIONS,
+  check({ workers, chaos, spared }) {
+    if (chaos === "none" || spared < workers) return;
+    throw new UsageError(
+      `--spared is ${spared} of ${workers} workers, and --chaos ${chaos} needs one to strike; ` +
+        "spare fewer, or have more --workers",
+    );
+  },
+  notes: `Examples:
+  deno task soak
+  deno task soak --minutes 60 --lanes 4 --report /tmp/soak.html
+  deno task soak --minutes 20 --chaos cut
+
+The first ${
+    100 * WARM_UP_SHARE
+  } % of the time are warm-up. Of the rest the last third is compared with the first, by the lower
+quartile of each: what stays when jobs end. It may be more by
+${
+    Object.entries(MARGINS)
+      .map(([name, { more, percent, unit }]) =>
+        `  ${name.padEnd(8)} ${percent} %, or ${more} ${unit}`
+      )
+      .join("\n")
+  }
+What rises all the way, and no slower at the end, may be ${100 * CREEP_SHARE} % of that.
+Threads and file handles are read from /proc, and left out where there is none.`,
+};
+
+/** Runs the program. */
+export const run = (args: readonly string[] = Deno.args): Promise<void> =>
+  runProgram(PROGRAM, main, args);
+
+if (import.meta.main) await run();
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { chaos, spared, seed, report: path } = values;
+  requireWritable(path, "--report");
+  using requests = new StopRequests();
+  const samples = new Samples();
+  const violations = new Violations();
+  await using stage = new Stage({
+    flags: PROBE_FLAGS,
+    onOutput: (name, line) => samples.heard(name, line),
+    dispatcherArgs: ["--job-gc-timeout-ms", `${JOB_GC_TIMEOUT_MS}`],
+  });
+  using status = new StatusLine();
+  const nemesis = chaos === "none" ? undefined : new Nemesis(stage.deployment, {
+    ...{ seed, faults: [chaos], relays: stage.relays, dispatcherEvery: 0, spared },
+    ...{ betweenMaxMs: BETWEEN_FAULTS_MS, downMaxMs: FAULT_LASTS_MS, pauseMaxMs: FAULT_LASTS_MS },
+    ...{ gentleMaxMs: GENTLE_MS, onFault: (what) => stage.logs.write("faults", what) },
+    findings: violations.by("processes"),
+  });
+  const soaked = soak(values, stage, { nemesis, samples, violations, status });
+  const report = await requests.interrupting(soaked, async () => {
+    const said = `Interrupted after ${samples.seconds.toFixed(0)} s: no promise was broken by ` +
+      "then; what grows was not judged, and no report was written";
+    nemesis?.resumeAll();
+    await stage[Symbol.asyncDispose]();
+    status[Symbol.dispose]();
+    return said;
+  });
+  nemesis?.resumeAll();
+  // Loaded only now: what draws takes memory that would be seen as the readers'.
+  const { findingOf, trendTable, writeSoakReport } = await import("./soak/report.ts");
+  writeSoakReport(report, path);
+  if (report.trends.length > 0) console.log(renderTable(trendTable(report.trends)));
+  console.log(`${findingOf(report)}. Plots: ${path}`);
+  const isKept = report.violations.length === 0 && report.trends.every(({ grows }) => !grows);
+  if (isKept) return;
+  stage.keepsLogs = true;
+  await stage[Symbol.asyncDispose]();
+  console.error(`--seed ${seed}; logs of the processes: ${stage.logs.folder}`);
+  Deno.exit(EXIT_FAILURE);
+}
+
+async function soak(
+  values: Values<typeof OPTIONS>,
+  stage: Stage,
+  { nemesis, samples, violations, status }: {
+    readonly nemesis: Nemesis | undefined;
+    readonly samples: Samples;
+    readonly violations: Violations;
+    readonly status: StatusLine;
+  },
+): Promise<SoakReport> {
+  const { minutes, modes, lanes, workers, seed, sampleMs, elements, work, patienceS } = values;
+  const startedAt = new Date().toISOString();
+  await stage.deployment.start(workers);
+  let runs = 0;
+  const play = new Play(stage, nemesis, {
+    ...{ seed, workers, size: { elements, work }, patienceMs: patienceS * 1_000 },
+    violations,
+    onStep: () =>
+      status.show(
+        `${(samples.seconds / SECONDS_PER_MINUTE).toFixed(1)} of ${minutes} minutes: ${
+          counted(runs, "job")
+        }, ` +
+          counted(nemesis?.total() ?? 0, "fault"),
+      ),
+  });
+  if (modes.includes("DETERMINISTIC")) await play.readUndisturbed();
+  samples.start();
+  using _sampling = every(sampleMs, () => {
+    const { dispatcher, workers } = stage.deployment;
+    return samples.take([dispatcher, ...workers].filter(({ end }) => end === undefined));
+  });
+  const counts = await runLoad(play, nemesis, {
+    ...{ modes, lanes, faultsPerRound: FAULTS_PER_ROUND },
+    goesOn: () => violations.count === 0 && samples.seconds < minutes * SECONDS_PER_MINUTE,
+    onRun: (mode, count) => {
+      runs++;
+      status.note(`${samples.seconds.toFixed(0)} s: ${mode} job ${count} is done`);
+    },
+  });
+  return {
+    startedAt,
+    commandLine: `deno task soak ${Deno.args.join(" ")}`.trim(),
+    seconds: samples.seconds,
+    sampleMs,
+    faults: nemesis?.total() ?? 0,
+    runs: Object.fromEntries(counts),
+    violations: violations.list(),
+    series: Object.fromEntries(samples.series),
+    trends: trendsOf(samples.series, samples.seconds),
+  };
+}
+
+/** Does something again and again, never twice at once, until it is disposed. */
+function every(periodMs: number, act: () => Promise<void>): Disposable {
+  let acting: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    acting ??= act().finally(() => acting = undefined);
+  }, periodMs);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}

@@ -1,0 +1,122 @@
+/**
+ * What each process of a cluster takes of its host, sample after sample.
+ *
+ * RSS and V8's heap are what the process says of itself ({@linkcode PROBE_FLAGS}); threads and file handles
+ * are read from `/proc`, where there is one. Deno lets a program read there only with every permission,
+ * so `cat` and `ls` do it.
+ *
+ * @module
+ */
+import { memoryNow, type MemoryUse } from "./memory_now.ts";
+
+/** What is measured, and in what. */
+export const MEASURES = ["rss", "heap", "threads", "files"] as const;
+export type Measure = (typeof MEASURES)[number];
+
+/** What Deno is started with, from the top of the tree, so that a process tells of its memory. */
+export const PROBE_FLAGS = [
+  "--v8-flags=--expose-gc",
+  ...["--preload", "./cli/soak/memory_probe.ts"],
+] as const;
+
+/** One look at one process. What is not known is left out. */
+export interface Sample extends Partial<Readonly<Record<Measure, number>>> {
+  readonly seconds: number;
+}
+
+/** A process, in one life. */
+export interface Process {
+  readonly name: string;
+  readonly pid: number;
+}
+
+const BYTES_PER_MIB = 2 ** 20;
+
+/** How a process, in one life, is named among others. */
+function lifeOf({ name, pid }: Process): string {
+  return `${name} (${pid})`;
+}
+
+/** The process's name, of such a name of one life. */
+export function nameOf(life: string): string {
+  return life.replace(/ \(\d+\)$/, "");
+}
+
+/** See the module. */
+export class Samples {
+  /** By process's name and life. */
+  readonly series = new Map<string, Sample[]>();
+  #startedMs = performance.now();
+  /** What each process has said last. */
+  readonly #memory = new Map<string, MemoryUse>();
+
+  get seconds(): number {
+    return (performance.now() - this.#startedMs) / 1_000;
+  }
+
+  /** Time begins. */
+  start(): void {
+    this.#startedMs = performance.now();
+  }
+
+  /** A line that a process has printed. */
+  heard(name: string, line: string): void {
+    const [, json] = /^memory (\{.*\})$/.exec(line) ?? [];
+    if (json !== undefined) this.#memory.set(name, JSON.parse(json));
+  }
+
+  /** Looks at these processes, and at this one. */
+  async take(processes: readonly Process[]): Promise<void> {
+    const own = { name: "readers", pid: Deno.pid };
+    const all = [...processes, own];
+    this.#memory.set(own.name, memoryNow());
+    const host = await readHost(all.map(({ pid }) => pid));
+    const seconds = this.seconds;
+    for (const { name, pid } of all) {
+      const memory = this.#memory.get(name);
+      const key = lifeOf({ name, pid });
+      const known = this.series.get(key) ?? [];
+      this.series.set(key, known);
+      known.push({
+        seconds,
+        ...(memory === undefined ? {} : {
+          rss: memory.rss / BYTES_PER_MIB,
+          heap: memory.heapUsed / BYTES_PER_MIB,
+        }),
+        ...host.get(pid),
+      });
+    }
+  }
+}
+
+/** By process id, as far as the host tells. */
+async function readHost(
+  pids: readonly number[],
+): Promise<Map<number, { readonly threads: number; readonly files: number }>> {
+  const found = new Map<number, { threads: number; files: number }>();
+  if (Deno.build.os !== "linux") return found;
+  const [status, files] = await Promise.all([
+    outputOf("cat", pids.map((pid) => `/proc/${pid}/status`)),
+    outputOf("ls", pids.map((pid) => `/proc/${pid}/fd`)),
+  ]);
+  const filesOf = new Map(
+    files.split("\n\n").map((block) => {
+      const [head = "", ...handles] = block.trim().split("\n");
+      return [Number(/\/proc\/(\d+)\/fd/.exec(head)?.[1]), handles.length];
+    }),
+  );
+  // One that has ended meanwhile is not among them, or nothing is left of it but its number.
+  for (const block of status.split(/^(?=Name:)/m)) {
+    if (/^State:\s*Z/m.test(block)) continue;
+    const pid = Number(/^Pid:\s*(\d+)/m.exec(block)?.[1]);
+    const threads = Number(/^Threads:\s*(\d+)/m.exec(block)?.[1]);
+    const handles = filesOf.get(pid);
+    if (threads > 0 && handles !== undefined) found.set(pid, { threads, files: handles });
+  }
+  return found;
+}
+
+async function outputOf(command: string, args: readonly string[]): Promise<string> {
+  const { stdout } = await new Deno.Command(command, { args: [...args], stderr: "null" }).output();
+  return new TextDecoder().decode(stdout);
+}

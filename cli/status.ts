@@ -1,0 +1,65 @@
+/**
+ * What a dispatcher knows of its cluster, in a terminal: `deno task status --help`.
+ *
+ * @module
+ */
+import { CREDENTIAL_OPTIONS, readCredentials } from "./cluster/server_options.ts";
+import { askForState, stateUrl } from "./cluster/state_request.ts";
+import { statusText } from "./cluster/status_text.ts";
+import {
+  flag,
+  milliseconds,
+  type Program,
+  runProgram,
+  text,
+  UsageError,
+  type Values,
+} from "./lib/args.ts";
+
+/** The screen and what was scrolled off away, and to its top. */
+const CLEAR_SCREEN = "\x1b[2J\x1b[3J\x1b[H";
+
+const OPTIONS = {
+  dispatcher: text({
+    help: "The dispatcher: ws://host:port, or wss://host:port with TLS.",
+    default: "ws://127.0.0.1:5050",
+    placeholder: "ADDRESS",
+  }),
+  ...CREDENTIAL_OPTIONS,
+  watch: flag("Shows it again and again, until Ctrl-C."),
+  intervalMs: milliseconds({ help: "How often, with --watch.", default: 1_000, min: 100 }),
+  json: flag("Prints all that is known, as JSON; with --watch, a line each time."),
+};
+
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task status",
+  summary:
+    "Prints what a dispatcher knows: who waits for whom, jobs with their clients, and workers " +
+    "with what they do. The same is on the dispatcher's port as a page.",
+  options: OPTIONS,
+  notes: `Examples:
+  deno task status
+  deno task status --dispatcher ws://10.0.0.5:5050 --token-file token --watch
+  deno task status --json`,
+};
+
+/** Runs the program. */
+export const run = (args: readonly string[] = Deno.args): Promise<void> =>
+  runProgram(PROGRAM, main, args);
+
+if (import.meta.main) await run();
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { dispatcher, watch, intervalMs, json } = values;
+  await UsageError.where(() => stateUrl(dispatcher));
+  const credentials = await readCredentials(values);
+  const clear = watch && !json && Deno.stdout.isTerminal() ? CLEAR_SCREEN : "";
+  do {
+    const state = await askForState(dispatcher, credentials);
+    console.log(
+      json ? JSON.stringify(state, null, watch ? undefined : 2) : clear + statusText(state),
+    );
+    if (watch) await new Promise((resolve) => setTimeout(resolve, intervalMs));
+  } while (watch);
+}

@@ -1,0 +1,166 @@
+/**
+ * A worker of a cluster, as a program: `deno task worker --help`.
+ *
+ * @module
+ */
+// Not mod.ts, which brings all that a trainer needs: a worker would load it at each start.
+import { serveWorker } from "../server/worker_server.ts";
+import {
+  nodeAddress,
+  readServerOptions,
+  readServiceTokens,
+  SERVER_OPTIONS,
+} from "./cluster/server_options.ts";
+import { readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
+import { serveUntilStopped, startServing } from "./cluster/serving.ts";
+import {
+  integer,
+  milliseconds,
+  type Program,
+  runProgram,
+  text,
+  texts,
+  type Values,
+} from "./lib/args.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
+
+const BYTES_PER_MIB = 2 ** 20;
+/** More bytes are no exact number. */
+const MIB_MAX = Math.floor(Number.MAX_SAFE_INTEGER / BYTES_PER_MIB);
+
+const OPTIONS = {
+  dispatcher: nodeAddress({
+    help: "The dispatcher: ws://host:port, or wss://host:port with TLS.",
+    required: true,
+  }),
+  host: text({
+    help:
+      "The interface to listen on; by default 127.0.0.1 when the dispatcher is on this machine's " +
+      "loopback and 0.0.0.0 otherwise, which needs a token or --insecure.",
+    placeholder: "HOST",
+  }),
+  port: integer({ help: "The port; 0 takes a free one.", default: 0, min: 0, max: 65_535 }),
+  name: text({
+    help: "A name that stays when the worker restarts, of its own among workers; by default the " +
+      "address that it advertises.",
+  }),
+  tag: texts({
+    help:
+      "A word by which jobs choose workers (targetTags). COLOCATED leaves this one to clients " +
+      "that ask for any worker.",
+    placeholder: "WORD",
+  }),
+  serviceTokenFile: texts({
+    help: "The file of the secret of another service that pipelines begin with.",
+    placeholder: "ADDRESS=FILE",
+  }),
+  heartbeatMs: milliseconds({ help: "Time between heartbeats.", default: 30_000, min: 10 }),
+  drainMs: milliseconds({
+    help: "How long clients may go on fetching what is left when the worker is asked to stop.",
+    default: 10_000,
+    min: 0,
+  }),
+  windowMib: integer({
+    help:
+      "What the sliding windows of tasks that trainers share may hold together, in MiB; by default " +
+      "10,240, or a quarter of this host's memory if that is less.",
+    min: 1,
+    max: MIB_MAX,
+  }),
+  roundsMib: integer({
+    help:
+      "What the rounds of one coordinated task may take that wait for trainers that lag, in MiB; beyond " +
+      "it no later round is begun. By default 256.",
+    min: 1,
+    max: MIB_MAX,
+  }),
+  runawayThreadsMax: integer({
+    help:
+      "Exits with a failure, for whatever starts it anew, once so many threads run on that were told to " +
+      "end; by default as many as there are cores. Only with --no-sandbox.",
+    min: 1,
+  }),
+  runawayAfterMs: milliseconds({
+    help: "After how long a thread that was told to end counts as one of those.",
+    default: 120_000,
+    min: 1,
+  }),
+  storageLatencyMs: milliseconds({
+    help: "Added to every open and read of a file: storage that is far away.",
+    default: 0,
+    min: 0,
+  }),
+  imageMib: integer({
+    help:
+      "Memory that decoding one image may take, in MiB, as its header says; a larger image fails. By " +
+      "default 1,024.",
+    min: 1,
+    max: MIB_MAX,
+  }),
+  ...SANDBOX_OPTIONS,
+  ...SERVER_OPTIONS,
+};
+
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task worker --dispatcher ws://HOST:PORT",
+  summary: "Serves a worker of a cluster: it runs pipelines and hands their elements to clients, " +
+    "which have to reach it at the address that it prints.",
+  options: OPTIONS,
+  notes: `Examples:
+  deno task worker --dispatcher ws://127.0.0.1:5050
+  deno task worker --dispatcher ws://10.0.0.5:5050 --token-file /etc/leat/token --port 5051
+  deno task worker --dispatcher ws://10.0.0.5:5050 --data-root /data --data-root s3://bucket/shards
+
+Functions of submitted pipelines run in a sandbox: they read below the data roots, and do nothing
+else to this host but what --allow-… grants (docs/cluster.md, "Sandbox").
+
+It waits for its dispatcher as long as it takes. Ctrl-C lets clients fetch what is left for a while
+(--drain-ms), a second one stops at once.`,
+};
+
+/** Runs the program. */
+export const run = (args: readonly string[] = Deno.args): Promise<void> =>
+  runProgram(PROGRAM, main, args);
+
+if (import.meta.main) await run();
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { dispatcher, host, port, name, tag, heartbeatMs, storageLatencyMs } = values;
+  const { windowMib, roundsMib, imageMib } = values;
+  using requests = new StopRequests();
+  if (values.stopAtEof) requests.watchStdin();
+  const options = await readServerOptions(values);
+  const services = await readServiceTokens(values.serviceTokenFile);
+  const sandbox = await readSandbox(values);
+  const server = await startServing(() =>
+    serveWorker({
+      ...options,
+      dispatcher,
+      port,
+      tags: tag,
+      services,
+      heartbeatMs,
+      ...(windowMib === undefined ? {} : { windowBytesMax: windowMib * BYTES_PER_MIB }),
+      ...(roundsMib === undefined ? {} : { roundsBytesMax: roundsMib * BYTES_PER_MIB }),
+      ...(imageMib === undefined ? {} : { imageBytesMax: imageMib * BYTES_PER_MIB }),
+      runawayThreadsMax: values.runawayThreadsMax ?? navigator.hardwareConcurrency,
+      runawayAfterMs: values.runawayAfterMs,
+      storageLatencyMs,
+      ownProcess: true,
+      sandbox,
+      ...(host === undefined ? {} : { hostname: host }),
+      ...(name === undefined ? {} : { name }),
+    })
+  );
+  console.log(`Worker "${server.name}" listening on ${server.address}`);
+  const serving = {
+    failed: server.failed,
+    close: () => server.close({ drainTimeoutMs: values.drainMs }),
+  };
+  await serveUntilStopped(serving, requests, (by) => {
+    console.log(`Stopping (${by}): clients have ${values.drainMs / 1_000} s to fetch what is left`);
+  });
+  // Not left to the event loop: a pending read of standard input cannot be taken back.
+  Deno.exit();
+}

@@ -1,0 +1,87 @@
+/** The host of pipelines on Deno: clock, timers, entropy, files, images, sound and modules. */
+
+import { clearTimeout, setImmediate, setTimeout } from "node:timers";
+import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "../data/host.ts";
+import type { ForeignRunners } from "../data/foreign/foreign_runners.ts";
+import { Audio } from "./media/audio.ts";
+import { type ForeignLimits, ForeignProcesses } from "./sandbox/foreign/foreign_processes.ts";
+import { Images } from "./media/images.ts";
+import { DenoNewFiles } from "./storage/new_files.ts";
+import { StorageFiles, type StorageOptions } from "./storage/storage.ts";
+
+/** Options of a {@linkcode DenoHost}. */
+export interface DenoHostOptions {
+  /** Default: new {@linkcode StorageFiles} with `storage`. */
+  readonly files?: Files;
+  /** How the default files reach far storage. Default: from the environment. */
+  readonly storage?: StorageOptions;
+  /** Default: a new {@linkcode Images}. */
+  readonly images?: ImageCodec;
+  /** Default: a new {@linkcode Audio}. */
+  readonly audio?: AudioCodec;
+  /** Limits of the processes that run functions from outside this program's build. */
+  readonly foreign?: ForeignLimits;
+}
+
+/**
+ * A host on Deno's own facilities. Creating one needs no permission; using it does: files need
+ * `--allow-read`, or `--allow-net` for far storage, images what {@linkcode Images} says.
+ *
+ * @example
+ * ```ts
+ * import { DenoHost } from "./deno_host.ts";
+ * import { installHost } from "../data/host.ts";
+ * installHost(new DenoHost());
+ * ```
+ */
+export class DenoHost implements Host {
+  readonly files: Files;
+  readonly newFiles: NewFiles = new DenoNewFiles();
+  readonly images: ImageCodec;
+  readonly audio: AudioCodec;
+  readonly foreignRunners: ForeignRunners;
+
+  constructor(options: DenoHostOptions = {}) {
+    this.files = options.files ?? new StorageFiles(options.storage);
+    this.images = options.images ?? new Images();
+    this.audio = options.audio ?? new Audio();
+    this.foreignRunners = new ForeignProcesses(options.foreign);
+  }
+
+  nowMs(): number {
+    return performance.now();
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      const abort = () => {
+        clearTimeout(timer);
+        reject(signal!.reason);
+      };
+      const timer = setTimeout(() => {
+        signal?.removeEventListener("abort", abort);
+        resolve();
+      }, ms);
+      signal?.addEventListener("abort", abort, { once: true });
+    });
+  }
+
+  /** `setImmediate`: a `MessageChannel` is no faster, and starves timers and I/O. */
+  yield(): Promise<void> {
+    return new Promise((resolve) => setImmediate(resolve));
+  }
+
+  entropy64(): bigint {
+    return crypto.getRandomValues(new BigUint64Array(1))[0]!;
+  }
+
+  /** Prints to the console. */
+  warn(message: string): void {
+    console.warn(message);
+  }
+
+  importModule(url: string): Promise<Record<string, unknown>> {
+    return import(url);
+  }
+}

@@ -1,0 +1,97 @@
+/** The interface between image formats and the codec, and what decoders share. */
+
+import { LeatError } from "../../core/error.ts";
+
+/** The size of an image in pixels. */
+export interface ImageSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Bytes per pixel: grey, RGB or RGBA. */
+export type Channels = 1 | 3 | 4;
+
+/** A compressed image format. */
+export interface ImageFormat {
+  /** The name in messages: `JPEG`. */
+  readonly name: string;
+  /**
+   * Whether bytes begin like a file of this format. With too few bytes to tell: whether they may.
+   */
+  matches(bytes: Uint8Array): boolean;
+  /**
+   * The size, from the header alone. Throws `data_loss` for a header that is damaged or truncated.
+   */
+  readSize(bytes: Uint8Array): ImageSize;
+  /**
+   * Loads the decoder library; `undefined` if it is loaded. Errors as {@linkcode importLibrary}.
+   */
+  load(): Promise<void> | undefined;
+  /**
+   * Estimates the memory of decoding in bytes, besides `bytes` and the resulting pixels, from the
+   * header alone. Errors as `readSize`.
+   */
+  bytesToDecode(bytes: Uint8Array): number;
+  /**
+   * Fills `into`, which has the header's size, row by row. Throws `data_loss` for damage and
+   * `unimplemented` for a variant that the library does not decode.
+   */
+  decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void;
+}
+
+/** Whether `bytes`, or the part of it that is there, has `begin` at `offset`. */
+export function beginsWith(bytes: Uint8Array, begin: readonly number[], offset = 0): boolean {
+  return begin.every((byte, i) => offset + i >= bytes.length || bytes[offset + i] === byte);
+}
+
+/**
+ * Loads a library, and explains how to grant the permission if that fails.
+ *
+ * @param remedy how to grant a missing permission.
+ * @throws {LeatError} `permission_denied`, or `failed_precondition` with `otherwise`.
+ */
+export async function importLibrary<T>(
+  name: string,
+  load: () => Promise<T>,
+  remedy: string,
+  otherwise: string,
+): Promise<T> {
+  try {
+    return await load();
+  } catch (cause) {
+    const { code, message } = LeatError.from(cause, "failed_precondition");
+    throw new LeatError(
+      code,
+      `Cannot load ${name}, which decodes images: ${message}; ${
+        code === "permission_denied" ? remedy : otherwise
+      }.`,
+      { cause },
+    );
+  }
+}
+
+/** Bytes per pixel in the libraries' output. */
+export const RGBA_BYTES = 4;
+
+/** The weights of red, green and blue in grey (ITU-R BT.601, as in JPEG), out of 2¹⁶. */
+const [RED, GREEN, BLUE] = [19_595, 38_470, 7_471];
+
+/**
+ * Converts RGBA bytes to `channels`. Alpha is dropped: transparent pixels keep their stored colour.
+ */
+export function packRgba(rgba: Uint8Array, into: Uint8Array, channels: Channels): void {
+  if (channels === 4) {
+    into.set(rgba);
+    return;
+  }
+  for (let from = 0, to = 0; from < rgba.length; from += 4, to += channels) {
+    const red = rgba[from]!, green = rgba[from + 1]!, blue = rgba[from + 2]!;
+    if (channels === 1) {
+      into[to] = (red * RED + green * GREEN + blue * BLUE + 32_768) >> 16;
+      continue;
+    }
+    into[to] = red;
+    into[to + 1] = green;
+    into[to + 2] = blue;
+  }
+}

@@ -1,0 +1,230 @@
+/**
+ * Images: decodes JPEG, PNG and WebP, recognized by their first bytes; crops, resizes and mirrors;
+ * encodes JPEG.
+ */
+
+import type { Tensor as AnyTensor } from "../../core/tensor.ts";
+import { Tensor } from "../../core/tensor.ts";
+import { LeatError } from "../../core/error.ts";
+import type { ImageCodec, ImageDecodeOptions } from "../../data/host.ts";
+import { beginsWith, type ImageFormat, type ImageSize } from "./image_format.ts";
+import { JpegFormat } from "./jpeg.ts";
+import { PngFormat } from "./png.ts";
+import { resample } from "./resample.ts";
+import { WebpFormat } from "./webp.ts";
+
+/**
+ * Default limit of memory for decoding one image, in bytes. A header of a few bytes may claim any
+ * size.
+ */
+export const IMAGE_BYTES_MAX = 1024 * 1024 * 1024;
+
+/** A buffer for whole images is kept between calls up to this size. */
+const SCRATCH_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Longest side that the JPEG encoder accepts, in pixels. */
+const JPEG_SIDE_MAX = 65_500;
+
+/** The first bytes of other kinds of files, to name them in errors. */
+const OTHER_FORMATS: readonly (readonly [name: string, begin: readonly number[]])[] = [
+  ["a GIF", [0x47, 0x49, 0x46, 0x38]],
+  ["a BMP", [0x42, 0x4d]],
+  ["another RIFF file", [0x52, 0x49, 0x46, 0x46]],
+  ["a TIFF", [0x49, 0x49, 0x2a, 0x00]],
+  ["a TIFF", [0x4d, 0x4d, 0x00, 0x2a]],
+  ["gzip", [0x1f, 0x8b]],
+];
+
+/** Limits of images. */
+export interface ImageLimits {
+  /**
+   * Most bytes of memory for decoding one image: its pixels and the decoder's own needs, according
+   * to its header. Default {@linkcode IMAGE_BYTES_MAX}: some 55 million pixels of a PNG of 8-bit
+   * RGB, 350 million of a JPEG that is not progressive.
+   */
+  readonly imageBytesMax?: number | undefined;
+}
+
+/** Options of a JPEG. */
+export interface JpegEncodeOptions {
+  /** 1 to 100; default 90. */
+  readonly quality?: number;
+}
+
+/**
+ * Decodes JPEG, PNG and WebP, and encodes JPEG, on the calling thread.
+ *
+ * The first call that needs a library loads it, so a program without images needs no permission.
+ * JPEG needs `--allow-ffi` and `--allow-read` of `/etc/alpine-release` (to find out the C library);
+ * all formats need `--allow-read` of Deno's npm cache.
+ *
+ * @example
+ * ```ts
+ * import { Images } from "./images.ts";
+ * import { Tensor } from "../../core/tensor.ts";
+ * const images = new Images();
+ * const jpeg = await images.encode(Tensor.zeros("uint8", [40, 60, 3]), { quality: 90 });
+ * const pixels = await images.decode(jpeg, { resize: { width: 32, height: 32 } });
+ * console.log(pixels.shape); // [32, 32, 3]
+ * ```
+ */
+export class Images implements ImageCodec {
+  readonly #jpeg = new JpegFormat();
+  readonly #formats: readonly ImageFormat[] = [this.#jpeg, new PngFormat(), new WebpFormat()];
+  readonly #bytesMax: number;
+  #scratch: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+
+  constructor({ imageBytesMax = IMAGE_BYTES_MAX }: ImageLimits = {}) {
+    this.#bytesMax = imageBytesMax;
+  }
+
+  /**
+   * The pixels as uint8 of shape [height, width, channels]: cropped, then resized, then mirrored.
+   *
+   * Resizing is bilinear between the four nearest pixels, with half-pixel centres and no
+   * antialiasing, the default of `tf.image.resize`; it does not read beyond the crop. Orientation
+   * tags and gamma are not applied. 16-bit channels become 8-bit ones. Grey of a coloured image is
+   * its luma (BT.601); alpha that is not requested is dropped, not blended.
+   *
+   * @throws {LeatError} `data_loss` for an image that is empty, truncated or damaged,
+   * libjpeg-turbo's warnings included; `resource_exhausted` beyond {@linkcode
+   * ImageLimits.imageBytesMax}, before memory is allocated; `unimplemented` for CMYK and
+   * animations; `invalid_argument` for another format, a crop outside of the image, an invalid
+   * size, or channels other than 1, 3 and 4; `permission_denied` if the library may not be loaded.
+   */
+  decode(
+    bytes: Uint8Array,
+    options: ImageDecodeOptions = {},
+  ): Tensor<"uint8"> | Promise<Tensor<"uint8">> {
+    const format = this.#formatOf(bytes);
+    const loading = format.load();
+    return loading === undefined
+      ? this.#decode(format, bytes, options)
+      : loading.then(() => this.#decode(format, bytes, options));
+  }
+
+  /**
+   * Width and height in pixels. Reads only the header and needs no library. Errors as for `decode`.
+   */
+  size(bytes: Uint8Array): { width: number; height: number } {
+    return this.#formatOf(bytes).readSize(bytes);
+  }
+
+  /**
+   * Encodes an RGB image as JPEG with 4:2:0 chroma subsampling.
+   *
+   * @param image uint8 of shape [height, width, 3].
+   * @throws {LeatError} `invalid_argument` for another dtype or shape, an empty or too large image,
+   * or a quality outside 1 to 100.
+   */
+  async encode(image: AnyTensor, options: JpegEncodeOptions = {}): Promise<Uint8Array> {
+    const { quality = 90 } = options;
+    const [height, width, channels] = image.shape;
+    if (
+      !isUint8(image) || image.shape.length !== 3 || channels !== 3 ||
+      !isSide(height) || !isSide(width)
+    ) {
+      throw new LeatError(
+        "invalid_argument",
+        `A JPEG is made of a uint8 tensor of shape [height, width, 3] with sides from 1 to ${JPEG_SIDE_MAX}, not of ` +
+          `${image.dtype} [${image.shape}].`,
+      );
+    }
+    if (!Number.isInteger(quality) || quality < 1 || quality > 100) {
+      throw new LeatError("invalid_argument", `A JPEG's quality is from 1 to 100, not ${quality}.`);
+    }
+    await this.#jpeg.load();
+    return this.#jpeg.encode(image.data, { width, height }, quality);
+  }
+
+  #formatOf(bytes: Uint8Array): ImageFormat {
+    if (bytes.length === 0) throw new LeatError("data_loss", "Not an image: there are no bytes.");
+    const format = this.#formats.find((format) => format.matches(bytes));
+    if (format !== undefined) return format;
+    const other = OTHER_FORMATS.find(([, begin]) => beginsWith(bytes, begin));
+    throw new LeatError(
+      "invalid_argument",
+      `Not a ${
+        this.#formats.map(({ name }) => name).join(", ")
+      }: ${bytes.length} bytes that begin with ${bytes.subarray(0, 4).toHex()}${
+        other ? `, like ${other[0]}` : ""
+      }.`,
+    );
+  }
+
+  #decode(format: ImageFormat, bytes: Uint8Array, options: ImageDecodeOptions): Tensor<"uint8"> {
+    const { channels = 3, flip = false } = options;
+    if (![1, 3, 4].includes(channels)) {
+      throw new LeatError("invalid_argument", `An image has 1, 3 or 4 channels, not ${channels}.`);
+    }
+    const whole = format.readSize(bytes);
+    const { width, height } = whole;
+    const crop = options.crop ?? { x: 0, y: 0, width, height };
+    requireCrop(crop, whole);
+    const size = options.resize ?? { width: crop.width, height: crop.height };
+    requireSize(size);
+
+    const shape = [size.height, size.width, channels];
+    const byteLength = width * height * channels;
+    const isWhole = crop.width === width && crop.height === height &&
+      size.width === width && size.height === height && !flip;
+    const resizedBytes = isWhole ? 0 : size.width * size.height * channels;
+    this.#requireMemory(format, whole, format.bytesToDecode(bytes) + byteLength + resizedBytes);
+    const pixels = isWhole ? new Uint8Array(byteLength) : this.#borrow(byteLength);
+    format.decode(bytes, pixels, channels);
+    if (isWhole) return new Tensor("uint8", shape, pixels);
+    return new Tensor("uint8", shape, resample({ pixels, channels, width, crop, size, flip }));
+  }
+
+  #requireMemory({ name }: ImageFormat, { width, height }: ImageSize, byteLength: number): void {
+    if (byteLength <= this.#bytesMax) return;
+    const mib = (bytes: number) => Math.ceil(bytes / 2 ** 20);
+    throw new LeatError(
+      "resource_exhausted",
+      `Decoding a ${name} of ${width} × ${height} pixels takes about ${
+        mib(byteLength)
+      } MiB, more than the ` +
+        `${
+          mib(this.#bytesMax)
+        } MiB that one image may take (imageBytesMax; of a worker: --image-mib): make it smaller, or allow more.`,
+    );
+  }
+
+  #borrow(byteLength: number): Uint8Array<ArrayBuffer> {
+    if (byteLength <= this.#scratch.length) return this.#scratch.subarray(0, byteLength);
+    const buffer = new Uint8Array(byteLength);
+    if (byteLength <= SCRATCH_BYTES_MAX) this.#scratch = buffer;
+    return buffer;
+  }
+}
+
+function requireCrop(
+  { x, y, width, height }: NonNullable<ImageDecodeOptions["crop"]>,
+  image: ImageSize,
+): void {
+  const isInside = [x, y, width, height].every(Number.isInteger) && x >= 0 && y >= 0 &&
+    width > 0 && height > 0 && x + width <= image.width && y + height <= image.height;
+  if (isInside) return;
+  throw new LeatError(
+    "invalid_argument",
+    `The crop { x: ${x}, y: ${y}, width: ${width}, height: ${height} } is no rectangle of whole pixels inside an image of ` +
+      `${image.width} × ${image.height}.`,
+  );
+}
+
+function requireSize({ width, height }: ImageSize): void {
+  const isSize = Number.isInteger(width) && Number.isInteger(height) && width > 0 && height > 0;
+  if (isSize) return;
+  throw new LeatError(
+    "invalid_argument",
+    `An image is resized to whole numbers of pixels from 1 up, not to ${width} × ${height}.`,
+  );
+}
+
+function isUint8(image: AnyTensor): image is Tensor<"uint8"> {
+  return image.dtype === "uint8";
+}
+
+function isSide(side: number | undefined): side is number {
+  return side !== undefined && side >= 1 && side <= JPEG_SIDE_MAX;
+}

@@ -1,0 +1,110 @@
+/**
+ * Reads the markers of a JPEG before decoding (ITU-T T.81, annex B), and explains decoding
+ * failures.
+ */
+
+import { LeatError } from "../../core/error.ts";
+import { beginsWith } from "./image_format.ts";
+
+/** The frame header: size in pixels, and 1 component for grey, 3 for colour, 4 for CMYK. */
+export interface JpegHeader {
+  readonly width: number;
+  readonly height: number;
+  readonly components: number;
+  /**
+   * Whether it is progressive: decoding then holds the coefficients of the whole image in memory.
+   */
+  readonly isProgressive: boolean;
+}
+
+const MARKER = 0xff;
+const START_OF_IMAGE = 0xd8;
+const END_OF_IMAGE = 0xd9;
+const START_OF_SCAN = 0xda;
+/**
+ * 0xc0 to 0xcf begin a frame, except these: Huffman tables, an extension, arithmetic conditioning.
+ */
+const NO_FRAMES: ReadonlySet<number> = new Set([0xc4, 0xc8, 0xcc]);
+const PROGRESSIVE_FRAMES: ReadonlySet<number> = new Set([0xc2, 0xc6, 0xca, 0xce]);
+
+/** Whether bytes begin like a JPEG, as far as there are any. */
+export function isJpeg(bytes: Uint8Array): boolean {
+  return beginsWith(bytes, [0xff, START_OF_IMAGE]);
+}
+
+/**
+ * Finds the frame header.
+ *
+ * @param bytes begin like a JPEG.
+ * @throws {LeatError} `data_loss` for a JPEG that ends or breaks off before its frame header.
+ */
+export function readJpegHeader(bytes: Uint8Array): JpegHeader {
+  let at = 2;
+  while (at + 4 <= bytes.length) {
+    if (bytes[at] !== 0xff) throw broken(bytes, `no marker stands at byte ${at}`);
+    const marker = bytes[at + 1]!;
+    if (marker === 0xff) {
+      at++; // fill byte
+      continue;
+    }
+    if (marker === START_OF_SCAN || marker === END_OF_IMAGE) {
+      throw broken(bytes, `it has no frame header before byte ${at}`);
+    }
+    const length = bytes[at + 2]! << 8 | bytes[at + 3]!;
+    if (length < 2) throw broken(bytes, `the segment at byte ${at} claims ${length} bytes`);
+    if (marker >= 0xc0 && marker <= 0xcf && !NO_FRAMES.has(marker)) return readFrame(bytes, at);
+    at += 2 + length;
+  }
+  throw broken(bytes, "it is truncated before its frame header");
+}
+
+/**
+ * The number of scans, at most `most` + 1. No marker occurs within compressed data except the one
+ * that ends it.
+ */
+export function countScans(bytes: Uint8Array, most: number): number {
+  let count = 0;
+  for (
+    let at = bytes.indexOf(MARKER);
+    at >= 0 && count <= most;
+    at = bytes.indexOf(MARKER, at + 1)
+  ) {
+    if (bytes[at + 1] === START_OF_SCAN) count++;
+  }
+  return count;
+}
+
+/** Why the library may have refused a JPEG whose header is valid. */
+export function damagedJpeg(bytes: Uint8Array, header: JpegHeader, cause: unknown): LeatError {
+  const why = hasEnd(bytes)
+    ? "its compressed data is damaged"
+    : "it is truncated: its end-of-image marker is missing";
+  return new LeatError(
+    "data_loss",
+    `Damaged JPEG of ${header.width} × ${header.height} pixels, ${bytes.length} bytes: ${why}.`,
+    { cause },
+  );
+}
+
+function readFrame(bytes: Uint8Array, at: number): JpegHeader {
+  if (at + 10 > bytes.length) throw broken(bytes, "it is truncated within its frame header");
+  const height = bytes[at + 5]! << 8 | bytes[at + 6]!;
+  const width = bytes[at + 7]! << 8 | bytes[at + 8]!;
+  const components = bytes[at + 9]!;
+  if (width === 0 || height === 0) {
+    throw broken(bytes, `its frame header claims ${width} × ${height} pixels`);
+  }
+  const isProgressive = PROGRESSIVE_FRAMES.has(bytes[at + 1]!);
+  return { width, height, components, isProgressive };
+}
+
+/** Some writers pad the end with zeros. */
+function hasEnd(bytes: Uint8Array): boolean {
+  let end = bytes.length;
+  while (end > 0 && bytes[end - 1] === 0) end--;
+  return end >= 2 && bytes[end - 2] === 0xff && bytes[end - 1] === END_OF_IMAGE;
+}
+
+function broken(bytes: Uint8Array, why: string): LeatError {
+  return new LeatError("data_loss", `Damaged JPEG of ${bytes.length} bytes: ${why}.`);
+}

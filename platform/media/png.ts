@@ -1,0 +1,179 @@
+/** PNG images, decoded by LodePNG compiled to WebAssembly. */
+
+import { Buffer } from "node:buffer";
+import { nodeZlib } from "../../core/builtins.ts";
+import { LeatError } from "../../core/error.ts";
+import {
+  beginsWith,
+  type Channels,
+  type ImageFormat,
+  type ImageSize,
+  importLibrary,
+  packRgba,
+  RGBA_BYTES,
+} from "./image_format.ts";
+import { isSound, PNG_SIGNATURE, type PngChunk, pngChunk, pngChunks } from "./png_chunks.ts";
+import { WasmLibrary } from "./wasm_library.ts";
+
+/**
+ * The part of LodePNG that is used: writes the address of RGBA bytes and the size; returns 0 or an
+ * error number.
+ */
+interface Lodepng {
+  lodepng_decode32(
+    rgba: number,
+    width: number,
+    height: number,
+    png: number,
+    byteLength: number,
+  ): number;
+}
+
+const CHUNK_FRAME_BYTES = 12;
+const HEADER_BYTES = 13;
+/** Samples per pixel, by colour type. */
+const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
+/** Each row has a prefix of one byte, and an interlaced picture is stored as seven smaller ones. */
+const ROWS_FACTOR_MAX = 7;
+/**
+ * The chunks that pixels need, besides the data. Others could hold texts that inflate to any size.
+ */
+const CHUNKS_USED: ReadonlySet<string> = new Set(["IHDR", "PLTE", "tRNS", "IEND"]);
+
+/**
+ * Decodes PNGs on the calling thread: every colour type, palettes, interlaced. 16-bit channels are
+ * reduced to their upper 8 bits; gamma is not applied. All checksums are verified.
+ */
+export class PngFormat implements ImageFormat {
+  readonly name = "PNG";
+  #library: WasmLibrary<Lodepng> | undefined;
+
+  matches(bytes: Uint8Array): boolean {
+    return beginsWith(bytes, PNG_SIGNATURE);
+  }
+
+  readSize(bytes: Uint8Array): ImageSize {
+    const { width, height } = readHeader(bytes);
+    return { width, height };
+  }
+
+  bytesToDecode(bytes: Uint8Array): number {
+    const { width, height, inflatedBytes } = readHeader(bytes);
+    // The inflated data four times: here, as the library's input, as its raw rows, and without
+    // filters; plus the pixels.
+    return 4 * inflatedBytes + width * height * RGBA_BYTES + bytes.length;
+  }
+
+  load(): Promise<void> | undefined {
+    return this.#library === undefined ? this.#load() : undefined;
+  }
+
+  decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void {
+    const chunks = pngChunks(bytes);
+    if (!chunks.some(({ type }) => type === "IEND")) throw damaged(bytes, "it is truncated");
+    const unsound = chunks.find((chunk) => !isSound(chunk));
+    if (unsound !== undefined) {
+      throw damaged(bytes, `the checksum of its ${JSON.stringify(unsound.type)} chunk is wrong`);
+    }
+    const { width, height, inflatedBytes } = readHeader(bytes);
+    const stored = storedChunk(bytes, chunks, inflatedBytes);
+    const parts = [PNG_SIGNATURE, ...usedChunks(chunks, stored)];
+    this.#library!.call((library, memory) => {
+      const byteLength = parts.reduce((sum, { length }) => sum + length, 0);
+      const input = memory.allocate(byteLength);
+      const png = memory.view(input, byteLength);
+      let at = 0;
+      for (const part of parts) {
+        png.set(part, at);
+        at += part.length;
+      }
+      const found = memory.allocate(12);
+      let error: number;
+      try {
+        error = library.lodepng_decode32(found, found + 4, found + 8, input, byteLength);
+      } catch (cause) {
+        throw damaged(bytes, "its contents are damaged", cause);
+      }
+      const [rgba = 0] = memory.integers(found, 1);
+      memory.free(found);
+      memory.free(input);
+      if (error !== 0) throw damaged(bytes, `its contents are damaged (LodePNG's error ${error})`);
+      packRgba(memory.view(rgba, width * height * RGBA_BYTES), into, channels);
+      memory.free(rgba);
+    });
+  }
+
+  async #load(): Promise<void> {
+    this.#library = await importLibrary(
+      "@cwasm/lodepng",
+      async () =>
+        // @ts-expect-error: TypeScript does not know `import.source`.
+        new WasmLibrary<Lodepng>(await import.source("@cwasm/lodepng/lodepng.wasm")),
+      "run with --allow-read of Deno's npm cache (deno info shows where)",
+      "it is an npm package of WebAssembly",
+    );
+  }
+}
+
+interface Header extends ImageSize {
+  /** Most bytes of this picture's inflated data. */
+  readonly inflatedBytes: number;
+}
+
+function readHeader(bytes: Uint8Array): Header {
+  const offset = PNG_SIGNATURE.length;
+  if (bytes.length < offset + CHUNK_FRAME_BYTES + HEADER_BYTES) {
+    throw damaged(bytes, "it is truncated within its header");
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset + offset);
+  const type = String.fromCharCode(...bytes.subarray(offset + 4, offset + 8));
+  if (view.getUint32(0) !== HEADER_BYTES || type !== "IHDR") {
+    throw damaged(bytes, "it does not begin with its header");
+  }
+  const width = view.getUint32(8), height = view.getUint32(12);
+  if (width === 0 || height === 0) {
+    throw damaged(bytes, `its header claims ${width} × ${height} pixels`);
+  }
+  const depth = view.getUint8(16), samples = SAMPLES[view.getUint8(17)];
+  if (samples === undefined || depth > 16) {
+    throw damaged(bytes, `its header claims colour type ${view.getUint8(17)}, ${depth} bits deep`);
+  }
+  const rowBytes = Math.ceil(width * samples * depth / 8);
+  const inflatedBytes = (rowBytes + ROWS_FACTOR_MAX) * (height + ROWS_FACTOR_MAX);
+  return { width, height, inflatedBytes };
+}
+
+/**
+ * The picture's data, inflated, as one chunk of uncompressed blocks. The library itself would
+ * inflate without a limit, and three times slower than the machine's own zlib.
+ */
+function storedChunk(
+  bytes: Uint8Array,
+  chunks: readonly PngChunk[],
+  maxOutputLength: number,
+): Uint8Array {
+  const data = Buffer.concat(chunks.filter(({ type }) => type === "IDAT").map(({ data }) => data));
+  try {
+    const inflated = nodeZlib().inflateSync(data, { maxOutputLength });
+    const zlib = nodeZlib().deflateSync(inflated, { level: 0, chunkSize: inflated.length + 1024 });
+    return pngChunk("IDAT", zlib);
+  } catch (cause) {
+    throw damaged(bytes, "its contents are damaged", cause);
+  }
+}
+
+/** The chunks that pixels need, with the data in one chunk. */
+function* usedChunks(chunks: readonly PngChunk[], data: Uint8Array): Iterable<Uint8Array> {
+  let hasData = false;
+  for (const { type, whole } of chunks) {
+    if (type !== "IDAT" && CHUNKS_USED.has(type)) yield whole;
+    else if (type === "IDAT" && !hasData) {
+      hasData = true;
+      yield data;
+    }
+  }
+}
+
+function damaged(bytes: Uint8Array, why: string, cause?: unknown): LeatError {
+  return new LeatError("data_loss", `Damaged PNG of ${bytes.length} bytes: ${why}.`, { cause });
+}

@@ -1,0 +1,85 @@
+/** Libraries that decode images, compiled to WebAssembly, and the limit of their memory. */
+
+import { LeatError } from "../../core/error.ts";
+
+/**
+ * WebAssembly memory never shrinks. An instance is kept between calls if its memory is at most this
+ * size.
+ */
+export const WASM_BYTES_KEPT_MAX = 64 * 1024 * 1024;
+
+/** The exports of every library of this kind. */
+interface Exports {
+  readonly memory: { readonly buffer: ArrayBuffer };
+  malloc(byteLength: number): number;
+  free(pointer: number): void;
+}
+
+/**
+ * One library, called on the calling thread. An instance that traps, or whose memory has grown
+ * large, is dropped; the next call creates another.
+ */
+export class WasmLibrary<E> {
+  readonly #module: object;
+  readonly #imports: Record<string, Record<string, () => never>>;
+  #exports: (Exports & E) | undefined;
+
+  constructor(module: object, imports: Record<string, Record<string, () => never>> = {}) {
+    this.#module = module;
+    this.#imports = imports;
+  }
+
+  /** Bytes of memory that are kept now. */
+  get bytesKept(): number {
+    return this.#exports?.memory.buffer.byteLength ?? 0;
+  }
+
+  /** Calls `fn` and returns its result. `fn` frees what it allocates, unless it throws. */
+  call<T>(fn: (library: E, memory: WasmMemory) => T): T {
+    const exports = this.#exports ?? this.#instance();
+    // Restored on success only: an instance that has trapped may be in any state.
+    this.#exports = undefined;
+    const result = fn(exports, new WasmMemory(exports));
+    if (exports.memory.buffer.byteLength <= WASM_BYTES_KEPT_MAX) this.#exports = exports;
+    return result;
+  }
+
+  #instance(): Exports & E {
+    const { Instance } = globalThis.WebAssembly;
+    const module = this.#module as ConstructorParameters<typeof Instance>[0];
+    return new Instance(module, this.#imports).exports as unknown as Exports & E;
+  }
+}
+
+/** The memory of a library, for one call. */
+export class WasmMemory {
+  readonly #exports: Exports;
+
+  constructor(exports: Exports) {
+    this.#exports = exports;
+  }
+
+  /** @throws {LeatError} `resource_exhausted` if there is no memory. */
+  allocate(byteLength: number): number {
+    const pointer = this.#exports.malloc(byteLength);
+    if (pointer !== 0) return pointer;
+    throw new LeatError(
+      "resource_exhausted",
+      `There is no memory to decode an image: ${byteLength} bytes were asked for`,
+    );
+  }
+
+  free(pointer: number): void {
+    this.#exports.free(pointer);
+  }
+
+  /** A view of the memory, valid until the next allocation. */
+  view(pointer: number, byteLength: number): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(this.#exports.memory.buffer, pointer, byteLength);
+  }
+
+  /** `count` 32-bit integers. */
+  integers(pointer: number, count: number): number[] {
+    return [...new Uint32Array(this.#exports.memory.buffer, pointer, count)];
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * WebP images, by libwebp compiled to WebAssembly.
+ */
+
+import { LeatError } from "../../core/error.ts";
+import {
+  beginsWith,
+  type Channels,
+  type ImageFormat,
+  type ImageSize,
+  importLibrary,
+  packRgba,
+  RGBA_BYTES,
+} from "./image_format.ts";
+import { WasmLibrary } from "./wasm_library.ts";
+
+/** The part of libwebp that is used: returns the address of RGBA bytes, or 0. */
+interface Webp {
+  WebPDecodeRGBA(webp: number, byteLength: number, width: number, height: number): number;
+}
+
+/**
+ * Bytes per pixel: ARGB of the lossless format, or planes of the lossy one, and the library's RGBA
+ * output.
+ */
+const PIXEL_BYTES = 4 + RGBA_BYTES;
+
+const RIFF = [0x52, 0x49, 0x46, 0x46];
+const WEBP = [0x57, 0x45, 0x42, 0x50];
+/** RIFF, length, WEBP, the first chunk's type and length. */
+const CHUNK_OFFSET = 20;
+/** Enough of the first chunk, of any type, to tell the size. */
+const HEADER_BYTES = CHUNK_OFFSET + 10;
+const ANIMATION_FLAG = 0x02;
+
+/**
+ * Decodes WebPs on the calling thread: lossy and lossless, with or without alpha; no animations.
+ */
+export class WebpFormat implements ImageFormat {
+  readonly name = "WebP";
+  #library: WasmLibrary<Webp> | undefined;
+
+  matches(bytes: Uint8Array): boolean {
+    return beginsWith(bytes, RIFF) && beginsWith(bytes, WEBP, 8);
+  }
+
+  readSize(bytes: Uint8Array): ImageSize {
+    if (bytes.length < HEADER_BYTES) throw damaged(bytes, "it is truncated within its header");
+    const { type, view } = firstChunk(bytes);
+    switch (type) {
+      case "VP8 ":
+        if (view.getUint8(3) !== 0x9d || view.getUint8(4) !== 0x01 || view.getUint8(5) !== 0x2a) {
+          throw damaged(bytes, "it does not begin with a key frame");
+        }
+        return requirePixels(
+          bytes,
+          view.getUint16(6, true) & 0x3fff,
+          view.getUint16(8, true) & 0x3fff,
+        );
+      case "VP8L": {
+        if (view.getUint8(0) !== 0x2f) throw damaged(bytes, "its lossless data has no signature");
+        const bits = view.getUint32(1, true);
+        return { width: (bits & 0x3fff) + 1, height: (bits >>> 14 & 0x3fff) + 1 };
+      }
+      case "VP8X":
+        return { width: readUint24(view, 4) + 1, height: readUint24(view, 7) + 1 };
+      default:
+        throw damaged(bytes, `its first chunk is of type ${JSON.stringify(type)}`);
+    }
+  }
+
+  bytesToDecode(bytes: Uint8Array): number {
+    const { width, height } = this.readSize(bytes);
+    return width * height * PIXEL_BYTES + bytes.length;
+  }
+
+  load(): Promise<void> | undefined {
+    return this.#library === undefined ? this.#load() : undefined;
+  }
+
+  decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void {
+    const { width, height } = this.readSize(bytes);
+    const { type, view } = firstChunk(bytes);
+    if (type === "VP8X" && (view.getUint8(0) & ANIMATION_FLAG) !== 0) {
+      throw new LeatError("unimplemented", "An animated WebP is not decoded; extract a frame.");
+    }
+    const claimed = new DataView(bytes.buffer, bytes.byteOffset).getUint32(4, true) + 8;
+    if (claimed > bytes.length) {
+      throw damaged(bytes, `it is truncated: it claims ${claimed} bytes`);
+    }
+    this.#library!.call((library, memory) => {
+      const input = memory.allocate(bytes.length);
+      memory.view(input, bytes.length).set(bytes);
+      const size = memory.allocate(8);
+      let rgba: number;
+      try {
+        rgba = library.WebPDecodeRGBA(input, bytes.length, size, size + 4);
+      } catch (cause) {
+        throw damaged(bytes, "its compressed data is damaged", cause);
+      }
+      const [decodedWidth = 0, decodedHeight = 0] = memory.integers(size, 2);
+      memory.free(size);
+      memory.free(input);
+      if (rgba === 0) throw damaged(bytes, "its compressed data is damaged");
+      if (decodedWidth !== width || decodedHeight !== height) {
+        throw damaged(
+          bytes,
+          `its header says ${width} × ${height} pixels, its data ${decodedWidth} × ${decodedHeight}`,
+        );
+      }
+      packRgba(memory.view(rgba, width * height * RGBA_BYTES), into, channels);
+      memory.free(rgba);
+    });
+  }
+
+  async #load(): Promise<void> {
+    this.#library = await importLibrary(
+      "@cwasm/webp",
+      async () => {
+        // @ts-expect-error: TypeScript does not know `import.source`.
+        const module = await import.source("@cwasm/webp/webp.wasm");
+        const files = { fd_close: noFiles, fd_seek: noFiles, fd_write: noFiles };
+        return new WasmLibrary<Webp>(module, { wasi_snapshot_preview1: files });
+      },
+      "run with --allow-read of Deno's npm cache (deno info shows where)",
+      "it is an npm package of WebAssembly",
+    );
+  }
+}
+
+function noFiles(): never {
+  throw new Error("libwebp was compiled with files, and uses none");
+}
+
+function firstChunk(bytes: Uint8Array): { type: string; view: DataView } {
+  return {
+    type: String.fromCharCode(...bytes.subarray(CHUNK_OFFSET - 8, CHUNK_OFFSET - 4)),
+    view: new DataView(bytes.buffer, bytes.byteOffset + CHUNK_OFFSET),
+  };
+}
+
+function readUint24(view: DataView, at: number): number {
+  return view.getUint16(at, true) | view.getUint8(at + 2) << 16;
+}
+
+function requirePixels(bytes: Uint8Array, width: number, height: number): ImageSize {
+  if (width > 0 && height > 0) return { width, height };
+  throw damaged(bytes, `its header claims ${width} × ${height} pixels`);
+}
+
+function damaged(bytes: Uint8Array, why: string, cause?: unknown): LeatError {
+  return new LeatError("data_loss", `Damaged WebP of ${bytes.length} bytes: ${why}.`, { cause });
+}

@@ -1,0 +1,140 @@
+/**
+ * Where the clients of this process run: next to a cluster in the same process, or on a node of
+ * their own that dials out.
+ *
+ * @module
+ */
+import type { ClientHome, Credentials, OpenHome } from "../../actors/client/starting.ts";
+import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
+import type { Connector } from "../../actors/runtime/link.ts";
+import { ActorSystem } from "../../actors/runtime/system.ts";
+import { checkToken, webSocketConnector } from "../../transport/web_socket.ts";
+import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
+import { DISPATCHER } from "./node_tokens.ts";
+import { admitClient, hasLocalWorker, isNear, nearOr, PROCESS_ID } from "./process_nodes.ts";
+import { isLoopbackHost, serviceAddress } from "./service_address.ts";
+
+const homes = new Map<string, () => ClientHome>();
+
+/** Registers a service under an address that is not a URL; the returned function removes it. */
+export function registerHome(address: string, open: () => ClientHome): () => void {
+  homes.set(address, open);
+  return () => {
+    if (homes.get(address) === open) homes.delete(address);
+  };
+}
+
+/** Credentials of services, by address. Plain data, so that it can be sent to threads. */
+export type ServiceCredentials = Readonly<Record<string, Credentials>>;
+
+/** Options of {@linkcode Homes}. */
+export interface HomesOptions {
+  /** Credentials used when an iterator brings none itself. Default: none. */
+  readonly services?: ServiceCredentials | undefined;
+  /** Throws for a node that must not be dialled. Default: all may be dialled. */
+  readonly mayDial?: (address: string) => void;
+  /** Where its nodes print log lines. Default: standard error. */
+  readonly print?: NonNullable<DenoWorldOptions["print"]>;
+}
+
+interface Dialled {
+  readonly system: ActorSystem;
+  readonly leaveProcess: () => void;
+  uses: number;
+}
+
+/**
+ * Nodes that dial services: one per service and credentials. A node stops with the last iterator
+ * that uses it.
+ */
+export class Homes {
+  readonly #options: Omit<HomesOptions, "services">;
+  readonly #services: ServiceCredentials;
+  readonly #dialled = new Map<string, Dialled>();
+
+  constructor({ services = {}, ...options }: HomesOptions = {}) {
+    this.#options = options;
+    const given = Object.entries(services);
+    this.#services = Object.fromEntries(
+      given.map(([address, opens]) => [serviceAddress(address, "An address in services"), opens]),
+    );
+  }
+
+  /** Finds or makes the node from which a client reaches a service. */
+  readonly open: OpenHome = (service, own) => {
+    const text = typeof service === "string" ? service : service.address;
+    const address = serviceAddress(text, NOT_LOCAL);
+    const { mayDial } = this.#options;
+    mayDial?.(address);
+    const credentials = { ...this.#services[address], ...definedOnly(own) };
+    if (credentials.token !== undefined) checkToken(credentials.token);
+    const key = JSON.stringify([address, credentials.token, credentials.ca]);
+    let entry = this.#dialled.get(key);
+    if (entry === undefined) {
+      entry = this.#dial(address, credentials);
+      this.#dialled.set(key, entry);
+    }
+    const held = entry;
+    held.uses++;
+    return {
+      system: held.system,
+      dispatcher: dispatcherAt(address),
+      process: PROCESS_ID,
+      hasLocalWorker: () => hasLocalWorker(address),
+      isFar: (node) => !isNear(node) && !isLoopbackHost(URL.parse(node)?.hostname ?? "localhost"),
+      release: () => {
+        if (--held.uses > 0) return;
+        this.#dialled.delete(key);
+        held.system.stop().finally(held.leaveProcess);
+      },
+    };
+  };
+
+  #dial(service: string, { token, ca }: Credentials): Dialled {
+    const { mayDial, print } = this.#options;
+    const world = new DenoWorld({ logLevel: "warn", ...(print === undefined ? {} : { print }) });
+    const node = `client-${world.random.fork("node name").hex64()}`;
+    const far = webSocketConnector({
+      world,
+      // The reader chose this address; the addresses of workers come from it.
+      credentials: (node) => ({
+        ...(token === undefined ? {} : { token }),
+        ...(node === service
+          ? { target: "service", identity: DISPATCHER }
+          : { target: "node", identity: { name: node, role: "worker" } }),
+      }),
+      ...(ca === undefined ? {} : { ca }),
+    });
+    const connector = nearOr(mayDial === undefined ? far : guarded(far, mayDial));
+    const system = new ActorSystem({ node, world, connector });
+    return { system, leaveProcess: admitClient(system), uses: 0 };
+  }
+}
+
+/** The part of an error message that follows a service name which is not a URL. */
+const NOT_LOCAL =
+  "service (unless it is a LocalCluster that runs in this very thread and is not closed; what other " +
+  "threads and hosts are to read it serves with serveDispatcher and serveWorker)";
+
+/** A connector that refuses to dial forbidden nodes. */
+function guarded(far: Connector, mayDial: (address: string) => void): Connector {
+  return {
+    connect: (node, local) =>
+      Promise.try(() => {
+        mayDial(node);
+        return far.connect(node, local);
+      }),
+  };
+}
+
+function definedOnly({ token, ca }: Credentials): Credentials {
+  return { ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }) };
+}
+
+const dialling = new Homes();
+
+/** Finds or makes the node from which a client of this thread reaches a service. */
+export const openHome: OpenHome = (service, credentials) => {
+  const address = typeof service === "string" ? service : service.address;
+  return homes.get(address)?.() ?? dialling.open(address, credentials);
+};

@@ -1,0 +1,145 @@
+/**
+ * The tokens of a node of the service: which it accepts, and which it proves to each peer.
+ *
+ * @module
+ */
+import { ANYONE, type Identity, TOKEN_HOLDER } from "../../actors/runtime/identity.ts";
+import type { World } from "../../actors/runtime/world.ts";
+import { LeatError } from "../../core/error.ts";
+import {
+  type AcceptedTokens,
+  type Admission,
+  type Credential,
+  type NamedToken,
+  TokenSet,
+} from "../../transport/web_socket.ts";
+import { acceptedTokens, type TokenEntry, TokensFile } from "./tokens_file.ts";
+
+/** Most nodes whose tokens are remembered; beyond it the oldest is forgotten. */
+const KNOWN_MAX = 10_000;
+
+/** The token options of a server. */
+export interface TokenConfig {
+  /**
+   * This server's own token. Its holder may do everything here, and this server proves it to the
+   * nodes it dials.
+   */
+  readonly token?: string;
+  /**
+   * Further tokens, each with a name and a role: a list, or a file that is read again when it
+   * changes (`{ file }`). Each line of the file has a name, a role and a token.
+   */
+  readonly tokens?: readonly TokenEntry[] | { readonly file: string };
+}
+
+/** Which nodes this node dials. */
+export type Dialling =
+  /** A dispatcher, which dials workers: it proves to each the token that the worker has proved. */
+  | "workers"
+  /** A worker, which dials its dispatcher at this address. */
+  | { readonly service: string };
+
+/** Chooses the token for each connection, incoming and outgoing. */
+export class NodeTokens {
+  /** Undefined if no token is required. */
+  readonly accepted: AcceptedTokens | undefined;
+  readonly #own: string | undefined;
+  readonly #dialling: Dialling | undefined;
+  readonly #file: TokensFile | undefined;
+  /** The token that each node has proved, by the node's name. */
+  readonly #known = new Map<string, string>();
+
+  /**
+   * @param dialling If omitted, it proves no token to any node.
+   * @throws LeatError `invalid_argument` for malformed tokens, and errors of reading the file.
+   */
+  constructor(world: World, { token, tokens }: TokenConfig, dialling: Dialling | undefined) {
+    this.#own = token;
+    this.#dialling = dialling;
+    const own = token === undefined ? [] : [{ token, identity: TOKEN_HOLDER }];
+    const ownSet = new TokenSet(own);
+    if (tokens === undefined) {
+      this.accepted = token === undefined ? undefined : ownSet;
+      return;
+    }
+    const others = isFile(tokens) ? new TokensFile(world, tokens.file) : acceptedTokens(tokens);
+    if (others instanceof TokensFile) this.#file = others;
+    this.accepted = new Both(ownSet, others);
+  }
+
+  /** A node has dialled in. */
+  heard(node: string, { tokenId }: Admission): void {
+    if (tokenId === undefined) return;
+    this.#known.delete(node);
+    this.#known.set(node, tokenId);
+    if (this.#known.size > KNOWN_MAX) this.#known.delete(this.#known.keys().next().value!);
+  }
+
+  /**
+   * The token to prove to a node.
+   *
+   * @param self The name of this node, which may dial itself.
+   * @throws LeatError `unavailable` for a node that must not be dialled.
+   */
+  credentialFor(node: string, self: string): Credential | undefined {
+    const dialling = this.#dialling;
+    if (dialling === undefined) return undefined;
+    if (dialling === "workers") return this.#credentialOfWorker(node);
+    const token = this.#own;
+    const proof = token === undefined ? {} : { token };
+    if (node === dialling.service) {
+      return { ...proof, target: "service", identity: DISPATCHER };
+    }
+    if (node === self) return { ...proof, target: "node", identity: TOKEN_HOLDER };
+    throw new LeatError(
+      "unavailable",
+      `${node} is not dialled: a worker dials its dispatcher alone`,
+    );
+  }
+
+  /** Stops watching the file. */
+  close(): void {
+    this.#file?.close();
+  }
+
+  /** A worker accepts its own token from any node, so that it never has to know another's. */
+  #credentialOfWorker(node: string): Credential {
+    if (this.accepted === undefined) return { target: "node", identity: ANYONE };
+    const id = this.#known.get(node);
+    const own = this.#own === undefined ? undefined : { token: this.#own, identity: TOKEN_HOLDER };
+    const named = id === undefined ? own : this.accepted.find(id);
+    if (named === undefined) {
+      const why = id === undefined
+        ? "it has not dialled in since this dispatcher was started"
+        : "its token was withdrawn";
+      throw new LeatError("unavailable", `${node} is not dialled: ${why}`);
+    }
+    return { ...named, target: "node" };
+  }
+}
+
+/** The identity of the node at the service's address that knows the token. */
+export const DISPATCHER: Identity = { name: "the dispatcher", role: "admin" };
+
+/** Tokens of two kinds; the first kind takes precedence. */
+class Both implements AcceptedTokens {
+  readonly #first: AcceptedTokens;
+  readonly #second: AcceptedTokens;
+
+  constructor(first: AcceptedTokens, second: AcceptedTokens) {
+    this.#first = first;
+    this.#second = second;
+  }
+
+  find(id: string): NamedToken | undefined {
+    return this.#first.find(id) ?? this.#second.find(id);
+  }
+
+  whenChanged(changed: () => void): () => void {
+    return this.#second.whenChanged?.(changed) ?? (() => {});
+  }
+}
+
+function isFile(tokens: NonNullable<TokenConfig["tokens"]>): tokens is { readonly file: string } {
+  return "file" in tokens;
+}

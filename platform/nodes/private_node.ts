@@ -1,0 +1,60 @@
+/**
+ * A node that does not listen: it dials out, and is reached over its own links, or by the nodes of
+ * its own thread.
+ *
+ * @module
+ */
+import { ActorSystem } from "../../actors/runtime/system.ts";
+import { webSocketConnector } from "../../transport/web_socket.ts";
+import { DenoWorld } from "../deno_world.ts";
+import { NodeTokens } from "./node_tokens.ts";
+import type { ServiceNodeConfig } from "./service_node.ts";
+import { FRONT_KINDS } from "./service_kinds.ts";
+
+/** A node that does not listen, with the interface of a `ServiceNode`. */
+export class PrivateNode {
+  readonly system: ActorSystem;
+
+  /** @param dispatcher The only node that it dials. */
+  constructor(
+    { token, ca, logLevel }: Pick<ServiceNodeConfig, "token" | "ca" | "logLevel">,
+    dispatcher: string,
+  ) {
+    const world = new DenoWorld({
+      logsInMemory: true,
+      ...(logLevel === undefined ? {} : { logLevel }),
+    });
+    const node = `local-worker-${world.random.hex64()}`;
+    const own = token === undefined ? {} : { token };
+    const tokens = new NodeTokens(world, own, { service: dispatcher });
+    this.system = new ActorSystem({
+      node,
+      world,
+      kinds: FRONT_KINDS,
+      connector: webSocketConnector({
+        world,
+        credentials: (address) => tokens.credentialFor(address, node),
+        ...(ca === undefined ? {} : { ca }),
+      }),
+    });
+  }
+
+  /** The node's name: no address leads to it. */
+  get address(): string {
+    return this.system.id.node;
+  }
+
+  /** Always succeeds: this node cannot be dialled. */
+  dial(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** Resolves at once: messages within a thread have arrived. */
+  flushed(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  stop(): Promise<void> {
+    return this.system.stop();
+  }
+}

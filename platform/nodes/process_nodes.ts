@@ -1,0 +1,54 @@
+/**
+ * The workers of this process, which clients of the same thread read by direct call.
+ *
+ * @module
+ */
+import type { Connector } from "../../actors/runtime/link.ts";
+import type { ActorSystem } from "../../actors/runtime/system.ts";
+import { DenoWorld } from "../deno_world.ts";
+import { InlineHub } from "./inline_hub.ts";
+
+/**
+ * Identifies this process to the dispatcher. Threads receive it as data: their copy of this module
+ * would draw another.
+ */
+export const PROCESS_ID = new DenoWorld().random.hex64();
+
+const hub = new InlineHub();
+/** The dispatchers of this process's workers, with the number of workers. */
+const dispatchers = new Map<string, number>();
+
+/** Connects to workers of this thread without a socket, and to all other nodes through `far`. */
+export function nearOr(far: Connector): Connector {
+  return {
+    connect: (node, local) => (hub.has(node) ? hub.connector : far).connect(node, local),
+  };
+}
+
+/** Whether a node is a worker of this thread, which is reached without a socket. */
+export function isNear(node: string): boolean {
+  return hub.has(node);
+}
+
+/** Lets a client's node reach the workers of this thread; the returned function undoes it. */
+export function admitClient(system: ActorSystem): () => void {
+  hub.add(system);
+  return () => hub.cut(system);
+}
+
+/** Lets clients of this thread reach a worker's node directly; the returned function undoes it. */
+export function admitWorker(system: ActorSystem, dispatcher: string): () => void {
+  hub.add(system);
+  dispatchers.set(dispatcher, (dispatchers.get(dispatcher) ?? 0) + 1);
+  return () => {
+    hub.cut(system);
+    const left = dispatchers.get(dispatcher)! - 1;
+    if (left === 0) dispatchers.delete(dispatcher);
+    else dispatchers.set(dispatcher, left);
+  };
+}
+
+/** Whether a worker of this thread works for the dispatcher at that address. */
+export function hasLocalWorker(dispatcher: string): boolean {
+  return dispatchers.has(dispatcher);
+}

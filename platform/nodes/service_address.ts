@@ -1,0 +1,123 @@
+/**
+ * Parses addresses of nodes as users write them.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { advertisedHost } from "./advertised_host.ts";
+
+/** The form of a service's address, for error messages. */
+const FORM = "ws://host:port or wss://host:port (with TLS)";
+
+/**
+ * Normalizes the address of a service to the form of node names: scheme, host and port.
+ *
+ * @param what Names the value in the error, such as `service`.
+ * @throws LeatError `invalid_argument` for anything but `ws://host:port` and `wss://host:port`.
+ *
+ * @example
+ * ```ts
+ * import { serviceAddress } from "./service_address.ts";
+ *
+ * serviceAddress("ws://10.0.0.5:5050/", "service"); // ws://10.0.0.5:5050
+ * ```
+ */
+export function serviceAddress(text: string, what: string): string {
+  const address = addressOf(text);
+  if (address !== undefined) return address;
+  const shown = `"${withoutSecrets(text)}"`;
+  throw new LeatError("invalid_argument", `${what} must be ${FORM}, got ${shown}`);
+}
+
+/**
+ * Normalizes the addresses of a list of services with secrets; each may occur once.
+ *
+ * @param what Names the list in errors, such as `services`.
+ * @throws LeatError `invalid_argument`. An invalid address is not shown: it may be a misplaced
+ * secret.
+ */
+export function secretiveServices(texts: readonly string[], what: string): string[] {
+  const spellings = new Map<string, string>();
+  for (const [index, text] of texts.entries()) {
+    const address = addressOf(text);
+    if (address === undefined) {
+      const place = `address ${index + 1} of ${texts.length}`;
+      throw new LeatError(
+        "invalid_argument",
+        `${what}: ${place} must be ${FORM}; what it is may be a secret, and is not shown`,
+      );
+    }
+    const former = spellings.get(address);
+    if (former !== undefined) {
+      throw new LeatError(
+        "invalid_argument",
+        `${what}: "${former}" and "${text}" are one service, ${address}: leave one of them out`,
+      );
+    }
+    spellings.set(address, text);
+  }
+  return [...spellings.keys()];
+}
+
+function addressOf(text: string): string | undefined {
+  const url = URL.parse(text);
+  const isNode = url !== null && (url.protocol === "ws:" || url.protocol === "wss:") &&
+    url.hostname !== "" && url.port !== "0" && (url.pathname === "" || url.pathname === "/") &&
+    [url.username, url.password, url.search, url.hash].every((part) => part === "");
+  return isNode ? `${url.protocol}//${url.host}` : undefined;
+}
+
+/** Removes passwords from a URL, and a `?token=…` copied from a browser. */
+function withoutSecrets(text: string): string {
+  return String(text).replace(/^([a-z]+:\/\/)?.*@/is, "$1…@").replace(/[?#].*$/s, "?…");
+}
+
+/** A host without the brackets of IPv6 addresses in URLs: `[::1]` is `::1`. */
+export function bareHost(host: string): string {
+  return host.replace(/^\[(.*)\]$/, "$1");
+}
+
+/** Where a server listens. */
+export interface Listening {
+  readonly scheme: "ws" | "wss";
+  /** The interface. */
+  readonly hostname: string;
+  readonly port: number;
+}
+
+/**
+ * The address at which others reach a server.
+ *
+ * @param advertise A host, or `host:port` if the port differs too (behind a port mapping). Default:
+ * see {@linkcode advertisedHost}, and the server's own port.
+ * @throws LeatError `invalid_argument` for an invalid host, or port 0, which cannot be dialled.
+ */
+export function advertisedAddress(listening: Listening, advertise?: string): string {
+  const { scheme, hostname, port } = listening;
+  if (advertise === undefined) return `${scheme}://${advertisedHost(hostname)}:${port}`;
+  // `URL` cannot tell the port: it omits the scheme's default one.
+  const [, host = "", given] = /^(\[[^\]]*\]|[^:[\]/]+)(?::(\d{1,5}))?$/.exec(advertise) ?? [];
+  const address = `${scheme}://${host}:${given ?? port}`;
+  const isWildcard = host === "0.0.0.0" || host === "[::]";
+  if (host === "" || isWildcard || URL.parse(address) === null) {
+    throw new LeatError(
+      "invalid_argument",
+      `advertise must be a name or address at which others reach this host, alone or with a port ` +
+        `(host, host:port, [IPv6]:port), got "${advertise}"`,
+    );
+  }
+  if (given !== undefined && Number(given) === 0) {
+    throw new LeatError(
+      "invalid_argument",
+      `advertise is "${advertise}", but nobody can dial port 0: name the port at which others reach ` +
+        `this host, or the host alone (${host}) for the one that it listens on`,
+    );
+  }
+  return address;
+}
+
+/** Whether an address or host means the machine that uses it. */
+export function isLoopbackHost(host: string): boolean {
+  return host === "localhost" || host === "::1" || host === "[::1]" ||
+    /^127(\.\d{1,3}){3}$/.test(host);
+}

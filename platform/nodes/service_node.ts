@@ -1,0 +1,187 @@
+/**
+ * A node of the service behind a socket: the common part of a dispatcher's and a worker's server.
+ *
+ * @module
+ */
+import type { Connector, Link } from "../../actors/runtime/link.ts";
+import type { FencedRef } from "../../actors/runtime/ref.ts";
+import { ActorSystem, type SystemOptions } from "../../actors/runtime/system.ts";
+import type { LogLevel } from "../../actors/runtime/world.ts";
+import { LeatError } from "../../core/error.ts";
+import { connectorByScheme } from "../../transport/connectors.ts";
+import {
+  type Admission,
+  type Pages,
+  serveWebSocket,
+  webSocketConnector,
+  type WebSocketServer,
+} from "../../transport/web_socket.ts";
+import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
+import { hasSpareFiles } from "../open_files.ts";
+import { type Dialling, NodeTokens, type TokenConfig } from "./node_tokens.ts";
+import { advertisedAddress, bareHost } from "./service_address.ts";
+import { FRONT_KINDS } from "./service_kinds.ts";
+
+/** How long the node waits at closing until peers have taken what was sent, in ms. */
+const FLUSH_TIMEOUT_MS = 1_000;
+const FLUSH_POLL_MS = 5;
+
+/** Options of a server of the service: listening, addresses, TLS and tokens. */
+export interface ServiceNodeConfig extends TokenConfig {
+  /** The interface to listen on, such as `127.0.0.1`, or `0.0.0.0` for all. */
+  readonly hostname?: string;
+  /** 0 (the default) takes a free one. */
+  readonly port?: number;
+  /**
+   * The host, or `host:port`, at which others reach this server. Default: the address it listens
+   * on; for all interfaces a non-loopback address of this host.
+   */
+  readonly advertise?: string;
+  /** The certificate chain of this server in PEM; with `key`, connections are encrypted (`wss:`). */
+  readonly cert?: string;
+  /** The private key of the certificate, in PEM. */
+  readonly key?: string;
+  /**
+   * Certificates of authorities in PEM that are trusted in addition to the usual ones, for `wss:`.
+   */
+  readonly ca?: string;
+  /** Allows listening beyond this machine without a token. Default false. */
+  readonly insecure?: boolean;
+  /** The lowest log level to print on standard error. Default `"info"`. */
+  readonly logLevel?: LogLevel | "off";
+}
+
+/** The parts that a server adds to its node. */
+export interface ServiceNodeParts {
+  /** The folder of the node's durable logs; default in memory. */
+  readonly logFolder?: string;
+  readonly supervision?: NonNullable<SystemOptions["supervision"]>;
+  /** Connects to nodes whose names are not URLs: those of the same process. */
+  readonly near?: Connector;
+  /** Which nodes it dials, by name. Default: all that are requested. */
+  readonly mayDial?: (node: string) => boolean;
+  /** The tokens it proves to the nodes it dials. Default: none. */
+  readonly dialling?: Dialling;
+  /** The pages for HTTP requests that are not WebSocket upgrades. */
+  readonly pages?: Pages;
+}
+
+/** A node that listens. Its name is the address that it advertises. */
+export class ServiceNode {
+  readonly system: ActorSystem;
+  readonly #server: WebSocketServer;
+  readonly #connector: Connector;
+  readonly #tokens: NodeTokens;
+  readonly #links = new Set<Link>();
+
+  /**
+   * Listens, and starts the node.
+   *
+   * @throws LeatError as `serveWebSocket` does, and `invalid_argument` for an invalid `advertise`.
+   */
+  constructor(config: ServiceNodeConfig, parts: ServiceNodeParts = {}) {
+    const { port = 0, advertise, cert, key, ca, insecure } = config;
+    const hostname = bareHost(config.hostname ?? "127.0.0.1");
+    const scheme = cert === undefined ? "ws" : "wss";
+    // Checked before listening: a wrong one is the caller's mistake.
+    advertisedAddress({ scheme, hostname, port }, advertise);
+    const { logFolder, supervision, near, mayDial, pages, dialling } = parts;
+    const worldOptions: DenoWorldOptions = {
+      ...(config.logLevel === undefined ? {} : { logLevel: config.logLevel }),
+      ...(logFolder === undefined ? { logsInMemory: true } : { logFolder }),
+    };
+    const world = new DenoWorld(worldOptions);
+    const tokens = new NodeTokens(world, config, dialling);
+    this.#tokens = tokens;
+    const socket = webSocketConnector({
+      world,
+      credentials: (node) => tokens.credentialFor(node, this.address),
+      ...(ca === undefined ? {} : { ca }),
+    });
+    this.#connector = connectorByScheme({ ws: socket, wss: socket }, near);
+    const { accepted } = tokens;
+    this.#server = serveWebSocket({
+      world,
+      hostname,
+      port,
+      isService: dialling === "workers",
+      ...(accepted === undefined ? {} : { tokens: accepted }),
+      ...(cert === undefined ? {} : { cert }),
+      ...(key === undefined ? {} : { key }),
+      ...(insecure === undefined ? {} : { insecure }),
+      local: () => this.system.id,
+      onLink: (link, admission) => this.#accept(link, admission),
+      hasSpareFiles,
+      ...(pages === undefined ? {} : { pages }),
+    });
+    this.system = new ActorSystem({
+      node: advertisedAddress({ scheme, hostname, port: this.#server.port }, advertise),
+      world,
+      connector: this.#connector,
+      ...(mayDial === undefined ? {} : { mayDial }),
+      kinds: FRONT_KINDS,
+      ...(supervision === undefined ? {} : { supervision }),
+    });
+  }
+
+  /** The port it listens on. */
+  get port(): number {
+    return this.#server.port;
+  }
+
+  /** The address by which others know this node. */
+  get address(): string {
+    return this.system.id.node;
+  }
+
+  /**
+   * Dials the node of an actor over a new connection, besides any existing link.
+   *
+   * @throws LeatError as dialling does; `failed_precondition` when another node answers there.
+   */
+  async dial(target: FencedRef): Promise<void> {
+    const { random } = this.system.world;
+    const link = await this.#connector.connect(target.node, {
+      node: `probe-${random.hex64()}`,
+      incarnation: random.hex64(),
+    });
+    link.close();
+    if (!target.incarnation.startsWith(link.remote.incarnation)) {
+      throw new LeatError(
+        "failed_precondition",
+        `Another node answers at ${target.node}: two advertise the same address, or it leads ` +
+          "elsewhere from here; set the address by which others reach it (--advertise)",
+      );
+    }
+  }
+
+  /** Resolves when peers have taken what was sent to them, or after a second. */
+  async flushed(): Promise<void> {
+    const { world } = this.system;
+    const deadlineMs = world.nowMs() + FLUSH_TIMEOUT_MS;
+    while (
+      world.nowMs() < deadlineMs && [...this.#links].some((link) => link.bufferedBytes > 0)
+    ) await new Promise<void>((resolve) => world.timer(FLUSH_POLL_MS, resolve));
+  }
+
+  /**
+   * Drops all links and stops listening, as if the host had lost power; the actors do not notice.
+   */
+  cut(): Promise<void> {
+    return this.#server.close();
+  }
+
+  /** Stops the actors, then the links, then listening. */
+  async stop(): Promise<void> {
+    this.#tokens.close();
+    await this.system.stop();
+    await this.#server.close();
+  }
+
+  #accept(link: Link, admission: Admission): void {
+    this.#tokens.heard(link.remote.node, admission);
+    this.#links.add(link);
+    link.closed.then(() => this.#links.delete(link));
+    this.system.attach(link);
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * The token file of a server: names, roles and tokens. It is read again when it changes.
+ *
+ * @module
+ */
+import { ACCESS_ROLES, type AccessRole } from "../../actors/runtime/identity.ts";
+import type { Timer, World } from "../../actors/runtime/world.ts";
+import { LeatError } from "../../core/error.ts";
+import { type AcceptedTokens, type NamedToken, TokenSet } from "../../transport/web_socket.ts";
+
+/** How often the file is checked, in ms. */
+const POLL_MS = 1_000;
+/** Shorter tokens could be guessed from a recorded proof. */
+const TOKEN_LENGTH_MIN = 16;
+const NAME = /^[\x21-\x7e]{1,128}$/;
+const TOKEN = /^[\x21-\x7e]{1,4096}$/;
+
+/** A token, and the name and role of its holder. */
+export interface TokenEntry {
+  /**
+   * 1 to 128 printable ASCII characters without spaces. One name may have several tokens of one
+   * role.
+   */
+  readonly name: string;
+  readonly role: AccessRole;
+  /** 16 to 4,096 printable ASCII characters without spaces. */
+  readonly token: string;
+}
+
+/**
+ * Parses such a file: each line has a name, a role and a token, separated by spaces; empty lines
+ * and those that begin with `#` are ignored.
+ *
+ * @param path Named in errors, with the line. No error shows a token.
+ * @throws LeatError `invalid_argument`.
+ *
+ * @example
+ * ```ts
+ * import { parseTokens } from "./tokens_file.ts";
+ *
+ * const [entry] = parseTokens("team-a client 1f0c5a7e9b3d4826aa", "tokens");
+ * if (entry?.role !== "client") throw new Error("It is a client's");
+ * ```
+ */
+export function parseTokens(text: string, path: string): TokenEntry[] {
+  const check = new EntryCheck();
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    const words = line.trim().split(/\s+/);
+    if (words[0] === "" || words[0]!.startsWith("#")) continue;
+    const where = `${path}, line ${index + 1}`;
+    if (words.length !== 3) {
+      throw wrong(where, `a line is "NAME ROLE TOKEN", and this one has ${words.length} words`);
+    }
+    const [name, role, token] = words as [string, string, string];
+    check.add({ name, role: role as AccessRole, token }, where);
+  }
+  if (check.entries.length === 0) {
+    throw wrong(path, "there is no token in it, so that nobody could connect");
+  }
+  return check.entries;
+}
+
+/** Entries in the form for a listener. @throws LeatError `invalid_argument`. */
+export function acceptedTokens(entries: readonly TokenEntry[]): TokenSet {
+  const check = new EntryCheck();
+  for (const [index, entry] of entries.entries()) check.add(entry, `tokens[${index}]`);
+  return tokenSet(check.entries);
+}
+
+/** Checks entries one by one. */
+class EntryCheck {
+  readonly entries: TokenEntry[] = [];
+  readonly #byName = new Map<string, TokenEntry>();
+  readonly #byToken = new Map<string, TokenEntry>();
+
+  /** @throws LeatError `invalid_argument`. */
+  add(entry: TokenEntry, where: string): void {
+    const { name, role, token } = entry;
+    if (!NAME.test(name)) throw wrong(where, "a name has 1 to 128 printable ASCII characters");
+    if (!ACCESS_ROLES.includes(role)) {
+      throw wrong(where, `the role of "${name}" must be one of ${ACCESS_ROLES.join(", ")}`);
+    }
+    if (!TOKEN.test(token) || token.length < TOKEN_LENGTH_MIN) {
+      const form = `${TOKEN_LENGTH_MIN} to 4096 printable ASCII characters without spaces`;
+      throw wrong(where, `the token of "${name}" must have ${form} (openssl rand -hex 32)`);
+    }
+    const known = this.#byName.get(name);
+    if (known !== undefined && known.role !== role) {
+      throw wrong(where, `"${name}" has the role ${known.role} above: give each role another name`);
+    }
+    const same = this.#byToken.get(token);
+    if (same !== undefined) {
+      throw wrong(where, `"${name}" has the same token as "${same.name}": give each its own`);
+    }
+    this.#byName.set(name, entry);
+    this.#byToken.set(token, entry);
+    this.entries.push(entry);
+  }
+}
+
+function tokenSet(entries: readonly TokenEntry[]): TokenSet {
+  return new TokenSet(
+    entries.map(({ name, role, token }) => ({ token, identity: { name, role } })),
+  );
+}
+
+function wrong(where: string, why: string): LeatError {
+  return new LeatError("invalid_argument", `${where}: ${why}`);
+}
+
+/** The tokens of a file, in its current state. */
+export class TokensFile implements AcceptedTokens {
+  readonly #world: World;
+  readonly #path: string;
+  readonly #pollMs: number;
+  readonly #changed = new Set<() => void>();
+  #tokens: TokenSet;
+  /** Identifies the state of the file. */
+  #mark: string | undefined;
+  #timer: Timer | undefined;
+
+  /**
+   * Reads the file, and checks it every second from then on.
+   *
+   * @throws LeatError `invalid_argument` when it is malformed, and errors of reading it.
+   */
+  constructor(world: World, path: string, pollMs = POLL_MS) {
+    this.#world = world;
+    this.#path = path;
+    this.#pollMs = pollMs;
+    this.#mark = markOf(path);
+    this.#tokens = tokenSet(parseTokens(readFile(path), path));
+    this.#lookLater();
+  }
+
+  find(id: string): NamedToken | undefined {
+    return this.#tokens.find(id);
+  }
+
+  whenChanged(changed: () => void): () => void {
+    this.#changed.add(changed);
+    return () => this.#changed.delete(changed);
+  }
+
+  /** Stops checking the file. */
+  close(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#changed.clear();
+  }
+
+  #lookLater(): void {
+    this.#timer = this.#world.timer(this.#pollMs, () => {
+      this.#look();
+      this.#lookLater();
+    });
+  }
+
+  /** Reads the file if it has changed. Each problem with it is logged once. */
+  #look(): void {
+    const mark = markOf(this.#path);
+    if (mark === this.#mark) return;
+    this.#mark = mark;
+    try {
+      this.#tokens = tokenSet(parseTokens(readFile(this.#path), this.#path));
+    } catch (error) {
+      const { message } = LeatError.from(error);
+      this.#world.log("error", `The tokens stay as they were: ${message}`);
+      return;
+    }
+    this.#world.log("info", `The tokens were read again from ${this.#path}`);
+    for (const changed of [...this.#changed]) changed();
+  }
+}
+
+function readFile(path: string): string {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch (cause) {
+    const { code, message } = LeatError.from(cause);
+    throw new LeatError(code, `The file of tokens ${path} cannot be read: ${message}`, { cause });
+  }
+}
+
+/** Changes with the content; undefined if the file cannot be read. */
+function markOf(path: string): string | undefined {
+  try {
+    const { mtime, size, ino, dev } = Deno.statSync(path);
+    return [mtime?.getTime(), size, ino, dev].join(" ");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,239 @@
+/**
+ * A process that this one starts for a program of Leat's, with a link to it.
+ *
+ * @module
+ */
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { LeatError } from "../../core/error.ts";
+import { shownText } from "../../core/shown_text.ts";
+import type { Link, NodeId } from "../../actors/runtime/link.ts";
+import { openProcessLink, type ProcessLinkOptions } from "../../transport/process/link.ts";
+import type { Launch } from "../sandbox/guards/launcher.ts";
+import { streamReader, streamWriter } from "./pipes.ts";
+import { readableSlots, writableSlots } from "./slot_files.ts";
+import { removeLeftFolders, SlotFolder } from "./slot_folder.ts";
+
+/** What a process is started with. */
+export interface ChildOptions {
+  /** As what it knows itself. */
+  readonly name: string;
+  /** The URL of its program, which calls `linkToParent`. */
+  readonly program: string;
+  /** Flags of Deno: its permissions and its engine's. */
+  readonly flags: readonly string[];
+  /** Limits that the kernel keeps, where the system has them (Linux). */
+  readonly limits?: Omit<Launch, "command">;
+  /** Whether it has this process's environment. Default: nothing but where Deno's cache is. */
+  readonly hasEnvironment?: boolean;
+  /** How this process speaks to it. */
+  readonly link?: ProcessLinkOptions;
+}
+
+/** How a process ended. */
+export interface ChildEnd {
+  readonly code: number;
+  readonly signal: string | null;
+  /** The last of what it wrote to standard error. */
+  readonly said: string;
+}
+
+/** What the log gets of one process's standard error, in characters; beyond it, nothing. */
+const LOGGED_CHARS_MAX = 2 ** 20;
+/** Before each line of it, so that no function writes a line of its worker's. */
+const LOG_PREFIX = "runner: ";
+/** What is kept of it to explain an end, in characters. */
+const SAID_CHARS = 4_096;
+/** What tells Deno where its cache is. */
+const CACHE_VARIABLES = ["DENO_DIR", "XDG_CACHE_HOME", "HOME"];
+
+/** Whether this process has looked for what others have left. */
+let hasLooked = false;
+
+/** See the module. */
+export class ChildProcess {
+  /** Who this process is to the other one. */
+  readonly local = nodeNamed("worker");
+  /** Rejects where the process ends before it has introduced itself. */
+  readonly link: Promise<Link>;
+  /** Settles when the process is no more and its output is read. */
+  readonly ended: Promise<ChildEnd>;
+  readonly #child: Deno.ChildProcess;
+  readonly #folder = new SlotFolder();
+  #said = "";
+
+  /** @throws {LeatError} where no process can be started, with what is missing. */
+  constructor(options: ChildOptions) {
+    try {
+      this.#child = spawn(options, nodeNamed(options.name), this.#folder);
+      const streams = {
+        incoming: streamReader(this.#child.stdout),
+        outgoing: streamWriter(this.#child.stdin),
+        incomingSlots: readableSlots(this.#folder.incoming),
+        outgoingSlots: writableSlots(this.#folder.outgoing),
+      };
+      this.link = openProcessLink(streams, this.local, "listener", options.link);
+    } catch (error) {
+      this.#folder.remove();
+      throw error;
+    }
+    this.link.then(() => this.#folder.remove(), () => {});
+    if (!hasLooked) removeLeftFolders(dirname(this.#folder.path));
+    hasLooked = true;
+    const logged = this.#log();
+    this.ended = this.#child.status.then(async ({ code, signal }) => {
+      await logged;
+      return { code, signal, said: this.#said };
+    });
+    this.ended.then(() => this.#folder.remove());
+  }
+
+  /** Ends the process at once, whatever it is doing. */
+  kill(): void {
+    try {
+      this.#child.kill("SIGKILL");
+    } catch {
+      // It has ended.
+    }
+  }
+
+  /** Has this program go on for as long as the process lives, as it does at first. */
+  ref(): void {
+    this.#child.ref();
+  }
+
+  /** Lets this program end before the process, which ends with it. */
+  unref(): void {
+    this.#child.unref();
+  }
+
+  /** Passes on what the process says, which the functions in it decide. */
+  async #log(): Promise<void> {
+    const decoder = new TextDecoder();
+    const encoder = new TextEncoder();
+    let left = LOGGED_CHARS_MAX;
+    let line = "";
+    for await (const chunk of this.#child.stderr) {
+      const text = decoder.decode(chunk, { stream: true });
+      this.#said = (this.#said + text).slice(-SAID_CHARS);
+      const lines = (line + text.slice(0, Math.max(0, left))).split("\n");
+      left -= text.length;
+      line = lines.pop()!;
+      const logged = lines.map((said) => `${LOG_PREFIX}${shownText(said)}\n`).join("");
+      if (logged !== "") await Deno.stderr.write(encoder.encode(logged)).catch(() => {});
+    }
+    if (line !== "") {
+      await Deno.stderr.write(encoder.encode(`${LOG_PREFIX}${shownText(line)}\n`)).catch(() => {});
+    }
+  }
+}
+
+function nodeNamed(node: string): NodeId {
+  const [bits] = crypto.getRandomValues(new BigUint64Array(1));
+  return { node, incarnation: bits!.toString(16).padStart(16, "0") };
+}
+
+function spawn(
+  options: ChildOptions,
+  { node, incarnation }: NodeId,
+  folder: SlotFolder,
+): Deno.ChildProcess {
+  const { program, flags, limits, hasEnvironment = false } = options;
+  // What this process writes is read there.
+  const { outgoing: read, incoming: written } = folder;
+  const args = [
+    ...["run", "--quiet", "--no-prompt", "--cached-only", ...configFlags(), ...flags],
+    // A flag that names a path would narrow one that names none.
+    ...(flags.includes("--allow-read") ? [] : [`--allow-read=${read}`]),
+    ...[`--allow-write=${written}`, program, read, written, node, incarnation],
+  ];
+  const isLaunched = limits !== undefined && Deno.build.os === "linux";
+  const command = new Deno.Command(denoCommand(), {
+    args: isLaunched
+      ? launcherArgs({
+        ...limits,
+        command: [Deno.execPath(), ...args],
+        readable: [...limits.readable, ...programPaths(), read],
+        writable: [...limits.writable, written],
+      })
+      : args,
+    ...(hasEnvironment ? {} : cacheOnly()),
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  });
+  try {
+    return command.spawn();
+  } catch (cause) {
+    const { code, message } = LeatError.from(cause);
+    throw new LeatError(
+      code,
+      `A process for a pipeline cannot be started: ${message}. This program needs ` +
+        "--allow-run=deno, and deno on its PATH",
+      { cause },
+    );
+  }
+}
+
+function launcherArgs(launch: Launch): string[] {
+  return [
+    ...["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--cached-only"],
+    ...["--allow-ffi", `--allow-env=${CACHE_VARIABLES.join(",")}`],
+    ...[
+      fileURLToPath(import.meta.resolve("../sandbox/guards/launcher.ts")),
+      JSON.stringify(launch),
+    ],
+  ];
+}
+
+/** This program's own Deno where it may be run by its path, else the one on the path. */
+function denoCommand(): string {
+  const command = Deno.execPath();
+  const { state } = Deno.permissions.querySync({ name: "run", command });
+  return state === "granted" ? command : "deno";
+}
+
+/** The top of Leat's own tree. */
+const TOP = new URL("../../", import.meta.url);
+
+/** Names of modules are resolved as they are in this program. */
+function configFlags(): string[] {
+  if (TOP.protocol !== "file:") {
+    throw new LeatError(
+      "unimplemented",
+      `Confined processes need Leat's files on this machine, and this program has them from ${TOP}: ` +
+        "clone Leat beside your project and link it",
+    );
+  }
+  return ["--config", fileURLToPath(new URL("deno.json", TOP)), "--frozen"];
+}
+
+/** What a runner's program consists of. */
+function programPaths(): string[] {
+  const parts = [
+    "actors",
+    "core",
+    "data",
+    "transport",
+    "platform",
+    "server",
+    "deno.json",
+    "deno.lock",
+  ];
+  return parts.map((part) => fileURLToPath(new URL(part, TOP)));
+}
+
+/** An environment without this process's secrets, as far as this program may read what Deno needs. */
+function cacheOnly(): Pick<Deno.CommandOptions, "clearEnv" | "env"> {
+  const isGranted = CACHE_VARIABLES.every((variable) =>
+    Deno.permissions.querySync({ name: "env", variable }).state === "granted"
+  );
+  if (!isGranted || Deno.build.os === "windows") return {};
+  // Escapes of colours would be escaped once more in the log.
+  const env: Record<string, string> = { NO_COLOR: "1" };
+  for (const name of CACHE_VARIABLES) {
+    const value = Deno.env.get(name);
+    if (value !== undefined) env[name] = value;
+  }
+  return { clearEnv: true, env };
+}

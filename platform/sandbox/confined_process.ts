@@ -1,0 +1,333 @@
+/**
+ * A process that runs one confined pipeline, as the worker sees it.
+ *
+ * @module
+ */
+import { Ending } from "../../core/ending.ts";
+import { LeatError } from "../../core/error.ts";
+import { isPlainObject } from "../../core/tree.ts";
+import type { RunnerSplits, RunnerUsage } from "../../actors/worker/runner/runner.ts";
+import { bodyBytes } from "../../transport/limits.ts";
+import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/link.ts";
+import { SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
+import { type ChildEnd, ChildProcess } from "../process/child_process.ts";
+import type { FetchedModules } from "./modules/fetched_modules.ts";
+import {
+  CONFINED_ASK_BYTES_MAX,
+  Edge,
+  type EdgeMethods,
+  plainError,
+  tooMuchAsked,
+} from "./edge.ts";
+import { permissionFlags, type SandboxGrants } from "./grants.ts";
+import type { HostProcesses, TaskHost } from "./host/host_processes.ts";
+import type { KernelGuards } from "./guards/kernel_guards.ts";
+import type { ConfinedStart } from "./runner_program.ts";
+import { runnerGone } from "./runner_gone.ts";
+import type { SuppliedProcess } from "./process_supply.ts";
+import { isCount, unexpected } from "./untrusted_answers.ts";
+
+/** What a confined process is made of. */
+export interface ProcessOptions {
+  readonly grants: SandboxGrants;
+  readonly hosts: HostProcesses;
+  readonly modules: FetchedModules;
+  readonly storageLatencyMs: number;
+  readonly loadTimeoutMs?: number;
+  /** Called with what of the kernel holds the process, before a function runs in it. */
+  readonly onGuarded: (guards: KernelGuards) => void;
+  /** Called when the process is no more. */
+  readonly onEnded: (process: ConfinedProcess) => void;
+  /** What allows more than a limit. Default: options of a worker. */
+  readonly remedies?: LimitRemedies;
+  /** What the process may ask beside what every runner does. Default: nothing. */
+  readonly methods?: EdgeMethods;
+  /** Whether this program goes on for as long as the process lives. Default: true; otherwise while it is asked something. */
+  readonly keepsProgram?: boolean;
+}
+
+/** What its user can do about a limit of a process, as the end of a sentence. */
+export interface LimitRemedies {
+  readonly memory: string;
+  readonly stall: string;
+}
+
+const WORKER_REMEDIES: LimitRemedies = {
+  memory: "a worker with a larger --function-heap-mib and --function-memory-mib allows more",
+  stall: "a worker with a larger --function-timeout-ms allows more",
+};
+
+/** How long a process may take to load, in ms. */
+const LOAD_TIMEOUT_MS = 120_000;
+/** How often within its limit a runner is asked whether it still gives way. */
+const STALL_CHECKS = 8;
+/** The most files that a runner has open, of which its channel and program take about 20. */
+const OPEN_FILES_MAX = 1_024;
+const MIB = 2 ** 20;
+/** What is sent may wait for the runner to read it, which holds up answers that may be large. */
+const LINK_LIMITS = { highWaterBytes: MIB, lowWaterBytes: MIB / 4 };
+/** Asks of a runner in a second, many times what a pipeline makes: more would keep its worker busy. */
+const ASKS_PER_SECOND_MAX = 50_000;
+/** Asks whose answers may be large that are under way at a time: one is decoded while one travels. */
+const LARGE_LANES = 2;
+const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
+
+/** See the module. */
+export class ConfinedProcess implements SuppliedProcess {
+  readonly loaded: Promise<unknown>;
+  /** What the process has said that it uses. */
+  usage: RunnerUsage = { cpuSeconds: 0, memoryBytes: 0 };
+  readonly #options: ProcessOptions;
+  readonly #child: ChildProcess;
+  readonly #edge: Edge;
+  readonly #death = new Ending();
+  #host: TaskHost | undefined;
+  #splits: RunnerSplits | undefined;
+  readonly #lanes: Promise<unknown>[] = [];
+  #largeAsks = 0;
+  #hostAskBytes = 0;
+  #asks = 0;
+  #stallCheck: ReturnType<typeof setInterval> | undefined;
+  #heardAtMs = 0;
+
+  constructor(options: ProcessOptions) {
+    this.#options = options;
+    const { grants, storageLatencyMs } = options;
+    this.#child = new ChildProcess({
+      name: "runner",
+      program: import.meta.resolve("./runner_program.ts"),
+      flags: [
+        ...permissionFlags(grants),
+        `--v8-flags=--max-old-space-size=${Math.floor(grants.heapBytesMax / MIB)}`,
+      ],
+      limits: {
+        readable: grants.readable.map(({ realPath }) => realPath),
+        writable: grants.writable.map(({ realPath }) => realPath),
+        allowsNetwork: grants.net.length > 0,
+        memoryBytesMax: grants.memoryBytesMax,
+        // What is written besides is what the operator grants.
+        ...(grants.writable.length === 0 ? { fileBytesMax: SLOTS * SLOT_BYTES_MAX } : {}),
+        openFilesMax: OPEN_FILES_MAX,
+      },
+      link: { envelopeBytesMax: UNTRUSTED_ENVELOPE_BYTES_MAX, limits: LINK_LIMITS },
+    });
+    const methods = { ...this.#methods(), ...options.methods };
+    this.#edge = new Edge(this.#child.link, this.#child.local, methods, {
+      asksPerSecondMax: ASKS_PER_SECOND_MAX,
+      askBytesMax: CONFINED_ASK_BYTES_MAX,
+    });
+    // A broken edge ends the process, and the end of a process says more than that of its pipes.
+    this.#edge.closed.then((why) => this.#closed(why));
+    this.#child.ended.then((end) => {
+      this.#die(this.#errorOf(end));
+      options.onEnded(this);
+    });
+    const start: ConfinedStart = {
+      readable: grants.readable.map(({ realPath }) => realPath),
+      imports: grants.imports,
+      storageLatencyMs,
+    };
+    this.loaded = this.#load(start);
+    this.loaded.catch(() => {});
+  }
+
+  /** Whether it can still be asked. */
+  get isAlive(): boolean {
+    return !this.#death.hasCome;
+  }
+
+  /** Says where the pipeline's splits come from; before that there are none. */
+  serve(splits: RunnerSplits): void {
+    this.#splits = splits;
+  }
+
+  /**
+   * Asks the process, which has loaded.
+   *
+   * @throws {LeatError} what it answers. With `details.reason` of `"runner_died"`: `unavailable` when
+   * the process ends first, `resource_exhausted` when it does so for want of memory,
+   * `deadline_exceeded` when it is ended because a function does not give way.
+   */
+  async ask(method: string, args?: unknown): Promise<unknown> {
+    if (this.#asks++ === 0) this.#beginAsking();
+    try {
+      return await this.#answerOf(method, args);
+    } finally {
+      if (--this.#asks === 0) this.#endAsking();
+    }
+  }
+
+  /** Ends the process, whatever it is doing. Resolves when it is no more. Idempotent. */
+  async terminate(): Promise<void> {
+    this.#die(runnerGone("unavailable", "it was ended"));
+    this.#child.ref();
+    await this.#child.ended;
+  }
+
+  #beginAsking(): void {
+    this.#child.ref();
+    this.#watch();
+  }
+
+  #endAsking(): void {
+    clearInterval(this.#stallCheck);
+    this.#release();
+  }
+
+  /** The end of a process may be waited for. */
+  #release(): void {
+    const { keepsProgram = true } = this.#options;
+    if (!keepsProgram && this.#asks === 0 && this.isAlive) this.#child.unref();
+  }
+
+  async #load(start: ConfinedStart): Promise<void> {
+    const { loadTimeoutMs = LOAD_TIMEOUT_MS } = this.#options;
+    const late = setTimeout(() => {
+      this.#die(
+        new LeatError(
+          "unavailable",
+          `A process for a pipeline has not loaded its program within ${
+            loadTimeoutMs / 1_000
+          } s, ` +
+            "and no function has run in it; the machine may have too much to do",
+        ),
+      );
+    }, loadTimeoutMs);
+    try {
+      // No function has run there yet.
+      this.#options.onGuarded(await this.#answerOf("start", start) as KernelGuards);
+      this.#release();
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  /** Where the channel closes first, the end of the process is awaited, which says why. */
+  #answerOf(method: string, args: unknown): Promise<unknown> {
+    const answer = this.#edge.ask(method, args).catch((error) => {
+      if (this.#edge.isClosed) return new Promise(() => {});
+      throw error;
+    });
+    return this.#death.before(answer);
+  }
+
+  #methods(): EdgeMethods {
+    return {
+      split: async (request) => {
+        if (!isPlainObject(request)) throw unexpected("an ask for a split");
+        const { source, repetition } = request;
+        if (!isCount(source) || !isCount(repetition)) throw unexpected("an ask for a split");
+        return await this.#splits?.next(source, repetition) ?? null;
+      },
+      total: async (source) => {
+        if (!isCount(source)) throw unexpected("an ask for a number of splits");
+        return await this.#splits?.total(source) ?? 0;
+      },
+      module: async (url) => {
+        if (typeof url !== "string" || !URL.canParse(url)) throw unexpected("an ask for a module");
+        return await this.#inTurn(() => this.#options.modules.get(url));
+      },
+      host: async (request) => {
+        if (!isPlainObject(request) || typeof request.method !== "string") {
+          throw unexpected("an ask for its host");
+        }
+        const byteLength = bodyBytes(request.args);
+        if (this.#hostAskBytes + byteLength > CONFINED_ASK_BYTES_MAX) {
+          throw tooMuchAsked("with all that is under way");
+        }
+        this.#hostAskBytes += byteLength;
+        try {
+          return await this.#askHost(request.method, request.args);
+        } finally {
+          this.#hostAskBytes -= byteLength;
+        }
+      },
+    };
+  }
+
+  #askHost(method: string, args: unknown): Promise<unknown> {
+    const host = this.#host ??= this.#options.hosts.open();
+    const ask = () => host.ask(method, args);
+    return LARGE_ANSWERS.has(method) ? this.#inTurn(ask) : ask();
+  }
+
+  /** What may be large is made once what was made before has left for the runner, which may not take it. */
+  #inTurn<T>(make: () => Promise<T>): Promise<T> {
+    const lane = this.#largeAsks++ % LARGE_LANES;
+    const made = (this.#lanes[lane] ?? Promise.resolve()).then(async () => {
+      await this.#edge.ready();
+      return await make();
+    });
+    this.#lanes[lane] = made.catch(() => {});
+    return made;
+  }
+
+  /** While an answer is due, finds out whether the process still gives way to its messages. */
+  #watch(): void {
+    const { stallTimeoutMs } = this.#options.grants;
+    const everyMs = stallTimeoutMs / STALL_CHECKS;
+    this.#heardAtMs = performance.now();
+    let dueMs = this.#heardAtMs + everyMs;
+    let asking = false;
+    this.#stallCheck = setInterval(() => {
+      // While this thread stood still it heard nobody: that time is not the other's.
+      const nowMs = performance.now();
+      this.#heardAtMs = Math.min(nowMs, this.#heardAtMs + Math.max(0, nowMs - dueMs));
+      dueMs = nowMs + everyMs;
+      if (nowMs - this.#heardAtMs > stallTimeoutMs) {
+        return this.#die(stalled(stallTimeoutMs, this.#remedies.stall));
+      }
+      if (asking) return;
+      asking = true;
+      this.#edge.ask("ping").then(() => {
+        asking = false;
+        this.#heardAtMs = performance.now();
+      }, () => {});
+    }, everyMs);
+  }
+
+  #errorOf({ code, signal, said }: ChildEnd): LeatError {
+    const { heapBytesMax, memoryBytesMax } = this.#options.grants;
+    if (/out of memory|Cannot allocate memory|memory allocation/i.test(said)) {
+      return runnerGone(
+        "resource_exhausted",
+        `its functions took more memory than ${heapBytesMax / MIB} MiB of JavaScript values or ` +
+          `${memoryBytesMax / MIB} MiB in all; ${this.#remedies.memory}`,
+      );
+    }
+    if (signal !== null) return runnerGone("unavailable", `its process was ended by ${signal}`);
+    const why = said.trim() === "" ? "" : `: ${said.trim()}`;
+    return runnerGone("unavailable", `its process ended by itself (exit code ${code})${why}`);
+  }
+
+  get #remedies(): LimitRemedies {
+    return this.#options.remedies ?? WORKER_REMEDIES;
+  }
+
+  /** The pipes close a moment before the end of the process is known. */
+  #closed(why: LeatError): void {
+    if (why.code === "internal" || why.code === "invalid_argument" || why.code === "data_loss") {
+      const told = LeatError.fromWire(plainError(why.toWire()));
+      this.#die(runnerGone("internal", told.message, told));
+    }
+    this.#child.kill();
+  }
+
+  #die(error: LeatError): void {
+    if (this.#death.hasCome) return;
+    this.#death.come(error);
+    clearInterval(this.#stallCheck);
+    this.#child.kill();
+    this.#edge.close(error);
+    this.#host?.close();
+    this.#splits = undefined;
+  }
+}
+
+function stalled(stallTimeoutMs: number, remedy: string): LeatError {
+  return runnerGone(
+    "deadline_exceeded",
+    `a function ran for more than ${stallTimeoutMs / 1_000} s without giving way, as an endless ` +
+      `loop does; ${remedy}`,
+  );
+}

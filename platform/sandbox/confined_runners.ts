@@ -1,0 +1,166 @@
+/**
+ * Runners in confined processes: for pipelines whose functions may be anybody's.
+ *
+ * @module
+ */
+import type { SplitTable } from "../../data/sharding/splits.ts";
+import type {
+  CompressionWish,
+  OwnStep,
+  Runner,
+  RunnerFactory,
+  RunnerOutcome,
+  RunnerSettings,
+  RunnerSplits,
+  RunnerUsage,
+} from "../../actors/worker/runner/runner.ts";
+import type { WorkerStorage } from "../storage/storage.ts";
+import { ConfinedProcess, type ProcessOptions } from "./confined_process.ts";
+import { FetchedModules } from "./modules/fetched_modules.ts";
+import type { SandboxGrants } from "./grants.ts";
+import type { KernelGuards } from "./guards/kernel_guards.ts";
+import { HostProcesses } from "./host/host_processes.ts";
+import { ProcessSupply } from "./process_supply.ts";
+import { splitTableOf, steppedOf } from "./untrusted_answers.ts";
+
+/** Processes that load at a time: more than there are cores to load them would only hold each other up. */
+const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
+
+/** How confined runners are set up, beside what they are granted. */
+export interface ConfinedRunnersOptions {
+  /** Processes that load at a time. Default: as many as there are cores, at most 8. */
+  readonly loadingMax?: number;
+  /** How long one may take to load, in ms. Default two minutes. */
+  readonly loadTimeoutMs?: number;
+  /** Called once where the kernel lacks one of its guards. */
+  readonly onGuardMissing?: (guards: KernelGuards) => void;
+}
+
+/** Makes runners, each in a confined process of its own. */
+export class ConfinedRunners implements RunnerFactory {
+  readonly #hosts: HostProcesses;
+  readonly #modules: FetchedModules;
+  readonly #processes = new Set<ConfinedProcess>();
+  readonly #supply: ProcessSupply<ConfinedProcess>;
+  /** What processes have used that are no more. */
+  readonly #ended = { cpuSeconds: 0 };
+
+  constructor(
+    grants: SandboxGrants,
+    storage: WorkerStorage = {},
+    { loadingMax = LOADING_MAX, loadTimeoutMs, onGuardMissing = () => {} }: ConfinedRunnersOptions =
+      {},
+  ) {
+    let isTold = false;
+    const { storageLatencyMs = 0 } = storage;
+    this.#hosts = new HostProcesses(grants, storage);
+    this.#modules = new FetchedModules(grants.imports);
+    const options: ProcessOptions = {
+      ...{ grants, hosts: this.#hosts, storageLatencyMs, modules: this.#modules },
+      ...(loadTimeoutMs === undefined ? {} : { loadTimeoutMs }),
+      onGuarded: (guards) => {
+        if (isTold || guards.landlock > 0 && guards.callFilter) return;
+        isTold = true;
+        onGuardMissing(guards);
+      },
+      onEnded: (process) => {
+        this.#processes.delete(process);
+        this.#ended.cpuSeconds += process.usage.cpuSeconds;
+      },
+    };
+    this.#supply = new ProcessSupply(() => {
+      const process = new ConfinedProcess(options);
+      this.#processes.add(process);
+      return process;
+    }, loadingMax);
+  }
+
+  /** How many processes there are, the spare one included. */
+  get processes(): number {
+    return this.#processes.size;
+  }
+
+  get usage(): RunnerUsage {
+    let { cpuSeconds } = this.#ended;
+    let memoryBytes = 0;
+    for (const { usage } of this.#processes) {
+      cpuSeconds += usage.cpuSeconds;
+      memoryBytes += usage.memoryBytes;
+    }
+    return { cpuSeconds, memoryBytes };
+  }
+
+  start(settings: RunnerSettings, splits: RunnerSplits): Runner {
+    return new ConfinedRunner(this.#supply, settings, splits);
+  }
+
+  async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
+    const process = await this.#supply.take(signal);
+    signal?.addEventListener("abort", () => process.terminate(), { once: true });
+    try {
+      return splitTableOf(await process.ask("listSplits", graph));
+    } finally {
+      process.terminate();
+    }
+  }
+
+  /** Resolves when no process is left. */
+  async close(): Promise<void> {
+    this.#supply.close();
+    this.#modules.close();
+    await Promise.all([...this.#processes].map((process) => process.terminate()));
+    await this.#hosts.close();
+  }
+}
+
+/** A runner in a confined process. */
+class ConfinedRunner implements Runner {
+  readonly #disposing = new AbortController();
+  readonly #process: Promise<ConfinedProcess>;
+  readonly #started: Promise<ConfinedProcess>;
+  /** Whether elements lie in memory that several threads read. */
+  readonly #isShared: boolean;
+  bytesRead = 0;
+
+  constructor(
+    supply: ProcessSupply<ConfinedProcess>,
+    settings: RunnerSettings,
+    splits: RunnerSplits,
+  ) {
+    this.#isShared = settings.shared;
+    this.#process = supply.take(this.#disposing.signal);
+    this.#started = this.#process.then(async (process) => {
+      process.serve(splits);
+      await process.ask("run", { ...settings, shared: false });
+      return process;
+    });
+    this.#started.catch(() => {});
+  }
+
+  async next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
+    if (this.#isDisposed) return { kind: "end" };
+    const process = await this.#started;
+    if (this.#isDisposed) return { kind: "end" };
+    const { outcome, bytesRead, usage } = steppedOf(await process.ask("next", { only, wish }));
+    this.bytesRead = bytesRead;
+    if (usage !== undefined) process.usage = usage;
+    return this.#isShared && "frame" in outcome
+      ? { ...outcome, frame: shared(outcome.frame) }
+      : outcome;
+  }
+
+  dispose(): void {
+    this.#disposing.abort();
+    this.#process.then((process) => process.terminate(), () => {});
+  }
+
+  get #isDisposed(): boolean {
+    return this.#disposing.signal.aborted;
+  }
+}
+
+function shared(frame: Uint8Array): Uint8Array {
+  const copy = new Uint8Array(new SharedArrayBuffer(frame.byteLength));
+  copy.set(frame);
+  return copy;
+}

@@ -1,0 +1,160 @@
+/**
+ * Iterators whose elements are taken over an edge: those that stay in a trainer, for the operators that
+ * run apart from it, and these, for the trainer. Each side takes the asks of the other as a stranger's.
+ *
+ * @module
+ */
+import { LeatError, type WireError } from "../../../core/error.ts";
+import { isPlainObject } from "../../../core/tree.ts";
+import type { ServedElements } from "../../../data/foreign/foreign_runners.ts";
+import { END } from "../../../data/iterator.ts";
+import { ReadingFailure, toldOf } from "../../../data/iterators/reading_failure.ts";
+import { encodeMessage } from "../../../transport/codec.ts";
+import { Payload } from "../../../transport/payload.ts";
+import type { EdgeMethods } from "../edge.ts";
+
+/** Iterators that one side may hold open. A pipeline has few: one for each input of an operator. */
+const ITERATORS_MAX = 256;
+
+/** Elements that are given together if they are to be had at once, */
+const TOGETHER_MAX = 256;
+/** as long as they are no larger together, in bytes, … */
+const TOGETHER_BYTES_MAX = 64 * 2 ** 10;
+/** … and take no longer, in ms. */
+const TOGETHER_MS_MAX = 2;
+
+interface Served {
+  readonly served: ServedElements;
+  /** How many elements are asked for at once: half as many as were too much, twice as many as were little. */
+  together: number;
+  /** Calls are made in the order in which they were asked for. */
+  last: Promise<unknown>;
+}
+
+/** See the module. */
+export class ElementServer {
+  readonly #iterators = new Map<number, Served>();
+  readonly #explain: (error: LeatError) => LeatError;
+  #opened = 0;
+
+  /** @param explain What the other side is told of an error. */
+  constructor(explain: (error: LeatError) => LeatError = (error) => error) {
+    this.#explain = explain;
+  }
+
+  /** Takes an iterator in, and answers its name. */
+  open(make: () => ServedElements): number {
+    if (this.#iterators.size >= ITERATORS_MAX) {
+      throw new LeatError(
+        "resource_exhausted",
+        `A pipeline that runs apart holds at most ${ITERATORS_MAX} iterators (ITERATORS_MAX)`,
+      );
+    }
+    const served = make();
+    this.#iterators.set(++this.#opened, { served, together: 1, last: Promise.resolve() });
+    return this.#opened;
+  }
+
+  /** What the other side may ask. */
+  methods(): EdgeMethods {
+    return {
+      iteratorNext: (request) => this.#inOrder(request, (_, __, open) => this.#next(open)),
+      iteratorAgain: (request) =>
+        this.#inOrder(
+          request,
+          async (served, token) => frameOf(await served.elements.again(token)),
+        ),
+      iteratorSave: (request) => this.#inOrder(request, (served) => served.save()),
+      iteratorRestore: (request) =>
+        this.#inOrder(request, async (served, state) => {
+          if (!(state instanceof Uint8Array)) throw malformed();
+          await served.restore(state);
+          return null;
+        }),
+      iteratorClose: (request) => {
+        const { iterator } = isPlainObject(request) ? request : {} as Record<string, unknown>;
+        this.close(iterator as number);
+        return null;
+      },
+    };
+  }
+
+  /** Disposes an iterator, if it is there. */
+  close(iterator: number): void {
+    this.#iterators.get(iterator)?.served.elements.dispose();
+    this.#iterators.delete(iterator);
+  }
+
+  /** Disposes all of them. */
+  dispose(): void {
+    for (const iterator of [...this.#iterators.keys()]) this.close(iterator);
+  }
+
+  async #inOrder(
+    request: unknown,
+    call: (served: ServedElements, argument: unknown, open: Served) => Promise<unknown>,
+  ): Promise<unknown> {
+    const { iterator, argument } = isPlainObject(request) ? request : {} as Record<string, unknown>;
+    const open = this.#iterators.get(iterator as number);
+    if (open === undefined) throw malformed();
+    const answer = open.last.then(() => call(open.served, argument, open)).catch((error) => {
+      throw this.#explain(LeatError.from(toldOf(error)));
+    });
+    open.last = answer.catch(() => {});
+    return await answer;
+  }
+
+  async #next(open: Served): Promise<unknown> {
+    const { elements } = open.served;
+    try {
+      const block: unknown[] = [];
+      const startMs = performance.now();
+      const count = elements.nextBlock(block, open.together);
+      if (count > 0) return this.#blockOf(open, block.slice(0, count), startMs);
+      const element = await elements.next();
+      if (element === END) return { kind: "end", ...open.served.news(true) };
+      return this.#blockOf(open, [element], startMs);
+    } catch (error) {
+      const wire = this.#wire(error);
+      if (error instanceof ReadingFailure) return { kind: "failure", error: wire };
+      return { kind: "answers", answers: [{ error: wire }], ...open.served.news(false) };
+    }
+  }
+
+  #blockOf(open: Served, block: readonly unknown[], startMs: number): unknown {
+    const news = open.served.news(false);
+    try {
+      const frame = frameOf(block);
+      const isMuch = frame.byteLength > TOGETHER_BYTES_MAX ||
+        performance.now() - startMs > TOGETHER_MS_MAX;
+      open.together = isMuch
+        ? Math.max(1, open.together >> 1)
+        : Math.min(TOGETHER_MAX, open.together * 2);
+      return { kind: "elements", frame, ...news };
+    } catch {
+      // One of them cannot cross, which is its own error.
+      return { kind: "answers", answers: block.map((element) => this.#answerOf(element)), ...news };
+    }
+  }
+
+  #answerOf(element: unknown): unknown {
+    try {
+      return { frame: frameOf(element) };
+    } catch (error) {
+      return { error: this.#wire(error) };
+    }
+  }
+
+  #wire(error: unknown): WireError {
+    return this.#explain(LeatError.from(toldOf(error))).toWire();
+  }
+}
+
+/** An element with bounds of its own: what carries it bounds an envelope more narrowly. */
+function frameOf(element: unknown): Payload {
+  return new Payload(encodeMessage(element, { roomForEnvelope: true }));
+}
+
+function malformed(): LeatError {
+  return new LeatError("invalid_argument", "This is no request to an iterator");
+}

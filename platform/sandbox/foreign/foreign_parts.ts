@@ -1,0 +1,46 @@
+/**
+ * Parts of somebody's pipeline that run in this process for a trainer, which asks for their elements
+ * and is asked for those of the operators that stay with it.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { ForeignPart } from "../../../data/foreign/foreign_runners.ts";
+import type { Host } from "../../../data/host.ts";
+import { OpenedPart } from "../../../data/foreign/opened_part.ts";
+import { AskedElements, type AskOther } from "./asked_elements.ts";
+import { explainDenial, IN_A_TRAINER } from "../denials.ts";
+import type { EdgeMethods } from "../edge.ts";
+import { ElementServer } from "./element_server.ts";
+
+/** What a trainer asks. */
+export interface PartRequest {
+  /** Names the part to the trainer, whose inputs are asked for by it. */
+  readonly number: number;
+  readonly part: ForeignPart;
+}
+
+/** An ask for an input of a part. */
+export interface InputRequest {
+  readonly part: number;
+  readonly input: number;
+  readonly epoch: number;
+}
+
+/** The methods of a process that runs parts. */
+export function partMethods(ask: AskOther, host: () => Host): EdgeMethods {
+  const parts = new ElementServer((error) =>
+    LeatError.fromWire(explainDenial(error.toWire(), IN_A_TRAINER))
+  );
+  return {
+    ...parts.methods(),
+    partOpen: (request) => {
+      const { number, part } = request as PartRequest;
+      const openInput = async (input: number, epoch: number) => {
+        const opened = await ask("inputOpen", { part: number, input, epoch });
+        return new AskedElements(ask, opened as number);
+      };
+      return parts.open(() => new OpenedPart(part, host(), openInput));
+    },
+  };
+}

@@ -1,0 +1,106 @@
+/**
+ * Where a trainer runs the functions of pipelines that it did not build: in a process of each iteration,
+ * without any permission.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import { isPlainObject } from "../../../core/tree.ts";
+import type {
+  ForeignPart,
+  ForeignRunner,
+  OpenInput,
+  RemoteElements,
+  ServedElements,
+} from "../../../data/foreign/foreign_runners.ts";
+import { AskedElements } from "./asked_elements.ts";
+import { ConfinedProcess } from "../confined_process.ts";
+import { FetchedModules } from "../modules/fetched_modules.ts";
+import type { PartRequest } from "./foreign_parts.ts";
+import type { ForeignLimits } from "./foreign_processes.ts";
+import { sandboxGrants } from "../grants.ts";
+import { HostProcesses } from "../host/host_processes.ts";
+import { ElementServer } from "./element_server.ts";
+import { isCount, unexpected } from "../untrusted_answers.ts";
+
+/** What the author of an iteration's program can do about a limit. */
+const REMEDIES = {
+  memory: "installHost(new DenoHost({ foreign: { heapBytesMax, memoryBytesMax } })) allows more",
+  stall: "installHost(new DenoHost({ foreign: { stallTimeoutMs } })) allows more",
+};
+
+/** The process of one iteration. It starts with the first part. */
+export class ProcessRunner implements ForeignRunner {
+  readonly #limits: ForeignLimits;
+  readonly #inputs = new ElementServer();
+  readonly #openers = new Map<number, OpenInput<ServedElements>>();
+  #parts = 0;
+  #started: Promise<ConfinedProcess> | undefined;
+  #process: ConfinedProcess | undefined;
+  #hosts: HostProcesses | undefined;
+  #isClosed = false;
+
+  constructor(limits: ForeignLimits) {
+    this.#limits = limits;
+  }
+
+  async open(part: ForeignPart, openInput: OpenInput<ServedElements>): Promise<RemoteElements> {
+    const process = await (this.#started ??= this.#start());
+    const number = ++this.#parts;
+    this.#openers.set(number, openInput);
+    const request: PartRequest = { number, part };
+    const opened = await process.ask("partOpen", request);
+    if (!isCount(opened)) throw unexpected("the name of a part");
+    return new RunningPart(process, opened, () => this.#openers.delete(number));
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#inputs.dispose();
+    await Promise.all([this.#process?.terminate(), this.#hosts?.close()]);
+  }
+
+  async #start(): Promise<ConfinedProcess> {
+    const grants = sandboxGrants({ ...this.#limits, dataRoots: [] });
+    this.#hosts = new HostProcesses(grants, {});
+    this.#process = new ConfinedProcess({
+      grants,
+      hosts: this.#hosts,
+      modules: new FetchedModules([]),
+      storageLatencyMs: 0,
+      onGuarded: () => {},
+      onEnded: () => {},
+      remedies: REMEDIES,
+      keepsProgram: false,
+      methods: { ...this.#inputs.methods(), inputOpen: (request) => this.#openInput(request) },
+    });
+    if (this.#isClosed) this.close();
+    await this.#process.loaded;
+    return this.#process;
+  }
+
+  /** What the process asks for may be anything. */
+  #openInput(request: unknown): number {
+    const { part, input, epoch } = isPlainObject(request) ? request : {} as Record<string, unknown>;
+    const openInput = this.#openers.get(part as number);
+    if (openInput === undefined || !isCount(input) || !isCount(epoch)) {
+      throw new LeatError("invalid_argument", "This is no request for an input");
+    }
+    return this.#inputs.open(() => openInput(input, epoch));
+  }
+}
+
+/** A part in the process. */
+class RunningPart extends AskedElements {
+  readonly #onClose: () => void;
+
+  constructor(process: ConfinedProcess, iterator: number, onClose: () => void) {
+    super((method, args) => process.ask(method, args), iterator);
+    this.#onClose = onClose;
+  }
+
+  override close(): void {
+    super.close();
+    this.#onClose();
+  }
+}

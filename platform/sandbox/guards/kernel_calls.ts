@@ -1,0 +1,253 @@
+/**
+ * The calls of Linux by which a process limits itself, through FFI to the C library.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { ExecPassword } from "./call_filter.ts";
+import { callsOf } from "./denied_calls.ts";
+
+/** Names of the C library, glibc's and musl's. */
+const LIBRARIES = ["libc.so.6", "libc.so"];
+
+const SYMBOLS = {
+  open: { parameters: ["buffer", "i32"], result: "i32" },
+  close: { parameters: ["i32"], result: "i32" },
+  read: { parameters: ["i32", "buffer", "usize"], result: "isize" },
+  prctl: { parameters: ["i32", "u64", "u64", "u64", "u64"], result: "i32" },
+  setrlimit: { parameters: ["i32", "buffer"], result: "i32" },
+  capset: { parameters: ["buffer", "buffer"], result: "i32" },
+  execveat: {
+    name: "syscall",
+    parameters: ["i64", "u64", "buffer", "buffer", "buffer", "u64"],
+    result: "i64",
+  },
+  createRuleset: { name: "syscall", parameters: ["i64", "buffer", "usize", "u32"], result: "i64" },
+  addRule: {
+    name: "syscall",
+    parameters: ["i64", "i32", "i32", "buffer", "u32"],
+    result: "i64",
+  },
+  closeRange: { name: "syscall", parameters: ["i64", "u32", "u32", "u32"], result: "i64" },
+  restrictSelf: { name: "syscall", parameters: ["i64", "i32", "u32"], result: "i64" },
+} as const;
+
+// prctl(2)
+const PR_SET_PDEATHSIG = 1;
+const PR_SET_SECCOMP = 22;
+const PR_CAPBSET_DROP = 24;
+const PR_SET_SECUREBITS = 28;
+const PR_SET_NO_NEW_PRIVS = 38;
+const PR_CAP_AMBIENT = 47;
+const PR_CAP_AMBIENT_CLEAR_ALL = 4n;
+const SECCOMP_MODE_FILTER = 2n;
+const SIGKILL = 9n;
+// capabilities(7)
+const LINUX_CAPABILITY_VERSION_3 = 0x2008_0522;
+const CAPABILITIES_MAX = 64n;
+/** Root by its number alone has no privileges; each bit is locked by the one after it. */
+const SECUREBITS = 0b1110_1111n;
+// setrlimit(2)
+const RLIMIT_FSIZE = 1;
+const RLIMIT_DATA = 2;
+const RLIMIT_CORE = 4;
+const RLIMIT_NOFILE = 7;
+// landlock(7): the numbers are the same on all architectures.
+const SYS_LANDLOCK_CREATE_RULESET = 444n;
+const SYS_LANDLOCK_ADD_RULE = 445n;
+const SYS_LANDLOCK_RESTRICT_SELF = 446n;
+const LANDLOCK_CREATE_RULESET_VERSION = 1;
+const LANDLOCK_RULE_PATH_BENEATH = 1;
+// close_range(2)
+const SYS_CLOSE_RANGE = 436n;
+const CLOSE_RANGE_CLOEXEC = 4;
+const STANDARD_FILES = 3;
+// open(2)
+const O_PATH = 0o10000000;
+const O_CLOEXEC = 0o2000000;
+const AT_FDCWD = 0xffff_ff9cn;
+
+/** Bytes that one call reads of a file. */
+const READ_BYTES = 64 * 2 ** 10;
+
+/** See the module. */
+export class KernelCalls {
+  readonly #calls: Deno.DynamicLibrary<typeof SYMBOLS>["symbols"] = openLibrary().symbols;
+
+  /** The kernel kills this process when the thread that started it ends, however that happens. */
+  dieWithParent(): void {
+    this.#calls.prctl(PR_SET_PDEATHSIG, SIGKILL, 0n, 0n, 0n);
+  }
+
+  /** Bounds private writable memory: heap, buffers, stacks, WebAssembly, generated code. */
+  limitMemory(bytesMax: number): void {
+    this.#limit(RLIMIT_DATA, bytesMax);
+  }
+
+  limitOpenFiles(max: number): void {
+    this.#limit(RLIMIT_NOFILE, max);
+  }
+
+  limitFileSize(bytesMax: number): void {
+    this.#limit(RLIMIT_FSIZE, bytesMax);
+  }
+
+  /** A core file would hold what the functions had in memory. */
+  writeNoCoreFiles(): void {
+    this.#limit(RLIMIT_CORE, 0);
+  }
+
+  /** Which version of Landlock the kernel has; 0 where there is none. */
+  landlockVersion(): number {
+    const version = this.#calls.createRuleset(
+      SYS_LANDLOCK_CREATE_RULESET,
+      null,
+      0n,
+      LANDLOCK_CREATE_RULESET_VERSION,
+    );
+    return Math.max(0, Number(version));
+  }
+
+  /** Makes a set of Landlock rules of a `landlock_ruleset_attr`; the answer names it. */
+  createRuleset(attributes: Uint8Array<ArrayBuffer>): number {
+    const size = BigInt(attributes.byteLength);
+    return Number(this.#calls.createRuleset(SYS_LANDLOCK_CREATE_RULESET, attributes, size, 0));
+  }
+
+  /** Allows some accesses to a file, or to what is below a folder. False where it is not there. */
+  allowBeneath(ruleset: number, path: string, accesses: bigint): boolean {
+    const fd = this.#calls.open(cString(path), O_PATH | O_CLOEXEC);
+    if (fd < 0) return false;
+    // landlock_path_beneath_attr is packed: u64, i32.
+    const rule = new Uint8Array(12);
+    const view = new DataView(rule.buffer);
+    view.setBigUint64(0, accesses, true);
+    view.setInt32(8, fd, true);
+    const added = this.#calls.addRule(
+      SYS_LANDLOCK_ADD_RULE,
+      ruleset,
+      LANDLOCK_RULE_PATH_BENEATH,
+      rule,
+      0,
+    );
+    this.#calls.close(fd);
+    return Number(added) === 0;
+  }
+
+  /** From here on this process, and what it becomes, has what the rules allow. */
+  restrictSelf(ruleset: number): void {
+    const restricted = this.#calls.restrictSelf(SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0);
+    if (Number(restricted) !== 0) throw failed("landlock_restrict_self");
+  }
+
+  /** No program that this process becomes has more rights than it, whatever the program's file says. */
+  gainNoPrivileges(): void {
+    this.#calls.prctl(PR_SET_NO_NEW_PRIVS, 1n, 0n, 0n, 0n);
+  }
+
+  /** Gives up what root may do beyond other users, for good. Does nothing where there is nothing. */
+  dropCapabilities(): void {
+    this.#calls.prctl(PR_SET_SECUREBITS, SECUREBITS, 0n, 0n, 0n);
+    for (let capability = 0n; capability < CAPABILITIES_MAX; capability++) {
+      this.#calls.prctl(PR_CAPBSET_DROP, capability, 0n, 0n, 0n);
+    }
+    this.#calls.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0n, 0n, 0n);
+    const header = new Uint8Array(new Uint32Array([LINUX_CAPABILITY_VERSION_3, 0]).buffer);
+    // Effective, permitted and inheritable ones, in two halves.
+    if (this.#calls.capset(header, new Uint8Array(24)) !== 0) throw failed("capset");
+  }
+
+  /** From here on system calls are what a filter allows. False where the kernel takes no filter. */
+  filterCalls(filter: Uint8Array<ArrayBuffer>): boolean {
+    // sock_fprog: u16, and a pointer.
+    const program = new BigUint64Array([BigInt(filter.byteLength / 8), addressOf(filter)]);
+    const address = addressOf(program);
+    return this.#calls.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, address, 0n, 0n) === 0;
+  }
+
+  /** The files that are mapped into this process: Deno and its libraries, wherever the system has them. */
+  mappedFiles(): string[] {
+    const text = new TextDecoder().decode(this.#contents("/proc/self/maps"));
+    return [...new Set([...text.matchAll(/ (\/\S.*)$/gm)].map(([, path]) => path!))];
+  }
+
+  /**
+   * Replaces this program by another one, which has of the files that are open the standard ones alone.
+   *
+   * @param password What the filter of calls asks for.
+   */
+  become(command: readonly string[], [first, last]: ExecPassword): never {
+    this.#calls.closeRange(SYS_CLOSE_RANGE, STANDARD_FILES, 0xffff_ffff, CLOSE_RANGE_CLOEXEC);
+    const strings = command.map(cString);
+    const environment = stringsIn(this.#contents("/proc/self/environ"));
+    this.#calls.execveat(
+      BigInt(callsOf(Deno.build.arch).byArguments.execveat),
+      BigInt(first) << 32n | AT_FDCWD,
+      strings[0]!,
+      pointersTo(strings),
+      pointersTo(environment),
+      BigInt(last) << 32n,
+    );
+    throw failed(`execveat of ${command[0]}`);
+  }
+
+  /** A file of the kernel's, empty where it is not there. */
+  #contents(path: string): Uint8Array {
+    const fd = this.#calls.open(cString(path), O_CLOEXEC);
+    const chunks: number[] = [];
+    const chunk = new Uint8Array(READ_BYTES);
+    for (;;) {
+      const count = Number(this.#calls.read(fd, chunk, BigInt(chunk.byteLength)));
+      if (count <= 0) break;
+      for (const byte of chunk.subarray(0, count)) chunks.push(byte);
+    }
+    this.#calls.close(fd);
+    return Uint8Array.from(chunks);
+  }
+
+  /** Fails only where a lower limit holds already, which is as good. */
+  #limit(resource: number, max: number): void {
+    const limits = new BigUint64Array([BigInt(max), BigInt(max)]);
+    this.#calls.setrlimit(resource, new Uint8Array(limits.buffer));
+  }
+}
+
+function openLibrary(): Deno.DynamicLibrary<typeof SYMBOLS> {
+  for (const name of LIBRARIES) {
+    try {
+      return Deno.dlopen(name, SYMBOLS);
+    } catch {
+      // The next one.
+    }
+  }
+  throw new LeatError("unavailable", `The C library was not found: ${LIBRARIES.join(", ")}`);
+}
+
+function cString(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(`${text}\0`);
+}
+
+/** The strings of a block, each with the 0 that ends it. */
+function stringsIn(block: Uint8Array): Uint8Array<ArrayBuffer>[] {
+  const strings: Uint8Array<ArrayBuffer>[] = [];
+  for (let start = 0; start < block.length;) {
+    const end = block.indexOf(0, start);
+    if (end === -1) break;
+    strings.push(block.slice(start, end + 1));
+    start = end + 1;
+  }
+  return strings;
+}
+
+/** A list of pointers, which the last one ends. */
+function pointersTo(strings: readonly Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(new BigUint64Array([...strings.map(addressOf), 0n]).buffer);
+}
+
+function addressOf(bytes: Uint8Array<ArrayBuffer> | BigUint64Array<ArrayBuffer>): bigint {
+  return BigInt(Deno.UnsafePointer.value(Deno.UnsafePointer.of(bytes)));
+}
+
+function failed(call: string): LeatError {
+  return new LeatError("unavailable", `A runner could not be confined: ${call} failed`);
+}

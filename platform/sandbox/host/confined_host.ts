@@ -1,0 +1,184 @@
+/**
+ * The host of a pipeline in a confined process: what the process may do it does itself, and it asks
+ * one that is not confined for the rest.
+ *
+ * @module
+ */
+import { fileURLToPath } from "node:url";
+import { LeatError } from "../../../core/error.ts";
+import { Tensor } from "../../../core/tensor.ts";
+import type { Files, ImageCodec, ImageDecodeOptions, OpenFile } from "../../../data/host.ts";
+import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../../transport/process/link.ts";
+import { DenoHost } from "../../deno_host.ts";
+import { Images } from "../../media/images.ts";
+import { workerFiles } from "../../storage/storage.ts";
+import { isDenial } from "../denials.ts";
+import { CONFINED_ASK_BYTES_MAX, tooMuchAsked } from "../edge.ts";
+import { isFar } from "../grants.ts";
+import { isNotFound } from "../modules/module_source.ts";
+import type { RemoteModules } from "../modules/remote_modules.ts";
+
+/** What an ask to decode has besides the image is small. */
+const IMAGE_BYTES_ASKED_MAX = CONFINED_ASK_BYTES_MAX - UNTRUSTED_ENVELOPE_BYTES_MAX;
+
+/** Asks the host's process. */
+export type AskHost = (method: string, args: unknown) => Promise<unknown>;
+
+/** See the module. */
+export class ConfinedHost extends DenoHost {
+  readonly #modules: RemoteModules;
+
+  /** @param readable Real paths of the folders that may be read. */
+  constructor(
+    ask: AskHost,
+    modules: RemoteModules,
+    readable: readonly string[],
+    storageLatencyMs: number,
+  ) {
+    const local = workerFiles({ storageLatencyMs });
+    super({
+      files: new ConfinedFiles(ask, local, readable),
+      images: new ConfinedImages(ask),
+    });
+    this.#modules = modules;
+  }
+
+  override async importModule(url: string): Promise<Record<string, unknown>> {
+    try {
+      return await this.#modules.import(() => super.importModule(url));
+    } catch (error) {
+      // Deno wraps what it denies, and what a hook throws, in a TypeError.
+      const { message } = LeatError.from(error);
+      if (isDenial(error)) throw new LeatError("permission_denied", message, { cause: error });
+      if (isNotFound(error)) throw new LeatError("not_found", message, { cause: error });
+      throw error;
+    }
+  }
+}
+
+/**
+ * Local files are read here, at full speed, under the process's own permission. Deno follows links;
+ * where one leads is looked at before. On Linux the kernel looks, too, whatever a function does.
+ */
+class ConfinedFiles implements Files {
+  readonly #ask: AskHost;
+  readonly #local: Files;
+  readonly #readable: readonly string[];
+
+  constructor(ask: AskHost, local: Files, readable: readonly string[]) {
+    this.#ask = ask;
+    this.#local = local;
+    this.#readable = readable;
+  }
+
+  async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
+    if (!isFar(path)) {
+      await this.#requireWithin(path);
+      return await this.#local.open(path, signal);
+    }
+    const opening = this.#ask("open", path).then((opened) => {
+      const { file, sizeBytes } = opened as Opened;
+      return new HostFile(this.#ask, file, sizeBytes);
+    });
+    return await unlessAborted(opening, signal, (file) => file.close());
+  }
+
+  async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
+    if (!isFar(pattern)) return await this.#local.list(pattern, signal);
+    return await unlessAborted(this.#ask("list", pattern) as Promise<string[]>, signal);
+  }
+
+  async #requireWithin(path: string): Promise<void> {
+    const local = path.startsWith("file:") ? fileURLToPath(path) : path;
+    // What is not there, or not granted, is reported better where it is opened.
+    const real = await Deno.realPath(local).catch(() => undefined);
+    const isWithin = real === undefined ||
+      this.#readable.some((root) => root === "/" || `${real}/`.startsWith(`${root}/`));
+    if (isWithin) return;
+    throw new LeatError(
+      "permission_denied",
+      `Requires read access to "${real}", where "${path}" leads by a link`,
+    );
+  }
+}
+
+/** What work comes to; of what comes too late, `discard` lets go. */
+function unlessAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+  discard: (late: T) => void = () => {},
+): Promise<T> {
+  if (signal === undefined) return work;
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      reject(new LeatError("cancelled", "Far storage was given up", { cause: signal.reason }));
+      work.then(discard, () => {});
+    };
+    if (signal.aborted) return abort();
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
+
+/** A file that the host has opened. */
+export interface Opened {
+  readonly file: number;
+  readonly sizeBytes: number;
+}
+
+class HostFile implements OpenFile {
+  readonly sizeBytes: number;
+  readonly #ask: AskHost;
+  readonly #file: number;
+  #closed = false;
+
+  constructor(ask: AskHost, file: number, sizeBytes: number) {
+    this.#ask = ask;
+    this.#file = file;
+    this.sizeBytes = sizeBytes;
+  }
+
+  async read(into: Uint8Array, offset: number): Promise<number> {
+    const request = { file: this.#file, offset, bytesMax: into.byteLength };
+    const bytes = await this.#ask("read", request) as Uint8Array;
+    into.set(bytes);
+    return bytes.byteLength;
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#ask("close", this.#file).catch(() => {}); // the edge may be closed, and its files with it
+  }
+}
+
+/** Libraries that decode are native code: they are loaded by the host, and called there. */
+class ConfinedImages implements ImageCodec {
+  readonly #ask: AskHost;
+  readonly #local: ImageCodec = new Images();
+
+  constructor(ask: AskHost) {
+    this.#ask = ask;
+  }
+
+  async decode(bytes: Uint8Array, options: ImageDecodeOptions = {}): Promise<Tensor> {
+    if (!(bytes instanceof Uint8Array)) {
+      throw new LeatError("invalid_argument", `An image is a Uint8Array, not ${typeof bytes}`);
+    }
+    if (bytes.byteLength > IMAGE_BYTES_ASKED_MAX) {
+      throw tooMuchAsked(`by an image of ${bytes.byteLength} bytes`);
+    }
+    const { shape, data } = await this.#ask("decode", { bytes, options }) as Decoded;
+    return new Tensor("uint8", shape, data);
+  }
+
+  size(bytes: Uint8Array): { width: number; height: number } {
+    return this.#local.size(bytes);
+  }
+}
+
+/** The pixels of an image. */
+export interface Decoded {
+  readonly shape: number[];
+  readonly data: Uint8Array;
+}

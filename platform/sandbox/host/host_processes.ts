@@ -1,0 +1,159 @@
+/**
+ * Processes that do for confined runners what these may not: they load the native libraries that
+ * decode images, and read object stores and other services. A fault in a library ends such a process,
+ * which costs its runner the requests that were under way. None of them runs a user's function.
+ *
+ * @module
+ */
+import { Ending } from "../../../core/ending.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { WorkerStorage } from "../../storage/storage.ts";
+import { readEnv, S3_VARIABLES } from "../../storage/s3_settings.ts";
+import { type ChildEnd, ChildProcess } from "../../process/child_process.ts";
+import { Edge } from "../edge.ts";
+import type { SandboxGrants } from "../grants.ts";
+import { hostsOfHost } from "./host_network.ts";
+import type { HostStart } from "./host_program.ts";
+import { ProcessSupply, type SuppliedProcess } from "../process_supply.ts";
+
+/** Hosts that load at a time. */
+const LOADING_MAX = 2;
+/** The most files that a host has open: those that it reads for its runner, and connections. */
+const OPEN_FILES_MAX = 4_096;
+
+/** See the module. */
+export class HostProcesses {
+  readonly #grants: SandboxGrants;
+  readonly #storage: WorkerStorage;
+  readonly #alive = new Set<HostProcess>();
+  /** Most pipelines need no host: the first one is started when somebody asks for it. */
+  #supply: ProcessSupply<HostProcess> | undefined;
+  #isClosed = false;
+
+  constructor(grants: SandboxGrants, storage: WorkerStorage) {
+    this.#grants = grants;
+    this.#storage = storage;
+  }
+
+  /** A host for one runner. */
+  open(): TaskHost {
+    return new TaskHost(() => this.#take());
+  }
+
+  /** Resolves when no process is left. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#supply?.close();
+    await Promise.all([...this.#alive].map((host) => host.terminate()));
+  }
+
+  #take(): Promise<HostProcess> {
+    if (this.#isClosed) throw new LeatError("cancelled", "The runners have been closed");
+    this.#supply ??= new ProcessSupply(() => {
+      const host = new HostProcess(this.#grants, this.#storage, () => this.#alive.delete(host));
+      this.#alive.add(host);
+      return host;
+    }, LOADING_MAX);
+    return this.#supply.take();
+  }
+}
+
+/** The host of one runner: another process takes the place of one that has died. */
+export class TaskHost {
+  readonly #take: () => Promise<HostProcess>;
+  #process: Promise<HostProcess> | undefined;
+  #isClosed = false;
+
+  constructor(take: () => Promise<HostProcess>) {
+    this.#take = take;
+  }
+
+  /** @throws {LeatError} what the host answers; `unavailable` where its process dies meanwhile. */
+  async ask(method: string, args: unknown): Promise<unknown> {
+    const taken = this.#process ??= this.#take();
+    try {
+      const process = await taken;
+      if (this.#isClosed) process.terminate();
+      return await process.ask(method, args);
+    } finally {
+      const isGone = await taken.then(({ isAlive }) => !isAlive, () => true);
+      if (isGone && this.#process === taken) this.#process = undefined;
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#process?.then((process) => process.terminate(), () => {});
+  }
+}
+
+class HostProcess implements SuppliedProcess {
+  readonly loaded: Promise<unknown>;
+  readonly #child: ChildProcess;
+  readonly #edge: Edge;
+  readonly #death = new Ending();
+
+  constructor(grants: SandboxGrants, storage: WorkerStorage, onEnded: () => void) {
+    const { far, net, memoryBytesMax } = grants;
+    const hosts = hostsOfHost(grants, storage.storage);
+    const reachesOut = hosts.length > 0;
+    // It reads of the environment what this program may read.
+    const variables = S3_VARIABLES.filter((variable) => readEnv(variable) !== undefined);
+    this.#child = new ChildProcess({
+      name: "host",
+      program: import.meta.resolve("./host_program.ts"),
+      flags: [
+        ...["--allow-ffi", "--allow-read"],
+        ...hosts.map((host) => `--allow-net=${host}`),
+        ...(variables.length > 0 ? [`--allow-env=${variables.join(",")}`] : []),
+      ],
+      limits: {
+        readable: ["/etc/alpine-release"],
+        writable: [],
+        allowsNetwork: reachesOut,
+        memoryBytesMax,
+        openFilesMax: OPEN_FILES_MAX,
+      },
+      hasEnvironment: reachesOut,
+    });
+    this.#edge = new Edge(this.#child.link, this.#child.local, {});
+    this.#edge.closed.then(() => this.#child.kill());
+    this.#child.ended.then((end) => {
+      this.#death.come(gone(end));
+      this.#edge.close();
+      onEnded();
+    });
+    const start: HostStart = { far, net, storage };
+    this.loaded = this.ask("start", start);
+    this.loaded.catch(() => {});
+  }
+
+  get isAlive(): boolean {
+    return !this.#death.hasCome;
+  }
+
+  ask(method: string, args: unknown): Promise<unknown> {
+    const answer = this.#edge.ask(method, args).catch((error) => {
+      // The end of the process says more than that of its pipes.
+      if (this.#edge.isClosed) return new Promise(() => {});
+      throw error;
+    });
+    return this.#death.before(answer);
+  }
+
+  async terminate(): Promise<void> {
+    this.#death.come(new LeatError("unavailable", "The host of a runner was ended"));
+    this.#child.kill();
+    await this.#child.ended;
+  }
+}
+
+function gone({ code, signal, said }: ChildEnd): LeatError {
+  const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
+  return new LeatError(
+    "unavailable",
+    `The process that decodes and reads for a runner has ended ${how}${
+      said.trim() === "" ? "" : `: ${said.trim()}`
+    }`,
+  );
+}

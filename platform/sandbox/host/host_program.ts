@@ -1,0 +1,44 @@
+/**
+ * The program of a process that serves one confined runner. It runs nothing of a user.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { WorkerStorage } from "../../storage/storage.ts";
+import { workerHost } from "../../worker_host.ts";
+import { linkToParent, localNode } from "../../process/parent_link.ts";
+import { Edge } from "../edge.ts";
+import { FarRoots } from "./far_roots.ts";
+import type { ReachedByHost } from "../grants.ts";
+import { HostReadings } from "./host_readings.ts";
+import { HOST_METHODS, type HostMethod, HostService } from "./host_service.ts";
+
+/** What a host is started with. */
+export interface HostStart extends ReachedByHost {
+  readonly storage: WorkerStorage;
+}
+
+let service: HostService | undefined;
+
+const served = (method: HostMethod) => (args: unknown) => {
+  if (service !== undefined) return service.methods()[method](args);
+  throw new LeatError(
+    "failed_precondition",
+    `This host was asked to ${method} before it was started`,
+  );
+};
+
+const edge = new Edge(linkToParent(), localNode(), {
+  start(start) {
+    const { far, net, storage } = start as HostStart;
+    const roots = new FarRoots(far);
+    // A server below a root must not lead this process, which may connect anywhere, out of the roots.
+    const host = workerHost(storage, (target) => roots.has(target));
+    service = new HostService(host, roots, new HostReadings(net, storage.services));
+    return null;
+  },
+  ...Object.fromEntries(HOST_METHODS.map((method) => [method, served(method)])),
+});
+// The worker has closed the link, or is no more.
+await edge.closed;
+Deno.exit();

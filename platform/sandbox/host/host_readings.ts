@@ -1,0 +1,143 @@
+/**
+ * What the host reads of other services for a confined runner. Only nodes that the worker's operator
+ * has granted are dialled: those of dispatchers, and those that dispatchers send to.
+ *
+ * @module
+ */
+import { accessFrom, type ReadingOptions } from "../../../actors/client/access.ts";
+import { Feed } from "../../../actors/client/feed.ts";
+import { LeatError } from "../../../core/error.ts";
+import { isPlainObject } from "../../../core/tree.ts";
+import type { ReaderId } from "../../../data/service/last_readers.ts";
+import { Homes, type ServiceCredentials } from "../../nodes/client_homes.ts";
+import type { HostFed } from "./confined_services.ts";
+
+/** Services that one runner may read at a time. */
+const READINGS_MAX = 8;
+/** Most elements that a runner may have the host hold for it. */
+const OUTSTANDING_MAX = 256;
+
+interface Reading {
+  readonly feed: Feed;
+  readonly stop: () => void;
+  /** Steps are given in the order in which they were asked for. */
+  last: Promise<unknown>;
+  /** What the runner is told beside the next thing that it is fed. */
+  told: Omit<HostFed, "fed">;
+}
+
+/** See the module. */
+export class HostReadings {
+  readonly #homes: Homes;
+  readonly #readings = new Map<number, Reading>();
+  #opened = 0;
+
+  /** @param net Hosts that may be connected to, with or without a port. */
+  constructor(net: readonly string[], services: ServiceCredentials | undefined) {
+    const mayDial = (address: string) => {
+      const error = denial(net, address);
+      if (error === undefined) return;
+      // A client would wait for a worker that it cannot reach: this one is never to be reached.
+      for (const { feed } of this.#readings.values()) feed.fail(error);
+      throw error;
+    };
+    this.#homes = new Homes({ services, mayDial });
+  }
+
+  /** Begins to read; the answer names the reading. */
+  read(request: unknown): number {
+    const { service, options } = requestOf(request, "read");
+    if (typeof service !== "string") throw malformed("read");
+    if (this.#readings.size >= READINGS_MAX) {
+      throw new LeatError(
+        "resource_exhausted",
+        `A task reads at most ${READINGS_MAX} services at a time (READINGS_MAX)`,
+      );
+    }
+    const feed = new Feed();
+    const tell = (news: Omit<HostFed, "fed">) => reading.told = { ...reading.told, ...news };
+    const stop = accessFrom(this.#homes.open).read(service, {}, readingOf(options, tell), feed);
+    const reading: Reading = { feed, stop, last: Promise.resolve(), told: {} };
+    this.#readings.set(++this.#opened, reading);
+    return this.#opened;
+  }
+
+  /** The next thing that the client is fed. */
+  next(number: unknown): Promise<HostFed> {
+    const reading = this.#readings.get(number as number);
+    if (reading === undefined) throw malformed("next");
+    const fed = reading.last.then(() => this.#take(reading));
+    reading.last = fed.catch(() => {});
+    return fed;
+  }
+
+  stop(number: unknown): null {
+    this.#readings.get(number as number)?.stop();
+    this.#readings.delete(number as number);
+    return null;
+  }
+
+  /** A registered dataset. */
+  async dataset(request: unknown): Promise<unknown> {
+    const { service, datasetId } = requestOf(request, "dataset");
+    if (typeof service !== "string" || typeof datasetId !== "string") throw malformed("dataset");
+    return await accessFrom(this.#homes.open).dataset(service, {}, datasetId);
+  }
+
+  async #take(reading: Reading): Promise<HostFed> {
+    const fed = await reading.feed.take();
+    const { told } = reading;
+    reading.told = {};
+    return { fed: { ...fed }, ...told };
+  }
+}
+
+/** What a stranger asks to read: as plain data, of which the dispatcher checks what is sent to it. */
+function readingOf(
+  options: unknown,
+  tell: (news: Omit<HostFed, "fed">) => void,
+): ReadingOptions {
+  if (!isPlainObject(options) || !isPlainObject(options.parameters)) throw malformed("options");
+  const { dataset, repetition, maxOutstandingRequests, ordered } = options;
+  const isDataset = isPlainObject(dataset) &&
+    (typeof dataset.datasetId === "string" || dataset.graph instanceof Uint8Array);
+  const isBounded = maxOutstandingRequests === undefined ||
+    Number.isSafeInteger(maxOutstandingRequests) &&
+      (maxOutstandingRequests as number) <= OUTSTANDING_MAX;
+  if (!isDataset || !isBounded || !Number.isSafeInteger(repetition)) throw malformed("options");
+  if (ordered !== undefined && !isPlainObject(ordered)) throw malformed("options");
+  const { jobName, consumerIndex, trainerId, parameters } = options;
+  return {
+    dataset,
+    parameters,
+    repetition,
+    ...(jobName === undefined ? {} : { jobName }),
+    ...(consumerIndex === undefined ? {} : { consumerIndex }),
+    ...(trainerId === undefined ? {} : { trainerId }),
+    ...(maxOutstandingRequests === undefined ? {} : { maxOutstandingRequests }),
+    ...(ordered === undefined ? {} : {
+      ordered: {
+        ...ordered,
+        onTable: (digest: string) => tell({ digest }),
+        onJoined: (reader: ReaderId) => tell({ reader }),
+      },
+    }),
+  } as unknown as ReadingOptions;
+}
+
+/** Why a node must not be dialled, in the words in which Deno says so. */
+function denial(net: readonly string[], address: string): LeatError | undefined {
+  const { hostname, protocol, port } = new URL(address);
+  const host = `${hostname}:${port || (protocol === "wss:" ? 443 : 80)}`;
+  if (net.includes(hostname) || net.includes(host)) return undefined;
+  return new LeatError("permission_denied", `Requires net access to "${host}"`);
+}
+
+function requestOf(request: unknown, what: string): Record<string, unknown> {
+  if (!isPlainObject(request)) throw malformed(what);
+  return request;
+}
+
+function malformed(what: string): LeatError {
+  return new LeatError("invalid_argument", `This is no request to a host's services: ${what}`);
+}

@@ -1,0 +1,127 @@
+/**
+ * What a host does for a confined runner: it decodes images, and reads object stores and other
+ * services. Every request is looked at as one that a stranger wrote.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import { isPlainObject } from "../../../core/tree.ts";
+import type { Host, ImageDecodeOptions, OpenFile } from "../../../data/host.ts";
+import type { Decoded, Opened } from "./confined_host.ts";
+import type { FarRoots } from "./far_roots.ts";
+import type { HostReadings } from "./host_readings.ts";
+
+/** Files that one runner may hold open. */
+const OPEN_FILES_MAX = 1_024;
+/** Most bytes that one read returns; a reader that wants more asks again. */
+const READ_BYTES_MAX = 16 * 2 ** 20;
+
+/** What a host can be asked. */
+export const HOST_METHODS = [
+  ...["decode", "open", "list", "read", "close"] as const,
+  ...["serviceRead", "serviceNext", "serviceStop", "serviceDataset"] as const,
+];
+export type HostMethod = (typeof HOST_METHODS)[number];
+
+/** See the module. */
+export class HostService {
+  readonly #host: Host;
+  readonly #roots: FarRoots;
+  readonly #readings: HostReadings;
+  readonly #files = new Map<number, OpenFile>();
+  #opened = 0;
+  #opening = 0;
+
+  /**
+   * @param host Its files follow redirects to what is below the roots alone.
+   * @param roots Where far files may be read.
+   * @param readings What is read of other services.
+   */
+  constructor(host: Host, roots: FarRoots, readings: HostReadings) {
+    this.#host = host;
+    this.#readings = readings;
+    this.#roots = roots;
+  }
+
+  /** What the runner may ask for. */
+  methods(): Record<HostMethod, (args: unknown) => unknown> {
+    const readings = this.#readings;
+    return {
+      decode: (request) => this.#decode(request),
+      open: (path) => this.#open(path),
+      list: (pattern) => this.#list(pattern),
+      read: (request) => this.#read(request),
+      close: (file) => this.#close(file),
+      serviceRead: (request) => readings.read(request),
+      serviceNext: (reading) => readings.next(reading),
+      serviceStop: (reading) => readings.stop(reading),
+      serviceDataset: (request) => readings.dataset(request),
+    };
+  }
+
+  async #decode(request: unknown): Promise<Decoded> {
+    if (!isPlainObject(request)) throw malformed("decode");
+    const { bytes, options } = request;
+    if (!(bytes instanceof Uint8Array)) throw malformed("decode");
+    // The options are checked by the codec.
+    const { shape, data } = await this.#host.images.decode(bytes, options as ImageDecodeOptions);
+    return { shape: [...shape], data: data as Uint8Array };
+  }
+
+  async #open(path: unknown): Promise<Opened> {
+    this.#requireGranted(path);
+    if (this.#files.size + this.#opening >= OPEN_FILES_MAX) {
+      throw new LeatError(
+        "resource_exhausted",
+        `A task holds at most ${OPEN_FILES_MAX} files of object stores open (OPEN_FILES_MAX)`,
+      );
+    }
+    this.#opening++;
+    try {
+      const opened = await this.#host.files.open(path);
+      const file = ++this.#opened;
+      this.#files.set(file, opened);
+      return { file, sizeBytes: opened.sizeBytes };
+    } finally {
+      this.#opening--;
+    }
+  }
+
+  async #list(pattern: unknown): Promise<string[]> {
+    this.#requireGranted(pattern);
+    const found = await this.#host.files.list(pattern);
+    for (const path of found) this.#requireGranted(path);
+    return found;
+  }
+
+  async #read(request: unknown): Promise<Uint8Array> {
+    if (!isPlainObject(request)) throw malformed("read");
+    const { file, offset, bytesMax } = request;
+    const opened = typeof file === "number" ? this.#files.get(file) : undefined;
+    if (opened === undefined || !isCount(offset) || !isCount(bytesMax)) throw malformed("read");
+    const into = new Uint8Array(Math.min(bytesMax, READ_BYTES_MAX, opened.sizeBytes));
+    const count = await opened.read(into, offset);
+    return into.subarray(0, count);
+  }
+
+  #close(file: unknown): null {
+    if (typeof file !== "number") throw malformed("close");
+    this.#files.get(file)?.close();
+    this.#files.delete(file);
+    return null;
+  }
+
+  #requireGranted(path: unknown): asserts path is string {
+    if (typeof path !== "string") throw malformed("path");
+    if (this.#roots.has(path)) return;
+    throw new LeatError("permission_denied", `Requires read access to "${path}"`);
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function malformed(what: string): LeatError {
+  return new LeatError("invalid_argument", `This is no request to a host: ${what}`);
+}

@@ -1,0 +1,69 @@
+/**
+ * How a confined process imports modules from hosts that its operator has granted: the worker fetches
+ * them, and Deno is given their texts. Deno itself fetches nothing in a confined process, so a module
+ * that names a package asks no registry.
+ *
+ * Deno looks for everything that a module names before it asks any hook. So users' modules get URLs
+ * of a scheme that Deno does not know.
+ *
+ * @module
+ */
+import { registerHooks } from "node:module";
+import { dataText, fileText, sourceOf } from "./module_source.ts";
+import type { RemoteModules } from "./remote_modules.ts";
+
+/** Before the URLs of users' modules. */
+const GIVEN = "leat-";
+/** The beginning of the URLs of this program's own modules: two of each of its classes would not do. */
+const PROGRAM = new URL("../../../", import.meta.url).href;
+
+interface Resolved {
+  readonly url: string;
+  readonly shortCircuit?: boolean;
+}
+
+/** The part of the hooks' signature that is used; Deno's types do not have it yet. */
+type RegisterHooks = (hooks: {
+  resolve(
+    specifier: string,
+    context: { readonly parentURL?: string },
+    next: (specifier: string, context: unknown) => Resolved,
+  ): Resolved;
+  load(
+    url: string,
+    context: { readonly importAttributes?: { readonly type?: unknown } },
+    next: (url: string, context: unknown) => unknown,
+  ): unknown;
+}) => unknown;
+
+/** From here on users' modules are loaded through hooks; what was imported before stays. */
+export function importByHooks(modules: RemoteModules): void {
+  (registerHooks as unknown as RegisterHooks)({
+    resolve(specifier, context, next) {
+      const url = urlOf(specifier, context.parentURL, modules);
+      if (url === undefined || url.startsWith(PROGRAM)) return next(specifier, context);
+      return { url: `${GIVEN}${modules.placeOf(url)}`, shortCircuit: true };
+    },
+    load(url, context, next) {
+      if (!url.startsWith(GIVEN)) return next(url, context);
+      const real = url.slice(GIVEN.length);
+      const type = context.importAttributes?.type;
+      if (real.startsWith("data:")) return sourceOf(real, type, dataText(real));
+      if (real.startsWith("file:")) return sourceOf(real, type, fileText(real));
+      const { url: place, mediaType, text } = modules.moduleAt(real);
+      return sourceOf(place, type, text, mediaType);
+    },
+  });
+}
+
+/** Where a user's import leads; `undefined` for built-in modules and packages. */
+function urlOf(
+  specifier: string,
+  parent: string | undefined,
+  modules: RemoteModules,
+): string | undefined {
+  const isRelative = /^\.{0,2}\//.test(specifier);
+  const base = parent?.startsWith(GIVEN) ? modules.placeOf(parent.slice(GIVEN.length)) : parent;
+  const url = URL.parse(specifier, isRelative ? base : undefined);
+  return url !== null && /^(https?|file|data):$/.test(url.protocol) ? url.href : undefined;
+}

@@ -1,0 +1,140 @@
+/**
+ * The program of a confined process: one pipeline, with user functions that may be anybody's. They
+ * may change whatever they find in this process. What confines them is outside of it: the
+ * permissions that Deno was started with, the kernel's limits, and the worker, which takes what
+ * arrives from here as a stranger's bytes and ends the process when it likes.
+ *
+ * @module
+ */
+import { Console } from "node:console";
+import process from "node:process";
+// Formats are imported when a pipeline first needs them. These paths are not granted to functions.
+import "../../data/formats/arrow/arrow.ts";
+import "../../data/formats/csv/csv.ts";
+import "../../data/formats/npy/npz.ts";
+import "../../data/formats/parquet/parquet.ts";
+import "../../data/formats/tar/web_dataset.ts";
+import "../../data/formats/compression/zstd_decoder.ts";
+import "../storage/glob_walk.ts";
+import { LeatError } from "../../core/error.ts";
+import { provideParts } from "../../data/foreign/opened_part.ts";
+import type { Split } from "../../data/sharding/splits.ts";
+import { provideIterators } from "../../actors/client/distributed_iterator.ts";
+import { PipelineRunner, PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
+import type {
+  CompressionWish,
+  OwnStep,
+  RunnerOutcome,
+  RunnerSettings,
+  RunnerSplits,
+  RunnerUsage,
+} from "../../actors/worker/runner/runner.ts";
+import { FramePool } from "../../transport/codec.ts";
+import { Payload } from "../../transport/payload.ts";
+import { processUsage } from "../process_usage.ts";
+import { linkToParent, localNode, toldByLauncher } from "../process/parent_link.ts";
+import { type AskHost, ConfinedHost } from "./host/confined_host.ts";
+import { confinedAccess } from "./host/confined_services.ts";
+import { explainDenial } from "./denials.ts";
+import { Edge } from "./edge.ts";
+import type { FetchedModule } from "./modules/fetched_modules.ts";
+import { partMethods } from "./foreign/foreign_parts.ts";
+import { importByHooks } from "./modules/module_hooks.ts";
+import { type KernelGuards, kernelGuards } from "./guards/kernel_guards.ts";
+import { RemoteModules } from "./modules/remote_modules.ts";
+import { wireSplitTable } from "./untrusted_answers.ts";
+
+/** What a confined process is started with. */
+export interface ConfinedStart {
+  /** Real paths of folders that may be read. */
+  readonly readable: readonly string[];
+  /** Hosts that modules may be imported from, through the worker. */
+  readonly imports: readonly string[];
+  /** Delay added to every open and read of a file, in ms. */
+  readonly storageLatencyMs: number;
+}
+
+/** What is asked for, as arguments of `Runner.next()`. */
+interface Step {
+  readonly only?: OwnStep;
+  readonly wish?: CompressionWish;
+}
+
+// Standard output is the link.
+globalThis.console = new Console(process.stderr) as unknown as typeof console;
+
+let host: ConfinedHost;
+let runner: PipelineRunner | undefined;
+/** Gets the memory of elements back when they have been written. */
+const pool = new FramePool();
+/** When the answer before has left the process. */
+let answered: Promise<unknown> = Promise.resolve();
+
+const edge: Edge = new Edge(linkToParent({ recycle: (buffer) => pool.give(buffer) }), localNode(), {
+  ping: () => null,
+  start: (start) => prepare(start as ConfinedStart),
+  run: (settings) => run(settings as RunnerSettings),
+  next: (step) => next(step as Step),
+  listSplits: (graph) => listSplits(graph as Uint8Array),
+  ...partMethods((method, args) => edge.ask(method, args), () => host),
+});
+const askHost: AskHost = (method, args) => edge.ask("host", { method, args });
+const splits: RunnerSplits = {
+  next: async (source, repetition) =>
+    await edge.ask("split", { source, repetition }) as Split | null,
+  total: async (source) => await edge.ask("total", source) as number,
+};
+// The worker has closed the link, or is no more.
+edge.closed.then(() => Deno.exit());
+
+function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): KernelGuards {
+  const modules = new RemoteModules(async (url) => await edge.ask("module", url) as FetchedModule);
+  // Deno would look for everything that a module names before any hook is asked.
+  if (imports.length > 0) importByHooks(modules);
+  host = new ConfinedHost(askHost, modules, readable, storageLatencyMs);
+  provideIterators(confinedAccess(askHost));
+  provideParts();
+  return kernelGuards(toldByLauncher());
+}
+
+function run(settings: RunnerSettings): null {
+  runner = new PipelineRunner(settings, splits, host, undefined, pool);
+  return null;
+}
+
+async function next({ only, wish }: Step): Promise<unknown> {
+  if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
+  const running = runner;
+  const stepping = answered.then(() => running.next(only, wish));
+  // A macrotask between steps: else a function that spins would hold back the answer before it.
+  answered = stepping.then(() => host.yield());
+  const outcome = told(await stepping);
+  const sent = "frame" in outcome
+    ? { ...outcome, frame: new Payload(outcome.frame, { isAlone: true }) }
+    : outcome;
+  return { outcome: sent, bytesRead: running.bytesRead, ...usage() };
+}
+
+/** How often the worker is told what this process uses, in ms. */
+const USAGE_EVERY_MS = 500;
+let usageDueMs = 0;
+
+function usage(): { readonly usage?: RunnerUsage } {
+  const nowMs = performance.now();
+  if (nowMs < usageDueMs) return {};
+  usageDueMs = nowMs + USAGE_EVERY_MS;
+  const { cpuSeconds, memoryBytes } = processUsage(false);
+  return { usage: { cpuSeconds, memoryBytes } };
+}
+
+function told(outcome: RunnerOutcome): RunnerOutcome {
+  return outcome.kind === "error" ? { ...outcome, error: explainDenial(outcome.error) } : outcome;
+}
+
+async function listSplits(graph: Uint8Array): Promise<unknown> {
+  try {
+    return wireSplitTable(await new PipelineRunners(host).listSplits(graph));
+  } catch (error) {
+    throw LeatError.fromWire(explainDenial(LeatError.from(error).toWire()));
+  }
+}

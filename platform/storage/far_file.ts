@@ -1,0 +1,127 @@
+/** A file in far storage: sequential reads use few large ranges, random reads small ones. */
+
+import { LeatError } from "../../core/error.ts";
+import type { OpenFile } from "../../data/host.ts";
+import type { FarObject } from "./far_object.ts";
+import { RangeWindow } from "./range_window.ts";
+
+/**
+ * Bytes requested when a file is opened: enough to read most single-example files with one request.
+ */
+export const FIRST_RANGE_BYTES = 1024 * 1024;
+
+/**
+ * Fewest bytes per request in random reads: enough to find footers and indexes with one request.
+ */
+export const JUMP_RANGE_BYTES = 256 * 1024;
+
+/** Most bytes per request; ranges double up to it while a file is read in order. */
+export const RANGE_BYTES_MAX = 8 * 1024 * 1024;
+
+/** Ranges kept of an open file: the one being read, and the next, which arrives meanwhile. */
+const WINDOWS_MAX = 2;
+
+/**
+ * An open object. It holds at most two ranges, 16 MiB together, besides those that concurrent reads
+ * wait for.
+ *
+ * If the storage replaces the object, reads fail with `failed_precondition`.
+ */
+export class FarFile implements OpenFile {
+  readonly sizeBytes: number;
+  readonly #object: FarObject;
+  readonly #closed: AbortController;
+  /** Newest last. */
+  readonly #windows: RangeWindow[];
+  #rangeBytes = FIRST_RANGE_BYTES;
+  /** Whether the file seems to be read in order. */
+  #inOrder = true;
+
+  private constructor(object: FarObject, closed: AbortController, first: RangeWindow) {
+    this.sizeBytes = object.sizeBytes;
+    this.#object = object;
+    this.#closed = closed;
+    this.#windows = [first];
+  }
+
+  /**
+   * Opens an object by reading its first range.
+   *
+   * @throws {LeatError} `cancelled` once `signal` is aborted; otherwise what the storage answers.
+   */
+  static async open(object: FarObject, signal?: AbortSignal): Promise<FarFile> {
+    const closed = new AbortController();
+    const giveUp = () => closed.abort();
+    signal?.addEventListener("abort", giveUp, { once: true });
+    if (signal?.aborted) giveUp();
+    try {
+      const first = new RangeWindow(object, 0, FIRST_RANGE_BYTES, closed.signal);
+      await first.answered();
+      return new FarFile(object, closed, first);
+    } finally {
+      signal?.removeEventListener("abort", giveUp);
+    }
+  }
+
+  read(into: Uint8Array, offset: number): number | Promise<number> {
+    if (this.#closed.signal.aborted) {
+      throw new LeatError(
+        "failed_precondition",
+        `Cannot read ${this.#object.name}: it was closed.`,
+      );
+    }
+    if (offset >= this.sizeBytes || into.length === 0) return 0;
+    const window = this.#windowAt(offset, into.length);
+    return window.isReady(offset, into.length)
+      ? window.copy(into, offset)
+      : this.#readLater(window, into, offset);
+  }
+
+  close(): void {
+    this.#closed.abort();
+    this.#windows.length = 0;
+  }
+
+  async #readLater(window: RangeWindow, into: Uint8Array, offset: number): Promise<number> {
+    try {
+      await window.reached(offset, into.length);
+      return window.copy(into, offset);
+    } catch (error) {
+      // The next read asks the storage again.
+      const index = this.#windows.indexOf(window);
+      if (index >= 0) this.#windows.splice(index, 1);
+      throw error;
+    }
+  }
+
+  #windowAt(offset: number, count: number): RangeWindow {
+    const window = this.#windows.find((window) => window.covers(offset)) ??
+      this.#moveTo(offset, count);
+    if (this.#inOrder && window === this.#windows.at(-1)) this.#readAhead(window.stop);
+    return window;
+  }
+
+  #moveTo(offset: number, count: number): RangeWindow {
+    this.#inOrder = this.#windows.at(-1)?.stop === offset;
+    if (this.#inOrder) return this.#readAhead(offset)!;
+    this.#rangeBytes = Math.min(Math.max(JUMP_RANGE_BYTES, count), RANGE_BYTES_MAX);
+    // Near the end of a file, the bytes before are wanted next: the footer's length comes after the
+    // footer.
+    const start = Math.max(0, Math.min(offset, this.sizeBytes - this.#rangeBytes));
+    return this.#begin(start);
+  }
+
+  #readAhead(start: number): RangeWindow | undefined {
+    if (start >= this.sizeBytes) return undefined;
+    this.#rangeBytes = Math.min(2 * this.#rangeBytes, RANGE_BYTES_MAX);
+    return this.#begin(start);
+  }
+
+  #begin(start: number): RangeWindow {
+    const stop = Math.min(start + this.#rangeBytes, this.sizeBytes);
+    const window = new RangeWindow(this.#object, start, stop, this.#closed.signal);
+    this.#windows.push(window);
+    while (this.#windows.length > WINDOWS_MAX) this.#windows.shift()!.drop();
+    return window;
+  }
+}

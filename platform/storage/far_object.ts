@@ -1,0 +1,165 @@
+/** An object in far storage: reads ranges of its bytes, and fails if the object changes. */
+
+import { LeatError } from "../../core/error.ts";
+import type { FileStats } from "./files.ts";
+import type { HttpAnswer, HttpClient, HttpRequest } from "./http_client.ts";
+
+/** Where an object is, and how to request it. */
+export interface FarSource {
+  /** The object's name in messages. */
+  readonly name: string;
+  /**
+   * A request for a part (the value of a `Range` header). Created per attempt, because signatures
+   * expire.
+   */
+  request(range: string): HttpRequest | Promise<HttpRequest>;
+  /** The error for an answer without the requested bytes. */
+  refusal(request: HttpRequest, answer: HttpAnswer): Promise<LeatError>;
+}
+
+/** Counts, to be increased. */
+export type FileCounts = { -readonly [Count in keyof FileStats]: number };
+
+/** Bytes that are arriving. */
+export interface FarRange {
+  /** The offset of the first byte: the requested one, or 0 if the server sends the whole object. */
+  readonly start: number;
+  /** Whether the server always sends the whole object. */
+  readonly whole: boolean;
+  chunks(): AsyncIterable<Uint8Array>;
+}
+
+/** Largest object that is read from a server which ignores ranges: all of it is held in memory. */
+export const WHOLE_OBJECT_BYTES_MAX = 256 * 1024 * 1024;
+
+/** Identifies the contents of an object. */
+interface Version {
+  readonly sizeBytes: number;
+  /** The server's identifier of these contents: an ETag, or else the time of the last change. */
+  readonly tag: string | undefined;
+}
+
+/** An object in far storage, as it was when first requested. */
+export class FarObject {
+  readonly client: HttpClient;
+  readonly #source: FarSource;
+  readonly #counts: FileCounts;
+  #version: Version | undefined;
+
+  constructor(client: HttpClient, source: FarSource, counts: FileCounts) {
+    this.client = client;
+    this.#source = source;
+    this.#counts = counts;
+  }
+
+  get name(): string {
+    return this.#source.name;
+  }
+
+  /** Known after the first request. */
+  get sizeBytes(): number {
+    return this.#version?.sizeBytes ?? 0;
+  }
+
+  /**
+   * Requests the bytes from `start` up to `stop` once. The first answer decides what the object is.
+   *
+   * @throws {LeatError} `failed_precondition` if the object has changed, or the server sends no
+   * ranges of a large object; otherwise what the server answers.
+   */
+  async ask(start: number, stop: number, signal: AbortSignal): Promise<FarRange> {
+    const request = await this.#source.request(`bytes=${start}-${stop - 1}`);
+    this.#counts.reads++;
+    const answer = await this.client.send(request, signal);
+    try {
+      switch (answer.status) {
+        case 200:
+          return await this.#whole(answer);
+        case 206:
+          return this.#part(answer, start);
+        case 416:
+          return this.#nothing(answer, start);
+      }
+      throw await this.#source.refusal(request, answer);
+    } catch (error) {
+      answer.cancel();
+      throw error;
+    }
+  }
+
+  #part(answer: HttpAnswer, start: number): FarRange {
+    const header = answer.headers.get("content-range") ?? "";
+    const [, first, total] = /^bytes (\d+)-\d+\/(\d+)$/i.exec(header) ?? [];
+    if (first === undefined || Number(first) !== start) {
+      throw new LeatError(
+        "failed_precondition",
+        `Cannot read ${this.name}: asked for bytes from ${start} on, the server answered with ` +
+          `Content-Range "${header}".`,
+      );
+    }
+    this.#check(answer, Number(total), start);
+    if (total === "0") return this.#empty(answer); // some servers announce a byte that never comes
+    return { start, whole: false, chunks: () => this.#counted(answer.chunks()) };
+  }
+
+  /** A server that sends the whole object may leave out the size. */
+  async #whole(answer: HttpAnswer): Promise<FarRange> {
+    const length = answer.headers.get("content-length");
+    if (length !== null) {
+      if (Number(length) > WHOLE_OBJECT_BYTES_MAX) throw this.#tooLarge(`has ${length} bytes`);
+      this.#check(answer, Number(length), 0);
+      return { start: 0, whole: true, chunks: () => this.#counted(answer.chunks()) };
+    }
+    const bytes = await answer.collect(WHOLE_OBJECT_BYTES_MAX);
+    if (bytes === undefined) throw this.#tooLarge("does not say how many bytes it has");
+    this.#check(answer, bytes.length, 0);
+    return { start: 0, whole: true, chunks: () => this.#counted([bytes]) };
+  }
+
+  /** The range does not exist: the object is empty, or shorter than before. */
+  #nothing(answer: HttpAnswer, start: number): FarRange {
+    const total = /^bytes \*\/(\d+)$/i.exec(answer.headers.get("content-range") ?? "")?.[1];
+    this.#check(answer, Number(total ?? start), start);
+    return this.#empty(answer);
+  }
+
+  #empty(answer: HttpAnswer): FarRange {
+    answer.cancel();
+    return { start: 0, whole: true, chunks: () => this.#counted([]) };
+  }
+
+  #check(answer: HttpAnswer, sizeBytes: number, start: number): void {
+    const tag = answer.headers.get("etag") ?? answer.headers.get("last-modified") ?? undefined;
+    const version = this.#version ??= { sizeBytes, tag };
+    const isSame = version.sizeBytes === sizeBytes &&
+      (version.tag === tag || answer.status === 416);
+    if (isSame) return;
+    const shown = (version: Version) =>
+      `${version.sizeBytes} bytes${version.tag === undefined ? "" : `, ${version.tag}`}`;
+    throw new LeatError(
+      "failed_precondition",
+      `Cannot read ${this.name} from byte ${start} on: it has changed since it was opened (${
+        shown(version)
+      }; now ${
+        shown({ sizeBytes, tag })
+      }). Read it again from its beginning, and give new contents new names.`,
+    );
+  }
+
+  async *#counted(
+    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  ): AsyncGenerator<Uint8Array> {
+    for await (const chunk of chunks) {
+      this.#counts.bytesRead += chunk.length;
+      yield chunk;
+    }
+  }
+
+  #tooLarge(what: string): LeatError {
+    return new LeatError(
+      "failed_precondition",
+      `Cannot read ${this.name}: the server ignores ranges, and the file ${what}; without ranges a file is held in memory, ` +
+        `which is done up to ${WHOLE_OBJECT_BYTES_MAX} bytes. Serve it from a server that knows ranges, or copy it.`,
+    );
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * Files of this machine: positioned reads, listing by glob pattern, counts of reads, and a wrapper
+ * that simulates the latency of far storage.
+ */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import type { Files, OpenFile } from "../../data/host.ts";
+import { systemCode } from "../system_codes.ts";
+
+/** What was read so far. */
+export interface FileStats {
+  /** Bytes that reads returned; for far files, bytes that arrived. */
+  readonly bytesRead: number;
+  /**
+   * Read requests to the system, including those at the end of a file, or to a far server,
+   * including repetitions.
+   */
+  readonly reads: number;
+  /** Files opened. */
+  readonly opens: number;
+}
+
+/** The codes of system errors; others keep the code of their class, or `unknown`. */
+const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
+  EMFILE: "resource_exhausted",
+  ENFILE: "resource_exhausted",
+  ENOMEM: "resource_exhausted",
+  ENOSPC: "resource_exhausted",
+  EDQUOT: "resource_exhausted",
+  EROFS: "permission_denied",
+  EISDIR: "invalid_argument",
+  ENOTDIR: "not_found",
+  ENAMETOOLONG: "invalid_argument",
+  ELOOP: "invalid_argument",
+  EIO: "data_loss",
+  ESTALE: "unavailable",
+  ETIMEDOUT: "unavailable",
+};
+
+/**
+ * The files that this process may read.
+ *
+ * Reads are synchronous: a read from the page cache finishes before Deno's thread pool would begin
+ * it, and costs less CPU. A slow disk blocks this thread only: pipelines run on threads of their
+ * own.
+ *
+ * @example
+ * ```ts
+ * import { DenoFiles } from "./files.ts";
+ * const files = new DenoFiles();
+ * console.log(await files.list("corpus/*.tfrecord"), files.stats());
+ * ```
+ */
+export class DenoFiles implements Files {
+  readonly #stats = { bytesRead: 0, reads: 0, opens: 0 };
+
+  /** A copy of the counts. */
+  stats(): FileStats {
+    return { ...this.#stats };
+  }
+
+  /**
+   * Opens a regular file.
+   *
+   * @throws {LeatError} `not_found`, `permission_denied`, `resource_exhausted` (too many open
+   * files), or `invalid_argument` for a folder, pipe or device; the message names the path and the
+   * system's error.
+   */
+  async open(path: string): Promise<OpenFile> {
+    let file: Deno.FsFile | undefined;
+    try {
+      // Checked first, because opening a pipe would block until a writer opens it.
+      const { isFile, isDirectory } = await Deno.stat(path);
+      if (!isFile) {
+        const what = isDirectory ? "a folder" : "neither a file nor a folder";
+        throw new LeatError("invalid_argument", `Cannot read ${path}: it is ${what}.`);
+      }
+      file = await Deno.open(path);
+      const { size } = await file.stat();
+      this.#stats.opens++;
+      return new OpenDenoFile(path, file, size, this.#stats);
+    } catch (error) {
+      file?.close();
+      throw fileError(`Cannot open ${path}`, error);
+    }
+  }
+
+  /**
+   * The files that match a glob pattern, sorted by code units: `*`, `?`, `[a-z]`, `[!a-z]`,
+   * `{a,b}`, `**` for any depth, and `\\` before a literal character. A name that begins with a dot
+   * matches only a pattern that does.
+   *
+   * @throws {LeatError} if a folder on the way cannot be read, rather than return an incomplete
+   * list; `invalid_argument` for a pattern that is too long, or whose braces expand to too many.
+   */
+  async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
+    try {
+      // Loaded lazily, by programs that list files.
+      const { listGlob } = await import("./glob_walk.ts");
+      return await listGlob(pattern, signal);
+    } catch (error) {
+      throw fileError(`Cannot list ${pattern}`, error);
+    }
+  }
+}
+
+class OpenDenoFile implements OpenFile {
+  readonly sizeBytes: number;
+  readonly #path: string;
+  readonly #stats: { bytesRead: number; reads: number };
+  #file: Deno.FsFile | undefined;
+  #position = 0;
+
+  constructor(
+    path: string,
+    file: Deno.FsFile,
+    sizeBytes: number,
+    stats: { bytesRead: number; reads: number },
+  ) {
+    this.#path = path;
+    this.#file = file;
+    this.sizeBytes = sizeBytes;
+    this.#stats = stats;
+  }
+
+  read(into: Uint8Array, offset: number): number {
+    if (this.#file === undefined) {
+      throw new LeatError("failed_precondition", `Cannot read ${this.#path}: it was closed.`);
+    }
+    try {
+      if (offset !== this.#position) {
+        this.#position = this.#file.seekSync(offset, Deno.SeekMode.Start);
+      }
+      const count = this.#file.readSync(into) ?? 0;
+      this.#position += count;
+      this.#stats.reads++;
+      this.#stats.bytesRead += count;
+      return count;
+    } catch (error) {
+      throw fileError(`Cannot read ${this.#path} at byte ${offset}`, error);
+    }
+  }
+
+  close(): void {
+    this.#file?.close();
+    this.#file = undefined;
+  }
+}
+
+/**
+ * The same files with `latencyMs` added to each request: storage in another region. Requests wait
+ * concurrently, so reading several files at once hides the latency.
+ *
+ * @param latencyMs Added to every open, every read and every listing.
+ */
+export function withStorageLatency(files: Files, latencyMs: number): Files {
+  if (!(latencyMs >= 0 && Number.isFinite(latencyMs))) {
+    throw new LeatError(
+      "invalid_argument",
+      `A storage latency is a number of milliseconds from 0 up, not ${latencyMs}.`,
+    );
+  }
+  const later = (signal?: AbortSignal) =>
+    sleep(latencyMs, undefined, signal === undefined ? {} : { signal });
+  return {
+    async open(path, signal) {
+      await later(signal);
+      const file = await files.open(path, signal);
+      return {
+        sizeBytes: file.sizeBytes,
+        read: async (into, offset) => {
+          await later();
+          return await file.read(into, offset);
+        },
+        close: () => file.close(),
+      };
+    },
+    async list(pattern, signal) {
+      await later(signal);
+      return await files.list(pattern, signal);
+    },
+  };
+}
+
+/** Converts a system error about a file into an error that names the operation. */
+export function fileError(what: string, error: unknown): LeatError {
+  if (error instanceof LeatError) return error;
+  const known = LeatError.from(error);
+  const errno = systemCode(error);
+  const code = errno === undefined ? undefined : CODE_OF_ERRNO[errno];
+  return new LeatError(code ?? known.code, `${what}: ${known.message}.`, { cause: error });
+}

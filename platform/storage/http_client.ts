@@ -1,0 +1,286 @@
+/**
+ * HTTP requests to far storage: they time out when no bytes arrive, and every failure is a
+ * `LeatError` that says whether to retry.
+ */
+
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { Retries, type RetryOptions, type RetryTiming } from "./retries.ts";
+
+/** Timeouts and retries of requests to far storage. */
+export interface RequestOptions extends RetryOptions {
+  /**
+   * Longest time without receiving bytes, before or within the answer, in ms; then the request is
+   * repeated. Default 30,000.
+   */
+  readonly timeoutMs?: number;
+}
+
+/** A request. The method is GET. */
+export interface HttpRequest {
+  /** The name of the file or listing in messages, without secrets. */
+  readonly name: string;
+  readonly url: string;
+  readonly headers: HeadersInit;
+  /**
+   * The request to send to a redirect's target; it throws if that is forbidden. Without it, a
+   * redirect is an ordinary answer.
+   */
+  readonly redirected?: (target: URL) => HttpRequest;
+}
+
+const TIMEOUT_MS = 30_000;
+
+/** Most redirects in a row, as in browsers. */
+const REDIRECTS_MAX = 20;
+/** The statuses of redirects. */
+const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/** Most bytes that are read of an error page. */
+const REFUSAL_BYTES_MAX = 64 * 1024;
+
+/** Most characters of such a page that an error message quotes. */
+const REFUSAL_SHOWN_MAX = 200;
+
+/** Sends requests, and retries them. */
+export class HttpClient {
+  readonly retries: Retries;
+  readonly #timeoutMs: number;
+
+  constructor(options: RequestOptions = {}, timing?: RetryTiming) {
+    const { timeoutMs = TIMEOUT_MS, ...retries } = options;
+    if (!(timeoutMs > 0)) {
+      throw new LeatError(
+        "invalid_argument",
+        `timeoutMs is a number of milliseconds above 0, not ${timeoutMs}`,
+      );
+    }
+    this.#timeoutMs = timeoutMs;
+    this.retries = new Retries(retries, timing);
+  }
+
+  /**
+   * Returns the head of the answer, whatever its status, after following redirects. Read its body
+   * to the end, or cancel the answer.
+   *
+   * @throws {LeatError} `permission_denied` if the program may not connect there, `cancelled` once
+   * the signal is aborted, `unavailable` if the host cannot be reached or times out,
+   * `failed_precondition` for redirects that lead nowhere.
+   */
+  async send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
+    const silence = new Silence(this.#timeoutMs, signal);
+    let asked = request;
+    try {
+      for (let redirects = 0;; redirects++) {
+        const { url, headers, redirected } = asked;
+        // Deno's own redirects would go to any host, with the headers.
+        const response = await fetch(url, { headers, redirect: "manual", signal: silence.signal });
+        silence.broken();
+        const target = redirected === undefined ? undefined : targetOf(asked, response);
+        if (target === undefined) return new HttpAnswer(asked, response, silence);
+        await response.body?.cancel();
+        if (redirects >= REDIRECTS_MAX) throw tooManyRedirects(request);
+        asked = redirected!(target);
+      }
+    } catch (error) {
+      silence.end();
+      throw requestError(asked, silence, error);
+    }
+  }
+}
+
+/** An answer: its head, and its body as it arrives. */
+export class HttpAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly #request: HttpRequest;
+  readonly #response: Response;
+  readonly #silence: Silence;
+
+  constructor(request: HttpRequest, response: Response, silence: Silence) {
+    this.status = response.status;
+    this.headers = response.headers;
+    this.#request = request;
+    this.#response = response;
+    this.#silence = silence;
+  }
+
+  /**
+   * The body, once. It ends early if the peer ends it early; a broken connection throws
+   * `unavailable`.
+   */
+  async *chunks(): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const chunk of this.#response.body ?? []) {
+        this.#silence.broken();
+        yield chunk;
+      }
+    } catch (error) {
+      throw requestError(this.#request, this.#silence, error);
+    } finally {
+      this.cancel();
+    }
+  }
+
+  /** The whole body; `undefined` if it is larger than `bytesMax`. */
+  async collect(bytesMax: number): Promise<Uint8Array | undefined> {
+    const chunks: Uint8Array[] = [];
+    let count = 0;
+    for await (const chunk of this.chunks()) {
+      if ((count += chunk.length) > bytesMax) return undefined;
+      chunks.push(chunk);
+    }
+    const bytes = new Uint8Array(count);
+    count = 0;
+    for (const chunk of chunks) {
+      bytes.set(chunk, count);
+      count += chunk.length;
+    }
+    return bytes;
+  }
+
+  /** The server's reason for a refusal: the beginning of its page, or nothing. */
+  async reason(): Promise<string> {
+    try {
+      return new TextDecoder().decode(await this.collect(REFUSAL_BYTES_MAX));
+    } catch {
+      return ""; // the status says enough
+    }
+  }
+
+  /** Releases the connection; idempotent. */
+  cancel(): void {
+    this.#silence.end();
+  }
+}
+
+/**
+ * The error for an answer's status.
+ *
+ * @param reason the server's reason, if known.
+ * @param remedy a sentence that tells the user what to do.
+ */
+export function refusalOf(
+  { name }: HttpRequest,
+  { status, headers }: HttpAnswer,
+  reason: string,
+  remedy = "",
+): LeatError {
+  const code = codeOfStatus(status);
+  const said = reason.replace(/\s+/g, " ").trim().slice(0, REFUSAL_SHOWN_MAX);
+  const message = `Cannot read ${name}: the server answered ${status}${
+    said === "" ? "" : ` (${said})`
+  }.${remedy === "" ? "" : ` ${remedy}`}`;
+  const seconds = Number(headers.get("retry-after") ?? NaN);
+  return new LeatError(code, message, {
+    details: { status, ...(seconds >= 0 ? { retryAfterMs: seconds * 1000 } : {}) },
+  });
+}
+
+function codeOfStatus(status: number): LeatErrorCode {
+  switch (status) {
+    case 401:
+    case 403:
+    case 407:
+      return "permission_denied";
+    case 404:
+    case 410:
+      return "not_found";
+    case 408:
+    case 425:
+    case 429:
+      return "unavailable";
+    case 501:
+      return "unimplemented";
+  }
+  return status >= 500 ? "unavailable" : "failed_precondition";
+}
+
+/** The target of a redirect; `undefined` for other responses. */
+function targetOf({ name, url }: HttpRequest, response: Response): URL | undefined {
+  const location = response.headers.get("location");
+  if (!REDIRECT_STATUSES.has(response.status) || location === null) return undefined;
+  const target = URL.parse(location, url);
+  if (target !== null && /^https?:$/.test(target.protocol)) return target;
+  throw new LeatError(
+    "failed_precondition",
+    `Cannot read ${name}: its server redirects to what is no http: or https: URL.`,
+  );
+}
+
+function tooManyRedirects({ name }: HttpRequest): LeatError {
+  return new LeatError(
+    "failed_precondition",
+    `Cannot read ${name}: it leads on through more than ${REDIRECTS_MAX} redirects.`,
+  );
+}
+
+/** Ends a request on a timeout without received bytes, or when it is cancelled. */
+class Silence {
+  readonly ms: number;
+  readonly #outer: AbortSignal;
+  readonly #controller = new AbortController();
+  readonly #end = () => this.end();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  /** Whether it timed out. */
+  exceeded = false;
+
+  constructor(ms: number, outer: AbortSignal) {
+    this.ms = ms;
+    this.#outer = outer;
+    outer.addEventListener("abort", this.#end, { once: true });
+    if (outer.aborted) this.end();
+    else this.broken();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get unwanted(): boolean {
+    return this.#outer.aborted;
+  }
+
+  /** Bytes arrived: the timeout starts again. */
+  broken(): void {
+    clearTimeout(this.#timer);
+    if (this.signal.aborted) return;
+    this.#timer = setTimeout(() => {
+      this.exceeded = true;
+      this.end();
+    }, this.ms);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#outer.removeEventListener("abort", this.#end);
+    this.#controller.abort();
+  }
+}
+
+function requestError({ name, url }: HttpRequest, silence: Silence, error: unknown): LeatError {
+  if (error instanceof LeatError) return error;
+  if (silence.unwanted) {
+    return new LeatError("cancelled", `Reading ${name} was given up.`, { cause: error });
+  }
+  if (silence.exceeded) {
+    const message = `Cannot read ${name}: nothing was heard for ${silence.ms} ms.`;
+    return new LeatError("unavailable", message, { cause: error });
+  }
+  const { code, message } = LeatError.from(error, "unavailable");
+  if (code === "permission_denied") {
+    const host = /"([^"]+)"/.exec(message)?.[1] ?? new URL(url).host;
+    return new LeatError(
+      code,
+      `Cannot read ${name}: this program may not connect to ${host}; run it with --allow-net=${host}.`,
+      { cause: error },
+    );
+  }
+  return new LeatError("unavailable", `Cannot read ${name}: ${causeOf(error)}.`, { cause: error });
+}
+
+/** The root cause, without the URL, which may hold a secret. */
+function causeOf(error: unknown): string {
+  let inner = error;
+  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
+  return LeatError.from(inner).message.replace(/ ?for url \(.*?\)(?=:|$)/, "");
+}

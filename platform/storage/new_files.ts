@@ -1,0 +1,288 @@
+/**
+ * Creates files: each is written under a temporary name, with a lock, and renamed when complete.
+ */
+
+import { dirname, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { LeatError } from "../../core/error.ts";
+import type { NewFile, NewFiles } from "../../data/host.ts";
+import { fileError } from "./files.ts";
+
+/** The suffix of an unfinished file. That file is also the lock. */
+export const PARTIAL_SUFFIX = ".partial";
+
+/** Most retries when others keep removing the folder; after that the cause is another. */
+const TRIES_MAX = 100;
+
+/**
+ * Files of this machine, named by a plain path or a `file:` URL.
+ *
+ * The system locks an unfinished file, and releases the lock when the process ends: the next writer
+ * starts a crashed writer's file from the beginning.
+ *
+ * @example
+ * ```ts
+ * import { DenoNewFiles } from "./new_files.ts";
+ *
+ * const file = await new DenoNewFiles().create("./.cache/greeting.txt");
+ * file.append(new TextEncoder().encode("hello"));
+ * await file.commit(); // until here there was no greeting.txt
+ * ```
+ */
+export class DenoNewFiles implements NewFiles {
+  readonly #folders = new MadeFolders();
+
+  /**
+   * @throws {LeatError} `already_exists` while another writer creates this file; `unimplemented`
+   * for `s3:`, `http:` and other far storage; `permission_denied`, `resource_exhausted` as the
+   * system says.
+   */
+  async create(path: string): Promise<NewFile> {
+    const local = localPath(path);
+    const partial = local + PARTIAL_SUFFIX;
+    const folder = dirname(local);
+    try {
+      for (;;) {
+        await this.#folders.enter(folder);
+        const file = await lockedFile(local, partial).catch((error) => {
+          this.#folders.givenUp(folder);
+          throw error;
+        });
+        if (file !== undefined) return new PartialFile(local, partial, file, this.#folders);
+        this.#folders.givenUp(folder);
+      }
+    } catch (error) {
+      throw writeError(local, error);
+    }
+  }
+
+  remove(path: string): void {
+    const local = localPath(path);
+    try {
+      removeIfThere(local);
+    } catch (error) {
+      throw writeError(local, error);
+    }
+    this.#folders.tidy(dirname(local));
+  }
+}
+
+/**
+ * The folders created for unfinished files. They are removed again if no file is completed in them.
+ */
+class MadeFolders {
+  readonly #made = new Set<string>();
+  /** The number of unfinished files, by folder. */
+  readonly #inMaking = new Map<string, number>();
+
+  /** Begins a file in a folder; creates the folder and its parents if needed. */
+  async enter(path: string): Promise<void> {
+    const folder = resolve(path);
+    const missing: string[] = [];
+    for (let at = folder; !(await isThere(at)); at = dirname(at)) missing.push(at);
+    if (missing.length > 0) await makeFolder(path);
+    const count = this.#inMaking.get(folder) ?? 0;
+    if (count === 0) this.#keep(folder); // whoever created it is done
+    for (const made of missing) this.#made.add(made);
+    this.#inMaking.set(folder, count + 1);
+  }
+
+  /** A file is complete. It may still be removed while its folder has other unfinished files. */
+  placed(path: string): void {
+    const folder = resolve(path);
+    if (this.#left(folder) === 0) this.#keep(folder);
+  }
+
+  /** A file was abandoned. */
+  givenUp(path: string): void {
+    this.#left(resolve(path));
+    this.tidy(path);
+  }
+
+  /** Removes a folder that was created here, and its parents, as long as they are empty. */
+  tidy(path: string): void {
+    for (let at = resolve(path); this.#made.has(at); at = dirname(at)) {
+      try {
+        Deno.removeSync(at);
+      } catch {
+        return; // not empty
+      }
+      this.#made.delete(at);
+    }
+  }
+
+  #left(folder: string): number {
+    const count = this.#inMaking.get(folder)! - 1;
+    if (count === 0) this.#inMaking.delete(folder);
+    else this.#inMaking.set(folder, count);
+    return count;
+  }
+
+  #keep(folder: string): void {
+    for (let at = folder; this.#made.delete(at); at = dirname(at));
+  }
+}
+
+/** Fails as if another file existed there when others remove the folder concurrently. */
+async function makeFolder(path: string): Promise<void> {
+  for (let tries = 1;; tries++) {
+    try {
+      return await Deno.mkdir(path, { recursive: true });
+    } catch (error) {
+      const { AlreadyExists, NotFound } = Deno.errors;
+      const isGone = error instanceof AlreadyExists || error instanceof NotFound;
+      if (!isGone || tries === TRIES_MAX) throw error;
+    }
+  }
+}
+
+/** True also for what this program may not inspect: this program did not create that. */
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await Deno.lstat(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    if (error instanceof Deno.errors.NotCapable) return true;
+    throw error;
+  }
+}
+
+function localPath(path: string): string {
+  if (/^file:/i.test(path)) return fileURLToPath(path);
+  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1];
+  if (scheme === undefined) return path;
+  throw new LeatError(
+    "unimplemented",
+    `Cannot write ${path}: files are made on this machine only, not on ${scheme}: storage. Write to a local folder and copy that.`,
+  );
+}
+
+/**
+ * The empty, locked file; `undefined` if it was completed, or removed with or without its folder,
+ * before it could be locked.
+ */
+async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | undefined> {
+  const file = await openIn(dirname(path), partial);
+  if (file === undefined) return undefined;
+  try {
+    if (!file.tryLockSync(true)) {
+      throw new LeatError(
+        "already_exists",
+        `Cannot write ${path}: another writer holds its lock ${partial}. Wait until it is done, or give each ` +
+          `writer a path of its own. The system releases the lock when that process ends.`,
+      );
+    }
+    if (await isSameFile(file, partial)) {
+      file.truncateSync(0);
+      return file;
+    }
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+  file.close();
+  return undefined;
+}
+
+/** `undefined` if the folder was removed meanwhile: the writer that shared it has given up. */
+async function openIn(folder: string, path: string): Promise<Deno.FsFile | undefined> {
+  for (let tries = 1;; tries++) {
+    try {
+      return await Deno.open(path, { write: true, create: true });
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      if (!(await isThere(folder))) return undefined;
+      // Another writer may have created it again by now. A dangling link stays as it is.
+      if (tries === TRIES_MAX) throw error;
+    }
+  }
+}
+
+async function isSameFile(file: Deno.FsFile, path: string): Promise<boolean> {
+  try {
+    const [held, named] = [await file.stat(), await Deno.stat(path)];
+    return held.ino === named.ino && held.dev === named.dev;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+/** Writes are synchronous, as reads are: they go to the page cache. */
+class PartialFile implements NewFile {
+  readonly #path: string;
+  readonly #partial: string;
+  readonly #folders: MadeFolders;
+  #file: Deno.FsFile | undefined;
+
+  constructor(path: string, partial: string, file: Deno.FsFile, folders: MadeFolders) {
+    this.#path = path;
+    this.#partial = partial;
+    this.#file = file;
+    this.#folders = folders;
+  }
+
+  append(bytes: Uint8Array): void {
+    const file = this.#opened();
+    try {
+      for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
+    } catch (error) {
+      throw writeError(this.#path, error);
+    }
+  }
+
+  async commit(): Promise<void> {
+    const file = this.#opened();
+    try {
+      await file.sync();
+      if (this.#file === undefined) return; // abandoned meanwhile
+      Deno.renameSync(this.#partial, this.#path); // still locked, so that no other writer takes it over
+      this.#file = undefined;
+      this.#folders.placed(dirname(this.#path));
+      file.close();
+    } catch (error) {
+      throw writeError(this.#path, error);
+    }
+  }
+
+  abandon(): boolean {
+    const file = this.#file;
+    if (file === undefined) return false;
+    this.#file = undefined;
+    try {
+      removeIfThere(this.#partial);
+    } catch {
+      // It stays, unlocked; the next writer starts it from the beginning.
+    }
+    file.close();
+    this.#folders.givenUp(dirname(this.#path));
+    return true;
+  }
+
+  #opened(): Deno.FsFile {
+    if (this.#file !== undefined) return this.#file;
+    throw new LeatError("failed_precondition", `Cannot write ${this.#path}: it was abandoned.`);
+  }
+}
+
+function removeIfThere(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
+
+function writeError(path: string, error: unknown): LeatError {
+  if (error instanceof Deno.errors.NotCapable) {
+    return new LeatError(
+      "permission_denied",
+      `Cannot write ${path}: this program may not. Run it with --allow-read and --allow-write for ${
+        dirname(path)
+      }.`,
+      { cause: error },
+    );
+  }
+  return fileError(`Cannot write ${path}`, error);
+}

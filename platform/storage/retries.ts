@@ -1,0 +1,115 @@
+/** Retries with exponential backoff for requests to far services. */
+
+import { setTimeout } from "node:timers/promises";
+import { LeatError } from "../../core/error.ts";
+
+/** The limits of retries to far storage. */
+export interface RetryOptions {
+  /**
+   * Most consecutive attempts, the first included, that may fail without a byte of progress.
+   * Default 6.
+   */
+  readonly attemptsMax?: number;
+  /**
+   * Longest wait before the second attempt, in ms; it doubles with each further attempt. Default
+   * 200.
+   */
+  readonly backoffMs?: number;
+  /** Longest wait before any attempt, in ms. Default 10,000. */
+  readonly backoffMsMax?: number;
+}
+
+/** The timers and random numbers of waits between attempts. */
+export interface RetryTiming {
+  /** Resolves after `ms` milliseconds; rejects when the signal is aborted. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  /** A random number from 0 up to 1. */
+  random(): number;
+}
+
+const DENO_TIMING: RetryTiming = {
+  sleep: (ms, signal) => setTimeout(ms, undefined, { signal }),
+  random: () => Math.random(),
+};
+
+const DEFAULTS: Required<RetryOptions> = { attemptsMax: 6, backoffMs: 200, backoffMsMax: 10_000 };
+
+/** Longest `Retry-After` that is honoured, in ms; longer ones are cut to it. */
+const RETRY_AFTER_MS_MAX = 30_000;
+
+/**
+ * Runs attempts until one succeeds. `unavailable` is retried after a random part of a time that
+ * doubles; every other error is final. If the service says when to retry (`details.retryAfterMs`),
+ * the wait is no shorter.
+ */
+export class Retries {
+  readonly #options: Required<RetryOptions>;
+  readonly #timing: RetryTiming;
+
+  constructor(options: RetryOptions = {}, timing: RetryTiming = DENO_TIMING) {
+    this.#options = { ...DEFAULTS, ...options };
+    this.#timing = timing;
+    const { attemptsMax, backoffMs, backoffMsMax } = this.#options;
+    if (!(Number.isInteger(attemptsMax) && attemptsMax >= 1)) {
+      throw new LeatError(
+        "invalid_argument",
+        `attemptsMax is a whole number from 1 up, not ${attemptsMax}`,
+      );
+    }
+    if (!(backoffMs >= 0 && backoffMsMax >= 0)) {
+      throw new LeatError(
+        "invalid_argument",
+        `backoffMs and backoffMsMax are milliseconds from 0 up, not ${backoffMs} and ${backoffMsMax}`,
+      );
+    }
+  }
+
+  /**
+   * @param progress grows with successful work; an attempt that made progress resets the count of
+   * failures.
+   * @throws {LeatError} `cancelled` once the signal is aborted, also during a wait; otherwise the
+   * last attempt's error.
+   */
+  async run<T>(
+    signal: AbortSignal,
+    attempt: () => Promise<T>,
+    progress: () => number = () => 0,
+  ): Promise<T> {
+    for (let failures = 0, reached = progress();;) {
+      try {
+        return await attempt();
+      } catch (cause) {
+        if (signal.aborted) throw cancelled(cause);
+        const error = LeatError.from(cause);
+        if (error.code !== "unavailable") throw error;
+        failures = progress() > reached ? 1 : failures + 1;
+        reached = progress();
+        if (failures >= this.#options.attemptsMax) throw exhausted(error, failures);
+        await this.#wait(failures, error, signal);
+      }
+    }
+  }
+
+  async #wait(failures: number, { details }: LeatError, signal: AbortSignal): Promise<void> {
+    const { backoffMs, backoffMsMax } = this.#options;
+    const backoff = this.#timing.random() * Math.min(backoffMs * 2 ** (failures - 1), backoffMsMax);
+    const asked = details?.retryAfterMs;
+    const least = typeof asked === "number" ? Math.min(asked, RETRY_AFTER_MS_MAX) : 0;
+    try {
+      await this.#timing.sleep(Math.max(backoff, least), signal);
+    } catch (cause) {
+      throw cancelled(cause);
+    }
+  }
+}
+
+function cancelled(cause: unknown): LeatError {
+  return new LeatError("cancelled", "The request was cancelled, because no reader waits for it.", {
+    cause,
+  });
+}
+
+function exhausted(error: LeatError, attempts: number): LeatError {
+  const times = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
+  return new LeatError(error.code, `${error.message} Given up after ${times}.`, { cause: error });
+}

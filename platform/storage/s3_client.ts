@@ -1,0 +1,214 @@
+/** Requests to an S3-compatible store: addresses, signatures, pages of listings, and errors. */
+
+import { AwsV4Signer } from "aws4fetch";
+import { XMLParser } from "fast-xml-parser";
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import type { FarSource } from "./far_object.ts";
+import { type HttpAnswer, type HttpClient, type HttpRequest, refusalOf } from "./http_client.ts";
+import type { S3Settings } from "./s3_settings.ts";
+
+/** A page of a listing. */
+export interface KeysPage {
+  readonly keys: readonly string[];
+  /** The token of the next page; `undefined` at the last. */
+  readonly next: string | undefined;
+}
+
+/** Largest page of a listing; a page has at most 1,000 keys of at most 1,024 bytes. */
+const PAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Error codes of the store that say more than the status. */
+const CODE_OF_REFUSAL: Readonly<Record<string, LeatErrorCode>> = {
+  ExpiredToken: "permission_denied",
+  InvalidToken: "permission_denied",
+  InternalError: "unavailable",
+  RequestTimeout: "unavailable",
+  SlowDown: "unavailable",
+};
+
+/**
+ * A region becomes part of a host's name: an answer must not be able to name another host with it.
+ */
+const REGION = /^[a-z0-9-]+$/;
+
+const XML = new XMLParser({
+  ignoreAttributes: true,
+  isArray: (name) => name === "Contents",
+  // A key is literal text: "007", or with a trailing blank, or with a character that only a numeric
+  // entity can name.
+  htmlEntities: true,
+  parseTagValue: false,
+  trimValues: false,
+});
+
+/** A client of one S3-compatible store. */
+export class S3Client {
+  readonly #scheme: string;
+  readonly #settings: S3Settings;
+  readonly #client: HttpClient;
+  /** Derived signing keys, per day, which `aws4fetch` caches here. */
+  readonly #signingKeys = new Map<string, ArrayBuffer>();
+  /** The regions of buckets that are not in the configured one. */
+  readonly #regions = new Map<string, string>();
+
+  constructor(scheme: string, settings: S3Settings, client: HttpClient) {
+    this.#scheme = scheme;
+    this.#settings = settings;
+    this.#client = client;
+  }
+
+  /** How to request an object. */
+  source(bucket: string, key: string): FarSource {
+    const name = `${this.#scheme}://${bucket}/${key}`;
+    return {
+      name,
+      request: (range) => this.#request(name, bucket, `/${encodeKey(name, key)}`, { range }),
+      refusal: (request, answer) => this.#refusal(bucket, request, answer),
+    };
+  }
+
+  /** A page of the keys that begin with `prefix`, in the store's order. */
+  async list(
+    bucket: string,
+    prefix: string,
+    token: string | undefined,
+    signal: AbortSignal,
+  ): Promise<KeysPage> {
+    const name = `the listing of ${this.#scheme}://${bucket}/${prefix}`;
+    const query = [["list-type", "2"], ["prefix", prefix]];
+    if (token !== undefined) query.push(["continuation-token", token]);
+    const search = query.map((pair) => pair.map(encode).join("=")).join("&");
+    return await this.#client.retries.run(signal, async () => {
+      const request = await this.#request(name, bucket, `?${search}`, {});
+      const answer = await this.#client.send(request, signal);
+      if (answer.status !== 200) throw await this.#refusal(bucket, request, answer);
+      return keysOf(name, await answer.collect(PAGE_BYTES_MAX));
+    });
+  }
+
+  async #request(
+    name: string,
+    bucket: string,
+    rest: string,
+    headers: Record<string, string>,
+  ): Promise<HttpRequest> {
+    const { credentials } = this.#settings;
+    const region = this.#regionOf(bucket);
+    const url = `${this.#base(bucket, region)}${rest}`;
+    // Redirects are not followed: a signature names its host, and a bucket's host is known.
+    if (credentials === undefined) return { name, url, headers };
+    const signer = new AwsV4Signer({
+      ...credentials,
+      url,
+      headers,
+      region,
+      method: "GET",
+      service: "s3",
+      cache: this.#signingKeys,
+    });
+    const signed = await signer.sign();
+    return { name, url: signed.url.href, headers: signed.headers };
+  }
+
+  /** The URL of a bucket, without a trailing slash. */
+  #base(bucket: string, region: string): string {
+    const { addressing } = this.#settings;
+    const endpoint = this.#settings.endpoint ?? amazonEndpoint(region);
+    const { protocol, host } = endpoint;
+    const path = endpoint.pathname.replace(/\/+$/, "");
+    // The wildcard certificate for buckets covers one level of names.
+    const inHost = addressing === "host" && !bucket.includes(".");
+    return inHost
+      ? `${protocol}//${bucket}.${host}${path}`
+      : `${protocol}//${host}${path}/${bucket}`;
+  }
+
+  #regionOf(bucket: string): string {
+    return this.#regions.get(bucket) ?? this.#settings.region;
+  }
+
+  async #refusal(bucket: string, request: HttpRequest, answer: HttpAnswer): Promise<LeatError> {
+    const page = await answer.reason();
+    const { Code, Message } = errorOf(page);
+    const region = answer.headers.get("x-amz-bucket-region") ?? "";
+    const isOther = REGION.test(region) && region !== this.#regionOf(bucket);
+    if ([301, 307, 400].includes(answer.status) && isOther) {
+      this.#regions.set(bucket, region);
+      return new LeatError("unavailable", `Cannot read ${request.name}: it is in ${region}.`);
+    }
+    const reason = Code === undefined ? "" : `${Code}: ${Message ?? ""}`;
+    const refusal = refusalOf(request, answer, reason, this.#remedy(answer.status));
+    const code = CODE_OF_REFUSAL[Code ?? ""];
+    if (code === undefined || code === refusal.code) return refusal;
+    return new LeatError(code, refusal.message, { details: { ...refusal.details } });
+  }
+
+  #remedy(status: number): string {
+    if (status === 301) return "Give the store's endpoint, and the bucket's region.";
+    if (status !== 401 && status !== 403) return "";
+    if (this.#settings.credentials !== undefined) {
+      return "Check the keys, the region and what they may read.";
+    }
+    return "No credentials were given: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and run with --allow-env, or give them in the storage options.";
+  }
+}
+
+function amazonEndpoint(region: string): URL {
+  return new URL(`https://s3.${region}.amazonaws.com${region.startsWith("cn-") ? ".cn" : ""}`);
+}
+
+function encodeKey(name: string, key: string): string {
+  const segments = key.split("/");
+  if (segments.some((segment) => segment === "." || segment === "..") || !key.isWellFormed()) {
+    throw new LeatError("invalid_argument", `Cannot read ${name}: no URL has such a path.`);
+  }
+  return segments.map(encode).join("/");
+}
+
+/** The encoding of signatures: everything except letters, digits and `-._~`. */
+function encode(text: string): string {
+  return encodeURIComponent(text)
+    .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
+function keysOf(name: string, bytes: Uint8Array | undefined): KeysPage {
+  const page = bytes === undefined ? undefined : parseXml(new TextDecoder().decode(bytes));
+  const result = page?.ListBucketResult;
+  if (!isRecord(result)) {
+    throw new LeatError(
+      "failed_precondition",
+      `Cannot read ${name}: the answer is no ListBucketResult. Is the endpoint that of an S3-compatible store?`,
+    );
+  }
+  const contents = Array.isArray(result.Contents) ? result.Contents : [];
+  const keys = contents.flatMap((item) =>
+    isRecord(item) && typeof item.Key === "string" ? [item.Key] : []
+  );
+  const isTruncated = String(result.IsTruncated).toLowerCase() === "true";
+  const next = result.NextContinuationToken;
+  if (!isTruncated) return { keys, next: undefined };
+  if (typeof next === "string" && next !== "") return { keys, next };
+  throw new LeatError(
+    "failed_precondition",
+    `Cannot read ${name}: the answer says that there are more objects (IsTruncated), and not where they go on ` +
+      "(NextContinuationToken). Does the store know ListObjectsV2 (list-type=2)?",
+  );
+}
+
+function errorOf(page: string): { Code?: string; Message?: string } {
+  const error = parseXml(page)?.Error;
+  return isRecord(error) ? error : {};
+}
+
+function parseXml(text: string): Record<string, unknown> | undefined {
+  try {
+    const parsed: unknown = XML.parse(text);
+    return isRecord(parsed) ? parsed : undefined;
+  } catch {
+    return undefined; // pages of proxies and of other servers
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

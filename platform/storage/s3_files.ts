@@ -1,0 +1,151 @@
+/** Files in S3-compatible stores: `s3://bucket/key`. */
+
+import { LeatError } from "../../core/error.ts";
+import type { Files, OpenFile } from "../../data/host.ts";
+import { FarFile } from "./far_file.ts";
+import { FarObject, type FileCounts } from "./far_object.ts";
+import type { FileStats } from "./files.ts";
+import { type Glob, GlobPlaces, parseGlobs } from "./glob.ts";
+import { LISTED_FILES_MAX, tooManyFiles } from "./glob_walk.ts";
+import type { HttpClient } from "./http_client.ts";
+import { listOne } from "./http_files.ts";
+import { S3Client } from "./s3_client.ts";
+import type { S3Settings } from "./s3_settings.ts";
+
+/**
+ * The objects of a store. A key is literal, not percent-encoded.
+ *
+ * Needs `--allow-net` for the store's host.
+ *
+ * @example
+ * ```ts
+ * import { HttpClient } from "./http_client.ts";
+ * import { S3Files } from "./s3_files.ts";
+ * import { readEnv, s3Settings } from "./s3_settings.ts";
+ *
+ * const settings = s3Settings({ endpoint: "http://127.0.0.1:9000" }, readEnv);
+ * console.log(new S3Files("s3", settings, new HttpClient()).stats());
+ * ```
+ */
+export class S3Files implements Files {
+  readonly #scheme: string;
+  readonly #http: HttpClient;
+  readonly #store: S3Client;
+  readonly #counts: FileCounts = { bytesRead: 0, reads: 0, opens: 0 };
+
+  /** @param scheme of its paths: `"s3"`, or another store's. */
+  constructor(scheme: string, settings: S3Settings, http: HttpClient) {
+    this.#scheme = scheme;
+    this.#http = http;
+    this.#store = new S3Client(scheme, settings, http);
+  }
+
+  /** A copy of the counts; a read is one request for bytes of an object. */
+  stats(): FileStats {
+    return { ...this.#counts };
+  }
+
+  /**
+   * Opens an object.
+   *
+   * @throws {LeatError} `not_found`, `permission_denied` (by the store, or because the program may not connect to it), `unavailable`.
+   */
+  async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
+    const { bucket, key } = this.#parse(path);
+    const source = this.#store.source(bucket, key);
+    const file = await FarFile.open(new FarObject(this.#http, source, this.#counts), signal);
+    this.#counts.opens++;
+    return file;
+  }
+
+  /**
+   * The objects that match a glob pattern, sorted by code units. Patterns mean the same as for
+   * local files; objects whose keys end with a slash represent folders, and are left out.
+   */
+  async list(pattern: string, signal = new AbortController().signal): Promise<string[]> {
+    const { bucket, key } = this.#parse(pattern);
+    const globs = parseGlobs(key);
+    const root = `${this.#scheme}://${bucket}/`;
+    const [only] = globs;
+    if (globs.length === 1 && only!.segments === undefined) {
+      return await listOne(this, root + only!.start, signal);
+    }
+    const matches = keyMatcher(globs);
+    const found: string[] = [];
+    for await (const key of this.#keys(bucket, literalPrefix(globs), signal)) {
+      // Stores list folders as keys that end with a slash, and the bucket as an empty key.
+      if (key === "" || key.endsWith("/") || !matches(key)) continue;
+      if (found.length >= LISTED_FILES_MAX) throw tooManyFiles();
+      found.push(root + key);
+    }
+    return found.sort();
+  }
+
+  async *#keys(bucket: string, prefix: string, signal: AbortSignal): AsyncGenerator<string> {
+    let token: string | undefined;
+    do {
+      const page = await this.#store.list(bucket, prefix, token, signal);
+      yield* page.keys;
+      token = page.next;
+    } while (token !== undefined);
+  }
+
+  #parse(path: string): { bucket: string; key: string } {
+    const [, bucket, key] = /^[a-z0-9]+:\/\/([A-Za-z0-9._-]+)\/(.+)$/s.exec(path) ?? [];
+    if (bucket !== undefined && key !== undefined) return { bucket, key };
+    throw new LeatError(
+      "invalid_argument",
+      `Cannot read ${path}: a path is ${this.#scheme}://BUCKET/KEY, with a bucket's name of letters, digits, ".", "_" and "-".`,
+    );
+  }
+}
+
+/**
+ * Whether a key matches one of the patterns. Keys arrive sorted, so consecutive keys often share
+ * their folder.
+ */
+function keyMatcher(globs: readonly Glob[]): (key: string) => boolean {
+  const whole = new Set<string>();
+  const begin = new Map<string, GlobPlaces>();
+  for (const { start, folder, segments } of globs) {
+    if (segments === undefined) whole.add(start);
+    else if (!begin.has(folder)) {
+      const beside = globs.filter((glob) => glob.folder === folder)
+        .flatMap(({ segments }) => segments === undefined ? [] : [segments]);
+      begin.set(folder, GlobPlaces.begin(beside));
+    }
+  }
+  const last = new Map<string, { path: string; places: GlobPlaces }>();
+  const below = (folder: string, places: GlobPlaces, path: string): GlobPlaces => {
+    const known = last.get(folder);
+    if (known?.path === path) return known.places;
+    for (const name of path.split("/")) places = places.enter(name).below;
+    last.set(folder, { path, places });
+    return places;
+  };
+  return (key) => {
+    if (whole.has(key)) return true;
+    for (const [folder, places] of begin) {
+      if (!key.startsWith(folder)) continue;
+      const rest = key.slice(folder.length);
+      const slash = rest.lastIndexOf("/");
+      const here = slash < 0 ? places : below(folder, places, rest.slice(0, slash));
+      if (here.enter(rest.slice(slash + 1)).matches) return true;
+    }
+    return false;
+  };
+}
+
+/** The common beginning of all keys that can match. */
+function literalPrefix(globs: readonly Glob[]): string {
+  const prefixes = globs.map(({ start, folder, segments }) => {
+    if (segments === undefined) return start;
+    const [first] = segments;
+    return first === undefined || first === "**" ? folder : folder + first.literalPrefix;
+  }).sort();
+  // The common prefix of the first and the last in sorted order is common to all.
+  const first = prefixes[0]!, last = prefixes.at(-1)!;
+  let length = 0;
+  while (length < first.length && first[length] === last[length]) length++;
+  return first.slice(0, length);
+}

@@ -1,0 +1,112 @@
+/** The settings of an S3-compatible store: from options, and otherwise from the environment. */
+
+import { LeatError } from "../../core/error.ts";
+
+/** An S3-compatible store. Omitted fields come from the environment, if the program may read it. */
+export interface S3Options {
+  /** Its URL, such as `"http://127.0.0.1:9000"`. Default: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, or Amazon's for the region. */
+  readonly endpoint?: string;
+  /**
+   * Default: `AWS_REGION`, `AWS_DEFAULT_REGION`, or `"us-east-1"`; the region of a bucket that
+   * reports another one is used for it.
+   */
+  readonly region?: string;
+  /**
+   * Default: `AWS_ACCESS_KEY_ID`. Without one, requests are unsigned, which suffices for public
+   * buckets.
+   */
+  readonly accessKeyId?: string;
+  /** Default: `AWS_SECRET_ACCESS_KEY`. */
+  readonly secretAccessKey?: string;
+  /** The session token of temporary credentials. Default: `AWS_SESSION_TOKEN`. */
+  readonly sessionToken?: string;
+  /** Sends unsigned requests, whatever the environment says. Default false. */
+  readonly anonymous?: boolean;
+  /**
+   * Where requests have the name of the bucket: in the path (`host/bucket/key`) or in the host
+   * (`bucket.host/key`). Default: in the host for Amazon's own endpoints, in the path elsewhere.
+   */
+  readonly addressing?: "path" | "host";
+}
+
+/** The credentials of requests. */
+export interface S3Credentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
+}
+
+/** {@linkcode S3Options} with defaults filled in. */
+export interface S3Settings {
+  /** `undefined` for Amazon's, which depends on the region. */
+  readonly endpoint: URL | undefined;
+  readonly region: string;
+  readonly credentials: S3Credentials | undefined;
+  readonly addressing: "path" | "host";
+}
+
+/** Reads an environment variable: `undefined` if it is unset, or the program may not read it. */
+export type ReadEnv = (name: string) => string | undefined;
+
+/** The environment variables that are read. */
+export const S3_VARIABLES = [
+  ...["AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"],
+  ...["AWS_REGION", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"],
+];
+
+/** The process's environment, as far as `--allow-env` permits. Never prompts for permission. */
+export function readEnv(variable: string): string | undefined {
+  const { state } = Deno.permissions.querySync({ name: "env", variable });
+  return state === "granted" ? Deno.env.get(variable) || undefined : undefined;
+}
+
+/**
+ * Fills in defaults.
+ *
+ * @throws {LeatError} `invalid_argument` for an invalid endpoint URL, and for one key of a pair.
+ */
+export function s3Settings(options: S3Options, env: ReadEnv): S3Settings {
+  const endpoint = options.endpoint ?? env("AWS_ENDPOINT_URL_S3") ?? env("AWS_ENDPOINT_URL");
+  const region = options.region ?? env("AWS_REGION") ?? env("AWS_DEFAULT_REGION") ?? "us-east-1";
+  return {
+    endpoint: endpoint === undefined ? undefined : endpointUrl(endpoint),
+    region,
+    credentials: options.anonymous === true ? undefined : credentialsOf(options, env),
+    addressing: options.addressing ?? (endpoint === undefined ? "host" : "path"),
+  };
+}
+
+function endpointUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (url !== null && /^https?:$/.test(url.protocol) && url.search === "") return url;
+  throw new LeatError(
+    "invalid_argument",
+    `The endpoint of an S3 store is a URL such as "https://host:port", not "${text}".`,
+  );
+}
+
+/**
+ * Both keys come from one source: an id from the options is never combined with a secret from the
+ * environment.
+ */
+function credentialsOf(options: S3Options, env: ReadEnv): S3Credentials | undefined {
+  const given = options.accessKeyId !== undefined || options.secretAccessKey !== undefined;
+  const accessKeyId = given ? options.accessKeyId : env("AWS_ACCESS_KEY_ID");
+  const secretAccessKey = given ? options.secretAccessKey : env("AWS_SECRET_ACCESS_KEY");
+  const sessionToken = given ? options.sessionToken : env("AWS_SESSION_TOKEN");
+  if (accessKeyId === undefined && secretAccessKey === undefined) return undefined;
+  if (accessKeyId === undefined || secretAccessKey === undefined) {
+    const missing = accessKeyId === undefined
+      ? "accessKeyId (AWS_ACCESS_KEY_ID)"
+      : "secretAccessKey (AWS_SECRET_ACCESS_KEY)";
+    throw new LeatError(
+      "invalid_argument",
+      `The credentials of an S3 store lack ${missing}. Give both keys, or neither for public buckets.`,
+    );
+  }
+  return {
+    accessKeyId,
+    secretAccessKey,
+    ...(sessionToken === undefined ? {} : { sessionToken }),
+  };
+}

@@ -1,0 +1,200 @@
+/**
+ * Files in any storage: on this machine, behind URLs, in object stores. The scheme of a path
+ * decides.
+ */
+
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { LeatError } from "../../core/error.ts";
+import type { Files, OpenFile } from "../../data/host.ts";
+import type { ServiceCredentials } from "../nodes/client_homes.ts";
+import { DenoFiles, type FileStats, withStorageLatency } from "./files.ts";
+import { HttpClient, type RequestOptions } from "./http_client.ts";
+import type { HttpOptions, MayFollow } from "./http_files.ts";
+import type { ImageLimits } from "../media/images.ts";
+import type { RetryTiming } from "./retries.ts";
+import { readEnv, type S3Options, s3Settings } from "./s3_settings.ts";
+
+/** Options of far storage. Plain data, so that it can be sent to threads. */
+export interface StorageOptions {
+  /** The store of `s3://bucket/key`. Default: from the environment, if the program may read it. */
+  readonly s3?: S3Options;
+  /**
+   * The store of `gs://bucket/key`: Google's S3-compatible interface with HMAC keys. It uses
+   * nothing from the environment. Default: public buckets.
+   */
+  readonly gs?: S3Options;
+  /** Files behind `http:` and `https:` URLs. */
+  readonly http?: HttpOptions;
+  /** Timeouts and retries. */
+  readonly requests?: RequestOptions;
+}
+
+/** How the pipelines of a worker reach files and other services, and the limits of their images. */
+export interface WorkerStorage extends ImageLimits {
+  /** How far storage is reached. Default: from the worker's environment. */
+  readonly storage?: StorageOptions | undefined;
+  /** Delay added to every open and read of a file, in ms, to simulate far storage. Default 0. */
+  readonly storageLatencyMs?: number | undefined;
+  /**
+   * Credentials of the services that pipelines read from, by address: tokens are not sent with
+   * pipelines. Default: none.
+   */
+  readonly services?: ServiceCredentials | undefined;
+}
+
+/**
+ * The files of a worker's pipelines.
+ *
+ * @param mayFollow See {@linkcode MayFollow}.
+ */
+export function workerFiles(
+  { storage, storageLatencyMs = 0 }: WorkerStorage,
+  mayFollow?: MayFollow,
+): Files {
+  const files = new StorageFiles(storage, undefined, mayFollow);
+  return storageLatencyMs === 0 ? files : withStorageLatency(files, storageLatencyMs);
+}
+
+/** Where `gs:` files are. */
+export const GOOGLE_ENDPOINT = "https://storage.googleapis.com";
+
+/** Files of one kind of storage, with counts of reads. */
+type CountingFiles = Files & { stats(): FileStats };
+
+/**
+ * Files by path:
+ *
+ * - a plain path, or a `file:` URL: this machine (`--allow-read`);
+ * - `http:` and `https:` URLs, read by ranges (`--allow-net`);
+ * - `s3://bucket/key`: an S3-compatible store (`--allow-net`), signed if there are credentials;
+ *   `gs://bucket/key` likewise. A key is literal, not percent-encoded.
+ *
+ * Far files are read ahead, at most 16 MiB each; transient failures are retried for a while. A file
+ * that changes while it is read fails with `failed_precondition`.
+ *
+ * @example
+ * ```ts
+ * import { installHost } from "../../data/host.ts";
+ * import { DenoHost } from "../deno_host.ts";
+ *
+ * const s3 = { endpoint: "http://127.0.0.1:9000", accessKeyId: "key", secretAccessKey: "secret" };
+ * installHost(new DenoHost({ storage: { s3 } }));
+ * ```
+ */
+export class StorageFiles implements Files {
+  readonly #options: StorageOptions;
+  readonly #http: HttpClient;
+  readonly #mayFollow: MayFollow | undefined;
+  readonly #local = new DenoFiles();
+  /** By scheme, created on first use. */
+  readonly #kinds = new Map<string, Promise<CountingFiles>>();
+  readonly #made: CountingFiles[] = [this.#local];
+
+  /**
+   * @param timing the clock and the random numbers of the waits between attempts; default: the
+   * machine's.
+   * @param mayFollow See {@linkcode MayFollow}. Object stores' redirects are never followed.
+   */
+  constructor(options: StorageOptions = {}, timing?: RetryTiming, mayFollow?: MayFollow) {
+    this.#options = options;
+    this.#mayFollow = mayFollow;
+    this.#http = new HttpClient(options.requests, timing);
+  }
+
+  /** What was read so far, from all storage. */
+  stats(): FileStats {
+    const sum = { bytesRead: 0, reads: 0, opens: 0 };
+    for (const files of this.#made) {
+      const { bytesRead, reads, opens } = files.stats();
+      sum.bytesRead += bytesRead;
+      sum.reads += reads;
+      sum.opens += opens;
+    }
+    return sum;
+  }
+
+  /**
+   * Opens a file.
+   *
+   * @param signal cancels reading from far storage.
+   * @throws {LeatError} `not_found`, `permission_denied`, `unavailable`; `unimplemented` for an
+   * unknown scheme.
+   */
+  async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
+    const scheme = schemeOf(path);
+    if (scheme === undefined) return await this.#local.open(path);
+    if (scheme === "file") return await this.#local.open(localPath(path));
+    return await (await this.#filesOf(scheme, path)).open(path, signal);
+  }
+
+  /**
+   * The files that match a glob pattern, sorted by code units. `http:` URLs do not support globs.
+   */
+  async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
+    const scheme = schemeOf(pattern);
+    if (scheme === undefined) return await this.#local.list(pattern, signal);
+    if (scheme === "file") {
+      const paths = await this.#local.list(localPath(pattern), signal);
+      return paths.map((path) => pathToFileURL(path).href).sort();
+    }
+    return await (await this.#filesOf(scheme, pattern)).list(pattern, signal);
+  }
+
+  #filesOf(scheme: string, path: string): Promise<CountingFiles> {
+    const kind = scheme === "https" ? "http" : scheme;
+    let files = this.#kinds.get(kind);
+    if (files === undefined) {
+      files = this.#make(kind, path);
+      this.#kinds.set(kind, files);
+      files.then((made) => this.#made.push(made), () => this.#kinds.delete(kind));
+    }
+    return files;
+  }
+
+  async #make(kind: string, path: string): Promise<CountingFiles> {
+    const { s3 = {}, gs = {}, http } = this.#options;
+    switch (kind) {
+      case "http": {
+        const { HttpFiles } = await import("./http_files.ts");
+        return new HttpFiles(this.#http, http, this.#mayFollow);
+      }
+      case "s3":
+        return await s3Files("s3", s3Settings(s3, readEnv), this.#http);
+      case "gs": {
+        const settings = s3Settings({ endpoint: GOOGLE_ENDPOINT, region: "auto", ...gs }, noEnv);
+        return await s3Files("gs", settings, this.#http);
+      }
+    }
+    throw new LeatError(
+      "unimplemented",
+      `Cannot read ${path}: the scheme "${kind}:" is unknown. Known are plain paths, file:, http:, https:, s3: and gs:.`,
+    );
+  }
+}
+
+/** Loaded lazily: signing and XML take longer to load than everything else. */
+async function s3Files(...args: ConstructorParameters<typeof import("./s3_files.ts").S3Files>) {
+  const { S3Files } = await import("./s3_files.ts");
+  return new S3Files(...args);
+}
+
+function noEnv(): undefined {
+  return undefined;
+}
+
+/** The scheme of a URL; `undefined` for a path, `C:/…` included. */
+function schemeOf(path: string): string | undefined {
+  return /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1]?.toLowerCase();
+}
+
+/** The path of a `file:` URL; wildcards and escapes of a pattern are kept. */
+function localPath(url: string): string {
+  const literal = url.replace(/[?#\\]/g, (char) => encodeURIComponent(char));
+  try {
+    return fileURLToPath(literal);
+  } catch (cause) {
+    throw new LeatError("invalid_argument", `Cannot read ${url}: it is no valid file: URL.`, {
+      cause,
+    });
+  }
+}

@@ -1,0 +1,41 @@
+/**
+ * Handles user code that ends its own thread: Deno ends the thread without telling its creator,
+ * which would wait forever.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+
+/**
+ * Makes `Deno.exit()`, `process.exit()` and `close()` of this thread throw instead of ending it.
+ *
+ * @param says The error message for a call, which is given as written: `Deno.exit(3)`.
+ * @param onExit Receives the error too, because the caller may catch it. If given, an uncaught
+ *   error does not end the thread.
+ */
+export function guardExits(
+  says: (call: string) => string,
+  onExit?: (error: LeatError) => void,
+): void {
+  const told = new Set<unknown>();
+  const refuse = (name: string) => (code?: unknown): never => {
+    const call = `${name}(${code === undefined ? "" : String(code)})`;
+    const error = new LeatError("failed_precondition", says(call));
+    told.add(error);
+    onExit?.(error);
+    throw error;
+  };
+  Object.assign(Deno, { exit: refuse("Deno.exit") });
+  // `process.exit` calls it, also when imported by name. Importing it here would load more.
+  const { process } = globalThis as unknown as { process: object };
+  Object.assign(process, { reallyExit: refuse("process.exit") });
+  Object.assign(globalThis, { close: refuse("close") });
+  if (onExit === undefined) return;
+  // Uncaught, it would be reported a second time, as the end of the thread.
+  addEventListener("error", (event) => {
+    if (told.has(event.error)) event.preventDefault();
+  });
+  addEventListener("unhandledrejection", (event) => {
+    if (told.has(event.reason)) event.preventDefault();
+  });
+}

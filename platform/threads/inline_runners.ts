@@ -1,0 +1,14 @@
+/**
+ * Runners in the calling thread, on this host.
+ *
+ * @module
+ */
+import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
+import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
+import type { WorkerStorage } from "../storage/storage.ts";
+import { workerHost } from "../worker_host.ts";
+
+/** Creates inline runners: while a function runs, nothing else in the thread does. */
+export function inlineRunners(storage: WorkerStorage): RunnerFactory {
+  return new PipelineRunners(workerHost(storage));
+}

@@ -1,0 +1,115 @@
+/**
+ * The program of a runner's thread.
+ *
+ * @module
+ */
+import * as comlink from "comlink";
+import { LeatError, type WireError } from "../../core/error.ts";
+import { lateFactory } from "../../data/iterators/late_factory.ts";
+import { registerServed } from "../../data/node.ts";
+import type { SplitTable } from "../../data/sharding/splits.ts";
+import { PipelineRunner, PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
+import type {
+  CompressionWish,
+  OwnStep,
+  RunnerOutcome,
+  RunnerSettings,
+} from "../../actors/worker/runner/runner.ts";
+import { DenoHost } from "../deno_host.ts";
+import { guardExits } from "./exit_guard.ts";
+import type { WireSplits } from "./runner_threads.ts";
+import type { ServiceCredentials } from "../nodes/client_homes.ts";
+import type { WorkerStorage } from "../storage/storage.ts";
+import { workerHost } from "../worker_host.ts";
+
+/** The result of listing splits; errors keep their code when they are sent as data. */
+export interface ListedSplits {
+  readonly table: SplitTable;
+  readonly error?: WireError;
+}
+
+/** The interface of a runner's thread. */
+export class RunnerThreadControl {
+  #host = new DenoHost();
+  #runner: PipelineRunner | undefined;
+  #splits: comlink.Remote<WireSplits> | undefined;
+  #splitsPort: MessagePort | undefined;
+  /** Resolves when the previous answer has left the thread. */
+  #answered: Promise<unknown> = Promise.resolve();
+
+  configure(storage: WorkerStorage): void {
+    const { services } = storage;
+    provideServed(services);
+    this.#host = workerHost(storage);
+  }
+
+  start(settings: RunnerSettings, splitsPort: MessagePort): void {
+    this.#splitsPort = splitsPort;
+    const splits = this.#splits = comlink.wrap<WireSplits>(splitsPort);
+    this.#runner = new PipelineRunner(settings, {
+      async next(source, repetition) {
+        const answer = await splits.next(source, repetition);
+        if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
+        return answer.split;
+      },
+      total: (source) => splits.total(source),
+    }, this.#host);
+  }
+
+  async next(
+    only?: OwnStep,
+    wish?: CompressionWish,
+  ): Promise<{ outcome: RunnerOutcome; bytesRead: number }> {
+    const runner = this.#runner;
+    if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
+    const stepping = this.#answered.then(() => runner.next(only, wish));
+    // Yield a macrotask between steps, or a function that spins delays the previous answer.
+    this.#answered = stepping.then(() => this.#host.yield());
+    const outcome = await stepping;
+    const answer = { outcome, bytesRead: runner.bytesRead };
+    const buffer = "frame" in outcome ? outcome.frame.buffer : undefined;
+    return buffer instanceof ArrayBuffer ? comlink.transfer(answer, [buffer]) : answer;
+  }
+
+  async listSplits(graph: Uint8Array): Promise<ListedSplits> {
+    try {
+      return { table: await new PipelineRunners(this.#host).listSplits(graph) };
+    } catch (error) {
+      return { table: [], error: LeatError.from(error).toWire() };
+    }
+  }
+
+  retire(): void {
+    this.#runner?.dispose();
+    this.#runner = undefined;
+    // Release it, or comlink leaks a pipeline that waits for a split, and its port.
+    this.#splits?.[comlink.releaseProxy]();
+    this.#splits = undefined;
+    this.#splitsPort?.close();
+    this.#splitsPort = undefined;
+  }
+}
+
+/**
+ * Loaded lazily: a client and its sockets are a third of a thread's code, and few pipelines read
+ * from a service.
+ */
+function provideServed(services: ServiceCredentials | undefined): void {
+  const served = lateFactory(async () => {
+    // Not a literal in `import()`: Deno would process a client's modules for every thread.
+    const door: typeof import("../nodes/served_iterators.ts") = await import(
+      import.meta.resolve("../nodes/served_iterators.ts")
+    );
+    return door.servedIterators(services);
+  });
+  registerServed(served);
+}
+
+guardExits((call) =>
+  `Code of the pipeline called ${call}, which would end the thread that it runs on: have it throw an error ` +
+  "instead"
+);
+
+addEventListener("message", (event) => {
+  comlink.expose(new RunnerThreadControl(), (event as MessageEvent<MessagePort>).data);
+}, { once: true });

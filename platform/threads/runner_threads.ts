@@ -1,0 +1,348 @@
+/**
+ * Runners on threads of their own: a user function that spins, or an uncaught error, harms only the
+ * runner's thread, and each can be stopped at once.
+ *
+ * @module
+ */
+import * as comlink from "comlink";
+import { Ending } from "../../core/ending.ts";
+import { LeatError, type WireError } from "../../core/error.ts";
+import type { Split, SplitTable } from "../../data/sharding/splits.ts";
+import type {
+  CompressionWish,
+  OwnStep,
+  Runner,
+  RunnerFactory,
+  RunnerOutcome,
+  RunnerSettings,
+  RunnerSplits,
+} from "../../actors/worker/runner/runner.ts";
+import { type StartThread, startThread } from "../../transport/start_thread.ts";
+import { EndingThreads, type LateThreads } from "./ending_threads.ts";
+import type { RunnerThreadControl } from "./runner_thread.ts";
+import type { WorkerStorage } from "../storage/storage.ts";
+
+/** Idle threads kept for the next task: each costs some memory, and Deno never frees all of it. */
+const IDLE_THREADS_MAX = 4;
+/** Time limit for a thread to dispose of its pipeline before it is terminated, in ms. */
+const RETIRE_TIMEOUT_MS = 1_000;
+/** How long a function may continue on a terminated thread before it counts as a runaway, in ms. */
+const RUNAWAY_AFTER_MS = 120_000;
+
+/** Options of runners on threads. */
+export interface RunnerThreadsOptions extends LateThreads {
+  /** Starts the threads. Default: below the calling one. */
+  readonly start?: StartThread | undefined;
+  /**
+   * How long a thread may run after it was terminated before it counts as a runaway, in ms. Default
+   * two minutes.
+   */
+  readonly runawayAfterMs?: number;
+  /** Called for each thread that loads slowly, with advice. */
+  readonly onSlowLoading?: (what: string) => void;
+  /** After how long that is, in ms. Default ten seconds. */
+  readonly slowAfterMs?: number;
+  /**
+   * Time limit for loading a thread, in ms; then its tasks start on another. Default ten minutes.
+   */
+  readonly loadTimeoutMs?: number;
+}
+
+/** Many times the time that a thread takes to load on a busy machine, in ms. */
+const SLOW_AFTER_MS = 10_000;
+/** Time limit for loading a thread, in ms. */
+const LOAD_TIMEOUT_MS = 600_000;
+
+/** Creates runners, each on a thread of a pool. */
+export class RunnerThreads implements RunnerFactory {
+  readonly #options: WorkerStorage;
+  readonly #start: StartThread;
+  readonly #idle: RunnerThread[] = [];
+  readonly #busy = new Set<RunnerThread>();
+  readonly #runners = new Set<ThreadRunner>();
+  readonly #ending: EndingThreads;
+  readonly #runawayAfterMs: number;
+  readonly #onSlowLoading: (what: string) => void;
+  readonly #slowAfterMs: number;
+  readonly #loadTimeoutMs: number;
+  #closed = false;
+
+  constructor(
+    options: WorkerStorage = {},
+    {
+      start = startThread,
+      runawayAfterMs = RUNAWAY_AFTER_MS,
+      onSlowLoading = () => {},
+      slowAfterMs = SLOW_AFTER_MS,
+      loadTimeoutMs = LOAD_TIMEOUT_MS,
+      ...late
+    }: RunnerThreadsOptions = {},
+  ) {
+    this.#options = options;
+    this.#start = start;
+    this.#ending = new EndingThreads(late);
+    this.#runawayAfterMs = runawayAfterMs;
+    this.#onSlowLoading = onSlowLoading;
+    this.#slowAfterMs = slowAfterMs;
+    this.#loadTimeoutMs = loadTimeoutMs;
+    // Started early: a thread takes a tenth of a second or more to load.
+    this.#idle.push(this.#startThread());
+  }
+
+  get runaways(): number {
+    return this.#ending.runaways;
+  }
+
+  start(settings: RunnerSettings, splits: RunnerSplits): Runner {
+    const thread = this.#take();
+    const runner = new ThreadRunner(thread, settings, splits, () => {
+      this.#runners.delete(runner);
+      this.#give(thread, settings.name);
+    });
+    this.#runners.add(runner);
+    return runner;
+  }
+
+  /**
+   * On a thread that stays in the pool: the pipeline that starts there next waits for the splits
+   * anyway.
+   */
+  async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
+    signal?.throwIfAborted();
+    const thread = this.#take();
+    this.#busy.delete(thread);
+    this.#idle.push(thread);
+    thread.listings++;
+    // Terminate the thread, or a pipeline could start next to an abandoned listing. A thread with a
+    // running pipeline is left alone, and so is one that still loads: nothing runs there, and a new
+    // one would load from the beginning.
+    const giveUp = () => {
+      thread.listings--;
+      const goesOn = thread.listings === 0 && thread.isLoaded;
+      if (goesOn && this.#idle.includes(thread)) this.#end(thread, "a listing");
+    };
+    signal?.addEventListener("abort", giveUp, { once: true });
+    const listed = await thread.call((control) => {
+      if (signal?.aborted) throw LeatError.from(signal.reason);
+      return control.listSplits(graph);
+    }).finally(() => {
+      signal?.removeEventListener("abort", giveUp);
+      if (signal?.aborted !== true) thread.listings--;
+    });
+    if (listed.error !== undefined) throw LeatError.fromWire(listed.error);
+    return listed.table;
+  }
+
+  close(): Promise<void> {
+    this.#closed = true;
+    for (const runner of this.#runners) runner.dispose();
+    for (const thread of [...this.#idle, ...this.#busy]) thread.terminate();
+    this.#idle.length = 0;
+    this.#busy.clear();
+    this.#ending.close();
+    return Promise.resolve();
+  }
+
+  #take(): RunnerThread {
+    if (this.#closed) throw new LeatError("cancelled", "The runners have been closed");
+    const thread = this.#idle.pop() ?? this.#startThread();
+    this.#busy.add(thread);
+    return thread;
+  }
+
+  #startThread(): RunnerThread {
+    let slow: ReturnType<typeof setTimeout> | undefined = undefined;
+    let late: ReturnType<typeof setTimeout> | undefined = undefined;
+    const settled = () => {
+      clearTimeout(slow);
+      clearTimeout(late);
+    };
+    const thread: RunnerThread = new RunnerThread(this.#options, this.#start, () => {
+      const at = this.#idle.indexOf(thread);
+      if (at >= 0) this.#idle.splice(at, 1);
+      settled();
+    });
+    slow = setTimeout(() => {
+      this.#onSlowLoading(
+        `A thread that runs pipelines still loads after ${this.#slowAfterMs / 1_000} s. Under ` +
+          "`deno run --check` Deno checks the types of each thread's modules when they are new: check " +
+          "them with `deno check`, and leave --check out of `deno run`",
+      );
+    }, this.#slowAfterMs);
+    late = setTimeout(() => {
+      this.#busy.delete(thread);
+      const seconds = this.#loadTimeoutMs / 1_000;
+      this.#end(thread, "no pipeline", `its thread has not loaded within ${seconds} s`);
+    }, this.#loadTimeoutMs);
+    thread.loaded.then(settled, settled);
+    return thread;
+  }
+
+  /** Returns a thread to the pool if it can dispose of its pipeline in time. */
+  async #give(thread: RunnerThread, name = "a pipeline"): Promise<void> {
+    const clean = await thread.retire();
+    this.#busy.delete(thread);
+    if (!thread.isAlive) return; // its ports are closed, so its end is not reported
+    if (!clean) this.#end(thread, name);
+    else if (this.#closed || this.#idle.length >= IDLE_THREADS_MAX) thread.terminate();
+    else this.#idle.push(thread);
+  }
+
+  /** Ends a thread that may be busy for long. */
+  #end(thread: RunnerThread, what: string, why?: string): void {
+    const watching = this.#ending.watch(
+      thread.port,
+      what,
+      this.#runawayAfterMs,
+      thread.isLoaded,
+    );
+    thread.terminate(watching, why);
+  }
+}
+
+/** A runner on a thread. */
+class ThreadRunner implements Runner {
+  readonly #thread: RunnerThread;
+  readonly #started: Promise<void>;
+  readonly #giveBack: () => void;
+  readonly #splitsPort: MessagePort;
+  #disposed = false;
+  bytesRead = 0;
+
+  constructor(
+    thread: RunnerThread,
+    settings: RunnerSettings,
+    splits: RunnerSplits,
+    giveBack: () => void,
+  ) {
+    this.#thread = thread;
+    this.#giveBack = giveBack;
+    // A channel of our own instead of comlink's proxy: it is closed with the runner, whatever
+    // happens to the thread.
+    const { port1, port2 } = new MessageChannel();
+    this.#splitsPort = port1;
+    comlink.expose(wireSplits(splits), port1);
+    this.#started = thread.call((control) =>
+      control.start(settings, comlink.transfer(port2, [port2]))
+    );
+    this.#started.catch(() => {});
+  }
+
+  async next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
+    if (this.#disposed) return { kind: "end" };
+    await this.#started;
+    if (this.#disposed) return { kind: "end" };
+    const { outcome, bytesRead } = await this.#thread.call((control) => control.next(only, wish));
+    this.bytesRead = bytesRead;
+    return outcome;
+  }
+
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#splitsPort.close();
+    this.#giveBack();
+  }
+}
+
+/** One thread. Every call to it settles. */
+class RunnerThread {
+  /** The number of awaited listings of splits that run on it. */
+  listings = 0;
+  /** Until then no function runs on it. */
+  isLoaded = false;
+  readonly port: MessagePort;
+  readonly #end: () => void;
+  readonly #control: comlink.Remote<RunnerThreadControl>;
+  readonly #ready: Promise<unknown>;
+  readonly #death = new Ending();
+  readonly #onDeath: () => void;
+
+  /** @param onDeath Called once it has ended. */
+  constructor(options: WorkerStorage, start: StartThread, onDeath: () => void) {
+    this.#onDeath = onDeath;
+    const { port1, port2 } = new MessageChannel();
+    this.port = port1;
+    this.#end = start(import.meta.resolve("./runner_thread.ts"), "leat-runner", port2, (why) => {
+      this.#die(`its thread died: ${why}`);
+    });
+    this.#control = comlink.wrap<RunnerThreadControl>(port1);
+    this.#ready = this.call((control) => control.configure(options), Promise.resolve());
+    this.#ready.then(() => this.isLoaded = true, () => {});
+  }
+
+  get isAlive(): boolean {
+    return !this.#death.hasCome;
+  }
+
+  /** Rejects if the thread dies first. */
+  get loaded(): Promise<unknown> {
+    return this.#ready;
+  }
+
+  /**
+   * Calls the thread; rejects with `unavailable` when it dies first (a bare comlink call would
+   * hang).
+   */
+  async call<T>(
+    use: (control: comlink.Remote<RunnerThreadControl>) => PromiseLike<T>,
+    after: Promise<unknown> = this.#ready,
+  ): Promise<T> {
+    await this.#death.before(after);
+    return await this.#death.before(use(this.#control));
+  }
+
+  /** Asks the thread to dispose of its pipeline; false when it does not within the time limit. */
+  async retire(): Promise<boolean> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(false), RETIRE_TIMEOUT_MS);
+    });
+    try {
+      return await Promise.race([this.call((control) => control.retire()).then(() => true), late]);
+    } catch {
+      return false;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** @param ready When its port is no longer needed. */
+  terminate(ready?: Promise<void>, why = "its thread was terminated"): void {
+    this.#die(why, ready);
+  }
+
+  #die(why: string, ready?: Promise<void>): void {
+    if (!this.isAlive) return;
+    this.#end();
+    if (ready === undefined) this.port.close();
+    else ready.then(() => this.port.close());
+    this.#onDeath();
+    this.#death.come(new LeatError("unavailable", `The runner is gone: ${why}`));
+  }
+}
+
+/** Splits as a thread can request them. */
+export interface WireSplits {
+  next(source: number, repetition: number): Promise<WireSplit>;
+  total(source: number): Promise<number>;
+}
+
+/** A split, or why there is none: errors keep their code when they are sent as data. */
+export interface WireSplit {
+  readonly split: Split | null;
+  readonly error?: WireError;
+}
+
+function wireSplits(splits: RunnerSplits): WireSplits {
+  return {
+    async next(source, repetition) {
+      try {
+        return { split: await splits.next(source, repetition) };
+      } catch (error) {
+        return { split: null, error: LeatError.from(error).toWire() };
+      }
+    },
+    total: (source) => splits.total(source),
+  };
+}

@@ -1,0 +1,54 @@
+/**
+ * Fleets: the nodes of a cluster on this host. Each node runs in the calling thread, on a thread of
+ * its own, or behind a socket, and they all reach each other.
+ *
+ * @module
+ */
+import type { NodeId } from "../../actors/runtime/link.ts";
+import type { ActorSystem } from "../../actors/runtime/system.ts";
+import type { LogLevel } from "../../actors/runtime/world.ts";
+import type { LeatError } from "../../core/error.ts";
+import type { ThreadNode } from "../../transport/thread_hub.ts";
+import type { Role } from "../roles.ts";
+
+/** Where a node runs, which decides how messages reach it. */
+export type Carrier = "inline" | "thread" | "websocket";
+
+/** A node of a fleet. */
+export interface FleetNode {
+  readonly id: NodeId;
+  readonly carrier: Carrier;
+  /** Settles with the reason if it ends without being asked to. */
+  readonly died: Promise<LeatError>;
+  /** Stops its actors in order, then the node. */
+  stop(): Promise<void>;
+  /** Ends it like a crash, without notifying anyone. */
+  kill(): Promise<void>;
+}
+
+/** Starts nodes. */
+export interface Fleet {
+  /** The node of the calling thread, where clients run. */
+  readonly home: ActorSystem;
+  /**
+   * Starts a node with a role. `name` is the node's name; for `websocket`, the node's name is its
+   * URL.
+   */
+  start(carrier: Carrier, name: string, role: Role): Promise<FleetNode>;
+  /**
+   * Marks a node as ended for good: requests to it from the calling thread fail with `error` and
+   * are not repeated, unless the node is restarted.
+   */
+  giveUp(node: string, error: LeatError): void;
+  /** Where the node with that name runs, if it does. */
+  carrierOf(node: string): Carrier | undefined;
+  /** Starts a thread next to them, with a node that the module's `setup` creates from `config`. */
+  startThread(name: string, module: string, config: unknown): Promise<ThreadNode>;
+  /** Stops every running node. */
+  close(): Promise<void>;
+}
+
+/** The log options of a fleet's nodes. */
+export interface FleetOptions {
+  readonly logLevel?: LogLevel | "off";
+}

@@ -1,0 +1,534 @@
+/**
+ * A whole service on this host: dispatcher and workers, on threads, in this thread, or behind
+ * sockets.
+ *
+ * @module
+ */
+import type { ClientHome } from "../../actors/client/starting.ts";
+import { dispatcherAt, type DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
+import type { ActorInfo } from "../../actors/runtime/inspection.ts";
+import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
+import type { LogLevel } from "../../actors/runtime/world.ts";
+import {
+  type ElementSourceProtocol,
+  type ElementSourceStats,
+  workerAt,
+} from "../../actors/worker/protocol.ts";
+import type { Ref } from "../../actors/runtime/ref.ts";
+import type { ScalingOptions } from "../../actors/dispatcher/scaling/autoscaler.ts";
+import { LeatError } from "../../core/error.ts";
+import { show } from "../../data/check.ts";
+import { registerHome } from "../../platform/nodes/client_homes.ts";
+import type { Carrier, Fleet, FleetNode } from "./fleet.ts";
+import { checkJournal } from "../journal_check.ts";
+import { LocalFleet } from "./local_fleet.ts";
+import { requireSecretsOutside } from "../secrets_outside.ts";
+import { LocalWorker } from "./local_worker.ts";
+import { PROCESS_ID } from "../../platform/nodes/process_nodes.ts";
+import type { DispatcherRole, WorkerRole } from "../roles.ts";
+import { autoscale, type Scaler } from "./scaler.ts";
+import { checkClusterOptions, checkWorkerOptions } from "../service_options.ts";
+import type { WorkerStorage } from "../../platform/storage/storage.ts";
+import { grantsOf, type SandboxOptions } from "../../platform/sandbox/grants.ts";
+import { defaultWindowBytes } from "../window_memory.ts";
+
+/** Time limit for starting a node, or asking one for statistics, in ms. */
+const NODE_TIMEOUT_MS = 60_000;
+/** Repeats the request, because a restarted node has lost the earlier link. */
+const PATIENTLY = { timeoutMs: NODE_TIMEOUT_MS, attemptMs: 1_000 } as const;
+/** Drain time of a worker that is stopped gracefully, in ms: clients fetch what it still holds. */
+const DRAIN_TIMEOUT_MS = 5_000;
+/**
+ * The drain time when scaling down, in ms. It is long, because nothing waits for the worker's end.
+ */
+const SCALED_DOWN_DRAIN_MS = 600_000;
+/** How often a new worker's registration is checked, in ms. */
+const REGISTRATION_POLL_MS = 5;
+
+/** Options of a local cluster. */
+export interface LocalClusterOptions extends WorkerStorage {
+  /**
+   * The number of workers at the start; only these, and none added later, share jobs of static
+   * policies. Default 2. With `{ min, max }` it starts `min` workers, then scales to what its jobs
+   * want.
+   */
+  readonly workers?: number | { readonly min: number; readonly max: number };
+  /** The times of scaling: how long it measures, and how fast the number of workers may fall. */
+  readonly scaling?: Omit<ScalingOptions, "minWorkers" | "maxWorkers">;
+  /** Where nodes run. Default `"thread"`. */
+  readonly carrier?: Carrier;
+  /**
+   * Where nodes of a kind run, if not as `carrier` says. Default for caches and schedulers: with
+   * their worker.
+   */
+  readonly placement?: {
+    readonly dispatcher?: Carrier;
+    readonly worker?: Carrier;
+    readonly cache?: Carrier;
+    readonly reads?: Carrier;
+  };
+  /** A folder for the dispatcher's journal. Default: in memory, lost at a restart. */
+  readonly journal?: string;
+  /** Time between a worker's heartbeats, in ms. Default 30,000. */
+  readonly heartbeatMs?: number;
+  /** Time between a client's heartbeats, in ms. Default 1,000. */
+  readonly clientRefreshMs?: number;
+  /** Time without heartbeats after which a worker's tasks end, in ms. Default 60,000. */
+  readonly workerTimeoutMs?: number;
+  /** Time without heartbeats after which a client is released, in ms. Default 120,000. */
+  readonly clientTimeoutMs?: number;
+  /** How long an iteration is kept without clients, in ms; -1: forever. Default 300,000. */
+  readonly jobGcTimeoutMs?: number;
+  /** How many runners one piece of work may kill before its job fails. Default 3. */
+  readonly runnerDeathsMax?: number;
+  /**
+   * Most bytes of the sliding windows of each worker's shared tasks together. Default: the workers
+   * divide 10 GiB, or a quarter of this host's memory if that is less.
+   */
+  readonly windowBytesMax?: number;
+  /**
+   * Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100.
+   */
+  readonly skipAfterMs?: number;
+  /**
+   * Coordinated reads: most bytes of one task's rounds that wait for slow consumers; beyond it the
+   * task starts no later round. Default 256 MiB.
+   */
+  readonly roundsBytesMax?: number;
+  /** Where pipelines run: on threads of their own (default) or in the worker's thread. */
+  readonly runners?: "thread" | "inline";
+  /**
+   * Confines pipelines as {@linkcode serveWorker} does, each in a process of its own, to test how
+   * they run on such workers. `true` is the default of {@linkcode SandboxOptions}. This program
+   * then needs `--allow-run=deno`, and `--allow-read` and `--allow-write` of the temporary folder.
+   * Default false: functions may do whatever this program may.
+   */
+  readonly confine?: boolean | SandboxOptions;
+  /** The lowest log level to print. Default `"warn"`. */
+  readonly logLevel?: LogLevel | "off";
+}
+
+/** Options of one worker that differ from the cluster's. */
+export interface LocalWorkerOptions extends
+  Pick<
+    LocalClusterOptions,
+    "runners" | "confine" | "heartbeatMs" | keyof WorkerStorage
+  > {
+  /** Tags by which jobs choose workers (`distribute({ targetTags })`). Default: none. */
+  readonly tags?: readonly string[];
+}
+
+let clusters = 0;
+
+/**
+ * A dispatcher and workers on this host.
+ *
+ * @example
+ * ```ts
+ * import { Dataset, LocalCluster } from "../../mod.ts";
+ *
+ * await using cluster = await LocalCluster.start({ workers: 2 });
+ * const batches = Dataset.range(100).batch(10).distribute({
+ *   service: cluster,
+ *   processingMode: "DYNAMIC",
+ * });
+ * let elements = 0;
+ * for await (const batch of batches) elements += batch.shape[0]!;
+ * console.log(elements); // 100
+ * ```
+ */
+export class LocalCluster implements AsyncDisposable {
+  /** The prefix of its nodes' names; in `service`, within this thread, the cluster itself. */
+  readonly #name: string;
+  readonly #options: LocalClusterOptions;
+  readonly #fleet: Fleet;
+  readonly #forget: (() => void)[] = [];
+  readonly #workers: LocalWorker[] = [];
+  /** Workers that are being killed. */
+  readonly #killing = new Set<Promise<unknown>>();
+  #dispatcher: FleetNode | undefined;
+  /** Why the dispatcher died, unless it was stopped. */
+  #dispatcherDeath: LeatError | undefined;
+  /** Where the dispatcher is, or was before it was stopped. */
+  #dispatcherAddress = "";
+  #fronts: { cache?: string; reads?: string } = {};
+  #scaler: Scaler | undefined;
+  #closed: Promise<void> | undefined;
+
+  private constructor(options: LocalClusterOptions) {
+    this.#options = options;
+    this.#name = `local-${++clusters}`;
+    this.#fleet = new LocalFleet(this.#name, { logLevel: options.logLevel ?? "warn" });
+    this.#forget.push(registerHome(this.#name, () => this.home()));
+  }
+
+  /**
+   * Starts a cluster; resolves when all workers are registered.
+   *
+   * @throws LeatError `invalid_argument` for unknown or invalid options; `failed_precondition` when
+   * another dispatcher holds the journal, `permission_denied`, `data_loss` and others when it
+   * cannot be read.
+   */
+  static async start(options: LocalClusterOptions = {}): Promise<LocalCluster> {
+    checkClusterOptions(options);
+    const { min, max } = workerRange(options);
+    const { journal, confine = false } = options;
+    if (journal !== undefined && confine !== false) {
+      const roots = confine === true ? {} : confine;
+      await requireSecretsOutside(roots, [{ what: "journal", path: journal }]);
+    }
+    if (journal !== undefined) await checkJournal(journal);
+    const cluster = new LocalCluster(options);
+    try {
+      await cluster.#startDispatcher();
+      await cluster.#startFronts();
+      await Promise.all(Array.from({ length: min }, () => cluster.addWorker()));
+      if (typeof options.workers === "object") cluster.#autoscale(min, max);
+      return cluster;
+    } catch (error) {
+      await cluster.close();
+      throw error;
+    }
+  }
+
+  /**
+   * Names the cluster in `service`. If its dispatcher is behind a socket, this is the dispatcher's
+   * address, which other programs of this host and pipelines on workers can use; otherwise it is
+   * valid in this thread only.
+   */
+  get address(): string {
+    return this.#dispatcherAddress.startsWith("ws") ? this.#dispatcherAddress : this.#name;
+  }
+
+  /** The number of workers ever added; they are named by index. */
+  get workers(): number {
+    return this.#workers.length;
+  }
+
+  /** Starts another worker; resolves with its index once it is registered. */
+  async addWorker(options: LocalWorkerOptions = {}): Promise<number> {
+    checkWorkerOptions(options);
+    const index = this.#workers.length;
+    this.#workers.push(this.#newWorker(this.#nameOf(index), options));
+    await this.restartWorker(index);
+    return index;
+  }
+
+  /**
+   * Ends a worker: like a crash, or (`graceful`) after clients have fetched what it has produced
+   * and will produce from its splits, within `drainTimeoutMs` (default 5,000). A starting worker is
+   * ended once it has started; a worker that ends gracefully can still be killed.
+   */
+  async stopWorker(
+    index: number,
+    { graceful = false, drainTimeoutMs = DRAIN_TIMEOUT_MS } = {},
+  ): Promise<void> {
+    const worker = this.#worker(index);
+    const retire = (node: FleetNode) => this.#retire(node, drainTimeoutMs);
+    const ending = worker.stop(graceful ? retire : undefined);
+    if (!graceful) this.#killing.add(ending);
+    try {
+      await ending;
+    } finally {
+      this.#killing.delete(ending);
+    }
+  }
+
+  async #retire(node: FleetNode, drainTimeoutMs: number): Promise<void> {
+    const { home } = this.#fleet;
+    const going = workerAt(node.id.node);
+    await home.ask(going, "drain", { timeoutMs: drainTimeoutMs }, {
+      timeoutMs: drainTimeoutMs + NODE_TIMEOUT_MS,
+    }).catch(() => false);
+    await home.ask(going, "leave", null, { timeoutMs: NODE_TIMEOUT_MS }).catch(() => null);
+    await node.stop();
+  }
+
+  /**
+   * Restarts a worker that was stopped, or that died, under its name; resolves once it is
+   * registered.
+   */
+  async restartWorker(index: number): Promise<void> {
+    const worker = this.#worker(index);
+    if (worker.phase !== "stopped") {
+      throw new LeatError(
+        "failed_precondition",
+        `Worker ${index} is ${worker.phase}; it has to be stopped first`,
+      );
+    }
+    await worker.start();
+  }
+
+  /** Ends the dispatcher like a crash. */
+  async stopDispatcher(): Promise<void> {
+    await this.#dispatcher?.kill();
+    this.#dispatcher = undefined;
+  }
+
+  /** Readers must not wait for it: nothing else would restart it. */
+  #dispatcherDied(dispatcher: FleetNode, reason: LeatError): void {
+    if (this.#dispatcher !== dispatcher) return;
+    this.#dispatcher = undefined;
+    const text = `The dispatcher of ${this.#name} has ended by itself: ${reason.message}`;
+    const error = new LeatError("internal", text, { cause: reason });
+    this.#dispatcherDeath = error;
+    this.#fleet.giveUp(dispatcher.id.node, error);
+    this.#fleet.home.world.log("error", text);
+  }
+
+  /**
+   * Restarts the dispatcher, on its journal if the cluster has a folder for it. Readers wait for a
+   * dispatcher that was stopped; if it died by itself, they have failed (`internal`).
+   */
+  async restartDispatcher(): Promise<void> {
+    if (this.#dispatcher !== undefined) {
+      throw new LeatError("failed_precondition", "The dispatcher runs already; stop it first");
+    }
+    await this.#startDispatcher();
+  }
+
+  /** The dispatcher's whole state. */
+  async describe(): Promise<DispatcherDescription> {
+    const dispatcher = dispatcherAt(this.#dispatcherNode());
+    return await this.#fleet.home.ask(dispatcher, "describe", null, PATIENTLY);
+  }
+
+  /** The actors of every running node. */
+  async actors(): Promise<ActorInfo[]> {
+    const nodes = [this.#dispatcher, ...this.#workers.map((worker) => worker.node)];
+    const names = [...nodes.flatMap((node) => node?.id.node ?? []), ...Object.values(this.#fronts)];
+    const lists = await Promise.all(
+      names.map((node) => this.#fleet.home.ask(nodeActorOf(node), "list", null, PATIENTLY)),
+    );
+    return lists.flat();
+  }
+
+  /** The statistics of every task, cache and scheduler. */
+  async sources(): Promise<ElementSourceStats[]> {
+    const actors = (await this.actors()).filter(({ kind }) =>
+      ["task", "cache", "reads"].includes(kind)
+    );
+    return await Promise.all(
+      actors.map(({ ref }) =>
+        this.#fleet.home.ask(ref as Ref<ElementSourceProtocol>, "stats", null, {
+          timeoutMs: NODE_TIMEOUT_MS,
+        })
+      ),
+    );
+  }
+
+  /** The node from which clients of the calling thread reach the cluster. */
+  home(): ClientHome {
+    const { clientRefreshMs } = this.#options;
+    return {
+      system: this.#fleet.home,
+      dispatcher: dispatcherAt(this.#dispatcherAddress),
+      process: PROCESS_ID,
+      hasLocalWorker: () => this.#workers.some(({ node }) => node !== undefined),
+      ...(clientRefreshMs === undefined ? {} : { timings: { refreshMs: clientRefreshMs } }),
+      release: () => {},
+    };
+  }
+
+  /** The fleet of the cluster's nodes, to start others next to them. */
+  get fleet(): Fleet {
+    return this.#fleet;
+  }
+
+  /** Stops everything. Idempotent. */
+  close(): Promise<void> {
+    for (const forget of this.#forget) forget();
+    return this.#closed ??= this.#close();
+  }
+
+  async #close(): Promise<void> {
+    // It waits for workers that are stopping; ending the fleet shortens that.
+    const scaled = this.#scaler?.close();
+    await this.#fleet.close();
+    await scaled;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #startDispatcher(): Promise<void> {
+    const { placement = {}, carrier = "thread", journal, scaling } = this.#options;
+    const { min, max } = workerRange(this.#options);
+    const limits = min === max ? {} : { minWorkers: min, maxWorkers: max };
+    const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, runnerDeathsMax } = this.#options;
+    const role: DispatcherRole = {
+      role: "dispatcher",
+      ...(journal === undefined ? {} : { journalFolder: journal }),
+      config: {
+        ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
+        ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
+        ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
+        ...(runnerDeathsMax === undefined ? {} : { runnerDeathsMax }),
+        workers: Array.from({ length: min }, (_, index) => this.#nameOf(index)),
+        scaling: { ...scaling, ...limits },
+      },
+    };
+    const name = `${this.#name}-dispatcher`;
+    const dispatcher = await this.#fleet.start(placement.dispatcher ?? carrier, name, role);
+    this.#dispatcher = dispatcher;
+    this.#dispatcherDeath = undefined;
+    this.#dispatcherAddress = dispatcher.id.node;
+    dispatcher.died.then((reason) => this.#dispatcherDied(dispatcher, reason));
+    // Iterators of this thread reach it here without a socket of their own.
+    if (this.address !== this.#name) {
+      this.#forget.push(registerHome(this.address, () => this.home()));
+    }
+  }
+
+  /** Scales to the wanted number of workers; stopped ones restart under their names. */
+  #autoscale(minWorkers: number, maxWorkers: number): void {
+    const workers = this.#workers;
+    const running = () => workers.filter(({ phase }) => phase === "running");
+    const start = async () => {
+      // Started by itself, because killing is immediate and draining takes time.
+      await Promise.allSettled(this.#killing);
+      const index = workers.findIndex(({ phase }) => phase === "stopped");
+      if (index < 0) await this.addWorker();
+      else await this.restartWorker(index);
+    };
+    const stop = (name: string) =>
+      this.stopWorker(workers.findIndex((worker) => worker.name === name), {
+        graceful: true,
+        drainTimeoutMs: SCALED_DOWN_DRAIN_MS,
+      });
+    const { world } = this.#fleet.home;
+    const { intervalMs } = this.#options.scaling ?? {};
+    this.#scaler = autoscale({
+      dispatcher: this,
+      fleet: {
+        get names() {
+          return running().map(({ name }) => name);
+        },
+        start,
+        stop,
+      },
+      minWorkers,
+      maxWorkers,
+      ...(intervalMs === undefined ? {} : { intervalMs }),
+      onStep: ({ action, worker, workers, reason }) =>
+        world.log(action === "fail" ? "warn" : "info", `Scaling to ${workers} workers: ${reason}`, {
+          action,
+          ...(worker === undefined ? {} : { worker }),
+        }),
+    });
+  }
+
+  async #startFronts(): Promise<void> {
+    const { placement = {} } = this.#options;
+    for (const kind of ["cache", "reads"] as const) {
+      const carrier = placement[kind];
+      if (carrier === undefined) continue;
+      const node = await this.#fleet.start(carrier, `${this.#name}-${kind}`, { role: "front" });
+      this.#fronts[kind] = node.id.node;
+    }
+  }
+
+  #newWorker(name: string, options: LocalWorkerOptions): LocalWorker {
+    const { placement = {}, carrier = "thread" } = this.#options;
+    const worker: LocalWorker = new LocalWorker(name, {
+      start: async () => {
+        const role = this.#workerRole(name, options);
+        return await this.#fleet.start(placement.worker ?? carrier, name, role);
+      },
+      registered: (node) => this.#registered(worker, node),
+      died: ({ message }) => {
+        this.#fleet.home.world.log("warn", `Worker "${name}" has ended: ${message}`);
+      },
+    });
+    return worker;
+  }
+
+  #workerRole(name: string, options: LocalWorkerOptions): WorkerRole {
+    const { max } = workerRange(this.#options);
+    const merged = {
+      windowBytesMax: defaultWindowBytes(max),
+      ...this.#options,
+      ...options,
+    };
+    const { windowBytesMax, skipAfterMs, roundsBytesMax, runners, heartbeatMs, ...reached } =
+      merged;
+    const sandbox = grantsOf(merged.confine);
+    const { storage, storageLatencyMs, services, imageBytesMax } = reached;
+    const { tags } = options;
+    return {
+      role: "worker",
+      dispatcher: this.#dispatcherNode(),
+      config: {
+        name,
+        process: PROCESS_ID,
+        ...(tags === undefined ? {} : { tags }),
+        placement: this.#fronts,
+        ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
+        windowBytesMax,
+        ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
+        ...(roundsBytesMax === undefined ? {} : { roundsBytesMax }),
+      },
+      ...(runners === undefined ? {} : { runners }),
+      ...(sandbox === undefined ? {} : { sandbox }),
+      storage,
+      storageLatencyMs,
+      services,
+      imageBytesMax,
+    };
+  }
+
+  async #registered(worker: LocalWorker, { id }: FleetNode): Promise<void> {
+    const { name } = worker;
+    const { world } = this.#fleet.home;
+    const deadlineMs = world.nowMs() + NODE_TIMEOUT_MS;
+    while (world.nowMs() < deadlineMs) {
+      const { workers } = await this.describe();
+      const known = workers.find((other) => other.name === name);
+      if (known?.alive && known.ref.incarnation?.startsWith(id.incarnation)) return;
+      if (worker.node === undefined) return;
+      await new Promise<void>((resolve) => world.timer(REGISTRATION_POLL_MS, resolve));
+    }
+    throw new LeatError(
+      "deadline_exceeded",
+      `Worker "${name}" did not register within ${NODE_TIMEOUT_MS} ms`,
+    );
+  }
+
+  #nameOf(index: number): string {
+    return `${this.#name}-worker-${index}`;
+  }
+
+  #dispatcherNode(): string {
+    if (this.#dispatcher === undefined) {
+      throw this.#dispatcherDeath ??
+        new LeatError("unavailable", `The dispatcher of ${this.#name} has been stopped`);
+    }
+    return this.#dispatcher.id.node;
+  }
+
+  #worker(index: number): LocalWorker {
+    const worker = this.#workers[index];
+    if (worker === undefined) {
+      throw new LeatError(
+        "not_found",
+        `There is no worker ${index}: the cluster has ${this.#workers.length}`,
+      );
+    }
+    return worker;
+  }
+}
+
+/** The least and the most workers. */
+function workerRange({ workers = 2 }: LocalClusterOptions): { min: number; max: number } {
+  const isRange = typeof workers === "object" && workers !== null;
+  const range = isRange ? workers : { min: workers, max: workers };
+  const wrong = [range.min, range.max].find((count) => !Number.isInteger(count) || count < 0);
+  if (wrong === undefined && range.min <= range.max) return range;
+  throw new LeatError(
+    "invalid_argument",
+    wrong === undefined
+      ? `workers must have a min of at most its max, got ${range.min} and ${range.max}`
+      : `workers must be a whole number from 0 on, got ${show(wrong)}`,
+  );
+}

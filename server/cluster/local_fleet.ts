@@ -1,0 +1,230 @@
+/**
+ * The fleet of a local cluster: nodes in this thread, on threads, and behind sockets. All of them
+ * reach each other.
+ *
+ * @module
+ */
+import type { Connector } from "../../actors/runtime/link.ts";
+import { ActorSystem, type SystemOptions } from "../../actors/runtime/system.ts";
+import { LeatError } from "../../core/error.ts";
+import { connectorByScheme } from "../../transport/connectors.ts";
+import { ThreadHub, type ThreadNode } from "../../transport/thread_hub.ts";
+import { webSocketConnector } from "../../transport/web_socket.ts";
+import { DenoWorld, type DenoWorldOptions } from "../../platform/deno_world.ts";
+import type { Carrier, Fleet, FleetNode, FleetOptions } from "./fleet.ts";
+import { InlineHub } from "../../platform/nodes/inline_hub.ts";
+import { loadRole, type Role, type RolePrograms, supervisionOf, type TakeUp } from "../roles.ts";
+import { FRONT_KINDS } from "../../platform/nodes/service_kinds.ts";
+import { ServiceNode } from "../../platform/nodes/service_node.ts";
+
+/** Literal `import()`s, so that a program without permission to read Leat's files can load them. */
+const PROGRAMS: RolePrograms = {
+  dispatcher: () => import("../dispatcher_role.ts"),
+  worker: () => import("../worker_role.ts"),
+  inlineRunners: () => import("../../platform/threads/inline_runners.ts"),
+};
+
+/** The nodes of a local cluster, and how they reach each other. */
+export class LocalFleet implements Fleet {
+  readonly home: ActorSystem;
+  readonly threads: ThreadHub;
+  readonly #options: FleetOptions;
+  readonly #inline = new InlineHub();
+  readonly #nodes = new Set<FleetNode>();
+  /** Connects to the nodes of this process that listen on no socket. */
+  readonly #near: Connector = {
+    connect: (name, local) =>
+      (this.#inline.has(name) ? this.#inline.connector : this.threads.connector)
+        .connect(name, local),
+  };
+  /** Nodes that ended for good, and why. */
+  readonly #givenUp = new Map<string, LeatError>();
+  /** Ports of nodes behind sockets: a restarted node keeps its port. */
+  readonly #ports = new Map<string, number>();
+
+  constructor(name: string, options: FleetOptions = {}) {
+    this.#options = options;
+    const world = new DenoWorld(this.#worldOptions());
+    const entry = new URL("../../platform/threads/thread_entry.ts", import.meta.url);
+    this.threads = new ThreadHub({ world, entry });
+    const connector = this.#connector(world);
+    this.home = this.#system(`${name}-home`, world, {
+      connector: {
+        connect: (node, local) => {
+          const error = this.#givenUp.get(node);
+          return error === undefined ? connector.connect(node, local) : Promise.reject(error);
+        },
+      },
+    });
+    this.#admit(this.home);
+  }
+
+  async start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
+    if (carrier === "thread") return await this.#startOnThread(name, role);
+    const takeUp = await loadRole(role, PROGRAMS);
+    return carrier === "inline"
+      ? this.#startInline(name, role, takeUp)
+      : this.#startBehindSocket(name, role, takeUp);
+  }
+
+  giveUp(node: string, error: LeatError): void {
+    this.#givenUp.set(node, error);
+  }
+
+  carrierOf(name: string): Carrier | undefined {
+    for (const { id, carrier } of this.#nodes) if (id.node === name) return carrier;
+    return undefined;
+  }
+
+  async startThread(name: string, module: string, config: unknown): Promise<ThreadNode> {
+    return await this.threads.startNode({ name, module, config, world: this.#worldOptions() });
+  }
+
+  async close(): Promise<void> {
+    for (const node of [...this.#nodes].reverse()) {
+      await node.stop().catch((error) => {
+        this.home.world.log("warn", `${node.id.node} did not stop in order`, {
+          error: LeatError.from(error).message,
+        });
+      });
+    }
+    await this.home.stop();
+    await this.threads.close();
+  }
+
+  #startInline(name: string, role: Role, takeUp: TakeUp): FleetNode {
+    const system = this.#system(name, new DenoWorld(this.#worldOptions(role)), {
+      supervision: supervisionOf(role),
+    });
+    const cut = this.#admit(system);
+    const playing = takeUp(system);
+    return this.#node("inline", role, system, cut, async () => {
+      await system.stop();
+      cut();
+      await playing.close();
+    });
+  }
+
+  #startBehindSocket(name: string, role: Role, takeUp: TakeUp): FleetNode {
+    const { logLevel = "warn" } = this.#options;
+    const { logFolder } = this.#worldOptions(role);
+    const node = new ServiceNode({ port: this.#ports.get(name) ?? 0, logLevel }, {
+      near: this.#near,
+      supervision: supervisionOf(role),
+      ...(logFolder === undefined ? {} : { logFolder }),
+    });
+    this.#ports.set(name, node.port);
+    const leave = this.#admit(node.system);
+    const playing = takeUp(node.system);
+    const cut = async () => {
+      leave();
+      await node.cut();
+    };
+    return this.#node("websocket", role, node.system, cut, async () => {
+      await node.flushed();
+      await node.stop();
+      leave();
+      await playing.close();
+    });
+  }
+
+  async #startOnThread(name: string, role: Role): Promise<FleetNode> {
+    const thread = await this.threads.startNode({
+      name,
+      module: import.meta.resolve("../service_thread.ts"),
+      config: role,
+      world: this.#worldOptions(role),
+    });
+    const { id } = thread;
+    return this.#enlist({
+      id,
+      carrier: "thread",
+      died: thread.closed,
+      stop: () => thread.stop(),
+      kill: () => Promise.resolve(thread.terminate()),
+    });
+  }
+
+  /** A node of this thread. A crash closes its links before it can send anything. */
+  #node(
+    carrier: Carrier,
+    { role }: Role,
+    { id, failed }: ActorSystem,
+    cut: () => void | Promise<void>,
+    stop: () => Promise<void>,
+  ): FleetNode {
+    return this.#enlist({
+      id,
+      carrier,
+      died: role === "dispatcher" ? failed : new Promise(() => {}),
+      stop,
+      kill: async () => {
+        await cut();
+        await stop();
+      },
+    });
+  }
+
+  /** @param node Its `died` may report any end, also a requested one. */
+  #enlist(node: FleetNode): FleetNode {
+    this.#givenUp.delete(node.id.node);
+    let ended: Promise<void> | undefined;
+    const death = Promise.withResolvers<LeatError>();
+    node.died.then((reason) => {
+      if (ended !== undefined) return;
+      // Its remains may collide with its restart.
+      ended = node.kill().finally(() => {
+        this.#nodes.delete(enlisted);
+        death.resolve(reason);
+      });
+    });
+    const once = (end: () => Promise<void>) => () => {
+      this.#nodes.delete(enlisted);
+      return ended ??= end();
+    };
+    const enlisted = {
+      ...node,
+      died: death.promise,
+      stop: once(node.stop),
+      kill: once(node.kill),
+    };
+    this.#nodes.add(enlisted);
+    return enlisted;
+  }
+
+  /**
+   * Makes a system of this thread reachable for all others; the returned function disconnects it.
+   */
+  #admit(system: ActorSystem): () => void {
+    this.#inline.add(system);
+    const leave = this.threads.add(system);
+    return () => {
+      this.#inline.cut(system);
+      leave();
+    };
+  }
+
+  #system(
+    node: string,
+    world: DenoWorld,
+    options: Pick<SystemOptions, "connector" | "supervision">,
+  ): ActorSystem {
+    return new ActorSystem({
+      ...{ node, world, kinds: FRONT_KINDS, connector: this.#connector(world) },
+      ...options,
+    });
+  }
+
+  #connector(world: DenoWorld): Connector {
+    const socket = webSocketConnector({ world });
+    return connectorByScheme({ ws: socket, wss: socket }, this.#near);
+  }
+
+  #worldOptions(role?: Role): DenoWorldOptions {
+    const { logLevel = "warn" } = this.#options;
+    const folder = role?.role === "dispatcher" ? role.journalFolder : undefined;
+    return folder === undefined
+      ? { logLevel, logsInMemory: true }
+      : { logLevel, logFolder: folder };
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * One worker of a local cluster, through all its restarts under one name.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { FleetNode } from "./fleet.ts";
+
+/** How to start a worker, and who learns that it died by itself. */
+export interface WorkerLives {
+  start(): Promise<FleetNode>;
+  /** Resolves once the dispatcher has registered that node, or the node has ended. */
+  registered(node: FleetNode): Promise<void>;
+  died(reason: LeatError): void;
+}
+
+/** A worker that can be stopped and restarted under its name. */
+export class LocalWorker {
+  readonly name: string;
+  readonly #lives: WorkerLives;
+  #phase: "stopped" | "starting" | "running" | "stopping" = "stopped";
+  #node: FleetNode | undefined;
+  #starting: Promise<void> | undefined;
+  #stopping: Promise<void> | undefined;
+
+  constructor(name: string, lives: WorkerLives) {
+    this.name = name;
+    this.#lives = lives;
+  }
+
+  get phase(): string {
+    return this.#phase;
+  }
+
+  /** Its node, unless it is stopping. */
+  get node(): FleetNode | undefined {
+    return this.#phase === "stopping" ? undefined : this.#node;
+  }
+
+  /** Starts a stopped worker; resolves once it is registered. */
+  async start(): Promise<void> {
+    this.#phase = "starting";
+    this.#starting = this.#start();
+    await this.#starting;
+  }
+
+  /**
+   * Stops the worker, if it runs; a starting worker is stopped once it has started. Without
+   * `retire` it is killed, even while another call lets it retire.
+   */
+  async stop(retire?: (node: FleetNode) => Promise<void>): Promise<void> {
+    while (this.#starting !== undefined) await this.#starting.catch(() => {});
+    const node = this.#node;
+    if (node === undefined) return;
+    if (this.#stopping === undefined) {
+      this.#phase = "stopping";
+      const ending = retire === undefined ? node.kill() : retire(node);
+      this.#stopping = ending.finally(() => this.#over());
+    } else if (retire === undefined) await node.kill();
+    await this.#stopping;
+  }
+
+  async #start(): Promise<void> {
+    try {
+      const node = await this.#lives.start();
+      this.#node = node;
+      node.died.then((reason) => this.#died(node, reason));
+      await this.#lives.registered(node);
+      if (this.#node !== node) await this.#failStart(node);
+      this.#phase = "running";
+    } catch (error) {
+      await this.#node?.kill();
+      this.#over();
+      throw error;
+    } finally {
+      this.#starting = undefined;
+    }
+  }
+
+  async #failStart({ died }: FleetNode): Promise<never> {
+    const reason = await died;
+    const message = `Worker "${this.name}" ended before it was registered: ${reason.message}`;
+    throw new LeatError("unavailable", message, { cause: reason });
+  }
+
+  /** A starting worker's start reports it; a stopping worker was going to end. */
+  #died(node: FleetNode, reason: LeatError): void {
+    if (this.#node !== node || this.#phase === "stopping") return;
+    this.#node = undefined;
+    if (this.#phase === "starting") return;
+    this.#over();
+    this.#lives.died(reason);
+  }
+
+  #over(): void {
+    this.#node = this.#stopping = undefined;
+    this.#phase = "stopped";
+  }
+}

@@ -1,0 +1,370 @@
+/**
+ * The scaler: starts and stops workers as their dispatcher wants. The given fleet decides what a
+ * worker is (a thread, a process, a cloud machine).
+ *
+ * @module
+ */
+import type { DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
+import type { ScalingDescription } from "../../actors/dispatcher/protocol_scaling.ts";
+import { mayRead } from "../../actors/dispatcher/jobs/targets.ts";
+import { isOfPool } from "../../actors/dispatcher/jobs/worker_pools.ts";
+import { LeatError } from "../../core/error.ts";
+
+/** How often the dispatcher is asked, in ms. */
+const INTERVAL_MS = 5_000;
+/**
+ * Longest wait between attempts, in ms, while the dispatcher does not answer or starts and stops
+ * fail; the wait doubles each time.
+ */
+const RETRY_MAX_MS = 60_000;
+/** The longest delay of a system timer, in ms: a longer one would fire at once. */
+const INTERVAL_MAX_MS = 2 ** 31 - 1;
+
+/** Workers that can be started and stopped. */
+export interface WorkerFleet {
+  /**
+   * The names of its workers at the dispatcher, oldest first: running ones, without those that are
+   * starting, stopping, or have died.
+   */
+  readonly names: readonly string[];
+  /**
+   * The tags of all its workers: none is started for jobs that require others. Default: unknown.
+   */
+  readonly tags?: readonly string[];
+  /**
+   * Starts one more; resolves when it runs. Rejects with `invalid_argument` if workers cannot be
+   * started with these settings: the scaler then starts no more.
+   */
+  start(): Promise<void>;
+  /** Stops one once clients have fetched what it holds; resolves when it has ended. */
+  stop(name: string): Promise<void>;
+}
+
+/** A step of a scaler, for logs. */
+export interface ScalingStep {
+  readonly action: "start" | "stop" | "fail";
+  /** The worker that is stopped. */
+  readonly worker?: string;
+  /** The number of workers of the fleet after the step. */
+  readonly workers: number;
+  /**
+   * Why: the dispatcher's sentence, preceded by the scaler's own limit if that decides, or the
+   * error.
+   */
+  readonly reason: string;
+}
+
+/** Options of a scaler. */
+export interface ScalerOptions {
+  /** Tells how many workers are wanted: a `LocalCluster`, a `DispatcherServer`, or your own. */
+  readonly dispatcher: { describe(): Promise<DispatcherDescription> };
+  readonly fleet: WorkerFleet;
+  /** The fleet never has fewer workers. Default 0. */
+  readonly minWorkers?: number;
+  /** The fleet never has more workers; stopping ones count until they have ended. */
+  readonly maxWorkers: number;
+  /** How often the dispatcher is asked, in ms. Default 5,000. */
+  readonly intervalMs?: number;
+  /** Calls `fn` after `delayMs`. Default: the system's timers. */
+  readonly timer?: (delayMs: number, fn: () => void) => { cancel(): void };
+  /**
+   * Called for each step. Its errors go to the console, and do not count as failures of the fleet.
+   */
+  readonly onStep?: (step: ScalingStep) => void;
+}
+
+/** A running scaler. */
+export interface Scaler extends AsyncDisposable {
+  /**
+   * Resolves if it cannot continue: the dispatcher requires another token (`unauthenticated`), or
+   * workers cannot be started with their settings (`invalid_argument`), so that retries would fail.
+   * It then starts and stops nothing more; close it.
+   */
+  readonly failed: Promise<LeatError>;
+  /** Starts and stops nothing more; resolves when steps in progress have ended. Idempotent. */
+  close(): Promise<void>;
+}
+
+/**
+ * Keeps a fleet at the number of workers that its dispatcher wants, within limits. Other workers
+ * count if they can be reached and may serve the job that needs most: if four are wanted and two
+ * were started by hand, the fleet gets two. A worker that dies is replaced. The least useful are
+ * stopped first: unreachable ones, those without work under a static policy, then the slowest.
+ *
+ * Run one scaler for each dispatcher: a scaler does not announce its steps. Two scalers would both
+ * start missing workers, and one of them stops its own again; if both look before the other's
+ * draining worker has registered as such, both may stop one because of the other's, and start it
+ * again.
+ *
+ * @throws {LeatError} `invalid_argument` for invalid limits or an invalid interval.
+ *
+ * @example
+ * ```ts
+ * import { autoscale } from "./scaler.ts";
+ * import { LocalCluster } from "./local_cluster.ts";
+ *
+ * await using cluster = await LocalCluster.start({ workers: 1 });
+ * const names: string[] = []; // of machines that a cloud would start
+ * const fleet = {
+ *   names,
+ *   start: () => Promise.resolve(void names.push(`machine-${names.length}`)),
+ *   stop: (name: string) => Promise.resolve(void names.splice(names.indexOf(name), 1)),
+ * };
+ * await using scaler = autoscale({ dispatcher: cluster, fleet, maxWorkers: 8 });
+ * ```
+ */
+export function autoscale(options: ScalerOptions): Scaler {
+  return new FleetScaler(options);
+}
+
+class FleetScaler implements Scaler {
+  readonly failed: Promise<LeatError>;
+  readonly #options: ScalerOptions;
+  readonly #limits: { readonly minWorkers: number; readonly maxWorkers: number };
+  readonly #starting = new Set<Promise<void>>();
+  readonly #stopping = new Map<string, Promise<void>>();
+  /** Workers of the fleet, including ended ones that the dispatcher still counts. */
+  #ours = new Set<string>();
+  readonly #looking: Promise<void>;
+  /** Consecutive checks that the dispatcher did not answer. */
+  #unanswered = 0;
+  /** Consecutive checks in which the fleet failed. */
+  #failures = 0;
+  /** Results, since the last check, of what the fleet was asked to do. */
+  #hasFailed = false;
+  #hasSucceeded = false;
+  #closed = false;
+  readonly #refused: (error: LeatError) => void;
+  #wake: () => void = () => {};
+
+  constructor(options: ScalerOptions) {
+    this.#options = options;
+    this.#limits = checkLimits(options);
+    ({ promise: this.failed, resolve: this.#refused } = Promise.withResolvers<LeatError>());
+    this.#looking = this.#look();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#wake();
+    await Promise.all([this.#looking, ...this.#starting, ...this.#stopping.values()]);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #look(): Promise<void> {
+    while (!this.#closed) {
+      const state = await this.#ask();
+      try {
+        if (state !== undefined) this.#follow(state);
+      } catch (error) {
+        this.#hasFailed = true;
+        this.#fail("The fleet could not be told what the dispatcher wants", error);
+      }
+      this.#countFailures();
+      await this.#pause(this.#delayMs());
+    }
+  }
+
+  /**
+   * Undefined if the dispatcher does not answer. It may be restarting; its workers continue
+   * meanwhile.
+   */
+  async #ask(): Promise<DispatcherDescription | undefined> {
+    try {
+      const state = await this.#options.dispatcher.describe();
+      this.#unanswered = 0;
+      return state;
+    } catch (cause) {
+      const error = LeatError.from(cause);
+      if (error.code === "unauthenticated") {
+        this.#closed = true;
+        this.#refused(error);
+      }
+      this.#unanswered++;
+      if (!this.#closed) this.#fail("The dispatcher does not answer", error);
+      return undefined;
+    }
+  }
+
+  /** The count of failures resets only when every request to the fleet succeeded. */
+  #countFailures(): void {
+    const isIdle = this.#starting.size + this.#stopping.size === 0;
+    if (this.#hasFailed) this.#failures++;
+    else if (this.#hasSucceeded || isIdle) this.#failures = 0;
+    this.#hasFailed = this.#hasSucceeded = false;
+  }
+
+  #delayMs(): number {
+    const { intervalMs = INTERVAL_MS } = this.#options;
+    const doublings = Math.max(this.#unanswered, this.#failures);
+    return Math.min(intervalMs * 2 ** doublings, Math.max(RETRY_MAX_MS, intervalMs));
+  }
+
+  #pause(ms: number): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const { timer: after = systemTimer } = this.#options;
+      const timer = after(ms, resolve);
+      this.#wake = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+  }
+
+  #follow(state: DispatcherDescription): void {
+    if (this.#closed) return;
+    const { fleet } = this.#options;
+    const { minWorkers, maxWorkers } = this.#limits;
+    const names = fleet.names.filter((name) => !this.#stopping.has(name));
+    const there = state.workers.filter(({ alive }) => alive);
+    const gone = there.map(({ name }) => name).filter((name) => this.#ours.has(name));
+    this.#ours = new Set([...names, ...this.#stopping.keys(), ...gone]);
+    const others = there.filter((worker) => staysForAll(worker) && !this.#ours.has(worker.name));
+    const missing = missingBeside(others, state.scaling, fleet.tags);
+    const target = Math.min(maxWorkers, Math.max(minWorkers, missing));
+    const running = names.length + this.#starting.size;
+    const room = maxWorkers - this.#stopping.size;
+    for (let count = running; count < Math.min(target, room); count++) {
+      this.#start(count + 1, startReason(count + 1, missing, minWorkers, state.scaling.text));
+    }
+    // While some are starting it is not known which is the least useful.
+    if (this.#starting.size > 0) return;
+    for (const name of leastUseful(state, names).slice(0, Math.max(0, running - target))) {
+      this.#stop(name, target, stopReason(missing, maxWorkers, state.scaling.text));
+    }
+  }
+
+  #start(workers: number, reason: string): void {
+    this.#tell({ action: "start", workers, reason });
+    const starting = this.#done(
+      () => this.#options.fleet.start(),
+      "The fleet could not start a worker",
+      (error) => error.code === "invalid_argument",
+    ).finally(() => this.#starting.delete(starting));
+    this.#starting.add(starting);
+  }
+
+  #stop(name: string, workers: number, reason: string): void {
+    this.#tell({ action: "stop", worker: name, workers, reason });
+    const stopping = this.#done(
+      () => this.#options.fleet.stop(name),
+      `The fleet could not stop worker "${name}" in order`,
+    ).finally(() => this.#stopping.delete(name));
+    this.#stopping.set(name, stopping);
+  }
+
+  /** Calls the fleet, and records its success; a synchronous throw counts like a rejection. */
+  async #done(
+    tell: () => Promise<void>,
+    failure: string,
+    isFinal = (_error: LeatError) => false,
+  ): Promise<void> {
+    try {
+      await tell();
+      this.#hasSucceeded = true;
+    } catch (cause) {
+      const error = LeatError.from(cause);
+      if (isFinal(error)) return this.#giveUp(failure, error);
+      this.#hasFailed = true;
+      this.#fail(failure, error);
+    }
+  }
+
+  /** A retry would fail the same way. */
+  #giveUp(what: string, cause: LeatError): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#refused(new LeatError(cause.code, `${what}: ${cause.message}`, { cause }));
+    this.#wake();
+  }
+
+  #fail(what: string, error: unknown): void {
+    const workers = this.#options.fleet.names.length;
+    const reason = `${what}: ${LeatError.from(error).message}`;
+    this.#tell({ action: "fail", workers, reason });
+  }
+
+  /** The listener influences nothing, not even by throwing. */
+  #tell(step: ScalingStep): void {
+    Promise.try(() => this.#options.onStep?.(step))
+      .catch((error) => console.error("autoscale: onStep has failed:", error));
+  }
+}
+
+/**
+ * A draining worker does not count: if it did, two scalers would each stop one because of the
+ * other's.
+ */
+function staysForAll(
+  { isPrivate, unreachable, figures }: DispatcherDescription["workers"][number],
+): boolean {
+  return isPrivate !== true && unreachable === undefined && figures?.draining !== true;
+}
+
+/** How many workers of a fleet are missing, given the workers of others. */
+function missingBeside(
+  others: DispatcherDescription["workers"],
+  { wanted, minWorkers, pools = [] }: ScalingDescription,
+  tags: readonly string[] | undefined,
+): number {
+  const served = pools.filter((pool) =>
+    tags === undefined || mayRead(pool, null, { tags, process: null, isPrivate: false })
+  );
+  const most = Math.max(minWorkers, ...served.map((pool) => pool.wanted));
+  const here = served.length === pools.length ? wanted : Math.min(wanted, most);
+  const missing = served.map((pool) =>
+    Math.min(wanted, pool.wanted) - others.filter((worker) => isOfPool(pool, worker)).length
+  );
+  return Math.max(here - others.length, ...missing);
+}
+
+/** Why the fleet starts a worker, making it `number` workers, when `missing` are wanted of it. */
+function startReason(number: number, missing: number, min: number, dispatcher: string): string {
+  if (number <= missing) return dispatcher;
+  return `never fewer than ${min} here (--min, minWorkers), whatever is wanted: ${dispatcher}`;
+}
+
+/** Why a worker of the fleet is stopped. */
+function stopReason(missing: number, max: number, dispatcher: string): string {
+  if (missing <= max) return dispatcher;
+  return `never more than ${max} here (--max, maxWorkers), whatever is wanted: ${dispatcher}`;
+}
+
+/** Names of workers, least useful first; among equals the youngest. */
+export function leastUseful(state: DispatcherDescription, names: readonly string[]): string[] {
+  const known = new Map(state.workers.map((worker) => [worker.name, worker]));
+  const useOf = (name: string): number => {
+    const worker = known.get(name);
+    if (worker === undefined || !worker.alive || worker.unreachable !== undefined) return -2;
+    if (worker.noShard !== undefined) return -1;
+    return worker.figures?.elementsPerSecond ?? 0;
+  };
+  return [...names].reverse().sort((a, b) => useOf(a) - useOf(b));
+}
+
+function systemTimer(delayMs: number, fn: () => void): { cancel(): void } {
+  const timer = setTimeout(fn, delayMs);
+  return { cancel: () => clearTimeout(timer) };
+}
+
+function checkLimits({ minWorkers = 0, maxWorkers, intervalMs = INTERVAL_MS }: ScalerOptions) {
+  if (!(intervalMs > 0 && intervalMs <= INTERVAL_MAX_MS)) {
+    throw new LeatError(
+      "invalid_argument",
+      `autoscale: intervalMs is ${intervalMs}; it must be above 0, and at most ${INTERVAL_MAX_MS}`,
+    );
+  }
+  const isCount = (value: number) => Number.isInteger(value) && value >= 0;
+  if (isCount(minWorkers) && isCount(maxWorkers) && maxWorkers >= Math.max(1, minWorkers)) {
+    return { minWorkers, maxWorkers };
+  }
+  throw new LeatError(
+    "invalid_argument",
+    `autoscale: minWorkers is ${minWorkers} and maxWorkers ${maxWorkers}; they must be whole numbers, ` +
+      "the first 0 or more, the second 1 or more and no less than the first",
+  );
+}

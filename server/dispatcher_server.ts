@@ -1,0 +1,149 @@
+/**
+ * The dispatcher of a cluster, as a server.
+ *
+ * @module
+ */
+import { checkScaling } from "../actors/dispatcher/scaling/autoscaler.ts";
+import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
+import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
+import { checkWorkerNames } from "../actors/dispatcher/modes/listed_workers.ts";
+import type { LeatError } from "../core/error.ts";
+import { dispatcherPages } from "./pages/dispatcher_pages.ts";
+import { checkJournal } from "./journal_check.ts";
+import { type DispatcherRole, supervisionOf } from "./roles.ts";
+import { ServiceNode, type ServiceNodeConfig } from "../platform/nodes/service_node.ts";
+import { checkDispatcherConfig } from "./service_options.ts";
+
+/** Time limit for reading the journal at the start, in ms. */
+const START_TIMEOUT_MS = 120_000;
+const DESCRIBE_TIMEOUT_MS = 10_000;
+const HEALTH_TIMEOUT_MS = 2_000;
+/**
+ * Most restarts in a minute of a dispatcher whose journal fails. Then it gives up, and its
+ * supervisor restarts the process.
+ */
+const RESTARTS_MAX = 3;
+
+/** Options of a dispatcher server. */
+export interface DispatcherServerConfig extends
+  ServiceNodeConfig,
+  Pick<
+    DispatcherConfig,
+    | "workerTimeoutMs"
+    | "clientTimeoutMs"
+    | "clientGraceMs"
+    | "jobGcTimeoutMs"
+    | "workers"
+    | "scaling"
+    | "windowSplits"
+    | "runnerDeathsMax"
+    | "quotas"
+  > {
+  /** The folder of its journal. Default: in memory, lost at a restart. */
+  readonly journal?: string;
+}
+
+/** A dispatcher that listens. */
+export interface DispatcherServer extends AsyncDisposable {
+  /** `ws://host:port` or `wss://host:port`: for workers, and for `distribute({ service })`. */
+  readonly address: string;
+  /**
+   * `http://host:port/`, or `https:`: a page that shows its state; `state`, `metrics` and `healthz`
+   * below it are for programs. With a token: `/?token=…`, or the header `authorization: Bearer …`.
+   */
+  readonly page: string;
+  /** Resolves if it cannot continue, for example because its journal fails. Close it then. */
+  readonly failed: Promise<LeatError>;
+  /** Its whole state. */
+  describe(): Promise<DispatcherDescription>;
+  /** Stops it, within two seconds. Its journal holds every acknowledged change. Idempotent. */
+  close(): Promise<void>;
+}
+
+/**
+ * Serves a dispatcher; resolves when it has read its journal and answers.
+ *
+ * @throws LeatError `already_exists` when the port is in use; `failed_precondition` when it would
+ * listen beyond this machine without a token, or another dispatcher holds the journal;
+ * `permission_denied`, `data_loss` and others when the journal cannot be read; `invalid_argument`
+ * for invalid settings.
+ *
+ * @example
+ * ```ts ignore
+ * import { serveDispatcher } from "./mod.ts";
+ *
+ * await using dispatcher = await serveDispatcher({
+ *   hostname: "0.0.0.0",
+ *   port: 5050,
+ *   token,
+ *   journal: "/var/lib/leat",
+ * });
+ * console.log(dispatcher.address);
+ * throw await dispatcher.failed;
+ * ```
+ */
+export async function serveDispatcher(
+  config: DispatcherServerConfig = {},
+): Promise<DispatcherServer> {
+  checkDispatcherConfig(config);
+  const { journal, workers, workerTimeoutMs, clientTimeoutMs, clientGraceMs } = config;
+  const { jobGcTimeoutMs, windowSplits, runnerDeathsMax, scaling, quotas } = config;
+  checkScaling(scaling);
+  if (workers !== undefined) checkWorkerNames(workers);
+  if (journal !== undefined) await checkJournal(journal);
+  // Loaded lazily: most programs never serve.
+  const { takeUpDispatcher } = await import("./dispatcher_role.ts");
+  const role: DispatcherRole = {
+    role: "dispatcher",
+    supervision: { intensity: RESTARTS_MAX },
+    ...(journal === undefined ? {} : { journalFolder: journal }),
+    config: {
+      ...(workers === undefined ? {} : { workers }),
+      ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
+      ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
+      ...(clientGraceMs === undefined ? {} : { clientGraceMs }),
+      ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
+      ...(scaling === undefined ? {} : { scaling }),
+      ...(windowSplits === undefined ? {} : { windowSplits }),
+      ...(runnerDeathsMax === undefined ? {} : { runnerDeathsMax }),
+      ...(quotas === undefined ? {} : { quotas }),
+    },
+  };
+  let isWorker = (_node: string) => false;
+  const node: ServiceNode = new ServiceNode(config, {
+    mayDial: (node) => isWorker(node),
+    pages: dispatcherPages({
+      describe: () =>
+        system.ask(dispatcher, "describe", { refresh: true }, { timeoutMs: DESCRIBE_TIMEOUT_MS }),
+      hello: () => system.ask(dispatcher, "hello", null, { timeoutMs: HEALTH_TIMEOUT_MS }),
+    }),
+    ...(journal === undefined ? {} : { logFolder: journal }),
+    supervision: supervisionOf(role),
+    dialling: "workers",
+  });
+  const { system } = node;
+  takeUpDispatcher(system, role, {
+    dialWorker: (worker) => node.dial(worker),
+    onWorkers: (are) => isWorker = are,
+  });
+  const dispatcher = dispatcherAt(system.id.node);
+  try {
+    await Promise.race([
+      system.ask(dispatcher, "hello", null, { timeoutMs: START_TIMEOUT_MS, attemptMs: 1_000 }),
+      system.failed.then((error) => Promise.reject(error)),
+    ]);
+  } catch (error) {
+    await node.stop();
+    throw error;
+  }
+  let closed: Promise<void> | undefined;
+  const close = () => closed ??= node.stop();
+  return {
+    address: node.address,
+    page: `${node.address.replace(/^ws/, "http")}/`,
+    failed: system.failed,
+    describe: () => system.ask(dispatcher, "describe", null, { timeoutMs: DESCRIBE_TIMEOUT_MS }),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}

@@ -1,0 +1,80 @@
+/**
+ * The HTTP pages of a dispatcher on its own port: its state as JSON, as metrics, and as a page that
+ * updates itself.
+ *
+ * @module
+ */
+import type { DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
+import { LeatError } from "../../core/error.ts";
+import type { Pages } from "../../transport/web_socket.ts";
+import { metricsOf } from "./dispatcher_metrics.ts";
+import livePage from "./live_page.html" with { type: "text" };
+
+/** The page loads no script, style or picture from elsewhere. */
+const PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " +
+  "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** What the pages ask the dispatcher. */
+export interface DispatcherQuestions {
+  /** Its whole state. The first call starts measuring; later figures are at most a second old. */
+  readonly describe: () => Promise<DispatcherDescription>;
+  /** Resolves if it answers. */
+  readonly hello: () => Promise<unknown>;
+}
+
+/**
+ * The pages: `/` for people, `/state`, `/metrics` and `/healthz` for programs. Where there are
+ * tokens, all but `/healthz` need the role admin, worker or viewer; `/healthz` tells only whether
+ * the dispatcher answers.
+ */
+export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages {
+  let asked: Promise<DispatcherDescription> | undefined;
+  // Concurrent requests share one answer.
+  let asking: Promise<unknown> | undefined;
+  const describeOnce = () => asked ??= describe().finally(() => asked = undefined);
+  const pages: Readonly<Record<string, () => Promise<Response>>> = {
+    "/": () => Promise.resolve(respond(livePage, "text/html; charset=utf-8", PAGE_HEADERS)),
+    "/state": async () => respond(JSON.stringify(await describeOnce()), "application/json"),
+    "/metrics": async () => {
+      const { text, contentType } = await metricsOf(await describeOnce());
+      return respond(text, contentType);
+    },
+    "/healthz": () => {
+      asking ??= hello().finally(() => asking = undefined);
+      return asking.then(
+        () => respond("ok\n", "text/plain"),
+        () => respond("The dispatcher does not answer.\n", "text/plain", {}, 503),
+      );
+    },
+  };
+  return {
+    home: "/",
+    open: "/healthz",
+    roles: ["worker", "viewer"],
+    answer: (path) => Object.hasOwn(pages, path) ? pages[path]!().catch(unavailable) : undefined,
+  };
+}
+
+const PAGE_HEADERS = { "content-security-policy": PAGE_POLICY, "referrer-policy": "no-referrer" };
+
+function respond(
+  body: string,
+  contentType: string,
+  headers: Readonly<Record<string, string>> = {},
+  status = 200,
+): Response {
+  return new Response(body, {
+    status,
+    headers: {
+      "content-type": contentType,
+      "cache-control": "no-store",
+      "x-content-type-options": "nosniff",
+      ...headers,
+    },
+  });
+}
+
+/** The dispatcher is starting, stopping, or has died. */
+function unavailable(error: unknown): Response {
+  return respond(`${LeatError.from(error).message}\n`, "text/plain", {}, 503);
+}

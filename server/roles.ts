@@ -1,0 +1,112 @@
+/**
+ * The roles of nodes of the service, as plain data, and how each is started: the same way on a
+ * thread, in a process of its own, and next to others in one thread.
+ *
+ * @module
+ */
+import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
+import type { Supervision } from "../actors/runtime/actor.ts";
+import type { FencedRef } from "../actors/runtime/ref.ts";
+import type { ActorSystem } from "../actors/runtime/system.ts";
+import type { WorkerOptions } from "../actors/worker/worker.ts";
+import type { NodeContext } from "../transport/thread_control.ts";
+import type { SandboxGrants } from "../platform/sandbox/grants.ts";
+import type { WorkerStorage } from "../platform/storage/storage.ts";
+
+/** A node that runs the dispatcher. */
+export interface DispatcherRole {
+  readonly role: "dispatcher";
+  /** The folder of its journal. Default: in memory. */
+  readonly journalFolder?: string;
+  readonly config?: Omit<DispatcherConfig, "logName" | "wrapJournal" | "dialWorker">;
+  /** How its node supervises it when its journal fails. Default: like any actor. */
+  readonly supervision?: Supervision;
+}
+
+/** A node that produces elements. */
+export interface WorkerRole extends WorkerStorage {
+  readonly role: "worker";
+  /** The dispatcher's node. */
+  readonly dispatcher: string;
+  readonly config:
+    & Pick<WorkerOptions, "name" | "tags" | "heartbeatMs" | "dispatcherTimeoutMs">
+    & Pick<WorkerOptions, "windowBytesMax" | "skipAfterMs" | "roundsBytesMax" | "placement">
+    & Pick<WorkerOptions, "process" | "isPrivate">;
+  /** Where pipelines run: on threads of their own (default), or in the node's. */
+  readonly runners?: "thread" | "inline";
+  /**
+   * Whether the process belongs to this worker alone, so that its resource usage is the worker's.
+   * Default false.
+   */
+  readonly ownProcess?: boolean;
+  /** Runs pipelines in confined processes; the running program needs permission to start them. */
+  readonly sandbox?: SandboxGrants;
+  /**
+   * Without a sandbox: how long a thread may ignore the request to end before it counts as a
+   * runaway, in ms.
+   */
+  readonly runawayAfterMs?: number;
+}
+
+/** A node for caches and schedulers only. */
+export interface FrontRole {
+  readonly role: "front";
+}
+
+/** The role of a node. */
+export type Role = DispatcherRole | WorkerRole | FrontRole;
+
+/** A running role. */
+export interface Playing {
+  /** The dispatcher or worker. */
+  readonly actor?: FencedRef;
+  /** Releases what the role holds besides its actors; called after the system has stopped. */
+  close(): Promise<void>;
+}
+
+/** How a role starts threads. Default: below the node's own. */
+export type RoleThreads = Partial<Pick<NodeContext, "startThread">>;
+
+/** Starts a role's actors on a node. */
+export type TakeUp = (system: ActorSystem) => Playing;
+
+/** How a node supervises the actors of its role. */
+export function supervisionOf(role: Role): Supervision {
+  return role.role === "dispatcher" ? role.supervision ?? {} : {};
+}
+
+/** The name of the dispatcher's journal in its folder. */
+export const JOURNAL_NAME = "dispatcher";
+
+/** How the program of a role is loaded. */
+export interface RolePrograms {
+  dispatcher(): Promise<typeof import("./dispatcher_role.ts")>;
+  worker(): Promise<typeof import("./worker_role.ts")>;
+  inlineRunners(): Promise<typeof import("../platform/threads/inline_runners.ts")>;
+}
+
+/**
+ * Loads the program of this role only, so that the node's thread starts faster. The returned
+ * function starts its actors synchronously: whoever reaches the node finds them.
+ */
+export async function loadRole(
+  role: Role,
+  programs: RolePrograms,
+  threads: RoleThreads = {},
+): Promise<TakeUp> {
+  switch (role.role) {
+    case "dispatcher": {
+      const { takeUpDispatcher } = await programs.dispatcher();
+      return (system) => takeUpDispatcher(system, role);
+    }
+    case "worker": {
+      const { takeUpWorker } = await programs.worker();
+      const isInline = role.runners === "inline" && role.sandbox === undefined;
+      if (!isInline) return (system) => takeUpWorker(system, role, threads);
+      const { inlineRunners } = await programs.inlineRunners();
+      return (system) => takeUpWorker(system, role, { runners: inlineRunners(role) });
+    }
+    case "front":
+      return () => ({ close: () => Promise.resolve() });
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * Refuses secrets in places that pipeline functions may read: anyone who may submit a pipeline
+ * could impersonate this program, or the cluster's admin. Checked at the start.
+ *
+ * @module
+ */
+import { dirname, join, resolve } from "node:path";
+import { LeatError } from "../core/error.ts";
+import { JOURNAL_NAME } from "./roles.ts";
+import type { SandboxOptions } from "../platform/sandbox/grants.ts";
+
+/** A file or folder that functions must not read. */
+export interface Secret {
+  /** The option that names it, such as `--key`. */
+  readonly what: string;
+  readonly path: string;
+}
+
+/** The depth, and the number of entries, of the search for links and journals in a data root. */
+const DEPTH_MAX = 2;
+const ENTRIES_MAX = 10_000;
+
+const JOURNAL_FILE = `${JOURNAL_NAME}.sqlite`;
+
+/**
+ * Checks whether functions could read any of the secrets, or the journal of a dispatcher. The
+ * search for links and journals covers the top of each folder: deep in a large one it relies on the
+ * kernel, which can keep links from leading out.
+ *
+ * @throws LeatError `invalid_argument` that names the secret, where it can be read, and the remedy.
+ */
+export async function requireSecretsOutside(
+  { dataRoots = [Deno.cwd()], writeRoots = [] }: SandboxOptions,
+  secrets: readonly Secret[],
+): Promise<void> {
+  const places = await Promise.all(secrets.map(async (secret) => ({
+    ...secret,
+    paths: [resolve(secret.path), await realPathOf(secret.path)],
+  })));
+  for (const root of [...dataRoots, ...writeRoots]) {
+    const folder = await realPathOf(root);
+    const isFolder = await Deno.stat(folder).then(({ isDirectory }) => isDirectory, () => false);
+    // A URL, or not a folder, which is refused elsewhere.
+    if (!isFolder) continue;
+    for (const { what, path, paths } of places) {
+      if (paths.some((at) => isBelow(at, folder) || isBelow(at, resolve(root)))) {
+        throw readable(`${what} ${path} is in the data root ${root}`);
+      }
+    }
+    for await (const { link, target } of linksIn(folder, root)) {
+      const secret = places.find(({ paths }) => paths.some((at) => isBelow(at, target)));
+      if (secret === undefined) continue;
+      throw readable(
+        `${secret.what} ${secret.path} is reached by the link ${link} in the data root ${root}`,
+      );
+    }
+  }
+}
+
+/** True also for the folder itself. */
+function isBelow(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
+}
+
+/** A path with links resolved, as far as it exists. */
+async function realPathOf(path: string): Promise<string> {
+  try {
+    return await Deno.realPath(path);
+  } catch {
+    const folder = dirname(resolve(path));
+    const real = await Deno.realPath(folder).catch(() => folder);
+    return join(real, resolve(path).slice(folder.length));
+  }
+}
+
+/** The links near the top of a folder, and their targets. @throws LeatError for a journal there. */
+async function* linksIn(
+  folder: string,
+  root: string,
+): AsyncGenerator<{ readonly link: string; readonly target: string }> {
+  let entries = 0;
+  let level = [folder];
+  for (let depth = 0; depth < DEPTH_MAX; depth++) {
+    const next: string[] = [];
+    for (const parent of level) {
+      for (const entry of await entriesOf(parent, ENTRIES_MAX - entries)) {
+        entries++;
+        const path = join(parent, entry.name);
+        if (entry.name === JOURNAL_FILE) {
+          throw readable(`The journal of a dispatcher, ${path}, is in the data root ${root}`);
+        }
+        if (entry.isSymlink) {
+          const target = await Deno.realPath(path).catch(() => undefined);
+          if (target !== undefined) yield { link: path, target };
+        } else if (entry.isDirectory) next.push(path);
+      }
+    }
+    level = next;
+  }
+}
+
+async function entriesOf(folder: string, countMax: number): Promise<Deno.DirEntry[]> {
+  const entries: Deno.DirEntry[] = [];
+  try {
+    for await (const entry of Deno.readDir(folder)) {
+      if (entries.length >= countMax) break;
+      entries.push(entry);
+    }
+  } catch {
+    // If this program cannot read it, its functions cannot either.
+  }
+  return entries;
+}
+
+function readable(what: string): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    `${what}, where every function may read it: keep it elsewhere, or name the folders of the data ` +
+      "alone (--data-root, dataRoots)",
+  );
+}

@@ -1,0 +1,247 @@
+/**
+ * Checks the options of clusters and servers at the start, so that a misspelt or invalid option is
+ * an error rather than ignored.
+ *
+ * @module
+ */
+import type { Credentials } from "../actors/client/starting.ts";
+import type { ScalingOptions } from "../actors/dispatcher/scaling/autoscaler.ts";
+import { LeatError } from "../core/error.ts";
+import { invalidArgument, show } from "../data/check.ts";
+import type { DispatcherServerConfig } from "./dispatcher_server.ts";
+import type { LocalClusterOptions, LocalWorkerOptions } from "./cluster/local_cluster.ts";
+import type { Quotas } from "../actors/dispatcher/jobs/quotas.ts";
+import { secretiveServices } from "../platform/nodes/service_address.ts";
+import type { ServiceNodeConfig } from "../platform/nodes/service_node.ts";
+import type { WorkerStorage } from "../platform/storage/storage.ts";
+import type { WorkerServerConfig } from "./worker_server.ts";
+
+/** Shortest timeout for missed heartbeats, in ms: a heartbeat and its answer may take as long. */
+const SILENCE_MIN_MS = 10;
+
+/** The required form of an option, its check, and whether errors must hide the value. */
+type Check = readonly [wanted: string, holds: (value: unknown) => boolean, isSecret?: true];
+
+/** Exactly the options; the compiler checks that. */
+type Checks<O> = { readonly [name in keyof Required<O>]: Check };
+
+const isNumber = (value: unknown): value is number => Number.isFinite(value);
+const isObject = (value: unknown) => typeof value === "object" && value !== null;
+
+const oneOf = (...words: readonly string[]): Check => [
+  `one of ${words.join(", ")}`,
+  (value) => words.includes(value as string),
+];
+
+/** Checked where it is used. */
+const ANYTHING: Check = ["", () => true];
+const OBJECT: Check = ["an object", isObject];
+const BOOLEAN: Check = ["a boolean", (value) => typeof value === "boolean"];
+const TEXT: Check = ["a non-empty string", (value) => typeof value === "string" && value !== ""];
+const SECRET: Check = [TEXT[0], TEXT[1], true];
+const TAGS: Check = [
+  "an array of non-empty strings",
+  (value) => Array.isArray(value) && value.every(TEXT[1]),
+];
+const TIME: Check = ["a number of ms of at least 0", (value) => isNumber(value) && value >= 0];
+const TIME_OR_NEVER: Check = [
+  `${TIME[0]}, or -1 for never`,
+  (value) => TIME[1](value) || value === -1,
+];
+/** A timeout for heartbeats, which need some time. */
+const SILENCE: Check = [
+  `a number of ms of at least ${SILENCE_MIN_MS}`,
+  (value) => isNumber(value) && value >= SILENCE_MIN_MS,
+];
+const BYTES: Check = ["a number of bytes above 0", (value) => isNumber(value) && value > 0];
+const CARRIER = oneOf("inline", "thread", "websocket");
+
+const storage: Checks<WorkerStorage> = {
+  storage: OBJECT,
+  storageLatencyMs: TIME,
+  imageBytesMax: BYTES,
+  services: ["an object of addresses and what opens each", isObject, true],
+};
+
+const COUNT: Check = [
+  "an integer of at least 1",
+  (n) => Number.isSafeInteger(n) && n as number > 0,
+];
+
+const worker: Checks<LocalWorkerOptions> = {
+  ...storage,
+  tags: TAGS,
+  runners: oneOf("thread", "inline"),
+  confine: ANYTHING,
+  heartbeatMs: TIME,
+};
+
+const { tags: _tags, ...everyWorker } = worker;
+
+const cluster: Checks<LocalClusterOptions> = {
+  ...everyWorker,
+  workers: ANYTHING,
+  scaling: OBJECT,
+  carrier: CARRIER,
+  placement: OBJECT,
+  journal: TEXT,
+  clientRefreshMs: TIME,
+  workerTimeoutMs: SILENCE,
+  clientTimeoutMs: SILENCE,
+  jobGcTimeoutMs: TIME_OR_NEVER,
+  runnerDeathsMax: COUNT,
+  windowBytesMax: BYTES,
+  skipAfterMs: TIME,
+  roundsBytesMax: BYTES,
+  logLevel: oneOf("debug", "info", "warn", "error", "off"),
+};
+
+const placement: Checks<NonNullable<LocalClusterOptions["placement"]>> = {
+  dispatcher: CARRIER,
+  worker: CARRIER,
+  cache: CARRIER,
+  reads: CARRIER,
+};
+
+const credentials: Checks<Credentials> = { token: SECRET, ca: TEXT };
+
+const scaling: Checks<ScalingOptions> = {
+  minWorkers: ANYTHING,
+  maxWorkers: ANYTHING,
+  intervalMs: ANYTHING,
+  measureMs: ANYTHING,
+  downAfterMs: ANYTHING,
+};
+
+const node: Checks<ServiceNodeConfig> = {
+  hostname: TEXT,
+  port: [
+    "an integer from 0 to 65535",
+    (port) => Number.isInteger(port) && port as number >>> 16 === 0,
+  ],
+  advertise: TEXT,
+  token: SECRET,
+  tokens: [
+    "an array of { name, role, token }, or { file }",
+    (tokens) => isObject(tokens) && (Array.isArray(tokens) || "file" in (tokens as object)),
+    true,
+  ],
+  cert: TEXT,
+  key: SECRET,
+  ca: TEXT,
+  insecure: BOOLEAN,
+  logLevel: cluster.logLevel,
+};
+
+const dispatcherServer: Checks<DispatcherServerConfig> = {
+  ...node,
+  journal: TEXT,
+  workers: ANYTHING,
+  scaling: OBJECT,
+  workerTimeoutMs: SILENCE,
+  clientTimeoutMs: SILENCE,
+  clientGraceMs: SILENCE,
+  jobGcTimeoutMs: TIME_OR_NEVER,
+  windowSplits: COUNT,
+  runnerDeathsMax: COUNT,
+  quotas: OBJECT,
+};
+
+const quotas: Checks<Quotas> = {
+  datasetBytesMax: COUNT,
+  datasetsBytesMax: COUNT,
+  allDatasetsBytesMax: COUNT,
+  parametersBytesMax: COUNT,
+  allParametersBytesMax: COUNT,
+  jobsMax: COUNT,
+  clientsMax: COUNT,
+  requestsPerSecondMax: COUNT,
+};
+
+const workerServer: Checks<WorkerServerConfig> = {
+  ...node,
+  ...storage,
+  dispatcher: ANYTHING,
+  name: TEXT,
+  tags: ANYTHING,
+  local: BOOLEAN,
+  heartbeatMs: TIME,
+  dispatcherTimeoutMs: TIME,
+  windowBytesMax: BYTES,
+  skipAfterMs: TIME,
+  roundsBytesMax: BYTES,
+  ownProcess: BOOLEAN,
+  sandbox: ANYTHING,
+  runawayThreadsMax: COUNT,
+  runawayAfterMs: TIME,
+};
+
+/** @throws {LeatError} `invalid_argument` that names the option and the value. */
+export function checkClusterOptions(options: LocalClusterOptions): void {
+  check("LocalCluster", cluster, options);
+  check("LocalCluster: placement", placement, options.placement ?? {});
+  check("LocalCluster: scaling", scaling, options.scaling ?? {});
+  checkServices("LocalCluster", options);
+}
+
+/** @throws {LeatError} As {@linkcode checkClusterOptions}. */
+export function checkWorkerOptions(options: LocalWorkerOptions): void {
+  check("addWorker", worker, options);
+  checkServices("addWorker", options);
+}
+
+/** @throws {LeatError} As {@linkcode checkClusterOptions}. */
+export function checkDispatcherConfig(config: DispatcherServerConfig): void {
+  check("serveDispatcher", dispatcherServer, config);
+  check("serveDispatcher: scaling", scaling, config.scaling ?? {});
+  check("serveDispatcher: quotas", quotas, config.quotas ?? {});
+}
+
+/** @throws {LeatError} As {@linkcode checkClusterOptions}. */
+export function checkWorkerConfig(config: WorkerServerConfig): void {
+  check("serveWorker", workerServer, config);
+  checkServices("serveWorker", config);
+}
+
+/** Errors show only addresses and field names: a misplaced value may be a secret. */
+function checkServices(what: string, { services = {} }: Pick<WorkerStorage, "services">): void {
+  secretiveServices(Object.keys(services), `${what}: services`);
+  for (const [address, given] of Object.entries(services)) {
+    const where = `${what}: services["${address}"]`;
+    if (!isObject(given)) {
+      throw new LeatError("invalid_argument", `${where} must be an object, { token, ca }`);
+    }
+    check(where, credentials, given);
+  }
+}
+
+function check<O extends object>(what: string, checks: Checks<O>, options: O): void {
+  if (!isObject(options)) throw invalidArgument(what, "options", "an object", options);
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined) continue;
+    const wanted = Object.hasOwn(checks, name) ? checks[name as keyof O] : undefined;
+    if (wanted === undefined) {
+      throw new LeatError(
+        "invalid_argument",
+        `${what}: there is no option ${show(name)}; its options are ${
+          Object.keys(checks).join(", ")
+        }`,
+      );
+    }
+    const [form, holds, isSecret = false] = wanted;
+    if (holds(value)) continue;
+    if (!isSecret) throw invalidArgument(what, name, form, value);
+    throw new LeatError(
+      "invalid_argument",
+      `${what}: ${name} must be ${form}, got ${kindOf(value)}`,
+    );
+  }
+}
+
+/** Describes a malformed secret without showing it. */
+function kindOf(value: unknown): string {
+  if (value === "") return "an empty one";
+  if (value === null) return "null";
+  const type = Array.isArray(value) ? "array" : typeof value;
+  return `one of type ${type}, which is not shown`;
+}

@@ -1,0 +1,42 @@
+/**
+ * The program of a thread of a local cluster: a node with a role of the service.
+ *
+ * @module
+ */
+import type { NodeContext, NodeParts } from "../transport/thread_control.ts";
+import { webSocketConnector } from "../transport/web_socket.ts";
+import { loadRole, type Playing, type Role, type RolePrograms, supervisionOf } from "./roles.ts";
+import { FRONT_KINDS } from "../platform/nodes/service_kinds.ts";
+
+/**
+ * Not literals in `import()`: Deno processes every module named there when it loads this module,
+ * and a dispatcher's thread would wait for the operators.
+ */
+const PROGRAMS: RolePrograms = {
+  dispatcher: () => import(import.meta.resolve("./dispatcher_role.ts")),
+  worker: () => import(import.meta.resolve("./worker_role.ts")),
+  inlineRunners: () => import(import.meta.resolve("../platform/threads/inline_runners.ts")),
+};
+
+/** Sets up the node; `config` is its {@linkcode Role}. */
+export async function setup(
+  { world, config, startThread, endNode }: NodeContext,
+): Promise<NodeParts> {
+  const role = config as Role;
+  const takeUp = await loadRole(role, PROGRAMS, { startThread });
+  const connector = webSocketConnector({ world });
+  let playing: Playing | undefined;
+  return {
+    kinds: FRONT_KINDS,
+    supervision: supervisionOf(role),
+    connectors: { ws: connector, wss: connector },
+    started(system) {
+      playing = takeUp(system);
+      // Nothing in this thread could repair it.
+      if (role.role === "dispatcher") system.failed.then(endNode);
+    },
+    async stopped() {
+      await playing?.close();
+    },
+  };
+}

@@ -1,0 +1,124 @@
+/**
+ * A worker on a node.
+ *
+ * @module
+ */
+import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
+import type { ActorSystem } from "../actors/runtime/system.ts";
+import type { WorkerProtocol } from "../actors/worker/protocol.ts";
+import type { RunnerFactory, RunnerUsage } from "../actors/worker/runner/runner.ts";
+import { createWorker, type WorkerOptions } from "../actors/worker/worker.ts";
+import type { ProcessUsage } from "../actors/dispatcher/protocol_figures.ts";
+import type { StartThread } from "../transport/start_thread.ts";
+import { processUsage } from "../platform/process_usage.ts";
+import type { Playing, WorkerRole } from "./roles.ts";
+import { RunnerThreads, type RunnerThreadsOptions } from "../platform/threads/runner_threads.ts";
+import {
+  ConfinedRunners,
+  type ConfinedRunnersOptions,
+} from "../platform/sandbox/confined_runners.ts";
+import type { KernelGuards } from "../platform/sandbox/guards/kernel_guards.ts";
+import type { LateThreads } from "../platform/threads/ending_threads.ts";
+import { FRONT_KINDS } from "../platform/nodes/service_kinds.ts";
+
+/** The options of a worker that are not plain data. */
+export interface WorkerHooks extends Pick<WorkerOptions, "onRefused"> {
+  /** Default: runners on threads, according to the role. */
+  readonly runners?: RunnerFactory;
+  /** Starts those threads. Default: below the calling one. */
+  readonly startThread?: StartThread;
+  /** Called with the number of runaway threads whenever it grows. */
+  readonly onRunaways?: (count: number) => void;
+}
+
+/** Starts the worker, and a thread for its first pipeline. */
+export function takeUpWorker(
+  system: ActorSystem,
+  role: WorkerRole,
+  { startThread, onRunaways, runners: given, ...hooks }: WorkerHooks = {},
+): Playing {
+  const lost = (what: string) => {
+    const count = runners.runaways ?? 0;
+    system.world.log("warn", `${what} Restart this worker (${count} such threads now)`);
+    onRunaways?.(count);
+  };
+  const runners = given ?? runnersOf(role, startThread, {
+    onRunaway: (what) =>
+      lost(
+        `A function of ${what} has not given way for long after its thread was told to end, and Deno ` +
+          "cannot end it: it keeps a core.",
+      ),
+    onUnbegun: () =>
+      lost(
+        "A thread for pipelines had not begun when it was told to end, and has not ended for long " +
+          "since: no function has run on it. This machine may have too much to do (fewer workers, or " +
+          "less beside them), or Deno checks types for each thread (leave --check out of `deno run`).",
+      ),
+    onSlowLoading: (what) => system.world.log("warn", what),
+    onGuardMissing: (guards) => system.world.log("warn", whatIsMissing(guards)),
+  });
+  const { config, dispatcher, ownProcess = false } = role;
+  const actor = system.spawn<WorkerProtocol>({
+    name: "worker",
+    create: (context) =>
+      createWorker(context, {
+        ...config,
+        ...hooks,
+        dispatcher: dispatcherAt(dispatcher),
+        runners,
+        fronts: FRONT_KINDS,
+        usage: () => ({ ...usageWith(runners.usage, !ownProcess), ...runawaysOf(runners) }),
+      }),
+  });
+  return { actor, close: () => runners.close() };
+}
+
+/** Warns what functions may do if the kernel lacks a guard. */
+function whatIsMissing({ landlock, callFilter }: KernelGuards): string {
+  const missing = [
+    ...(landlock > 0 ? [] : [
+      "This system has no Landlock: functions may read what links in data roots lead to, and only " +
+      "Deno's own permissions keep them from other files. Linux 5.13 or later has it.",
+    ]),
+    ...(callFilter ? [] : [
+      "This system takes no filter of system calls (seccomp): below --allow-write functions may change " +
+      "the mode and the times of what links lead to, and only Deno's own permissions keep them from " +
+      "signals, sockets and programs. Linux has it, where the container does not deny it.",
+    ]),
+  ];
+  return missing.join(" ");
+}
+
+/** Callbacks for warnings about runners to the operator. */
+type RunnerWarnings =
+  & Required<LateThreads & Pick<RunnerThreadsOptions, "onSlowLoading">>
+  & Required<Pick<ConfinedRunnersOptions, "onGuardMissing">>;
+
+function runnersOf(
+  { storage, storageLatencyMs, services, imageBytesMax, sandbox, runawayAfterMs }: WorkerRole,
+  start: StartThread | undefined,
+  { onSlowLoading, onGuardMissing, ...late }: RunnerWarnings,
+): RunnerFactory {
+  const reached = { storage, storageLatencyMs, services, imageBytesMax };
+  if (sandbox !== undefined) return new ConfinedRunners(sandbox, reached, { onGuardMissing });
+  return new RunnerThreads(reached, {
+    ...{ start, onSlowLoading },
+    ...(runawayAfterMs === undefined ? {} : { runawayAfterMs }),
+    ...late,
+  });
+}
+
+/** The resource usage of this process and its runners' processes. */
+function usageWith(runners: RunnerUsage | undefined, isShared: boolean): ProcessUsage {
+  const own = processUsage(isShared);
+  if (runners === undefined) return own;
+  return {
+    ...own,
+    cpuSeconds: own.cpuSeconds + runners.cpuSeconds,
+    memoryBytes: own.memoryBytes + runners.memoryBytes,
+  };
+}
+
+function runawaysOf({ runaways = 0 }: RunnerFactory): Pick<ProcessUsage, "runawayThreads"> {
+  return runaways === 0 ? {} : { runawayThreads: runaways };
+}

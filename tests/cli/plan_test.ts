@@ -1,0 +1,565 @@
+/**
+ * `deno task plan`. The goal: what it says follows from what was measured, and wrong input is named with
+ * its remedy. The method: pipelines of which it is known what they take, profiles of which it is known
+ * what they want, and real workers beside the model.
+ */
+import { join } from "node:path";
+import { Dataset, LeatError, PAPER_PRICES } from "../../mod.ts";
+import { StatusLine } from "../../cli/chaos/status_line.ts";
+import { counted } from "../../cli/lib/counted.ts";
+import { type Machines, sweepClusters } from "../../cli/plan/clusters.ts";
+import { limitsOf, nextLimit } from "../../cli/plan/limits.ts";
+import { Patience, type PatienceLimits, patienceMs } from "../../cli/plan/patience.ts";
+import { percentile } from "../../cli/plan/percentile.ts";
+import { type Profile, profilePipeline, undisturbed } from "../../cli/plan/profile.ts";
+import { profileModule } from "../../cli/plan/profiled_module.ts";
+import { type Plan, planText, renderPlan } from "../../cli/plan/report.ts";
+import { fastestMs } from "../../cli/plan/split_cost.ts";
+import { Stages } from "../../cli/plan/stages.ts";
+import { loadPipeline } from "../../cli/plan/user_pipeline.ts";
+import { verify } from "../../cli/plan/verification.ts";
+import { SimCluster } from "../../sim/engine/cluster.ts";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertStringIncludes,
+} from "../assert.ts";
+import { type Child, startChild } from "../lib/child.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
+import { until } from "../lib/until.ts";
+
+const MOD = new URL("../../mod.ts", import.meta.url).href;
+const FLAGS = ["--no-prompt", "-P=plan"];
+
+/** A batch of a MB takes a worker 100 ms. */
+const PROFILE: Profile = {
+  ...{ batches: 50, runs: 1, measuredMs: 5_000, firstBatchMs: 900 },
+  ...{ batchMs: 100, batchLowMs: 90, batchHighMs: 120, variation: 0.1, cpuMs: 95, threadMs: 94 },
+  percentilesMs: { p10: 90, p50: 100, p90: 115, p99: 130 },
+  ...{ computingShare: 0.95, encodeMs: 1, decodeMs: 0.1, batchBytes: 1e6, memoryBytes: 3e8 },
+  ...{ contention: 1, splitsPerBatch: 0.1, splitMs: 0.5, readsAhead: true },
+  operators: [{ operator: "map", number: 0, selfMs: 80, waitMs: 1 }],
+  advice: "map (operator 0) takes 80 % of the time.",
+};
+
+const QUICKLY = { seconds: 0.3 };
+
+/** An accelerator takes a batch each 20 ms. */
+const MACHINES: Machines = {
+  ...{ stepMs: 20, trainers: 1, workersMax: 16, coresPerWorker: 8, networkBytesPerSecond: 1.25e9 },
+  ...{
+    roundTripMs: 1.2,
+    workerMemoryGB: 0.3,
+    trainerCores: 96,
+    trainerMemoryGB: 335,
+    acceleratorsPerTrainer: 1,
+  },
+  ...{ prices: PAPER_PRICES, stallMax: 0.02 },
+};
+
+async function withModule(code: string, use: (path: string) => Promise<void>): Promise<void> {
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
+  const path = join(folder, "pipeline.ts");
+  await Deno.writeTextFile(path, `import { Dataset } from ${JSON.stringify(MOD)};\n${code}`);
+  await use(path);
+}
+
+function waiting(elements: number, ms: number): Dataset<unknown> {
+  return Dataset.range(elements).map(async (x, { ms }) => {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    return x;
+  }, { captures: { ms } });
+}
+
+/** With which status it ends; one that would never end is killed. */
+async function codeOf(child: Child): Promise<number> {
+  const patience = setTimeout(() => child.kill("SIGKILL"), 300_000);
+  const { code } = await child.status;
+  clearTimeout(patience);
+  return code;
+}
+
+Deno.test("loadPipeline: a dataset, or what a function answers, by name or as the only one that fits", async () => {
+  await withModule(
+    "export const only = Dataset.range(3); export const limit = 7;",
+    async (path) => {
+      assertEquals((await loadPipeline(path)).cardinality(), 3);
+    },
+  );
+  const code = "export const a = async () => Dataset.range(4);\nexport const b = Dataset.range(5);";
+  await withModule(code, async (path) => {
+    assertEquals((await loadPipeline(path, "a")).cardinality(), 4);
+    assertEquals((await loadPipeline(path, "b")).cardinality(), 5);
+    await assertRejects(() => loadPipeline(path), LeatError, "say which with --export");
+    await assertRejects(
+      () => loadPipeline(path, "c"),
+      LeatError,
+      "exports no 'c'; it exports 'a', 'b'",
+    );
+  });
+});
+
+Deno.test("loadPipeline: refuses what is no pipeline for workers, and says why", async () => {
+  await assertRejects(() => loadPipeline("nowhere.ts"), LeatError, "There is no file 'nowhere.ts'");
+  const refused = [
+    ["export const limit = 7;", "exports neither a Dataset nor a function; it exports 'limit'"],
+    ["throw new Error('bad luck');", "cannot be imported"],
+    ["export default () => [1, 2];", "is no Dataset of this Leat, but a Array"],
+    [
+      "export default () => { throw new Error('x'); };",
+      "'default' of",
+      "failed when it was called",
+    ],
+    [
+      "export default Dataset.range(3).distribute({ service: 'ws://h:1', processingMode: 'OFF' });",
+      "reads a service (distribute, operator 0)",
+    ],
+    [
+      "let y = 3; export default Dataset.range(3).map((x) => x + y);",
+      "The pipeline cannot be run by workers",
+    ],
+  ] as const;
+  for (const [code, ...parts] of refused) {
+    await withModule(code, async (path) => {
+      const error = await assertRejects(() => loadPipeline(path), LeatError);
+      for (const part of parts) assertStringIncludes(error.message, part);
+    });
+  }
+});
+
+Deno.test("profilePipeline: says what computes, and leaves the filling of a buffer out", async () => {
+  const waits = await until(async () => {
+    const profile = await profilePipeline(waiting(10_000, 5).shuffle(20), QUICKLY);
+    // A machine that becomes busy after the buffer is filled slows single batches: look again.
+    return profile.firstBatchMs > 8 * profile.percentilesMs.p50 && profile;
+  });
+  assert(waits.batchMs >= 4, `${waits.batchMs} ms for an element that waits 5 ms`);
+  const computes = await profilePipeline(
+    Dataset.range(10_000).map((x) => {
+      for (let i = 0; i < 2e7; i++) x = Math.imul(x ^ i, 0x9e3779b1);
+      return x;
+    }),
+    QUICKLY,
+  );
+  // Of one thread: other programs, and other test files of this process, make it wait, but do not work on it.
+  assert(computes.threadMs > 4 * waits.threadMs, `${computes.threadMs}, ${waits.threadMs} ms`);
+  const [map] = computes.operators;
+  assertEquals([map!.operator, map!.number], ["map", 0]);
+  assertStringIncludes(computes.advice, "map (operator 0) takes");
+});
+
+Deno.test("profilePipeline: begins a short dataset again, and has the size and the splits of its batches", async () => {
+  const seen: number[] = [];
+  // Of a machine that stood still meanwhile another one is taken.
+  const profile = await until(async () => {
+    const options = {
+      seconds: 0.2,
+      onProgress: (batches: number) => seen.push(batches),
+    };
+    const profile = await profilePipeline(Dataset.range(40).batch(20), options);
+    return profile.runs > 2 && profile.batches > 10 && seen.length > 0 && profile;
+  });
+  // 20 elements of 8 bytes, and what says so.
+  assert(profile.batchBytes > 160 && profile.batchBytes < 1_000, `${profile.batchBytes}`);
+  assertEquals(profile.splitsPerBatch, 1);
+  const undivided = Dataset.fromGenerator(function* () {
+    yield* [1, 2, 3];
+  });
+  assertEquals((await profilePipeline(undivided, { seconds: 0.1 })).splitsPerBatch, undefined);
+});
+
+Deno.test("profilePipeline: names the element that failed, and refuses a dataset without elements", async () => {
+  const third = Dataset.range(10).map((x) => {
+    if (x === 2) throw new Error("not three");
+    return x;
+  });
+  const error = await assertRejects(() => profilePipeline(third, QUICKLY), LeatError);
+  assertStringIncludes(error.message, "Element 3 of the pipeline failed");
+  assertStringIncludes((error.cause as Error).message, "not three");
+  await assertRejects(
+    () => profilePipeline(Dataset.range(0), QUICKLY),
+    LeatError,
+    "gives no elements",
+  );
+});
+
+Deno.test("undisturbed: what other programs took is taken from computing, not from waiting", () => {
+  const from = (wallMs: number, cpuMs: number, contention: number, fastestMs = 0) =>
+    undisturbed({ wallMs, cpuMs, fastestMs }, contention);
+  assertEquals(from(30, 10, 3), 10, "computed for 10 ms, three times slower than alone");
+  assertEquals(from(30, 10, 1), 30, "the rest was waiting");
+  assertEquals(from(100, 0, 3), 100, "all of it was");
+  assertEquals(from(10, 40, 1), 10, "on several threads at once");
+  assertEquals(from(30, 10, 3, 25), 25, "no batch was faster");
+});
+
+Deno.test("percentile: the value below which so much lies", () => {
+  assertEquals([0, 0.5, 0.9, 1].map((share) => percentile([5, 1, 4, 2, 3], share)), [1, 3, 5, 5]);
+  assertEquals(percentile([], 0.5), NaN);
+});
+
+Deno.test("sweepClusters: finds the fewest workers that are enough, and what they cost against colocated", async () => {
+  const { runs, recommended, colocated, cheapest, isMet } = await sweepClusters(PROFILE, MACHINES);
+  // Five make as many batches as are taken; the waits between them may want one more.
+  assert(isMet && recommended.workers >= 5 && recommended.workers <= 6, `${recommended.workers}`);
+  assertEquals(runs.slice(0, 3).map(({ workers }) => workers), [1, 2, 4]);
+  assert(runs.every(({ stall }) => stall.low <= stall.expected && stall.expected <= stall.high));
+  // The thread of a trainer makes ten batches a second, and encodes none.
+  assert(Math.abs(colocated.stall.expected - (1 - 20 / 99)) < 1e-9, `${colocated.stall.expected}`);
+  assert(colocated.dollars > 4 * recommended.dollars, "a trainer that waits is paid as well");
+  assert(cheapest.dollars <= 1.01 * Math.min(...runs.map(({ dollars }) => dollars)));
+  const limits = await limitsOf(PROFILE, MACHINES, recommended.workers);
+  assertEquals(nextLimit(limits).part, "accelerators");
+});
+
+Deno.test("sweepClusters: no workers where a pipeline keeps up without, one worker where it does not read ahead", async () => {
+  const fast = { ...PROFILE, batchMs: 10, batchLowMs: 9, batchHighMs: 11, cpuMs: 9 };
+  assertEquals((await sweepClusters(fast, MACHINES)).recommended.workers, 0);
+  const apart = await sweepClusters({ ...fast, readsAhead: false }, MACHINES);
+  assertEquals(apart.recommended.workers, 1);
+});
+
+Deno.test("sweepClusters: ends where more workers bring nothing, and the limit is named", async () => {
+  const slowCard = { ...MACHINES, networkBytesPerSecond: 20e6 };
+  const { isMet, recommended, runs } = await sweepClusters(PROFILE, slowCard);
+  assert(!isMet && runs.at(-1)!.workers <= 8, `${runs.at(-1)!.workers} workers looked at`);
+  assert(recommended.workers >= 2 && recommended.workers <= 4, `${recommended.workers}`);
+  const [least] = await limitsOf(PROFILE, slowCard, 4);
+  assertEquals([least!.part, least!.batchesPerSecond], ["trainer network", 20]);
+  const large = await limitsOf({ ...PROFILE, decodeMs: 20 }, MACHINES, 8);
+  assertEquals([nextLimit(large).part, nextLimit(large).batchesPerSecond], ["ingest", 25]);
+});
+
+Deno.test("sweepClusters: names the network's options where no batch comes over it, and what would be enough", async () => {
+  const networks: [mbps: number, roundTripMs: number][] = [[0.1, 1.2], [10_000, 60_000], [
+    0.1,
+    60_000,
+  ]];
+  for (const [mbps, roundTripMs] of networks) {
+    const machines = { ...MACHINES, roundTripMs, networkBytesPerSecond: mbps * 1e6 / 8 };
+    const error = await assertRejects(() => sweepClusters(PROFILE, machines), LeatError);
+    assertEquals(error.code, "failed_precondition");
+    for (
+      const part of [
+        ...[`--network-mbps ${mbps} a batch of 1.00 MB`, `--round-trip-ms ${roundTripMs} there`],
+        "needs 398 Mbit/s: give a faster card or a shorter way",
+      ]
+    ) assertStringIncludes(error.message, part);
+  }
+});
+
+Deno.test("sweepClusters: a step of an hour is planned for in few events, and one of a minute as it is", async () => {
+  const rateAt = async (stepMs: number) => {
+    const { runs } = await sweepClusters(PROFILE, { ...MACHINES, stepMs });
+    return runs[0]!.batchesPerSecond.expected * stepMs / 1_000;
+  };
+  const counted: number[] = [];
+  const { run } = SimCluster.prototype;
+  SimCluster.prototype.run = async function (this: SimCluster, ...args) {
+    await run.apply(this, args);
+    counted.push(this.scheduler.steps);
+  };
+  try {
+    for (const stepMs of [30_000, 3_600_000]) {
+      const took = await rateAt(stepMs);
+      assert(Math.abs(took - 1) < 0.03, `${took} batches a step`);
+    }
+  } finally {
+    SimCluster.prototype.run = run;
+  }
+  assert(Math.max(...counted) < 100_000, `${Math.max(...counted)} events`);
+});
+
+Deno.test("sweepClusters: a worker waits for each split that its batches want", async () => {
+  const few = (await sweepClusters(PROFILE, { ...MACHINES, workersMax: 1 })).runs[0]!;
+  const many = { ...PROFILE, splitsPerBatch: 100, splitMs: 0.5 };
+  const slower = (await sweepClusters(many, { ...MACHINES, workersMax: 1 })).runs[0]!;
+  assert(slower.batchesPerSecond.expected < 0.6 * few.batchesPerSecond.expected);
+  // 99 times the way there and back: as long as the batch itself.
+  const near = (await sweepClusters(many, { ...MACHINES, workersMax: 1, roundTripMs: 0 })).runs[0]!;
+  const longerMs = 1_000 / slower.batchesPerSecond.expected -
+    1_000 / near.batchesPerSecond.expected;
+  assert(longerMs > 80 && longerMs < 160, `${longerMs} ms`);
+  const slow = { ...many, splitMs: 2 };
+  const slowest = (await sweepClusters(slow, { ...MACHINES, workersMax: 1, roundTripMs: 0 }))
+    .runs[0]!;
+  assert(slowest.batchesPerSecond.expected < 0.7 * near.batchesPerSecond.expected);
+});
+
+Deno.test("verify: runs real workers of a pipeline that waits, which are no faster than the model", async () => {
+  const waitMs = 40;
+  const profile = {
+    ...PROFILE,
+    ...{ batchMs: waitMs, batchLowMs: waitMs, batchHighMs: waitMs, variation: 0 },
+    ...{ cpuMs: 1, threadMs: 1, computingShare: 0.02, batchBytes: 100, readsAhead: false },
+  };
+  const dataset = waiting(1_000, waitMs);
+  const options = { workers: 2, seconds: 0.5 };
+  const verified = await verify(dataset, profile, { ...MACHINES, stepMs: 2 }, options);
+  const { workers, modelledBatchesPerSecond: modelled, measuredBatchesPerSecond } = verified;
+  assertEquals(workers, 2);
+  const most = 2 * 1_000 / waitMs;
+  assert(modelled > 0.8 * most && modelled <= 1.1 * most, `${modelled} batches a second`);
+  // How much slower they are than that says how busy the machine is.
+  assert(measuredBatchesPerSecond > 0 && measuredBatchesPerSecond < 2 * most);
+});
+
+Deno.test("planText and renderPlan: what was measured, a table, plots, and what to do", async () => {
+  const profile = { ...PROFILE, contention: 2, batchHighMs: 150 };
+  const sweep = await sweepClusters(profile, MACHINES);
+  const plan: Plan = {
+    ...{ startedAt: "2030-01-02T03:04:05Z", commandLine: "deno task plan <x>", host: "this host" },
+    ...{ module: "x.ts", measured: profile, assumed: MACHINES },
+    modelled: { ...sweep, limits: await limitsOf(PROFILE, MACHINES, 5) },
+    verified: [{
+      ...{ workers: 1, measuredBatchesPerSecond: 8, modelledBatchesPerSecond: 10 },
+      ...{ measuredCpuMs: 101.5, profiledCpuMs: 95 },
+    }],
+  };
+  const text = planText(plan);
+  for (
+    const part of [
+      "95.0 % of it computing",
+      "CAUTION: other programs kept this host busy",
+      "colocated",
+      `Best: ${sweep.recommended.workers} workers.`,
+      // The eight that were looked at before fewer were found to be enough.
+      "To be sure in slow stretches as well: 8 workers",
+      "Next bottleneck, if workers are added: the accelerators themselves",
+      "map (operator 0) takes 80 %",
+      "1.25",
+      "101.5",
+      "◇ modelled",
+    ]
+  ) assertStringIncludes(text, part);
+  const page = renderPlan(plan);
+  assertEquals(page.match(/<svg [^>]*role="img"/g)?.length, 3);
+  for (const part of ["Throughput", "Time accelerators wait", "deno task plan &lt;x&gt;"]) {
+    assertStringIncludes(page, part);
+  }
+  const [, json = ""] = /id="results">(.*?)<\/script>/s.exec(page) ?? [];
+  assertEquals(JSON.parse(json).modelled.recommended.workers, sweep.recommended.workers);
+});
+
+Deno.test("cli/plan.ts plans for its own pipeline, and names the flag for what a module may not do", async () => {
+  await using plan = startChild("cli/plan.ts", {
+    args: [
+      ...["cli/plan/demo_pipeline.ts", "--step-ms", "20", "--seconds", "0.2"],
+      ...["--workers-max", "2", "--json"],
+    ],
+    flags: FLAGS,
+  });
+  assertEquals((await plan.status).code, 0, plan.stderr.text);
+  const { measured, modelled }: Plan = JSON.parse(plan.stdout.text);
+  assert(measured.batches >= 3 && measured.splitsPerBatch! > 1);
+  assert(measured.splitMs > 0, `${measured.splitMs} ms for a split`);
+  assertEquals(measured.operators.map(({ operator }) => operator).slice(0, 3), [
+    ...["prefetch", "paddedBatch", "map"],
+  ]);
+  assertEquals(modelled.colocated.workers, 0);
+  await withModule("Deno.env.get('HOME'); export default Dataset.range(3);", async (path) => {
+    await using denied = startChild("cli/plan.ts", {
+      args: [path, "--step-ms", "20"],
+      flags: FLAGS,
+    });
+    assertEquals((await denied.status).code, 1);
+    assertStringIncludes(
+      denied.stderr.text,
+      "deno run --no-prompt -P=plan --allow-env cli/plan.ts",
+    );
+  });
+  const bound = "const k = 2; export default Dataset.range(3).map((x) => x + k);";
+  await withModule(bound, async (path) => {
+    await using refused = startChild("cli/plan.ts", {
+      args: [path, "--step-ms", "20"],
+      flags: FLAGS,
+    });
+    assertEquals((await refused.status).code, 1);
+    assertEquals(
+      refused.stderr.text.split("cannot travel to another thread").length,
+      2,
+      "said once",
+    );
+  });
+  await using wrong = startChild("cli/plan.ts", {
+    args: ["x.ts", "--step-ms", "0"],
+    flags: FLAGS,
+  });
+  assertEquals((await wrong.status).code, 2);
+  assertStringIncludes(wrong.stderr.text, "--step-ms is '0', but has to be");
+});
+
+Deno.test("cli/plan.ts hears Ctrl-C while a user's function never gives way", async () => {
+  const spinning = "export default Dataset.range(3).map(() => { for (;;); });";
+  await withModule(spinning, async (path) => {
+    await using plan = startChild("cli/plan.ts", {
+      args: [path, "--step-ms", "20"],
+      flags: FLAGS,
+    });
+    await plan.stderr.match(/^Running /);
+    // The function runs by then, or it would be heard anyway.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    plan.kill("SIGINT");
+    assertEquals(await codeOf(plan), 130);
+    assertStringIncludes(plan.stderr.text, "Interrupted: nothing was measured yet");
+  });
+});
+
+Deno.test("profileModule gives a pipeline up that gives no batch for too long, and says what to do", async () => {
+  const stuck: [code: string, ...parts: string[]][] = [
+    [
+      "export default Dataset.range(1000).repeat().filter(() => false);",
+      "No batch of",
+      "does a filter leave anything",
+    ],
+    // Nothing ends a thread that blocks: it ends by itself, long after it was given up.
+    [
+      "export default Dataset.range(3).map(() => { " +
+      "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10_000); return 0; });",
+      "No batch of",
+    ],
+    ["export default Dataset.range(3).map(() => new Promise(() => {}));", "No batch of"],
+  ];
+  const refused = (patience: Partial<PatienceLimits>) => async ([code, ...parts]: string[]) => {
+    await withModule(code!, async (path) => {
+      const profiled = () => profileModule(path, { ...QUICKLY, patience });
+      const error = await assertRejects(profiled, LeatError);
+      assertEquals(error.code, "deadline_exceeded", error.message);
+      for (const part of [...parts, path, "within 0.5 s", "give more --seconds"]) {
+        assertStringIncludes(error.message, part);
+      }
+    });
+  };
+  await Promise.all(stuck.map(refused({ batchMs: 500 })));
+  const never = "export default () => new Promise(() => {});";
+  await refused({ loadingMs: 500 })([never, "was not loaded within"]);
+  assertEquals([patienceMs(0.1), patienceMs(5), patienceMs(60)], [120_000, 120_000, 1_200_000]);
+});
+
+Deno.test("Patience is that of loading, then that of a batch, and says after how many none came", async () => {
+  const over = Promise.withResolvers<LeatError>();
+  using patience = new Patience("m.ts", { loadingMs: 600_000, batchMs: 1 }, over.resolve);
+  patience.came(4);
+  patience.loaded();
+  assertStringIncludes((await over.promise).message, "within 0.001 s after the first 4: does");
+});
+
+Deno.test("cli/plan.ts --json keeps standard output for the plan, whatever a module prints", async () => {
+  const talking = `console.log("at the top");
+    export default Dataset.range(1000).map((x) => {
+      console.log("of element", x);
+      console.table([{ x }]);
+      return x;
+    }).batch(10);`;
+  await withModule(talking, async (path) => {
+    await using plan = startChild("cli/plan.ts", {
+      args: [path, "--step-ms", "20", "--seconds", "0.1", "--workers-max", "1", "--json"],
+      flags: FLAGS,
+    });
+    assertEquals(await codeOf(plan), 0, plan.stderr.text);
+    const { measured }: Plan = JSON.parse(plan.stdout.text);
+    assert(measured.batches > 0);
+    for (const part of ["at the top", "of element 7", "│"]) {
+      assertStringIncludes(plan.stderr.text, part);
+    }
+  });
+});
+
+Deno.test("Stages says how long a stage has lasted, again and again, and off a terminal a StatusLine writes it", async () => {
+  const shown: string[] = [];
+  {
+    using stages = new Stages({ show: (line) => shown.push(line) });
+    stages.begin("simulating 1 worker");
+    assertMatch(shown[0]!, /^simulating 1 worker: \d+\.\d s$/);
+    let batches = 1;
+    stages.begin(() => counted(batches, "batch", "batches"));
+    batches = 2;
+    await until(() => shown.some((line) => /^2 batches: \d+\.\d s$/.test(line)));
+  }
+  if (Deno.stderr.isTerminal()) return;
+  const written: unknown[] = [];
+  const { error } = console;
+  console.error = (line) => written.push(line);
+  try {
+    new StatusLine().show("never");
+    const often = new StatusLine({ plainEveryMs: 0 });
+    for (const line of ["one", "two"]) often.show(line);
+    new StatusLine({ plainEveryMs: 3_600_000 }).show("within the hour");
+  } finally {
+    console.error = error;
+  }
+  assertEquals(written, ["one", "two"]);
+});
+
+Deno.test("cli/plan.ts leaves no folder behind where Ctrl-C meets it while it measures a split", async () => {
+  await using temporary = await TempFolder.make();
+  const entries = (folder = temporary.path) =>
+    [...Deno.readDirSync(folder)].map(({ name }) => name);
+  await withModule("export default Dataset.range(1000).batch(2).repeat();", async (path) => {
+    await using plan = startChild("cli/plan.ts", {
+      args: [path, "--step-ms", "20", "--seconds", "0.3"],
+      flags: FLAGS,
+      env: { TMPDIR: temporary.path },
+    });
+    // It asks for splits once there is a journal.
+    await until(() => entries().some((name) => entries(join(temporary.path, name)).length > 0));
+    plan.kill("SIGINT");
+    assertEquals(await codeOf(plan), 130);
+    assertEquals(entries(), []);
+  });
+});
+
+Deno.test("cli/plan.ts names the module whose thread an error has ended that nobody caught", async () => {
+  const deadly = "export default () => { setTimeout(() => { throw new Error('died') }); " +
+    "return Dataset.range(3).map(() => new Promise(() => {})); };";
+  await withModule(deadly, async (path) => {
+    await using plan = startChild("cli/plan.ts", {
+      args: [path, "--step-ms", "20"],
+      flags: FLAGS,
+    });
+    assertEquals(await codeOf(plan), 1);
+    assertStringIncludes(plan.stderr.text, `The thread of '${path}' has died`);
+  });
+});
+
+Deno.test("cli/plan.ts says what a module called that would have ended its thread, in vain if it was caught", async () => {
+  const read = "return Dataset.range(3).map(() => new Promise(() => {}));";
+  const ends: [call: string, code: string][] = [
+    ["Deno.exit(3)", "Deno.exit(3); export default Dataset.range(3);"],
+    [
+      "close()",
+      `export default () => { try { self.close(); } catch { /* in vain */ } ${read} };`,
+    ],
+    [
+      "process.exit(0)",
+      `import { exit } from "node:process";
+      export default () => { setTimeout(() => exit(0)); ${read} };`,
+    ],
+  ];
+  for (const [call, code] of ends) {
+    await withModule(code, async (path) => {
+      await using plan = startChild("cli/plan.ts", {
+        args: [path, "--step-ms", "20"],
+        flags: FLAGS,
+      });
+      assertEquals(await codeOf(plan), 1);
+      assertStringIncludes(plan.stderr.text, `'${path}' called ${call}, and a module that ends`);
+    });
+  }
+});
+
+Deno.test("fastestMs: batches that come several at a time take what they wait for, and a slow stretch is left out", async () => {
+  let nowMs = 0;
+  let batch = 0;
+  const next = () => {
+    const isFirstOfFour = batch % 4 === 0;
+    const isSlow = batch < 32;
+    batch++;
+    nowMs += isFirstOfFour ? (isSlow ? 4_000 : 40) : 0;
+    return Promise.resolve();
+  };
+  assertEquals(await fastestMs(next, () => nowMs), 10);
+});

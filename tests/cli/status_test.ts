@@ -1,0 +1,198 @@
+/** `deno task status`: the tables, and what it says when it cannot. */
+
+import { statusText } from "../../cli/cluster/status_text.ts";
+import { Dataset, type DispatcherDescription, serveDispatcher, serveWorker } from "../../mod.ts";
+import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
+
+const QUIET = { logLevel: "off" } as const;
+
+/** Runs the program to its end. */
+async function run(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  await using child = startChild("cli/status.ts", { args, flags: ["-P=status"] });
+  const { code } = await child.status;
+  return { code, stdout: child.stdout.text, stderr: child.stderr.text };
+}
+
+Deno.test("statusText shows jobs, clients, windows and workers, and why one is idle", () => {
+  const usage = {
+    workerCpuHours: 1.5,
+    workerMemoryGBHours: 2,
+    workerBusyHours: 1,
+    clientHours: 3,
+    workersDollars: 0.0375,
+  };
+  const task = {
+    produced: 10,
+    served: 8,
+    servedBytes: 800,
+    bytesRead: 0,
+    bufferedBytes: 200,
+    waiting: 0,
+    runnerRestarts: 0,
+    busyMs: 10,
+    elementsPerSecond: 123.456,
+    bytesPerSecond: 2e6,
+    bytesReadPerSecond: 0,
+    busyShare: 0.87,
+    failure: null,
+    processingMs: 4,
+    sharing: {
+      windowBytes: 3e6,
+      windowBytesMax: 8e6,
+      elements: 6,
+      trainers: 4,
+      produced: 10,
+      served: 40,
+      skipped: 1,
+      hits: 30,
+      misses: 10,
+      hitRate: 0.75,
+    },
+    compression: {
+      setting: "auto" as const,
+      active: "zstd" as const,
+      reason: "30 % of the bytes are left, at 10 MB/s over the network: 3.00 times as fast",
+      bytes: 1e6,
+      compressedBytes: 3e5,
+      ms: 5,
+    },
+  };
+  const state: DispatcherDescription = {
+    clusterId: "c",
+    scaling: {
+      workers: 1,
+      wanted: 3,
+      minWorkers: 0,
+      maxWorkers: 8,
+      text: "3 workers wanted, 1 there: job resnet waits 40 % of its time.",
+      jobs: [],
+    },
+    workers: [{
+      name: "w1",
+      ref: { node: "ws://10.0.0.7:5051", path: "/worker" },
+      tags: [],
+      alive: true,
+      lastHeardMs: 0,
+      tasks: 1,
+      activity: { state: "idle", reason: "Nobody reads its jobs now." },
+      figures: {
+        ageMs: 0,
+        process: {
+          cpuSeconds: 9,
+          memoryBytes: 512e6,
+          shared: false,
+          cpuCores: 1.25,
+          runawayThreads: 2,
+        },
+        elementsPerSecond: 123.456,
+        bytesPerSecond: 2e6,
+        busyShare: 0.87,
+      },
+    }],
+    jobs: [{
+      jobId: 1,
+      name: "resnet",
+      parameters: { datasetId: "1", processingMode: "OFF", sharing: true },
+      usage,
+      iterations: [{
+        iterationId: 1,
+        repetition: 0,
+        clients: 1,
+        readers: [{ clientId: 77, consumerIndex: null, figures: null }],
+        tasks: [{ taskId: 5, worker: "w1", state: "running", figures: task }],
+        bottleneck: { kind: "unknown", text: "No figures yet." },
+        optimalWorkers: 2.5,
+        finished: false,
+        splits: [{ repetition: 0, handedOut: 3, total: 9 }],
+      }],
+    }],
+  };
+  const shown = statusText(state);
+  assertStringIncludes(shown, "1 of 1 worker alive, 1 job with 1 client");
+  assertStringIncludes(shown, "resnet: No figures yet.");
+  assertStringIncludes(shown, "3 workers wanted, 1 there: job resnet waits 40 % of its time.");
+  assertMatch(shown, /resnet.*OFF, shared.*3 of 9.*2\.50.*1\.50.*2\.00.*0\.0375/);
+  assertMatch(shown, /77.*resnet.*–.*–/);
+  assertMatch(shown, /w1.*resnet.*75.*3\.0.*10.*40.*1/);
+  assertMatch(shown, /w1.*10\.0\.0\.7:5051.*idle.*1.*87.*123.*2\.00.*1\.25.*512/);
+  assertStringIncludes(shown, "w1 (idle): Nobody reads its jobs now.");
+  assertStringIncludes(shown, "w1: 2 of its threads cannot be ended");
+  assertStringIncludes(shown, "w1 compresses with zstd for resnet: 30 % of the bytes are left");
+});
+
+Deno.test("statusText shows names and texts of others without what would steer a terminal", () => {
+  const text = "all is well\n\x1b[2Jno jobs";
+  const scaling = { workers: 0, wanted: 0, minWorkers: 0, maxWorkers: 8, text, jobs: [] };
+  const shown = statusText({ clusterId: "c", scaling, workers: [], jobs: [] });
+  assertStringIncludes(shown, "all is well\\n\\x1b[2Jno jobs");
+  assertEquals(shown.includes("\x1b"), false);
+});
+
+Deno.test("deno task status prints what a dispatcher knows, as tables and as JSON", async () => {
+  await using dispatcher = await serveDispatcher({ ...QUIET, token: "sesame" });
+  const service = { dispatcher: dispatcher.address, token: "sesame" };
+  await using _worker = await serveWorker({ ...QUIET, ...service, name: "w1" });
+  await using iterator = Dataset.range(1_000).distribute({
+    service: dispatcher.address,
+    token: "sesame",
+    jobName: "job",
+  }).iterator();
+  await iterator.next();
+  const args = ["--dispatcher", dispatcher.address, "--token", "sesame"];
+  const tables = await run(...args);
+  assertEquals(tables.code, 0, tables.stderr);
+  assertMatch(tables.stdout, /1 of 1 worker alive, 1 job with 1 client/);
+  assertMatch(tables.stdout, /w1.*working|w1.*idle|w1.*starting/);
+  const json = await run(...args, "--json");
+  assertEquals(JSON.parse(json.stdout).jobs[0].name, "job");
+});
+
+Deno.test("deno task status --watch goes on until it is stopped", async () => {
+  await using dispatcher = await serveDispatcher(QUIET);
+  await using child = startChild("cli/status.ts", {
+    flags: ["-P=status"],
+    args: ["--dispatcher", dispatcher.address, "--watch", "--interval-ms", "100", "--json"],
+  });
+  for (let i = 0; i < 3; i++) await child.line(/"clusterId"/);
+  child.kill("SIGTERM");
+  assertEquals((await child.status).signal, "SIGTERM");
+});
+
+Deno.test("deno task status says what is wrong: no dispatcher, no token, a wrong one, a worker", async () => {
+  await using dispatcher = await serveDispatcher({ ...QUIET, token: "sesame" });
+  await using worker = await serveWorker({
+    ...QUIET,
+    dispatcher: dispatcher.address,
+    token: "sesame",
+  });
+  const failureOf = async (address: string, ...args: string[]) => {
+    const { code, stderr } = await run("--dispatcher", address, ...args);
+    assertEquals(code, address === "nowhere" ? 2 : 1, stderr);
+    return stderr;
+  };
+  const gone = await serveDispatcher(QUIET);
+  await gone.close();
+  const failures = await Promise.all([
+    failureOf(gone.address),
+    failureOf(dispatcher.address),
+    failureOf(dispatcher.address, "--token", "open"),
+    failureOf(worker.address, "--token", "sesame"),
+    failureOf("nowhere"),
+  ]);
+  const expected = [
+    /No dispatcher answers at ws:.*refused.*deno task dispatcher/s,
+    /wants a token: give it with --token-file/,
+    /has another token/,
+    /HTTP 426\) is no dispatcher: is it a worker's address/,
+    /ws:\/\/host:port or wss:\/\/host:port, not "nowhere"/,
+  ];
+  for (const [i, pattern] of expected.entries()) assertMatch(failures[i]!, pattern);
+});
+
+Deno.test("deno task status --help explains its options", async () => {
+  const { code, stdout } = await run("--help");
+  assertEquals(code, 0);
+  assertMatch(stdout, /^Usage: deno task status/);
+  assertMatch(stdout, /--watch/);
+});

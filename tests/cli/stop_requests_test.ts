@@ -1,0 +1,98 @@
+/** Ctrl-C in programs: once to stop in order, twice to stop at once, and what `deno task` makes of one. */
+
+import { ECHO_MS } from "../../cli/lib/stop_requests.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { type Child, startChild } from "../lib/child.ts";
+
+const FLAGS = ["-P", "--no-check"];
+const URL_OF_REQUESTS = import.meta.resolve("../../cli/lib/stop_requests.ts");
+
+/** A program that stops in order for ever, or is in the middle of its work. */
+async function start(body: string): Promise<Child & { readonly folder: string }> {
+  const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-stop-" });
+  const program = `
+    import { StopRequests } from ${JSON.stringify(URL_OF_REQUESTS)};
+    const requests = new StopRequests();
+    const forever = new Promise(() => setInterval(() => {}, 1000));
+    console.log("begun");
+    ${body}`;
+  await Deno.writeTextFile(`${folder}/program.ts`, program);
+  const child = startChild(`${folder}/program.ts`, { flags: FLAGS });
+  await child.line(/begun/);
+  return Object.assign(child, { folder });
+}
+
+Deno.test("StopRequests takes one Ctrl-C that arrives twice, as in a task, for one, and a later one for a second", async () => {
+  await using child = await start(`
+    requests.first.then(() => console.log("stopping"));
+    await forever;`);
+  // Of two signals that are alike the system may make one.
+  child.kill("SIGINT");
+  child.kill("SIGTERM");
+  await child.line(/stopping/);
+  let hasEnded = false;
+  const end = child.status.finally(() => hasEnded = true);
+  await new Promise((resolve) => setTimeout(resolve, ECHO_MS));
+  assert(!hasEnded, "one Ctrl-C that came twice was taken for two");
+  child.kill("SIGINT");
+  assertEquals((await end).code, 130);
+  await Deno.remove(child.folder, { recursive: true });
+});
+
+Deno.test("StopRequests cleans up and says what is lost, also where the work fails because all of it is stopped", async () => {
+  await using child = await start(`
+    const work = requests.first.then(() => { throw new Error("a part has ended"); });
+    await requests.interrupting(work, async () => {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      console.log("clean");
+      return "Interrupted: all is lost";
+    });`);
+  child.kill("SIGINT");
+  assertEquals((await child.status).code, 130);
+  assertStringIncludes(child.stdout.text, "clean");
+  assertEquals(child.stderr.text.trim().split("\n").at(-1), "Interrupted: all is lost");
+  await Deno.remove(child.folder, { recursive: true });
+});
+
+Deno.test("plan and scale say at Ctrl-C what was done and what is lost, and end with status 130", async () => {
+  await using plan = startChild("cli/plan.ts", {
+    args: ["cli/plan/demo_pipeline.ts", "--step-ms", "20", "--seconds", "600"],
+    flags: ["-P=plan", "--no-check"],
+  });
+  await plan.stderr.match(/^Running /);
+  plan.kill("SIGINT");
+  assertEquals((await plan.status).code, 130);
+  assertMatch(plan.stderr.text, /^Interrupted: nothing was measured yet; there is no plan/m);
+
+  const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-stop-" });
+  await using scale = startChild("cli/scale.ts", {
+    args: ["--workers", "4,2000", "--sweep", "none", "--out", `${folder}/scale.html`],
+    flags: FLAGS,
+  });
+  await scale.stderr.match(/cluster sizes: 4 workers/);
+  scale.kill("SIGINT");
+  assertEquals((await scale.status).code, 130);
+  assertMatch(scale.stderr.text, /^Interrupted after 1 of 2 sizes: .*scale.html has those/m);
+  assertEquals([...Deno.readDirSync(folder)].map(({ name }) => name), ["scale.html"]);
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("chaos that is interrupted while its processes start says so, and leaves no process and no file", async () => {
+  // Others run beside this test, and have files of their own in the usual folder.
+  const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-stop-" });
+  const left = () => [...Deno.readDirSync(folder)].map(({ name }) => name);
+  await using chaos = startChild("cli/chaos.ts", {
+    args: ["--workers", "1", "--modes", "DYNAMIC"],
+    flags: ["-P=cluster", "--no-check"],
+    env: { TMPDIR: folder },
+  });
+  // It holds the secret for those that start.
+  while (!left().some((name) => name.startsWith("leat-cluster-"))) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  chaos.kill("SIGINT");
+  assertEquals((await chaos.status).code, 130, chaos.stderr.text);
+  assertMatch(chaos.stderr.text, /^Interrupted after \d+ s: 0 runs were judged/m);
+  assertEquals(left(), []);
+  await Deno.remove(folder);
+});

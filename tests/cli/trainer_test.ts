@@ -1,0 +1,55 @@
+/** Trainers on threads: what they read never passes through the main thread. */
+
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import { Deployment } from "../../cli/simulate/deployment.ts";
+import { generateText } from "../../cli/simulate/text_corpus.ts";
+import { pipelineOf, type TextPipeline } from "../../cli/simulate/pipelines.ts";
+import { Payload } from "../../transport/payload.ts";
+import { assert, assertEquals } from "../assert.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
+
+const STEPS = 20;
+
+/** Whether there is an encoded batch anywhere in a message. */
+function holdsPayload(value: unknown): boolean {
+  if (value instanceof Payload) return true;
+  return typeof value === "object" && value !== null && Object.values(value).some(holdsPayload);
+}
+
+Deno.test("a trainer's batches come straight from the workers, none through the main thread", async () => {
+  await using temporary = await TempFolder.make();
+  const directory = temporary.path;
+  const { files } = await generateText({ directory, count: 200 });
+  const pipeline: TextPipeline = { kind: "text", files, batchSize: 8 };
+  {
+    await using deployment = await Deployment.start(new AbortController().signal, { workers: 2 });
+    const { cluster } = deployment;
+    const seen: Envelope[] = [];
+    cluster.fleet.home.inspect((event) => {
+      if ("envelope" in event) seen.push(event.envelope);
+    });
+    const payloads = () => seen.filter((envelope) => holdsPayload(envelope)).length;
+
+    const trainer = await deployment.trainer();
+    await trainer.open({ pipeline, place: "service" });
+    const progress: number[] = [];
+    const result = await trainer.train({
+      step: { constantMs: 10, perTokenMs: 0 },
+      batches: STEPS,
+      monitor: deployment.monitor(({ batches }) => progress.push(batches)),
+      record: true,
+    });
+    assertEquals(result.batches, STEPS);
+    const workers = [0, 1].map((index) => `${cluster.address}-worker-${index}`);
+    const sources = Object.keys(result.arrivals);
+    assert(sources.length > 0 && sources.every((name) => workers.includes(name)), `${sources}`);
+    assert(progress.length > 0, "the main thread heard of progress");
+    assert(seen.length > 0);
+    assertEquals(payloads(), 0);
+
+    // A client on the main thread does get batches there: the count would have seen them.
+    await using iterator = pipelineOf(pipeline).distribute({ service: cluster }).iterator();
+    await iterator.next();
+    assert(payloads() > 0);
+  }
+});

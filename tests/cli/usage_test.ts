@@ -1,0 +1,132 @@
+/** What all programs make of values that cannot be: refused before anything begins, with status 2. */
+
+import { PROGRAM as memory } from "../../bench/memory.ts";
+import { PROGRAM as bench } from "../../bench/main.ts";
+import { PROGRAM as autoscale } from "../../cli/autoscale.ts";
+import { PROGRAM as chaos } from "../../cli/chaos.ts";
+import { PROGRAM as cluster } from "../../cli/cluster.ts";
+import { PROGRAM as dispatcher } from "../../cli/dispatcher.ts";
+import { type Option, parseCommandLine, type Program, UsageError } from "../../cli/lib/args.ts";
+import { PROGRAM as mel } from "../../examples/mel.ts";
+import { PROGRAM as plan } from "../../cli/plan.ts";
+import { PROGRAM as scale } from "../../cli/scale.ts";
+import { PROGRAM as simulate } from "../../cli/simulate.ts";
+import { PROGRAM as soak } from "../../cli/soak.ts";
+import { PROGRAM as status } from "../../cli/status.ts";
+import { PROGRAM as worker } from "../../cli/worker.ts";
+import { PROGRAM as vopr } from "../../sim/vopr.ts";
+import { PROGRAM as hashes } from "../../tools/hashes.ts";
+import { assert, assertEquals, assertInstanceOf, assertStringIncludes } from "../assert.ts";
+
+type AnyProgram = Program<Record<string, Option<unknown>>>;
+
+const PROGRAMS = [
+  ...[autoscale, bench, chaos, cluster, dispatcher, mel, memory, plan, scale, simulate, soak],
+  ...[status, vopr, hashes, worker],
+] as unknown as readonly AnyProgram[];
+
+/** What has to be there beside the option that is looked at. */
+const REQUIRED = new Map<unknown, readonly string[]>([
+  [autoscale, ["--dispatcher=ws://a:1"]],
+  [plan, ["module.ts", "--step-ms=5"]],
+  [worker, ["--dispatcher=ws://a:1"]],
+]);
+
+/** The refusal of a value of an option; undefined where it is taken. */
+async function refusalOf(
+  program: unknown,
+  option: string,
+  value: string,
+): Promise<string | undefined> {
+  const others = (REQUIRED.get(program) ?? []).filter((arg) => !arg.startsWith(`${option}=`));
+  try {
+    await parseCommandLine(program as AnyProgram, [...others, `${option}=${value}`]);
+    return undefined;
+  } catch (error) {
+    assertInstanceOf(error, UsageError);
+    return error.message;
+  }
+}
+
+function* numericOptions(): Iterable<[program: AnyProgram, option: string]> {
+  for (const program of PROGRAMS) {
+    for (const [key, { placeholder }] of Object.entries(program.options)) {
+      if (!["N", "X", "X%", "MS", "S", "MB"].includes(placeholder ?? "")) continue;
+      yield [program, `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`];
+    }
+  }
+}
+
+Deno.test("every numeric option of every program refuses what is no number, or none it can have", async () => {
+  const names = new Set<string>();
+  for (const [program, option] of numericOptions()) {
+    names.add(option);
+    for (const value of ["-2", "NaN", "1e309", "99999999999999999999", "12x", ""]) {
+      const refusal = await refusalOf(program, option, value);
+      // A price, or another number that only multiplies, may be as large as one likes.
+      if (value === "99999999999999999999" && refusal === undefined) continue;
+      assert(refusal !== undefined, `${program.usage} takes ${option}=${value}`);
+      assertStringIncludes(refusal, value === "" ? `${option} needs a value` : `'${value}'`);
+      assertStringIncludes(refusal, option);
+    }
+  }
+  for (const one of ["--port", "--drain-ms", "--stall-max", "--step-ms", "--seeds", "--rounds"]) {
+    assert(names.has(one), `${one} was not looked at`);
+  }
+});
+
+Deno.test("no program takes a time that timers would take for none", async () => {
+  const taken: string[] = [];
+  for (const [program, option] of numericOptions()) {
+    if (!/-(ms|s)$/.test(option)) continue;
+    const value = `${2 ** 31}`;
+    if (await refusalOf(program, option, value) === undefined) taken.push(option);
+  }
+  assertEquals(taken, []);
+});
+
+Deno.test("every list of every program refuses a part that it does not have, with the same status as others", async () => {
+  const lists: [program: unknown, option: string, value: string, remedy: string][] = [
+    [chaos, "--faults", "kill,fire", "kill, pause, cut"],
+    [chaos, "--modes", "DYNAMIC,", "DETERMINISTIC"],
+    [soak, "--modes", "none", "DETERMINISTIC"],
+    [simulate, "--only", "a,z", "a, b, c, d"],
+    [simulate, "--workers", "1,x", "each 1 to 64, as 1,2,4"],
+    [simulate, "--trainers", "1,65", "each 1 to 64, as 1,2,4"],
+    [simulate, "--trainers", "2,4", "1 must be among them"],
+    [scale, "--workers", "8,0", "each 1 to 20000, as 8,64,640,5000"],
+    [scale, "--sweep", "8,none", "each 1 to 20000, as 8,64,512"],
+    [dispatcher, "--workers", "a,,b", "names with commas between"],
+    [dispatcher, "--workers", "a,b,a", "'a' twice"],
+    [vopr, "--faults", "lossProbability=much", "lossProbability="],
+    [vopr, "--crashes", "nobody", "dispatcher, worker, client"],
+  ];
+  for (const [program, option, value, remedy] of lists) {
+    const refusal = await refusalOf(program, option, value);
+    assertStringIncludes(refusal ?? `${option}=${value} is taken`, option);
+    assertStringIncludes(refusal ?? "", remedy);
+  }
+  assertEquals((await parseCommandLine(scale, ["--sweep", "none"])).sweep, []);
+  assertEquals((await parseCommandLine(scale, ["--workers", "9, 8,9"])).workers, [8, 9]);
+});
+
+Deno.test("programs refuse options that cannot stand together before they begin", async () => {
+  const pairs: [program: unknown, args: string[], message: string][] = [
+    [autoscale, ["--min=5", "--max=4"], "--min is 5 and --max 4"],
+    [chaos, ["--kills=3", "--faults=cut"], "--kills is 3, but --faults cut has none"],
+    [chaos, ["--workers=3", "--max-workers=3"], "--max-workers is 3 and --workers 3"],
+    [dispatcher, ["--min-workers=5", "--max-workers=4"], "--min-workers is 5 and --max-workers 4"],
+    [soak, ["--chaos=kill", "--spared=2"], "--spared is 2 of 2 workers"],
+    [hashes, ["--write", "--seeds=3"], "--write records all"],
+    [vopr, ["--mutants", "--crash=worker@1"], "--crash cannot be combined with --mutants"],
+  ];
+  for (const [program, args, message] of pairs) {
+    const all = [...REQUIRED.get(program) ?? [], ...args];
+    const error = await parseCommandLine(program as AnyProgram, all).then(
+      () => {},
+      (error) => error,
+    );
+    assertInstanceOf(error, UsageError);
+    assertStringIncludes(error.message, message);
+  }
+});

@@ -1,0 +1,411 @@
+/**
+ * The log on SQLite: the conformance suite, and what only files can suffer.
+ *
+ * @module
+ */
+import { fileURLToPath } from "node:url";
+import type { DurableLog } from "../../../actors/runtime/durable_log.ts";
+import { LeatError } from "../../../core/error.ts";
+import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { startChild } from "../../lib/child.ts";
+import { type LogPlace, testDurableLog } from "../../lib/log_conformance.ts";
+import { inFolder } from "../../lib/temp_folder.ts";
+
+/** Crashes by going on with a copy of the files as they lie on the disk while the log is open. */
+class SqlitePlace implements LogPlace {
+  readonly #folder = Deno.makeTempDirSync({ prefix: "leat-log-" });
+  readonly #open: DurableLog[] = [];
+  #crashes = 0;
+
+  get #path(): string {
+    return `${this.#folder}/${this.#crashes}.log`;
+  }
+
+  async open(): Promise<DurableLog> {
+    const log = await openSqliteLog(this.#path);
+    this.#open.push(log);
+    return log;
+  }
+
+  async crash(): Promise<void> {
+    const old = this.#path;
+    this.#crashes++;
+    for (const suffix of ["", "-wal"]) {
+      try {
+        Deno.copyFileSync(old + suffix, this.#path + suffix);
+      } catch (error) {
+        if (!(error instanceof Deno.errors.NotFound)) throw error;
+      }
+    }
+    await this.#closeAll();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#closeAll();
+    await Deno.remove(this.#folder, { recursive: true });
+  }
+
+  async #closeAll(): Promise<void> {
+    for (const log of this.#open.splice(0)) await log.close();
+  }
+}
+
+testDurableLog("SqliteLog", () => Promise.resolve(new SqlitePlace()));
+
+/** A closed log of 200 records of 1,000 bytes each. */
+async function filledLog(path: string): Promise<void> {
+  const log = await openSqliteLog(path);
+  for (let i = 0; i < 200; i++) log.append(new Uint8Array(1000).fill(i));
+  await log.close();
+}
+
+Deno.test("openSqliteLog says of a place that can hold no log what is wrong with it", () =>
+  inFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/file`, "");
+    for (const path of [`${folder}/file/a.log`, `${folder}/file/below/a.log`]) {
+      const error = await assertRejects(() => openSqliteLog(path), LeatError, "below a file");
+      assertEquals(error.code, "invalid_argument");
+      assertStringIncludes(error.message, path);
+    }
+    const long = `${folder}/${"long".repeat(100)}/a.log`;
+    const error = await assertRejects(() => openSqliteLog(long), LeatError, "too long");
+    assertEquals(error.code, "invalid_argument");
+  }));
+
+Deno.test("openSqliteLog refuses a second opener and names the file", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    const log = await openSqliteLog(path);
+    const error = await assertRejects(() => openSqliteLog(path), LeatError);
+    assertEquals(error.code, "failed_precondition");
+    assertStringIncludes(error.message, path);
+    log.append(new Uint8Array([1]));
+    await log.close();
+    const again = await openSqliteLog(path);
+    assertEquals((await again.read()).records.length, 1);
+    await again.close();
+  }));
+
+Deno.test("openSqliteLog creates the folder and leaves nothing but the log there", () =>
+  inFolder(async (folder) => {
+    const log = await openSqliteLog(`${folder}/deep/down/a.log`);
+    await log.close();
+    const names = [...Deno.readDirSync(`${folder}/deep/down`)].map(({ name }) => name);
+    assertEquals(names, ["a.log"]);
+  }));
+
+Deno.test("openSqliteLog answers a damaged, truncated, emptied or foreign file with data_loss", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    await filledLog(path);
+    const whole = await Deno.readFile(path);
+    const damagedRow = whole.slice();
+    damagedRow[damagedRow.findIndex((byte, i) => byte === 77 && damagedRow[i + 500] === 77)]! ^= 1;
+    const damagedTree = whole.slice();
+    damagedTree.fill(0xff, 3 * 4096, 4 * 4096);
+    const damages: Record<string, Uint8Array> = {
+      "a flipped bit in a record": damagedRow,
+      "a page overwritten": damagedTree,
+      "the second half gone": whole.slice(0, whole.length / 2),
+      "everything gone": new Uint8Array(0),
+      "not a database": new TextEncoder().encode("no log at all ".repeat(100)),
+    };
+    for (const [damage, bytes] of Object.entries(damages)) {
+      await Deno.writeFile(path, bytes);
+      const error = await assertRejects(() => openSqliteLog(path), LeatError);
+      assertEquals(error.code, "data_loss", `${damage}: ${error.message}`);
+      assertStringIncludes(error.message, path);
+      assertStringIncludes(error.message, "begin anew");
+    }
+  }));
+
+Deno.test("openSqliteLog answers a lost file whose write-ahead file is left with data_loss", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    await Deno.writeFile(`${path}-wal`, new Uint8Array(100));
+    const error = await assertRejects(() => openSqliteLog(path), LeatError);
+    assertEquals(error.code, "data_loss");
+  }));
+
+/** Where files cost no waiting for a disk, if there is such a place. */
+async function withFastFolder(body: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir({ dir: "/dev/shm", prefix: "leat-log-" })
+    .catch(() => Deno.makeTempDir({ prefix: "leat-log-" }));
+  try {
+    await body(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** The files of a log that was never closed: ten records, each durable before the next. */
+async function abandonedLog(path: string): Promise<Map<string, Uint8Array>> {
+  const log = await openSqliteLog(path);
+  for (let i = 0; i < 10; i++) {
+    log.append(new Uint8Array(300).fill(i));
+    await log.sync();
+  }
+  const files = new Map<string, Uint8Array>();
+  for (const suffix of ["", "-wal", "-mark"]) files.set(suffix, await Deno.readFile(path + suffix));
+  await log.close();
+  return files;
+}
+
+/** Puts these files in place and opens them: what is read, or why not. */
+async function reopened(
+  path: string,
+  files: ReadonlyMap<string, Uint8Array>,
+): Promise<number[] | LeatError> {
+  for (const suffix of ["", "-wal", "-mark", "-wal-damaged"]) {
+    await Deno.remove(path + suffix).catch(() => {});
+  }
+  for (const [suffix, bytes] of files) await Deno.writeFile(path + suffix, bytes);
+  try {
+    const log = await openSqliteLog(path);
+    const { records } = await log.read();
+    await log.close();
+    return records.map((record) => record[0]!);
+  } catch (error) {
+    return LeatError.from(error);
+  }
+}
+
+const ALL = Array.from({ length: 10 }, (_, i) => i);
+
+Deno.test("a write-ahead file cut off or damaged anywhere is data_loss with file and remedy, or nothing is missing", () =>
+  withFastFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    const files = await abandonedLog(path);
+    const wal = files.get("-wal")!;
+    for (let at = 0; at < wal.length; at += 499) {
+      const flipped = wal.slice();
+      flipped[at]! ^= 0x10;
+      for (const damaged of [wal.slice(0, at), flipped]) {
+        const outcome = await reopened(path, new Map(files).set("-wal", damaged));
+        if (!(outcome instanceof LeatError)) {
+          assertEquals(outcome, ALL, `at byte ${at}`);
+          continue;
+        }
+        assertEquals(outcome.code, "data_loss", `at byte ${at}: ${outcome.message}`);
+        assertStringIncludes(outcome.message, path);
+        assertStringIncludes(outcome.message, "begin anew");
+      }
+    }
+    files.delete("-wal");
+    const gone = await reopened(path, files);
+    assert(gone instanceof LeatError && gone.code === "data_loss", String(gone));
+  }));
+
+Deno.test("a write-ahead file that is not whole is kept, and without its mark what is left of it is a prefix", () =>
+  withFastFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    const files = await abandonedLog(path);
+    const wal = files.get("-wal")!;
+    const half = wal.slice(0, wal.length / 2);
+    const refused = await reopened(path, new Map(files).set("-wal", half));
+    assert(refused instanceof LeatError);
+    assertStringIncludes(refused.message, "a.log-mark");
+    assertEquals(await Deno.readFile(`${path}-wal-damaged`), half);
+    const again = await openSqliteLog(path).then(() => undefined, LeatError.from);
+    assertEquals(again?.code, "data_loss", "it stays refused");
+    files.delete("-mark");
+    for (let length = 0; length <= wal.length; length += 499) {
+      const outcome = await reopened(path, new Map(files).set("-wal", wal.slice(0, length)));
+      if (outcome instanceof LeatError) throw outcome;
+      assertEquals(outcome, ALL.slice(0, outcome.length), `${length} bytes`);
+    }
+  }));
+
+Deno.test("a log file cut off anywhere is data_loss with file and remedy", () =>
+  withFastFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    await filledLog(path);
+    const whole = await Deno.readFile(path);
+    for (let length = 0; length < whole.length; length += 1_021) {
+      const outcome = await reopened(path, new Map([["", whole.slice(0, length)]]));
+      assert(outcome instanceof LeatError, `${length} of ${whole.length} bytes: opened`);
+      assertEquals(outcome.code, "data_loss", `${length} bytes: ${outcome.message}`);
+      assertStringIncludes(outcome.message, path);
+      assertStringIncludes(outcome.message, "begin anew");
+    }
+  }));
+
+Deno.test("a mark that is behind, torn or missing keeps no log from being opened", () =>
+  withFastFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    const files = await abandonedLog(path);
+    const mark = files.get("-mark")!;
+    const other = await abandonedLog(`${folder}/b.log`);
+    assertEquals(mark, other.get("-mark")!);
+    for (const torn of [mark.slice(0, 5), new Uint8Array(0), new Uint8Array(mark.length)]) {
+      assertEquals(await reopened(path, new Map(files).set("-mark", torn)), ALL);
+    }
+    const early = await openSqliteLog(`${folder}/c.log`);
+    early.append(new Uint8Array(1));
+    await early.sync();
+    const behind = await Deno.readFile(`${folder}/c.log-mark`);
+    await early.close();
+    assertEquals(await reopened(path, new Map(files).set("-mark", behind)), ALL);
+    files.delete("-mark");
+    assertEquals(await reopened(path, files), ALL);
+  }));
+
+Deno.test("an older copy of a log in the place of a newer one is noticed", () =>
+  withFastFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    await filledLog(path);
+    const old = await Deno.readFile(path);
+    const log = await openSqliteLog(path);
+    log.append(new Uint8Array(1));
+    await log.compact(new Uint8Array(10));
+    log.append(new Uint8Array(1));
+    await log.sync();
+    const mark = await Deno.readFile(`${path}-mark`);
+    await log.close();
+    const outcome = await reopened(path, new Map([["", old], ["-mark", mark]]));
+    assert(outcome instanceof LeatError, String(outcome));
+    assertStringIncludes(outcome.message, "holds 200 records, but 202 were written");
+  }));
+
+Deno.test("openSqliteLog says permission_denied where it may not write", async () => {
+  const error = await assertRejects(() => openSqliteLog("/proc/leat/a.log"), LeatError);
+  assertEquals(error.code, "permission_denied");
+  assertStringIncludes(error.message, "/proc/leat/a.log");
+});
+
+Deno.test("openSqliteLog names the path when its folder is a file", () =>
+  inFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/file`, "");
+    const error = await assertRejects(() => openSqliteLog(`${folder}/file/a.log`), LeatError);
+    assertStringIncludes(error.message, `${folder}/file/a.log`);
+  }));
+
+Deno.test("a full disk is resource_exhausted, and what it has not taken is written once there is room", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    let bytesMax = 64 * 1024;
+    let log = await openSqliteLog(path, { bytesMax: () => bytesMax });
+    log.append(new Uint8Array(1000).fill(1));
+    await log.sync();
+    log.append(new Uint8Array(100_000).fill(2));
+    const overlapping = log.sync();
+    const error = await assertRejects(() => log.sync(), LeatError);
+    await assertRejects(() => overlapping, LeatError);
+    assertEquals(error.code, "resource_exhausted");
+    assertStringIncludes(error.message, path);
+    assertStringIncludes(error.message, "make room");
+    log.append(new Uint8Array(10).fill(3));
+    for (const use of [() => log.sync(), () => log.compact(new Uint8Array(200_000))]) {
+      assertEquals((await assertRejects(use, LeatError)).code, "resource_exhausted");
+    }
+    const lengths = async () => (await log.read()).records.map(({ length }) => length);
+    assertEquals(await lengths(), [1000]);
+    bytesMax = Infinity;
+    await log.sync();
+    assertEquals(await lengths(), [1000, 100_000, 10]);
+    await log.close();
+    log = await openSqliteLog(path);
+    assertEquals(await lengths(), [1000, 100_000, 10]);
+    await log.close();
+  }));
+
+Deno.test("a log that is closed on a full disk keeps what was durable", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    let log = await openSqliteLog(path, { bytesMax: () => 64 * 1024 });
+    log.append(new Uint8Array(1000));
+    await log.sync();
+    log.append(new Uint8Array(100_000));
+    const error = await assertRejects(() => log.close(), LeatError);
+    assertEquals(error.code, "resource_exhausted");
+    log = await openSqliteLog(path);
+    assertEquals((await log.read()).records.map(({ length }) => length), [1000]);
+    await log.close();
+  }));
+
+Deno.test("compaction keeps the file from growing with the records ever appended", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    const log = await openSqliteLog(path);
+    for (let round = 0; round < 20; round++) {
+      for (let i = 0; i < 200; i++) log.append(new Uint8Array(1000));
+      await log.sync();
+      await log.compact(new Uint8Array(100));
+    }
+    await log.close();
+    const { size } = await Deno.stat(path);
+    assert(size < 2 * 200 * 1200, `${size} bytes for 200 records of 1,000 bytes`);
+  }));
+
+Deno.test("what a process said was durable is there after SIGKILL", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    let said = 0;
+    {
+      await using child = startChild("tests/platform/journal/fixture_log_writer.ts", {
+        args: [path],
+      });
+      said = Number((await child.line(/^durable (\d{3,})$/))[1]);
+      child.kill("SIGKILL");
+      assertEquals((await child.status).signal, "SIGKILL");
+      for (const [, number] of child.stdout.text.matchAll(/^durable (\d+)\n/gm)) {
+        said = Math.max(said, Number(number));
+      }
+    }
+    const log = await openSqliteLog(path);
+    const { records } = await log.read();
+    assert(records.length >= said, `${records.length} records of ${said} that were durable`);
+    records.forEach((record, i) =>
+      assertEquals(new DataView(record.slice().buffer).getUint32(0), i + 1)
+    );
+    await log.close();
+  }));
+
+Deno.test("a compaction gives the disk back what records and an older snapshot took", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/large.log`;
+    const log = await openSqliteLog(path);
+    const bytesNow = () =>
+      ["", "-wal"].reduce((sum, suffix) => sum + Deno.statSync(path + suffix).size, 0);
+    const record = new Uint8Array(30 << 20);
+    const snapshot = new Uint8Array(60 << 20).fill(1);
+    for (let round = 0; round < 3; round++) {
+      log.append(record);
+      await log.sync();
+      log.append(record);
+      await log.compact(snapshot);
+      assert(bytesNow() < 100 << 20, `${bytesNow()} bytes after compaction ${round}`);
+    }
+    await log.compact(new Uint8Array(1));
+    assert(bytesNow() < 20 << 20, `${bytesNow()} bytes for a snapshot of one`);
+    await log.close();
+    const again = await openSqliteLog(path);
+    assertEquals((await again.read()).snapshot, new Uint8Array(1));
+    await again.close();
+  });
+});
+
+Deno.test({
+  name: "a used-up quota is resource_exhausted, as a full disk is, and what was written stays",
+  ignore: Deno.build.os !== "linux",
+  fn: () =>
+    inFolder(async (folder) => {
+      const path = `${folder}/a.log`;
+      const program = fileURLToPath(import.meta.resolve("../sandbox/fixture_used_up_quota.ts"));
+      const flags = ["--quiet", "--cached-only", "--allow-ffi", "--allow-read", "--allow-write"];
+      const { stdout, stderr } = await new Deno.Command("deno", {
+        args: ["run", ...flags, program, path],
+      }).output();
+      const [first, second, third, file] = new TextDecoder().decode(stdout).trim().split("\n");
+      assertEquals(first, "written", new TextDecoder().decode(stderr));
+      for (const failed of [second, third]) {
+        assertStringIncludes(failed!, `resource_exhausted: ${path}`);
+        assertStringIncludes(failed!, "make room");
+      }
+      assertStringIncludes(file!, `resource_exhausted: Cannot write ${path}-other`);
+      const log = await openSqliteLog(path);
+      assertEquals((await log.read()).records.map(({ length }) => length), [1_000]);
+      await log.close();
+    }),
+});

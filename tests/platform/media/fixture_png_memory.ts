@@ -1,0 +1,33 @@
+/**
+ * Decodes the images that its command line names, and prints of each the code of the error or the shape, by how many bytes the process
+ * has grown, and by how many it is larger once nothing is held of it. It has a process to itself: the memory of one is that of all its
+ * threads, and other tests run on those.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import { Images } from "../../../platform/media/images.ts";
+
+const { gc } = globalThis as unknown as { gc(): void };
+/** Below this nobody looks further. */
+const KEPT_BYTES_MAX = 60_000_000;
+
+const images = new Images();
+for (const path of Deno.args) {
+  const png = await Deno.readFile(path);
+  gc();
+  const before = Deno.memoryUsage().rss;
+  const outcome = await Promise.try(() => images.decode(png)).then(
+    ({ shape }) => shape.join(),
+    (error) => LeatError.from(error).code,
+  );
+  const grown = Deno.memoryUsage().rss - before;
+  // What is freed is given back later, by a thread of V8's.
+  let kept = Infinity;
+  for (let attempt = 0; attempt < 300 && kept > KEPT_BYTES_MAX; attempt++) {
+    gc();
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    kept = Math.min(kept, Deno.memoryUsage().rss - before);
+  }
+  console.log(`${outcome} ${grown} ${kept}`);
+}

@@ -1,0 +1,255 @@
+/** JPEGs: made here by the encoder, and three small ones of kinds that it does not make. */
+
+import {
+  assert,
+  assertAlmostEquals,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
+import { RandomStream } from "../../../core/philox.ts";
+import { Tensor } from "../../../core/tensor.ts";
+import type { ImageDecodeOptions } from "../../../data/host.ts";
+import { Images } from "../../../platform/media/images.ts";
+import { SCANS_MAX } from "../../../platform/media/jpeg.ts";
+import { resample } from "../../../platform/media/resample.ts";
+
+/** 24 × 16: red grows to the right by 10, green downwards by 15, blue is 128. */
+const PROGRESSIVE = Uint8Array.fromBase64(
+  "/9j/2wBDAAYEBQYFBAYGBQYHBwYIChAKCgkJChQODwwQFxQYGBcUFhYaHSUfGhsjHBYWICwgIyYnKSopGR8tMC0oMCUoKSj/2wBDAQcHBwoIChMKChMoGhYaKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCj/wgARCAAQABgDASIAAhEBAxEB/8QAFgABAQEAAAAAAAAAAAAAAAAABQYA/8QAFQEBAQAAAAAAAAAAAAAAAAAABAb/2gAMAwEAAhADEAAAAY9B9BA5/WGFUf/EABYQAAMAAAAAAAAAAAAAAAAAAAACBP/aAAgBAQABBQJJxJxJxJxJxJz/xAAYEQACAwAAAAAAAAAAAAAAAAAABQMEIv/aAAgBAwEBPwGkwIWGT//EABgRAAIDAAAAAAAAAAAAAAAAAAAEAgMh/9oACAECAQE/AbHSTun/xAAUEAEAAAAAAAAAAAAAAAAAAAAg/9oACAEBAAY/Al//xAAVEAEBAAAAAAAAAAAAAAAAAAAAYf/aAAgBAQABPyGSCSSST//aAAwDAQACAAMAAAAQBw//xAAWEQEBAQAAAAAAAAAAAAAAAAAhADH/2gAIAQMBAT8QxYTf/8QAFhEBAQEAAAAAAAAAAAAAAAAAAFFh/9oACAECAQE/ENlD/8QAFhAAAwAAAAAAAAAAAAAAAAAAADHB/9oACAEBAAE/EESKkRIiREiJP//Z",
+);
+/** The same in grey. */
+const GREY = Uint8Array.fromBase64(
+  "/9j/2wBDAAYEBQYFBAYGBQYHBwYIChAKCgkJChQODwwQFxQYGBcUFhYaHSUfGhsjHBYWICwgIyYnKSopGR8tMC0oMCUoKSj/wAALCAAQABgBAREA/8QAFwAAAwEAAAAAAAAAAAAAAAAABAUGB//EACAQAAEDAwUBAAAAAAAAAAAAAAEAAgMFBqEEESEiMzL/2gAIAQEAAD8AymGgSNPyU50FHkaR1KqqXT3t24KtG2jz54RUNqEHzwmuktktI6YX/9k=",
+);
+/** The same in CMYK. */
+const CMYK = Uint8Array.fromBase64(
+  "/9j/7gAOQWRvYmUAZAAAAAAA/9sAQwAQCwwODAoQDg0OEhEQExgoGhgWFhgxIyUdKDozPTw5Mzg3QEhcTkBEV0U3OFBtUVdfYmdoZz5NcXlwZHhcZWdj/8AAFAgAEAAYBEMRAE0RAFkRAEsRAP/EABoAAAIDAQEAAAAAAAAAAAAAAAIGAwQFBwH/xAAoEAABBAIABAUFAAAAAAAAAAABAAIDBAUREiExUQYTImGRMkFCcaH/2gAOBEMATQBZAEsAAD8ATK9KZzxppWJL4QyLRvyH6/SfuJp6EJpGcr/cptwuPn23TT8KlJ4duxn1Ru+F6SAOqMZeBw5OGynjHVnws2/qoTiZ2H1NKrT2WM6nop4bTJSAw7XPYaE7HbAK7ckJmYlB5Tf1C7E1XD6AmHFWbdQgcO29igdGx405oI9wrtfP2WDXmEj3VabAV382EtKZq9xkwGxwu7FZlzCQTbcxoB7KSTJmfmTooq1KWqR+Te4X/9k=",
+);
+
+const images = new Images();
+
+/** A picture with smooth parts, edges and noise. */
+function picture(width: number, height: number): Tensor<"uint8"> {
+  const random = new RandomStream(3n, [width, height]);
+  const data = new Uint8Array(width * height * 3);
+  for (let y = 0, at = 0; y < height; y++) {
+    for (let x = 0; x < width; x++) {
+      data[at++] = 255 * x / width;
+      data[at++] = 255 * y / height;
+      data[at++] = (x >> 3 ^ y >> 3) & 1 ? 200 : 40 + random.int(20);
+    }
+  }
+  return new Tensor("uint8", [height, width, 3], data);
+}
+
+async function failure(bytes: Uint8Array, options?: ImageDecodeOptions): Promise<LeatError> {
+  return await assertRejects(
+    async () => await images.decode(bytes, options),
+    LeatError,
+  ) as LeatError;
+}
+
+function meanDifference(a: Uint8Array, b: Uint8Array): number {
+  return a.reduce((sum, value, i) => sum + Math.abs(value - b[i]!), 0) / a.length;
+}
+
+Deno.test("encode and decode keep a picture but for what JPEG loses", async () => {
+  for (const [width, height] of [[64, 48], [1, 1], [17, 3], [500, 375]] as const) {
+    const original = picture(width, height);
+    const jpeg = await images.encode(original, { quality: 95 });
+    assertEquals(jpeg.byteLength, jpeg.buffer.byteLength);
+    assertEquals(images.size(jpeg), { width, height });
+    const decoded = await images.decode(jpeg);
+    assertEquals(decoded.dtype, "uint8");
+    assertEquals(decoded.shape, [height, width, 3]);
+    assert(meanDifference(decoded.data, original.data) < 20, `${width} × ${height}`);
+  }
+});
+
+Deno.test("encode writes smaller files at lower quality", async () => {
+  const original = picture(200, 100);
+  const sizes = [];
+  for (const quality of [100, 75, 10]) {
+    sizes.push((await images.encode(original, { quality })).byteLength);
+  }
+  assertEquals(sizes, sizes.toSorted((a, b) => b - a));
+});
+
+Deno.test("encode refuses what is no RGB image", async () => {
+  const pixels = new Uint8Array(12);
+  const cases: [Tensor, number][] = [
+    [new Tensor("uint8", [2, 6], pixels), 90],
+    [new Tensor("uint8", [2, 3, 2], pixels), 90],
+    [new Tensor("int8", [2, 2, 3], new Int8Array(12)), 90],
+    [new Tensor("uint8", [0, 2, 3], new Uint8Array(0)), 90],
+    [new Tensor("uint8", [1, 65_501, 3], new Uint8Array(65_501 * 3)), 90],
+    [new Tensor("uint8", [2, 2, 3], pixels), 0],
+    [new Tensor("uint8", [2, 2, 3], pixels), 101],
+    [new Tensor("uint8", [2, 2, 3], pixels), 50.5],
+  ];
+  for (const [image, quality] of cases) {
+    const error = await assertRejects(() => images.encode(image, { quality }), LeatError);
+    assertEquals((error as LeatError).code, "invalid_argument", `${image.shape} ${quality}`);
+  }
+});
+
+Deno.test("decode crops, then resizes, then mirrors", async () => {
+  const jpeg = await images.encode(picture(60, 40), { quality: 95 });
+  const pixels = (await images.decode(jpeg)).data;
+  const whole = { x: 0, y: 0, width: 60, height: 40 };
+  const image = { pixels, channels: 3, width: 60, crop: whole, flip: false };
+  const crop = { x: 7, y: 3, width: 31, height: 22 };
+  const cases: [ImageDecodeOptions, Parameters<typeof resample>[0]][] = [
+    [{ crop }, { ...image, crop, size: { width: 31, height: 22 }, flip: false }],
+    [{ flip: true }, { ...image, size: { width: 60, height: 40 }, flip: true }],
+    [{ resize: { width: 90, height: 20 } }, { ...image, size: { width: 90, height: 20 } }],
+    [
+      { crop, resize: { width: 16, height: 50 }, flip: true },
+      { ...image, crop, size: { width: 16, height: 50 }, flip: true },
+    ],
+  ];
+  for (const [options, request] of cases) {
+    const decoded = await images.decode(jpeg, options);
+    assertEquals(decoded.shape, [request.size.height, request.size.width, 3]);
+    assertEquals(decoded.data, resample(request), JSON.stringify(options));
+  }
+});
+
+Deno.test("decode answers at once when the library is loaded, and owns what it returns", async () => {
+  const first = await images.encode(picture(20, 10));
+  const second = await images.encode(new Tensor("uint8", [10, 20, 3], new Uint8Array(600)));
+  await images.decode(first);
+  for (const options of [{}, { flip: true }]) {
+    const a = images.decode(first, options);
+    assert(!(a instanceof Promise));
+    const before = a.data.slice();
+    images.decode(second, options);
+    assertEquals(a.data, before);
+  }
+});
+
+Deno.test("decode reads progressive and grey images, and views of a larger buffer", async () => {
+  const colour = await images.decode(PROGRESSIVE);
+  assertEquals(colour.shape, [16, 24, 3]);
+  assertAlmostEquals(colour.data[(8 * 24 + 12) * 3]!, 120, 12);
+  assertAlmostEquals(colour.data[(8 * 24 + 12) * 3 + 1]!, 120, 12);
+  const grey = await images.decode(GREY);
+  assertEquals(grey.shape, [16, 24, 3]);
+  for (let i = 0; i < grey.data.length; i += 3) {
+    assert(grey.data[i] === grey.data[i + 1] && grey.data[i] === grey.data[i + 2]);
+  }
+  const buffer = new Uint8Array(PROGRESSIVE.length + 20).fill(0xff);
+  buffer.set(PROGRESSIVE, 9);
+  const view = buffer.subarray(9, 9 + PROGRESSIVE.length);
+  assertEquals((await images.decode(view)).data, colour.data);
+});
+
+Deno.test("decode gives a JPEG as grey or with alpha where asked to", async () => {
+  const rgb = await images.decode(PROGRESSIVE);
+  const rgba = await images.decode(PROGRESSIVE, { channels: 4 });
+  assertEquals(rgba.shape, [16, 24, 4]);
+  const grey = await images.decode(PROGRESSIVE, { channels: 1, flip: true });
+  assertEquals(grey.shape, [16, 24, 1]);
+  for (let i = 0; i < 16 * 24; i++) {
+    const [r, g, b] = rgb.data.subarray(3 * i);
+    assertEquals([...rgba.data.subarray(4 * i, 4 * i + 4)], [r, g, b, 255]);
+    const mirrored = Math.floor(i / 24) * 24 + 23 - i % 24;
+    assertAlmostEquals(grey.data[mirrored]!, 0.299 * r! + 0.587 * g! + 0.114 * b!, 2);
+  }
+});
+
+Deno.test("decode refuses a JPEG truncated anywhere", async () => {
+  const baseline = await images.encode(picture(40, 30), { quality: 80 });
+  for (const jpeg of [baseline, PROGRESSIVE, GREY]) {
+    for (let length = 0; length < jpeg.length; length++) {
+      const error = await failure(jpeg.slice(0, length));
+      assertEquals(error.code, "data_loss", `${length} of ${jpeg.length} bytes`);
+    }
+    const error = await failure(jpeg.slice(0, jpeg.length - 10));
+    assertStringIncludes(error.message, "truncated");
+  }
+});
+
+Deno.test("decode tells an empty file, another format and garbage apart", async () => {
+  const cases: [Uint8Array, LeatErrorCode, string][] = [
+    [new Uint8Array(0), "data_loss", "no bytes"],
+    [new TextEncoder().encode("GIF89a"), "invalid_argument", "begin with 47494638, like a GIF"],
+    [new TextEncoder().encode("RIFF1234WAVE"), "invalid_argument", "like another RIFF file"],
+    [new TextEncoder().encode("<html>"), "invalid_argument", "begin with 3c68746d."],
+    [new Uint8Array(1000), "invalid_argument", "Not a JPEG, PNG, WebP: 1000 bytes"],
+    [new Uint8Array([0xff, 0xd8, 0xff, 0xd9, 0, 0]), "data_loss", "no frame header"],
+    [new Uint8Array([0xff, 0xd8, 0x00, 0x01, 0, 0]), "data_loss", "no marker"],
+    [new Uint8Array([0xff, 0xd8, 0xff, 0xe0, 0, 1, 0, 0]), "data_loss", "claims 1 bytes"],
+  ];
+  for (const [bytes, code, message] of cases) {
+    const error = await failure(bytes);
+    assertEquals(error.code, code);
+    assertStringIncludes(error.message, message);
+    assertThrows(() => images.size(bytes), LeatError);
+  }
+});
+
+Deno.test("decode refuses damaged compressed data", async () => {
+  const jpeg = await images.encode(picture(120, 90));
+  const damaged = jpeg.slice();
+  // A marker that may not stand within a scan.
+  damaged.set([0xff, 0xc0], jpeg.length >> 1);
+  const error = await failure(damaged);
+  assertEquals(error.code, "data_loss");
+  assertStringIncludes(error.message, "compressed data is damaged");
+});
+
+Deno.test("decode refuses a header that claims more memory than its limit, before allocating", async () => {
+  const bomb = (await images.encode(picture(16, 16))).slice();
+  const frame = bomb.findIndex((byte, i) => byte === 0xff && bomb[i + 1] === 0xc0);
+  bomb.set([0xff, 0xdc, 0xff, 0xdc], frame + 5);
+  const error = await failure(bomb);
+  assertEquals(error.code, "resource_exhausted");
+  assertStringIncludes(error.message, "imageBytesMax");
+  bomb.set([0, 0], frame + 5);
+  assertEquals((await failure(bomb)).code, "data_loss");
+});
+
+Deno.test("decode refuses CMYK by name", async () => {
+  const error = await failure(CMYK);
+  assertEquals(error.code, "unimplemented");
+  assertStringIncludes(error.message, "CMYK");
+  assertEquals(images.size(CMYK), { width: 24, height: 16 });
+});
+
+Deno.test("decode refuses crops and sizes that are none", async () => {
+  const jpeg = await images.encode(picture(20, 10));
+  const options: ImageDecodeOptions[] = [
+    { crop: { x: 0, y: 0, width: 21, height: 10 } },
+    { crop: { x: 1, y: 0, width: 20, height: 10 } },
+    { crop: { x: 0, y: -1, width: 5, height: 5 } },
+    { crop: { x: 0, y: 0, width: 0, height: 5 } },
+    { crop: { x: 0.5, y: 0, width: 5, height: 5 } },
+    { crop: { x: 0, y: 0, width: NaN, height: 5 } },
+    { resize: { width: 0, height: 5 } },
+    { resize: { width: 5, height: 1.5 } },
+    { channels: 2 as 1 },
+  ];
+  for (const option of options) {
+    assertEquals((await failure(jpeg, option)).code, "invalid_argument", JSON.stringify(option));
+  }
+  const huge = await failure(jpeg, { resize: { width: 1e6, height: 1e6 } });
+  assertEquals(huge.code, "resource_exhausted");
+});
+
+Deno.test("decode refuses a progressive JPEG of very many scans", async () => {
+  const end = PROGRESSIVE.length - 2;
+  const scan = PROGRESSIVE.lastIndexOf(0xda) - 1;
+  assertEquals([...PROGRESSIVE.subarray(scan, scan + 2)], [0xff, 0xda]);
+  const last = PROGRESSIVE.subarray(scan, end);
+  const bomb = new Uint8Array(scan + 300 * last.length + 2);
+  bomb.set(PROGRESSIVE.subarray(0, scan));
+  for (let number = 0; number < 300; number++) bomb.set(last, scan + number * last.length);
+  bomb.set(PROGRESSIVE.subarray(end), bomb.length - 2);
+  const error = await failure(bomb);
+  assertEquals(error.code, "resource_exhausted");
+  assertStringIncludes(error.message, `${SCANS_MAX} scans (SCANS_MAX)`);
+});

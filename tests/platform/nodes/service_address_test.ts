@@ -1,0 +1,67 @@
+/** Addresses as people write them, and as servers advertise them. */
+
+import { LeatError } from "../../../core/error.ts";
+import {
+  advertisedAddress,
+  isLoopbackHost,
+  serviceAddress,
+} from "../../../platform/nodes/service_address.ts";
+import { assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
+
+Deno.test("serviceAddress keeps scheme, host and port, and refuses what is no service", () => {
+  for (
+    const [text, address] of [
+      ["ws://10.0.0.5:5050", "ws://10.0.0.5:5050"],
+      ["ws://10.0.0.5:5050/", "ws://10.0.0.5:5050"],
+      ["wss://leat.example", "wss://leat.example"],
+      ["ws://[2001:db8::7]:5050", "ws://[2001:db8::7]:5050"],
+    ]
+  ) assertEquals(serviceAddress(text!, "service"), address);
+  for (
+    const text of [
+      "",
+      "10.0.0.5:5050",
+      "http://x:1",
+      "ws://",
+      "ws://x:99999",
+      "ws://x:0",
+      "ws://x/path",
+    ]
+  ) {
+    const error = assertThrows(() => serviceAddress(text, "service"), LeatError, "service must be");
+    assertEquals(error.code, "invalid_argument");
+    assertStringIncludes(error.message, `"${text}"`);
+  }
+});
+
+Deno.test("advertisedAddress takes a host, or host and port, before what the server listens on", () => {
+  const listening = { scheme: "ws", hostname: "127.0.0.1", port: 5_051 } as const;
+  assertEquals(advertisedAddress(listening), "ws://127.0.0.1:5051");
+  assertEquals(advertisedAddress(listening, "gpu-7"), "ws://gpu-7:5051");
+  assertEquals(advertisedAddress(listening, "gate.example:80"), "ws://gate.example:80");
+  assertEquals(advertisedAddress(listening, "[2001:db8::7]:1"), "ws://[2001:db8::7]:1");
+  for (const advertise of ["", "a b", "ws://x:1", "x:", "x:99999", "0.0.0.0", "2001:db8::7"]) {
+    assertThrows(() => advertisedAddress(listening, advertise), LeatError, `"${advertise}"`);
+  }
+});
+
+Deno.test("advertisedAddress refuses port 0, which nobody can dial, and takes a host before a port to come", () => {
+  const listening = { scheme: "ws", hostname: "127.0.0.1", port: 0 } as const;
+  for (const [advertise, host] of [["gpu-7:0", "(gpu-7)"], ["[::1]:00000", "([::1])"]]) {
+    const address = () => advertisedAddress(listening, advertise);
+    const { code, message } = assertThrows(address, LeatError);
+    assertEquals(code, "invalid_argument");
+    for (const part of [`"${advertise}"`, "port 0", host!]) assertStringIncludes(message, part);
+  }
+  // Checked before it listens, when a free port is yet to be taken.
+  assertEquals(advertisedAddress(listening, "gpu-7"), "ws://gpu-7:0");
+});
+
+Deno.test("isLoopbackHost knows this machine's names of itself", () => {
+  for (const host of ["localhost", "127.0.0.1", "127.1.2.3", "::1", "[::1]"]) {
+    assertEquals(isLoopbackHost(host), true, host);
+  }
+  for (const host of ["10.0.0.5", "0.0.0.0", "127.0.0.1.example", "::"]) {
+    assertEquals(isLoopbackHost(host), false, host);
+  }
+});

@@ -1,0 +1,67 @@
+/**
+ * Folders of slot files, which nobody may leave behind and nobody may lose.
+ *
+ * @module
+ */
+import { removeLeftFolders, SlotFolder } from "../../../platform/process/slot_folder.ts";
+import { assert, assertEquals } from "../../assert.ts";
+import { startChild } from "../../lib/child.ts";
+import { inFolder, namesIn } from "../../lib/temp_folder.ts";
+import { until } from "../../lib/until.ts";
+
+Deno.test("SlotFolder is private, holds two empty files, and is gone when it is removed", async () => {
+  await inFolder(async (parent) => {
+    const folder = new SlotFolder(parent);
+    assertEquals(await namesIn(folder.path), ["down", "lock", "up"]);
+    if (Deno.build.os !== "windows") {
+      assertEquals(Deno.statSync(folder.path).mode! & 0o777, 0o700);
+      for (const path of [folder.incoming, folder.outgoing]) {
+        const { mode, size } = Deno.statSync(path);
+        assertEquals([mode! & 0o777, size], [0o600, 0]);
+      }
+    }
+    folder.remove();
+    folder.remove();
+    assertEquals(await namesIn(parent), []);
+  });
+});
+
+Deno.test("removeLeftFolders removes what ended processes have left, and nothing else", async () => {
+  await inFolder(async (parent) => {
+    const needed = new SlotFolder(parent);
+    const left = ["leat-slots-left/lock", "leat-slots-left/up", "other/lock", "leat-slots-odd/up"];
+    for (const path of left) {
+      Deno.mkdirSync(`${parent}/${path.split("/")[0]}`, { recursive: true });
+      Deno.writeTextFileSync(`${parent}/${path}`, "");
+    }
+    Deno.mkdirSync(`${parent}/leat-slots-empty`);
+    Deno.writeTextFileSync(`${parent}/leat-slots-file`, "");
+    removeLeftFolders(parent);
+    const name = needed.path.slice(parent.length + 1);
+    assertEquals(
+      await namesIn(parent),
+      [name, "leat-slots-file", "leat-slots-odd", "other"].sort(),
+    );
+    assertEquals(await namesIn(needed.path), ["down", "lock", "up"]);
+    needed.remove();
+    removeLeftFolders(`${parent}/not there`);
+  });
+});
+
+Deno.test("a worker that is killed while a runner loads leaves nothing for long", async () => {
+  await inFolder(async (parent) => {
+    const program = "tests/platform/process/fixture_loading_runner.ts";
+    const options = { flags: ["-A", "--no-check"], env: { TMPDIR: parent } };
+    {
+      await using killed = startChild(program, { ...options, args: ["stopped"] });
+      await killed.line(/loading/);
+      killed.kill("SIGKILL");
+      await killed.status;
+    }
+    const [left] = await namesIn(parent);
+    assert(left !== undefined);
+    // The next worker of this machine.
+    await using _next = startChild(program, options);
+    await until(async () => (await namesIn(parent)).length === 0, 20);
+  });
+});

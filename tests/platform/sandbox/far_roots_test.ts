@@ -1,0 +1,26 @@
+/**
+ * What lies below a granted root.
+ *
+ * @module
+ */
+import { FarRoots } from "../../../platform/sandbox/host/far_roots.ts";
+import { assertEquals } from "../../assert.ts";
+
+Deno.test("FarRoots has what is below its roots, as their servers are asked for it", () => {
+  const roots = new FarRoots(["http://Host.example:80/my data", "s3://bucket/Prefix/"]);
+  const inside = [
+    ...["http://host.example/my data/a", "HTTP://host.example:80/my%20data/b/c?d=e#f"],
+    ...["s3://bucket/Prefix/my data/*.txt", "s3://bucket/Prefix/{a,b}"],
+  ];
+  for (const path of inside) assertEquals(roots.has(path), true, path);
+  const outside = [
+    ...["http://host.example/my data", "http://host.example/my database/a", "/my data/a"],
+    ...["https://host.example/my data/a", "http://host.example:8080/my data/a"],
+    ...["http://host.example:80@other.example/my data/a", "http://other.example/my data/a"],
+    ...["http://host.example/my data/../a", "http://host.example/my data/%2E%2e/a"],
+    ...["http://host.example/my data/..%2fa", "http://host.example/my data/..\\a"],
+    ...["http://host.example/my data/.\t./a", "file:///my data/a", "http://[x"],
+    ...["s3://bucket/Prefix/{a,../b}", "s3://bucket/prefix/a", "s3://other/Prefix/a"],
+  ];
+  for (const path of outside) assertEquals(roots.has(path), false, path);
+});

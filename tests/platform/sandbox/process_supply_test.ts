@@ -1,0 +1,213 @@
+/**
+ * Processes that are handed out: how many load at a time, who is served, and what becomes of who gives up
+ * and of what never loads.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import { Dataset } from "../../../mod.ts";
+import { sandboxGrants } from "../../../platform/sandbox/grants.ts";
+import { ProcessSupply, type SuppliedProcess } from "../../../platform/sandbox/process_supply.ts";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
+import { TempFolder } from "../../lib/temp_folder.ts";
+import { Sandbox, settingsOf } from "./sandbox_lib.ts";
+
+/** A process that loads when the test says so. */
+class Process implements SuppliedProcess {
+  readonly loading = Promise.withResolvers<void>();
+  readonly loaded = this.loading.promise;
+  isAlive = true;
+
+  constructor(readonly number: number) {}
+
+  terminate(): Promise<void> {
+    this.isAlive = false;
+    return Promise.resolve();
+  }
+}
+
+/** A supply of such processes, and all that it has started. */
+class Supplied {
+  readonly started: Process[] = [];
+  readonly supply: ProcessSupply<Process>;
+  /** The most that loaded at a time. */
+  loadingMost = 0;
+  #loading = 0;
+
+  constructor(loadingMax: number) {
+    this.supply = new ProcessSupply(() => this.#start(), loadingMax);
+  }
+
+  /** Lets the oldest that still loads be loaded, or fail. */
+  async step(error?: LeatError): Promise<void> {
+    const process = this.started[this.#settled++]!;
+    this.#loading--;
+    if (error === undefined) process.loading.resolve();
+    else process.loading.reject(error);
+    await settle();
+  }
+
+  #settled = 0;
+
+  get loading(): number {
+    return this.#loading;
+  }
+
+  #start(): Process {
+    const process = new Process(this.started.length);
+    this.started.push(process);
+    this.loadingMost = Math.max(this.loadingMost, ++this.#loading);
+    return process;
+  }
+}
+
+/** Promises that can go on have gone on. */
+function settle(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}
+
+const NEVER = new LeatError("unavailable", "it has not loaded");
+
+Deno.test("ProcessSupply loads no more processes at a time than its limit, for as many as ask", async () => {
+  const supplied = new Supplied(3);
+  const got: number[] = [];
+  const taken = Array.from({ length: 50 }, async (_, i) => {
+    await supplied.supply.take();
+    got.push(i);
+  });
+  assertEquals(supplied.started.length, 3);
+  while (supplied.loading > 0) await supplied.step();
+  await Promise.all(taken);
+  assertEquals(got, Array.from({ length: 50 }, (_, i) => i)); // in the order in which they came
+  assertEquals(supplied.loadingMost, 3);
+  assertEquals(supplied.started.length, 51); // and one for who comes next
+  const spare = supplied.started.at(-1);
+  assertEquals(await supplied.supply.take(), spare);
+  assertEquals(supplied.started.length, 52);
+});
+
+Deno.test("ProcessSupply starts no process for who has given up in its queue", async () => {
+  const supplied = new Supplied(2);
+  const giveUp = new AbortController();
+  const first = supplied.supply.take();
+  const given = Array.from({ length: 40 }, () => supplied.supply.take(giveUp.signal));
+  const last = supplied.supply.take();
+  giveUp.abort();
+  for (const one of await Promise.allSettled(given)) {
+    assertEquals(one.status === "rejected" && one.reason.code, "cancelled");
+  }
+  while (supplied.loading > 0) await supplied.step();
+  assertEquals((await first).number, 0);
+  assertEquals((await last).number, 1);
+  assertEquals(supplied.started.length, 3); // of which one is spare
+  assertEquals(supplied.started.filter(({ isAlive }) => isAlive).length, 3);
+  const before = new AbortController();
+  before.abort();
+  await assertRejects(() => supplied.supply.take(before.signal), LeatError);
+  assertEquals(await supplied.supply.take(), supplied.started[2]); // it is still there
+});
+
+Deno.test("ProcessSupply keeps one process that nobody needs any more, and ends the others", async () => {
+  const supplied = new Supplied(3);
+  const giveUp = new AbortController();
+  const given = Array.from({ length: 3 }, () => supplied.supply.take(giveUp.signal));
+  giveUp.abort();
+  await Promise.allSettled(given);
+  assertEquals(supplied.started.map(({ isAlive }) => isAlive), [true, true, true]); // they load
+  while (supplied.loading > 0) await supplied.step();
+  assertEquals(supplied.started.map(({ isAlive }) => isAlive), [true, false, false]);
+});
+
+Deno.test("ProcessSupply tells one of a process that never loads, and serves the next", async () => {
+  const supplied = new Supplied(1);
+  const [unlucky, next, after] = [1, 2, 3].map(() => supplied.supply.take());
+  const told = unlucky!.catch((error) => error);
+  await supplied.step(NEVER);
+  assertEquals(await told, NEVER);
+  assertEquals(supplied.loading, 1);
+  await supplied.step();
+  assertEquals((await next!).number, 1);
+  await supplied.step();
+  assertEquals((await after!).number, 2);
+  // The spare one fails while nobody asks: it is not tried again for ever, but when somebody does.
+  await supplied.step(NEVER);
+  assertEquals([supplied.started.length, supplied.loading], [4, 0]);
+  const later = supplied.supply.take();
+  await supplied.step();
+  assertEquals((await later).number, 4);
+});
+
+Deno.test("ProcessSupply replaces a spare process that has died, and hands nothing out once closed", async () => {
+  const supplied = new Supplied(1);
+  await supplied.step();
+  await supplied.started[0]!.terminate();
+  const taken = supplied.supply.take();
+  await supplied.step();
+  assertEquals((await taken).number, 1);
+  const late = [supplied.supply.take()];
+  supplied.supply.close();
+  late.push(supplied.supply.take());
+  for (const one of await Promise.allSettled(late)) {
+    assertEquals(one.status === "rejected" && one.reason.code, "cancelled");
+  }
+  await supplied.step();
+  assertEquals(supplied.loading, 0);
+});
+
+Deno.test("a confined runner that is disposed in the queue ends, and costs no process", async () => {
+  await using sandbox = await Sandbox.open({}, undefined, {}, { loadingMax: 1 });
+  const settings = settingsOf(Dataset.range(3));
+  const splits = { next: () => Promise.resolve(null), total: () => Promise.resolve(0) };
+  const queued = Array.from({ length: 200 }, () => sandbox.runners.start(settings, splits));
+  const steps = queued.map((runner) => runner.next().catch(LeatError.from));
+  for (const runner of queued) runner.dispose();
+  for (const step of await Promise.all(steps)) {
+    assertEquals(step instanceof LeatError && step.code, "cancelled");
+  }
+  for (const runner of queued) assertEquals(await runner.next(), { kind: "end" });
+  assertEquals(await sandbox.elements(Dataset.range(2)), [{ value: 0 }, { value: 1 }]);
+});
+
+Deno.test("a confined process that never loads ends its pipeline by an error that names it", async () => {
+  await using sandbox = await Sandbox.open({}, undefined, {}, { loadTimeoutMs: 1 });
+  const [came] = await sandbox.elements(Dataset.range(2));
+  assert(came !== undefined && "code" in came);
+  assertEquals(came.code, "unavailable");
+  assertStringIncludes(came.message, "has not loaded its program within 0.001 s");
+  assertStringIncludes(came.message, "no function has run in it");
+});
+
+Deno.test("ProcessSupply tries a process that cannot even begin once for each who asks, and goes on", async () => {
+  let starts = 0;
+  const supply = new ProcessSupply<Process>(() => {
+    starts++;
+    throw new LeatError("invalid_argument", "no such permission");
+  }, 2);
+  assertEquals(starts, 1);
+  const asked = [supply.take(), supply.take(), supply.take()];
+  for (const take of asked) await assertRejects(() => take, LeatError, "no such permission");
+  assert(starts <= 8, `${starts} starts for three who asked`);
+  supply.close();
+});
+
+Deno.test("sandboxGrants refuses a folder with a comma, and takes one with spaces", async () => {
+  await using folder = await TempFolder.make();
+  for (const name of ["a b", "a,b"]) await Deno.mkdir(`${folder.path}/${name}`);
+  const [granted] = sandboxGrants({ dataRoots: [`${folder.path}/a b`] }).readable;
+  assertEquals(granted?.path, `${folder.path}/a b`);
+  assertThrows(() => sandboxGrants({ dataRoots: [`${folder.path}/a,b`] }), LeatError, "a comma");
+});
+
+Deno.test("sandboxGrants refuses what is no host, and takes names, addresses and ranges", () => {
+  for (const host of ["a b", "http//a", ""]) {
+    assertThrows(() => sandboxGrants({ net: [host] }), LeatError, `"${host}", which is no host`);
+  }
+  const net = ["localhost", "127.0.0.1:80", "[::1]:443"];
+  assertEquals(sandboxGrants({ net }).net, net);
+});

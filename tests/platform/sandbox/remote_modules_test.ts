@@ -1,0 +1,55 @@
+/**
+ * Which modules of other hosts are fetched, and how often a function's module is loaded for it.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import { RemoteModules } from "../../../platform/sandbox/modules/remote_modules.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+const urlOf = (name: string) => `https://modules.example/${name}.js`;
+
+const moduleAt = (url: string) => ({ url, mediaType: "", text: url });
+
+/** Loads modules of which each names the next, and tells of what fails as late as Deno does. */
+async function load(remote: RemoteModules, names: string, waitMs: number): Promise<string[]> {
+  const texts: string[] = [];
+  for (const name of names) {
+    await pause(0);
+    try {
+      texts.push(remote.moduleAt(urlOf(name)).text);
+    } catch (error) {
+      await pause(waitMs);
+      throw error;
+    }
+  }
+  return texts;
+}
+
+Deno.test("RemoteModules fetches for several loads at a time what each of them lacks", async () => {
+  const remote = new RemoteModules(async (url) => {
+    await pause(1);
+    return moduleAt(url);
+  });
+  const chains = ["abcd", "abcd", "ab", "efgh", "ei", "abcd"];
+  const came = await Promise.all(
+    chains.map(async (names, i) => {
+      await pause(4 * i);
+      return await remote.import(() => load(remote, names, 10));
+    }),
+  );
+  assertEquals(came, chains.map((names) => [...names].map(urlOf)));
+});
+
+Deno.test("RemoteModules fails the loads that name what cannot be fetched, and no others", async () => {
+  const remote = new RemoteModules(async (url) => {
+    await pause(1);
+    if (url === urlOf("x")) throw new LeatError("not_found", "no such module");
+    return moduleAt(url);
+  });
+  const broken = remote.import(() => load(remote, "ax", 1));
+  const whole = remote.import(() => load(remote, "abc", 1));
+  assertEquals((await assertRejects(() => broken, LeatError)).message, "no such module");
+  assertEquals(await whole, [..."abc"].map(urlOf));
+});

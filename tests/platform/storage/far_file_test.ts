@@ -1,0 +1,395 @@
+/** Files behind URLs: a real web server on loopback, which goes wrong in every way that matters. */
+
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
+import { ByteReader } from "../../../data/formats/byte_reader.ts";
+import type { OpenFile } from "../../../data/host.ts";
+import { FIRST_RANGE_BYTES, JUMP_RANGE_BYTES } from "../../../platform/storage/far_file.ts";
+import { WHOLE_OBJECT_BYTES_MAX } from "../../../platform/storage/far_object.ts";
+import type { RetryTiming } from "../../../platform/storage/retries.ts";
+import { StorageFiles, type StorageOptions } from "../../../platform/storage/storage.ts";
+import { noise, RangeServer, silence } from "./range_server.ts";
+
+const MIB = 1024 * 1024;
+
+/** Time that passes at once, written down. */
+class Waits implements RetryTiming {
+  readonly ms: number[] = [];
+
+  sleep(ms: number): Promise<void> {
+    this.ms.push(ms);
+    return Promise.resolve();
+  }
+
+  random(): number {
+    return 1;
+  }
+}
+
+function filesOf(requests: StorageOptions["requests"] = {}, timing: RetryTiming = new Waits()) {
+  return new StorageFiles({ requests }, timing);
+}
+
+/** `count` bytes from `offset` on, in as many reads as it takes. */
+async function readAt(file: OpenFile, offset: number, count: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(count);
+  for (let at = 0; at < count;) {
+    const read = await file.read(bytes.subarray(at), offset + at);
+    if (read === 0) return bytes.slice(0, at);
+    at += read;
+  }
+  return bytes;
+}
+
+async function readAll(file: OpenFile): Promise<Uint8Array> {
+  return await readAt(file, 0, file.sizeBytes);
+}
+
+async function failure(work: () => Promise<unknown>, code: LeatErrorCode): Promise<string> {
+  const error = await assertRejects(work, LeatError);
+  assertEquals(error.code, code, error.message);
+  return error.message;
+}
+
+Deno.test("a far file read in order comes by few ranges that do not overlap, and equals its bytes", async () => {
+  const contents = noise(20 * MIB + 17);
+  await using server = new RangeServer(contents);
+  const files = filesOf();
+  const file = await files.open(`${server.origin}/file`);
+  assertEquals(file.sizeBytes, contents.length);
+  const reader = new ByteReader("file", file);
+  const bytes = new Uint8Array(contents.length);
+  assertEquals(await reader.takeInto(bytes), contents.length);
+  assert(Buffer.compare(bytes, contents) === 0);
+  reader.close();
+  const starts = [0, 1, 3, 7, 15];
+  const stops = [1, 3, 7, 15, 20 + 17 / MIB];
+  const ranges = starts.map((start, i) => `bytes=${start * MIB}-${stops[i]! * MIB - 1}`);
+  assertEquals(server.ranges.sort(), ranges.sort()); // two are on their way at once
+  assertEquals(files.stats(), { bytesRead: contents.length, reads: 5, opens: 1 });
+});
+
+Deno.test("a far file of one range is one request", async () => {
+  await using server = new RangeServer(noise(1000));
+  const files = filesOf();
+  const file = await files.open(`${server.origin}/file`);
+  assertEquals(await readAll(file), server.contents);
+  assertEquals(await readAt(file, 900, 100), server.contents.slice(900));
+  assertEquals(await file.read(new Uint8Array(1), 1000), 0);
+  file.close();
+  assertEquals(server.ranges.length, 1);
+});
+
+Deno.test("an empty far file has no bytes", async () => {
+  await using server = new RangeServer(noise(0));
+  const file = await filesOf().open(`${server.origin}/file`);
+  assertEquals([file.sizeBytes, await file.read(new Uint8Array(8), 0)], [0, 0]);
+  file.close();
+});
+
+Deno.test("reading a far file's footer and what comes before it is one request", async () => {
+  await using server = new RangeServer(noise(5 * MIB));
+  const file = await filesOf().open(`${server.origin}/file`);
+  const size = file.sizeBytes;
+  assertEquals(await readAt(file, size - 8, 8), server.contents.slice(-8));
+  assertEquals(await readAt(file, size - 5000, 4992), server.contents.slice(-5000, -8));
+  file.close();
+  assertEquals(server.ranges.slice(1), [`bytes=${size - JUMP_RANGE_BYTES}-${size - 1}`]);
+});
+
+Deno.test("reads of a far file made side by side get their own bytes", async () => {
+  const contents = noise(12 * MIB);
+  await using server = new RangeServer(contents);
+  const file = await filesOf().open(`${server.origin}/file`);
+  const offsets = [11 * MIB, 2 * MIB, 7 * MIB + 5, 0, 4 * MIB, 9 * MIB];
+  const parts = await Promise.all(offsets.map((offset) => readAt(file, offset, 400_000)));
+  for (const [i, offset] of offsets.entries()) {
+    assert(Buffer.compare(parts[i]!, contents.subarray(offset, offset + 400_000)) === 0);
+  }
+  file.close();
+});
+
+Deno.test("a request that fails for the moment is made again, ever later", async () => {
+  await using server = new RangeServer(noise(1000));
+  server.fault = (_, number) => number <= 3 ? new Response("busy", { status: 503 }) : undefined;
+  const waits = new Waits();
+  const file = await filesOf({}, waits).open(`${server.origin}/file`);
+  assertEquals(await readAll(file), server.contents);
+  file.close();
+  assertEquals(waits.ms, [200, 400, 800]);
+});
+
+Deno.test("a server that says when to come back is asked no sooner", async () => {
+  await using server = new RangeServer(noise(1000));
+  const headers = { "retry-after": "3" };
+  server.fault = (_, number) =>
+    number === 1 ? new Response("", { status: 429, headers }) : undefined;
+  const waits = new Waits();
+  (await filesOf({}, waits).open(`${server.origin}/file`)).close();
+  assertEquals(waits.ms, [3000]);
+});
+
+Deno.test("a server that goes on failing is given up", async () => {
+  await using server = new RangeServer(noise(1000));
+  server.fault = () => new Response("out of order", { status: 500 });
+  const open = () => filesOf({ attemptsMax: 4 }).open(`${server.origin}/file`);
+  const message = await failure(open, "unavailable");
+  assertStringIncludes(message, "500 (out of order)");
+  assertStringIncludes(message, "after 4 attempts");
+  assertEquals(server.ranges.length, 4);
+});
+
+Deno.test("a body that breaks off is asked for from there on", async () => {
+  await using server = new RangeServer(noise(600_000));
+  server.fault = (request, number) => number <= 4 ? server.cut(request, 100_000) : undefined;
+  // More cuts than attempts: what gets somewhere is no failure.
+  const file = await filesOf({ attemptsMax: 2 }).open(`${server.origin}/file`);
+  assertEquals(await readAll(file), server.contents);
+  file.close();
+  const starts = server.ranges.map((range) => Number(/=(\d+)/.exec(range)![1]));
+  assertEquals(starts, [0, 100_000, 200_000, 300_000, 400_000]);
+});
+
+Deno.test("a server that says nothing, at all or amid a body, is asked again", async () => {
+  await using server = new RangeServer(noise(600_000));
+  server.fault = (request, number) => {
+    if (number === 1) return silence(request);
+    return number === 2 ? server.cut(request, 100_000, "silence") : undefined;
+  };
+  // A machine that stands still is as silent as a server: that costs attempts.
+  const file = await filesOf({ timeoutMs: 200, attemptsMax: 100 }).open(`${server.origin}/file`);
+  assertEquals(await readAll(file), server.contents);
+  file.close();
+  assert(server.ranges.length >= 3);
+});
+
+Deno.test("a far file that changes under its reader says so", async () => {
+  const changes: ((server: RangeServer) => void)[] = [
+    (server) => server.etag = '"second"',
+    (server) => server.contents = noise(5 * MIB),
+    (server) => server.contents = noise(10),
+  ];
+  for (const change of changes) {
+    await using server = new RangeServer(noise(4 * MIB));
+    const file = await filesOf().open(`${server.origin}/file`);
+    change(server);
+    const message = await failure(() => readAt(file, 3 * MIB, 8), "failed_precondition");
+    assertStringIncludes(message, "has changed since it was opened");
+    file.close();
+  }
+});
+
+Deno.test("a server that ignores ranges is read whole", async () => {
+  const contents = noise(3 * MIB);
+  const streamed = () => new Response(new Blob([contents]).stream());
+  for (const answer of [() => new Response(contents), streamed]) {
+    await using server = new RangeServer(contents);
+    server.fault = answer;
+    const file = await filesOf().open(`${server.origin}/file`);
+    assertEquals(file.sizeBytes, contents.length);
+    assert(Buffer.compare(await readAll(file), contents) === 0);
+    assertEquals(await readAt(file, MIB, 10), contents.slice(MIB, MIB + 10));
+    file.close();
+    assertEquals(server.ranges.length, 1);
+  }
+});
+
+Deno.test("a body that breaks off is skipped to that place where the server ignores ranges", async () => {
+  await using server = new RangeServer(noise(300_000));
+  server.fault = (_, number) => {
+    const part = number === 1 ? server.contents.slice(0, 120_000) : server.contents;
+    return new Response(new Blob([part]).stream(), { headers: { "content-length": "300000" } });
+  };
+  const file = await filesOf().open(`${server.origin}/file`);
+  assert(Buffer.compare(await readAll(file), server.contents) === 0);
+  file.close();
+  assertEquals(server.ranges.length, 2);
+});
+
+Deno.test("a server that ignores ranges of a file too large for memory is refused", async () => {
+  await using server = new RangeServer(noise(10));
+  const headers = { "content-length": String(WHOLE_OBJECT_BYTES_MAX + 1) };
+  server.fault = () => new Response(new Blob([noise(10)]).stream(), { headers });
+  const open = () => filesOf().open(`${server.origin}/file`);
+  assertStringIncludes(await failure(open, "failed_precondition"), "ignores ranges");
+});
+
+Deno.test("what a server refuses is told by its code, at once, without secrets", async () => {
+  const cases: [status: number, code: LeatErrorCode][] = [
+    [400, "failed_precondition"],
+    [401, "permission_denied"],
+    [403, "permission_denied"],
+    [404, "not_found"],
+    [410, "not_found"],
+    [501, "unimplemented"],
+  ];
+  for (const [status, code] of cases) {
+    await using server = new RangeServer(noise(10));
+    server.fault = () => new Response("no", { status });
+    const url = `${server.origin}/file?signature=secret`.replace("//", "//user:secret@");
+    const message = await failure(() => filesOf().open(url), code);
+    assertStringIncludes(message, `${server.origin}/file`);
+    assert(!message.includes("secret"), message);
+    assertEquals(server.ranges.length, 1);
+  }
+});
+
+Deno.test("a server whose ranges are not those asked for is refused", async () => {
+  await using server = new RangeServer(noise(10));
+  const headers = { "content-range": "bytes 5-9/10" };
+  server.fault = () => new Response(noise(5), { status: 206, headers });
+  const open = () => filesOf().open(`${server.origin}/file`);
+  assertStringIncludes(await failure(open, "failed_precondition"), "bytes 5-9/10");
+});
+
+Deno.test("a host that cannot be reached is unavailable", async () => {
+  const { origin } = await closedServer();
+  const open = () => filesOf({ attemptsMax: 2 }).open(`${origin}/file?signature=secret`);
+  const message = await failure(open, "unavailable");
+  assertStringIncludes(message, `${origin}/file`);
+  assert(!message.includes("secret"), message);
+});
+
+Deno.test("close() ends a far file's requests at once", async () => {
+  await using server = new RangeServer(noise(4 * MIB));
+  const ended = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  server.fault = (request, number) => {
+    if (number === 1) return undefined;
+    asked.resolve();
+    return silence(request).finally(() => ended.resolve());
+  };
+  const file = await filesOf().open(`${server.origin}/file`);
+  const reading = file.read(new Uint8Array(8), 3 * MIB) as Promise<number>;
+  const told = failure(() => reading, "cancelled");
+  await asked.promise;
+  file.close();
+  file.close();
+  await told;
+  await ended.promise;
+  const error = await assertRejects(async () => await file.read(new Uint8Array(8), 0), LeatError);
+  assertEquals(error.code, "failed_precondition");
+});
+
+Deno.test("reading on after a failure asks the storage again", async () => {
+  await using server = new RangeServer(noise(4 * MIB));
+  const file = await filesOf({ attemptsMax: 1 }).open(`${server.origin}/file`);
+  server.fault = () => new Response("", { status: 500 });
+  await failure(() => readAt(file, 3 * MIB, 8), "unavailable");
+  server.fault = () => undefined;
+  assertEquals(await readAt(file, 3 * MIB, 8), server.contents.slice(3 * MIB, 3 * MIB + 8));
+  file.close();
+});
+
+Deno.test("a range that reading has left is given up", async () => {
+  await using server = new RangeServer(noise(4 * MIB));
+  const ended = Promise.withResolvers<void>();
+  server.fault = (request, number) =>
+    number === 2 ? silence(request).finally(() => ended.resolve()) : undefined;
+  const file = await filesOf({ timeoutMs: 1e9 }).open(`${server.origin}/file`);
+  await readAt(file, 0, 8); // and the next range is asked for
+  await readAt(file, 3 * MIB + 8, 8);
+  await readAt(file, 3.5 * MIB, 8);
+  await ended.promise;
+  file.close();
+});
+
+Deno.test("a far file closed while bytes arrive lets go of them", async () => {
+  await using server = new RangeServer(noise(20 * MIB));
+  const file = await filesOf().open(`${server.origin}/file`);
+  await file.read(new Uint8Array(10), 0);
+  file.close();
+});
+
+Deno.test("open() gives up once its signal is aborted: before, amid a request, amid a wait", async () => {
+  await using server = new RangeServer(noise(10));
+  const patient = new StorageFiles({ requests: { backoffMs: 1e9, backoffMsMax: 1e9 } });
+  const open = (signal: AbortSignal) => () => patient.open(`${server.origin}/file`, signal);
+  const amidRequest = new AbortController();
+  server.fault = (request) => {
+    amidRequest.abort();
+    return silence(request);
+  };
+  await failure(open(amidRequest.signal), "cancelled");
+  const amidWait = new AbortController();
+  server.fault = () => {
+    setTimeout(() => amidWait.abort(), 0);
+    return new Response("busy", { status: 503 });
+  };
+  await failure(open(amidWait.signal), "cancelled");
+  assertEquals(server.ranges.length, 2);
+  await failure(open(AbortSignal.abort()), "cancelled");
+});
+
+Deno.test("headers go to the origin they are for, and redirects are followed", async () => {
+  await using far = new RangeServer(noise(10));
+  await using near = new RangeServer(noise(0));
+  const seen: unknown[] = [];
+  const see = ({ url, headers }: Request) => {
+    const { pathname } = new URL(url);
+    seen.push([pathname, headers.get("authorization"), headers.get("x-api-key")]);
+    return pathname;
+  };
+  near.fault = (request) => {
+    const target = see(request) === "/file" ? "/moved?again" : `${far.origin}/file`;
+    return new Response("moved", { status: 307, headers: { location: target } });
+  };
+  far.fault = (request) => {
+    see(request);
+    return undefined;
+  };
+  const headers = { [near.origin]: { authorization: "Bearer token", "x-api-key": "key" } };
+  const file = await new StorageFiles({ http: { headers } }).open(`${near.origin}/file`);
+  assertEquals(await readAll(file), far.contents);
+  file.close();
+  const own = ["Bearer token", "key"];
+  assertEquals(seen, [["/file", ...own], ["/moved", ...own], ["/file", null, null]]);
+});
+
+Deno.test("redirects that lead nowhere are told, and not asked for again", async () => {
+  await using server = new RangeServer(noise(10));
+  const to = (location?: string) => {
+    const headers = new Headers(location === undefined ? {} : { location });
+    server.fault = () => new Response("moved", { status: 302, headers });
+    return failure(() => filesOf().open(`${server.origin}/file`), "failed_precondition");
+  };
+  for (const location of ["file:///etc/hostname", "data:,text", "http://[x"]) {
+    assertStringIncludes(await to(location), "redirects to what is no http: or https: URL");
+  }
+  assertStringIncludes(await to(), "the server answered 302 (moved)");
+  assertEquals(server.ranges.length, 4);
+  assertStringIncludes(await to("/file"), "more than 20 redirects");
+  assertEquals(server.ranges.length, 25);
+});
+
+Deno.test({
+  name: "a host that the program may not connect to is named, with the flag",
+  permissions: { net: false },
+  fn: async () => {
+    const open = () => filesOf().open("https://data.example:8443/file");
+    const message = await failure(open, "permission_denied");
+    assertStringIncludes(message, "--allow-net=data.example:8443");
+  },
+});
+
+Deno.test("requests take only numbers that make sense", async () => {
+  const wrong = [{ attemptsMax: 0 }, { attemptsMax: 1.5 }, { timeoutMs: 0 }, { backoffMs: -1 }];
+  for (const requests of wrong) {
+    // deno-lint-ignore require-await -- what throws is to reject
+    await failure(async () => new StorageFiles({ requests }), "invalid_argument");
+  }
+});
+
+Deno.test("FIRST_RANGE_BYTES is what the first request asks for", async () => {
+  await using server = new RangeServer(noise(10));
+  (await filesOf().open(`${server.origin}/file`)).close();
+  assertEquals(server.ranges, [`bytes=0-${FIRST_RANGE_BYTES - 1}`]);
+});
+
+/** A server that is no more. */
+async function closedServer(): Promise<{ origin: string }> {
+  const server = new RangeServer(noise(0));
+  const { origin } = server;
+  await server[Symbol.asyncDispose]();
+  return { origin };
+}

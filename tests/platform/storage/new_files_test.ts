@@ -1,0 +1,149 @@
+/** Files in the making: whole or not at all, one writer at a time. */
+
+import { fileURLToPath } from "node:url";
+import { LeatError } from "../../../core/error.ts";
+import { DenoNewFiles, PARTIAL_SUFFIX } from "../../../platform/storage/new_files.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { inFolder, namesIn } from "../../lib/temp_folder.ts";
+
+const files = new DenoNewFiles();
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+Deno.test("DenoNewFiles.create makes a file that is there once it is committed", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/a/b/file`;
+    const file = await files.create(path);
+    file.append(bytes("one "));
+    file.append(bytes("two"));
+    await assertRejects(() => Deno.stat(path), Deno.errors.NotFound);
+    await file.commit();
+    assertEquals(await Deno.readTextFile(path), "one two");
+    const again = await files.create(path);
+    again.append(bytes("three"));
+    assertEquals(await Deno.readTextFile(path), "one two");
+    await again.commit();
+    assertEquals(again.abandon(), false);
+    assertEquals(await Deno.readTextFile(path), "three");
+    assertEquals(await namesIn(`${folder}/a/b`), ["file"]);
+  });
+});
+
+Deno.test("DenoNewFiles removes the folders it made for what is given up, and no others", async () => {
+  await inFolder(async (folder) => {
+    await Deno.mkdir(`${folder}/mine`);
+    const lock = await files.create(`${folder}/mine/new/deep/DONE`);
+    const part = await files.create(`${folder}/mine/new/deep/part`);
+    await part.commit();
+    assertEquals(lock.abandon(), true);
+    assertEquals(await namesIn(`${folder}/mine/new/deep`), ["part"]);
+    files.remove(`${folder}/mine/new/deep/part`);
+    assertEquals(await namesIn(`${folder}/mine`), []);
+    await (await files.create(`${folder}/mine/new/file`)).commit();
+    files.remove(`${folder}/mine/new/file`);
+    assertEquals(await namesIn(`${folder}/mine/new`), []); // it was done, and is somebody's now
+    (await files.create(`${folder}/mine/new/file`)).abandon();
+    assertEquals(await namesIn(`${folder}/mine`), ["new"]);
+    (await files.create(`${folder}/mine/other/file`)).abandon();
+    assertEquals(await namesIn(`${folder}/mine`), ["new"]);
+    (await files.create(`${folder}/mine/file`)).abandon();
+    assertEquals(await namesIn(folder), ["mine"]);
+  });
+});
+
+Deno.test("DenoNewFiles.create makes its folder again where another writer has given it up", async () => {
+  await inFolder(async (folder) => {
+    const others = new DenoNewFiles();
+    const races = Array.from({ length: 20 }, async (_, i) => {
+      const file = await (i % 2 === 0 ? files : others).create(`${folder}/race/${i}`);
+      if (i > 0) return void file.abandon();
+      file.append(bytes("kept"));
+      await file.commit();
+    });
+    await Promise.all(races);
+    assertEquals(await namesIn(`${folder}/race`), ["0"]);
+  });
+});
+
+Deno.test("DenoNewFiles.create refuses a second writer, naming the lock, until the first gives up", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/file`;
+    const file = await files.create(path);
+    file.append(bytes("first"));
+    const error = await assertRejects(() => files.create(path), LeatError);
+    assertEquals(error.code, "already_exists");
+    assert(error.message.includes(path + PARTIAL_SUFFIX));
+    assertEquals([file.abandon(), file.abandon()], [true, false]);
+    assertEquals(await namesIn(folder), []);
+    const second = await files.create(path);
+    second.append(bytes("second"));
+    await second.commit();
+    assertEquals(await Deno.readTextFile(path), "second");
+    assertEquals((await assertRejects(() => file.commit(), LeatError)).code, "failed_precondition");
+  });
+});
+
+Deno.test("DenoNewFiles.create takes over what a dead process left, and nothing of a living one", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/file`;
+    const script = `
+      import { DenoNewFiles } from "${new URL(
+      "../../../platform/storage/new_files.ts",
+      import.meta.url,
+    )}";
+      const file = await new DenoNewFiles().create(Deno.args[0]);
+      file.append(new TextEncoder().encode("half a fi"));
+      console.log("locked");
+      await new Promise(() => setInterval(() => {}, 1000));`;
+    await Deno.writeTextFile(`${folder}/writer.ts`, script);
+    const config = fileURLToPath(new URL("../../../deno.json", import.meta.url));
+    const writer = new Deno.Command("deno", {
+      args: ["run", "--no-check", "--config", config, "--allow-read", `--allow-write=${folder}`]
+        .concat(`${folder}/writer.ts`, path),
+      stdout: "piped",
+      stderr: "inherit",
+    }).spawn();
+    const reader = writer.stdout.getReader();
+    assertEquals((await reader.read()).done, false);
+    assertEquals((await assertRejects(() => files.create(path), LeatError)).code, "already_exists");
+    writer.kill("SIGKILL");
+    await writer.status;
+    await reader.cancel();
+    assertEquals(await Deno.readTextFile(path + PARTIAL_SUFFIX), "half a fi");
+    const file = await files.create(path);
+    file.append(bytes("whole"));
+    await file.commit();
+    assertEquals(await Deno.readTextFile(path), "whole");
+  });
+});
+
+Deno.test("DenoNewFiles.create never takes a file that was just put in its place for its own", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/file`;
+    for (let round = 0; round < 60; round++) {
+      const file = await files.create(path);
+      file.append(bytes("whole"));
+      const creations = Array.from({ length: 6 }, () => files.create(path));
+      const [, ...others] = await Promise.allSettled([file.commit(), ...creations]);
+      assertEquals(await Deno.readTextFile(path), "whole");
+      for (const other of others) if (other.status === "fulfilled") other.value.abandon();
+      await Deno.remove(path);
+    }
+  });
+});
+
+Deno.test("DenoNewFiles names what it cannot write to", async () => {
+  const far = await assertRejects(() => files.create("s3://bucket/key"), LeatError);
+  assertEquals(far.code, "unimplemented");
+  const denied = await assertRejects(() => files.create("/proc-not-allowed/file"), LeatError);
+  assertEquals(denied.code, "permission_denied");
+  assert(denied.message.includes("--allow-write"));
+});
+
+Deno.test("DenoNewFiles.remove removes a file, and minds none that is not there", async () => {
+  await inFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/file`, "");
+    files.remove(`${folder}/file`);
+    files.remove(`file://${folder}/file`);
+    assertEquals(await namesIn(folder), []);
+  });
+});

@@ -1,0 +1,167 @@
+/** What a store answers that the test server never does: other regions, odd listings, pages that are no listings. */
+
+import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { LeatError } from "../../../core/error.ts";
+import { S3Client } from "../../../platform/storage/s3_client.ts";
+import { S3Files } from "../../../platform/storage/s3_files.ts";
+import { HttpClient } from "../../../platform/storage/http_client.ts";
+import { type S3Options, s3Settings } from "../../../platform/storage/s3_settings.ts";
+import { type Fault, noise, RangeServer } from "./range_server.ts";
+
+const KEYS = { accessKeyId: "id", secretAccessKey: "secret" };
+
+/** Files of a store that answers as told. */
+async function withStore(
+  fault: Fault,
+  fn: (files: S3Files, server: RangeServer) => Promise<void>,
+  options: S3Options = {},
+): Promise<void> {
+  await using server = new RangeServer(noise(100));
+  server.fault = fault;
+  const settings = s3Settings({ endpoint: server.origin, ...KEYS, ...options }, () => undefined);
+  await fn(new S3Files("s3", settings, new HttpClient({ backoffMs: 0 })), server);
+}
+
+Deno.test("a bucket that says where it is is asked there", async () => {
+  const regions: (string | undefined)[] = [];
+  const fault: Fault = (request) => {
+    const region = /Credential=[^/]+\/\d+\/([^/]+)/.exec(request.headers.get("authorization")!)
+      ?.[1];
+    regions.push(region);
+    if (region === "eu-west-1") return undefined;
+    return new Response("", { status: 301, headers: { "x-amz-bucket-region": "eu-west-1" } });
+  };
+  await withStore(fault, async (files) => {
+    (await files.open("s3://bucket/key")).close();
+    (await files.open("s3://bucket/other")).close();
+  });
+  assertEquals(regions, ["us-east-1", "eu-west-1", "eu-west-1"]);
+});
+
+Deno.test("a bucket's answer names a region, and no other host", async () => {
+  await using server = new RangeServer(noise(0));
+  const client = new HttpClient();
+  const store = new S3Client("s3", s3Settings(KEYS, () => undefined), client);
+  const { name, request, refusal } = store.source("bucket", "key");
+  const hostAfter = async (region: string) => {
+    server.fault = () =>
+      new Response("", { status: 301, headers: { "x-amz-bucket-region": region } });
+    const asked = { name, url: server.origin, headers: {} };
+    const answer = await client.send(asked, new AbortController().signal);
+    await refusal(asked, answer);
+    return new URL((await request("bytes=0-9")).url).host;
+  };
+  for (const region of ["h.example/", "h.example#", "h@h.example:80/", "h.example?"]) {
+    assertEquals(await hostAfter(region), "bucket.s3.us-east-1.amazonaws.com");
+  }
+  assertEquals(await hostAfter("eu-west-1"), "bucket.s3.eu-west-1.amazonaws.com");
+});
+
+Deno.test("redirects of stores are not followed", async () => {
+  await using elsewhere = new RangeServer(noise(10));
+  const fault: Fault = () => Response.redirect(`${elsewhere.origin}/key`);
+  for (const anonymous of [false, true]) {
+    await withStore(fault, async (files) => {
+      for (const work of [() => files.open("s3://b/key"), () => files.list("s3://b/*")]) {
+        assertEquals((await assertRejects(work, LeatError)).code, "failed_precondition");
+      }
+    }, { anonymous });
+  }
+  assertEquals(elsewhere.ranges, []);
+});
+
+Deno.test("a listing's keys are taken as they are written", async () => {
+  const keys = ["a&b<c>\"'.txt", " blank ", "&amp;.txt", "\t.txt", "007", "😀"];
+  const escaped = [
+    "a&amp;b&lt;c&gt;&quot;&apos;.txt",
+    " blank ",
+    "&amp;amp;.txt",
+    "&#9;.txt",
+    "007",
+    "&#x1F600;",
+  ];
+  const folders = ["folder/", ""];
+  const contents = [...escaped, ...folders].map((key) => `<Contents><Key>${key}</Key></Contents>`);
+  const page = `<?xml version="1.0"?><ListBucketResult>${contents.join("\n")}</ListBucketResult>`;
+  await withStore(() => new Response(page), async (files) => {
+    const expected = keys.map((key) => `s3://bucket/${key}`).sort();
+    assertEquals(await files.list("s3://bucket/**"), expected);
+  });
+});
+
+Deno.test("a listing asks for what the pattern is certain to begin with", async () => {
+  const prefixes: (string | null)[] = [];
+  const fault: Fault = (request) => {
+    prefixes.push(new URL(request.url).searchParams.get("prefix"));
+    return new Response("<ListBucketResult><Contents/></ListBucketResult>");
+  };
+  const patterns = ["*", "a/b/c-*.txt", "a b%/{c,d}/e", "a\\*b*", "a/b[cd]"];
+  await withStore(fault, async (files) => {
+    for (const pattern of patterns) assertEquals(await files.list(`s3://bucket/${pattern}`), []);
+  });
+  assertEquals(prefixes, ["", "a/b/c-", "a b%/", "a*b", "a/b"]);
+});
+
+Deno.test("a listing that goes on nobody says where is refused, and never taken for whole", async () => {
+  const page = (rest: string) =>
+    `<ListBucketResult><Contents><Key>d/a</Key></Contents>${rest}</ListBucketResult>`;
+  // As the first version of listings says it, and as one that says nothing.
+  for (const rest of ["<NextMarker>d/a</NextMarker>", "<NextContinuationToken/>", ""]) {
+    const answer = () => new Response(page(`<IsTruncated>true</IsTruncated>${rest}`));
+    await withStore(answer, async (files) => {
+      const error = await assertRejects(() => files.list("s3://bucket/d/*"), LeatError);
+      assertEquals(error.code, "failed_precondition");
+      assertStringIncludes(error.message, "s3://bucket/d/");
+      assertStringIncludes(error.message, "NextContinuationToken");
+    });
+  }
+  await withStore(() => new Response(page("<IsTruncated>false</IsTruncated>")), async (files) => {
+    assertEquals(await files.list("s3://bucket/d/*"), ["s3://bucket/d/a"]);
+  });
+});
+
+Deno.test("a page that is no listing is refused", async () => {
+  for (const page of ["<html><body>hello</body></html>", "hello", "", "<<<"]) {
+    await withStore(() => new Response(page), async (files) => {
+      const error = await assertRejects(() => files.list("s3://bucket/*"), LeatError);
+      assertEquals(error.code, "failed_precondition");
+      assertStringIncludes(error.message, "endpoint");
+    });
+  }
+});
+
+Deno.test("a store's own words count for more than its status", async () => {
+  const page = (code: string) => `<Error><Code>${code}</Code><Message>so it is</Message></Error>`;
+  const cases = [["ExpiredToken", "permission_denied", 1], ["RequestTimeout", "unavailable", 6]];
+  for (const [said, code, requests] of cases) {
+    await withStore(
+      () => new Response(page(String(said)), { status: 400 }),
+      async (files, server) => {
+        const error = await assertRejects(() => files.open("s3://bucket/key"), LeatError);
+        assertEquals([error.code, server.ranges.length], [code, requests]);
+        assertStringIncludes(error.message, `${said}: so it is`);
+      },
+    );
+  }
+});
+
+Deno.test("who is refused without credentials is told where they come from", async () => {
+  await withStore(() => new Response("", { status: 403 }), async (files) => {
+    const error = await assertRejects(() => files.open("s3://bucket/key"), LeatError);
+    assertEquals(error.code, "permission_denied");
+    assertStringIncludes(error.message, "AWS_ACCESS_KEY_ID");
+  }, { anonymous: true });
+});
+
+Deno.test("temporary credentials send their token", async () => {
+  const tokens: (string | null)[] = [];
+  const fault: Fault = (request) => {
+    tokens.push(request.headers.get("x-amz-security-token"));
+    return undefined;
+  };
+  await withStore(fault, async (files) => (await files.open("s3://bucket/key")).close(), {
+    ...KEYS,
+    sessionToken: "temporary",
+  });
+  assertEquals(tokens, ["temporary"]);
+});

@@ -1,0 +1,80 @@
+/** Where settings of a store come from. */
+
+import { assertEquals, assertThrows } from "../../assert.ts";
+import { LeatError } from "../../../core/error.ts";
+import { readEnv, type S3Options, s3Settings } from "../../../platform/storage/s3_settings.ts";
+
+const ENV: Record<string, string> = {
+  AWS_ACCESS_KEY_ID: "env-id",
+  AWS_SECRET_ACCESS_KEY: "env-secret",
+  AWS_SESSION_TOKEN: "env-token",
+  AWS_REGION: "eu-west-1",
+  AWS_DEFAULT_REGION: "eu-west-2",
+  AWS_ENDPOINT_URL: "http://127.0.0.1:1000",
+  AWS_ENDPOINT_URL_S3: "http://127.0.0.1:2000",
+};
+
+function settings(options: S3Options, env: Record<string, string> = {}) {
+  const { endpoint, ...others } = s3Settings(options, (name) => env[name]);
+  return { endpoint: endpoint?.href, ...others };
+}
+
+Deno.test("s3Settings takes from the environment what the options leave out", () => {
+  assertEquals(settings({}, ENV), {
+    endpoint: "http://127.0.0.1:2000/",
+    region: "eu-west-1",
+    credentials: {
+      accessKeyId: "env-id",
+      secretAccessKey: "env-secret",
+      sessionToken: "env-token",
+    },
+    addressing: "path",
+  });
+  const keys = { accessKeyId: "id", secretAccessKey: "secret" };
+  const given = { ...keys, endpoint: "https://store.example/base", region: "here" };
+  assertEquals(settings({ ...given, addressing: "host" }, ENV), {
+    endpoint: "https://store.example/base",
+    region: "here",
+    credentials: keys,
+    addressing: "host",
+  });
+  assertEquals(settings({ anonymous: true }, ENV).credentials, undefined);
+});
+
+Deno.test("s3Settings without an environment reads Amazon's public buckets", () => {
+  assertEquals(settings({}), {
+    endpoint: undefined,
+    region: "us-east-1",
+    credentials: undefined,
+    addressing: "host",
+  });
+});
+
+Deno.test("s3Settings refuses half of a pair of keys, and endpoints that are none", () => {
+  const wrong: [S3Options, Record<string, string>?][] = [
+    [{ accessKeyId: "id" }],
+    [{ secretAccessKey: "secret" }],
+    [{ accessKeyId: "id" }, ENV],
+    [{}, { AWS_ACCESS_KEY_ID: "id" }],
+    [{ endpoint: "127.0.0.1:9000" }],
+    [{ endpoint: "ftp://127.0.0.1" }],
+    [{ endpoint: "http://127.0.0.1/?x" }],
+  ];
+  for (const [options, env] of wrong) {
+    const error = assertThrows(() => settings(options, env), LeatError);
+    assertEquals(error.code, "invalid_argument");
+  }
+});
+
+Deno.test("readEnv finds nothing where the program may not look", () => {
+  assertEquals(readEnv("PATH"), undefined);
+});
+
+Deno.test("readEnv reads what the program may", async () => {
+  const module = import.meta.resolve("../../../platform/storage/s3_settings.ts");
+  const { stdout } = await new Deno.Command("deno", {
+    args: ["eval", `import { readEnv } from "${module}"; console.log(readEnv("AWS_REGION"));`],
+    env: { AWS_REGION: "eu-west-1" },
+  }).output();
+  assertEquals(new TextDecoder().decode(stdout), "eu-west-1\n");
+});

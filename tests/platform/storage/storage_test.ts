@@ -1,0 +1,79 @@
+/** Which storage a path leads to. */
+
+import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
+import { Dataset } from "../../../data/mod.ts";
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
+import { StorageFiles } from "../../../platform/storage/storage.ts";
+import { RangeServer } from "./range_server.ts";
+import { TempFolder } from "../../lib/temp_folder.ts";
+
+async function failure(work: () => Promise<unknown>, code: LeatErrorCode): Promise<string> {
+  const error = await assertRejects(work, LeatError);
+  assertEquals(error.code, code, error.message);
+  return error.message;
+}
+
+Deno.test("plain paths and file: URLs lead to this machine", async () => {
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
+  for (const name of ["a b.txt", "é.txt", "100%.txt"]) {
+    await Deno.writeTextFile(`${folder}/${name}`, name);
+  }
+  const files = new StorageFiles();
+  const urls = await files.list(`file://${folder}/*.txt`);
+  assertEquals(
+    urls,
+    ["100%25.txt", "a%20b.txt", "%C3%A9.txt"].map((name) => `file://${folder}/${name}`).sort(),
+  );
+  for (const path of [...urls, ...await files.list(`${folder}/*.txt`)]) {
+    const file = await files.open(path);
+    assertEquals(await file.read(new Uint8Array(100), 0), file.sizeBytes);
+    file.close();
+  }
+  assertEquals(await files.list(`file://${folder}/{a,é}*.txt`), [urls[0], urls[2]]);
+  assertEquals(files.stats().opens, 6);
+  await failure(() => files.open(`file://${folder}/100%.txt`), "invalid_argument");
+  await failure(() => files.open(`file://${folder}/none`), "not_found");
+});
+
+Deno.test("a scheme that nobody knows is named, with those there are", async () => {
+  for (
+    const work of [
+      (path: string) => new StorageFiles().open(path),
+      (path: string) => new StorageFiles().list(path),
+    ]
+  ) {
+    const message = await failure(() => work("hdfs://host/file"), "unimplemented");
+    assertStringIncludes(message, "hdfs://host/file");
+    assertStringIncludes(message, "s3:");
+  }
+});
+
+Deno.test("http: URLs are named one by one", async () => {
+  await using server = new RangeServer(new TextEncoder().encode("one\ntwo"));
+  server.fault = (request) =>
+    request.url.endsWith("none") ? new Response("", { status: 404 }) : undefined;
+  const files = new StorageFiles();
+  for (const pattern of ["*.txt", "a/**", "{a,b}.txt", "[ab].txt"]) {
+    const message = await failure(() => files.list(`${server.origin}/${pattern}`), "unimplemented");
+    assertStringIncludes(message, "one by one");
+  }
+  const url = `${server.origin}/a.txt?version=*`;
+  assertEquals(await files.list(url), [url]);
+  assertEquals(await files.list(`${server.origin}/none`), []);
+  await failure(() => files.open("http://[x"), "invalid_argument");
+  await failure(
+    async () => await new StorageFiles({ http: { headers: { "host": {} } } }).open(url),
+    "invalid_argument",
+  );
+});
+
+Deno.test("datasets read compressed files by URL", async () => {
+  const gzip = new Blob(["first\nsecond\n"]).stream().pipeThrough(new CompressionStream("gzip"));
+  await using server = new RangeServer(new Uint8Array(await new Response(gzip).arrayBuffer()));
+  const lines = Dataset.textLines(`${server.origin}/lines.txt.gz`, { compression: "gzip" });
+  await using iterator = openIterator(lines.node, { host: new DenoHost() });
+  assertEquals(await Array.fromAsync(iterator), ["first", "second"]);
+});

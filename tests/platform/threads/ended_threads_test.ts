@@ -1,0 +1,91 @@
+/**
+ * Nothing is kept of threads that have ended: comlink's books are cleared with them.
+ *
+ * @module
+ */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import * as comlink from "comlink";
+import { Dataset } from "../../../mod.ts";
+import { ThreadHub } from "../../../transport/thread_hub.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
+import { RunnerThreadControl } from "../../../platform/threads/runner_thread.ts";
+import { assertEquals } from "../../assert.ts";
+import { NO_SPLITS, Sandbox, settingsOf } from "../sandbox/sandbox_lib.ts";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+
+/** What ends with a thread takes a few turns of the event loop to be let go, and longer where others run. */
+const ROUNDS_MAX = 1_000;
+const ROUND_MS = 10;
+
+/** How many are still there once all that can be collected has been. */
+async function leftOf(refs: readonly WeakRef<object>[]): Promise<number> {
+  const left = () => refs.filter((ref) => ref.deref() !== undefined).length;
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    // A WeakRef holds on until the macrotask that looked at it is over.
+    await new Promise((resolve) => setTimeout(resolve, ROUND_MS));
+    collectGarbage();
+    if (left() === 0) return 0;
+  }
+  return left();
+}
+
+Deno.test("ConfinedRunners keeps nothing of a process that has ended", async () => {
+  const refs: WeakRef<object>[] = [];
+  const run = async (sandbox: Sandbox) => {
+    // Nobody else has it.
+    const splits = { ...NO_SPLITS };
+    const runner = sandbox.runners.start(settingsOf(Dataset.range(1)), splits);
+    assertEquals((await runner.next()).kind, "element");
+    runner.dispose();
+    refs.push(new WeakRef(splits));
+  };
+  {
+    await using sandbox = await Sandbox.open();
+    await run(sandbox);
+  }
+  assertEquals(await leftOf(refs), 0);
+});
+
+Deno.test("ThreadHub keeps nothing of a node's thread that has ended", async () => {
+  const hub = new ThreadHub({
+    world: new DenoWorld({ logLevel: "off" }),
+    entry: new URL("../../../platform/threads/thread_entry.ts", import.meta.url),
+  });
+  const refs: WeakRef<object>[] = [];
+  const run = async (end: "stop" | "terminate") => {
+    const node = await hub.startNode({
+      name: end,
+      module: import.meta.resolve("../../transport/fixture_node.ts"),
+      config: "with actor",
+      world: { logLevel: "off" },
+    });
+    await node[end]();
+    refs.push(new WeakRef(node));
+  };
+  await run("stop");
+  await run("terminate");
+  assertEquals(await leftOf(refs), 0);
+  await hub.close();
+});
+
+Deno.test("RunnerThreadControl keeps nothing of a pipeline that was put away while it waited for a split", async () => {
+  const control = new RunnerThreadControl();
+  const refs: WeakRef<object>[] = [];
+  const run = async () => {
+    const { port1, port2 } = new MessageChannel();
+    const asked = Promise.withResolvers<void>();
+    comlink.expose({ next: () => (asked.resolve(), new Promise<never>(() => {})) }, port1);
+    control.start({ ...settingsOf(Dataset.range(1)), splits: true }, port2);
+    control.next();
+    await asked.promise;
+    control.retire();
+    port1.close();
+    // What it waits for hangs on the port.
+    refs.push(new WeakRef(port2));
+  };
+  await run();
+  assertEquals(await leftOf(refs), 0);
+});

@@ -1,0 +1,345 @@
+/**
+ * Runner threads: real threads, and what happens when they spin or die.
+ *
+ * @module
+ */
+import { Dataset } from "../../../mod.ts";
+import { decodeMessage } from "../../../transport/codec.ts";
+import type { Runner, RunnerSettings, RunnerSplits } from "../../../actors/worker/runner/runner.ts";
+import { LeatError } from "../../../core/error.ts";
+import { startThread } from "../../../transport/start_thread.ts";
+import { RunnerThreads } from "../../../platform/threads/runner_threads.ts";
+import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { until } from "../../lib/until.ts";
+
+const NO_SPLITS: RunnerSplits = {
+  next: () => Promise.resolve(null),
+  total: () => Promise.resolve(0),
+};
+
+function settings(dataset: Dataset<unknown>, more: Partial<RunnerSettings> = {}): RunnerSettings {
+  return {
+    graph: dataset.serialize(),
+    seed: "0000000000000007",
+    epoch: 0,
+    splits: false,
+    shared: false,
+    ...more,
+  };
+}
+
+async function drain(runner: Runner): Promise<unknown[]> {
+  const elements: unknown[] = [];
+  for (;;) {
+    const outcome = await runner.next();
+    if (outcome.kind === "end") return elements;
+    elements.push(
+      "frame" in outcome ? decodeMessage(outcome.frame) : outcome.error.message,
+    );
+    if (outcome.kind === "error" && outcome.isFinal) return elements;
+  }
+}
+
+/**
+ * Two elements, of which the second is made for as long as a file is there: Deno never ends a thread that
+ * spins, and it would take a core from all tests after it. It says so by a file beside it.
+ */
+function spinning(path: string): Dataset<number> {
+  return Dataset.range(2).map((x, { path }) => {
+    const deno = (globalThis as unknown as { Deno: typeof Deno }).Deno;
+    if (x === 1) deno.writeTextFileSync(`${path}-begun`, "");
+    while (x === 1) {
+      try {
+        deno.statSync(path);
+      } catch {
+        break; // it has been removed
+      }
+    }
+    return x;
+  }, { captures: { path } });
+}
+
+Deno.test("RunnerThreads runs a pipeline on a thread and answers in order", async () => {
+  const runners = new RunnerThreads();
+  const runner = runners.start(settings(Dataset.range(5).map((x) => x * 2)), NO_SPLITS);
+  assertEquals(await drain(runner), [0, 2, 4, 6, 8]);
+  runner.dispose();
+  await runners.close();
+});
+
+Deno.test("RunnerThreads reads the splits it is handed, across the thread", async () => {
+  const runners = new RunnerThreads();
+  const handed = [{ start: 2, stop: 4 }, { start: 8, stop: 9 }];
+  const runner = runners.start(settings(Dataset.range(10), { splits: true }), {
+    next: () => Promise.resolve(handed.shift() ?? null),
+    total: () => Promise.resolve(2),
+  });
+  assertEquals(await drain(runner), [2, 3, 8]);
+  await runners.close();
+});
+
+Deno.test("RunnerThreads keeps the code of an error that a split request fails with", async () => {
+  const runners = new RunnerThreads();
+  const error = new LeatError("failed_precondition", "the task has ended", {
+    details: { reason: "task_fenced" },
+  });
+  const runner = runners.start(settings(Dataset.range(10), { splits: true }), {
+    next: () => Promise.reject(error),
+    total: () => Promise.resolve(2),
+  });
+  const outcome = await runner.next();
+  assertEquals(outcome.kind === "error" && outcome.error.details, { reason: "task_fenced" });
+  await runners.close();
+});
+
+Deno.test("RunnerThreads stays responsive while a user function spins, and stops it", async () => {
+  const runners = new RunnerThreads();
+  const path = await Deno.makeTempFile();
+  const runner = runners.start(settings(spinning(path)), NO_SPLITS);
+  assertEquals((await runner.next()).kind, "element");
+  const stuck = runner.next();
+  let ticks = 0;
+  await new Promise<void>((resolve) => {
+    const timer = setInterval(() => {
+      if (++ticks < 5) return;
+      clearInterval(timer);
+      resolve();
+    }, 10);
+  });
+  runner.dispose();
+  assertEquals((await assertRejects(() => stuck, LeatError)).code, "unavailable");
+  await Deno.remove(path);
+  await runners.close();
+});
+
+Deno.test("RunnerThreads rejects what is open when the thread dies of an error nobody caught", async () => {
+  const runners = new RunnerThreads();
+  const dying = Dataset.range(1).map(() => {
+    Promise.reject(new Error("boom"));
+    return new Promise<number>(() => {});
+  });
+  const runner = runners.start(settings(dying), NO_SPLITS);
+  const error = await assertRejects(() => runner.next(), LeatError, "boom");
+  assertEquals(error.code, "unavailable");
+  runner.dispose();
+  await runners.close();
+});
+
+Deno.test("RunnerThreads fails the element whose function would end its thread in silence, and goes on", async () => {
+  const dataset = Dataset.range(4).map((x) => {
+    const scope = globalThis as unknown as {
+      Deno: { exit(code: number): never };
+      process: { exit(code: number): never };
+      close(): void;
+    };
+    if (x === 0) scope.close();
+    if (x === 1) scope.Deno.exit(3);
+    if (x === 2) scope.process.exit(4);
+    return x;
+  });
+  const runners = new RunnerThreads();
+  const runner = runners.start(settings(dataset), NO_SPLITS);
+  const [closed, exited, left, last] = await drain(runner);
+  for (
+    const [message, call] of [[closed, "close()"], [exited, "Deno.exit(3)"], [
+      left,
+      "process.exit(",
+    ]]
+  ) {
+    assertStringIncludes(String(message), `Code of the pipeline called ${call}`);
+  }
+  assertEquals(last, 3);
+  runner.dispose();
+  await runners.close();
+});
+
+Deno.test("RunnerThreads lists splits, and tells why it cannot", async () => {
+  const runners = new RunnerThreads();
+  const table = await runners.listSplits(Dataset.range(600).batch(10).serialize());
+  assertEquals(table[0]![0], { start: 0, stop: 10 });
+  const missing = Dataset.textLines("/nowhere/at/all.txt").filter(() => true);
+  assertEquals((await runners.listSplits(missing.serialize())).length, 1);
+  const unsplittable = Dataset.listFiles("/nowhere/*.txt").serialize();
+  assertEquals(
+    (await assertRejects(() => runners.listSplits(unsplittable), LeatError)).code,
+    "not_found",
+  );
+  await runners.close();
+});
+
+Deno.test("RunnerThreads ends a listing that is given up, with its thread unless that is needed", async () => {
+  let ended = 0;
+  const runners = new RunnerThreads({}, {
+    start: (...args) => {
+      const end = startThread(...args);
+      return () => {
+        ended++;
+        end();
+      };
+    },
+  });
+  const graph = Dataset.range(600).batch(10).serialize();
+  const givingUp = [new AbortController(), new AbortController()];
+  // Before its thread has loaded none is over.
+  const shared = givingUp.map(({ signal }) => runners.listSplits(graph, signal));
+  givingUp[0]!.abort();
+  assertEquals((await assertRejects(() => shared[0]!, LeatError)).code, "cancelled");
+  assertEquals((await shared[1]!).length, 1);
+  assertEquals(ended, 0);
+  givingUp[1]!.abort(); // too late
+  assertEquals(ended, 0);
+  await runners.close();
+
+  let starts = 0;
+  const others = new RunnerThreads({}, {
+    start: (...args) => {
+      starts++;
+      return startThread(...args);
+    },
+  });
+  const late = new AbortController();
+  const given = others.listSplits(graph, late.signal);
+  late.abort();
+  assertEquals((await assertRejects(() => given, LeatError)).code, "cancelled");
+  const runner = others.start(settings(Dataset.range(3)), NO_SPLITS);
+  assertEquals(await drain(runner), [0, 1, 2]);
+  assertEquals(starts, 1, "what had begun to load was begun again");
+  runner.dispose();
+  await others.close();
+});
+
+Deno.test("RunnerThreads says once of a thread that it loads slowly, and what may be done", async () => {
+  const said: string[] = [];
+  const runners = new RunnerThreads({}, {
+    // It never loads.
+    start: () => () => {},
+    onSlowLoading: (what) => said.push(what),
+    slowAfterMs: 1,
+  });
+  await until(() => said.length > 0);
+  assertStringIncludes(said.join(), "deno check");
+  await runners.close();
+  assertEquals(said.length, 1);
+});
+
+// What was sent to a thread that never hears it stays there, ports with it.
+Deno.test(
+  "RunnerThreads counts a thread that never loads among those that are lost, and blames no function",
+  {
+    sanitizeResources: false,
+  },
+  async () => {
+    const kept: MessagePort[] = [];
+    const unbegun = Promise.withResolvers<void>();
+    const runners = new RunnerThreads({}, {
+      // It never loads, and never ends.
+      start(_module, _name, port) {
+        kept.push(port);
+        return () => {};
+      },
+      onRunaway: (what) => unbegun.reject(new Error(`${what} is said to run on`)),
+      onUnbegun: unbegun.resolve,
+      runawayAfterMs: 1,
+    });
+    const runner = runners.start(settings(Dataset.range(1), { name: "task 7" }), NO_SPLITS);
+    const never = assertRejects(() => runner.next(), LeatError, "was terminated");
+    runner.dispose();
+    await unbegun.promise;
+    await never;
+    assertEquals(runners.runaways, 1);
+    await runners.close();
+    for (const port of kept) port.close();
+  },
+);
+
+Deno.test("RunnerThreads gives a thread up that does not load in time, with what waits for it", {
+  sanitizeResources: false,
+}, async () => {
+  const kept: MessagePort[] = [];
+  const unbegun: string[] = [];
+  const runners = new RunnerThreads({}, {
+    start(_module, _name, port) {
+      kept.push(port);
+      return () => {};
+    },
+    onUnbegun: () => unbegun.push("lost"),
+    runawayAfterMs: 1,
+    loadTimeoutMs: 1,
+  });
+  const runner = runners.start(settings(Dataset.range(1)), NO_SPLITS);
+  const error = await assertRejects(
+    () => runner.next(),
+    LeatError,
+    "has not loaded within",
+  ) as LeatError;
+  assertEquals(error.code, "unavailable");
+  await until(() => runners.runaways === 1);
+  assertEquals(unbegun, ["lost"]);
+  const given = runners.listSplits(Dataset.range(1).serialize());
+  await assertRejects(() => given, LeatError, "has not loaded within");
+  runner.dispose();
+  await runners.close();
+  for (const port of kept) port.close();
+});
+
+Deno.test("RunnerThreads counts the bytes that a pipeline reads", async () => {
+  const path = await Deno.makeTempFile();
+  await Deno.writeTextFile(path, "one\ntwo\n");
+  const runners = new RunnerThreads();
+  const runner = runners.start(settings(Dataset.textLines(path)), NO_SPLITS);
+  assertEquals(await drain(runner), ["one", "two"]);
+  assertEquals(runner.bytesRead, 8);
+  runner.dispose();
+  await runners.close();
+  await Deno.remove(path);
+});
+
+Deno.test("RunnerThreads puts elements in shared memory when they are to be shared", async () => {
+  const runners = new RunnerThreads();
+  const runner = runners.start(settings(Dataset.range(4).batch(4), { shared: true }), NO_SPLITS);
+  const outcome = await runner.next();
+  assertEquals(
+    outcome.kind === "element" && outcome.frame.buffer instanceof SharedArrayBuffer,
+    true,
+  );
+  runner.dispose();
+  await runners.close();
+});
+
+Deno.test("RunnerThreads counts a function that goes on after its thread was terminated, while it does", async () => {
+  const path = await Deno.makeTempFile();
+  const told = Promise.withResolvers<string>();
+  const runners = new RunnerThreads({}, { onRunaway: told.resolve, runawayAfterMs: 1 });
+  const runner = runners.start(settings(spinning(path), { name: "task 7" }), NO_SPLITS);
+  await runner.next();
+  const never = runner.next();
+  await until(() => Deno.stat(`${path}-begun`).then(() => true, () => false), 5);
+  runner.dispose();
+  assertEquals((await assertRejects(() => never, LeatError)).code, "unavailable");
+  assertEquals(await told.promise, "task 7");
+  assertEquals(runners.runaways, 1);
+  for (const each of [path, `${path}-begun`]) await Deno.remove(each);
+  await until(() => runners.runaways === 0);
+  await runners.close();
+});
+
+Deno.test("RunnerThreads counts no thread that died by itself among those that go on", async () => {
+  const told: string[] = [];
+  const runaway = (what: string) => told.push(what);
+  const runners = new RunnerThreads({}, { onRunaway: runaway, runawayAfterMs: 1 });
+  const forgetful = Dataset.range(1).map(() => {
+    Promise.reject(new Error("nobody catches it"));
+    return new Promise<number>(() => {});
+  });
+  for (const name of ["one", "two"]) {
+    const runner = runners.start(settings(forgetful, { name }), NO_SPLITS);
+    assertEquals((await assertRejects(() => runner.next(), LeatError)).code, "unavailable");
+    runner.dispose();
+    // Another thread is loaded for it, which takes longer than to count the one before.
+    const next = runners.start(settings(Dataset.range(1)), NO_SPLITS);
+    assertEquals(await drain(next), [0]);
+    next.dispose();
+  }
+  assertEquals([runners.runaways, told], [0, []]);
+  await runners.close();
+});

@@ -1,0 +1,91 @@
+/**
+ * What threads load when they start. Each has modules of its own, so whatever is imported above a
+ * runner's program is read, compiled and run again for every thread of every worker: what only some
+ * pipelines need is imported when they need it.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "../../assert.ts";
+
+/** A module as `deno info --json` tells of it; the code of types is left out. */
+interface Module {
+  readonly specifier: string;
+  readonly dependencies?: readonly {
+    readonly code?: { readonly specifier: string };
+    readonly isDynamic?: boolean;
+  }[];
+}
+
+/** What node's modules bring with them takes a thread longer to load than all of Leat's. */
+const HEAVY_BUILTINS = /^node:(crypto|fs|fs\/promises|process|stream|zlib)$/;
+
+/**
+ * The modules that are there once `program` is: its imports and theirs, but for `import()`.
+ *
+ * @param late With those, which Deno looks through at once, but does not run before they are called.
+ */
+async function loadedBy(program: string, late = false): Promise<string[]> {
+  const { stdout, success } = await new Deno.Command("deno", {
+    args: ["info", "--json", "--frozen", new URL(`../../../${program}`, import.meta.url).href],
+    env: { DENO_NO_UPDATE_CHECK: "1" },
+    stderr: "inherit",
+  }).output();
+  assert(success);
+  const { modules, roots } = JSON.parse(new TextDecoder().decode(stdout)) as {
+    readonly modules: readonly Module[];
+    readonly roots: readonly string[];
+  };
+  const known = new Map(modules.map((module) => [module.specifier, module]));
+  const loaded = new Set(roots);
+  for (const specifier of loaded) {
+    for (const { code, isDynamic } of known.get(specifier)?.dependencies ?? []) {
+      if (code !== undefined && (late || isDynamic !== true)) loaded.add(code.specifier);
+    }
+  }
+  return [...loaded];
+}
+
+/** The packages among modules, by name. */
+function packagesOf(modules: readonly string[]): string[] {
+  const names = modules.map((specifier) => /^npm:\/?((?:@[^/]+\/)?[^@/]+)/.exec(specifier)?.[1]);
+  return [...new Set(names.filter((name) => name !== undefined))].sort();
+}
+
+Deno.test("a runner's thread loads no more modules than its budget, and no package of a single format", async () => {
+  const modules = await loadedBy("platform/threads/runner_thread.ts");
+  assert(modules.length <= 235, `a runner's thread loads ${modules.length} modules`);
+  assertEquals(packagesOf(modules), [
+    "@bufbuild/protobuf",
+    "acorn",
+    "comlink",
+    "eslint-scope",
+    "fft.js",
+    "msgpackr",
+  ]);
+});
+
+Deno.test("the thread of a node loads what every node needs, and no role before it is told", async () => {
+  const modules = [
+    ...await loadedBy("platform/threads/thread_entry.ts"),
+    ...await loadedBy("server/service_thread.ts"),
+  ];
+  const all = new Set(modules);
+  assert(all.size <= 95, `a node's thread loads ${all.size} modules`);
+  assertEquals(packagesOf(modules), ["comlink", "msgpackr", "valibot"]);
+  for (const role of ["dispatcher", "worker"]) {
+    modules.push(...await loadedBy(`server/${role}_role.ts`));
+  }
+  assertEquals(modules.filter((specifier) => HEAVY_BUILTINS.test(specifier)), []);
+});
+
+Deno.test("the thread of a node does not look through the modules of roles that it is not told", async () => {
+  const modules = await loadedBy("server/service_thread.ts", true);
+  assert(modules.length <= 70, `a node's thread looks through ${modules.length} modules`);
+});
+
+Deno.test("a trainer's thread loads neither dispatcher nor worker", async () => {
+  const modules = await loadedBy("mod.ts");
+  const serving = /\/actors\/(dispatcher|worker)\/(dispatcher|state|worker|task)\.ts$/;
+  assertEquals(modules.filter((specifier) => serving.test(specifier)), []);
+  assert(modules.length <= 370, `a trainer's thread loads ${modules.length} modules`);
+});

@@ -1,0 +1,63 @@
+/** Secrets that functions could read are refused at the start. */
+import { LeatError, LocalCluster, serveWorker } from "../../mod.ts";
+import { requireSecretsOutside } from "../../server/secrets_outside.ts";
+import { assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
+import { link } from "../platform/sandbox/sandbox_lib.ts";
+
+const FILES = { "data/a/b/c.txt": "1", "database/token": "sesame", "secrets/token": "sesame" };
+
+async function refusalOf(check: () => Promise<unknown>): Promise<string> {
+  const { code, message } = await assertRejects(check, LeatError);
+  assertEquals(code, "invalid_argument");
+  assertStringIncludes(message, "keep it elsewhere");
+  return message;
+}
+
+Deno.test("requireSecretsOutside lets a secret be that lies beside a data root, whatever its name begins with", async () => {
+  await using folder = await TempFolder.make(FILES);
+  const secret = { what: "token", path: `${folder.path}/database/token` };
+  await requireSecretsOutside({ dataRoots: [`${folder.path}/data`, "s3://bucket/data"] }, [secret]);
+});
+
+Deno.test("requireSecretsOutside refuses a link to a secret, to its folder, and to one above", async () => {
+  for (const target of ["secrets/token", "secrets", "."]) {
+    await using folder = await TempFolder.make(FILES);
+    const { path } = folder;
+    await link(`${path}/${target}`, `${path}/data/a/link`);
+    const secret = { what: "token", path: `${path}/secrets/token` };
+    const said = await refusalOf(() =>
+      requireSecretsOutside({ dataRoots: [`${path}/data`] }, [secret])
+    );
+    assertStringIncludes(said, "data/a/link");
+  }
+});
+
+Deno.test("requireSecretsOutside refuses a secret in a root that is named by a link", async () => {
+  await using folder = await TempFolder.make(FILES);
+  const { path } = folder;
+  await link(`${path}/secrets`, `${path}/root`);
+  const secret = { what: "token", path: `${path}/secrets/token` };
+  const said = await refusalOf(() =>
+    requireSecretsOutside({ dataRoots: [`${path}/root`] }, [secret])
+  );
+  assertStringIncludes(said, `data root ${path}/root`);
+});
+
+Deno.test("a LocalCluster that confines functions keeps no journal where they read", async () => {
+  await using folder = await TempFolder.make(FILES);
+  const journal = `${folder.path}/data/journal`;
+  const confine = { dataRoots: [folder.path] };
+  const said = await refusalOf(() => LocalCluster.start({ journal, confine, workers: 0 }));
+  assertStringIncludes(said, journal);
+});
+
+Deno.test("serveWorker refuses a file of tokens in a data root", async () => {
+  await using folder = await TempFolder.make({ tokens: "team-a client sesame-a\n" });
+  const tokens = { file: `${folder.path}/tokens` };
+  const sandbox = { dataRoots: [folder.path] };
+  const said = await refusalOf(() =>
+    serveWorker({ dispatcher: "ws://127.0.0.1:9", tokens, sandbox, logLevel: "off" })
+  );
+  assertStringIncludes(said, tokens.file);
+});

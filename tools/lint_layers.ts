@@ -1,0 +1,437 @@
+/**
+ * The project's own lint rules, run by `deno lint`: which layer may import which, which files may use a
+ * package, and where ambient time, randomness, timers and the console are refused.
+ *
+ * The first two keep the parts replaceable. The third keeps every actor fit for the deterministic
+ * simulator: with one forgotten `Date.now()` the same seed no longer gives the same run.
+ *
+ * @module
+ */
+
+import { dirname, relative, resolve } from "node:path/posix";
+import { fileURLToPath } from "node:url";
+
+/** The top of the tree; layers are named from here. */
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+
+/** A folder whose imports are restricted, or `undefined` for a file outside of all. */
+type Layer = string | undefined;
+
+/** Longest first: a file belongs to the first that holds it. */
+const LAYERS = [
+  "actors/runtime",
+  "actors/exactly_once",
+  "actors/dispatcher",
+  "actors/worker",
+  "actors/cache",
+  "actors/coordinated",
+  "actors/client",
+  "bench/bare",
+  "core",
+  "data",
+  "transport",
+  "platform",
+  "server",
+  "sim/checkers",
+  "sim",
+  "cli/lib",
+  "cli",
+  "examples",
+  "bench",
+  "tests",
+  "tools",
+  "mod.ts",
+] as const;
+
+const SERVICE = ["actors/exactly_once", "actors/runtime", "transport", "data", "core"];
+const PRODUCTION = [...LAYERS.filter((layer) => !isWorkshop(layer) && layer !== "mod.ts")];
+
+/** What each layer may import besides itself; a layer that is absent may import everything. */
+const ARROWS: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  data: ["core"],
+  "actors/runtime": ["core"],
+  transport: ["actors/runtime", "core"],
+  "actors/exactly_once": ["actors/runtime", "transport", "core"],
+  "actors/dispatcher": SERVICE,
+  "actors/worker": SERVICE,
+  "actors/cache": SERVICE,
+  "actors/coordinated": SERVICE,
+  "actors/client": SERVICE,
+  platform: PRODUCTION.filter((layer) => layer !== "server"),
+  server: PRODUCTION,
+  "mod.ts": PRODUCTION,
+  // What was promised is checked alike in the simulator and beside real processes.
+  "sim/checkers": PRODUCTION,
+  // What programs show themselves with: arguments, tables, pages.
+  "cli/lib": ["core"],
+  sim: [...PRODUCTION, "mod.ts", "cli/lib", "sim/checkers"],
+  cli: [...PRODUCTION, "mod.ts", "cli/lib", "sim", "sim/checkers"],
+  examples: [...PRODUCTION, "mod.ts", "cli/lib", "cli"],
+  bench: [...PRODUCTION, "sim", "mod.ts", "bench/bare", "cli/lib", "cli"],
+  "bench/bare": [],
+};
+
+/** The messages of an actor are for whoever talks to it: service actors may import these of each other. */
+const PROTOCOL_FILE = /^actors\/[a-z]+\/protocol(_[a-z_]+)?\.ts$/;
+
+/** Packages that only some layers may import: each is meant to be replaceable in one place. */
+const PACKAGES: readonly [name: string, allowed: RegExp, remedy: string][] = [
+  ["msgpackr", /^(transport\/codec|tests\/|bench\/)/, "use transport/codec.ts"],
+  [
+    "comlink",
+    /^(transport|platform|server|tests|bench)\//,
+    "use the edge in transport/ or platform/",
+  ],
+  [
+    "valibot",
+    /^(actors\/(runtime\/(checks|guard)|[a-z]+\/protocol_check)\.ts$|tests\/)/,
+    "use actors/runtime/checks.ts",
+  ],
+  ...["backend-cpu", "core", "layers"].map((part): [string, RegExp, string] => [
+    `@tensorflow/tfjs-${part}`,
+    /^examples\//,
+    "train in examples/; Leat feeds any library",
+  ]),
+  ["node:assert", /^tests\/assert\.ts$/, "use tests/assert.ts"],
+];
+
+/** Layers in which everything that differs from run to run comes from the world or the host. */
+const PURE_LAYERS = /^(core|data|actors|transport)\/|^mod\.ts$/;
+
+const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
+  "clearInterval",
+  "clearTimeout",
+  "console",
+  "fetch",
+  "performance",
+  "setImmediate",
+  "setInterval",
+  "setTimeout",
+]);
+
+/** Members of globals that are otherwise harmless. */
+const AMBIENT_MEMBERS: Readonly<Record<string, readonly string[]>> = {
+  crypto: ["getRandomValues", "randomUUID"],
+  Date: ["now"],
+  Math: ["random"],
+  Temporal: ["Now"],
+};
+
+const AMBIENT_MODULES =
+  /^node:(timers|timers\/promises|perf_hooks|process|fs|fs\/promises|child_process|os)$/;
+
+const AMBIENT_REMEDY = "Take it from the world (actors, transport) or the host (data).";
+
+/** A path from the top of the tree, with forward slashes; `undefined` outside of it. */
+function pathOf(file: string): string | undefined {
+  const path = relative(ROOT, file);
+  return path.startsWith("..") ? undefined : path;
+}
+
+function layerOf(path: string): Layer {
+  return LAYERS.find((layer) => path === layer || path.startsWith(`${layer}/`));
+}
+
+function isWorkshop(layer: string): boolean {
+  return /^(sim|cli|examples|bench|tests|tools)(\/|$)/.test(layer);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Imports
+
+/** Calls `visit` for whatever names another module by a literal: imports, re-exports, `new URL`, `resolve`. */
+function importVisitor(
+  visit: (specifier: string, node: Deno.lint.Node) => void,
+): Deno.lint.LintVisitor {
+  const ofLiteral = (node: Deno.lint.Node | null | undefined) => {
+    if (node?.type === "Literal" && typeof node.value === "string") visit(node.value, node);
+  };
+  return {
+    ImportDeclaration: (node) => ofLiteral(node.source),
+    ExportNamedDeclaration: (node) => ofLiteral(node.source),
+    ExportAllDeclaration: (node) => ofLiteral(node.source),
+    ImportExpression: (node) => ofLiteral(node.source),
+    NewExpression(node) {
+      const [target, base] = node.arguments;
+      if (isNamed(node.callee, "URL") && isImportMeta(base, "url")) ofLiteral(target);
+    },
+    CallExpression(node) {
+      if (isImportMeta(node.callee, "resolve")) ofLiteral(node.arguments[0]);
+    },
+  };
+}
+
+function isNamed(node: Deno.lint.Node | undefined, name: string): boolean {
+  return node?.type === "Identifier" && node.name === name;
+}
+
+function isImportMeta(node: Deno.lint.Node | undefined, member: string): boolean {
+  return node?.type === "MemberExpression" && node.object.type === "MetaProperty" &&
+    isNamed(node.property, member);
+}
+
+const arrow: Deno.lint.Rule = {
+  create(context) {
+    const from = pathOf(context.filename);
+    const layer = from === undefined ? undefined : layerOf(from);
+    const allowed = layer === undefined ? undefined : ARROWS[layer];
+    if (layer === undefined || allowed === undefined) return {};
+    return importVisitor((specifier, node) => {
+      if (!specifier.startsWith(".")) return;
+      const to = pathOf(resolve(dirname(context.filename), specifier));
+      const target = to === undefined ? undefined : layerOf(to);
+      if (to === undefined || target === undefined || target === layer) return;
+      if (allowed.includes(target)) return;
+      if (isService(layer) && isService(target) && PROTOCOL_FILE.test(to)) return;
+      context.report({
+        node,
+        message: `${layer} must not import ${to}.`,
+        hint: allowed.length === 0
+          ? `${layer} imports no other layer.`
+          : `${layer} may import ${allowed.join(", ")}. Pass what it needs in, or move it there.`,
+      });
+    });
+  },
+};
+
+function isService(layer: string): boolean {
+  return layer.startsWith("actors/") && layer !== "actors/runtime";
+}
+
+const packages: Deno.lint.Rule = {
+  create(context) {
+    const path = pathOf(context.filename);
+    if (path === undefined) return {};
+    return importVisitor((specifier, node) => {
+      if (/^(jsr:|https?:|@std\/)/.test(specifier)) {
+        context.report({
+          node,
+          message: `'${specifier}' is out of reach where only npm is mirrored.`,
+          hint: "Use a seam (tests/assert.ts, cli/lib/args.ts), npm, or a built-in.",
+        });
+      }
+      for (const [name, allowed, remedy] of PACKAGES) {
+        const bare = specifier.replace(/^npm:/, "");
+        if (bare !== name && !bare.startsWith(`${name}/`) && !bare.startsWith(`${name}@`)) continue;
+        if (allowed.test(path)) continue;
+        context.report({
+          node,
+          message: `${path} must not import '${specifier}'.`,
+          hint: `Instead, ${remedy}.`,
+        });
+      }
+      if (PURE_LAYERS.test(path) && AMBIENT_MODULES.test(specifier)) {
+        context.report({
+          node,
+          message: `'${specifier}' is ambient: it differs from run to run.`,
+          hint: AMBIENT_REMEDY,
+        });
+      }
+    });
+  },
+};
+
+// ---------------------------------------------------------------------------------------------
+// Ambient globals
+
+const ambient: Deno.lint.Rule = {
+  create(context) {
+    const path = pathOf(context.filename);
+    if (path === undefined || !PURE_LAYERS.test(path)) return {};
+    const declared = new Set<string>();
+    /** By offset: of `{ setTimeout }` the linter shows both the key and the value. */
+    const uses = new Map<number, { node: Deno.lint.Node; name: string; text: string }>();
+    const declare = (pattern: Pattern | null) => {
+      if (pattern !== null) { for (const name of boundNames(pattern)) declared.add(name); }
+    };
+    const declareParams = (node: { params: Pattern[] }) => node.params.forEach(declare);
+    return {
+      VariableDeclarator: (node) => declare(node.id),
+      FunctionDeclaration(node) {
+        declare(node.id);
+        declareParams(node);
+      },
+      FunctionExpression: declareParams,
+      ArrowFunctionExpression: declareParams,
+      CatchClause: (node) => declare(node.param),
+      ImportSpecifier: (node) => declare(node.local),
+      ImportDefaultSpecifier: (node) => declare(node.local),
+      ImportNamespaceSpecifier: (node) => declare(node.local),
+      Identifier(node) {
+        if (!isReference(node)) return;
+        const text = ambientUse(node);
+        if (text !== undefined) uses.set(node.range[0], { node, name: node.name, text });
+      },
+      "Program:exit"() {
+        // A name that the file binds itself is no global; which scope binds it is not looked at.
+        for (const { node, name, text } of uses.values()) {
+          if (declared.has(name)) continue;
+          context.report({
+            node,
+            message: `'${text}' is ambient: it differs from run to run.`,
+            hint: AMBIENT_REMEDY,
+          });
+        }
+      },
+    };
+  },
+};
+
+/** What of the ambient world a reference to a global reaches for; `undefined` if nothing. */
+function ambientUse(node: Deno.lint.Identifier): string | undefined {
+  const { name, parent } = node;
+  if (AMBIENT_GLOBALS.has(name)) return name;
+  const member = parent.type === "MemberExpression" && same(parent.object, node)
+    ? memberName(parent)
+    : undefined;
+  if (name === "globalThis" || name === "self") {
+    const reached = member !== undefined &&
+      (AMBIENT_GLOBALS.has(member) || Object.hasOwn(AMBIENT_MEMBERS, member));
+    return reached ? `${name}.${member}` : undefined;
+  }
+  const members = Object.hasOwn(AMBIENT_MEMBERS, name) ? AMBIENT_MEMBERS[name] : undefined;
+  if (members === undefined) return undefined;
+  if (member !== undefined) return members.includes(member) ? `${name}.${member}` : undefined;
+  if (name === "Date" && readsClock(node)) return "new Date()";
+  // `const { random } = Math`.
+  return parent.type === "VariableDeclarator" ? name : undefined;
+}
+
+/** Whether `Date` is called, or constructed from nothing. */
+function readsClock(node: Deno.lint.Identifier): boolean {
+  const { parent } = node;
+  if (parent.type === "CallExpression") return same(parent.callee, node);
+  return parent.type === "NewExpression" && same(parent.callee, node) &&
+    parent.arguments.length === 0;
+}
+
+function memberName(node: Deno.lint.MemberExpression): string | undefined {
+  const { property } = node;
+  if (property.type === "Identifier" && !node.computed) return property.name;
+  return property.type === "Literal" && typeof property.value === "string"
+    ? property.value
+    : undefined;
+}
+
+/** Types whose identifiers are expressions although their names begin with TS. */
+const TS_EXPRESSIONS = /^TS(As|NonNull|Satisfies|Instantiation)Expression$/;
+
+/** Whether an identifier stands for a value, and is not the name of a member, a type or a label. */
+function isReference(node: Deno.lint.Identifier): boolean {
+  const parent: Deno.lint.Node = node.parent;
+  switch (parent.type) {
+    case "MemberExpression":
+      return parent.computed || same(parent.object, node);
+    case "Property":
+      return parent.computed || parent.shorthand || same(parent.value, node);
+    case "MethodDefinition":
+      return parent.computed;
+    case "PropertyDefinition":
+      return parent.computed || (parent.value !== null && same(parent.value, node));
+    case "LabeledStatement":
+    case "BreakStatement":
+    case "ContinueStatement":
+    case "ImportSpecifier":
+    case "ClassDeclaration":
+    case "FunctionDeclaration":
+      return false;
+    default:
+      return !parent.type.startsWith("TS") || TS_EXPRESSIONS.test(parent.type);
+  }
+}
+
+function same(a: Deno.lint.Node, b: Deno.lint.Node): boolean {
+  return a.range[0] === b.range[0] && a.range[1] === b.range[1];
+}
+
+/** Whatever binds names; Deno's list of nodes leaves the parameter properties out. */
+type Pattern = Deno.lint.Node | Deno.lint.TSParameterProperty;
+
+/** The names that a binding pattern introduces. */
+function boundNames(pattern: Pattern): string[] {
+  switch (pattern.type) {
+    case "Identifier":
+      return [pattern.name];
+    case "AssignmentPattern":
+      return boundNames(pattern.left);
+    case "RestElement":
+      return boundNames(pattern.argument);
+    case "ArrayPattern":
+      return pattern.elements.flatMap((element) => element === null ? [] : boundNames(element));
+    case "ObjectPattern":
+      return pattern.properties.flatMap((property) =>
+        boundNames(property.type === "Property" ? property.value : property)
+      );
+    case "TSParameterProperty":
+      return boundNames(pattern.parameter);
+    default:
+      return [];
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Files
+
+const moduleDoc: Deno.lint.Rule = {
+  create(context) {
+    return {
+      Program(node) {
+        if (/^(#![^\n]*\n)?\s*\/\*\*/.test(context.sourceCode.text)) return;
+        context.report({
+          range: [node.range[0], node.range[0]],
+          message: "A file begins with what it is for.",
+          hint: "Begin it with a /** comment */ of a sentence or two.",
+        });
+      },
+    };
+  },
+};
+
+const fileName: Deno.lint.Rule = {
+  create(context) {
+    return {
+      Program(node) {
+        const name = context.filename.replace(/^.*[\\/]/, "");
+        if (/^[a-z0-9]+(_[a-z0-9]+)*(\.d)?\.[a-z]+$/.test(name)) return;
+        context.report({
+          range: [node.range[0], node.range[0]],
+          message: `'${name}' is not a snake_case name.`,
+          hint: "Name files like snake_case.ts.",
+        });
+      },
+    };
+  },
+};
+
+const UNFINISHED = /\b(TODO|FIXME|XXX|HACK)\b/;
+
+const unfinished: Deno.lint.Rule = {
+  create(context) {
+    return {
+      "Program:exit"() {
+        for (const comment of context.sourceCode.getAllComments()) {
+          const found = UNFINISHED.exec(comment.value);
+          if (found === null) continue;
+          context.report({
+            range: comment.range,
+            message: `A comment says ${found[1]}.`,
+            hint: "Do it, or open an issue and say here what holds today.",
+          });
+        }
+      },
+    };
+  },
+};
+
+export default {
+  name: "layers",
+  rules: {
+    "arrow": arrow,
+    "package": packages,
+    "ambient": ambient,
+    "module-doc": moduleDoc,
+    "file-name": fileName,
+    "unfinished": unfinished,
+  },
+} satisfies Deno.lint.Plugin;
