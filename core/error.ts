@@ -4,6 +4,8 @@
  * @module
  */
 
+import { shownLines } from "./shown_text.ts";
+
 /** The gRPC canonical codes, in snake case. `ok` is absent: success throws nothing. */
 export const LEAT_ERROR_CODES = [
   "cancelled",
@@ -38,7 +40,6 @@ export interface LeatErrorOptions {
 export interface WireError {
   code: LeatErrorCode;
   message: string;
-  stack?: string;
   details?: Record<string, unknown>;
   cause?: WireError;
 }
@@ -48,6 +49,9 @@ export interface WireError {
  * off.
  */
 export const WIRE_ERROR_DEPTH_MAX = 8;
+
+/** Characters of a message that are sent; longer ones are cut off. */
+export const WIRE_MESSAGE_LENGTH_MAX = 16_384;
 
 /**
  * An error with a canonical code.
@@ -135,7 +139,7 @@ function describe(value: unknown): string {
 
 function wireOf(error: unknown, depth: number): WireError {
   // Half a surrogate pair has no UTF-8 encoding, so the error could not be sent.
-  const message = messageOf(error).toWellFormed();
+  const message = cut(messageOf(error)).toWellFormed();
   const wire: WireError = { code: codeOf(error, "unknown"), message };
   if (error instanceof LeatError) {
     wire.code = error.code;
@@ -146,12 +150,16 @@ function wireOf(error: unknown, depth: number): WireError {
     wire.message = `${error.name}: ${message}`;
   }
   if (error instanceof Error) {
-    if (typeof error.stack === "string") wire.stack = error.stack.toWellFormed();
     if (error.cause !== undefined && depth < WIRE_ERROR_DEPTH_MAX) {
       wire.cause = wireOf(error.cause, depth + 1);
     }
   }
   return wire;
+}
+
+function cut(message: string): string {
+  if (message.length <= WIRE_MESSAGE_LENGTH_MAX) return message;
+  return `${message.slice(0, WIRE_MESSAGE_LENGTH_MAX)}…`;
 }
 
 /** Describes what cannot be sent, because an error must always be sendable. */
@@ -173,7 +181,8 @@ function plainOf(value: unknown, depth: number): unknown {
 function errorOf(wire: unknown, depth: number): LeatError {
   const parts = (typeof wire === "object" && wire !== null ? wire : {}) as Partial<WireError>;
   const code = CODES.has(parts.code) ? parts.code as LeatErrorCode : "unknown";
-  const message = typeof parts.message === "string" ? parts.message : describe(wire);
+  // The sender may relay what a stranger's function has thrown.
+  const message = shownLines(typeof parts.message === "string" ? parts.message : describe(wire));
   const error = new LeatError(code, message, {
     ...(typeof parts.details === "object" && parts.details !== null
       ? { details: parts.details }
@@ -182,6 +191,7 @@ function errorOf(wire: unknown, depth: number): LeatError {
       ? { cause: errorOf(parts.cause, depth + 1) }
       : {}),
   });
-  if (typeof parts.stack === "string") error.stack = parts.stack;
+  // Frames of this program would only say that it was sent an error.
+  error.stack = `${error.name}: ${message}`;
   return error;
 }

@@ -23,6 +23,21 @@ export function shownText(text: string): string {
   return text.replaceAll(STEERING, escaped);
 }
 
+/**
+ * Returns `text` as {@linkcode shownText} does, but keeps its lines. Each after the first begins with
+ * spaces, so that it does not pass for a line of the program that shows it. Idempotent.
+ */
+export function shownLines(text: string): string {
+  const [first = "", ...lines] = text.split(/\r?\n/);
+  return [shownText(first), ...lines.map((line) => shownText(indented(line)))].join("\n");
+}
+
+const INDENT = "    ";
+
+function indented(line: string): string {
+  return line === "" || line.startsWith(INDENT) ? line : INDENT + line;
+}
+
 function escaped(char: string): string {
   if (char === "\n") return "\\n";
   const code = char.charCodeAt(0);

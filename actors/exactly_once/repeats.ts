@@ -29,7 +29,6 @@ const CLIENT_IDLE_MS = 600_000;
 
 /** One shared error: capturing a stack takes longer than answering, and loss may be frequent. */
 const ASKED_AGAIN = new LeatError("aborted", "This element was asked for again");
-delete ASKED_AGAIN.stack;
 
 /** An answer in production, with its latest requester. */
 class Pending {

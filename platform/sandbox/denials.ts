@@ -55,7 +55,7 @@ export function explainDenial(error: WireError, denier: Denier = ON_A_WORKER): W
   if (!isDenial(LeatError.fromWire(error))) return error;
   const { cause: _levels, ...told } = error;
   const message = explained(error, denier);
-  return { ...told, code: "permission_denied", message, stack: `LeatError: ${message}` };
+  return { ...told, code: "permission_denied", message };
 }
 
 /** Where the message has words of its own for what Deno said, that is found among the causes. */

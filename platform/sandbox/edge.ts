@@ -240,11 +240,10 @@ export function plainError(error: unknown): WireError {
 }
 
 function bounded(error: WireError, causes = ERROR_CAUSES_MAX): WireError {
-  const { code, message, stack, details, cause } = error;
+  const { code, message, details, cause } = error;
   return {
     code,
     message: message.slice(0, ERROR_CHARS_MAX).toWellFormed(),
-    ...(stack === undefined ? {} : { stack: stack.slice(0, ERROR_CHARS_MAX).toWellFormed() }),
     ...(details === undefined || !isSmall(details) ? {} : { details }),
     ...(cause === undefined || causes === 0 ? {} : { cause: bounded(cause, causes - 1) }),
   };

@@ -122,10 +122,10 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
 });
 
 Deno.test("statusText shows names and texts of others without what would steer a terminal", () => {
-  const text = "all is well\n\x1b[2Jno jobs";
+  const text = "all is well\n\x1b[2Jno jobs\x1b]0;title\x07\u202e";
   const scaling = { workers: 0, wanted: 0, minWorkers: 0, maxWorkers: 8, text, jobs: [] };
   const shown = statusText({ clusterId: "c", scaling, workers: [], jobs: [] });
-  assertStringIncludes(shown, "all is well\\n\\x1b[2Jno jobs");
+  assertStringIncludes(shown, "all is well\\n\\x1b[2Jno jobs\\x1b]0;title\\x07\\u202e");
   assertEquals(shown.includes("\x1b"), false);
 });
 

@@ -8,6 +8,7 @@ import {
   LEAT_ERROR_CODES,
   LeatError,
   WIRE_ERROR_DEPTH_MAX,
+  WIRE_MESSAGE_LENGTH_MAX,
   type WireError,
 } from "../../core/error.ts";
 import { assert, assertEquals, assertInstanceOf, assertStrictEquals } from "../assert.ts";
@@ -46,14 +47,13 @@ Deno.test("LeatError keeps details and cause only where they were given", () => 
   assertEquals([full.cause, full.details], [1, { a: 1 }]);
 });
 
-Deno.test("toWire and fromWire keep code, message, stack, details and causes", () => {
+Deno.test("toWire and fromWire keep code, message, details and causes", () => {
   const cause = new LeatError("data_loss", "inner", { details: { at: 5n } });
   const sent = new LeatError("unavailable", "outer", { cause, details: { list: [1, null] } });
   const wire = structuredClone(sent.toWire());
   const received = LeatError.fromWire(wire);
   assertInstanceOf(received, LeatError);
   assertEquals([received.code, received.message], ["unavailable", "outer"]);
-  assertEquals(received.stack, sent.stack);
   assertEquals(received.details, { list: [1, null] });
   const inner = received.cause as LeatError;
   assertEquals([inner.code, inner.message, inner.details], ["data_loss", "inner", { at: 5n }]);
@@ -83,6 +83,30 @@ Deno.test("toWire and fromWire cut endless causes and details", () => {
   depth = 0;
   for (let at: unknown = LeatError.fromWire(endless); at; at = (at as Error).cause) depth++;
   assertEquals(depth, WIRE_ERROR_DEPTH_MAX + 1);
+});
+
+Deno.test("toWire tells no paths of the program that sends an error", () => {
+  const error = new LeatError("internal", "m", { cause: new TypeError("inner") });
+  assert(error.stack!.includes(import.meta.url));
+  const wire = JSON.stringify(error.toWire());
+  assertEquals(wire.includes("error_test"), false, wire);
+  // A stack that somebody else wrote is not taken, either.
+  const forged = { ...error.toWire(), stack: "forged" } as WireError;
+  assertEquals(LeatError.fromWire(forged).stack!.includes("forged"), false);
+});
+
+Deno.test("toWire cuts long messages", () => {
+  const { message } = new LeatError("internal", "x".repeat(1_000_000)).toWire();
+  assertEquals(message, `${"x".repeat(WIRE_MESSAGE_LENGTH_MAX)}…`);
+});
+
+Deno.test("fromWire lets no message steer a terminal, or begin a line of its own", () => {
+  const text = "bad \x1b]0;title\x07\u202e\r\nINFO all is well\n    more\x1b[2J";
+  const shown = "bad \\x1b]0;title\\x07\\u202e\n    INFO all is well\n    more\\x1b[2J";
+  const sent = new LeatError("internal", text, { cause: new LeatError("internal", text) }).toWire();
+  const error = LeatError.fromWire(sent);
+  assertEquals([error.message, (error.cause as Error).message], [shown, shown]);
+  assertEquals(LeatError.fromWire(error.toWire()).message, shown);
 });
 
 Deno.test("fromWire takes whatever a stranger sends", () => {

@@ -24,17 +24,6 @@ export interface Checkpoint {
 
 /** `checkpoints.json` as the code at hand would write it. */
 export async function makeCheckpoints(): Promise<Checkpoint[]> {
-  const { stackTraceLimit } = Error;
-  // Saved errors have their stacks, which name files of this machine.
-  Error.stackTraceLimit = 0;
-  try {
-    return await checkpoints();
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
-}
-
-async function checkpoints(): Promise<Checkpoint[]> {
   const all: Checkpoint[] = [];
   for (const [name, make] of Object.entries(PIPELINES)) {
     if (WRITING.includes(name)) continue;
