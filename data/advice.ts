@@ -1,42 +1,42 @@
 /**
- * What of a running pipeline is slow, or large, and what to do about it: rules over the figures of its
- * operators.
+ * Finds what is slow or large in a running pipeline and what to do about it: rules over the figures
+ * of its operators.
  */
 import { bytesText, percentText } from "./amounts.ts";
 import { type DatasetNode, inPreOrder } from "./node.ts";
 import type { IteratorStats, OperatorStats } from "./iterators/stats.ts";
 
-/** A pipeline that is running, or has run. */
+/** A pipeline that is running or has run. */
 export interface Run {
   readonly root: DatasetNode;
-  /** Of its operators, in pre-order. */
+  /** The operators' figures, in pre-order. */
   readonly stats: IteratorStats;
   /** From the first `next()` until now, or until the end, in milliseconds. */
   readonly runMs: number;
-  /** For how long of that promises of `next()` were waited for, in milliseconds. */
+  /** The part of that time spent waiting for promises of `next()`, in milliseconds. */
   readonly waitedMs: number;
-  /** For how long of that calls of `next()` held the thread, in milliseconds. */
+  /** The part of that time in which calls of `next()` held the thread, in milliseconds. */
   readonly heldMs: number;
 }
 
-/** What one operator costs, apart from its inputs. */
+/** The cost of one operator, without its inputs. */
 interface Cost {
   readonly node: DatasetNode;
   readonly stats: OperatorStats;
   /** Time on the thread. */
   readonly workMs: number;
-  /** Time in which it was waited for. */
+  /** Time in which others waited for it. */
   readonly latencyMs: number;
 }
 
-/** What the rules look at. */
+/** The input of the rules. */
 interface Facts {
   /** The operator that costs most. */
   readonly top: Cost;
-  /** Of the time of the run, from 0 to 1, that operator's larger part. */
+  /** The larger of that operator's two times, as a share of the run's time, from 0 to 1. */
   readonly share: number;
   readonly works: boolean;
-  /** Of the time of the run, that which was the consumer's own. */
+  /** The consumer's own share of the run's time. */
   readonly consumerShare: number;
   /** Whether the last operator reads ahead. */
   readonly readsAhead: boolean;
@@ -49,11 +49,11 @@ interface Rule {
   readonly say: (facts: Facts) => string;
 }
 
-/** An operator that costs less than this part of the time is not what to look at. */
+/** An operator with a smaller share of the time is not worth attention. */
 const SHARE_MIN = 0.2;
-/** Calls shorter than this cost less than what is around them. */
+/** Calls shorter than this cost less than the overhead around them. */
 const SHORT_CALL_MS = 0.002;
-/** From here on it is worth saying what holds so many bytes. */
+/** An operator that holds at least this many bytes is reported. */
 const HELD_BYTES_MIN = 256 * 2 ** 20;
 
 const ELSEWHERE =
@@ -61,7 +61,7 @@ const ELSEWHERE =
   "same in every epoch";
 const AHEAD = "prefetch(AUTOTUNE) as the last operator";
 
-/** The first that holds is what is said. */
+/** The first rule that holds decides the advice. */
 const RULES: readonly Rule[] = [
   {
     when: ({ share, consumerShare }) => share < SHARE_MIN && consumerShare >= 0.5,
@@ -143,7 +143,7 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Plain sentences, the last of which says what the time goes into. */
+/** Plain sentences; the last says where the time goes. */
 export function adviceOn(run: Run): string[] {
   const held = inPreOrder(run.root).flatMap(({ adviceFacts: { toHoldLess } }, i) => {
     const { operator, number, bufferedBytes } = run.stats[i]!;
@@ -194,22 +194,22 @@ function treeOf(root: DatasetNode, all: IteratorStats): Operator {
   return operator(root);
 }
 
-/** What an operator, for which its consumer waited so long, and those below it cost. */
+/** The costs of an operator, for which its consumer waited `awaitedMs`, and of those below it. */
 function costsOf(operator: Operator, awaitedMs: number): Cost[] {
   const { node, stats, inputs } = operator;
   const cost = { node, stats, workMs: stats.selfMs, latencyMs: latencyOf(operator, awaitedMs) };
   return [cost, ...inputs.flatMap((input) => costsOf(input, waitOn(input, operator)))];
 }
 
-/** Whether what an operator waits for is not its inputs. */
+/** Whether an operator waits for something other than its inputs. */
 function isSource({ node }: Operator): boolean {
   return node.inputs.length === 0 || "numParallelReads" in node.attributes ||
     node.division === "served";
 }
 
 /**
- * The time that it was waited for, less that in which it waited for its inputs itself, and less what
- * it and they worked, which may have been meanwhile.
+ * The time waited for it, minus its own waits for inputs, and minus the work of both, which may
+ * have run in the meantime.
  */
 function latencyOf(operator: Operator, awaitedMs: number): number {
   const { stats, inputs } = operator;
@@ -232,7 +232,7 @@ function waitOn(input: Operator, operator: Operator): number {
   return known === 0 ? 0 : stats.waitMs * (input.stats.waitMs + input.stats.selfMs) / known;
 }
 
-/** About how many times it called its function: once for each element that it gave or was given. */
+/** The approximate number of its function calls: one for each element that it gave or was given. */
 function callsOf({ stats }: Cost): number {
   return Math.max(1, stats.elements + stats.errors);
 }

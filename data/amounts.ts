@@ -1,6 +1,4 @@
-/**
- * Amounts as people read them.
- */
+/** Formats amounts for people. */
 
 const UNITS = ["bytes", "kB", "MB", "GB", "TB"];
 
@@ -22,7 +20,7 @@ export function percentText(part: number): string {
   return `${Math.round(100 * part)} %`;
 }
 
-/** At most three digits that say something. */
+/** At most three significant digits. */
 function roundText(amount: number): string {
   return String(amount >= 100 ? Math.round(amount) : Number(amount.toPrecision(3)));
 }

@@ -1,6 +1,4 @@
-/**
- * Checks of operators' arguments; an error names the operator, the argument and the value.
- */
+/** Checks operators' arguments; an error names the operator, the argument and the value. */
 import { LeatError } from "../core/error.ts";
 
 function refuse(operator: string, argument: string, wanted: string, value: unknown): LeatError {
@@ -88,5 +86,5 @@ export function checkArray(operator: string, argument: string, value: unknown): 
   return value;
 }
 
-/** The error for an argument that these checks have no form for. */
+/** The error for an argument that these checks do not cover. */
 export { refuse as invalidArgument };

@@ -1,6 +1,6 @@
 /**
- * The context of a running pipeline: the host, the pace, the coordinates of luck, the splits of the
- * task, and the place of the operator whose iterator is being made.
+ * The context of a running pipeline: the host, the pacer, the random state, the splits of the task,
+ * and the position of the operator whose iterator is being made.
  */
 import { RandomStream } from "../core/philox.ts";
 import { ForeignHost, hasForeignFunction, isForeign } from "./foreign/foreign.ts";
@@ -16,19 +16,19 @@ import { type FirstNumbers, type Place, placesOf, sourceIndexesOf, statsOf } fro
 import { SplitReader, type SplitSource } from "./sharding/splits.ts";
 import type { IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 
-/** The coordinates of luck that hold for a whole iteration, below operator and index. */
+/** The random state of a whole iteration; operators and elements derive theirs from it. */
 export interface Luck {
-  /** The stream that all others are forked from; made when it is first needed. */
+  /** The stream that all others are forked from; created on demand. */
   readonly root: () => RandomStream;
-  /** Whether somebody chose the seed; otherwise it was drawn for this iteration. */
+  /** Whether the user chose the seed; otherwise it was drawn for this iteration. */
   readonly seeded: boolean;
-  /** Sets a task apart from others that run the same dataset with the same seed; 0 otherwise. */
+  /** Distinguishes a task from others that run the same dataset with the same seed; 0 otherwise. */
   readonly salt: bigint;
   /** Counts the iterators made from a dataset, and its repetitions. */
   readonly epoch: number;
-  /** The number of the split that is run as a dataset of its own; 0 otherwise. */
+  /** The number of the split that runs as a dataset of its own; 0 otherwise. */
   readonly split: number;
-  /** Sets the luck of a task's functions apart from that of others with other elements; 0 otherwise. */
+  /** Distinguishes the functions' random numbers from those of tasks with other elements; 0 otherwise. */
   readonly task?: number;
 }
 
@@ -48,31 +48,31 @@ class SplitProgress {
 /** What all contexts of one iteration share. */
 interface Iteration {
   readonly host: Host;
-  /** The host of operators that this program did not build; made for the first of them. */
+  /** The host of operators that this program did not build; made on demand. */
   foreignHost?: ForeignHost;
   /** Where its foreign functions run, once one of them does. */
   readonly foreign: { runner?: ForeignRunner | undefined };
-  /** Whether another iteration's `foreign` is used, which ends it. */
+  /** Whether `foreign` belongs to another iteration, which ends it. */
   readonly isWithin: boolean;
   readonly pacer: Pacer;
   readonly pause: Pause;
   readonly deterministic: boolean;
-  /** While it is restored: what puts back what that has overwritten. */
+  /** While it is restored: functions that undo what restoring has overwritten. */
   readonly overwritten: (() => void)[];
   readonly lastReaders: LastReaders;
-  /** Whether others were given elements of a stream that this iteration has a share of. */
+  /** Whether other consumers were given elements of a stream of which this iteration has a share. */
   isShare: boolean;
 }
 
 /** How the contexts of an iteration are made. */
 export interface RootOptions {
   readonly luck: Luck;
-  /** Whether order is kept by operators that do not say so themselves. */
+  /** Whether operators keep the order unless they say otherwise. */
   readonly deterministic: boolean;
   readonly splits?: SplitSource | undefined;
-  /** Those of the dataset. Default: of this iteration alone. */
+  /** The dataset's last readers. Default: those of this iteration alone. */
   readonly lastReaders?: LastReaders | undefined;
-  /** The iteration that this one is a part of: their foreign functions run in one place. */
+  /** The iteration that contains this one: their foreign functions run in one place. */
   readonly within?: IteratorContext | undefined;
   /** The numbers of the last operator, where the graph is the lower part of another. Default 0. */
   readonly first?: FirstNumbers | undefined;
@@ -86,25 +86,25 @@ export interface Elsewhere {
   readonly place: Place;
   /** Starts the runner of the iteration, once. */
   readonly start: () => ForeignRunner;
-  /** The context of a place below that stays here, in a repetition with this epoch. */
+  /** The context of an operator below that stays here, in a repetition with this epoch. */
   readonly contextOf: (place: Place, epoch: number) => IteratorContext;
 }
 
-/** The code is loaded by those who need it. */
+/** The code is loaded on demand. */
 const foreignIterator = lateFactory(async () => {
   const { foreignIterator } = await import("./foreign/foreign_iterator.ts");
   return foreignIterator;
 });
 
-/** Handed to `makeIterator`: all that the iterator of one operator may know of its surroundings. */
+/** Passed to `makeIterator`: everything that an operator's iterator may know of its environment. */
 export class IteratorContext {
   readonly luck: Luck;
-  /** Where this operator counts what it does. */
+  /** The figures of this operator. */
   readonly stats: OperatorMeter;
   readonly #iteration: Iteration;
   readonly #place: Place;
   readonly #splits: SplitProgress | undefined;
-  /** The machine, as far as this operator may use it: a pipeline of others has no code and no files here. */
+  /** The host as far as this operator may use it: a foreign pipeline has no code and no files here. */
   readonly host: Host;
 
   private constructor(
@@ -151,17 +151,17 @@ export class IteratorContext {
     return this.#iteration.pacer;
   }
 
-  /** Ends once the state of the iteration that is being saved is written down. */
+  /** Ends once the state of the iteration that is being saved is written. */
   get pause(): Pause {
     return this.#iteration.pause;
   }
 
-  /** Whether this operator keeps the order of elements if it does not say so itself. */
+  /** Whether this operator keeps the order of elements unless it says otherwise. */
   get deterministic(): boolean {
     return this.#iteration.deterministic;
   }
 
-  /** The operator's number among those of its graph that are no settings: pre-order, from 0. */
+  /** The operator's number in its graph, without settings: pre-order, from 0. */
   get luckNumber(): number {
     return this.#place.luckNumber;
   }
@@ -180,13 +180,13 @@ export class IteratorContext {
     return new IteratorContext(this.#iteration, this.luck, place, this.#splits).makeIterator();
   }
 
-  /** The iterator of this operator's input in place of its own: what it gives counts for both. */
+  /** The iterator of this operator's input in place of its own: its elements count for both. */
   passInput(): ElementIterator {
     this.#place.isPassed = true;
     return this.makeInput();
   }
 
-  /** Waits for an input, and counts how long. */
+  /** Waits for an input, and measures the time. */
   async waitFor<T>(pending: Promise<T>): Promise<T> {
     const { host } = this;
     const startedAtMs = host.nowMs();
@@ -197,26 +197,26 @@ export class IteratorContext {
     }
   }
 
-  /** The same place in repetition `repetition` of an operator above. */
+  /** The same operator in repetition `repetition` of an operator above. */
   repeated(repetition: number): IteratorContext {
     const luck = { ...this.luck, epoch: epochOfRepetition(this.luck.epoch, repetition) };
     return new IteratorContext(this.#iteration, luck, this.#place, this.#splits);
   }
 
-  /** The luck of this operator in an epoch and split: Philox over all of these. */
+  /** The random stream of this operator in an epoch and split, derived by Philox from all of these. */
   randomStream(epoch = this.luck.epoch): RandomStream {
     const { root, split } = this.luck;
     return new RandomStream(root(), [this.luckNumber, epoch, split]);
   }
 
-  /** The luck of this operator's functions: tasks of one job, each with its own elements, differ in it. */
+  /** The random stream of this operator's functions; it differs between tasks with different elements. */
   callStream(): RandomStream {
     const { task = 0 } = this.luck;
     return task === 0 ? this.randomStream() : this.randomStream().fork(`task ${task}`);
   }
 
   /**
-   * The luck of an operator that was given a seed of its own: the same for two operators with the
+   * The random stream of an operator with a seed of its own: the same for two operators with the
    * same seed. Epoch 0 gives the same in every repetition.
    */
   seededStream(seed: bigint, epoch: number): RandomStream {
@@ -224,12 +224,12 @@ export class IteratorContext {
     return new RandomStream(seed, [String(salt), epoch, split]);
   }
 
-  /** The same place with the luck that all splits have in common, and no splits of its own. */
+  /** The same operator with the random state that all splits have in common, and without splits. */
   unsplit(): IteratorContext {
     return new IteratorContext(this.#iteration, { ...this.luck, split: 0 }, this.#place, undefined);
   }
 
-  /** The same place, with these splits for the sources below it instead of the task's. */
+  /** The same operator, with these splits for the sources below it instead of the task's. */
   withSplits(splits: SplitSource): IteratorContext {
     return new IteratorContext(
       this.#iteration,
@@ -240,9 +240,9 @@ export class IteratorContext {
   }
 
   /**
-   * The context of a dataset that a user function made; it has its own luck and no splits. The luck is
-   * that of the call even where nobody chose a seed: a restored iterator has later calls made in its
-   * own process, where what a dataset draws for itself would be something else.
+   * The context of a dataset that a user function made; it has its own random state and no splits.
+   * The state is that of the call even without a user's seed: a restored iterator repeats calls in
+   * its own process, where a newly drawn seed would differ.
    */
   nested(node: DatasetNode, root: () => RandomStream): IteratorContext {
     const { salt } = this.luck;
@@ -251,8 +251,8 @@ export class IteratorContext {
   }
 
   /**
-   * The context of a graph that runs in place of this operator, with the same epoch and this luck. What its
-   * last operator gives is what this one gives.
+   * The context of a graph that runs in place of this operator, with the same epoch and this random
+   * state. The elements of its last operator are this one's.
    */
   instead(node: DatasetNode, root: RandomStream): IteratorContext {
     const luck = { ...this.luck, root: () => root, seeded: true, salt: 0n };
@@ -273,17 +273,17 @@ export class IteratorContext {
     return readers[index] = new SplitReader(source, index, repetition);
   }
 
-  /** Whether this task reads splits, or is one, and so sees but a part of the sources. */
+  /** Whether this task reads splits, or is one, and so sees only a part of the sources. */
   get readsSplits(): boolean {
     return this.#splits !== undefined || this.luck.split !== 0;
   }
 
-  /** Told, while the iteration is restored, how to put back what is overwritten beyond its iterators. */
+  /** Registers, during a restore, how to undo a change outside of the iteration's iterators. */
   overwrites(putBack: () => void): void {
     this.#iteration.overwritten.push(putBack);
   }
 
-  /** The iteration is restored, or cannot be: then all that was overwritten for it is put back. */
+  /** The iteration is restored, or cannot be: then all such changes are undone. */
   endRestoring(isRestored: boolean): void {
     const overwritten = this.#iteration.overwritten.splice(0);
     if (isRestored) {
@@ -293,7 +293,7 @@ export class IteratorContext {
     for (const putBack of overwritten.toReversed()) putBack();
   }
 
-  /** As whom streams of services were read. */
+  /** The identities under which streams of services were read. */
   get lastReaders(): LastReaders {
     return this.#iteration.lastReaders;
   }
@@ -309,7 +309,7 @@ export class IteratorContext {
     };
   }
 
-  /** The iteration is over. To be waited for where something of it runs elsewhere. */
+  /** The iteration has ended. The promise, if any, resolves when its parts elsewhere have ended. */
   close(): Promise<void> | undefined {
     const { foreign, isWithin } = this.#iteration;
     if (isWithin) return undefined;
@@ -318,24 +318,24 @@ export class IteratorContext {
     return closing;
   }
 
-  /** Whether others were given elements of a stream that this iteration has a share of. */
+  /** Whether other consumers were given elements of a stream of which this iteration has a share. */
   get isShare(): boolean {
     return this.#iteration.isShare;
   }
 
-  /** What all iterators of this operator share during this iteration; made by the first. */
+  /** State that all iterators of this operator share during this iteration; made by the first. */
   shared<T>(make: () => T): T {
     return (this.#place.shared ??= make()) as T;
   }
 
-  /** There were elements in a stream of which others are given their share: it is not empty if this one is. */
+  /** A shared stream had elements for other consumers: it is not empty, even if this share is. */
   notesShare(): void {
     this.#iteration.isShare = true;
   }
 
   /**
-   * Whether what came through in the last repetition is all there is: false when other tasks were
-   * handed a part of some source below, or other consumers a share.
+   * Whether the last repetition saw the whole input: false when other tasks were assigned a part of
+   * some source below, or other consumers a share.
    */
   async sawWholeInput(): Promise<boolean> {
     if (this.#iteration.isShare) return false;
@@ -353,7 +353,7 @@ export class IteratorContext {
   }
 }
 
-/** Plainly the repetition in the first epoch; distinct for repetitions within later ones. */
+/** The repetition itself in the first epoch; distinct for repetitions in later ones. */
 function epochOfRepetition(epoch: number, repetition: number): number {
   if (epoch === 0) return repetition;
   return (Math.imul(epoch, 0x9e3779b1) + repetition) >>> 0;

@@ -1,6 +1,4 @@
-/**
- * Explanations: a pipeline's graph in words, with figures and advice where it has run.
- */
+/** Explanations: a pipeline's graph in words, with figures and advice once it has run. */
 import { adviceOn, type Run } from "./advice.ts";
 import { bytesText, durationText } from "./amounts.ts";
 import { isPlainObject } from "../core/tree.ts";
@@ -12,32 +10,32 @@ import { AUTOTUNE } from "./parallelism.ts";
 import type { OperatorStats } from "./iterators/stats.ts";
 import { ModuleFunction } from "./udf/user_function.ts";
 
-/** One operator of a graph, for people. */
+/** One operator of a graph. */
 export interface ExplainedOperator {
   /** Its number in the graph: pre-order, the last operator being 0. */
   readonly number: number;
-  /** How far it is from the last operator. */
+  /** Its distance from the last operator. */
   readonly depth: number;
   readonly operator: string;
   /** Its arguments: `size=4, dropRemainder=false`. */
   readonly arguments: string;
   readonly cardinality: number;
   readonly elementSpec: ElementSpec;
-  /** What it has done, where the pipeline is running. */
+  /** Its figures, if the pipeline is running. */
   readonly stats?: OperatorStats | undefined;
   /** Whether it is before a `distribute`: a service runs it, and its figures are not counted here. */
   readonly distributed: boolean;
 }
 
 /**
- * The graph of a dataset, last operator first. Prints as an indented list; where the pipeline has run,
- * with the figures of each operator below it, and what is slow at the end.
+ * The graph of a dataset, last operator first. Prints as an indented list; if the pipeline has run,
+ * with the figures of each operator, and at the end with what is slow.
  */
 export class Explanation {
   readonly operators: readonly ExplainedOperator[];
   /**
-   * Sentences on what is slow or large and what to do about it, the last on what the time goes into.
-   * None where the pipeline has not run.
+   * Sentences on what is slow or large and what to do about it; the last says where the time goes.
+   * Empty if the pipeline has not run.
    */
   readonly advice: readonly string[];
 
@@ -87,7 +85,10 @@ export class Explanation {
   }
 }
 
-/** `gave 1024 (8.19 kB), 30 ms at work, 12 ms waiting, holds 512 MB, 2 failed`; nothing of zero but the first. */
+/**
+ * `gave 1024 (8.19 kB), 30 ms at work, 12 ms waiting, holds 512 MB, 2 failed`; zeros after the
+ * first are left out.
+ */
 function describeStats(stats: OperatorStats): string {
   const { elements, errors, bytesIn, bytesOut, selfMs, waitMs, bufferedBytes } = stats;
   const { skipped = 0 } = stats;
@@ -103,7 +104,7 @@ function describeStats(stats: OperatorStats): string {
 }
 
 const ARGUMENT_LENGTH_MAX = 60;
-/** More values than these are merely counted. */
+/** Longer lists are only counted. */
 const VALUES_MAX = 8;
 
 function describeArguments(node: DatasetNode): string {

@@ -1,5 +1,5 @@
 /**
- * Dataset nodes: the immutable graph that a pipeline is before it runs.
+ * Dataset nodes: the immutable graph of a pipeline before it runs.
  *
  * A node knows its inputs, its attributes (for serialisation and explanation) and how to make the
  * iterator that runs it. Graphs are trees: an input used twice appears twice.
@@ -10,7 +10,7 @@ import type { ElementIterator, Token } from "./iterator.ts";
 import type { Shared } from "./checkpoint/shared_state.ts";
 import type { ElementSpec } from "./elements/spec.ts";
 
-/** What `cardinality()` answers when only iterating would tell. */
+/** The cardinality when only iterating would tell. */
 export const UNKNOWN_CARDINALITY = -2;
 
 /** Named constants of an operator: plain JSON, bigints, typed arrays, tensors, user functions. */
@@ -19,16 +19,16 @@ export type Attributes = Readonly<Record<string, unknown>>;
 /**
  * How the work of an operator can be divided among the tasks of a service.
  *
- * - `element`: each element is made of one of the input, in order, wherever that is.
- * - `position`: each element is made of one of the input and its position in the whole dataset.
- * - `split`: the operator may run on one split as if that were the whole dataset. A source is read split
- *   by split.
- * - `shuffle`: as `split`, and the splits come in an order that is drawn too.
- * - `rows`: a batch gathers rows over the ends of splits.
- * - `whole`: an element depends on all before it, so that under DETERMINISTIC the reader runs it. A source
- *   is not divided.
- * - `stored`: what is stored stands for the whole input, which must not be divided.
- * - `served`: another service runs what is below.
+ * - `element`: each element depends on one of the input, in order, wherever that is.
+ * - `position`: each element depends on one of the input and its position in the whole dataset.
+ * - `split`: the operator may run on one split as if that were the whole dataset. A source is read
+ *   split by split.
+ * - `shuffle`: like `split`, and the order of splits is also drawn.
+ * - `rows`: a batch gathers rows across the ends of splits.
+ * - `whole`: an element depends on all before it, so that under DETERMINISTIC the reader runs it. A
+ *   source is not divided.
+ * - `stored`: stored elements replace the whole input, which must not be divided.
+ * - `served`: another service runs the operators below.
  */
 export type Division =
   | "element"
@@ -40,21 +40,21 @@ export type Division =
   | "stored"
   | "served";
 
-/** What advice on a running pipeline has to know of an operator. */
+/** What advice on a running pipeline needs to know of an operator. */
 export interface AdviceFacts {
-  /** It reads elements before it is asked for them. */
+  /** It reads elements before they are requested. */
   readonly readsAhead?: true;
   /** With `numParallelCalls` several calls of its function wait at the same time. */
   readonly callsSideBySide?: true;
-  /** It waits for datasets of its own beside its inputs. */
+  /** It waits for datasets of its own in addition to its inputs. */
   readonly opensDatasets?: true;
-  /** What to do where it holds too many bytes. */
+  /** What to do when it holds too many bytes. */
   readonly toHoldLess?: string;
 }
 
 /** One operator of a pipeline. Immutable. */
 export abstract class DatasetNode {
-  /** The operator's name as the user writes it: `"map"`, `"range"`. */
+  /** The operator's name in user code: `"map"`, `"range"`. */
   readonly kind: string;
   readonly inputs: readonly DatasetNode[];
 
@@ -63,26 +63,26 @@ export abstract class DatasetNode {
     this.inputs = inputs;
   }
 
-  /** What a service may do with it. */
+  /** How a service may divide its work. */
   abstract readonly division: Division;
-  /** Not abstract: what is left out costs a sentence, and no element. */
+  /** Not abstract: a missing fact only loses a sentence of advice. */
   readonly adviceFacts: AdviceFacts = {};
 
-  /** Everything but the inputs that `fromWire` needs to build this node again. */
+  /** Everything but the inputs that `fromWire` needs to rebuild this node. */
   abstract get attributes(): Attributes;
 
-  /** What of the attributes decides on the elements: a saved iterator is refused where it differs. */
+  /** The attributes that determine the elements: a saved iterator is refused where they differ. */
   get decisive(): Attributes {
     return this.attributes;
   }
 
-  /** The shape and type of elements, as far as it is known before running. */
+  /** The shape and type of elements, as far as they are known before running. */
   abstract get elementSpec(): ElementSpec;
 
   /** The number of elements: exact, `Infinity`, or `UNKNOWN_CARDINALITY`. */
   abstract get cardinality(): number;
 
-  /** Whether it only says how the others run. Then no luck depends on where, or whether, it stands. */
+  /** Whether it only configures others. Then random numbers do not depend on its position or presence. */
   get isSetting(): boolean {
     return false;
   }
@@ -91,40 +91,40 @@ export abstract class DatasetNode {
   abstract makeIterator(context: IteratorContext): ElementIterator;
 
   /**
-   * Of how many elements runs below this operator should be a multiple, when runs above it should
-   * be one of `multiple`. Only operators that keep elements one to one pass it on.
+   * The multiple that the lengths of runs below this operator should have, when runs above it
+   * should have lengths that are multiples of `multiple`. Only one-to-one operators pass it on.
    */
   splitMultiple(_multiple: number): number {
     return 1;
   }
 
   /**
-   * The token of element `index` (counted as if none failed), with which an iterator gives it without
-   * having read those before. `undefined` where only iterating finds it.
+   * The token of element `index` (counted as if none failed), with which an iterator gives it
+   * without having read those before. `undefined` where only iterating finds it.
    */
   tokenAt(_index: number): Token | undefined {
     return undefined;
   }
 
-  /** What the iterators of this node share, where it outlives them. */
+  /** State that the iterators of this node share and that outlives them. */
   get shared(): Shared | undefined {
     return undefined;
   }
 }
 
-/** The operators of a graph, in the order in which they are numbered. */
+/** The operators of a graph, in the order of their numbers. */
 export function inPreOrder(node: DatasetNode): DatasetNode[] {
   return [node, ...node.inputs.flatMap(inPreOrder)];
 }
 
-/** Builds a node from what `attributes` and `inputs` gave. It checks them as the operator would. */
+/** Rebuilds a node from its `attributes` and `inputs`. It checks them as the operator would. */
 export interface NodeKind {
   fromWire(attributes: Attributes, inputs: readonly DatasetNode[]): DatasetNode;
 }
 
 const kinds = new Map<string, NodeKind>();
 
-/** Makes a node kind known to deserialisation. Called once per kind, where the node is defined. */
+/** Registers a node kind for deserialisation. Called once per kind, where the node is defined. */
 export function registerNode(kind: string, nodeKind: NodeKind): void {
   if (kinds.has(kind)) {
     throw new LeatError(
@@ -173,7 +173,7 @@ export function servedIterator(node: DatasetNode, context: IteratorContext): Ele
   return makeServed(node, context);
 }
 
-/** What a `Dataset` shows the engine: the root of its graph. */
+/** Gives the engine access to the root of a `Dataset`'s graph. */
 export interface HasNode {
   readonly node: DatasetNode;
 }
@@ -184,7 +184,7 @@ export function nodeOf(value: unknown): DatasetNode | undefined {
   return value.node instanceof DatasetNode ? value.node : undefined;
 }
 
-/** The public face of nodes, which operators hand to user functions. */
+/** The public API over nodes, which operators pass to user functions. */
 export interface Facade {
   /** The `Dataset` class, for functions that make datasets. */
   readonly Dataset: unknown;
@@ -199,7 +199,7 @@ export function installFacade(facade: Facade): void {
   installedFacade = facade;
 }
 
-/** The public face of nodes. */
+/** The public API over nodes. */
 export function facade(): Facade {
   if (installedFacade === undefined) {
     throw new LeatError("internal", "data/dataset.ts was not loaded before a pipeline was run.");

@@ -1,6 +1,6 @@
 /**
- * The options that each operator has, so that one that is misspelt, or given in place of the object
- * of options, is refused instead of being passed over.
+ * The names of each operator's options. A misspelt option, or another value in place of the options
+ * object, is refused.
  */
 import { LeatError } from "../core/error.ts";
 import { invalidArgument, show } from "./check.ts";
@@ -43,12 +43,12 @@ import type { WebDatasetOptions } from "./sources/web_dataset.ts";
 import type { DistributedSaveOptions } from "./saved/distributed/options.ts";
 import type { Captures } from "./udf/user_function.ts";
 
-/** Every option and no other: the compiler sees to that. */
+/** Every option and no other: the compiler checks that. */
 function of<O>(names: { readonly [name in keyof Required<O>]: true }): readonly string[] {
   return Object.keys(names);
 }
 
-/** Formats that say themselves how they are compressed refuse `compression` with a word about why. */
+/** Formats with their own compression refuse `compression` with an explanation. */
 type AndCompression<O> = O & Pick<FileSourceOptions, "compression">;
 
 const files = of<FileSourceOptions>({ compression: true, numParallelReads: true });
@@ -246,7 +246,7 @@ const OPTIONS = {
   withOptions: of<DatasetOptions>({ seed: true, deterministic: true }),
 };
 
-/** The options, if they are an object of what the operator has; an empty one where they are left out. */
+/** The options, checked against an operator's names; an empty object where they are left out. */
 export function checkOptions<O extends object>(
   operator: keyof typeof OPTIONS,
   options: O | undefined,

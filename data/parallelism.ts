@@ -1,15 +1,13 @@
-/**
- * How many calls run at once, and how much is read ahead, where the user leaves it to the engine.
- */
+/** How many calls run at once, and how much is read ahead, where the engine decides. */
 import { checkInteger } from "./check.ts";
 
-/** Leaves a degree of parallelism or a buffer size to the engine. */
+/** Lets the engine choose a degree of parallelism or a buffer size. */
 export const AUTOTUNE = -1;
 
-/** What AUTOTUNE stands for in `numParallelCalls`: enough to overlap waiting on one thread. */
+/** The value of AUTOTUNE for `numParallelCalls`: enough to overlap waiting on one thread. */
 export const AUTOTUNE_PARALLEL_CALLS = 4;
 
-/** Most calls that one operator may have in flight. */
+/** The most calls that one operator may have in flight. */
 export const PARALLEL_CALLS_MAX = 1024;
 
 /** Checks `numParallelCalls`: `AUTOTUNE`, or from 1 to `PARALLEL_CALLS_MAX`. */

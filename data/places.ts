@@ -1,13 +1,11 @@
-/**
- * The places of one iteration: each occurrence of a node in its graph, numbered.
- */
+/** The places of one iteration: each occurrence of a node in its graph, numbered. */
 import type { DatasetNode } from "./node.ts";
 import { isReplicated, isSplittable, replicatedInputOf } from "./sharding/splits.ts";
 import { OperatorMeter, type OperatorStats } from "./iterators/stats.ts";
 
 /** One occurrence of a node in the graph of one iteration. */
 export interface Place {
-  /** What the operator's iterators share during this iteration, such as a cache. */
+  /** State that the operator's iterators share during this iteration, such as a cache. */
   shared: unknown;
   /** Whether the operator's iterator is that of its input. */
   isPassed: boolean;
@@ -18,7 +16,7 @@ export interface Place {
   readonly inputs: readonly Place[];
 }
 
-/** The number of a graph's last operator, and that among operators that are no settings. */
+/** The number of a graph's last operator, with and without counting settings. */
 export interface FirstNumbers {
   readonly number: number;
   readonly luckNumber: number;
@@ -34,13 +32,13 @@ export function statsOf(place: Place): OperatorStats[] {
   return [{ ...own, elements, bytesOut }, ...inputs.flat()];
 }
 
-/** Sources that read splits of one numbering; those of a joint one read the same splits. */
+/** Sources that read splits of one numbering; those of an aligned dataset read the same splits. */
 interface Sources {
   count: number;
   readonly isJoint: boolean;
 }
 
-/** Numbers every occurrence of a node in pre-order, and every source among them. `opener`: as meters have it. */
+/** Numbers every occurrence of a node in pre-order, and every source among them. `opener`: as in meters. */
 export function placesOf(
   root: DatasetNode,
   opener?: OperatorMeter,
@@ -48,7 +46,7 @@ export function placesOf(
 ): Place {
   let numbers = first.number;
   let settings = first.number - first.luckNumber;
-  // What lies below a splittable source is read whole by every task, and so are replicated inputs.
+  // Sources below a splittable source are read whole by every task, and so are replicated inputs.
   const place = (node: DatasetNode, among: Sources | undefined): Place => {
     const stats = new OperatorMeter(node.kind, numbers++, opener);
     const luckNumber = stats.number - settings;
@@ -70,7 +68,7 @@ function sourcesBelow(node: DatasetNode, among: Sources | undefined): Sources | 
   return isJoint && among !== undefined ? { count: 0, isJoint } : undefined;
 }
 
-/** The sources of a place and below it, by their numbers. */
+/** The source numbers of a place and all places below it. */
 export function sourceIndexesOf(place: Place): number[] {
   if (place.sourceIndex !== undefined) return [place.sourceIndex];
   return place.inputs.flatMap(sourceIndexesOf);

@@ -1,6 +1,4 @@
-/**
- * Answers of `next()` that are held before they are given, and how they are saved.
- */
+/** Answers of `next()` that are held before they are given, and how they are saved. */
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { ElementIterator, Token } from "../iterator.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
@@ -11,25 +9,25 @@ export interface Answer {
   readonly value: unknown;
 }
 
-/** What is saved of an answer. */
+/** The saved state of an answer. */
 export type SavedAnswer =
   | { readonly element: unknown }
   | { readonly token: Token }
   | { readonly error: WireError };
 
-/** An element is saved by its token, where it has one. */
+/** An element is saved as its token, if it has one. */
 export function saveAnswer({ failed, value }: Answer, token?: Token): SavedAnswer {
   if (failed) return { error: LeatError.from(value).toWire() };
   return token === undefined ? { element: value } : { token };
 }
 
-/** The error that was saved. Without its code or its message it would be another one. */
+/** The saved error. It needs a code and a message to be the same error. */
 export function restoreError(saved: WireError): LeatError {
   const { code, message } = wholeState(saved);
   return LeatError.fromWire({ ...saved, code, message });
 }
 
-/** The answer that was saved. `input` is what its token came from, if it has one. */
+/** The saved answer. `input` is the iterator that gave its token, if it has one. */
 export async function restoreAnswer(
   saved: SavedAnswer,
   input: ElementIterator | undefined,

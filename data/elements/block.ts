@@ -1,17 +1,17 @@
 /**
- * Blocks: elements that an iterator read of its input at once. Between operators that answer at once
- * they save a call per element and operator.
+ * Blocks: several elements read from an input at once. Between operators that answer at once they
+ * save a call per element and operator.
  */
 import { type ElementIterator, END } from "../iterator.ts";
 
-/** What was read of an input and is not dealt with yet, in order. */
+/** Elements read from an input and not processed yet, in order. */
 export class InputBlock {
-  /** It holds anything from the start, because arrays that turn out to hold more than numbers are slower. */
+  /** Starts with a non-number, because an array of numbers that later holds other values is slower. */
   readonly items: unknown[] = [END];
-  /** The next element to deal with, and where there are no more. */
+  /** The index of the next element, and the end of the elements. */
   at = 0;
   end = 0;
-  /** Where dealing with several at once has to stop; 0 from the moment the block is cleared. */
+  /** Where processing several at once has to stop; 0 once the block is cleared. */
   stop = 0;
 
   get isEmpty(): boolean {
@@ -26,7 +26,7 @@ export class InputBlock {
     return read;
   }
 
-  /** What is left in it. */
+  /** The remaining elements. */
   get rest(): unknown[] {
     return this.items.slice(this.at, this.end);
   }
@@ -37,16 +37,16 @@ export class InputBlock {
     this.end = elements.length;
   }
 
-  /** Takes the next element out; there is one. */
+  /** Removes and returns the next element, which must exist. */
   shift(): unknown {
     return this.items[this.at++];
   }
 
-  /** Forgets the elements, so that none is kept in memory for having been here. */
+  /** Drops all references to elements, so that they can be collected. */
   clear(): void {
     const { items, end } = this;
-    // Numbers hold nothing in memory, and elements of one dataset are mostly of one type. Not by
-    // `fill()`, which turns the array into one of unboxed numbers.
+    // Numbers hold no other memory, and elements of a dataset are mostly of one type. `fill()`
+    // would turn the array into one of unboxed numbers.
     if (typeof items[end - 1] !== "number") { for (let i = 0; i < end; i++) items[i] = undefined; }
     this.at = this.end = this.stop = 0;
   }

@@ -1,5 +1,5 @@
 /**
- * Columns: elements are stacked leaf by leaf, each leaf of the structure into a column that grows by
+ * Columns: elements are stacked leaf by leaf. Each leaf of the structure has a column that grows by
  * a row per element and becomes one tensor with a new first axis.
  */
 import {
@@ -18,16 +18,14 @@ import { isPlainObject } from "../../core/tree.ts";
 import { show } from "../check.ts";
 import { type ElementSpec, isTuple, TensorSpec } from "./spec.ts";
 
-/** Bytes that a column sets aside before it has seen that many rows. */
+/** Bytes that a column allocates at most before it has as many rows. */
 const INITIAL_BYTES_MAX = 4 << 20;
 
 /** The rows of one leaf, or of one part of the structure. */
 export interface Column {
-  /**
-   * Writes row `index`. A row that does not fit throws and leaves the rows before it as they are.
-   */
+  /** Writes row `index`. If the row does not fit, it throws and leaves earlier rows unchanged. */
   write(index: number, value: unknown): void;
-  /** Row `index` as a value that writes the same row, and begins the same column. */
+  /** Row `index` as a value that writes the same row, and starts the same column. */
   read(index: number): unknown;
   /** The first `count` rows as one tensor (or structure of tensors). The column is used up. */
   finish(count: number): unknown;
@@ -36,7 +34,7 @@ export interface Column {
 /** Makes the column of one leaf. */
 type LeafColumn = (leaf: unknown, spec: ElementSpec, capacity: number, path: string) => Column;
 
-/** Columns for elements like this one, with room for `capacity` rows. */
+/** Columns for elements like this one, with space for `capacity` rows. */
 export function columnFor(
   element: unknown,
   spec: ElementSpec,
@@ -59,7 +57,7 @@ export function columnFor(
   return new RecordColumn(keys, parts, path);
 }
 
-/** A column of leaves of one shape, one upon the other. */
+/** A column that stacks leaves of one shape. */
 export function stackedColumn(
   element: unknown,
   spec: ElementSpec,
@@ -101,12 +99,12 @@ function numberDType(dtype: DType | undefined): FixedDType {
   return dtype !== undefined && isFixedDType(dtype) && dtype !== "bool" ? dtype : "float64";
 }
 
-/** How an error names a leaf: by its path in the element. */
+/** The name of a leaf in errors: its path in the element. */
 export function component(path: string): string {
   return `component ${path === "" ? "0" : path.replace(/^\./, "")}`;
 }
 
-/** The shape of a leaf as a batch sees it. */
+/** The shape of a leaf in a batch. */
 export function shapeOf(value: unknown): readonly number[] {
   if (value instanceof Tensor) return value.shape;
   return isTypedArray(value) ? [value.length] : [];
@@ -154,11 +152,11 @@ class RowStore {
     this.#capacity = capacity;
     this.#rows = Math.min(capacity, Math.max(1, Math.floor(INITIAL_BYTES_MAX / rowBytes)));
     const length = this.#rows * rowSize;
-    // The engine makes the one directly, and looks the others up.
+    // The engine creates this array directly, and looks the others up.
     this.data = dtype === "float64" ? new Float64Array(length) : new TYPED_ARRAYS[dtype](length);
   }
 
-  /** Makes room for row `index`. */
+  /** Allocates space for row `index`. */
   reserve(index: number): void {
     if (index < this.#rows) return;
     this.#rows = Math.min(this.#capacity, this.#rows * 2);
@@ -167,7 +165,7 @@ class RowStore {
     this.data = grown;
   }
 
-  /** The first `count` rows, copied where the store is larger. */
+  /** The first `count` rows, copied if the store is larger. */
   take(count: number): TypedArray {
     const length = count * this.#rowSize;
     return length === this.data.length ? this.data : this.data.slice(0, length);
@@ -185,7 +183,7 @@ export class ScalarColumn implements Column {
   readonly #path: string;
   readonly #capacity: number;
   readonly #store: RowStore;
-  /** Whether the dtype must hold every value as it is. Floats are rounded, as is their way. */
+  /** Whether the dtype must hold every value exactly. Floats are rounded. */
   readonly #isExact: boolean;
 
   constructor(
@@ -222,7 +220,7 @@ export class ScalarColumn implements Column {
     return this.#type === "boolean" ? value !== 0 : value;
   }
 
-  /** Where numbers may be written without further ado; `undefined` where they must be looked at. */
+  /** The array to which numbers may be written directly; `undefined` where they must be checked. */
   get plainNumbers(): Float64Array | undefined {
     const { data } = this.#store;
     return data instanceof Float64Array && data.length === this.#capacity ? data : undefined;
@@ -233,7 +231,7 @@ export class ScalarColumn implements Column {
   }
 }
 
-/** Plain whole numbers of which a spec says that they take 64 bits. */
+/** Plain integers that a spec declares as 64-bit. */
 class WideNumberColumn implements Column {
   readonly #dtype: "int64" | "uint64";
   readonly #path: string;

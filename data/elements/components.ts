@@ -1,6 +1,4 @@
-/**
- * Components: what `fromTensors`, `fromTensorSlices` and `unbatch` take elements apart into.
- */
+/** Components: the parts into which `fromTensors`, `fromTensorSlices` and `unbatch` divide elements. */
 import { isTypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, tensor } from "../../core/tensor.ts";
@@ -27,8 +25,8 @@ function isNestedScalars(array: readonly unknown[]): boolean {
 }
 
 /**
- * The spec of an element as it is, for functions to declare by example what they return. Numbers are
- * float64, as in a batch; what is no leaf and no structure is unknown. Lengths are those of the
+ * The spec of an example element, to declare what functions return. Numbers are float64, as in a
+ * batch; values that are neither leaves nor structures are unknown. Lengths are those of the
  * example: where they vary, a spec has `null`.
  *
  * @example
@@ -73,19 +71,19 @@ function specAt(element: unknown, depth: number): ElementSpec {
   );
 }
 
-/** The spec of one row of elements with this spec: axis 0 taken away. */
+/** The spec of one row of elements with this spec: without axis 0. */
 export function rowSpec(leaf: TensorSpec): TensorSpec {
   return new TensorSpec(leaf.dtype, leaf.shape.slice(1));
 }
 
-/** The length of axis 0 that all components share; `undefined` for a component that has none. */
+/** The length of axis 0; `undefined` for a component without axes. */
 export function rowsOf(leaf: unknown): number | undefined {
   if (leaf instanceof Tensor) return leaf.shape[0];
   if (leaf instanceof RaggedTensor) return leaf.numRows;
   return isTypedArray(leaf) ? leaf.length : undefined;
 }
 
-/** One row of every component; scalars come out as plain values. */
+/** One row of every component; scalars become plain values. */
 export function rowAt(components: unknown, index: number): unknown {
   return mapTree(components, (leaf) => leafRow(leaf, index));
 }
@@ -102,7 +100,7 @@ function leafRow(leaf: Leaf, index: number): unknown {
   return leaf.dtype === "bool" ? value !== 0 : value;
 }
 
-/** Checks that every component has axis 0 with the same length, and says how long it is. */
+/** The length of axis 0, which must be the same in every component. */
 export function commonRows(
   operator: string,
   leaves: readonly unknown[],

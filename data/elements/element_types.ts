@@ -1,6 +1,4 @@
-/**
- * What operators make of elements, in types.
- */
+/** The types of operators' results. */
 import type { DTypeOf, TypedArray } from "../../core/dtype.ts";
 import type { RaggedTensor, Tensor, TensorScalar } from "../../core/tensor.ts";
 import type { Dataset } from "../dataset.ts";
@@ -8,8 +6,8 @@ import type { Dataset } from "../dataset.ts";
 type Scalar = number | bigint | boolean | string;
 
 /**
- * An element with every leaf stacked into a tensor: of its dtype where the leaf's type tells it. A
- * `spec` decides it for numbers, bigints and `Uint8Array`s.
+ * An element with every leaf stacked into a tensor, with a dtype if the leaf's type determines it.
+ * For numbers, bigints and `Uint8Array`s the `spec` decides.
  */
 export type Batched<T> = unknown extends T ? unknown
   : T extends Tensor<infer D> ? Tensor<D>
@@ -18,7 +16,7 @@ export type Batched<T> = unknown extends T ? unknown
   : T extends null ? null
   : { -readonly [K in keyof T]: Batched<T[K]> };
 
-/** An element with every leaf stacked into a tensor, or put into a ragged one where lengths vary. */
+/** An element with every leaf stacked into a tensor, ragged where lengths vary. */
 export type RaggedBatched<T> = unknown extends T ? unknown
   : T extends Scalar ? Tensor
   : T extends TypedArray | Tensor ? RaggedTensor | Tensor
@@ -40,7 +38,7 @@ export type Sliced<C> = C extends BigInt64Array | BigUint64Array ? bigint
   : C extends readonly (readonly (Scalar | readonly unknown[])[])[] ? Tensor
   : { -readonly [K in keyof C]: Sliced<C[K]> };
 
-/** Nested arrays of scalars as tensors; everything else as it is. */
+/** Nested arrays of scalars as tensors; everything else unchanged. */
 export type Tensorized<E> = E extends Scalar | TypedArray | Tensor ? E
   : E extends readonly Scalar[] ? Tensor
   : E extends readonly (readonly (Scalar | readonly unknown[])[])[] ? Tensor

@@ -1,6 +1,4 @@
-/**
- * Packing: sequences behind each other in rows of one length.
- */
+/** Packing: concatenates sequences into rows of equal length. */
 import { type DType, isTypedArray, zerosOf } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { Tensor, tensor } from "../../core/tensor.ts";
@@ -13,10 +11,10 @@ import { type Fill, fillValue, type PaddingValues } from "./padding.ts";
 export const SEGMENT_IDS = "segmentIds";
 export const POSITIONS = "positions";
 
-/** What the component of an element is called that is a sequence by itself. */
+/** The component name of an element that is a sequence itself. */
 export const TOKENS = "tokens";
 
-/** A sequence: its components by name, all of the same length. */
+/** A sequence: named components of the same length. */
 export interface Sequence {
   readonly fields: Readonly<Record<string, Tensor>>;
   readonly length: number;
@@ -29,7 +27,7 @@ export interface Piece {
   readonly stop: number;
 }
 
-/** The error for what cannot be packed. */
+/** The error for an element that cannot be packed. */
 export function notPackable(why: string): LeatError {
   return new LeatError(
     "invalid_argument",
@@ -38,7 +36,7 @@ export function notPackable(why: string): LeatError {
   );
 }
 
-/** Reads an element as a sequence; `invalid_argument` for one that is none. */
+/** Reads an element as a sequence; `invalid_argument` if it is none. */
 export function sequenceOf(element: unknown): Sequence {
   const parts = isPlainObject(element) ? element : { [TOKENS]: element };
   const fields: Record<string, Tensor> = {};
@@ -59,7 +57,7 @@ export function sequenceOf(element: unknown): Sequence {
   return { fields, length };
 }
 
-/** Refuses components that have the names of those that packing adds. */
+/** Refuses components with the names that packing adds. */
 export function assertNamesFree(names: readonly string[]): void {
   const taken = names.find((name) => name === SEGMENT_IDS || name === POSITIONS);
   if (taken !== undefined) throw notPackable(`${component(taken)} is added by packing; rename it`);
@@ -70,11 +68,11 @@ interface RowField {
   readonly dtype: DType;
   /** The shape of one token. */
   readonly inner: readonly number[];
-  /** What follows the last token of a row. */
+  /** The value after the last token of a row. */
   readonly fill: Fill;
 }
 
-/** What rows are made of: the components of sequences that may share one. */
+/** The layout of rows: the components of sequences that may share one. */
 export class RowLayout {
   readonly #fields: ReadonlyMap<string, RowField>;
   readonly #length: number;
@@ -146,7 +144,7 @@ export class RowLayout {
 /** A row that is not full yet. */
 export class Bin<P extends Piece> {
   readonly pieces: P[] = [];
-  /** How many tokens it has. */
+  /** The number of tokens in it. */
   used = 0;
 
   add(piece: P): void {
@@ -155,10 +153,10 @@ export class Bin<P extends Piece> {
   }
 }
 
-/** Where a sequence goes: the first row with room for it, or the one that has least room left. */
+/** Chooses the row for a sequence: the first with enough space, or the one with the least sufficient space. */
 export type PackAlgorithm = "first_fit" | "best_fit";
 
-/** The bin for so many tokens; `undefined` where none has room. */
+/** The bin for this many tokens; `undefined` where none has space. */
 export function chooseBin<P extends Piece>(
   algorithm: PackAlgorithm,
   bins: readonly Bin<P>[],
@@ -169,7 +167,7 @@ export function chooseBin<P extends Piece>(
   return fullest(bins.filter(({ used }) => used + count <= length));
 }
 
-/** The bin with the most tokens, the oldest of several. */
+/** The bin with the most tokens; of several, the oldest. */
 export function fullest<P extends Piece>(bins: readonly Bin<P>[]): Bin<P> | undefined {
   let best: Bin<P> | undefined;
   for (const bin of bins) if (best === undefined || bin.used > best.used) best = bin;

@@ -1,6 +1,4 @@
-/**
- * Padding: columns whose rows may differ in length and are filled up to one shape.
- */
+/** Padding: columns whose rows may differ in length and are padded to one shape. */
 import { type DType, dtypeOf, isTypedArray, zerosOf } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
@@ -9,7 +7,7 @@ import { invalidArgument, show } from "../check.ts";
 import { type Column, columnFor, component, shapeOf, tensorOf } from "./columns.ts";
 import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
 
-/** The shape to pad to; `null` and -1 are the longest of the batch. */
+/** The shape to pad to; `null` and -1 mean the longest in the batch. */
 export type PaddedShape = readonly (number | null)[];
 
 /** A `PaddedShape` per component, in the structure of the elements. */
@@ -17,7 +15,7 @@ export type PaddedShapes = PaddedShape | readonly PaddedShapes[] | {
   readonly [component: string]: PaddedShapes;
 };
 
-/** What to fill with: one value for all components, or one per component. `null`: the default. */
+/** Padding values: one for all components, or one per component. `null`: the default. */
 export type PaddingValues =
   | null
   | number
@@ -27,7 +25,7 @@ export type PaddingValues =
   | readonly PaddingValues[]
   | { readonly [component: string]: PaddingValues };
 
-/** What errors of elements name. */
+/** The operator that errors of elements name. */
 const OPERATOR = "paddedBatch";
 
 /** How elements are padded. */
@@ -36,7 +34,7 @@ export interface Padding {
   readonly values?: PaddingValues | undefined;
 }
 
-/** Refuses what could be no shapes for any element. */
+/** Refuses shapes that no element could have. */
 export function checkPaddedShapes(operator: string, shapes: unknown): PaddedShapes | undefined {
   if (shapes === undefined) return undefined;
   const visit = (at: unknown) => {
@@ -51,7 +49,7 @@ export function checkPaddedShapes(operator: string, shapes: unknown): PaddedShap
 }
 
 /**
- * Refuses padding that cannot be that of elements with this spec, as far as the spec tells:
+ * Refuses padding that does not fit elements with this spec, as far as the spec tells:
  * `invalid_argument` naming the component.
  */
 export function checkPadding(
@@ -117,8 +115,8 @@ function checkRank(
 }
 
 /**
- * The spec of batches of `rows` elements with this spec. Along axes that are not padded to a fixed
- * length they are as long as all elements are, where that is known, and vary otherwise.
+ * The spec of batches of `rows` elements with this spec. Axes without a fixed padded length have
+ * the common length of all elements, if it is known, and vary otherwise.
  */
 export function paddedSpec(
   spec: ElementSpec,
@@ -142,7 +140,7 @@ export function paddedSpec(
   );
 }
 
-/** Columns for elements like this one that pad every component to one shape. */
+/** Columns that pad every component of elements like this one to one shape. */
 export function paddedColumnFor(
   element: unknown,
   spec: ElementSpec,
@@ -204,7 +202,7 @@ function stepTo(parent: object, key: string): string {
   return Array.isArray(parent) ? `[${key}]` : `.${key}`;
 }
 
-/** `path`: of the part. */
+/** `path`: that of the part. */
 function under(
   operator: string,
   shapes: PaddedShapes | undefined,
@@ -231,10 +229,10 @@ function valueUnder(
   return (values as Record<string | number, PaddingValues>)[key];
 }
 
-/** One item of padding, as a store of its dtype takes it. */
+/** One item of padding, as stored for its dtype. */
 export type Fill = number | bigint | string | Uint8Array;
 
-/** What to fill a leaf of this dtype with: zeros by default. `invalid_argument` for another type. */
+/** The padding value of a leaf with this dtype: zeros by default. `invalid_argument` for another type. */
 export function fillValue(
   operator: string,
   value: PaddingValues | undefined,
@@ -261,12 +259,12 @@ export function fillValue(
   );
 }
 
-/** Floats are rounded, as is their way; integers are what they are. */
+/** Floats are rounded; integers must be exact. */
 function holds(dtype: DType, value: number): boolean {
   return dtype.startsWith("float") || (zerosOf(dtype, 1) as Int8Array).fill(value)[0] === value;
 }
 
-/** Structure over padded leaves. */
+/** A structure of padded leaves. */
 class PaddedParts implements Column {
   /** The names of the parts; `null` for a tuple. */
   readonly #keys: readonly string[] | null;
@@ -308,7 +306,7 @@ class PaddedParts implements Column {
   }
 }
 
-/** One leaf, padded. Rows are kept until the longest is known. */
+/** One padded leaf. Rows are kept until the longest is known. */
 class PaddedColumn implements Column {
   readonly #dtype: DType;
   readonly #wanted: PaddedShape;
@@ -366,7 +364,7 @@ class PaddedColumn implements Column {
   }
 }
 
-/** Copies a row into the upper left corner of its place, innermost runs at once. */
+/** Copies a row into the upper left corner of its position, by runs along the last axis. */
 function place(
   target: unknown[],
   shape: readonly number[],

@@ -1,9 +1,7 @@
-/**
- * A host that passes everything on to another one: a base of those that change a part of it.
- */
+/** A host that passes everything on to another one: the base of hosts that change a part of it. */
 import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "../host.ts";
 
-/** See the module. What is optional in a host is not passed on. */
+/** Optional members of a host are not passed on. */
 export abstract class DelegatingHost implements Host {
   readonly #host: Host;
   abstract readonly files: Files;

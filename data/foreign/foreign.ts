@@ -1,9 +1,10 @@
 /**
- * Pipelines that this program did not build: those that `Dataset.deserialize`, `Dataset.fromId` and stored elements give.
+ * Foreign pipelines: those that this program did not build, but got from `Dataset.deserialize`,
+ * `Dataset.fromId` or stored elements.
  *
- * Such a pipeline may be read, sent on and run by workers. In the process that holds it, its functions are not called, its modules not
- * imported and its files not opened, unless its user says that its author is trusted. Its functions run apart, where the host can have
- * them do so.
+ * A foreign pipeline may be read, sent on and run by workers. In the process that holds it, its
+ * functions are not called, its modules not imported and its files not opened, unless the user
+ * declares its author trusted. Its functions run in a confined process, if the host has one.
  */
 import { LeatError } from "../../core/error.ts";
 import { NodeFunction } from "../udf/call.ts";
@@ -14,7 +15,7 @@ import { ReadingFailure } from "../iterators/reading_failure.ts";
 
 const foreign = new WeakSet<DatasetNode>();
 
-/** Says that a node was not built by this program. */
+/** Marks a node as not built by this program. */
 export function markForeign(node: DatasetNode): void {
   foreign.add(node);
 }
@@ -24,7 +25,7 @@ export function isForeign(node: DatasetNode): boolean {
   return foreign.has(node);
 }
 
-/** The same operator with other attributes or inputs. It is as foreign as `node` is. */
+/** The same operator with other attributes or inputs; foreign if `node` is. */
 export function rebuilt(
   node: DatasetNode,
   attributes: Attributes,
@@ -35,14 +36,15 @@ export function rebuilt(
   return copy;
 }
 
-/** Whether an operator has a function that this program did not build, and that must not be called here. */
+/** Whether an operator has a foreign function, which must not be called here. */
 export function hasForeignFunction(node: DatasetNode, host: Host): boolean {
   return host.runsForeign !== true && isForeign(node) &&
     Object.values(node.attributes).some((value) => value instanceof NodeFunction);
 }
 
 /**
- * Refuses foreign functions among operators, before anything of them runs, where nothing can run them apart.
+ * Refuses foreign functions among operators before anything runs, unless a confined process can run
+ * them.
  *
  * @throws {ReadingFailure} `permission_denied`, naming the first operator with a function.
  */
@@ -66,7 +68,7 @@ export function refuseForeignService(node: DatasetNode, host: Host): void {
   }
 }
 
-/** As `refuseForeignService`, for all of a foreign graph, whose operators are about to run apart. */
+/** Like `refuseForeignService`, for a whole foreign graph that is about to run in another process. */
 export function refuseForeignServices(node: DatasetNode): void {
   if (!isForeign(node)) return;
   if (node.division === "served") throw foreignRefusal(`dial the service of ${node.kind}`);
@@ -74,9 +76,9 @@ export function refuseForeignServices(node: DatasetNode): void {
 }
 
 /**
- * Why something is not done for a pipeline that this program did not build.
+ * The error for an action that is refused to a foreign pipeline.
  *
- * @param obstacle Why it cannot be done in a confined process either.
+ * @param obstacle Why a confined process cannot do it either.
  */
 export function foreignRefusal(what: string, obstacle?: string): ReadingFailure {
   const instead = obstacle === undefined
@@ -93,7 +95,7 @@ export function foreignRefusal(what: string, obstacle?: string): ReadingFailure 
   );
 }
 
-/** What foreign operators are given of a host: time, luck and decoding, but no files. */
+/** The host of foreign operators: time, random numbers and decoding, but no files. */
 class FilelessHost extends DelegatingHost {
   readonly files: Files = {
     open: (path) => Promise.reject(foreignRefusal(`open ${path}`)),
@@ -112,7 +114,7 @@ const NO_NEW_FILES: NewFiles = {
   },
 };
 
-/** The host of foreign operators in the process that has read them: it runs no code for them. */
+/** The host of foreign operators in the process that reads them: it runs no code for them. */
 export class ForeignHost extends FilelessHost {
   evaluate(): never {
     throw foreignRefusal("call its functions");
@@ -123,7 +125,7 @@ export class ForeignHost extends FilelessHost {
   }
 }
 
-/** Their host in a process that was made for them, and that has no permissions. */
+/** Their host in a process that was started for them, without permissions. */
 export class PartHost extends FilelessHost {
   readonly runsForeign = true;
 }

@@ -1,6 +1,6 @@
 /**
- * The iterator of an operator whose function this program did not build: it runs elsewhere, with all
- * below it, and gives the same as it would here.
+ * The iterator of an operator with a foreign function: it runs in another process, with all
+ * operators below it, and gives the same elements as here.
  */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
@@ -11,13 +11,13 @@ import type { ElementIterator } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
 import { RemoteIterator } from "./remote_iterator.ts";
 
-/** What iterators of a node share that ran elsewhere: told by one, handed to the next. */
+/** State shared by iterators of a node that ran elsewhere: reported by one, passed to the next. */
 const sharedOf = new WeakMap<DatasetNode, Uint8Array>();
 
-/** Why nothing can be started: this program may not, or this machine cannot. */
+/** Errors that say why no process can be started: a permission or a feature is missing. */
 const OBSTACLES: ReadonlySet<string> = new Set(["permission_denied", "unimplemented", "not_found"]);
 
-/** The iterator of an operator that runs apart. */
+/** The iterator of an operator that runs in another process. */
 export function foreignIterator(node: DatasetNode, context: IteratorContext): ElementIterator {
   return new RemoteIterator(
     context,

@@ -1,6 +1,4 @@
-/**
- * What is taken out of a graph to run elsewhere, and what of it stays.
- */
+/** Cuts the part out of a graph that runs in another process. */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
 import { isForeign, rebuilt } from "./foreign.ts";
@@ -11,7 +9,10 @@ import type { Place } from "../places.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { serializeGraph } from "../wire.ts";
 
-/** An operator and all below it, to run elsewhere, and how to open the operators below it that are this program's own. */
+/**
+ * An operator and all below it, to run elsewhere, and a function that opens this program's
+ * operators below it.
+ */
 export function partOf(
   context: IteratorContext,
 ): { readonly part: ForeignPart; readonly openInput: OpenInput<ServedElements> } {
@@ -29,7 +30,7 @@ export function partOf(
   return { part: { graph, luck, deterministic, number, luckNumber }, openInput };
 }
 
-/** The graph of a place in which inputs stand for operators that are this program's own; these are added to `own`. */
+/** The graph of a part, with inputs in place of this program's own operators, which are added to `own`. */
 function graphOfPart(root: Place, own: Place[]): Uint8Array {
   const visit = (place: Place): DatasetNode => {
     if (!isForeign(place.node)) return PartInputNode.of(place.node, own.push(place) - 1);
@@ -46,7 +47,7 @@ function servedInput(context: IteratorContext): ServedElements {
   return {
     elements,
     save: async () => encodeValue(await elements.save()),
-    // A stranger may have written it: what datasets are in it are foreign.
+    // The state comes from another process: datasets in it are foreign.
     restore: (state) => elements.restore(new EncodedValue(state).read()),
     news: (isEnd) => isEnd && context.isShare ? { isShare: true } : {},
   };

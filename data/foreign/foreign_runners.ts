@@ -1,8 +1,7 @@
 /**
- * The seam to where operators run that this program did not build, apart from it: on Deno, a process
- * without any permission.
+ * The interface to where foreign operators run: on Deno, a process without any permission.
  *
- * The operators below them that this program did build, such as the reading of a service, stay in this
+ * Operators below them that this program built, such as reading from a service, stay in this
  * process. The runner pulls their elements.
  */
 import type { LeatError } from "../../core/error.ts";
@@ -10,22 +9,22 @@ import type { PhiloxBlock } from "../../core/philox.ts";
 import type { Answer } from "../elements/answer.ts";
 import type { ElementIterator } from "../iterator.ts";
 
-/** What runs elsewhere: an operator and all below it, at its place in one iteration. Plain data. */
+/** A part that runs elsewhere: an operator and all below it, at its place in one iteration. Plain data. */
 export interface ForeignPart {
-  /** A serialised graph in which `PartInputNode`s stand for what stays in this process. */
+  /** A serialised graph in which `PartInputNode`s stand for operators that stay in this process. */
   readonly graph: Uint8Array;
-  /** The coordinates of luck that `IteratorContext` has, by which both processes draw the same. */
+  /** The random state of the `IteratorContext`, so that both processes draw the same. */
   readonly luck: PartLuck;
-  /** Whether operators keep the order of elements if they do not say so themselves. */
+  /** Whether operators keep the order of elements unless they say otherwise. */
   readonly deterministic: boolean;
-  /** The number of its last operator in the whole graph, and that among operators that are no settings. */
+  /** The number of its last operator in the whole graph, with and without counting settings. */
   readonly number: number;
   readonly luckNumber: number;
-  /** What the part's nodes shared when an earlier iteration of the same nodes told it. Opaque. */
+  /** State that the nodes shared, reported by an earlier iteration of the same nodes. Opaque. */
   readonly shared?: Uint8Array;
 }
 
-/** See `Luck`; plain data. */
+/** `Luck` as plain data. */
 export interface PartLuck {
   readonly root: PhiloxBlock;
   readonly seeded: boolean;
@@ -38,26 +37,26 @@ export interface PartLuck {
 /** One step of elements that are made elsewhere. */
 export type RemoteStep =
   & (
-    /** At least one, in order: those that were to be had at once. */
+    /** At least one, in order: those available at once. */
     | { readonly kind: "answers"; readonly answers: readonly Answer[] }
-    /** `isShare`: others were given elements of the stream, too. */
+    /** `isShare`: other consumers were given elements of the stream, too. */
     | { readonly kind: "end"; readonly isShare?: boolean }
-    /** Reading cannot go on. */
+    /** Reading cannot continue. */
     | { readonly kind: "failure"; readonly error: LeatError }
   )
-  /** What the nodes of a part share by now, where that is news. */
+  /** State that the nodes of a part share, if it has changed. */
   & { readonly shared?: Uint8Array };
 
-/** An iterator elsewhere. Calls are made one at a time, as those of an `ElementIterator` are. */
+/** An iterator elsewhere. Calls are made one at a time, as for an `ElementIterator`. */
 export interface RemoteElements {
-  /** @throws {LeatError} where the other side is gone. What an element failed with is an answer. */
+  /** @throws {LeatError} when the other side is gone. An element's error is an answer. */
   next(): Promise<RemoteStep>;
   /** See `ElementIterator.again`. */
   again(token: unknown): Promise<unknown>;
-  /** Where it stands. What is in the bytes is for `restore` alone: a stranger may have written them. */
+  /** Its state. The bytes are untrusted: only `restore` may read them. */
   save(): Promise<Uint8Array>;
   restore(state: Uint8Array): Promise<void>;
-  /** Ends it, and what it reads. Idempotent. */
+  /** Ends it and its inputs. Idempotent. */
   close(): void;
 }
 
@@ -66,7 +65,7 @@ export interface ServedElements {
   readonly elements: ElementIterator;
   save(): Promise<Uint8Array>;
   restore(state: Uint8Array): Promise<void>;
-  /** What goes with a step beside its element. */
+  /** What is sent with a step in addition to its element. */
   news(isEnd: boolean): { readonly isShare?: boolean; readonly shared?: Uint8Array };
 }
 
@@ -78,18 +77,18 @@ export interface ForeignRunner {
   /**
    * Begins to run a part.
    *
-   * @throws {LeatError} `permission_denied` or `unimplemented` where nothing can be started here, with
-   * what is missing; what else keeps it from starting.
+   * @throws {LeatError} `permission_denied` or `unimplemented`, with what is missing, where no
+   * process can be started; any other error that prevents the start.
    */
   open(part: ForeignPart, openInput: OpenInput<ServedElements>): Promise<RemoteElements>;
-  /** Ends whatever runs, and resolves when nothing does. Idempotent. */
+  /** Ends whatever runs; resolves when nothing does. Idempotent. */
   close(): Promise<void>;
 }
 
 /** Starts runners. */
 export interface ForeignRunners {
-  /** Why none can be started here, and what would change that; `undefined` as far as is known where one can. */
+  /** Why none can be started here and what would change that; `undefined` if one can, as far as is known. */
   readonly obstacle: string | undefined;
-  /** A runner of its own for one iteration. It begins to load when the first part is opened. */
+  /** A runner for one iteration. It begins to load when the first part is opened. */
   start(): ForeignRunner;
 }

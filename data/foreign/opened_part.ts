@@ -1,6 +1,4 @@
-/**
- * A part of somebody's pipeline in the process that was made to run it.
- */
+/** A part of a foreign pipeline, in the process started to run it. */
 import { RandomStream } from "../../core/philox.ts";
 import { IteratorContext } from "../context.ts";
 import { PartHost } from "./foreign.ts";
@@ -14,22 +12,22 @@ import { restoreShared, saveShared } from "../checkpoint/shared_state.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { deserializeGraph } from "../wire.ts";
 
-/** What nodes share is handed on to later iterations up to this size, in bytes. They make a larger cache anew. */
+/** Shared state up to this size, in bytes, is passed to later iterations. A larger cache is filled again. */
 const SHARED_BYTES_MAX = 256 * 2 ** 20;
 
-/** Makes parts known: called once, by the program of the process. */
+/** Registers the node kind of parts: called once, by the program of the process. */
 export function provideParts(): void {
   registerNode(PART_INPUT, {
     fromWire: (attributes, below) => new PartInputNode(attributes, below),
   });
 }
 
-/** A part that runs here. Its functions are called here: nothing else is in this process. */
+/** A part that runs here. Its functions are called here, because this process contains nothing else. */
 export class OpenedPart implements ServedElements {
   readonly elements: ElementIterator;
   readonly #node: DatasetNode;
   readonly #context: IteratorContext;
-  /** Whether nothing was told yet of what nodes share. */
+  /** Whether the nodes' shared state was not reported yet. */
   #isFirst = true;
 
   constructor(part: ForeignPart, host: Host, openInput: OpenInput<Promise<RemoteElements>>) {
@@ -60,7 +58,7 @@ export class OpenedPart implements ServedElements {
     this.#context.endRestoring(true);
   }
 
-  /** At the first step seeds are drawn that all iterations share; at the end caches are full. */
+  /** Shared seeds are drawn at the first step; caches are full at the end. */
   news(isEnd: boolean): { readonly isShare?: boolean; readonly shared?: Uint8Array } {
     const isShare = isEnd && this.#context.isShare ? { isShare: true } : {};
     if (!this.#isFirst && !isEnd) return isShare;

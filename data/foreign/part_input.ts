@@ -1,6 +1,4 @@
-/**
- * What stands in a graph that runs elsewhere for an operator that stays where the graph was made.
- */
+/** The placeholder, in a graph that runs elsewhere, for an operator that stays where the graph was made. */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
 import type { ElementIterator } from "../iterator.ts";
@@ -10,9 +8,9 @@ import { checkSpec, type ElementSpec } from "../elements/spec.ts";
 /** The kind of such an operator. */
 export const PART_INPUT = "partInput";
 
-/** What is known of it. */
+/** Its attributes. */
 interface PartInputAttributes {
-  /** Its number among the inputs of the part; none for one that only fills a place. */
+  /** Its number among the inputs of the part; none for one that is only counted. */
   readonly input?: number | undefined;
   readonly spec?: ElementSpec;
   readonly cardinality: number;
@@ -20,8 +18,8 @@ interface PartInputAttributes {
 }
 
 /**
- * See the module. Below it are as many of its kind as there are operators below what it stands for, so
- * that all operators of the graph have the numbers that their luck depends on.
+ * It has as many placeholders below it as there are operators below the original, so that all
+ * operators of the graph keep the numbers that their random state depends on.
  */
 export class PartInputNode extends DatasetNode {
   override readonly division = "whole";
@@ -33,7 +31,7 @@ export class PartInputNode extends DatasetNode {
     this.#attributes = attributes as unknown as PartInputAttributes;
   }
 
-  /** Stands for `node` as the input with this number. */
+  /** The placeholder for `node`, as the input with this number. */
   static of(node: DatasetNode, input: number): PartInputNode {
     const { elementSpec: spec, cardinality, isSetting } = node;
     return new PartInputNode({ input, spec, cardinality, isSetting }, node.inputs.map(filler));
@@ -43,7 +41,7 @@ export class PartInputNode extends DatasetNode {
     return this.#attributes.input;
   }
 
-  /** Says, in the process that runs the part, how its elements get there. */
+  /** Sets, in the process that runs the part, where its elements come from. */
   connect(make: (context: IteratorContext) => ElementIterator): void {
     this.#make = make;
   }

@@ -1,5 +1,5 @@
 /**
- * Iterators whose code is loaded where there is one of them.
+ * Iterators whose code is loaded on demand.
  *
  * @module
  */
@@ -7,8 +7,8 @@ import { LateIterator } from "./late_iterator.ts";
 import type { IteratorFactory } from "../node.ts";
 
 /**
- * Loads a factory when its first iterator begins, for all of them. A failure is that iterator's alone:
- * whoever comes next tries again.
+ * Loads a factory when its first iterator begins, for all iterators. If loading fails, only that
+ * iterator fails: the next one tries again.
  */
 export function lateFactory(load: () => Promise<IteratorFactory>): IteratorFactory {
   let loading: Promise<IteratorFactory> | undefined;

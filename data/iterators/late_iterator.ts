@@ -1,6 +1,6 @@
 /**
- * An iterator that has to be fetched before it can begin: its pipeline is asked of somebody, or the
- * code that runs it is loaded by those alone who need it.
+ * An iterator that is fetched before it can begin: its pipeline comes from a service, or its code
+ * is loaded on demand.
  *
  * @module
  */
@@ -8,16 +8,14 @@ import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { ReadingFailure } from "./reading_failure.ts";
 
-/** Fetches what it gives at the first call of `next()`, `save()` or `restore()`. */
+/** Fetches the real iterator at the first call of `next()`, `save()` or `restore()`. */
 export class LateIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #fetch: () => Promise<ElementIterator>;
   #fetching: Promise<ElementIterator> | undefined;
   #fetched: ElementIterator | undefined;
 
-  /**
-   * @param fetch Called once. When it fails, nothing can be read: each `next()` does.
-   */
+  /** @param fetch Called once. When it fails, every `next()` fails. */
   constructor(context: IteratorContext, fetch: () => Promise<ElementIterator>) {
     super();
     this.#context = context;
@@ -46,7 +44,7 @@ export class LateIterator extends ElementIterator {
     this.#fetched?.dispose();
   }
 
-  /** What runs in its place. */
+  /** The iterator that runs in its place. */
   protected fetched(): Promise<ElementIterator> {
     return this.#fetching ??= this.#take();
   }

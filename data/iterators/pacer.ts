@@ -1,16 +1,16 @@
 /**
- * The pacer keeps a pipeline from holding its thread: loops that may run long without giving an
- * element ask it whether the event loop is due a turn.
+ * The pacer keeps a pipeline from blocking its thread: long loops without an element ask it whether
+ * to yield to the event loop.
  */
 import type { Host } from "../host.ts";
 
-/** The longest synchronous stretch before a pipeline gives way, in milliseconds. */
+/** The longest synchronous run before a pipeline yields, in milliseconds. */
 export const SLICE_MS = 4;
 
 /**
- * About how far apart the clock is read, in milliseconds: so far that reading it, which takes some
- * 0.0001, is not felt, and so near that elements which are suddenly a thousand times slower hold the
- * thread for little longer than a slice. Only elements of a few nanoseconds are too quick for it.
+ * The approximate interval between clock reads, in milliseconds. It is long compared with a read,
+ * which takes about 0.0001. It is short enough that elements that suddenly take a thousand times
+ * longer exceed a slice only slightly. Only elements of a few nanoseconds are too quick for it.
  */
 const CHECK_MS = 0.005;
 
@@ -23,7 +23,7 @@ const BLOCK_LENGTH_MAX = 128;
 /** Counts calls, then reads the clock. Shared by all iterators of one iteration. */
 export class Pacer {
   readonly #host: Host;
-  /** How many calls there are from one reading of the clock to the next. */
+  /** The number of calls between two clock reads. */
   #budget = 1;
   #left = 1;
   #checkedAtMs: number;
@@ -34,27 +34,27 @@ export class Pacer {
     this.#checkedAtMs = this.#startedAtMs = host.nowMs();
   }
 
-  /** How many elements to deal with at once: 1 while they take long. */
+  /** How many elements to process at once: 1 while they take long. */
   blockLength = 1;
 
-  /** True when the current synchronous stretch has run longer than `SLICE_MS`. */
+  /** True when the current synchronous run exceeds `SLICE_MS`. */
   due(): boolean {
     return --this.#left <= 0 && this.#readClock();
   }
 
-  /** Counts what is done beside calls of `due()`. */
+  /** Counts work done outside of `due()`. */
   count(rounds: number): void {
     this.#left -= rounds;
   }
 
-  /** Gives the event loop one macrotask and starts a new stretch. */
+  /** Yields one macrotask to the event loop and starts a new slice. */
   async yield(): Promise<void> {
     await this.#host.yield();
     this.#checkedAtMs = this.#startedAtMs = this.#host.nowMs();
     this.#left = this.#budget;
   }
 
-  /** Adapts how often the clock is read to how long the calls in between take. */
+  /** Adapts the interval of clock reads to the duration of calls. */
   #readClock(): boolean {
     const now = this.#host.nowMs();
     const tookMs = now - this.#checkedAtMs;

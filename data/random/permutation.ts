@@ -1,24 +1,22 @@
-/**
- * Permutations of 0, 1, … n - 1 that are computed index by index, in constant memory.
- */
+/** Permutations of 0, 1, … n - 1 that are computed index by index, in constant memory. */
 import type { RandomStream } from "../../core/philox.ts";
 
 /** Four are secure for long blocks (Luby and Rackoff); short ones need more to look random. */
 const ROUNDS = 12;
 
 /**
- * A pseudorandom permutation: a Feistel network over the least power of two that is not below n.
- * What comes out beyond n is put in again until it is below, at most twice on average.
+ * A pseudorandom permutation: a Feistel network over the least power of two that is at least n.
+ * Results of n or more are put in again until they are smaller, at most twice on average.
  */
 export class Permutation {
   readonly #count: number;
-  /** The bits of an index, in two parts: the upper ones, and the lower ones. */
+  /** The widths of the two parts of an index, in bits: upper and lower. */
   readonly #lowBits: number;
   readonly #highMask: number;
   readonly #lowMask: number;
   readonly #keys: Uint32Array;
 
-  /** `count`: how many, at most 2⁵³ - 1. Its luck is drawn from `random` here, once. */
+  /** `count`: at most 2⁵³ - 1. The keys are drawn from `random` here, once. */
   constructor(count: number, random: RandomStream) {
     const bits = bitsOf(count - 1);
     const highBits = Math.floor(bits / 2);
@@ -29,7 +27,7 @@ export class Permutation {
     this.#keys = Uint32Array.from({ length: ROUNDS }, () => random.int(2 ** 32));
   }
 
-  /** What stands at `index`, an integer from 0 to n - 1. */
+  /** The value at `index`, an integer from 0 to n - 1. */
   at(index: number): number {
     const highFactor = 2 ** this.#lowBits;
     let value = index;
@@ -46,14 +44,14 @@ export class Permutation {
   }
 }
 
-/** How many bits an integer takes. */
+/** The number of bits of an integer. */
 function bitsOf(value: number): number {
   let bits = 0;
   for (let rest = value; rest >= 1; rest /= 2) bits++;
   return bits;
 }
 
-/** 32 bits of which each depends on all of `word` and `key` (the finaliser of MurmurHash3). */
+/** 32 bits, each of which depends on all of `word` and `key` (the finaliser of MurmurHash3). */
 function mixed(word: number, key: number): number {
   let hash = word ^ key;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

@@ -1,11 +1,9 @@
-/**
- * How elements are compressed on their way from workers to readers.
- */
+/** How elements are compressed between workers and readers. */
 
 /**
- * - `"auto"`: where it is measured to pay: over slow networks, for data that gets smaller.
+ * - `"auto"`: where it measurably pays: over slow networks, for data that shrinks.
  * - `"none"`: never.
- * - `"zstd"`, `"gzip"`: every element that gets smaller by it.
+ * - `"zstd"`, `"gzip"`: every element that shrinks by it.
  */
 export type ElementCompression = "auto" | "none" | "zstd" | "gzip";
 

@@ -1,30 +1,32 @@
 /**
- * As whom services knew those that read their streams: so that they know who comes for the next epoch.
+ * The identities under which services knew the readers of their streams, so that they recognise the
+ * reader of the next epoch.
  *
  * @module
  */
 import { hex64, type Host } from "../host.ts";
 
-/** Who reads a stream in one epoch, as its service knows it. */
+/** The reader of a stream in one epoch, as its service knows it. */
 export interface ReaderId {
-  /** The service's own name: to another one the number means somebody else. */
+  /** The service's own name: in another service the number means a different reader. */
   readonly clusterId: string;
-  /** Who comes later has a greater one. */
+  /** Increases with each new reader. */
   readonly clientId: number;
 }
 
 /**
- * As whom an iteration has read each stream last, or, where it has not, one of its dataset. So an iterator
- * that goes on is known by what it was itself, and the next one of the dataset by what the one before was.
+ * The identity under which an iteration last read each stream, or else an iteration of its dataset.
+ * So a continued iterator is recognised by its own identity, and the dataset's next one by the
+ * previous one's.
  */
 export class LastReaders {
   readonly #readers = new Map<string, ReaderId>();
   readonly #dataset: LastReaders | undefined;
   #isRestored = false;
-  /** That of the iteration, or of the one before it that was restored last. */
+  /** The restore of this iteration, or of the last restored one before it. */
   #restoring: Restoring | undefined;
 
-  /** @param dataset Those of the dataset that is iterated over. */
+  /** @param dataset The last readers of the dataset that is iterated over. */
   constructor(dataset?: LastReaders) {
     this.#dataset = dataset;
     this.#restoring = dataset === undefined ? undefined : dataset.#restoring;
@@ -35,7 +37,7 @@ export class LastReaders {
     return known ?? (this.#isRestored ? undefined : this.#dataset?.of(stream));
   }
 
-  /** Answers of services may overtake one another. */
+  /** Answers of services may arrive out of order. */
   note(stream: string, reader: ReaderId): void {
     const known = this.#readers.get(stream);
     const isOlder = known?.clusterId === reader.clusterId && known.clientId > reader.clientId;
@@ -43,22 +45,23 @@ export class LastReaders {
     this.#dataset?.note(stream, reader);
   }
 
-  /** It goes on as the one that was saved, whoever it was itself: services do not know it yet. */
+  /** It continues as the saved iterator, whatever its own identity was: services do not know it yet. */
   restored(): void {
     this.#readers.clear();
     this.#isRestored = true;
     this.#restoring = { opened: new Set(), name: undefined };
   }
 
-  /** The dataset goes on after an iteration that was restored: it may have been at its end, and open nothing. */
+  /** The dataset continues after a restored iteration, which may have been at its end and open no stream. */
   goesOnAfter(iteration: LastReaders): void {
     this.#readers.clear();
     this.#restoring = iteration.#restoring;
   }
 
   /**
-   * To be called when the stream of that name is opened: whether it is the first time since the iteration,
-   * or one before it, was restored. Then the one that was saved may still be read by another process.
+   * To be called when the stream of that name is opened. Returns whether this is the first time
+   * since the iteration, or an earlier one, was restored: then another process may still read as
+   * the saved one.
    */
   opensRestored(name: string): boolean {
     const opened = this.#restoring?.opened;
@@ -68,8 +71,8 @@ export class LastReaders {
   }
 
   /**
-   * Names what all streams are opened by that are opened for one restored iteration: some may be before a
-   * service has said as whom the first is read.
+   * An id for all streams opened for one restored iteration. Some may open before a service has
+   * assigned an identity to the first.
    */
   restoration(host: Host): string {
     if (this.#restoring === undefined) return hex64(host);
@@ -77,7 +80,7 @@ export class LastReaders {
   }
 }
 
-/** What is to be known of a restoring by all that goes on after it. */
+/** What everything that continues after a restore needs to know of it. */
 interface Restoring {
   /** The streams that were opened since. */
   readonly opened: Set<string>;

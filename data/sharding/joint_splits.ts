@@ -1,6 +1,6 @@
 /**
- * Splits of several datasets side by side: all of them read the same ones, so that what stands at one
- * place in each stays together whichever task reads it.
+ * Splits of several aligned datasets: all of them read the same ones, so that elements at the same
+ * position stay together whichever task reads them.
  */
 import type { END } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
@@ -14,8 +14,8 @@ import {
 } from "./splits.ts";
 
 /**
- * The source that the n-th element of a graph is the n-th of: an indexed one, or one without end;
- * `undefined` where there is none.
+ * The source whose n-th element becomes the graph's n-th: an indexed or endless one; `undefined` if
+ * there is none.
  */
 export function alignedSource(node: DatasetNode): DatasetNode | undefined {
   const { division } = node;
@@ -24,12 +24,12 @@ export function alignedSource(node: DatasetNode): DatasetNode | undefined {
   return isJoint || node instanceof IndexedNode || isReplicated(node) ? node : undefined;
 }
 
-/** Hands every split of a reader to each of `count` sources. */
+/** Gives every split of a reader to each of `count` sources. */
 export class JointSplits implements SplitSource {
   readonly #reader: SplitReader;
-  /** Those that some source has not taken yet… */
+  /** The splits that some source has not taken yet… */
   readonly #splits: Promise<Split | typeof END>[] = [];
-  /** …of which this is the number of the first. */
+  /** …and the number of the first of them. */
   #first = 0;
   /** How many each source has taken. */
   readonly #taken: number[];
@@ -43,7 +43,7 @@ export class JointSplits implements SplitSource {
     const place = this.#taken[source]!++ - this.#first;
     if (place === this.#splits.length) {
       const split = this.#reader.next();
-      // A source that has been disposed does not take it.
+      // A disposed source does not take it.
       split.catch(() => {});
       this.#splits.push(split);
     }

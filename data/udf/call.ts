@@ -1,6 +1,6 @@
 /**
- * Calling user functions: the operators' side of `map(fn)`, `filter(fn)`, … A call adds the last
- * argument, times what it samples, and says where a function failed.
+ * Calls user functions of operators such as `map(fn)` and `filter(fn)`. A call adds the last
+ * argument, times samples, and reports where a function failed.
  */
 import { LeatError } from "../../core/error.ts";
 import type { RandomStream } from "../../core/philox.ts";
@@ -26,20 +26,20 @@ import {
   type UserFunction,
 } from "./user_function.ts";
 
-/** The last argument of every user function; the named captures stand beside these. */
+/** The last argument of every user function; it also holds the named captures. */
 export interface FunctionExtra {
   /** The `Dataset` class, for functions that make datasets. */
   readonly Dataset: unknown;
   readonly tensor: typeof tensor;
-  /** Luck of this element: the same wherever and whenever it is processed with the same seed. */
+  /** Random numbers for this element: the same wherever and whenever it is processed with the same seed. */
   readonly random: RandomStream;
   /** How many elements this operator was given before this one, in this iteration. */
   readonly index: number;
-  /** Image decoding by the host. */
+  /** Decodes images. */
   readonly image: ImageCodec;
-  /** Sound by the host. */
+  /** Decodes sound. */
   readonly audio: AudioCodec;
-  /** Serialised `tf.train.Example`s, read and written. */
+  /** Reads and writes serialised `tf.train.Example`s. */
   readonly example: typeof example;
 }
 
@@ -48,7 +48,7 @@ export class NodeFunction implements BoundFunction {
   readonly fn: UserFunction;
   readonly captures?: Captures;
 
-  /** `operator` and `argument` are what an error names. */
+  /** Errors name `operator` and `argument`. */
   constructor(operator: string, argument: string, fn: unknown, captures?: unknown) {
     if (!isUserFunction(fn)) {
       throw new LeatError(
@@ -75,7 +75,7 @@ export class NodeFunction implements BoundFunction {
     this.captures = captures;
   }
 
-  /** The function among attributes that came from elsewhere. */
+  /** The function among deserialised attributes. */
   static among(attributes: Attributes, name: string): NodeFunction {
     const found = attributes[name];
     if (found instanceof NodeFunction) return found;
@@ -91,7 +91,7 @@ class Extra implements FunctionExtra {
   readonly image: ImageCodec;
   readonly audio: AudioCodec;
   readonly #call: Call;
-  /** Fixed for a call that others overlap; otherwise it moves along with the calls. */
+  /** Fixed for overlapping calls; otherwise it changes with each call. */
   readonly #index: number | undefined;
   #random: RandomStream | undefined;
   #randomIndex = -1;
@@ -118,10 +118,10 @@ class Extra implements FunctionExtra {
   }
 }
 
-// A getter, since the class is not known yet while its module and this one are being loaded.
+// A getter, because the class is not known yet while its module and this one are being loaded.
 Object.defineProperty(Extra.prototype, "Dataset", { get: () => facade().Dataset });
 
-/** Whether what a function returned is to be waited for: a promise of any make. */
+/** Whether a function's result must be awaited: a promise of any library or realm. */
 export function isThenable(result: unknown): result is PromiseLike<unknown> {
   return typeof result === "object" && result !== null &&
     typeof (result as { then?: unknown }).then === "function";
@@ -148,9 +148,9 @@ function invoke(
 /**
  * One user function, bound to the iterator that calls it.
  *
- * `map` and `filter` call `fn(element, extra)` themselves for whole blocks of elements, each in one
- * place of its own, because the engine can only make a call fast where it sees few functions. They
- * may for as many calls as `plainRun()` says, and leave the rest to `one()`.
+ * `map` and `filter` call `fn(element, extra)` directly for whole blocks of elements, each at one
+ * call site, because the engine optimises a call site only if it sees few functions. They may do so
+ * for as many calls as `plainRun()` allows, and use `one()` for the rest.
  */
 export class Call {
   /** How many calls were begun. */
@@ -161,18 +161,21 @@ export class Call {
   readonly #bound: BoundFunction;
   readonly #context: IteratorContext;
   readonly #stats: OperatorMeter;
-  /** Calls that it is due to time are not plain; nor is the first, before the function is loaded. */
+  /** Timed calls are not plain; nor is the first, before the function is loaded. */
   readonly #watch: Stopwatch;
   readonly #repeatWatch: Stopwatch;
   readonly #overlapping: boolean;
-  /** What its results are held to; nothing, where whoever calls it looks at them. */
+  /** Checks its results; undefined where the caller checks them. */
   readonly #check: SpecCheck | undefined;
   #captures: Captures | undefined;
   #loaded = false;
   #stopped = false;
   #stream: RandomStream | undefined;
 
-  /** `overlapping`: calls may begin before earlier ones have settled. `check`: of results that are elements. */
+  /**
+   * `overlapping`: calls may begin before earlier ones have settled. `check`: for results that are
+   * elements.
+   */
   constructor(
     fn: BoundFunction,
     context: IteratorContext,
@@ -187,7 +190,7 @@ export class Call {
     this.#check = check;
   }
 
-  /** How many of the next `count` calls may be made directly. Each sets `index` one further first. */
+  /** How many of the next `count` calls may be made directly. The caller increments `index` before each. */
   plainRun(count: number): number {
     return Math.min(count, this.#watch.dueAt - this.index);
   }
@@ -210,46 +213,43 @@ export class Call {
     return this.#run(0, undefined, undefined);
   }
 
-  /**
-   * Calls the function once more as the call with this index was: with the same luck, and without
-   * a number of its own.
-   */
+  /** Repeats the call with this index: with the same random state, and without counting it. */
   again(index: number, element: unknown): unknown {
     return this.#repeat(index, 1, element, undefined);
   }
 
-  /** As `again()`, of a function of two arguments. */
+  /** Like `again()`, for a function of two arguments. */
   againTwo(index: number, first: unknown, second: unknown): unknown {
     return this.#repeat(index, 2, first, second);
   }
 
-  /** Goes on as if `index` calls had been begun before. */
+  /** Continues as if `index` calls had begun before. */
   resume(index: number): void {
     this.index = index;
   }
 
-  /** Begins none of the calls that wait for the function to be loaded. */
+  /** Cancels calls that wait for the function to be loaded. */
   stop(): void {
     this.#stopped = true;
   }
 
-  /** The luck of the call with this index. */
+  /** The random stream of the call with this index. */
   luckOf(index: number): RandomStream {
     this.#stream ??= this.#context.callStream();
     return this.#stream.fork(index);
   }
 
-  /** The luck within what the call with this index made. */
+  /** The random stream for datasets made by the call with this index. */
   nestedLuck(index = this.index - 1): () => RandomStream {
     return () => this.luckOf(index).fork("nested");
   }
 
-  /** The error of the call with this index, which names it. */
+  /** The error of the call with this index, which the message names. */
   failure(error: unknown, index = this.index - 1): LeatError {
     if (error instanceof ReadingFailure) return error;
     const { code, message } = LeatError.from(error);
     const { operator, number } = this.#stats;
-    // Whoever grants, or asks for a grant, has to know which function it is for.
+    // The message of a missing permission must say which function needs it.
     const which = code === "permission_denied" ? ` (${functionText(this.#bound.fn)})` : "";
     return this.#stats.failed(
       new LeatError(
