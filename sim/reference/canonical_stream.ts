@@ -1,5 +1,5 @@
 /**
- * The canonical stream of a pipeline by its definition (docs/guarantees.md): every split run alone,
+ * The canonical stream of a pipeline by its definition (docs/reference/guarantees.md): every split run alone,
  * in order, in this process. Under DETERMINISTIC every cluster must give the same stream.
  *
  * @module

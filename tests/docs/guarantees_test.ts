@@ -1,8 +1,8 @@
-/** `docs/guarantees.md` beside the code: tests that it names are there, limits are what they are, examples print what they say. */
+/** Compares `docs/reference/guarantees.md` with the code: named tests exist, limits have their values, examples print the text below them. */
 
 import { assert, assertEquals } from "../assert.ts";
 
-const PAGE = new URL("../../docs/guarantees.md", import.meta.url);
+const PAGE = new URL("../../docs/reference/guarantees.md", import.meta.url);
 const page = await Deno.readTextFile(PAGE);
 
 const readBeside = (path: string) => Deno.readTextFile(new URL(path, PAGE));
@@ -10,16 +10,16 @@ const readBeside = (path: string) => Deno.readTextFile(new URL(path, PAGE));
 /** Tests by name, each with the file that it is said to be in. */
 function namedTests(): { readonly path: string; readonly name: string }[] {
   const text = page.replaceAll(/\s+/g, " ");
-  const cited = text.matchAll(/\]\((\.\.\/tests\/[^)]+)\)((?:,? ?"[^"]+")+)/g);
+  const cited = text.matchAll(/\]\((\.\.\/\.\.\/tests\/[^)]+)\)((?:,? ?"[^"]+")+)/g);
   return [...cited].flatMap(([, path, names]) =>
     [...names!.matchAll(/"([^"]+)"/g)].map(([, name]) => ({ path: path!, name: name! }))
   );
 }
 
-Deno.test("every test that docs/guarantees.md names is in the file that it gives", async () => {
+Deno.test("every test that docs/reference/guarantees.md names is in the file that it gives", async () => {
   const tests = namedTests();
   assert(tests.length > 80, `${tests.length} names`);
-  const links = page.match(/\]\(\.\.\/tests\//g)!;
+  const links = page.match(/\]\(\.\.\/\.\.\/tests\//g)!;
   const files = new Set(tests.map(({ path }) => path));
   assert(links.length >= files.size);
   const missing: string[] = [];
@@ -29,7 +29,7 @@ Deno.test("every test that docs/guarantees.md names is in the file that it gives
   assertEquals(missing, []);
 });
 
-Deno.test("every promise in docs/guarantees.md names a test", () => {
+Deno.test("every promise in docs/reference/guarantees.md names a test", () => {
   const promises = page.split(/^- (?=\*\*)/m).slice(1);
   assert(promises.length > 40, `${promises.length} promises`);
   for (const promise of promises) {
@@ -37,7 +37,7 @@ Deno.test("every promise in docs/guarantees.md names a test", () => {
   }
 });
 
-Deno.test("every limit in docs/guarantees.md is in the code with that value", async () => {
+Deno.test("every limit in docs/reference/guarantees.md is in the code with that value", async () => {
   const limits = [...page.matchAll(/^\|[^|]*\|[^|]*\| \[`([^`]+)`\]\(([^)]+)\) \|/gm)];
   assert(limits.length > 15, `${limits.length} limits`);
   for (const [, expression, path] of limits) {
@@ -45,7 +45,7 @@ Deno.test("every limit in docs/guarantees.md is in the code with that value", as
   }
 });
 
-Deno.test("the examples of docs/guarantees.md print what it says", async () => {
+Deno.test("the examples of docs/reference/guarantees.md print what it says", async () => {
   const examples = [...page.matchAll(/```ts\n(.*?)```\n\nIt prints:\n\n```text\n(.*?)```/gs)];
   assertEquals(examples.length, page.match(/```ts\n/g)!.length);
   assert(examples.length >= 4);
@@ -62,7 +62,7 @@ async function printed(code: string): Promise<string> {
     text += `${words.join(" ")}\n`;
   };
   try {
-    await Deno.writeTextFile(file, code.replaceAll('"../', `"${new URL("../", PAGE)}`));
+    await Deno.writeTextFile(file, code.replaceAll('"../../', `"${new URL("../../", PAGE)}`));
     await import(`file://${file}`);
     return text;
   } finally {
