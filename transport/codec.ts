@@ -1,6 +1,6 @@
 /**
- * Messages as bytes: a msgpack envelope and, behind it, the payloads of its tensors, each aligned
- * so that the receiver uses it where it lies. The format is written down in `docs/wire.md`.
+ * Messages as bytes: a msgpack envelope followed by the payloads of its tensors, each aligned so
+ * that the receiver uses it in place. `docs/wire.md` specifies the format.
  *
  * @module
  */
@@ -17,7 +17,7 @@ export { FramePool } from "./codec/frame_pool.ts";
 export { MessageSlab } from "./codec/slab.ts";
 export { ENVELOPE_DEPTH_MAX, MESSAGE_BYTES_MAX, PAYLOAD_ALIGNMENT } from "./codec/format.ts";
 
-/** How {@linkcode encodeMessage} writes. */
+/** Options of {@linkcode encodeMessage}. */
 export interface EncodeOptions {
   /**
    * Zero bytes to leave free before the message, in the same buffer. A multiple of 64 keeps
@@ -26,46 +26,48 @@ export interface EncodeOptions {
   readonly headroomBytes?: number;
   /** A larger message is refused before it is allocated. Default {@linkcode MESSAGE_BYTES_MAX}. */
   readonly bytesMax?: number;
-  /** What to write into. Default `"arraybuffer"`. */
+  /** The kind of buffer to write into. Default `"arraybuffer"`. */
   readonly into?: "arraybuffer" | "shared";
-  /** Lays small messages one behind the other in larger buffers. Default: each has a buffer of its own. */
+  /**
+   * Places small messages one after another in larger buffers. Default: each has a buffer of its
+   * own.
+   */
   readonly slab?: MessageSlab;
   /**
-   * Whether to leave more room before a message of {@linkcode ROOM_FROM_BYTES} or more: for the
-   * envelope of one that it travels in as a {@linkcode Payload}. Default `false`.
+   * Whether to leave more space before a message of {@linkcode ROOM_FROM_BYTES} or more: for the
+   * envelope of a message that will carry it as a {@linkcode Payload}. Default `false`.
    */
   readonly roomForEnvelope?: boolean;
-  /** Gives the memory of a message with room for an envelope. Default: it is new. */
+  /** Provides the memory of a message with space for an envelope. Default: new memory. */
   readonly pool?: FramePool;
   /**
-   * A message up to this size is written into the room before its payload where it has only one, and
-   * that has room: the payload is not copied. Default 0.
+   * A message up to this size with a single payload is written into the space before that payload,
+   * if it is large enough: the payload is not copied. Default 0.
    */
   readonly inPlaceBytesMax?: number;
 }
 
-/** How {@linkcode decodeMessage} reads. */
+/** Options of {@linkcode decodeMessage}. */
 export interface DecodeOptions {
-  /** A larger message is refused unread. Default {@linkcode MESSAGE_BYTES_MAX}. */
+  /** A larger message is refused before it is read. Default {@linkcode MESSAGE_BYTES_MAX}. */
   readonly bytesMax?: number;
   /**
-   * Copies payloads, so that what is returned outlives the frame. Default `false`: they are views
-   * of it.
+   * Copies payloads, so that the result outlives the frame. Default `false`: they are views of it.
    */
   readonly copy?: boolean;
 }
 
 /**
  * Encodes a tree of plain objects, arrays, numbers, bigints (64 bits), booleans, strings, null,
- * typed arrays, tensors, ragged tensors and {@linkcode Payload}s. Each payload is copied once, or not
- * at all (`inPlaceBytesMax`). Keys whose value is `undefined` are left out.
+ * typed arrays, tensors, ragged tensors and {@linkcode Payload}s. Each payload is copied once, or
+ * not at all (`inPlaceBytesMax`). Keys whose value is `undefined` are left out.
  *
- * @returns The message, alone in a buffer that ends with it, to keep or to transfer (but see `slab`);
- * around a payload that was not copied, which still is where it was.
- * @throws {LeatError} `invalid_argument` naming the path of what cannot travel: `undefined` in an
- * array, functions, symbols, Map, Set, Date and other class instances, bigints beyond 64 bits, text
- * with half a surrogate pair, the key `__proto__`, structure deeper than {@linkcode
- * ENVELOPE_DEPTH_MAX}; `resource_exhausted` for a message of more than `bytesMax` bytes.
+ * @returns The message, at the end of a buffer of its own, to keep or to transfer (but see `slab`);
+ * or around a payload that was not copied, at its original address.
+ * @throws {LeatError} `invalid_argument` naming the path of a value that cannot be sent:
+ * `undefined` in an array, functions, symbols, Map, Set, Date and other class instances, bigints
+ * beyond 64 bits, text with half a surrogate pair, the key `__proto__`, structure deeper than
+ * {@linkcode ENVELOPE_DEPTH_MAX}; `resource_exhausted` for a message of more than `bytesMax` bytes.
  *
  * @example
  * ```ts
@@ -98,15 +100,15 @@ export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTION
 
 /**
  * Decodes one whole message. Tensors and typed arrays are views of `frame`, which therefore must
- * not change any more; only where the frame does not lie on a multiple of the item size in its
- * buffer are they copied. Bytes in the envelope come back as `Uint8Array`s of their own.
+ * not change any more; they are copied only if the frame is not aligned to the item size in its
+ * buffer. Bytes in the envelope become `Uint8Array`s of their own.
  *
- * @throws {LeatError} `data_loss` for a message that ends before what it announces;
+ * @throws {LeatError} `data_loss` for a message that is shorter than it announces;
  * `resource_exhausted` for one of more than `bytesMax` bytes; `invalid_argument` for anything that
  * no writer of this format writes: trailing bytes, unknown tokens, extensions or dtypes, a payload
  * named twice, never or not at all, a shape of another size than its payload, a repeated key or
- * `__proto__`, text that is not UTF-8, structure deeper than {@linkcode ENVELOPE_DEPTH_MAX}.
- * Nothing is allocated for what is announced and not there.
+ * `__proto__`, text that is not UTF-8, structure deeper than {@linkcode ENVELOPE_DEPTH_MAX}. Memory
+ * is allocated only for data that is there.
  */
 export function decodeMessage(frame: Uint8Array, options: DecodeOptions = NO_OPTIONS): unknown {
   const bytesMax = options.bytesMax ?? MESSAGE_BYTES_MAX;
@@ -116,14 +118,14 @@ export function decodeMessage(frame: Uint8Array, options: DecodeOptions = NO_OPT
 
 const NO_OPTIONS = {};
 
-/** Smaller messages are copied: that takes less than room before each of them. */
+/** Smaller messages are copied: that costs less than the space before each of them. */
 export const ROOM_FROM_BYTES = 64 * 2 ** 10;
-/** More than the envelope of an element takes. A multiple of 64 keeps payloads aligned. */
+/** More than the envelope of an element needs. A multiple of 64 keeps payloads aligned. */
 const ENVELOPE_ROOM_BYTES = 1_024;
 
 const encoder = new TextEncoder();
 
-/** The message's place around its only payload, if there is room for the rest before that. */
+/** The buffer of the message around its only payload, if there is enough space before that. */
 function aroundPayload(
   parts: readonly PayloadPart[],
   envelopeEnd: number,
@@ -148,7 +150,7 @@ function allocate(byteLength: number, options: EncodeOptions): Uint8Array {
   return new Uint8Array(buffer, headroomBytes, byteLength);
 }
 
-/** Where a message ends whose envelope ends at `position`. */
+/** The end of a message whose envelope ends at `position`. */
 function endOf(parts: readonly PayloadPart[], position: number): number {
   for (const part of parts) position = payloadStart(position) + part.byteLength;
   return position;
@@ -167,8 +169,8 @@ function writePayloads(frame: Uint8Array, parts: readonly PayloadPart[], positio
 function writePart(target: Uint8Array, part: PayloadPart): void {
   const { source } = part;
   if (!Array.isArray(source)) {
-    // A payload that the message was written around is where it belongs; one that has come in another
-    // message of the same slab is not.
+    // The payload that the message was written around is in place; one from another message of the
+    // same slab is not.
     const isThere = source.buffer === target.buffer && source.byteOffset === target.byteOffset;
     if (!isThere) target.set(source);
   } else if (typeof source[0] === "string") {

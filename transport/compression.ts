@@ -1,6 +1,6 @@
 /**
- * Messages that are compressed as a whole: one MessagePack extension that says with what, and how
- * long the message is. The format is written down in `docs/wire.md`.
+ * Compressed messages: one MessagePack extension with the codec and the length of the message.
+ * `docs/wire.md` specifies the format.
  *
  * @module
  */
@@ -8,10 +8,10 @@ import { nodeZlib } from "../core/builtins.ts";
 import { LeatError } from "../core/error.ts";
 import { MESSAGE_BYTES_MAX } from "./codec.ts";
 
-/** What messages are compressed with. */
+/** The codecs of messages. */
 export type FrameCodec = "zstd" | "gzip";
 
-/** What stands before the compressed bytes. */
+/** The bytes before the compressed data. */
 export const COMPRESSED_HEADER_BYTES = 11;
 
 const EXT32 = 0xc9;
@@ -24,8 +24,8 @@ const SIZE_AT = 7;
 const CODECS: readonly (FrameCodec | undefined)[] = [undefined, "zstd", "gzip"];
 
 /**
- * The fastest level: a runner's thread has better things to do, and higher ones gain a few percent.
- * A checksum, because zstd alone does not notice what was damaged.
+ * The fastest level: higher ones cost the runner's thread more time and gain a few percent. A
+ * checksum, because zstd alone does not detect all damage.
  */
 function zstdOptions() {
   const { constants } = nodeZlib();
@@ -33,18 +33,20 @@ function zstdOptions() {
 }
 
 const GZIP_LEVEL = 1;
-/** The library takes memory in pieces of this size: no more at once than is really there. */
+/**
+ * Most memory that the library allocates at once, in bytes, so that it grows only with real data.
+ */
 const CHUNK_BYTES_MAX = 2 ** 20;
 const CHUNK_BYTES_MIN = 1_024;
 
-/** Pieces of a frame that stand for the whole. */
+/** Pieces of a frame in a sample. */
 const SAMPLE_PIECES = 3;
 const SAMPLE_PIECE_BYTES = 32 * 2 ** 10;
 
 /**
- * A message as a compressed one.
+ * Compresses a message.
  *
- * @param into Where it is to lie. Default `"arraybuffer"`.
+ * @param into The kind of buffer of the result. Default `"arraybuffer"`.
  * @returns Alone in its buffer; `undefined` when it would be no smaller than the message.
  *
  * @example
@@ -78,7 +80,7 @@ export function compressFrame(
   return bytes;
 }
 
-/** A part of a message, and what it is compressed: tells what compressing all of it would bring. */
+/** Compresses a sample of a message, to estimate the ratio of the whole. */
 export function sampleCompression(
   frame: Uint8Array,
   codec: FrameCodec,
@@ -93,12 +95,12 @@ export function isCompressed(bytes: Uint8Array): boolean {
 }
 
 /**
- * The message that was compressed.
+ * Decompresses a message.
  *
- * @param bytesMax A larger message is refused before memory is taken for it.
+ * @param bytesMax A larger message is refused before memory is allocated for it.
  * @throws {LeatError} `resource_exhausted` for a larger one; `data_loss` when bytes are missing,
- * damaged, or are not as many as was said; `invalid_argument` for what no writer of this format
- * writes.
+ * damaged, or not as many as announced; `invalid_argument` for anything that no writer of this
+ * format writes.
  */
 export function decompressFrame(bytes: Uint8Array, bytesMax = MESSAGE_BYTES_MAX): Uint8Array {
   const { codec, byteLength } = headerOf(bytes);
@@ -132,7 +134,7 @@ function decompress(bytes: Uint8Array, codec: FrameCodec, byteLength: number): U
     const { buffer, byteOffset, length } = codec === "zstd"
       ? nodeZlib().zstdDecompressSync(bytes, options)
       : nodeZlib().gunzipSync(bytes, options);
-    // A plain one: what is cut from a Buffer are Buffers.
+    // A plain one: slices of a Buffer are Buffers.
     return new Uint8Array(buffer, byteOffset, length);
   } catch (error) {
     throw new LeatError(

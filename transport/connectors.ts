@@ -1,5 +1,5 @@
 /**
- * Connectors made of others.
+ * Connectors composed of others.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import { type Connector, noWay } from "../actors/runtime/link.ts";
 
 /**
  * Chooses a connector by the scheme of the node's name: `ws` for `ws://host:port`. Names without a
- * scheme, and those of schemes that are not listed, go to `otherwise`.
+ * scheme, or with an unlisted one, go to `otherwise`.
  */
 export function connectorByScheme(
   schemes: Readonly<Record<string, Connector>>,

@@ -1,5 +1,5 @@
 /**
- * Envelopes as they come from a stranger: checked before any actor sees them.
+ * Checks envelopes from untrusted peers before any actor sees them.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { LeatError } from "../core/error.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What each kind carries besides source, target and number. */
+/** Checks the fields of each kind besides source, target and number. */
 const KINDS: Readonly<Record<string, (fields: Fields) => boolean>> = {
   tell: ({ method }) => typeof method === "string",
   ask: ({ method, id, timeoutMs, settledBelow, open }) =>
@@ -23,9 +23,9 @@ const KINDS: Readonly<Record<string, (fields: Fields) => boolean>> = {
 };
 
 /**
- * A decoded message as an envelope.
+ * Checks that a decoded message is an envelope.
  *
- * @throws LeatError `invalid_argument` when it is none.
+ * @throws LeatError `invalid_argument` for anything else.
  */
 export function asEnvelope(message: unknown): Envelope {
   if (!isMap(message)) throw malformed("a message that is no map");

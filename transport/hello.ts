@@ -1,5 +1,5 @@
 /**
- * How two nodes introduce themselves, and how they part.
+ * The handshake of two nodes, and the message that closes a connection.
  *
  * @module
  */
@@ -7,39 +7,39 @@ import { LeatError, type WireError } from "../core/error.ts";
 import type { NodeId } from "../actors/runtime/link.ts";
 import { decodeMessage, encodeMessage } from "./codec.ts";
 
-/** The version of the protocol that this node speaks. */
+/** The version of the protocol of this node. */
 export const PROTOCOL_VERSION = 1;
 
-/** The first message of a connection is no larger. */
+/** Most bytes of the first message of a connection. */
 export const HELLO_BYTES_MAX = 4_096;
 
-/** How long a node's name may be, and its incarnation. */
+/** Most characters of a node's name, and of its incarnation. */
 const NAME_LENGTH_MAX = 1_024;
 
-/** Who opened the connection, and who was listening. */
+/** The side that opened the connection, or the one that was listening. */
 export type Role = "dialler" | "listener";
 
-/** What the first message of either side says. */
+/** The first message of either side. */
 export interface Hello extends NodeId {
   readonly role: Role;
-  /** The largest message that this side takes. */
+  /** The largest message that this side accepts. */
   readonly messageBytesMax: number;
 }
 
-/** The first message of this side. */
+/** Encodes the first message of this side. */
 export function writeHello(hello: Hello): Uint8Array<ArrayBuffer> {
   const { role, node, incarnation, messageBytesMax } = hello;
   const version = PROTOCOL_VERSION;
   return encodeMessage({ kind: "hello", version, role, node, incarnation, messageBytesMax });
 }
 
-/** The last message of a side that closes a connection, with the reason. */
+/** Encodes the last message of a side that closes a connection, with the reason. */
 export function writeBye(reason: LeatError): Uint8Array<ArrayBuffer> {
   const { code, message, details } = reason.toWire();
   return encodeMessage({ kind: "bye", error: { code, message, details } });
 }
 
-/** The reason in a decoded message that says goodbye; `undefined` if it says something else. */
+/** The reason in a decoded goodbye message; `undefined` for other messages. */
 export function byeReason(message: unknown): LeatError | undefined {
   const bye = message as { kind?: unknown; error?: unknown } | null;
   if (typeof bye !== "object" || bye?.kind !== "bye") return undefined;
@@ -71,7 +71,7 @@ export function readHello(data: Uint8Array | string, from: Role): Hello {
   return { role: from, node, incarnation, messageBytesMax };
 }
 
-/** The two ends speak different versions of the protocol. */
+/** The error for two ends with different versions of the protocol. */
 export function otherVersion(from: Role, version: unknown): LeatError {
   return new LeatError(
     "failed_precondition",

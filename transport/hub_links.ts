@@ -6,16 +6,19 @@
 import type { Link, NodeId } from "../actors/runtime/link.ts";
 import { LeatError, type WireError } from "../core/error.ts";
 
-/** Lives that have ended and are remembered for links that are still on their way. */
+/** Ended nodes that are remembered for links that are still being set up. */
 const GONE_MAX = 1_024;
 
-/** The links of a node that lead to other nodes of a hub, to be closed when one of those is gone. */
+/** The links of a node to other nodes of a hub, to be closed when one of those ends. */
 export class HubLinks {
   readonly #links = new Map<string, Set<Link>>();
-  /** As they travel: an error whose stack nobody has read keeps all that was on the stack. */
+  /** In wire form: an error whose stack was never read keeps every object on that stack alive. */
   readonly #gone = new Map<string, WireError>();
 
-  /** One that leads to a life that is gone is closed: a node may hear of the end before it has the link. */
+  /**
+   * Closes a link to an incarnation that has ended: a node may learn of the end before it has the
+   * link.
+   */
   track(link: Link): void {
     const key = keyOf(link.remote);
     const gone = this.#gone.get(key);
@@ -30,7 +33,7 @@ export class HubLinks {
     });
   }
 
-  /** The life at the other end is over: no life comes again. */
+  /** The incarnation at the other end has ended; an incarnation never returns. */
   close(remote: NodeId, error: LeatError): void {
     const key = keyOf(remote);
     this.#gone.set(key, error.toWire());

@@ -1,6 +1,7 @@
 /**
- * The carrier between two nodes on one thread: bodies are copied, payloads handed over, and every
- * delivery is a macrotask of the receiver's world, so that nothing runs inside of a sender's turn.
+ * The carrier between two nodes on one thread: it copies bodies, hands over payloads, and makes
+ * every delivery a macrotask of the receiver, so that nothing runs within the sender's message
+ * handling.
  *
  * @module
  */
@@ -41,7 +42,7 @@ export function inlinePair(
   return [toB, toA];
 }
 
-/** What waits for the receiver. */
+/** A message that waits for the receiver. */
 interface Arrival {
   readonly envelope: Envelope;
   readonly bytes: number;

@@ -1,5 +1,5 @@
 /**
- * What every carrier bounds, and by how much.
+ * The limits of every carrier.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { Envelope } from "../actors/runtime/envelope.ts";
 import { MESSAGE_BYTES_MAX } from "./codec.ts";
 import { Payload } from "./payload.ts";
 
-/** Bounds of one link; what is left out has a default. */
+/** Limits of one link; omitted fields have defaults. */
 export interface LinkLimits {
   /** A larger message is refused with `resource_exhausted`. Default 1 GiB. */
   readonly messageBytesMax: number;
@@ -26,10 +26,10 @@ export const LINK_LIMITS: LinkLimits = {
   lowWaterBytes: 4 * 2 ** 20,
 };
 
-/** What a small message takes beside its body: names, numbers and bookkeeping, roughly. */
+/** Approximate bytes of a small message besides its body: names, numbers and bookkeeping. */
 const ENVELOPE_BYTES = 256;
 
-/** Why a message of that size is refused. */
+/** The error for a message of that size. */
 export function messageTooLarge(envelope: Envelope, bytes: number, bytesMax: number): LeatError {
   const what = "method" in envelope ? `"${envelope.method}"` : envelope.kind;
   return new LeatError(
@@ -40,12 +40,12 @@ export function messageTooLarge(envelope: Envelope, bytes: number, bytesMax: num
   );
 }
 
-/** About how many bytes an envelope takes, for carriers that never write it down. */
+/** Approximate bytes of an envelope, for carriers that never encode it. */
 export function envelopeBytes(envelope: Envelope): number {
   return ENVELOPE_BYTES + ("body" in envelope ? bodyBytes(envelope.body) : 0);
 }
 
-/** About how many bytes a body takes, or a part of one. */
+/** Approximate bytes of a body, or a part of one. */
 export function bodyBytes(value: unknown): number {
   if (typeof value === "string") return 2 * value.length;
   if (typeof value !== "object" || value === null) return 8;

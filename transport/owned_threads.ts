@@ -1,11 +1,11 @@
 /**
- * Threads that the hub has started for a node, which end with it.
+ * Threads that the hub has started for a node, and that end with the node.
  *
  * @module
  */
 import { startThread } from "./start_thread.ts";
 
-/** See the module. Their owner numbers them. */
+/** The threads of one node, numbered by that node. */
 export class OwnedThreads {
   readonly #ends = new Map<number, () => void>();
   #closed = false;
@@ -31,7 +31,7 @@ export class OwnedThreads {
     this.#ends.delete(id);
   }
 
-  /** Ends all of them; no other is started. */
+  /** Ends all of them; `run` starts no other afterwards. */
   close(): void {
     this.#closed = true;
     for (const id of [...this.#ends.keys()]) this.end(id);

@@ -1,33 +1,32 @@
 /**
- * A block of bytes that travels inside a message as it is.
+ * A block of bytes that a message carries unchanged.
  *
  * @module
  */
 
 /**
- * Bytes that were encoded before (a batch on its way through, say) and that nobody on the way needs
- * to read. In a message they take an aligned place of their own, so an encoded message inside of
- * one decodes without a copy where it arrives. The bytes must not change while anyone holds the
- * payload.
+ * Encoded bytes (for example a batch that passes through) that intermediate nodes need not read. In
+ * a message they have an aligned position of their own, so a message nested in another decodes
+ * without a copy at its destination. The bytes must not change while anyone holds the payload.
  */
 export class Payload {
   readonly bytes: Uint8Array;
   /**
-   * Whether the bytes may be read by several threads at once, and so need not be copied or moved to
-   * reach one.
+   * Whether several threads may read the bytes at once, so that sending them to another thread
+   * needs no copy or transfer.
    */
   readonly shared: boolean;
   /**
-   * Whether nothing else lies in the buffer: what is before the bytes is room for a message's
-   * envelope, and all of it may move.
+   * Whether the buffer holds nothing else: the space before the bytes may take a message's
+   * envelope, and the buffer may be transferred.
    */
   readonly isAlone: boolean;
   #roomTaken = false;
 
   /**
    * @param bytes Kept, not copied.
-   * @param options `shared`: default is whether the bytes lie on a `SharedArrayBuffer`. `isAlone`:
-   * default is whether they are all of their buffer.
+   * @param options `shared`: default is whether the bytes are on a `SharedArrayBuffer`. `isAlone`:
+   * default is whether they fill their buffer.
    */
   constructor(
     bytes: Uint8Array,
@@ -44,8 +43,9 @@ export class Payload {
   }
 
   /**
-   * The so many bytes before these, and these: to write an envelope there instead of copying them.
-   * Given once, as a message that was written there may wait to be sent; and only where there is room.
+   * The `byteLength` bytes before the payload, followed by the payload: to write an envelope there
+   * instead of copying. Succeeds once, because a message that was written there may wait to be
+   * sent, and only if there is enough space.
    */
   takeRoom(byteLength: number): Uint8Array<ArrayBuffer> | undefined {
     const { buffer, byteOffset } = this.bytes;
@@ -56,8 +56,8 @@ export class Payload {
   }
 
   /**
-   * What a receiver on the same thread gets: the payload itself, or a copy where the sender still
-   * needs the bytes. Bytes on a `SharedArrayBuffer` are never copied.
+   * The payload for a receiver on the same thread: this object, or a copy if the sender still needs
+   * the bytes. Bytes on a `SharedArrayBuffer` are never copied.
    */
   handOver(kept: boolean): Payload {
     if (this.bytes.buffer instanceof SharedArrayBuffer) return this;

@@ -1,12 +1,12 @@
 /**
- * Threads beside a node's own, for work that might hold it up.
+ * Threads in addition to a node's own, for work that might block it.
  *
  * @module
  */
 
 /**
- * Starts a thread with a module as its program, whose first message is `port`. The answer ends it at
- * once, whatever it does; `onDeath` is called if it dies of an error that nobody caught.
+ * Starts a thread with a module as its program, whose first message is `port`. The returned
+ * function ends it at once, whatever it does; `onDeath` is called if it dies of an uncaught error.
  */
 export type StartThread = (
   program: string,

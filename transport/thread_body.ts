@@ -1,7 +1,7 @@
 /**
- * Message bodies between threads. Structured clone copies plain data by itself; what it would
- * mangle (payloads, tensors) or copy too much of (views of larger buffers) is taken out on this side
- * and put back on the other.
+ * Message bodies between threads. Structured clone copies plain data by itself; values that it
+ * would corrupt (payloads, tensors) or copy too much of (views of larger buffers) are extracted on
+ * this side and put back on the other.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { Payload } from "./payload.ts";
 
 type Path = readonly (string | number)[];
 
-/** What was taken out of a body, and where it belongs. */
+/** An extracted part of a body, and its position. */
 export type ThreadPart =
   | readonly [path: Path, kind: "payload", bytes: Uint8Array, shared: boolean]
   | readonly [path: Path, kind: "tensor", dtype: DType, shape: readonly number[], data: unknown]
@@ -25,26 +25,26 @@ export type ThreadPart =
     rowSplits: BigInt64Array,
   ];
 
-/** Structure deeper than this is refused. */
+/** Deeper structure is refused. */
 const DEPTH_MAX = 128;
-/** What a value takes beside its content, roughly. */
+/** Approximate bytes of a value besides its content. */
 const VALUE_BYTES = 16;
 
-/** A body on its way to another thread. */
+/** A body prepared for another thread. */
 export class ThreadBody {
-  /** The body with holes where the parts belong. */
+  /** The body without the parts. */
   readonly value: unknown;
   readonly parts: ThreadPart[] = [];
-  /** Buffers that move. */
+  /** Buffers to transfer. */
   readonly transfer: ArrayBuffer[] = [];
-  /** About how many bytes it all takes. */
+  /** Approximate bytes of the whole body. */
   bytes = 0;
   readonly #kept: boolean;
   readonly #path: (string | number)[] = [];
 
   /**
-   * @param kept The sender keeps the body: what would be moved is copied.
-   * @throws LeatError `invalid_argument` naming the path of what is not plain data.
+   * @param kept The sender keeps the body: buffers are copied instead of transferred.
+   * @throws LeatError `invalid_argument` naming the path of a value that is not plain data.
    */
   constructor(body: unknown, kept: boolean) {
     this.#kept = kept;
@@ -119,7 +119,7 @@ export class ThreadBody {
     return result;
   }
 
-  /** Structured clone would copy all of a larger buffer, and share a `SharedArrayBuffer`. */
+  /** Structured clone would copy the whole of a larger buffer, and share a `SharedArrayBuffer`. */
   #visitView(view: ArrayBufferView): ArrayBufferView {
     this.bytes += view.byteLength;
     const { buffer } = view;
@@ -138,7 +138,7 @@ export class ThreadBody {
       if ((bytes.buffer as ArrayBuffer).detached) {
         throw this.#refusal("a payload that was handed over before");
       }
-      // Only a buffer that holds nothing else may move, or its other parts would be gone.
+      // Only a buffer without other content may be transferred, because the sender loses all of it.
       if (!payload.isAlone || payload.shared || this.#kept) bytes = bytes.slice();
       const buffer = bytes.buffer as ArrayBuffer;
       if (!this.transfer.includes(buffer)) this.transfer.push(buffer);

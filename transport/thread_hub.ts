@@ -1,7 +1,7 @@
 /**
- * Nodes on threads of their own, and how they find each other. The hub starts and steers the
- * threads and joins any two nodes by a channel when one first sends to the other; what they say then
- * never passes through its thread.
+ * Nodes on threads of their own, and how they find each other. The hub starts and controls the
+ * threads, and connects two nodes by a channel when one first sends to the other; their messages
+ * never pass through its thread.
  *
  * @module
  */
@@ -30,14 +30,14 @@ import {
 } from "./thread_control.ts";
 import { portLink } from "./web_worker.ts";
 
-/** How long a thread may take to load its module and set up its node, in ms. */
+/** Time limit for a thread to load its module and set up its node, in ms. */
 const START_TIMEOUT_MS = 120_000;
-/** How long a node may take to stop in order before its thread is terminated, in ms. */
+/** Time limit for a node to stop in order before its thread is terminated, in ms. */
 const STOP_TIMEOUT_MS = 15_000;
-/** Nodes that have ended and are remembered, to tell "it is gone" from "never heard of it". */
+/** Ended nodes that are remembered, to tell "it is gone" from "there is none". */
 const GONE_MAX = 1_024;
 
-/** How to set up a hub. */
+/** Options of a hub. */
 export interface ThreadHubOptions {
   readonly world: World;
   /** The program of the threads: `platform/threads/thread_entry.ts`, or one that does as much. */
@@ -45,41 +45,41 @@ export interface ThreadHubOptions {
   readonly limits?: Partial<LinkLimits>;
 }
 
-/** What runs on a thread. */
+/** The program of a thread. */
 export interface ThreadNodeOptions {
   /** The node's name, unique in the hub. */
   readonly name: string;
   /** The URL of a module whose export `setup` is a `NodeSetup`: `import.meta.resolve("./x.ts")`. */
   readonly module: string;
-  /** Handed to `setup` by structured clone. */
+  /** Passed to `setup` by structured clone. */
   readonly config?: unknown;
-  /** Options of the thread's world, by structured clone. */
+  /** Options of the thread's platform, by structured clone. */
   readonly world?: unknown;
 }
 
-/** A node the hub can introduce to others. */
+/** A node that the hub can connect to others. */
 interface Member {
   readonly name: string;
   readonly id: NodeId;
-  /** Takes its end of a channel to `remote`. */
+  /** Receives its end of a channel to `remote`. */
   accept(remote: NodeId, port: MessagePort): void | Promise<void>;
-  /** Hears that `remote`, which it was joined with, is gone. */
+  /** `remote`, which it was connected to, has ended. */
   gone(remote: NodeId, error: LeatError): void;
 }
 
-/** Starts nodes on threads, and joins them with each other and with nodes of its own thread. */
+/** Starts nodes on threads, and connects them with each other and with nodes of its own thread. */
 export class ThreadHub implements AsyncDisposable {
   readonly #options: ThreadHubOptions;
   readonly #members = new Map<string, Member>();
   readonly #starting = new Map<string, Promise<unknown>>();
   readonly #threads = new Set<ThreadNode>();
-  /** As they travel: an error whose stack nobody has read keeps all that was on the stack. */
+  /** In wire form: an error whose stack was never read keeps every object on that stack alive. */
   readonly #gone = new Map<string, WireError>();
-  /** By name: whom the node was joined with, and in which life of its own. */
+  /** By name: the nodes it was connected to, and its own incarnation at that time. */
   readonly #joined = new Map<string, Map<string, NodeId>>();
   #closed = false;
 
-  /** For systems on the hub's own thread; reaches everyone the hub knows. */
+  /** For systems on the hub's own thread; reaches every node of the hub. */
   readonly connector: Connector = {
     connect: async (node, local) => {
       const { remote, port } = await this.#introduce(local, node, () => true);
@@ -99,8 +99,8 @@ export class ThreadHub implements AsyncDisposable {
   }
 
   /**
-   * Makes a system of the hub's own thread reachable; the answer cuts it off from all others, as if
-   * it had died.
+   * Makes a system of the hub's own thread reachable; the returned function disconnects it from all
+   * others, as if it had died.
    */
   add(system: ActorSystem): () => void {
     const member = new LocalMember(system, this.#options.limits);
@@ -129,7 +129,7 @@ export class ThreadHub implements AsyncDisposable {
     }
   }
 
-  /** Stops all threads in order, those started last first. */
+  /** Stops all threads in order, newest first. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.allSettled(this.#starting.values());
@@ -179,7 +179,7 @@ export class ThreadHub implements AsyncDisposable {
     this.#gone.delete(name);
   }
 
-  /** Tells everyone who was joined with it: a port would not. */
+  /** Notifies every node that was connected with it, because ports do not report the end. */
   #leave(member: Member, error: LeatError): void {
     const { name } = member;
     const gone = closedThere(error);
@@ -203,7 +203,7 @@ export class ThreadHub implements AsyncDisposable {
     }
   }
 
-  /** Joins a node of the hub with another; `isAlive` says whether it is still there. */
+  /** Connects a node of the hub with another; `isAlive` says whether the first still exists. */
   async #introduce(source: NodeId, node: string, isAlive: () => boolean): Promise<Introduction> {
     await this.#starting.get(node)?.catch(() => {});
     const target = this.#members.get(node);
@@ -237,7 +237,7 @@ export class ThreadHub implements AsyncDisposable {
     else peers.set(peer, life);
   }
 
-  /** Also a thread whose actors already talk while it is setting up. */
+  /** Includes a thread that is still setting up: its actors may already send. */
   #reachable(name: string): Member | undefined {
     return this.#members.get(name) ?? [...this.#threads].find((thread) => thread.name === name);
   }
@@ -292,7 +292,7 @@ export class ThreadNode implements Member {
   readonly #worker: Worker;
   readonly #control: comlink.Remote<ThreadControl>;
   readonly #introductions = new MessageChannel();
-  /** Comes with the end of the thread: a comlink call to a dead one would wait for ever. */
+  /** Rejects at the end of the thread: a comlink call to a dead thread would never settle. */
   readonly #death = new Ending();
   readonly #onEnd: (error: LeatError) => void;
   #id: NodeId | undefined;
@@ -317,7 +317,7 @@ export class ThreadNode implements Member {
       this.#end(new LeatError("unavailable", `The thread of "${name}" died: ${event.message}`));
     });
     this.#worker.addEventListener("messageerror", () => {
-      this.#end(new LeatError("unavailable", `The thread of "${name}" sent what cannot be read`));
+      this.#end(new LeatError("unavailable", `The thread of "${name}" sent an unreadable message`));
     });
     this.#control = comlink.wrap<ThreadControl>(this.#worker);
     comlink.expose(introducer, this.#introductions.port1);
@@ -369,7 +369,7 @@ export class ThreadNode implements Member {
     this.terminate(reason);
   }
 
-  /** Ends the thread at once, as a crash would. */
+  /** Ends the thread at once, like a crash. */
   terminate(
     reason: LeatError = new LeatError("unavailable", `"${this.name}" was terminated`),
   ): void {
@@ -386,7 +386,7 @@ export class ThreadNode implements Member {
 
   #call<T>(use: (control: ThreadControl) => T | Promise<T>): Promise<T> {
     if (this.#ended) return this.#death.before(new Promise<T>(() => {}));
-    // The remote has the same methods, all of them asynchronous; comlink's type of it loses unions.
+    // The remote has the same methods, all asynchronous; comlink's type of it loses unions.
     const control = this.#control as unknown as ThreadControl;
     return this.#death.before(Promise.resolve(use(control)));
   }
@@ -407,7 +407,7 @@ export class ThreadNode implements Member {
     if (this.#ended) return;
     this.#ended = true;
     this.#worker.terminate();
-    // Else comlink would hold all this for ever: its books lead to the worker, and that leads back here.
+    // Otherwise comlink's registry leaks the worker and, through it, this object.
     this.#control[comlink.releaseProxy]();
     this.#introductions.port1.close();
     this.#death.come(

@@ -1,11 +1,12 @@
 /**
- * Backpressure by two marks: a link is full from the high one on, and has room again at the low one.
+ * Backpressure by two marks: a link is full from the high one on, and has space again at the low
+ * one.
  *
  * @module
  */
 import type { LinkLimits } from "./limits.ts";
 
-/** Counts the bytes a link holds and tells who waits when there is room. */
+/** Counts the bytes that a link holds, and resumes waiting senders when there is space. */
 export class WaterMarks {
   readonly #limits: LinkLimits;
   readonly #waiting: (() => void)[] = [];
@@ -34,13 +35,13 @@ export class WaterMarks {
     }
   }
 
-  /** Resolves when there is room, at once if there is. */
+  /** Resolves when there is space, at once if there is. */
   ready(): Promise<void> {
     if (!this.#full || this.#released) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Forgets everything and lets everyone go on: the link is closed. */
+  /** Resets the count and resumes all senders: the link is closed. */
   release(): void {
     this.#released = true;
     this.#bytes = 0;

@@ -1,6 +1,6 @@
 /**
- * The carrier between hosts: links over WebSockets, with an introduction, bounded buffers and a
- * heartbeat. `docs/wire.md` describes what travels.
+ * The carrier between hosts: links over WebSockets, with a handshake, bounded buffers and
+ * heartbeats. `docs/wire.md` specifies the format.
  *
  * @module
  */

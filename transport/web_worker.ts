@@ -1,6 +1,7 @@
 /**
- * The carrier between threads: a `MessagePort` that joins two of them directly. Envelopes travel by
- * structured clone as flat arrays, references as numbers after their first use; payloads move.
+ * The carrier between threads: a `MessagePort` that connects two of them directly. Envelopes are
+ * sent by structured clone as flat arrays, references as numbers after their first use; payloads
+ * are transferred.
  *
  * @module
  */
@@ -14,18 +15,18 @@ import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "./limits.ts";
 import { joinThreadBody, ThreadBody, type ThreadPart } from "./thread_body.ts";
 import { WaterMarks } from "./water_marks.ts";
 
-/** How many references a link numbers; beyond it both ends start over. */
+/** Most references that a link numbers; beyond it both ends start over. */
 const REFS_MAX = 4_096;
-/** What an envelope takes beside its body, roughly. */
+/** Approximate bytes of an envelope besides its body. */
 const ENVELOPE_BYTES = 128;
 
-/** What a frame is, in its first place. */
+/** The kind of a frame, its first item. */
 const FRAME = {
-  /** [, ref]: the next number stands for this reference. */
+  /** [, ref]: defines the reference for the next number. */
   REF: 0,
   /** []: numbers start over. */
   REFS_AGAIN: 1,
-  /** [, bytes]: so much has been taken by the receiver. */
+  /** [, bytes]: the receiver has consumed so many bytes. */
   TAKEN: 2,
   /** [, bytes]: send TAKEN at the latest after so many bytes. */
   TAKE_EVERY: 3,
@@ -38,7 +39,7 @@ const FRAME = {
 /**
  * A link over one end of a `MessageChannel` whose other end is on the thread of `remote`.
  *
- * A port does not tell when the thread at its other end dies: whoever knows it must close the link.
+ * A port does not report the death of the thread at its other end: its owner must close the link.
  */
 export function portLink(
   port: MessagePort,
@@ -48,7 +49,7 @@ export function portLink(
   return new PortLink(port, remote, { ...LINK_LIMITS, ...limits });
 }
 
-/** An envelope that has come, and what its sender counts it as. */
+/** A received envelope, and the size that its sender counts for it. */
 interface Arrival {
   readonly envelope: Envelope;
   readonly bytes: number;
@@ -105,7 +106,7 @@ class PortLink implements Link {
     this.#settle = closed.resolve;
     port.onmessage = ({ data }) => this.#arrived(data as Frame);
     port.onmessageerror = () => {
-      this.close(new LeatError("data_loss", `A message from ${remote.node} cannot be read`));
+      this.close(new LeatError("data_loss", `A message from ${remote.node} is unreadable`));
     };
     this.#post([FRAME.TAKE_EVERY, Math.ceil(limits.lowWaterBytes / 2)]);
   }

@@ -1,6 +1,5 @@
 /**
- * The numbers of the message format: what writer and reader must agree on. `docs/wire.md` is this
- * in words.
+ * The numbers of the message format, shared by writer and reader. `docs/wire.md` specifies them.
  *
  * @module
  */
@@ -9,7 +8,7 @@ import type { DType } from "../../core/dtype.ts";
 
 /**
  * Every payload begins at a multiple of this many bytes from the start of its message: a cache
- * line, and any dtype's alignment.
+ * line, which aligns every dtype.
  */
 export const PAYLOAD_ALIGNMENT = 64;
 
@@ -22,10 +21,7 @@ export const PAYLOAD_HEADER_BYTES = 5;
 /** A `Payload` in the envelope: an extension with its number. */
 export const PAYLOAD_EXTENSION_BYTES = 7;
 
-/**
- * The largest message that is encoded or decoded unless the caller says otherwise: 1 GiB. Beyond
- * it: `resource_exhausted`.
- */
+/** The default limit of an encoded or decoded message: 1 GiB. Beyond it: `resource_exhausted`. */
 export const MESSAGE_BYTES_MAX = 2 ** 30;
 
 /** How deep arrays and maps may nest in an envelope. Beyond it: `invalid_argument`. */
@@ -33,11 +29,11 @@ export const ENVELOPE_DEPTH_MAX = 128;
 
 /**
  * The largest `Uint8Array` that is written into the envelope; a longer one becomes a payload. The
- * reader takes any.
+ * reader accepts any length.
  */
 export const INLINE_BYTES_MAX = 255;
 
-/** How many axes a tensor on the wire may have. */
+/** Most axes of a tensor on the wire. */
 export const TENSOR_RANK_MAX = 32;
 
 /** The msgpack tokens that the format names. */
@@ -50,7 +46,7 @@ export const TOKEN = {
   UINT32: 0xce,
 } as const;
 
-/** The msgpack extension types that stand for payloads. */
+/** The msgpack extension types of payloads. */
 export const EXT = {
   /** A typed array: payload u32, dtype u8. */
   TYPED_ARRAY: 0x41,
@@ -85,7 +81,7 @@ export const DTYPE_OF_CODE: readonly DType[] = Object.entries(DTYPE_CODES)
   .sort(([, a], [, b]) => a - b)
   .map(([dtype]) => dtype as DType);
 
-/** The first offset from `position` on where a payload can begin, its header before it. */
+/** The first offset from `position` on at which a payload can begin, with its header before it. */
 export function payloadStart(position: number): number {
   return Math.ceil((position + PAYLOAD_HEADER_BYTES) / PAYLOAD_ALIGNMENT) * PAYLOAD_ALIGNMENT;
 }

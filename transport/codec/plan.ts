@@ -1,7 +1,7 @@
 /**
- * What is to be written: the value with everything msgpack has no type for put into its place as
- * raw bytes, and the payloads that those bytes stand for. This walk is also where a value that
- * cannot travel is refused, by its path.
+ * Plans a message: replaces every value without a msgpack type by raw bytes, and lists the payloads
+ * that those bytes refer to. This walk also refuses values that cannot be sent, and names their
+ * paths.
  *
  * @module
  */
@@ -20,7 +20,9 @@ import {
   TOKEN,
 } from "./format.ts";
 
-/** Msgpack bytes to be written into the envelope as they are, and those of an array behind them. */
+/**
+ * Msgpack bytes to be written into the envelope unchanged, and the envelope of an array after them.
+ */
 export class RawMsgpack {
   readonly bytes: ArrayLike<number>;
   readonly array: Uint8Array | undefined;
@@ -35,31 +37,31 @@ export class RawMsgpack {
 export interface PayloadPart {
   readonly byteLength: number;
   readonly source: Uint8Array | string[] | Uint8Array[];
-  /** What the bytes were given as, if they may have room for the envelope before them. */
+  /** The source of the bytes, which may have space for the envelope before them. */
   readonly payload?: Payload;
 }
 
 /** -0 as a float64: msgpackr would write the integer 0. */
 const NEGATIVE_ZERO = new RawMsgpack([TOKEN.FLOAT64, 0x80, 0, 0, 0, 0, 0, 0, 0]);
 
-/** In a loop over an object's keys it costs nothing, unlike `Object.hasOwn`. */
+/** Free of cost in a loop over an object's keys, unlike `Object.hasOwn`. */
 const hasOwn = Object.prototype.hasOwnProperty;
 
 const INT64_MIN = -(2n ** 63n);
 const UINT64_MAX = 2n ** 64n - 1n;
 const UINT32_MAX = 0xffff_ffff;
 
-/** One message to be written. */
+/** The plan of one message. */
 export class MessagePlan {
   /** In the order in which the envelope names them. */
   readonly parts: PayloadPart[] = [];
   readonly #path: (string | number)[] = [];
 
   /**
-   * `value` as msgpackr is to see it: itself where plain msgpack says it all (most messages),
-   * otherwise a copy as shallow as can be.
+   * The value to give to msgpackr: `value` itself if plain msgpack can express it (most messages),
+   * otherwise a copy that is as shallow as possible.
    *
-   * @throws {LeatError} `invalid_argument` naming the path of what cannot travel.
+   * @throws {LeatError} `invalid_argument` naming the path of a value that cannot be sent.
    */
   envelope(value: unknown): unknown {
     return this.#visit(value, 0);
@@ -105,7 +107,7 @@ export class MessagePlan {
 
   #visitArray(value: readonly unknown[], depth: number): unknown {
     this.#enter(depth);
-    // A subclass of Array could bring its own toJSON; only its elements travel.
+    // A subclass of Array could have its own toJSON; only its elements are sent.
     let copy: unknown[] | undefined = value.constructor === Array ? undefined : Array.from(value);
     for (let i = 0; i < value.length; i++) {
       const item = value[i];
@@ -118,8 +120,8 @@ export class MessagePlan {
 
   #visitMap(value: Record<string, unknown>, depth: number, bare: boolean): unknown {
     this.#enter(depth);
-    // msgpackr asks an object for its constructor before it takes it for a plain one. Objects whose
-    // data could answer go as Maps.
+    // msgpackr reads an object's constructor before it treats it as plain. Objects whose data has
+    // such a key are passed as Maps.
     const odd = bare || value.constructor !== Object;
     let changed: Map<string, unknown> | undefined = odd ? new Map() : undefined;
     for (const key in value) {
@@ -205,8 +207,8 @@ export class MessagePlan {
   }
 
   /**
-   * Strings or blocks as two payloads: where each begins (uint32, one more than there are), and all
-   * of them in a row.
+   * Strings or blocks as two payloads: the offsets (uint32, one more than there are items), and all
+   * items concatenated.
    */
   #addBlock(items: string[] | Uint8Array[], dtype: DType, depth: number): number {
     const offsets = new Uint32Array(items.length + 1);

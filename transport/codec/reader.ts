@@ -1,7 +1,7 @@
 /**
- * The strict reader. It takes what `docs/wire.md` describes and nothing else: msgpackr's own reader
- * also follows records, references and other extensions that a stranger could use, allocates what a
- * length merely claims, and renames or drops what it does not like.
+ * The strict reader. It accepts only what `docs/wire.md` specifies. msgpackr's own reader also
+ * follows records, references and other extensions that an attacker could use, allocates what a
+ * length merely claims, and renames or drops invalid keys.
  *
  * @module
  */
@@ -24,7 +24,7 @@ import {
 
 /** The value of one whole message. Errors as `decodeMessage` documents them. */
 export function readMessage(frame: Uint8Array, copy: boolean): unknown {
-  // Parts of a Buffer are Buffers; what is handed out are Uint8Arrays.
+  // Slices of a Buffer are Buffers; callers get Uint8Arrays.
   const bytes = frame.constructor === Uint8Array
     ? frame
     : new Uint8Array(frame.buffer, frame.byteOffset, frame.byteLength);
@@ -50,7 +50,7 @@ export function readMessage(frame: Uint8Array, copy: boolean): unknown {
   return value;
 }
 
-/** The payloads of one message: where they lie, and which of them the envelope has named. */
+/** The payloads of one message: their positions, and which of them the envelope has named. */
 class PayloadTable {
   readonly #bytes: Uint8Array;
   readonly #copy: boolean;
@@ -64,7 +64,7 @@ class PayloadTable {
     while (position < bytes.length) position = this.#readHeader(position);
   }
 
-  /** Notes the payload whose padding begins at `position`; returns its end. */
+  /** Records the payload whose padding begins at `position`; returns its end. */
   #readHeader(position: number): number {
     const bytes = this.#bytes;
     const start = payloadStart(position);
@@ -105,7 +105,7 @@ class PayloadTable {
         `byte ${at} names payload ${index} of a message that holds ${this.#starts.length}`,
       );
     }
-    // Were a payload taken twice, a small message could cost any amount of work.
+    // If a payload could be used twice, a small message could cost any amount of work.
     if (this.#named[index]) throw malformed(at, `payload ${index} is named a second time`);
     this.#named[index] = true;
     const end = this.#ends[index]!;
@@ -127,7 +127,7 @@ class PayloadTable {
     return new constructor(aligned.buffer, aligned.byteOffset, aligned.length / itemBytes);
   }
 
-  /** Nothing may travel that nobody reads. */
+  /** Every payload must be used. */
   finish(): void {
     const index = this.#named.indexOf(false);
     if (index >= 0) throw malformed(this.#starts[index]!, `payload ${index} is never named`);
@@ -310,8 +310,8 @@ class EnvelopeReader {
   }
 
   /**
-   * Every item takes a byte at least, so a length that claims more is known to be wrong before
-   * anything is made for it.
+   * Every item needs at least one byte, so a length that claims more is refused before anything is
+   * allocated for it.
    */
   #enter(items: number, depth: number): void {
     if (depth >= ENVELOPE_DEPTH_MAX) {
@@ -329,7 +329,7 @@ class EnvelopeReader {
     const at = this.position;
     const type = this.#uint(1);
     const end = this.#take(length) + length;
-    // The fields are read from the start again, each claim checked like any other.
+    // Read the fields again from the start, with the same checks.
     this.position = end - length;
     const value = this.#extValue(type, at);
     if (this.position !== end) {
@@ -415,14 +415,14 @@ function textOf(bytes: Uint8Array, at: number): string {
 }
 
 /**
- * Names of fields and states come again and again; a short one is looked up by its bytes instead of
- * being made anew.
+ * Names of fields and states recur; a short one is looked up by its bytes instead of being created
+ * again.
  */
 const INTERNED_LENGTH_MAX = 32;
 const INTERN_SLOTS = 1024;
 const internTable = new Array<string>(INTERN_SLOTS).fill("");
 
-/** The string of `length` ASCII bytes from `at` on; `undefined` where they are not all ASCII. */
+/** The string of `length` ASCII bytes from `at` on; `undefined` if they are not all ASCII. */
 function interned(bytes: Uint8Array, at: number, length: number): string | undefined {
   let hash = length;
   let all = 0;
@@ -447,8 +447,8 @@ function sameAscii(text: string, bytes: Uint8Array, at: number): boolean {
   return true;
 }
 
-// Numbers are read through these: their bytes are turned around into the host's order, which on
-// every host of Deno is little-endian.
+// Numbers are read through these: their bytes are reversed into the host's order, which on every
+// host of Deno is little-endian.
 const scratch = new Uint8Array(8);
 const asInt8 = new Int8Array(scratch.buffer);
 const asInt16 = new Int16Array(scratch.buffer);

@@ -1,6 +1,6 @@
 /**
- * The writer of envelopes, and the only place that knows msgpackr: a walk over the value plans what
- * msgpackr is to see and which payloads go behind it, then msgpackr writes.
+ * The writer of envelopes, and the only module that uses msgpackr: a walk over the value plans the
+ * input of msgpackr and the payloads after it, then msgpackr writes.
  *
  * @module
  */
@@ -12,18 +12,21 @@ import { addExtension, Packr, RESERVE_START_SPACE, RESET_BUFFER_MODE } from "msg
 import { MESSAGE_HEADER_BYTES, TOKEN } from "./format.ts";
 import { MessagePlan, type PayloadPart, RawMsgpack } from "./plan.ts";
 
-/** What an envelope was written into, and what goes behind it. */
+/** A written envelope, and the payloads after it. */
 export interface WrittenEnvelope {
-  /** The message's header and its envelope: a view of msgpackr's pool, which its next call overwrites. */
+  /**
+   * The message's header and its envelope: a view of msgpackr's pool, which its next call
+   * overwrites.
+   */
   readonly bytes: Uint8Array;
   /** In the order in which the envelope names them. */
   readonly parts: readonly PayloadPart[];
 }
 
 /**
- * Writes a message's header and its envelope, for the caller to copy at once.
+ * Writes a message's header and its envelope, which the caller must copy at once.
  *
- * @throws {LeatError} `invalid_argument` naming the path of what cannot travel.
+ * @throws {LeatError} `invalid_argument` naming the path of a value that cannot be sent.
  */
 export function writeEnvelope(value: unknown): WrittenEnvelope {
   const plan = new MessagePlan();
@@ -43,14 +46,14 @@ const PACK_MODE = RESERVE_START_SPACE | RESET_BUFFER_MODE | MESSAGE_HEADER_BYTES
 const packr = new Packr({ useRecords: false, variableMapSize: true });
 
 /**
- * msgpackr keeps the buffer of the largest envelope it ever wrote; after one beyond this it gets a
- * new one of its usual size.
+ * msgpackr keeps the buffer of the largest envelope it ever wrote; after a larger one than this it
+ * gets a new buffer of the usual size.
  */
 const POOL_BYTES_MAX = 2 ** 20;
 const POOL_BYTES = 8192;
 
-// Extensions of msgpackr are global to the process, which may use it for itself. So Leat claims one
-// private class and no type number: one must be given, and 256 is none that a byte could name.
+// Extensions of msgpackr are global to the process, which may use msgpackr itself. So Leat claims
+// one private class and no type number: one is required, and 256 does not fit a byte.
 addExtension(
   {
     Class: RawMsgpack,
@@ -64,5 +67,5 @@ addExtension(
   } as unknown as Parameters<typeof addExtension>[0],
 );
 
-/** What msgpackr hands to an extension's `pack` and its type declarations leave out. */
+/** The argument of an extension's `pack` that msgpackr's types leave out. */
 type AllocateForWrite = (bytes: number) => { target: Uint8Array; position: number };

@@ -1,6 +1,6 @@
 /**
- * What goes through a pipe between two processes: headers, each followed by its message or naming the
- * slot that holds it. `docs/wire.md` has the format.
+ * The frames in a pipe between two processes: headers, each followed by its message or naming the
+ * slot that holds it. `docs/wire.md` specifies the format.
  *
  * @module
  */
@@ -11,11 +11,11 @@ import type { PipeReader } from "./streams.ts";
 /** A longer message goes through a slot. */
 export const PIPED_BYTES_MAX = 64 * 2 ** 10;
 
-/** Before a message: its length and the slot that it is in. */
+/** Before a message: its length and its slot. */
 export const HEADER_BYTES = 8;
-/** In the place of a slot: the message follows in the pipe. */
+/** Instead of a slot: the message follows in the pipe. */
 const PIPED = 0xffff_ffff;
-/** Added to a slot: its message was read, and it may be written again. The length is 0. */
+/** Added to a slot: its message was read, and the slot may be reused. The length is 0. */
 const FREED = 0x8000_0000;
 
 /** One header. */
@@ -23,11 +23,11 @@ export interface Header {
   readonly kind: "piped" | "slot" | "freed";
   /** Of the message, in bytes. */
   readonly length: number;
-  /** Which slot; -1 where the message follows in the pipe. */
+  /** The slot; -1 if the message follows in the pipe. */
   readonly slot: number;
 }
 
-/** Messages that go through the pipe, each behind its header, in one block. */
+/** Messages that go through the pipe, each after its header, in one block. */
 export function pipedFrames(messages: readonly Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(
     messages.reduce((sum, { length }) => sum + HEADER_BYTES + length, 0),
@@ -41,19 +41,19 @@ export function pipedFrames(messages: readonly Uint8Array[]): Uint8Array {
   return whole;
 }
 
-/** Says that a message lies in a slot. */
+/** Announces a message in a slot. */
 export function slotFrame(length: number, slot: number): Uint8Array {
   const frame = new Uint8Array(HEADER_BYTES);
   writeHeader(frame, 0, length, slot);
   return frame;
 }
 
-/** Says that a slot was read. */
+/** Acknowledges that a slot was read. */
 export function freedFrame(slot: number): Uint8Array {
   return slotFrame(0, FREED + slot);
 }
 
-/** @throws {LeatError} `internal` for what no process writes that keeps to the rules. */
+/** @throws {LeatError} `internal` for a header that violates the protocol. */
 export function readHeader(bytes: Uint8Array): Header {
   const view = new DataView(bytes.buffer, bytes.byteOffset, HEADER_BYTES);
   const length = view.getUint32(0, true);
@@ -71,7 +71,7 @@ export function readHeader(bytes: Uint8Array): Header {
   return { kind: "slot", length, slot: place };
 }
 
-/** Cuts what comes through a pipe into pieces of known lengths. */
+/** Cuts the bytes of a pipe into pieces of known lengths. */
 export class PipeInput {
   readonly #pipe: PipeReader;
   #chunk: Uint8Array = new Uint8Array(0);
@@ -80,7 +80,7 @@ export class PipeInput {
     this.#pipe = pipe;
   }
 
-  /** So many bytes, to be used before the next call; `undefined` at the end of the pipe. */
+  /** `length` bytes, to be used before the next call; `undefined` at the end of the pipe. */
   take(length: number): Uint8Array | undefined | Promise<Uint8Array | undefined> {
     if (this.#chunk.length < length) return this.#gather(length);
     const taken = this.#chunk.subarray(0, length);
@@ -104,7 +104,7 @@ export class PipeInput {
   }
 }
 
-/** Why a link ends whose other end does not keep to the format. */
+/** The error of a link whose other end violates the format. */
 export function broken(by: string): LeatError {
   return new LeatError("internal", `The other process broke the rules of its link: ${by}`);
 }

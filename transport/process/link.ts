@@ -1,7 +1,8 @@
 /**
- * The carrier between two processes of one host: small messages through two pipes, large ones through
- * slots of two shared files. Everything that arrives is bytes that a stranger may have written; the
- * codec and the limits here decide what becomes an envelope. `docs/wire.md` has the format.
+ * The carrier between two processes of one host: small messages through two pipes, large ones
+ * through slots of two shared files. A hostile process may have written every byte that arrives;
+ * the codec and the limits here decide what becomes an envelope. `docs/wire.md` specifies the
+ * format.
  *
  * @module
  */
@@ -26,38 +27,38 @@ import { ProcessOutbox } from "./outbox.ts";
 import { SLOT_BYTES_MAX } from "./slots.ts";
 import { closeStreams, type ProcessStreams, writeQuietly } from "./streams.ts";
 
-/** Largest envelope that is read from an untrusted process: bulk data travels as payloads. */
+/** Most bytes of an envelope from an untrusted process: bulk data is sent as payloads. */
 export const UNTRUSTED_ENVELOPE_BYTES_MAX = 2 ** 20;
 
-/** Left free before a message from a slot, so that its payload can travel on without a copy. */
+/** Space before a message from a slot, so that its payload can be forwarded without a copy. */
 const ROOM_BYTES = 1_024;
 
-/** A process may run anybody's functions. */
+/** Untrusted: a process may run any user's functions. */
 const OTHER_PROCESS: Identity = { name: "another process", role: "viewer" };
 
-/** How a link between two processes behaves. */
+/** Options of a link between two processes. */
 export interface ProcessLinkOptions {
-  /** Default for `messageBytesMax`: a slot, which is 1 GiB and 1 MiB, and the largest element fits. */
+  /** Default for `messageBytesMax`: a slot of 1 GiB + 1 MiB, which fits the largest element. */
   readonly limits?: Partial<LinkLimits>;
-  /** What the other process may do. Default: look, and change nothing. */
+  /** The permissions of the other process. Default: read-only. */
   readonly identity?: Identity;
-  /** Longest envelope that is decoded, in bytes. Default: as long as a message may be. */
+  /** Longest envelope that is decoded, in bytes. Default: the longest message. */
   readonly envelopeBytesMax?: number;
   /**
-   * Gets the memory of each large message that has been written and that its sender does not keep, to
-   * be used again. Default: it is left to the garbage collector.
+   * Receives the memory of each large message that has been written and that its sender does not
+   * keep, for reuse. Default: garbage collection.
    */
   readonly recycle?: (buffer: ArrayBuffer) => void;
 }
 
 /**
- * Opens the link to another process: both introduce themselves.
+ * Opens the link to another process with a handshake.
  *
- * @param streams Belong to the link from now on.
- * @param local Who this process is.
- * @param role `"dialler"` is the process that was started, `"listener"` the one that has started it.
- * @throws {LeatError} `unavailable` when the other process ends first, `failed_precondition` when it
- * speaks another version, `internal` or `invalid_argument` for anything that is no hello.
+ * @param streams Owned by the link from now on.
+ * @param local The id of this process.
+ * @param role `"dialler"` is the started process, `"listener"` the process that started it.
+ * @throws {LeatError} `unavailable` when the other process ends first, `failed_precondition` when
+ * it speaks another version, `internal` or `invalid_argument` for anything that is no hello.
  */
 export async function openProcessLink(
   streams: ProcessStreams,
@@ -102,9 +103,9 @@ class ProcessLink implements Link {
   readonly #streams: ProcessStreams;
   readonly #input: PipeInput;
   readonly #outbox: ProcessOutbox;
-  /** What the incarnations of the other end's actors begin with. */
+  /** The prefix of the incarnations of the other end's actors. */
   readonly #lifePrefix: string;
-  /** The largest message that this end sends; the other end says what it takes. */
+  /** The largest message that this end sends, which is what the other end accepts. */
   readonly #sentBytesMax: number;
   readonly #takenBytesMax: number;
   readonly #envelopeBytesMax: number;
@@ -137,7 +138,7 @@ class ProcessLink implements Link {
     return this.#outbox.bytes;
   }
 
-  /** Nothing is read before: the pipe and the slots hold back a sender that is not heard yet. */
+  /** Nothing is read before: the pipe and the slots apply backpressure to the sender. */
   start(receive: (envelope: Envelope) => void): void {
     this.#readAll(receive);
   }

@@ -1,6 +1,6 @@
 /**
- * The sending half of a link between two processes: messages leave in the order in which they came,
- * small ones through the pipe, as many as fit in one call of the system, large ones through slots.
+ * The sending half of a link between two processes: messages leave in the order in which they were
+ * added, small ones through the pipe, as many as fit in one system call, large ones through slots.
  *
  * @module
  */
@@ -18,14 +18,14 @@ import {
 import { SLOTS } from "./slots.ts";
 import { type ProcessStreams, writeQuietly } from "./streams.ts";
 
-/** A message that waits. */
+/** A waiting message. */
 interface Queued {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Whether its memory is nobody else's once it has been written. */
+  /** Whether its memory can be reused once it has been written. */
   readonly isGivenAway: boolean;
 }
 
-/** What an outbox tells its link. */
+/** Callbacks of an outbox to its link. */
 export interface OutboxEvents {
   /** The memory of a message that has been written. */
   recycle(buffer: ArrayBuffer): void;
@@ -33,13 +33,13 @@ export interface OutboxEvents {
   failed(error: unknown): void;
 }
 
-/** See the module. */
+/** Sends messages in order through a pipe and slots. */
 export class ProcessOutbox {
   readonly #streams: ProcessStreams;
   readonly #events: OutboxEvents;
   readonly #marks: WaterMarks;
   readonly #queue = new Fifo<Queued>();
-  /** The next to leave, which was taken from the queue to see whether it fits. */
+  /** The next message, taken from the queue to see whether it fits. */
   #first: Queued | undefined;
   readonly #freeSlots = Array.from({ length: SLOTS }, (_, slot) => slot);
   /** Bytes of messages in slots that the other process has not read. */
@@ -54,7 +54,7 @@ export class ProcessOutbox {
     this.#marks = new WaterMarks(limits);
   }
 
-  /** Bytes of messages that have not been written to the pipe, or not been read from their slots. */
+  /** Bytes of messages that are not yet written to the pipe, or not yet read from their slots. */
   get bytes(): number {
     return this.#marks.bytes;
   }
@@ -69,7 +69,7 @@ export class ProcessOutbox {
     if (!this.#isPumping) this.#pump();
   }
 
-  /** The other process has read a slot of this one's. */
+  /** The other process has read a slot of this process. */
   freed(slot: number): void {
     const bytes = this.#inSlots.get(slot);
     if (bytes === undefined) throw broken(`slot ${slot} freed twice`);
@@ -79,12 +79,12 @@ export class ProcessOutbox {
     this.#slotFreed();
   }
 
-  /** This process has read a slot of the other one's. */
+  /** This process has read a slot of the other one. */
   tellFreed(slot: number): void {
     writeQuietly(this.#streams.outgoing, freedFrame(slot));
   }
 
-  /** Drops what waits, and writes a last message. */
+  /** Drops waiting messages, and writes a last one. */
   close(last: Uint8Array): void {
     this.#isClosed = true;
     this.#first = undefined;
@@ -116,7 +116,7 @@ export class ProcessOutbox {
     return next;
   }
 
-  /** What waits behind a piped message goes with it, in one call of the system. */
+  /** Messages waiting after a piped message go with it, in one system call. */
   #pipe({ bytes }: Queued): void | Promise<void> {
     const messages = [bytes];
     let messageBytes = bytes.length;

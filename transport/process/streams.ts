@@ -1,5 +1,5 @@
 /**
- * What two processes of one host share to speak to each other, as the machine opens it.
+ * The pipes and files between two processes of one host.
  *
  * @module
  */
@@ -7,16 +7,16 @@ import type { SlotFile } from "./slots.ts";
 
 /** The reading end of a pipe. */
 export interface PipeReader {
-  /** The bytes that come next, to be used before the next call; `undefined` at the end. */
+  /** The next bytes, to be used before the next call; `undefined` at the end. */
   read(): Promise<Uint8Array | undefined>;
   close(): void;
 }
 
 /** The writing end of a pipe. */
 export interface PipeWriter {
-  /** Writes in the order of the calls. Resolves when there is room for more. */
+  /** Writes in the order of the calls. Resolves when there is space for more. */
   write(bytes: Uint8Array): void | Promise<void>;
-  /** Closes the pipe behind what was written. */
+  /** Closes the pipe after the written bytes. */
   close(): void;
 }
 
@@ -30,12 +30,12 @@ export interface ProcessStreams {
   readonly outgoingSlots: SlotFile;
 }
 
-/** Writes where nobody waits for it. A pipe that is broken is reported by its reading end. */
+/** Writes without waiting. The reading end reports a broken pipe. */
 export function writeQuietly(pipe: PipeWriter, bytes: Uint8Array): void {
   try {
     pipe.write(bytes)?.catch(() => {});
   } catch {
-    // As above.
+    // The reading end reports it.
   }
 }
 

@@ -1,25 +1,25 @@
 /**
- * The nonces of a listener. Nothing is kept for one that is given out, so that strangers who ask for
- * many take no memory; one that was answered rightly is kept until it is too old, and counts no more.
+ * The nonces of a listener. An issued nonce takes no memory, so that strangers cannot exhaust it by
+ * requesting many; a correctly answered one is kept until it expires, and cannot be reused.
  *
  * @module
  */
 import type { World } from "../../actors/runtime/world.ts";
 import { isSameProof, keyedHash, newNonce } from "./proof.ts";
 
-/** How long a nonce may be answered, in ms. */
+/** The lifetime of a nonce, in ms. */
 const LIFETIME_MS = 10_000;
-/** Nonces answered within that time; beyond it nobody gets in until the oldest is too old. */
+/** Most nonces answered within that time; beyond it nobody gets in until the oldest expires. */
 const ANSWERED_MAX = 65_536;
-/** Hexadecimal digits: when it was made, something random, and what proves that it is from here. */
+/** Hexadecimal digits: creation time, random part, and a proof that it was issued here. */
 const TIME_DIGITS = 12;
 const RANDOM_DIGITS = 20;
 
-/** See the module. */
+/** Issues nonces and accepts each at most once. */
 export class Challenges {
   readonly #world: World;
   readonly #key = newNonce();
-  /** By nonce: when it is too old. In order of being answered. */
+  /** By nonce: its expiry. In the order of answers. */
   readonly #answered = new Map<string, number>();
 
   constructor(world: World) {
@@ -33,7 +33,10 @@ export class Challenges {
     return body + this.#mark(body);
   }
 
-  /** Whether a nonce is from here, young, and was not answered before; afterwards it was. */
+  /**
+   * Whether a nonce was issued here, is not expired, and was not answered before; marks it as
+   * answered.
+   */
   take(nonce: string): boolean {
     const body = nonce.slice(0, TIME_DIGITS + RANDOM_DIGITS);
     if (!isSameProof(nonce.slice(body.length), this.#mark(body))) return false;

@@ -5,8 +5,8 @@
  */
 
 /**
- * Closes a connection, which may be closed already: a deadline or a server that stops can close it
- * while somebody else still reads and then closes it, too.
+ * Closes a connection, which may be closed already: a deadline or a stopping server can close it
+ * while its reader still runs and closes it again.
  */
 export function closeConnection(conn: Deno.Conn): void {
   try {

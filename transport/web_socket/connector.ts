@@ -1,5 +1,5 @@
 /**
- * The dialling side: reaches nodes whose names are URLs.
+ * The dialling side: connects to nodes whose names are URLs.
  *
  * @module
  */
@@ -16,37 +16,40 @@ import { tlsRemedy } from "./remedies.ts";
 import type { Socket } from "./socket.ts";
 import { NotProved, UpgradeRefused } from "./upgrade.ts";
 
-/** How long reaching a node may take, from the first packet to its hello. */
+/** Time limit for reaching a node, from the first packet to its hello, in ms. */
 const CONNECT_TIMEOUT_MS = 5_000;
-/** For so long after a failure an address is not dialled again; doubles with each up to the maximum. */
+/**
+ * How long an address is not dialled again after a failure, in ms; doubles with each up to the
+ * maximum.
+ */
 const BACK_OFF_MIN_MS = 50;
 const BACK_OFF_MAX_MS = 1_000;
-/** Addresses whose failures are remembered; beyond it the one that failed first is forgotten. */
+/** Addresses whose failures are remembered; beyond it the oldest is forgotten. */
 const FAILURES_MAX = 1_024;
 
-/** Where there is no token: whoever answers is trusted, as this side is. */
+/** Without a token, any node that answers is trusted. */
 const NOTHING_PROVED: Credential = { target: "service", identity: ANYONE };
 
-/** How to dial. */
+/** Options of dialling. */
 export interface WebSocketConnectorOptions extends WebSocketLinkOptions {
   readonly world: World;
   /**
-   * What is proved to a node, by its name, and who it is once it has proved the same; it throws a
-   * `LeatError` for a node that is not to be dialled. Left out: nothing is proved to anybody.
+   * The token to prove to a node, by its name, and the node's identity once it has proved the same;
+   * throws a `LeatError` for a node that must not be dialled. Default: no proof.
    */
   readonly credentials?: (node: string) => Credential | undefined;
-  /** Certificates in PEM that are trusted beside the usual ones, for `wss:`. */
+  /** Certificates in PEM that are trusted in addition to the usual ones, for `wss:`. */
   readonly ca?: string;
   /** Default 5,000 ms. */
   readonly connectTimeoutMs?: number;
 }
 
-/** What is proved to a node that is dialled. */
+/** The proof for a node that is dialled. */
 export interface Credential {
-  /** Left out: nothing is proved, and the other side has to prove nothing. */
+  /** If omitted, neither side proves anything. */
   readonly token?: string;
   readonly target: Target;
-  /** Who the node is then. */
+  /** The node's identity after the proof. */
   readonly identity: Identity;
 }
 
@@ -59,10 +62,10 @@ interface Failure {
 /**
  * Dials nodes by their names, which are their URLs: `ws://host:port` or `wss://host:port`.
  *
- * `connect` throws `unavailable` naming the address, the cause and what to do when nobody answers
+ * `connect` throws `unavailable` naming the address, the cause and the remedy when nothing answers
  * (at once for a short while after a failure), `unauthenticated` when the token is missing or
- * wrong, `failed_precondition` when the node speaks another version of the protocol, `not_found` for
- * a name that is no URL.
+ * wrong, `failed_precondition` when the node speaks another version of the protocol, `not_found`
+ * for a name that is no URL.
  */
 export function webSocketConnector(options: WebSocketConnectorOptions): Connector {
   return new WebSocketConnector(options);
@@ -78,7 +81,8 @@ class WebSocketConnector implements Connector {
 
   async connect(node: string, local: NodeId): Promise<Link> {
     const url = URL.parse(node);
-    // What a URL leaves out of its text, such as line breaks, would not be what is proved.
+    // The URL parser drops characters such as line breaks, so the proof would be about another
+    // text.
     const isClean = /^[!-~]{1,2048}$/.test(node);
     if (url === null || !isClean || (url.protocol !== "ws:" && url.protocol !== "wss:")) {
       throw noWay(
@@ -113,7 +117,7 @@ class WebSocketConnector implements Connector {
   }
 }
 
-/** Opens a connection and introduces both sides. */
+/** Opens a connection and performs the handshake. */
 async function dial(
   node: string,
   url: URL,
@@ -152,7 +156,7 @@ async function introduce(
       try {
         const hello = readHello(data, "listener");
         const peer: Peer = {
-          // The node is known here by the name it was dialled by, whatever it calls itself.
+          // The node is known here by the dialled name, whatever it calls itself.
           remote: { node, incarnation: hello.incarnation },
           ownName: hello.node,
           identity,
@@ -174,7 +178,7 @@ async function introduce(
   }
 }
 
-/** Why the connection did not come about. */
+/** The error of a failed connection. */
 function refused(node: string, cause: unknown): LeatError {
   if (cause instanceof UpgradeRefused) return notUpgraded(node, cause);
   if (cause instanceof NotProved) {

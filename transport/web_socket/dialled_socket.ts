@@ -1,5 +1,5 @@
 /**
- * Opens the connection of a link, and has it become a WebSocket.
+ * Opens the TCP connection of a link and upgrades it to a WebSocket.
  *
  * @module
  */
@@ -10,22 +10,22 @@ import type { DiallerSide } from "./proof.ts";
 import type { Socket } from "./socket.ts";
 import { upgrade } from "./upgrade.ts";
 
-/** Where to, and with what. */
+/** Options of one dial. */
 export interface DialOptions {
   readonly world: World;
   readonly url: URL;
-  /** Proves that both sides know a token; left out, there is none. */
+  /** Proves that both sides know a token; omitted if there is none. */
   readonly side: DiallerSide | undefined;
-  /** Certificates in PEM that are trusted beside the usual ones. */
+  /** Certificates in PEM that are trusted in addition to the usual ones. */
   readonly ca: string | undefined;
-  /** Gives up. */
+  /** Cancels dialling. */
   readonly signal: AbortSignal;
 }
 
 /**
  * Connects and upgrades.
  *
- * @throws Whatever the platform says, and what {@linkcode upgrade} throws.
+ * @throws Errors of the platform, and of {@linkcode upgrade}.
  */
 export async function dialSocket(options: DialOptions): Promise<Socket> {
   const { world, url, side, signal } = options;
@@ -34,7 +34,7 @@ export async function dialSocket(options: DialOptions): Promise<Socket> {
   signal.addEventListener("abort", giveUp);
   try {
     if (url.protocol === "wss:") conn = await encrypt(conn, url, options.ca);
-    // It may have been given up between two steps, when nobody listened.
+    // It may have been aborted between two steps, without a listener.
     signal.throwIfAborted();
     const luck = world.random.fork(`WebSocket ${world.random.hex64()}`);
     const first = await upgrade(conn, url, side, luck);
@@ -65,7 +65,7 @@ async function encrypt(
   return await Deno.startTls(conn as Deno.TcpConn, options);
 }
 
-/** A URL has IPv6 addresses in brackets. */
+/** URLs have brackets around IPv6 addresses. */
 function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, "");
 }

@@ -1,5 +1,6 @@
 /**
- * The door of a listener: who is let in, and as whom. A stranger gets 401 and no socket.
+ * Authentication at a listener: decides which connections are admitted, and their identity. Others
+ * get 401 and no socket.
  *
  * @module
  */
@@ -16,32 +17,32 @@ import {
 } from "./proof.ts";
 import { type AcceptedTokens, bearerOf, holderOf, type NamedToken } from "./token.ts";
 
-/** How often those who were turned away are logged, in ms. */
+/** How often refused connections are logged, in ms. */
 const LOG_EVERY_MS = 10_000;
 
-/** Somebody who is let in. */
+/** An admitted connection. */
 export interface Admission {
   readonly identity: Identity;
-  /** The id of the token that was proved; undefined where none is asked for. */
+  /** The id of the proved token; undefined if none is required. */
   readonly tokenId?: string;
   /** Whether it has proved or shown a token. */
   readonly isProved: boolean;
-  /** What the answer to the request carries. */
+  /** Headers for the response. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Who keeps the door. */
+/** Options of authentication. */
 export interface DoorOptions {
   readonly world: World;
-  /** Left out: everybody is let in. */
+  /** If omitted, everybody is admitted. */
   readonly tokens: AcceptedTokens | undefined;
-  /** The node's own name: a proof for a node has to be for this one. */
+  /** The node's own name: a proof for a node must name this one. */
   readonly node: () => string;
-  /** Whether people write down this node's address: then a proof for a service counts here. */
+  /** Whether users configure this node's address: then proofs for a service are valid here. */
   readonly isService: boolean;
 }
 
-/** See the module. */
+/** Authenticates connections to a listener. */
 export class Door {
   readonly #options: DoorOptions;
   readonly #challenges: Challenges;
@@ -53,12 +54,12 @@ export class Door {
     this.#challenges = new Challenges(options.world);
   }
 
-  /** Looks at a request for a socket: a token has to be proved. */
+  /** Checks a WebSocket request: the client must prove a token. */
   admit(headers: Headers): Admission | Response {
     const { tokens } = this.#options;
     if (tokens === undefined) return { identity: ANYONE, isProved: false, headers: {} };
     const answer = readAnswer(headers.get("authorization"));
-    // Whoever connects asks for a challenge first.
+    // A client without an answer first gets a challenge.
     if (answer === undefined) return this.#challenge();
     const named = tokens.find(answer.id);
     const fault = named === undefined ? "its token is not known here" : this.#fault(named, answer);
@@ -72,9 +73,9 @@ export class Door {
   }
 
   /**
-   * Looks at a request for a page: a token may also be shown, in the header, or as `inUrl`.
+   * Checks a request for a page: a token may also be shown, in the header, or as `inUrl`.
    *
-   * @param inUrl A token in the address, where that counts.
+   * @param inUrl A token in the address, for pages that accept it.
    */
   admitToPage(headers: Headers, inUrl: string | undefined): Admission | Response {
     const { tokens } = this.#options;
@@ -86,14 +87,14 @@ export class Door {
       : { identity: named.identity, isProved: true, headers: {} };
   }
 
-  /** Whether somebody who was let in would be let in again. */
+  /** Whether an admitted connection would be admitted again. */
   isStillKnown({ identity: { name, role }, tokenId }: Admission): boolean {
     if (tokenId === undefined) return true;
     const now = this.#options.tokens?.find(tokenId)?.identity;
     return now?.name === name && now.role === role;
   }
 
-  /** What is wrong with a proof, if anything is. */
+  /** The fault of a proof, if any. */
   #fault({ token, identity }: NamedToken, answer: DiallerProof): string | undefined {
     const { node, isService } = this.#options;
     const { name } = identity;

@@ -1,9 +1,9 @@
 /**
- * A WebSocket on a TCP connection of this process's own, whichever side opened it.
+ * A WebSocket on a TCP connection of this process, for both sides.
  *
- * Not the platform's, which leaves Nagle's algorithm on and writes the head of a frame apart from its
- * payload, so that every message above 1 KB waits up to 40 ms for an acknowledgement; which buffers
- * whatever a frame claims; and which cannot let go of a peer that has vanished, so that the process
+ * Not Deno's own, which leaves Nagle's algorithm on and writes the head of a frame separately from
+ * its payload, so that every message above 1 KB waits up to 40 ms for an acknowledgement; which
+ * buffers whatever a frame claims; and which cannot abandon a vanished peer, so that the process
  * lives until TCP gives up, a quarter of an hour later.
  *
  * @module
@@ -28,17 +28,17 @@ import { writeAll } from "./write_all.ts";
 
 /** Frames that fit are read many at a time through a buffer of this size; others into their own. */
 const READ_BUFFER_BYTES = 128 * 2 ** 10;
-/** After so many reads in a row timers and other sockets get their chance. */
+/** Consecutive reads before timers and other sockets run. */
 const READS_PER_TURN = 16;
-/** Frames that one message may come in: each takes memory beside its bytes. */
+/** Most frames of one message: each takes memory besides its bytes. */
 const PARTS_MAX = 4_096;
-/** How long the other side may take to answer a close. */
+/** Time limit for the other side to answer a close, in ms. */
 const CLOSE_TIMEOUT_MS = 500;
 
-/** The other side has closed a connection in order. */
+/** The other side has closed the connection in order. */
 class PeerClosed extends Error {}
 
-/** What a connection fails with that the other side has closed, or its machine has in its stead. */
+/** Errors of a connection that the other side, or its operating system, has closed. */
 const PEER_ERRORS = [
   PeerClosed,
   Deno.errors.UnexpectedEof,
@@ -46,15 +46,15 @@ const PEER_ERRORS = [
   Deno.errors.BrokenPipe,
 ];
 
-/** What a connection became a WebSocket with. */
+/** The state of a connection after the upgrade. */
 export interface FramedSocketOptions {
-  /** Draws the keys that a client masks its frames with; a server has none. */
+  /** Draws the masking keys of a client's frames; servers do not mask. */
   readonly masks?: Random;
-  /** What came behind the upgrade: the other side's first frames, or parts of them. */
+  /** Bytes that came after the upgrade: the first frames of the other side, or parts of them. */
   readonly first: Uint8Array;
 }
 
-/** See the module. */
+/** A WebSocket on a TCP connection. */
 export class FramedSocket implements Socket {
   readonly released: Promise<void>;
   readonly #release: () => void;
@@ -67,7 +67,7 @@ export class FramedSocket implements Socket {
   #bytesMax = FRAME_BYTES_MAX;
   #state: "open" | "closing" | "closed" = "open";
   #closeTimer: Timer | undefined;
-  /** Why the other side closed; this side's answer to that is the last it sends. */
+  /** Why the other side closed; answering it is the last frame of this side. */
   #goodbye: string | undefined;
   #writing = false;
   #bufferedAmount = 0;
@@ -76,12 +76,12 @@ export class FramedSocket implements Socket {
   #start = 0;
   #end = 0;
   #reads = 0;
-  /** A message that comes in several frames. */
+  /** The frames so far of a fragmented message. */
   #parts: Uint8Array[] = [];
   #partsBytes = 0;
   #partsOpcode = 0;
 
-  /** @param conn belongs to the socket from now on. Where it was closed meanwhile, so is the socket. */
+  /** @param conn owned by the socket from now on. If it was closed meanwhile, so is the socket. */
   constructor(world: World, conn: Deno.Conn, { masks, first }: FramedSocketOptions) {
     this.#world = world;
     this.#conn = conn;
@@ -159,7 +159,7 @@ export class FramedSocket implements Socket {
     }
   }
 
-  /** Reads on, into the buffer. */
+  /** Reads more bytes into the buffer. */
   async #readMore(): Promise<void> {
     this.#buffer.copyWithin(0, this.#start, this.#end);
     this.#end -= this.#start;
@@ -168,7 +168,7 @@ export class FramedSocket implements Socket {
   }
 
   async #read(into: Uint8Array): Promise<number> {
-    // A read that finds bytes waiting may come back without a turn of the event loop.
+    // A read that finds bytes may return without yielding to the event loop.
     if (++this.#reads % READS_PER_TURN === 0) {
       await new Promise<void>((resolve) => this.#world.macrotask(resolve));
     }
@@ -213,7 +213,7 @@ export class FramedSocket implements Socket {
         if (isLast) this.#messageOfParts();
         return;
       case OPCODE.PING:
-        // A peer that asks and does not read gets no answers.
+        // A peer that sends pings without reading gets no answers.
         if (this.#state === "open" && this.#bufferedAmount < WINDOW_BYTES) {
           this.#write(OPCODE.PONG, payload);
         }

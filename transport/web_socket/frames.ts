@@ -1,12 +1,12 @@
 /**
- * What one WebSocket message holds. `docs/wire.md` is this in words.
+ * The frames in WebSocket messages. `docs/wire.md` specifies them.
  *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
 
 /**
- * The first byte of a frame says what it is. A message alone is a frame as it is: it begins with
+ * The first byte of a frame tells its kind. A single message is a frame as it is: it begins with
  * the token of its own header.
  */
 export const FRAME = {
@@ -14,7 +14,7 @@ export const FRAME = {
   BATCH: 0x01,
   /** A part of a large message. */
   FRAGMENT: 0x02,
-  /** How many bytes of frames the receiver has taken so far. */
+  /** How many bytes of frames the receiver has consumed so far. */
   ACK: 0x03,
   PING: 0x04,
   PONG: 0x05,
@@ -22,20 +22,22 @@ export const FRAME = {
   MESSAGE: 0xce,
 } as const;
 
-/** The largest message that travels as one frame; larger ones go in fragments. */
+/** The largest message that is sent as one frame; larger ones are sent in fragments. */
 export const WHOLE_BYTES_MAX = 4 * 2 ** 20;
-/** Bytes of a message in one fragment: what a message of another pair has to wait for at least. */
+/**
+ * Bytes of a message in one fragment: the longest delay that it causes for messages of other pairs.
+ */
 export const FRAGMENT_BYTES = 512 * 2 ** 10;
 /** Only messages up to this size are gathered into batches. */
 export const BATCHED_MESSAGE_BYTES_MAX = 8 * 2 ** 10;
-/** A batch that reached this size is not added to; a message kept by its receiver pins no more. */
+/** A batch of this size is full; a message kept by its receiver keeps no more memory than this. */
 export const BATCH_BYTES_MAX = 64 * 2 ** 10;
-/** No frame is larger; a receiver refuses one that is. */
+/** A receiver refuses larger frames. */
 export const FRAME_BYTES_MAX = WHOLE_BYTES_MAX;
 /** Messages of a batch begin at multiples of this, so that their payloads are aligned. */
 const BATCH_ALIGNMENT = 64;
 
-/** Room that is left before a message which may have to go in fragments. */
+/** Space before a message that may have to be fragmented. */
 export const FRAGMENT_HEADROOM_BYTES = 64;
 const FRAGMENT_HEADER_BYTES = 21;
 const BATCH_HEADER_BYTES = 5;
@@ -49,7 +51,7 @@ export interface Fragment {
   readonly data: Uint8Array;
 }
 
-/** Messages one after another in a frame of their own: copied once. */
+/** Copies messages one after another into a frame. */
 export function writeBatch(messages: readonly Uint8Array[]): Uint8Array {
   const size = batchBytes(messages);
   const frame = new Uint8Array(size);
@@ -67,7 +69,7 @@ export function writeBatch(messages: readonly Uint8Array[]): Uint8Array {
   return frame;
 }
 
-/** Gives `take` every message of a batch, as a view of the frame. */
+/** Calls `take` with every message of a batch, as a view of the frame. */
 export function readBatch(frame: Uint8Array, take: (message: Uint8Array) => void): void {
   const count = frame.length < BATCH_HEADER_BYTES ? 0 : uint32At(frame, 1);
   let start = BATCH_HEADER_BYTES + 4 * count;
@@ -84,7 +86,7 @@ export function readBatch(frame: Uint8Array, take: (message: Uint8Array) => void
 
 /**
  * The next fragment of a message, without a copy: its header is written over the bytes before it,
- * which are {@linkcode FRAGMENT_HEADROOM_BYTES} left free or have been sent.
+ * which are the free {@linkcode FRAGMENT_HEADROOM_BYTES} or have been sent.
  */
 export function writeFragment(
   message: Uint8Array,
@@ -102,7 +104,7 @@ export function writeFragment(
   return frame;
 }
 
-/** What a fragment's frame says. */
+/** Reads the header of a fragment's frame. */
 export function readFragment(frame: Uint8Array): Fragment {
   if (frame.length <= FRAGMENT_HEADER_BYTES) throw malformed("a fragment without bytes");
   const view = new DataView(frame.buffer, frame.byteOffset, FRAGMENT_HEADER_BYTES);
@@ -114,7 +116,7 @@ export function readFragment(frame: Uint8Array): Fragment {
   };
 }
 
-/** Says how many bytes of frames have been taken since the link began. */
+/** Acknowledges the bytes of frames consumed since the link began. */
 export function writeAck(bytesTaken: number): Uint8Array {
   const frame = new Uint8Array(ACK_BYTES);
   frame[0] = FRAME.ACK;
@@ -122,7 +124,7 @@ export function writeAck(bytesTaken: number): Uint8Array {
   return frame;
 }
 
-/** How many bytes the other side has taken since the link began. */
+/** How many bytes the other side has consumed since the link began. */
 export function readAck(frame: Uint8Array): number {
   if (frame.length !== ACK_BYTES) {
     throw malformed(`an acknowledgement of ${frame.length} bytes`);
@@ -130,12 +132,12 @@ export function readAck(frame: Uint8Array): number {
   return Number(new DataView(frame.buffer, frame.byteOffset).getBigUint64(1));
 }
 
-/** A peer broke the rules of the wire. */
+/** The error of a peer that violates the protocol. */
 export function malformed(what: string): LeatError {
   return new LeatError("invalid_argument", `Malformed frame: ${what}`);
 }
 
-/** How large a batch of these messages is. */
+/** The size of a batch of these messages. */
 function batchBytes(messages: readonly Uint8Array[]): number {
   let size = BATCH_HEADER_BYTES + 4 * messages.length;
   for (const message of messages) size = aligned(size) + message.length;

@@ -1,9 +1,9 @@
 /**
- * Accepts connections, answers requests, and hands over those that become WebSockets.
+ * Accepts connections, answers requests, and passes on those that become WebSockets.
  *
- * A process has few file handles, and whoever holds sockets open takes them. So what has not introduced
- * itself is dropped after seconds and bounded in number (`newcomers.ts`), some handles are kept free for
- * files and for those who have introduced themselves, and a process that has none left goes on later.
+ * A process has few file handles, and open sockets take them. So a connection without a hello is
+ * dropped after seconds, and their number is bounded (`newcomers.ts`); some handles are kept free
+ * for files and for introduced connections; and a process without free handles pauses accepting.
  *
  * @module
  */
@@ -21,55 +21,55 @@ import {
 import { type Newcomer, Newcomers } from "./newcomers.ts";
 import { acceptOf } from "./upgrade.ts";
 
-/** How long an answer may take, with the sending of it. */
+/** Time limit for an answer, including sending it, in ms. */
 const ANSWER_TIMEOUT_MS = 30_000;
-/** How long the other side may take to read the end of its answer and close. */
+/** Time limit for the other side to read the end of its answer and close, in ms. */
 const LINGER_MS = 1_000;
-/** What is read at a time of a body, which nobody wants. */
+/** Bytes read at a time of a request's body, which is discarded. */
 const BODY_BYTES = 16_384;
 
-/** How long nothing is accepted after a failure; doubles with each up to the maximum. */
+/** How long nothing is accepted after a failure, in ms; doubles with each up to the maximum. */
 const BACK_OFF_MIN_MS = 20;
 const BACK_OFF_MAX_MS = 1_000;
 
 /** Handles that are kept free. */
 const SPARE_FILES = 24;
-/** Connections that are accepted between two looks whether so many are free. */
+/** Connections accepted between two checks for free handles. */
 const UNCHECKED_MAX = 8;
-/** Connections that are accepted before those that are there are read. */
+/** Connections accepted before existing ones are read. */
 const ACCEPTS_PER_MACROTASK = 4;
-/** For so long after a shortage fewer newcomers are taken. */
+/** How long after a shortage fewer newcomers are admitted, in ms. */
 const SHORTAGE_MS = 60_000;
 
-/** How to listen, and who decides. */
+/** Options of listening, with the callbacks that decide. */
 export interface HttpListenerOptions {
   readonly world: World;
   readonly hostname: string;
   readonly port: number;
   readonly cert: string | undefined;
   readonly key: string | undefined;
-  /** How long a connection may take for its request, and a WebSocket for its introduction. */
+  /** Time limit for a request, and for a WebSocket's hello, in ms. */
   readonly helloTimeoutMs: number;
-  /** Whether this process may open so many files yet. */
+  /** Whether this process may open so many more files. */
   readonly hasSpareFiles: (count: number) => boolean;
   answer(request: RequestHead, arrival: Arrival): Promise<Answer>;
-  /** Gets a WebSocket, whose arrival goes on until it has introduced itself. */
+  /** Receives a WebSocket, whose arrival lasts until its hello. */
   upgraded(socket: FramedSocket, arrival: Arrival): void;
 }
 
-/** What is answered to a request. */
+/** The answer to a request. */
 export type Answer =
   /** `isOpen`: the connection stays open for one more request. Default: it is closed. */
   | { readonly response: Response; readonly isOpen?: boolean }
-  /** The connection becomes a WebSocket; the consent has these headers, too. */
+  /** The connection becomes a WebSocket; the response has these headers, too. */
   | { readonly upgrade: Readonly<Record<string, string>> };
 
-/** A connection that has come in. */
+/** An incoming connection. */
 export class Arrival implements Newcomer {
   readonly address: string;
-  /** What happens when it takes too long. Default: it is dropped. */
+  /** Called on a timeout. Default: the connection is dropped. */
   expired = () => this.drop();
-  /** What it has become. */
+  /** The WebSocket after the upgrade. */
   socket: FramedSocket | undefined;
   isChallenged = false;
   readonly #close: () => void;
@@ -89,19 +89,19 @@ export class Arrival implements Newcomer {
     return this.#isSettled && this.socket !== undefined;
   }
 
-  /** It has proved its token: it goes only where it takes too long for the rest. */
+  /** It has proved its token: it is then dropped only on a timeout of the remaining steps. */
   proved(): void {
     this.#newcomers.delete(this);
   }
 
-  /** It has shown that it belongs here, or is closed: nothing waits for it any more. */
+  /** It is introduced or closed: its timeout ends. */
   settle(): void {
     this.#isSettled = true;
     this.#newcomers.delete(this);
     this.#timer?.cancel();
   }
 
-  /** From now on it has so long. */
+  /** Starts a timeout. */
   within(world: World, delayMs: number): void {
     this.#timer?.cancel();
     this.#timer = world.timer(delayMs, () => this.expired());
@@ -117,7 +117,7 @@ export class Arrival implements Newcomer {
 /**
  * Listens.
  *
- * @throws What `Deno.listen` and `Deno.listenTls` throw.
+ * @throws Errors of `Deno.listen` and `Deno.listenTls`.
  */
 export class HttpListener {
   readonly port: number;
@@ -142,7 +142,10 @@ export class HttpListener {
     this.#accepting = this.#acceptAll();
   }
 
-  /** Stops listening and drops who has not introduced itself; resolves when all connections are closed. Idempotent. */
+  /**
+   * Stops listening and drops connections without a hello; resolves when all connections are
+   * closed. Idempotent.
+   */
   close(): Promise<void> {
     return this.#closed ??= this.#close();
   }
@@ -165,7 +168,7 @@ export class HttpListener {
         const conn = await this.#listener.accept();
         pauseMs = BACK_OFF_MIN_MS;
         this.#take(conn);
-        // Many that come at once would drop each other before what they ask is read.
+        // Many simultaneous connections would drop each other before their requests are read.
         if (++accepted % ACCEPTS_PER_MACROTASK === 0) {
           await new Promise<void>((resolve) => this.#options.world.macrotask(resolve));
         }
@@ -206,12 +209,12 @@ export class HttpListener {
   #isShort(): boolean {
     if (++this.#unchecked < UNCHECKED_MAX) return false;
     const isShort = !this.#options.hasSpareFiles(SPARE_FILES + UNCHECKED_MAX);
-    // In a shortage each is looked at.
+    // During a shortage every connection is checked.
     this.#unchecked = isShort ? UNCHECKED_MAX : 0;
     return isShort;
   }
 
-  /** Handles are short: newcomers go, so that there are some for others. */
+  /** Handles are short: drops newcomers to free some. */
   #shortage(): void {
     const { world, hostname } = this.#options;
     if (this.#shortageTimer === undefined) {
@@ -235,7 +238,7 @@ export class HttpListener {
     const { world, helloTimeoutMs, upgraded } = this.#options;
     arrival.within(world, helloTimeoutMs);
     try {
-      // An encrypted one has no such method, and no other way.
+      // TLS connections have no such method, and no other way.
       if ("setNoDelay" in conn) (conn as Deno.TcpConn).setNoDelay(true);
       const socket = await this.#answer(conn, arrival);
       if (socket !== undefined) {
@@ -251,7 +254,7 @@ export class HttpListener {
     }
   }
 
-  /** @returns The WebSocket that the connection has become. */
+  /** @returns The WebSocket after an upgrade. */
   async #answer(conn: Deno.Conn, arrival: Arrival): Promise<FramedSocket | undefined> {
     const first = await this.#answerOnce(conn, arrival, true);
     return first === "open" ? await this.#answerOnce(conn, arrival, false) : first;
@@ -267,7 +270,9 @@ export class HttpListener {
     arrival: Arrival,
     mayStayOpen: true,
   ): Promise<FramedSocket | "open" | undefined>;
-  /** @returns The WebSocket that the connection has become, or that it is open for another request. */
+  /**
+   * @returns The WebSocket after an upgrade, or that the connection is open for another request.
+   */
   async #answerOnce(
     conn: Deno.Conn,
     arrival: Arrival,
@@ -315,14 +320,14 @@ function refusalOf(error: unknown): Response {
   throw error;
 }
 
-/** Waits until the other side has closed: to close with bytes unread would take the answer from it. */
+/** Waits until the other side has closed: closing with unread bytes would discard the answer. */
 async function linger(conn: Deno.Conn): Promise<void> {
   await conn.closeWrite();
   const bytes = new Uint8Array(BODY_BYTES);
   while (await conn.read(bytes) !== null);
 }
 
-/** The key of an upgrade of RFC 6455; undefined for what is none. */
+/** The key of an RFC 6455 upgrade; undefined for other requests. */
 function upgradeKey({ method, headers }: RequestHead): string | undefined {
   const key = headers.get("sec-websocket-key") ?? "";
   const version = headers.get("sec-websocket-version");
@@ -332,7 +337,7 @@ function upgradeKey({ method, headers }: RequestHead): string | undefined {
   return isValid ? key : undefined;
 }
 
-/** An answer that says no. */
+/** An answer that refuses the request. */
 export function refusal(
   status: number,
   text: string,

@@ -1,10 +1,10 @@
 /**
- * The head of an HTTP request, and the answer to it: without a body. A connection has one
- * request, or two where the first one is answered with a challenge.
+ * Reads the head of an HTTP request, and writes the answer: without a body. A connection has one
+ * request, or two if the first is answered with a challenge.
  *
- * Not the platform's server: that one ends for good when the process has no file handle left for a
- * connection, waits for ever for a head that never ends, and cannot drop a connection that has asked
- * for nothing yet.
+ * Not Deno's server: it ends for good when the process has no file handle left for a connection,
+ * waits forever for a head that never ends, and cannot drop a connection that has sent no request
+ * yet.
  *
  * @module
  */
@@ -13,13 +13,13 @@ import { writeAll } from "./write_all.ts";
 
 /** A longer head is refused. */
 const HEAD_BYTES_MAX = 16_384;
-/** What is first read of a head; most are shorter. */
+/** The first read of a head; most are shorter. */
 const HEAD_BYTES = 1_024;
 
 const REQUEST_LINE = /^([A-Z]{1,16}) (\/[\x21-\x7e]*) HTTP\/1\.[01]$/;
 const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\x80-\xff\t]*)$/;
 
-/** What somebody asks for. */
+/** The head of a request. */
 export interface RequestHead {
   readonly method: string;
   /** With the host that the request names. */
@@ -27,13 +27,13 @@ export interface RequestHead {
   readonly headers: Headers;
 }
 
-/** A head, and what came behind it. */
+/** A head, and the bytes after it. */
 export interface ReadRequest {
   readonly head: RequestHead;
   readonly rest: Uint8Array;
 }
 
-/** The other side has sent no request; the status says what is wrong with it. */
+/** An invalid request; the status names the fault. */
 export class NoRequest extends Error {
   readonly status: number;
 
@@ -47,7 +47,7 @@ export class NoRequest extends Error {
  * Reads the head of a request.
  *
  * @returns `undefined` if the other side closes before it has sent one.
- * @throws NoRequest for what is none.
+ * @throws NoRequest for an invalid request.
  */
 export async function readRequest(conn: Deno.Conn): Promise<ReadRequest | undefined> {
   let bytes = new Uint8Array(HEAD_BYTES);
@@ -56,9 +56,9 @@ export async function readRequest(conn: Deno.Conn): Promise<ReadRequest | undefi
     if (length === bytes.length) bytes = larger(bytes);
     const count = await conn.read(bytes.subarray(length));
     if (count === null) return undefined;
-    // What speaks something else, such as TLS, may wait for an answer before it says more.
+    // A client of another protocol, such as TLS, may wait for an answer before it sends more.
     if (!isCapital(bytes[0]!)) throw new NoRequest(400, "No request of HTTP/1.1.");
-    // The end of the head may have begun with what was there before.
+    // The end of the head may have begun in the earlier bytes.
     const from = Math.max(0, length - 3);
     length += count;
     const end = Buffer.from(bytes.buffer, 0, length).indexOf("\r\n\r\n", from);
@@ -117,7 +117,7 @@ export async function writeResponse(
   if (method !== "HEAD") await writeAll(conn, body);
 }
 
-/** Consents to an upgrade. */
+/** Accepts an upgrade. */
 export async function writeUpgrade(
   conn: Deno.Conn,
   accept: string,

@@ -1,5 +1,5 @@
 /**
- * A link over a WebSocket whose two ends have introduced themselves.
+ * A link over a WebSocket after the handshake.
  *
  * @module
  */
@@ -27,41 +27,41 @@ import { Outbox, WINDOW_BYTES } from "./outbox.ts";
 import { Reassembly } from "./reassembly.ts";
 import type { Socket } from "./socket.ts";
 
-/** How often a link looks whether it has heard anything, and asks if not. */
+/** How often a link checks whether it has received anything, and pings if not, in ms. */
 const HEARTBEAT_MS = 5_000;
 /**
- * Looks in a row without a byte from the other side until it is taken for dead. Looks are counted
- * instead of time, so that a thread that was busy itself does not blame its peers.
+ * Consecutive checks without a byte from the other side until it counts as dead. Checks are counted
+ * instead of time, so that a busy thread does not blame its peers.
  */
 const SILENT_BEATS_MAX = 4;
-/** What has been taken is acknowledged at once from this many bytes on, */
+/** Consumed bytes are acknowledged at once from this many on, */
 const ACK_BYTES = WINDOW_BYTES / 8;
-/** and otherwise after this long. */
+/** and otherwise after this delay, in ms. */
 const ACK_DELAY_MS = 10;
-/** Bytes that may wait for `start`: a sender that keeps its window sends no more. */
+/** Most bytes that may wait for `start`: a sender that keeps to its window sends no more. */
 const HELD_BYTES_MAX = WINDOW_BYTES + FRAME_BYTES_MAX;
 
 const PING = new Uint8Array([FRAME.PING]);
 const PONG = new Uint8Array([FRAME.PONG]);
 
-/** How links behave; what is left out has a default. */
+/** Options of links; omitted fields have defaults. */
 export interface WebSocketLinkOptions {
   readonly limits?: Partial<LinkLimits>;
   /**
-   * Between two looks whether the other side still lives; after four in vain the link closes with
-   * `unavailable`. Default 5,000 ms.
+   * The interval of liveness checks; after four without a byte the link closes with `unavailable`.
+   * Default 5,000 ms.
    */
   readonly heartbeatMs?: number;
 }
 
-/** The other end, as it has introduced itself. */
+/** The other end, according to its hello. */
 export interface Peer {
   /** As this node calls it. */
   readonly remote: NodeId;
-  /** As it calls itself; a node that was dialled may have more addresses than one. */
+  /** As it calls itself; a dialled node may have several addresses. */
   readonly ownName: string;
   readonly identity: Identity;
-  /** The largest message that it takes. */
+  /** The largest message that it accepts. */
   readonly messageBytesMax: number;
 }
 
@@ -74,16 +74,16 @@ export class WebSocketLink implements Link {
   readonly #settle: (error: LeatError) => void;
   readonly #world: World;
   readonly #socket: Socket;
-  /** What the other end calls itself. */
+  /** The name that the other end calls itself. */
   readonly #ownName: string;
-  /** What the incarnations of its actors begin with. */
+  /** The prefix of its actors' incarnations. */
   readonly #lifePrefix: string;
   readonly #messageBytesMax: number;
   readonly #heartbeatMs: number;
   readonly #outbox: Outbox;
   readonly #reassembly: Reassembly;
   #receive: ((envelope: Envelope) => void) | undefined;
-  /** Frames that came before `start`, and those that came before these were opened. */
+  /** Frames that arrived before `start`, and frames that arrived before those were processed. */
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
   #bytesTaken = 0;
@@ -94,9 +94,7 @@ export class WebSocketLink implements Link {
   #silentBeats = 0;
   #isClosed = false;
 
-  /**
-   * @param socket is open, and belongs to the link from now on.
-   */
+  /** @param socket is open, and owned by the link from now on. */
   constructor(world: World, socket: Socket, peer: Peer, options: WebSocketLinkOptions = {}) {
     const limits = { ...LINK_LIMITS, ...options.limits };
     this.#world = world;
@@ -184,7 +182,7 @@ export class WebSocketLink implements Link {
       case FRAME.ACK:
         return this.#outbox.taken(readAck(frame));
       case FRAME.PING:
-        // A peer that asks and does not read gets no answers.
+        // A peer that sends pings without reading gets no answers.
         if (this.#socket.bufferedAmount < WINDOW_BYTES) this.#socket.send(PONG);
         return;
       case FRAME.PONG:
@@ -243,8 +241,8 @@ export class WebSocketLink implements Link {
   }
 
   /**
-   * An envelope whose source has the name by which the other end is known here: one that was dialled by
-   * another address than its own is answered over this link.
+   * Renames the source of an envelope to the name by which this node dialled the other end, so that
+   * answers go over this link.
    */
   #named(envelope: Envelope): Envelope {
     const { source } = envelope;

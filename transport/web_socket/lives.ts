@@ -1,23 +1,26 @@
 /**
- * Whose lives of nodes are whose. An incarnation is drawn at random, and others hear of it: it tells the
- * messages of one life from all others, so nobody else may go by it.
+ * Maps incarnations to identities. An incarnation is random, but other nodes learn it: it
+ * distinguishes the messages of one node's life, so no other identity may use it.
  *
  * @module
  */
 import type { Identity } from "../../actors/runtime/identity.ts";
 import { LeatError } from "../../core/error.ts";
 
-/** Lives that are remembered, also when their links are gone; beyond it the oldest is forgotten. */
+/**
+ * Incarnations that are remembered, also after their links closed; beyond it the oldest is
+ * forgotten.
+ */
 const LIVES_MAX = 16_384;
 
-/** See the module. */
+/** The owners of incarnations. */
 export class Lives {
   readonly #owners = new Map<string, Identity>();
 
   /**
-   * Somebody introduces itself. A worker's word counts more than a client's.
+   * Claims an incarnation at a hello. A worker's claim overrides a client's.
    *
-   * @throws LeatError `permission_denied` when the life is that of somebody else.
+   * @throws LeatError `permission_denied` when the incarnation belongs to another identity.
    */
   claim(incarnation: string, claimant: Identity): void {
     const owner = this.#owners.get(incarnation);
@@ -33,7 +36,9 @@ export class Lives {
     if (this.#owners.size > LIVES_MAX) this.#owners.delete(this.#owners.keys().next().value!);
   }
 
-  /** Whether a life is still somebody's: a worker may have taken back what a client had taken. */
+  /**
+   * Whether an identity still owns an incarnation: a worker may have taken it back from a client.
+   */
   isOf(incarnation: string, { name }: Identity): boolean {
     return this.#owners.get(incarnation)?.name === name;
   }

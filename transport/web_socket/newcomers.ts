@@ -1,35 +1,34 @@
 /**
- * The connections of those who have not introduced themselves yet: how many there may be, and which
- * has to go when there are too many.
+ * Bounds the connections without a hello, and chooses which to drop when there are too many.
  *
- * Refusing the latest would let whoever holds them all keep everybody out. So the earliest goes, of the
- * address that has most: who introduces itself at once is not there for long. Whoever was challenged
- * for a token goes last: a program on a busy machine takes a while to answer, and those who only hold
- * a connection get no challenge.
+ * Refusing the newest would let an attacker who holds them all lock everybody out. So the oldest of
+ * the address with most connections is dropped: honest clients introduce themselves at once.
+ * Challenged connections are dropped last: a program on a busy machine needs time to answer, and
+ * idle connections get no challenge.
  *
  * @module
  */
 
-/** Newcomers that one address may have. */
+/** Most newcomers of one address. */
 const PER_ADDRESS_MAX = 128;
-/** Newcomers that there may be. */
+/** Most newcomers together. */
 const NEWCOMERS_MAX = 256;
-/** Newcomers that there may be, however few file handles are left. */
+/** Newcomers that are allowed however few file handles are left. */
 const NEWCOMERS_MIN = 4;
 
-/** A connection that has not introduced itself. */
+/** A connection without a hello. */
 export interface Newcomer {
-  /** Where it comes from. */
+  /** Its remote address. */
   readonly address: string;
-  /** Whether it has asked to be let in, and was challenged to prove its token. */
+  /** Whether it has sent a request, and was challenged to prove its token. */
   readonly isChallenged: boolean;
   /** Closes it. */
   drop(): void;
 }
 
-/** See the module. */
+/** The connections without a hello. */
 export class Newcomers {
-  /** By address; each in the order of their coming. */
+  /** By address; each in the order of arrival. */
   readonly #of = new Map<string, Set<Newcomer>>();
   #size = 0;
   #max = NEWCOMERS_MAX;
@@ -38,7 +37,7 @@ export class Newcomers {
     return this.#size;
   }
 
-  /** Takes one in, for which another may have to go. */
+  /** Adds a newcomer, and drops another if there are too many. */
   add(newcomer: Newcomer): void {
     const key = addressKey(newcomer.address);
     const others = this.#of.get(key);
@@ -59,7 +58,7 @@ export class Newcomers {
     if (own.size === 0) this.#of.delete(key);
   }
 
-  /** File handles are short: closes so many, and keeps to fewer from now on. */
+  /** File handles are short: closes `count` newcomers, and lowers the limit. */
   shrink(count: number): void {
     this.#max = Math.max(NEWCOMERS_MIN, Math.min(this.#max, this.#size) - count);
     while (this.#size > this.#max) this.#dropOne();
@@ -80,7 +79,7 @@ export class Newcomers {
     if (most !== undefined) this.#dropFirst(most);
   }
 
-  /** Drops the earliest that was not challenged, or the earliest. */
+  /** Drops the oldest that was not challenged, or else the oldest. */
   #dropFirst(own: Set<Newcomer>): void {
     let first: Newcomer | undefined;
     for (const newcomer of own) {
@@ -95,9 +94,9 @@ export class Newcomers {
   }
 }
 
-/** What an address counts as: who has an IPv6 address has 2⁶⁴ of them. */
+/** The key of an address: one host has 2⁶⁴ IPv6 addresses. */
 function addressKey(address: string): string {
-  // That of one who has an IPv4 address, as a listener for both tells it.
+  // An IPv4 address, in the form of a dual-stack listener.
   if (!address.includes(":") || address.includes(".")) return address;
   const [head = "", tail] = address.split("::");
   if (tail === undefined) return head.split(":", 4).join(":");

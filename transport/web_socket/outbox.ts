@@ -1,5 +1,5 @@
 /**
- * The sending half of a link: what goes to the socket next, and how much of it at a time.
+ * The sending half of a link: chooses the next frames for the socket, and limits them.
  *
  * @module
  */
@@ -17,21 +17,21 @@ import {
 } from "./frames.ts";
 
 /**
- * Bytes handed to the socket that the receiver has not taken yet; a frame is only begun below this.
- * It bounds what both machines hold for a receiver that is slow, whatever the socket would accept.
+ * Bytes given to the socket that the receiver has not consumed; a frame is only begun below this.
+ * It bounds what both machines hold for a slow receiver, whatever the socket would accept.
  */
 export const WINDOW_BYTES = 8 * 2 ** 20;
 
-/** A large message, or a message of its pair that must wait for it. */
+/** A large message, or a later message of the same pair that must wait for it. */
 interface Held {
   readonly message: Uint8Array;
   readonly pair: string;
-  /** Goes after this many frames of the direct lane, which were there before it. */
+  /** Sent after this many frames of the direct lane, which were added before it. */
   readonly after: number;
   offset: number;
 }
 
-/** A frame that the receiver has not taken yet. */
+/** A frame that the receiver has not consumed yet. */
 interface InFlight {
   /** Bytes of frames up to its end since the link began. */
   readonly end: number;
@@ -45,9 +45,9 @@ interface Frame {
 }
 
 /**
- * Two lanes lead to the socket. Most messages take the direct one, small ones gathered into batches.
- * Large messages go in fragments through the other, and take turns with the direct one; later
- * messages of the same pair line up behind them, so that order within a pair holds.
+ * Two lanes lead to the socket. Most messages use the direct one, small ones gathered into batches.
+ * Large messages go in fragments through the other, which alternates with the direct one; later
+ * messages of the same pair queue after them, which keeps the order within a pair.
  */
 export class Outbox {
   readonly #put: (frame: Uint8Array) => void;
@@ -55,7 +55,7 @@ export class Outbox {
   readonly #marks: WaterMarks;
   readonly #direct = new Fifo<Frame>();
   readonly #held = new Fifo<Held>();
-  /** How many held messages there are of each pair. */
+  /** The number of held messages of each pair. */
   readonly #heldPairs = new Map<string, number>();
   readonly #inFlight = new Fifo<InFlight>();
   #oldest: InFlight | undefined;
@@ -72,7 +72,7 @@ export class Outbox {
 
   /**
    * @param put hands a frame to the socket, which copies it.
-   * @param flushSoon calls back when the sender's turn is over.
+   * @param flushSoon calls back after the sender's message handling.
    */
   constructor(
     limits: LinkLimits,
@@ -84,7 +84,7 @@ export class Outbox {
     this.#flushSoon = flushSoon;
   }
 
-  /** Bytes of messages that the receiver has not taken yet. */
+  /** Bytes of messages that the receiver has not consumed yet. */
   get bytes(): number {
     return this.#marks.bytes;
   }
@@ -94,10 +94,10 @@ export class Outbox {
   }
 
   /**
-   * Takes a message.
+   * Adds a message.
    *
-   * @param message has the headroom of a fragment before it if it is larger than
-   * {@linkcode WHOLE_BYTES_MAX}, and is given away.
+   * @param message has the headroom of a fragment before it if it is larger than {@linkcode
+   * WHOLE_BYTES_MAX}; the outbox may overwrite it.
    * @param pairOf names the pair within which order is kept.
    */
   add(message: Uint8Array, pairOf: () => string): void {
@@ -117,7 +117,7 @@ export class Outbox {
     this.#pump();
   }
 
-  /** The receiver has taken so many bytes of frames since the link began. */
+  /** The receiver has consumed so many bytes of frames since the link began. */
   taken(bytes: number): void {
     if (!(bytes >= this.#bytesTaken && bytes <= this.#bytesPut)) {
       throw malformed(
@@ -134,7 +134,7 @@ export class Outbox {
     this.#pump();
   }
 
-  /** Drops what has not been sent: the link is closed. */
+  /** Drops unsent messages: the link is closed. */
   close(): void {
     this.#closed = true;
     this.#batch = [];

@@ -1,6 +1,7 @@
 /**
- * How both sides of a connection prove that they know a token, without sending it: each answers a fresh
- * nonce of the other side with a keyed hash (HMAC-SHA-256, RFC 2104). `docs/wire.md` has the bytes.
+ * Mutual proof that both sides of a connection know a token, without sending it: each answers a
+ * fresh nonce of the other side with a keyed hash (HMAC-SHA-256, RFC 2104). `docs/wire.md`
+ * specifies the bytes.
  *
  * @module
  */
@@ -9,23 +10,23 @@ import { nodeCrypto } from "../../core/builtins.ts";
 import { otherVersion, PROTOCOL_VERSION } from "../hello.ts";
 
 /**
- * What the dialler believes it dials: a `service` at an address that a person wrote down, or the `node`
- * whose name is that address. A proof for a node counts at no other node.
+ * What the dialler intends to reach: a `service` at a configured address, or the `node` whose name
+ * is that address. A proof for a node is valid at no other node.
  */
 export type Target = "service" | "node";
 
-/** What both proofs of a connection are about. */
+/** The data that both proofs of a connection cover. */
 export interface Transcript {
   /** See {@linkcode idOf}. */
   readonly id: string;
   readonly diallerNonce: string;
   readonly listenerNonce: string;
   readonly target: Target;
-  /** As the dialler knows the listener: `ws://host:port`. */
+  /** The listener's address as the dialler knows it: `ws://host:port`. */
   readonly address: string;
 }
 
-/** What the dialler sends. */
+/** The dialler's message. */
 export interface DiallerProof extends Transcript {
   readonly version: number;
   readonly proof: string;
@@ -46,7 +47,7 @@ export function newNonce(): string {
   return nodeCrypto().randomBytes(NONCE_BYTES).toString("hex");
 }
 
-/** What a token is called on the wire. It tells nothing of a random token. */
+/** The id of a token on the wire. It reveals nothing about a random token. */
 export function idOf(token: string): string {
   return keyedHash(token, `leat/${PROTOCOL_VERSION}\nid`).slice(0, 16);
 }
@@ -58,7 +59,7 @@ export function proofOf(token: string, by: "dialler" | "listener", about: Transc
   return keyedHash(token, [`leat/${PROTOCOL_VERSION}`, ...lines].join("\n"));
 }
 
-/** Whether two proofs are the same. How long it takes says nothing about where they differ. */
+/** Whether two proofs are the same, in constant time. */
 export function isSameProof(one: string, other: string): boolean {
   return one.length === other.length &&
     nodeCrypto().timingSafeEqual(Buffer.from(one, "latin1"), Buffer.from(other, "latin1"));
@@ -69,13 +70,13 @@ export function keyedHash(key: string, text: string): string {
   return nodeCrypto().createHmac("sha256", key).update(text).digest("hex");
 }
 
-/** The header `www-authenticate` of a listener that asks for a proof. */
+/** The header `www-authenticate` of a listener that requires a proof. */
 export function challengeHeader(listenerNonce: string): string {
   return `${SCHEME} version=${PROTOCOL_VERSION}, nonce=${listenerNonce}`;
 }
 
 /**
- * The dialler's side of one connection: it answers a challenge, and then looks whether the listener
+ * The dialler's side of one connection: it answers a challenge, and then checks that the listener
  * knows the token, too.
  */
 export class DiallerSide {
@@ -91,8 +92,8 @@ export class DiallerSide {
   }
 
   /**
-   * The header `authorization` that answers the header `www-authenticate`; undefined where that asks
-   * for no proof.
+   * The header `authorization` that answers the header `www-authenticate`; undefined if that
+   * requires no proof.
    *
    * @throws LeatError `failed_precondition` when the listener speaks another version.
    */
@@ -124,7 +125,7 @@ export function receiptHeader(token: string, about: Transcript): string {
   return `proof=${proofOf(token, "listener", about)}`;
 }
 
-/** Reads the header `authorization` of a dialler; undefined when it is no answer to a challenge. */
+/** Reads the header `authorization` of a dialler; undefined if it does not answer a challenge. */
 export function readAnswer(header: string | null): DiallerProof | undefined {
   const [, version, id, diallerNonce, listenerNonce, proof, target, address] =
     ANSWER.exec(header ?? "") ?? [];

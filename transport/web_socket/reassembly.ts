@@ -1,12 +1,12 @@
 /**
- * Large messages put together again from their fragments.
+ * Reassembles large messages from fragments.
  *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
 import { type Fragment, malformed } from "./frames.ts";
 
-/** Messages of one link that may be incomplete at the same time. */
+/** Most incomplete messages of one link at the same time. */
 const INCOMPLETE_MAX = 16;
 
 interface Incomplete {
@@ -15,8 +15,8 @@ interface Incomplete {
 }
 
 /**
- * Collects fragments. Each message gets one buffer, allocated once, when its first fragment says how
- * large it is and that is within bounds.
+ * Collects fragments. Each message gets one buffer, allocated once, when its first fragment tells
+ * its size and that is within the limit.
  */
 export class Reassembly {
   readonly #bytesMax: number;
@@ -34,11 +34,11 @@ export class Reassembly {
   }
 
   /**
-   * Takes a fragment.
+   * Adds a fragment.
    *
-   * @returns The message, if this was the last of it.
-   * @throws LeatError `resource_exhausted` when the sender did not keep within the bounds,
-   * `invalid_argument` when the fragment does not follow on what is there.
+   * @returns The message, if it is complete.
+   * @throws LeatError `resource_exhausted` when the sender exceeds the limits, `invalid_argument`
+   * when the fragment does not continue the received part.
    */
   add(fragment: Fragment): Uint8Array | undefined {
     const { id, offset, total, data } = fragment;
@@ -57,7 +57,7 @@ export class Reassembly {
     return message.bytes;
   }
 
-  /** Lets go of everything: the link is closed. */
+  /** Drops all incomplete messages: the link is closed. */
   clear(): void {
     this.#incomplete.clear();
     this.#bytes = 0;

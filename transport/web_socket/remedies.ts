@@ -1,24 +1,26 @@
 /**
- * What to do about a server that does not answer as it should: for all who dial one, by WebSocket or
- * by plain HTTP.
+ * Remedies for servers that do not answer as expected, for diallers by WebSocket and by plain HTTP.
  *
  * @module
  */
 
-/** What the first byte of a server says that refuses to speak anything but TLS: an alert (RFC 8446, section 5.1). */
+/** The first byte of a server that accepts only TLS: an alert (RFC 8446, section 5.1). */
 export const TLS_ALERT = 0x15;
-/** Why a connection without TLS to such a server does not come about. */
+/** The error of a connection without TLS to such a server. */
 export const SPEAKS_TLS = "what listens there speaks TLS alone";
 
-/** Who dials, what the platform says where the one has TLS and the other has not. Its words are all there is. */
+/**
+ * Deno's messages when one side uses TLS and the other does not. There is nothing but their text to
+ * match.
+ */
 const PLAIN_AT_TLS = new RegExp(`${SPEAKS_TLS}|invalid HTTP version`, "i");
 const TLS_AT_PLAIN = /InvalidContentType/;
 
 /**
- * What to do about a failure that has to do with TLS; undefined for any other.
+ * The remedy for a TLS failure; undefined for any other.
  *
- * @param address Who was dialled: `ws://host:port` or `wss://host:port`.
- * @param why What was said of it.
+ * @param address The dialled address: `ws://host:port` or `wss://host:port`.
+ * @param why The error message.
  */
 export function tlsRemedy(address: string, why: string): string | undefined {
   const isEncrypted = /^(wss|https):/i.test(address);
@@ -34,7 +36,7 @@ export function tlsRemedy(address: string, why: string): string | undefined {
   return undefined;
 }
 
-/** What the platform says of a certificate and a key that a server cannot use, and what to do. */
+/** Deno's messages about an unusable certificate or key of a server, with remedies. */
 const CERTIFICATE_REMEDIES: readonly (readonly [RegExp, string])[] = [
   [
     /KeyMismatch/,
@@ -49,7 +51,7 @@ const CERTIFICATE_REMEDIES: readonly (readonly [RegExp, string])[] = [
   [/peer certificate/, "the certificate is damaged, or of a kind that TLS has no use for"],
 ];
 
-/** What to do about a certificate that cannot be served; undefined for other failures of listening. */
+/** The remedy for an unusable certificate; undefined for other failures of listening. */
 export function certificateRemedy(why: string): string | undefined {
   return CERTIFICATE_REMEDIES.find(([said]) => said.test(why))?.[1];
 }

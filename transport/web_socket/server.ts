@@ -1,5 +1,5 @@
 /**
- * The listening side: who may connect, and what becomes of a connection.
+ * The listening side: which nodes may connect, and how their connections are served.
  *
  * @module
  */
@@ -18,13 +18,13 @@ import { Lives } from "./lives.ts";
 import type { Socket } from "./socket.ts";
 import type { AcceptedTokens } from "./token.ts";
 
-/** How long a connection may take to introduce itself. */
+/** Time limit for the hello of a connection, in ms. */
 const HELLO_TIMEOUT_MS = 5_000;
 
-/** Links that may be open of one identity that is no admin: each keeps a file handle from others. */
+/** Most open links of one identity that is no admin: each takes a file handle. */
 const LINKS_PER_IDENTITY_MAX = 1_024;
 
-/** How to listen. */
+/** Options of listening. */
 export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly world: World;
   /** The interface to listen on, such as `127.0.0.1` or `0.0.0.0`. */
@@ -35,39 +35,39 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly cert?: string;
   /** The private key in PEM. */
   readonly key?: string;
-  /** Who does not prove to know one of them gets 401 and no socket. Left out: everybody gets in. */
+  /** A client that proves none of them gets 401 and no socket. Default: everybody is admitted. */
   readonly tokens?: AcceptedTokens;
   /**
-   * Whether people write down the address of this node, so that it is dialled by names of which it does
-   * not know. Others are dialled by their own name alone. Default false.
+   * Whether users configure the address of this node, so that it is dialled by names that it does
+   * not know. Other nodes are dialled only by their own name. Default false.
    */
   readonly isService?: boolean;
   /** Listens beyond this machine without a token. Default false. */
   readonly insecure?: boolean;
-  /** Who this node is; asked for each connection. */
+  /** The id of this node; called for each connection. */
   readonly local: () => NodeId;
-  /** Gets every link, and as whom its other end was let in; usually `system.attach`. */
+  /** Receives every link with the identity of its other end; usually `system.attach`. */
   readonly onLink: (link: Link, admission: Admission) => void;
-  /** Pages for people and their tools beside the sockets; left out, there are none. */
+  /** Pages for browsers and tools on the same port; default none. */
   readonly pages?: Pages;
-  /** How long a connection may take to introduce itself. Default 5,000 ms. */
+  /** Time limit for the hello of a connection. Default 5,000 ms. */
   readonly helloTimeoutMs?: number;
   /**
-   * Whether this process may open so many more files. Connections are refused while it may not, so that
-   * those who are connected have some. Default: it may.
+   * Whether this process may open so many more files. Connections are refused while it may not, to
+   * keep handles for existing connections. Default: it may.
    */
   readonly hasSpareFiles?: (count: number) => boolean;
 }
 
-/** What a server shows to those who ask for no socket. */
+/** The pages of a server for requests without an upgrade. */
 export interface Pages {
-  /** Where `?token=` counts beside the header: what people open in a browser, which sends no header. */
+  /** The path that accepts `?token=` besides the header: a browser sends no header. */
   readonly home: string;
-  /** What strangers see too: probes of whoever supervises this process have no token to show. */
+  /** The path that needs no token: health probes have none. */
   readonly open: string;
-  /** Who may see all others, beside admins. */
+  /** The roles that may see all other paths, besides admins. */
   readonly roles: readonly AccessRole[];
-  /** The page of a path; undefined when there is none. Whoever is answered may see it. */
+  /** The page of a path; undefined when there is none. The caller has checked access. */
   answer(path: string): Promise<Response> | undefined;
 }
 
@@ -76,7 +76,7 @@ export interface WebSocketServer {
   /** `ws://host:port`, or `wss:`, with the real port. */
   readonly address: string;
   readonly port: number;
-  /** Stops listening and closes all links that came in, within a second. */
+  /** Stops listening and closes all incoming links, within a second. */
   close(): Promise<void>;
 }
 
@@ -84,8 +84,8 @@ export interface WebSocketServer {
  * Listens for nodes that dial in.
  *
  * @throws LeatError `failed_precondition` when it would listen beyond this machine without a token
- * and was not told to; `invalid_argument` for a certificate without its key or the reverse, or one
- * that cannot be read; `already_exists` when the port is in use; `permission_denied` when this
+ * and without `insecure`; `invalid_argument` for a certificate without its key or the reverse, or
+ * one that cannot be read; `already_exists` when the port is in use; `permission_denied` when this
  * process may not listen there; `unavailable` when the host has no such interface.
  *
  * @example
@@ -158,14 +158,14 @@ class Server implements WebSocketServer {
   }
 
   async #answer(request: RequestHead, arrival: Arrival): Promise<Answer> {
-    // Browsers say where a page came from: no page may use its visitor's browser to get in here.
+    // Browsers send the origin of a page: no page may use its visitor's browser to connect here.
     if (request.headers.has("origin")) {
       return { response: refusal(403, "No access for web pages.") };
     }
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return { response: await this.#show(request, arrival) };
     const admission = this.#door.admit(request.headers);
-    // Whoever answers the challenge does so over the same connection.
+    // The client answers the challenge over the same connection.
     if (admission instanceof Response) {
       arrival.isChallenged = true;
       return { response: admission, isOpen: true };
@@ -176,8 +176,8 @@ class Server implements WebSocketServer {
   }
 
   /**
-   * Without a token this machine alone sees pages. A page from elsewhere can have its own name lead
-   * here, and then reads carry no origin; but they carry that name.
+   * Without a token only this machine sees pages. A foreign page can resolve its own name to this
+   * host, and then its reads carry no origin; but they carry that name.
    */
   #isOwnHost({ url }: RequestHead): boolean {
     const { tokens, hostname, insecure = false } = this.#options;
@@ -213,7 +213,7 @@ class Server implements WebSocketServer {
     return response;
   }
 
-  /** Waits for the first message of a connection. */
+  /** Waits for the hello of a connection. */
   #introduce(socket: Socket, arrival: Arrival, admission: Admission): void {
     const { helloTimeoutMs = HELLO_TIMEOUT_MS } = this.#options;
     const end = (error: LeatError) => {
@@ -254,7 +254,7 @@ class Server implements WebSocketServer {
     onLink(link, admission);
   }
 
-  /** @throws LeatError `permission_denied` when the life is that of somebody else. */
+  /** @throws LeatError `permission_denied` when the incarnation belongs to another identity. */
   #claim(incarnation: string, { identity }: Admission): void {
     this.#lives.claim(incarnation, identity);
     for (const link of [...this.#links.keys()]) {
@@ -277,7 +277,7 @@ class Server implements WebSocketServer {
     );
   }
 
-  /** Other tokens are accepted now: whose token is not among them has to go. */
+  /** The accepted tokens changed: closes the links whose tokens were withdrawn. */
   #closeWithdrawn(): void {
     for (const [link, admission] of [...this.#links]) {
       if (this.#door.isStillKnown(admission)) continue;
@@ -307,8 +307,8 @@ function checkOptions(options: WebSocketServerOptions): void {
 }
 
 /**
- * A name is what messages for a node are sent to. One that is an address belongs to a node that listens:
- * a client that took a worker's would get what is meant for the worker.
+ * A name is the destination of a node's messages. A name that is an address belongs to a node that
+ * listens: a client that took a worker's name would receive the worker's messages.
  */
 function checkName(node: string, { name, role }: Identity, own: string): void {
   const isAddress = /^[a-z][a-z0-9+.-]*:\/\//i.test(node);

@@ -1,18 +1,18 @@
 /**
- * An open WebSocket as a link sees it, whichever end of it this is.
+ * An open WebSocket as a link sees it, on either side.
  *
  * @module
  */
 
-/** What happens on a socket. */
+/** The callbacks of a socket. */
 export interface SocketEvents {
   /** A message: binary as bytes that belong to the receiver, text as a string. */
   message(data: Uint8Array | string): void;
   /**
-   * The socket is closed, by either side or because it broke; comes once.
+   * The socket is closed, by either side or because it broke; called once.
    *
-   * @param isByPeer The other side has closed it, as far as can be told, or its machine has in its
-   * stead, which it does where a process has ended.
+   * @param isByPeer The other side has closed it, as far as can be told, or its operating system
+   * has, which happens when a process ends.
    */
   closed(why: string, isByPeer: boolean): void;
 }
@@ -20,23 +20,24 @@ export interface SocketEvents {
 /** An open WebSocket. */
 export interface Socket {
   readonly isOpen: boolean;
-  /** Bytes that `send` took and the operating system did not yet. */
+  /** Bytes passed to `send` that the operating system has not accepted yet. */
   readonly bufferedAmount: number;
   /**
-   * Settles when nothing of the socket is left in this process, or the other side has not answered a
-   * close for so long that the rest is left to the platform.
+   * Settles when this process has released the socket, or the other side has not answered a close
+   * for so long that the rest is left to the platform.
    */
   readonly released: Promise<void>;
   /**
-   * Says who is told of events from now on.
+   * Sets the callbacks.
    *
-   * @param bytesMax A larger message breaks the connection. Default: the largest frame of the wire.
+   * @param bytesMax A larger message breaks the connection. Default: the largest frame of the
+   * protocol.
    */
   listen(events: SocketEvents, bytesMax?: number): void;
   /** Sends a binary message; its bytes are copied before this returns. Does nothing when closed. */
   send(bytes: Uint8Array): void;
-  /** Says goodbye and closes. Nothing more is sent, nothing more is told but `closed`. */
+  /** Says goodbye and closes. Nothing more is sent; only `closed` is still called. */
   close(): void;
-  /** Closes without a goodbye; nothing is left of the socket afterwards. */
+  /** Closes without a goodbye, and releases everything. */
   drop(): void;
 }

@@ -5,7 +5,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 
-/** What a frame of the WebSocket protocol is. */
+/** The kinds of WebSocket frames. */
 export const OPCODE = {
   CONTINUATION: 0x0,
   TEXT: 0x1,
@@ -21,10 +21,10 @@ const MASKED = 0x80;
 const CONTROL = 0x8;
 const CONTROL_BYTES_MAX = 125;
 const KEY_BYTES = 4;
-/** Room for the longest head, so that payloads begin on a word. */
+/** Space for the longest head, so that payloads begin on a word boundary. */
 const HEAD_ROOM = 16;
 
-/** Which side of a connection sent a frame. */
+/** The side of a connection that sent a frame. */
 export type Sender = "client" | "server";
 
 /** The head of a frame. */
@@ -33,7 +33,7 @@ export interface FrameHead {
   readonly isLast: boolean;
   readonly headBytes: number;
   readonly payloadBytes: number;
-  /** The key of a client's frame, as a word in this host's byte order; 0 in a server's. */
+  /** The key of a client's frame, as a word in this host's byte order; 0 for a server's. */
   readonly key: number;
 }
 
@@ -52,7 +52,7 @@ export function clientFrame(opcode: number, payload: Uint8Array, key: number): U
   bytes.set(payload, HEAD_ROOM);
   for (let i = HEAD_ROOM / 4; i < words.length; i++) words[i]! ^= key;
   const start = writeHead(bytes, opcode, length, HEAD_ROOM - KEY_BYTES, MASKED);
-  // The mask is applied in words of this host's byte order, so it is written in the same.
+  // The mask is applied in words of this host's byte order, so it is written in the same order.
   words[HEAD_ROOM / 4 - 1] = key;
   return bytes.subarray(start);
 }
