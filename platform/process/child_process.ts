@@ -1,5 +1,5 @@
 /**
- * A process that this one starts for a program of Leat's, with a link to it.
+ * A process that this one starts for a program of Leat, with a link to it.
  *
  * @module
  */
@@ -14,19 +14,19 @@ import { streamReader, streamWriter } from "./pipes.ts";
 import { readableSlots, writableSlots } from "./slot_files.ts";
 import { removeLeftFolders, SlotFolder } from "./slot_folder.ts";
 
-/** What a process is started with. */
+/** Options of a child process. */
 export interface ChildOptions {
-  /** As what it knows itself. */
+  /** The name of its node. */
   readonly name: string;
   /** The URL of its program, which calls `linkToParent`. */
   readonly program: string;
   /** Flags of Deno: its permissions and its engine's. */
   readonly flags: readonly string[];
-  /** Limits that the kernel keeps, where the system has them (Linux). */
+  /** Limits that the kernel enforces, if the system has them (Linux). */
   readonly limits?: Omit<Launch, "command">;
-  /** Whether it has this process's environment. Default: nothing but where Deno's cache is. */
+  /** Whether it inherits this process's environment. Default: only the location of Deno's cache. */
   readonly hasEnvironment?: boolean;
-  /** How this process speaks to it. */
+  /** Options of the link. */
   readonly link?: ProcessLinkOptions;
 }
 
@@ -34,35 +34,35 @@ export interface ChildOptions {
 export interface ChildEnd {
   readonly code: number;
   readonly signal: string | null;
-  /** The last of what it wrote to standard error. */
+  /** The end of its output on standard error. */
   readonly said: string;
 }
 
-/** What the log gets of one process's standard error, in characters; beyond it, nothing. */
+/** Most characters of one process's standard error that are logged. */
 const LOGGED_CHARS_MAX = 2 ** 20;
-/** Before each line of it, so that no function writes a line of its worker's. */
+/** The prefix of each line, so that no function can forge a line of its worker. */
 const LOG_PREFIX = "runner: ";
-/** What is kept of it to explain an end, in characters. */
+/** Characters of it that are kept to explain an end. */
 const SAID_CHARS = 4_096;
-/** What tells Deno where its cache is. */
+/** The variables that locate Deno's cache. */
 const CACHE_VARIABLES = ["DENO_DIR", "XDG_CACHE_HOME", "HOME"];
 
-/** Whether this process has looked for what others have left. */
+/** Whether this process has looked for leftover folders. */
 let hasLooked = false;
 
-/** See the module. */
+/** A child process with a link to it. */
 export class ChildProcess {
-  /** Who this process is to the other one. */
+  /** The id of this process for the other one. */
   readonly local = nodeNamed("worker");
-  /** Rejects where the process ends before it has introduced itself. */
+  /** Rejects if the process ends before its hello. */
   readonly link: Promise<Link>;
-  /** Settles when the process is no more and its output is read. */
+  /** Settles when the process has ended and its output is read. */
   readonly ended: Promise<ChildEnd>;
   readonly #child: Deno.ChildProcess;
   readonly #folder = new SlotFolder();
   #said = "";
 
-  /** @throws {LeatError} where no process can be started, with what is missing. */
+  /** @throws {LeatError} if no process can be started, with what is missing. */
   constructor(options: ChildOptions) {
     try {
       this.#child = spawn(options, nodeNamed(options.name), this.#folder);
@@ -97,7 +97,7 @@ export class ChildProcess {
     }
   }
 
-  /** Has this program go on for as long as the process lives, as it does at first. */
+  /** The process keeps this program alive again, as at first. */
   ref(): void {
     this.#child.ref();
   }
@@ -107,7 +107,7 @@ export class ChildProcess {
     this.#child.unref();
   }
 
-  /** Passes on what the process says, which the functions in it decide. */
+  /** Logs the process's output, whose content its functions control. */
   async #log(): Promise<void> {
     const decoder = new TextDecoder();
     const encoder = new TextEncoder();
@@ -139,7 +139,7 @@ function spawn(
   folder: SlotFolder,
 ): Deno.ChildProcess {
   const { program, flags, limits, hasEnvironment = false } = options;
-  // What this process writes is read there.
+  // The child reads what this process writes.
   const { outgoing: read, incoming: written } = folder;
   const args = [
     ...["run", "--quiet", "--no-prompt", "--cached-only", ...configFlags(), ...flags],
@@ -186,7 +186,7 @@ function launcherArgs(launch: Launch): string[] {
   ];
 }
 
-/** This program's own Deno where it may be run by its path, else the one on the path. */
+/** This program's own Deno if it may be run by its path, else the one on the PATH. */
 function denoCommand(): string {
   const command = Deno.execPath();
   const { state } = Deno.permissions.querySync({ name: "run", command });
@@ -196,7 +196,7 @@ function denoCommand(): string {
 /** The top of Leat's own tree. */
 const TOP = new URL("../../", import.meta.url);
 
-/** Names of modules are resolved as they are in this program. */
+/** Module names resolve as in this program. */
 function configFlags(): string[] {
   if (TOP.protocol !== "file:") {
     throw new LeatError(
@@ -208,7 +208,7 @@ function configFlags(): string[] {
   return ["--config", fileURLToPath(new URL("deno.json", TOP)), "--frozen"];
 }
 
-/** What a runner's program consists of. */
+/** The files of a runner's program. */
 function programPaths(): string[] {
   const parts = [
     "actors",
@@ -223,13 +223,16 @@ function programPaths(): string[] {
   return parts.map((part) => fileURLToPath(new URL(part, TOP)));
 }
 
-/** An environment without this process's secrets, as far as this program may read what Deno needs. */
+/**
+ * An environment without this process's secrets: only what Deno needs, as far as this program may
+ * read it.
+ */
 function cacheOnly(): Pick<Deno.CommandOptions, "clearEnv" | "env"> {
   const isGranted = CACHE_VARIABLES.every((variable) =>
     Deno.permissions.querySync({ name: "env", variable }).state === "granted"
   );
   if (!isGranted || Deno.build.os === "windows") return {};
-  // Escapes of colours would be escaped once more in the log.
+  // The log would escape colour codes again.
   const env: Record<string, string> = { NO_COLOR: "1" };
   for (const name of CACHE_VARIABLES) {
     const value = Deno.env.get(name);

@@ -1,5 +1,5 @@
 /**
- * The end of the link that is held by a program that was started as a `ChildProcess`.
+ * The child's end of the link of a `ChildProcess`.
  *
  * @module
  */
@@ -8,20 +8,20 @@ import { openProcessLink, type ProcessLinkOptions } from "../../transport/proces
 import { standardInput, standardOutput } from "./pipes.ts";
 import { readableSlots, writableSlots } from "./slot_files.ts";
 
-/** Who this program is. Its starter names it. */
+/** The id of this program, which its parent chose. */
 export function localNode(): NodeId {
   const [, , node, incarnation] = Deno.args as [string, string, string, string];
   return { node, incarnation };
 }
 
-/** What the launcher says in a last argument, where this program was launched. */
+/** The launcher's last argument, if this program was launched. */
 export function toldByLauncher(): string | undefined {
   return Deno.args[4];
 }
 
 /**
- * The link to the process that has started this program. What the program may still do with the paths
- * of the slot files means nothing once their folder is gone.
+ * The link to the process that has started this program. The permissions for the paths of the slot
+ * files become meaningless once their folder is removed.
  */
 export function linkToParent(options?: ProcessLinkOptions): Promise<Link> {
   const [incoming, outgoing] = Deno.args as [string, string];

@@ -5,7 +5,7 @@
  */
 import type { PipeReader, PipeWriter } from "../../transport/process/streams.ts";
 
-/** What one call of the system reads at most, in bytes: what a pipe of Linux holds. */
+/** Most bytes of one read: the capacity of a Linux pipe. */
 const READ_BYTES = 64 * 2 ** 10;
 
 /** The reading end of a child's output. */
@@ -20,7 +20,7 @@ export function streamReader(stream: ReadableStream<Uint8Array>): PipeReader {
 /** The writing end of a child's input. */
 export function streamWriter(stream: WritableStream<Uint8Array>): PipeWriter {
   const writer = stream.getWriter();
-  // The reading end reports a pipe that breaks.
+  // The reading end reports a broken pipe.
   writer.closed.catch(() => {});
   return {
     write: (bytes) => writer.write(bytes),
@@ -40,7 +40,9 @@ export function standardInput(): PipeReader {
   };
 }
 
-/** This process's standard output. A full pipe blocks this process, which has nothing better to do. */
+/**
+ * This process's standard output. A full pipe blocks this process, which has nothing else to do.
+ */
 export function standardOutput(): PipeWriter {
   return {
     write(bytes) {

@@ -6,20 +6,20 @@
 import { LeatError } from "../../core/error.ts";
 import { SLOT_BYTES_MAX, type SlotFile } from "../../transport/process/slots.ts";
 
-/** Bytes that are read or written without giving way to the event loop. */
+/** Bytes that are read or written without yielding to the event loop. */
 const CHUNK_BYTES = 4 * 2 ** 20;
 
-/** Opens the end of a slot file that is written. */
+/** Opens a slot file for writing. */
 export function writableSlots(path: string): SlotFile {
   return new DenoSlotFile(Deno.openSync(path, { write: true }));
 }
 
-/** Opens the end of a slot file that is read. */
+/** Opens a slot file for reading. */
 export function readableSlots(path: string): SlotFile {
   return new DenoSlotFile(Deno.openSync(path, { read: true }));
 }
 
-/** See the module. */
+/** A slot file. */
 export class DenoSlotFile implements SlotFile {
   readonly #file: Deno.FsFile;
 

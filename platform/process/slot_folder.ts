@@ -1,30 +1,30 @@
 /**
- * The private folder in which two processes find the slot files that they share. It is needed only
- * until both have opened them.
+ * The private folder of the slot files that two processes share. It is needed only until both have
+ * opened them.
  *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
 
-/** Begins the names of these folders. */
+/** The prefix of these folders' names. */
 const PREFIX = "leat-slots-";
-/** The process that has made the folder holds the lock of this file while it needs the folder. */
+/** The process that created the folder holds the lock of this file while it needs the folder. */
 const LOCK = "lock";
-/** Folders that are made at most until one is not taken for a left one. */
+/** Most attempts to create a folder that no other process removes as a leftover. */
 const TRIES_MAX = 10;
 
 /** A folder, with an empty slot file for each direction. */
 export class SlotFolder {
   readonly path: string;
-  /** The file that the process writes that makes the folder. */
+  /** The file that its creator writes. */
   readonly outgoing: string;
-  /** The file that it reads. */
+  /** The file that its creator reads. */
   readonly incoming: string;
   readonly #lock: Deno.FsFile;
   #isRemoved = false;
 
   /**
-   * Makes a folder that only this user may enter.
+   * Creates a folder that only this user may enter.
    *
    * @param parent Default: the folder for temporary files.
    */
@@ -42,7 +42,7 @@ export class SlotFolder {
     }
   }
 
-  /** Removes the names of the files: to be called once both processes have opened them. Idempotent. */
+  /** Removes the names of the files: call it once both processes have opened them. Idempotent. */
   remove(): void {
     if (this.#isRemoved) return;
     this.#isRemoved = true;
@@ -52,8 +52,7 @@ export class SlotFolder {
 }
 
 /**
- * Removes what was left by processes that were killed before they could do so. A folder that is still
- * needed is locked.
+ * Removes folders left by killed processes. A folder that is still needed is locked.
  *
  * @param parent Where to look.
  */
@@ -67,25 +66,28 @@ function entriesOf(folder: string): Deno.DirEntry[] {
   try {
     return [...Deno.readDirSync(folder)];
   } catch {
-    // This program may make files there, and not look at those of others.
+    // This program may create files there, but not list it.
     return [];
   }
 }
 
 function removeIfLeft(path: string): void {
   try {
-    // Nothing is in it where its process was killed before it could lock anything.
+    // It is empty if its process was killed before it could lock anything.
     if (entriesOf(path).length === 0) return Deno.removeSync(path);
-    // Somebody else's folder cannot be looked into, and holds nothing that is opened here.
+    // Another user's folder cannot be read, and nothing opened here is in it.
     if (!Deno.lstatSync(`${path}/${LOCK}`).isFile) return;
     using lock = Deno.openSync(`${path}/${LOCK}`, { read: true, write: true });
     if (lock.tryLockSync(true)) removeFolder(path);
   } catch {
-    // Another process removes it, or another user has made it.
+    // Another process removes it, or it belongs to another user.
   }
 }
 
-/** A folder may be taken for a left one before it is locked: then another one is made. */
+/**
+ * Before it is locked, another process may remove a folder as a leftover: then another one is
+ * created.
+ */
 function lockedFolder(parent: string | undefined): { path: string; lock: Deno.FsFile } {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const path = Deno.makeTempDirSync({
@@ -125,6 +127,6 @@ function removeFolder(path: string): void {
   try {
     Deno.removeSync(path, { recursive: true });
   } catch {
-    // It is gone, or the next process that starts tries again.
+    // It is gone, or the next start tries again.
   }
 }

@@ -27,26 +27,28 @@ import { runnerGone } from "./runner_gone.ts";
 import type { SuppliedProcess } from "./process_supply.ts";
 import { isCount, unexpected } from "./untrusted_answers.ts";
 
-/** What a confined process is made of. */
+/** Options of a confined process. */
 export interface ProcessOptions {
   readonly grants: SandboxGrants;
   readonly hosts: HostProcesses;
   readonly modules: FetchedModules;
   readonly storageLatencyMs: number;
   readonly loadTimeoutMs?: number;
-  /** Called with what of the kernel holds the process, before a function runs in it. */
+  /** Called with the kernel guards of the process, before a function runs in it. */
   readonly onGuarded: (guards: KernelGuards) => void;
-  /** Called when the process is no more. */
+  /** Called when the process has ended. */
   readonly onEnded: (process: ConfinedProcess) => void;
-  /** What allows more than a limit. Default: options of a worker. */
+  /** The remedies for limits in error messages. Default: options of a worker. */
   readonly remedies?: LimitRemedies;
-  /** What the process may ask beside what every runner does. Default: nothing. */
+  /** Methods that the process may call besides those of every runner. Default: none. */
   readonly methods?: EdgeMethods;
-  /** Whether this program goes on for as long as the process lives. Default: true; otherwise while it is asked something. */
+  /**
+   * Whether the process keeps this program alive. Default: true; otherwise only open requests do.
+   */
   readonly keepsProgram?: boolean;
 }
 
-/** What its user can do about a limit of a process, as the end of a sentence. */
+/** The remedies for limits of a process, each the end of a sentence. */
 export interface LimitRemedies {
   readonly memory: string;
   readonly stall: string;
@@ -57,25 +59,28 @@ const WORKER_REMEDIES: LimitRemedies = {
   stall: "a worker with a larger --function-timeout-ms allows more",
 };
 
-/** How long a process may take to load, in ms. */
+/** Time limit for loading a process, in ms. */
 const LOAD_TIMEOUT_MS = 120_000;
-/** How often within its limit a runner is asked whether it still gives way. */
+/** How often within the stall timeout a runner is asked whether it still yields. */
 const STALL_CHECKS = 8;
-/** The most files that a runner has open, of which its channel and program take about 20. */
+/** Most open files of a runner, of which its channel and program take about 20. */
 const OPEN_FILES_MAX = 1_024;
 const MIB = 2 ** 20;
-/** What is sent may wait for the runner to read it, which holds up answers that may be large. */
+/** A link that is full delays answers, which may be large, until the runner reads. */
 const LINK_LIMITS = { highWaterBytes: MIB, lowWaterBytes: MIB / 4 };
-/** Asks of a runner in a second, many times what a pipeline makes: more would keep its worker busy. */
+/**
+ * Most requests of a runner per second, many times what a pipeline needs: more would keep its
+ * worker busy.
+ */
 const ASKS_PER_SECOND_MAX = 50_000;
-/** Asks whose answers may be large that are under way at a time: one is decoded while one travels. */
+/** Concurrent requests with large answers: one image is decoded while one is sent. */
 const LARGE_LANES = 2;
 const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
 
-/** See the module. */
+/** A process that runs one confined pipeline. */
 export class ConfinedProcess implements SuppliedProcess {
   readonly loaded: Promise<unknown>;
-  /** What the process has said that it uses. */
+  /** The resource usage that the process has reported. */
   usage: RunnerUsage = { cpuSeconds: 0, memoryBytes: 0 };
   readonly #options: ProcessOptions;
   readonly #child: ChildProcess;
@@ -105,7 +110,7 @@ export class ConfinedProcess implements SuppliedProcess {
         writable: grants.writable.map(({ realPath }) => realPath),
         allowsNetwork: grants.net.length > 0,
         memoryBytesMax: grants.memoryBytesMax,
-        // What is written besides is what the operator grants.
+        // It may also write what the operator grants.
         ...(grants.writable.length === 0 ? { fileBytesMax: SLOTS * SLOT_BYTES_MAX } : {}),
         openFilesMax: OPEN_FILES_MAX,
       },
@@ -116,7 +121,7 @@ export class ConfinedProcess implements SuppliedProcess {
       asksPerSecondMax: ASKS_PER_SECOND_MAX,
       askBytesMax: CONFINED_ASK_BYTES_MAX,
     });
-    // A broken edge ends the process, and the end of a process says more than that of its pipes.
+    // A broken edge ends the process, whose exit explains more than the end of its pipes.
     this.#edge.closed.then((why) => this.#closed(why));
     this.#child.ended.then((end) => {
       this.#die(this.#errorOf(end));
@@ -131,22 +136,22 @@ export class ConfinedProcess implements SuppliedProcess {
     this.loaded.catch(() => {});
   }
 
-  /** Whether it can still be asked. */
+  /** Whether it still accepts requests. */
   get isAlive(): boolean {
     return !this.#death.hasCome;
   }
 
-  /** Says where the pipeline's splits come from; before that there are none. */
+  /** Sets the source of the pipeline's splits; before that there are none. */
   serve(splits: RunnerSplits): void {
     this.#splits = splits;
   }
 
   /**
-   * Asks the process, which has loaded.
+   * Sends a request to the process, which has loaded.
    *
-   * @throws {LeatError} what it answers. With `details.reason` of `"runner_died"`: `unavailable` when
-   * the process ends first, `resource_exhausted` when it does so for want of memory,
-   * `deadline_exceeded` when it is ended because a function does not give way.
+   * @throws {LeatError} the error of its answer. With `details.reason` of `"runner_died"`:
+   * `unavailable` when the process ends first, `resource_exhausted` when it ran out of memory,
+   * `deadline_exceeded` when it was killed because a function did not yield.
    */
   async ask(method: string, args?: unknown): Promise<unknown> {
     if (this.#asks++ === 0) this.#beginAsking();
@@ -157,7 +162,7 @@ export class ConfinedProcess implements SuppliedProcess {
     }
   }
 
-  /** Ends the process, whatever it is doing. Resolves when it is no more. Idempotent. */
+  /** Ends the process, whatever it is doing. Resolves when it has ended. Idempotent. */
   async terminate(): Promise<void> {
     this.#die(runnerGone("unavailable", "it was ended"));
     this.#child.ref();
@@ -174,7 +179,7 @@ export class ConfinedProcess implements SuppliedProcess {
     this.#release();
   }
 
-  /** The end of a process may be waited for. */
+  /** Keeps this program alive only while the end of the process is awaited. */
   #release(): void {
     const { keepsProgram = true } = this.#options;
     if (!keepsProgram && this.#asks === 0 && this.isAlive) this.#child.unref();
@@ -202,7 +207,7 @@ export class ConfinedProcess implements SuppliedProcess {
     }
   }
 
-  /** Where the channel closes first, the end of the process is awaited, which says why. */
+  /** If the channel closes first, wait for the end of the process, which tells why. */
   #answerOf(method: string, args: unknown): Promise<unknown> {
     const answer = this.#edge.ask(method, args).catch((error) => {
       if (this.#edge.isClosed) return new Promise(() => {});
@@ -251,7 +256,10 @@ export class ConfinedProcess implements SuppliedProcess {
     return LARGE_ANSWERS.has(method) ? this.#inTurn(ask) : ask();
   }
 
-  /** What may be large is made once what was made before has left for the runner, which may not take it. */
+  /**
+   * Computes large answers one after another, each once the previous one was sent, because the
+   * runner may be slow to read.
+   */
   #inTurn<T>(make: () => Promise<T>): Promise<T> {
     const lane = this.#largeAsks++ % LARGE_LANES;
     const made = (this.#lanes[lane] ?? Promise.resolve()).then(async () => {
@@ -262,7 +270,7 @@ export class ConfinedProcess implements SuppliedProcess {
     return made;
   }
 
-  /** While an answer is due, finds out whether the process still gives way to its messages. */
+  /** While an answer is due, checks whether the process still yields to its messages. */
   #watch(): void {
     const { stallTimeoutMs } = this.#options.grants;
     const everyMs = stallTimeoutMs / STALL_CHECKS;
@@ -270,7 +278,7 @@ export class ConfinedProcess implements SuppliedProcess {
     let dueMs = this.#heardAtMs + everyMs;
     let asking = false;
     this.#stallCheck = setInterval(() => {
-      // While this thread stood still it heard nobody: that time is not the other's.
+      // Time in which this thread was blocked does not count against the other.
       const nowMs = performance.now();
       this.#heardAtMs = Math.min(nowMs, this.#heardAtMs + Math.max(0, nowMs - dueMs));
       dueMs = nowMs + everyMs;
@@ -304,7 +312,7 @@ export class ConfinedProcess implements SuppliedProcess {
     return this.#options.remedies ?? WORKER_REMEDIES;
   }
 
-  /** The pipes close a moment before the end of the process is known. */
+  /** The pipes close a moment before the process's end is reported. */
   #closed(why: LeatError): void {
     if (why.code === "internal" || why.code === "invalid_argument" || why.code === "data_loss") {
       const told = LeatError.fromWire(plainError(why.toWire()));

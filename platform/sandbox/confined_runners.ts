@@ -1,5 +1,5 @@
 /**
- * Runners in confined processes: for pipelines whose functions may be anybody's.
+ * Runners in confined processes: for pipelines with untrusted functions.
  *
  * @module
  */
@@ -23,26 +23,26 @@ import { HostProcesses } from "./host/host_processes.ts";
 import { ProcessSupply } from "./process_supply.ts";
 import { splitTableOf, steppedOf } from "./untrusted_answers.ts";
 
-/** Processes that load at a time: more than there are cores to load them would only hold each other up. */
+/** Processes that load at the same time: more than there are cores would delay each other. */
 const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
 
-/** How confined runners are set up, beside what they are granted. */
+/** Options of confined runners besides the grants. */
 export interface ConfinedRunnersOptions {
-  /** Processes that load at a time. Default: as many as there are cores, at most 8. */
+  /** Processes that load at the same time. Default: the number of cores, at most 8. */
   readonly loadingMax?: number;
-  /** How long one may take to load, in ms. Default two minutes. */
+  /** Time limit for loading one, in ms. Default two minutes. */
   readonly loadTimeoutMs?: number;
-  /** Called once where the kernel lacks one of its guards. */
+  /** Called once if the kernel lacks one of its guards. */
   readonly onGuardMissing?: (guards: KernelGuards) => void;
 }
 
-/** Makes runners, each in a confined process of its own. */
+/** Creates runners, each in a confined process of its own. */
 export class ConfinedRunners implements RunnerFactory {
   readonly #hosts: HostProcesses;
   readonly #modules: FetchedModules;
   readonly #processes = new Set<ConfinedProcess>();
   readonly #supply: ProcessSupply<ConfinedProcess>;
-  /** What processes have used that are no more. */
+  /** The resource usage of ended processes. */
   readonly #ended = { cpuSeconds: 0 };
 
   constructor(
@@ -75,7 +75,7 @@ export class ConfinedRunners implements RunnerFactory {
     }, loadingMax);
   }
 
-  /** How many processes there are, the spare one included. */
+  /** The number of processes, the spare one included. */
   get processes(): number {
     return this.#processes.size;
   }
@@ -118,7 +118,7 @@ class ConfinedRunner implements Runner {
   readonly #disposing = new AbortController();
   readonly #process: Promise<ConfinedProcess>;
   readonly #started: Promise<ConfinedProcess>;
-  /** Whether elements lie in memory that several threads read. */
+  /** Whether several threads share the memory of elements. */
   readonly #isShared: boolean;
   bytesRead = 0;
 

@@ -1,5 +1,5 @@
 /**
- * What a user function was denied, told so that its author knows what it asked for, and the operator
+ * Explains a denial to a user function: its author learns what the function needs, and the operator
  * of the worker how to grant it.
  *
  * @module
@@ -11,10 +11,10 @@ import { LeatError, type WireError } from "../../core/error.ts";
 const DENO_SENTENCE =
   /Requires (\w+) access(?: to "([^"]*)")?(?:, run again with the --allow-[\w-]+ flag)?/;
 
-/** The system's own, where the kernel denies what Deno would have allowed. */
+/** The system's sentence when the kernel denies what Deno would have allowed. */
 const SYSTEM_SENTENCE = /Permission denied \(os error 13\)(?:: \w+ '([^']*)')?/;
 
-/** Deno's own, where a module names a package: a confined process fetches nothing. */
+/** Deno's sentence when a module names a package: a confined process fetches nothing. */
 const PACKAGE_SENTENCE = new RegExp(
   [
     /Failed loading \S+ for package "([^"]*)"[^]*--cached-only is specified\.?/,
@@ -24,21 +24,21 @@ const PACKAGE_SENTENCE = new RegExp(
 
 const SENTENCES = [DENO_SENTENCE, SYSTEM_SENTENCE, PACKAGE_SENTENCE];
 
-/** Whether an error says that something was denied, whatever has wrapped it. */
+/** Whether an error is a denial, possibly wrapped. */
 export function isDenial(error: unknown): boolean {
   const { code, message } = LeatError.from(error);
   return code === "permission_denied" || SENTENCES.some((sentence) => sentence.test(message));
 }
 
-/** Who does not grant something, and who could. */
+/** The program that denies, and how to change that. */
 export interface Denier {
   /** `"this worker"` */
   readonly who: string;
-  /** What grants it, as a sentence in brackets. */
+  /** How to grant it, as a sentence in brackets. */
   remedy(kind: string, what: string): string;
 }
 
-/** Functions of a pipeline that a trainer did not build are granted nothing there. */
+/** Functions of a pipeline that the trainer did not build get no permissions there. */
 export const IN_A_TRAINER: Denier = {
   who: "a training process that did not build this pipeline",
   remedy: () =>
@@ -48,8 +48,8 @@ export const IN_A_TRAINER: Denier = {
 const ON_A_WORKER: Denier = { who: "this worker", remedy };
 
 /**
- * The error, with the worker's flag in the place of Deno's, as one line: what wraps what would name
- * Deno's flags again, level by level, and the worker's own program instead of the function.
+ * The error, with the worker's flag instead of Deno's, as one line: its wrappers would repeat
+ * Deno's flags at each level, and name the worker's program instead of the function.
  */
 export function explainDenial(error: WireError, denier: Denier = ON_A_WORKER): WireError {
   if (!isDenial(LeatError.fromWire(error))) return error;
@@ -58,14 +58,14 @@ export function explainDenial(error: WireError, denier: Denier = ON_A_WORKER): W
   return { ...told, code: "permission_denied", message };
 }
 
-/** Where the message has words of its own for what Deno said, that is found among the causes. */
+/** If the message does not contain Deno's sentence, it is among the causes. */
 function explained(error: WireError, denier: Denier): string {
   const noPackage = (_: string, name: string | undefined, again: string) =>
     `it needs the package "${
       name ?? again
     }", which no worker fetches for a function: put what is needed of it ` +
     "into the module, with a bundler for instance";
-  // Deno says in the message where a module is imported.
+  // Deno's message ends with the place of the import.
   const message = error.message.replaceAll("LeatError: ", "").replace(PACKAGE_SENTENCE, noPackage)
     .replace(/\n\s+at [^]*$/, "");
   const own = DENO_SENTENCE.exec(message);

@@ -1,6 +1,6 @@
 /**
- * Asks between two processes of which one may be run by a stranger: an envelope asks for one of a few
- * methods or answers, and what else comes ends the edge. There is one actor at each end, so that the
+ * Requests between two processes of which one may be hostile: an envelope is a request for one of a
+ * few methods, or an answer; anything else ends the edge. There is one actor at each end, so the
  * other end reaches nothing else of this process.
  *
  * @module
@@ -11,38 +11,39 @@ import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { FencedRef, Ref } from "../../actors/runtime/ref.ts";
 
-/** Asks under way in one direction; further ones wait on the side that makes them. */
+/** Most open requests in one direction; further ones wait at the sender. */
 export const EDGE_ASKS_MAX = 64;
 
 /**
- * Asks of the other side whose answers have not been written; more end the edge. It is more than the
- * other side has open, which may hear of an answer before this side knows that it was written.
+ * Most requests of the other side with unwritten answers; more end the edge. It exceeds the
+ * sender's limit, because the sender may receive an answer before this side records that it was
+ * written.
  */
 export const ANSWERING_MAX = 2 * EDGE_ASKS_MAX;
 
 /**
- * Longest ask of a confined process, in bytes, which is one for its host. The process's own program
- * refuses a longer one, so that one who sends it nevertheless breaks the edge.
+ * Longest request of a confined process to its host, in bytes. The process's own program refuses a
+ * longer one, so a process that sends one breaks the edge.
  */
 export const CONFINED_ASK_BYTES_MAX = 128 * 2 ** 20;
 
 /** Longest message of an error that crosses an edge, in characters. */
 const ERROR_CHARS_MAX = 12 * 1024;
-/** How many causes of an error cross an edge. */
+/** Most causes of an error that cross an edge. */
 const ERROR_CAUSES_MAX = 8;
 
 /** The only actor at each end. */
 const PATH = "/edge";
 
-/** Answers an ask. What comes as `args` is plain data that anybody may have written. */
+/** Answers a request. `args` is untrusted plain data. */
 export type EdgeMethod = (args: unknown) => unknown;
 export type EdgeMethods = Readonly<Record<string, EdgeMethod>>;
 
-/** What an edge bounds. */
+/** The limits of an edge. */
 export interface EdgeOptions {
-  /** Asks that the other side may make in a second; more end the edge. Default: any number. */
+  /** Most requests of the other side per second; more end the edge. Default: any number. */
   readonly asksPerSecondMax?: number;
-  /** How long an ask of the other side may be, in bytes; a longer one ends the edge. Default: any. */
+  /** Longest request of the other side, in bytes; a longer one ends the edge. Default: any. */
   readonly askBytesMax?: number;
 }
 
@@ -57,7 +58,7 @@ interface Waiting {
   readonly pending: Pending;
 }
 
-/** What is known once the link is open. */
+/** Known once the link is open. */
 interface Opened {
   readonly link: Link;
   readonly source: FencedRef;
@@ -73,9 +74,9 @@ export class Edge {
   readonly #asksPerSecondMax: number;
   readonly #askBytesMax: number;
   #opened: Opened | undefined;
-  /** Counts envelopes, as every pair of actors does. */
+  /** Numbers envelopes, as for every pair of actors. */
   #number = 0;
-  /** The second in which the last ask came, and how many came in it. */
+  /** The second of the last request, and the number of requests in it. */
   #second = 0;
   #inSecond = 0;
   readonly #pending = new Map<number, Pending>();
@@ -85,8 +86,8 @@ export class Edge {
   #closed: LeatError | undefined;
 
   /**
-   * @param link Asks wait until it is open. The edge is closed where it cannot be opened.
-   * @param local Who this process is on the link.
+   * @param link Requests wait until it is open. If it cannot be opened, the edge is closed.
+   * @param local The id of this process on the link.
    */
   constructor(
     link: Promise<Link>,
@@ -104,9 +105,9 @@ export class Edge {
   }
 
   /**
-   * Asks the other side.
+   * Sends a request to the other side.
    *
-   * @throws {LeatError} what the other side answers; why the edge was closed, if it is closed first.
+   * @throws {LeatError} the error of its answer; or why the edge was closed, if it is closed first.
    */
   ask(method: string, args?: unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -122,12 +123,12 @@ export class Edge {
     return this.#closed !== undefined;
   }
 
-  /** Resolves when the link has room, or is closed. */
+  /** Resolves when the link has space, or is closed. */
   async ready(): Promise<void> {
     await this.#opened?.link.ready();
   }
 
-  /** Closes the link; asks without an answer are rejected. Idempotent. */
+  /** Closes the link; open requests are rejected. Idempotent. */
   close(error: LeatError = new LeatError("cancelled", "The edge was closed")): void {
     if (this.#closed !== undefined) return;
     this.#closed = error;
@@ -151,7 +152,7 @@ export class Edge {
     }
   }
 
-  /** An ask lasts as long as its link: the other process may work at it for any time. */
+  /** No deadline: the other process may take any time. */
   #send(opened: Opened, method: string, args: unknown, pending: Pending): void {
     const id = ++this.#asked;
     const { link, source, target } = opened;
@@ -165,7 +166,7 @@ export class Edge {
     this.#pending.set(id, pending);
   }
 
-  /** What it throws closes the link. */
+  /** An error here closes the link. */
   #receive(envelope: Envelope): void {
     if (this.#closed !== undefined) return;
     switch (envelope.kind) {
@@ -200,13 +201,16 @@ export class Edge {
     }
   }
 
-  /** An ask is open until there is room behind its answer: who reads no answers may ask no more. */
+  /**
+   * A request is open until the link has space after its answer: a peer that does not read answers
+   * may ask no more.
+   */
   async #answer(id: number, method: () => unknown): Promise<void> {
     try {
       await this.#say(id, method);
       await this.ready();
     } catch (error) {
-      // The other end takes not even an error.
+      // The other end does not even accept an error.
       this.close(LeatError.from(error));
     } finally {
       this.#answering--;
@@ -226,7 +230,7 @@ export class Edge {
 
   #settledBy(id: number): Pending {
     const pending = this.#pending.get(id);
-    if (pending === undefined) throw broken("an answer that nobody waits for");
+    if (pending === undefined) throw broken("an answer without a request");
     this.#pending.delete(id);
     const next = this.#waiting.shift();
     if (next !== undefined) this.#send(this.#opened!, next.method, next.args, next.pending);
@@ -234,7 +238,7 @@ export class Edge {
   }
 }
 
-/** An error as the other side describes it, in a form and size that can travel on. */
+/** The other side's error, in a form and size that can be forwarded. */
 export function plainError(error: unknown): WireError {
   return bounded(LeatError.fromWire(error as WireError).toWire());
 }
@@ -257,7 +261,7 @@ function isSmall(details: Record<string, unknown>): boolean {
   return text.length <= ERROR_CHARS_MAX;
 }
 
-/** For an ask of a confined process that its host does not take. */
+/** The error for a request of a confined process that is too large for its host. */
 export function tooMuchAsked(what: string): LeatError {
   return new LeatError(
     "resource_exhausted",

@@ -1,5 +1,5 @@
 /**
- * What the operator of a worker grants to user functions.
+ * The permissions that the operator of a worker grants to user functions.
  *
  * @module
  */
@@ -7,45 +7,48 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 
-/** What user functions may touch; everything else is denied to them. */
+/** The permissions of user functions; everything else is denied. */
 export interface SandboxOptions {
   /**
-   * Where data may be read: folders, and the beginnings of URLs (`s3://bucket/prefix`). Modules of
-   * functions are read there, too. Default: the current folder.
+   * Where data and modules of functions may be read: folders, and URL prefixes
+   * (`s3://bucket/prefix`). Default: the current folder.
    */
   readonly dataRoots?: readonly string[];
-  /** Folders in which pipelines may make files, as `cache(path)` does, and read them. Default: none. */
+  /** Folders in which pipelines may create and read files, as `cache(path)` does. Default: none. */
   readonly writeRoots?: readonly string[];
   /**
-   * Hosts (`example.com`, `10.0.0.7:80`) that functions may connect to, and pipelines read services
-   * from: the dispatcher's and those of its workers. Default: none.
+   * Hosts (`example.com`, `10.0.0.7:80`) that functions may connect to, and pipelines may read
+   * services from: the dispatcher's and those of its workers. Default: none.
    */
   readonly net?: readonly string[];
   /** Hosts that modules of functions may be imported from over HTTP. Default: none. */
   readonly imports?: readonly string[];
-  /** Memory that JavaScript values of one task may take, in bytes; tensors lie outside. Default 2 GiB. */
+  /**
+   * Most memory for JavaScript values of one task, in bytes; tensors are outside of it. Default 2
+   * GiB.
+   */
   readonly heapBytesMax?: number;
   /**
-   * Memory that the process of one task may take in all, in bytes: its program (about 100 MB), its
-   * JavaScript values, tensors and buffers. Linux keeps this limit. Default 4 GiB.
+   * Most memory of the process of one task, in bytes: its program (about 100 MB), its JavaScript
+   * values, tensors and buffers. Enforced on Linux. Default 4 GiB.
    */
   readonly memoryBytesMax?: number;
-  /** How long a function may run without giving way, in ms. Default two minutes. */
+  /** How long a function may run without yielding, in ms. Default two minutes. */
   readonly stallTimeoutMs?: number;
 }
 
-/** A folder, as it was named and where it really is: permissions go by the former. */
+/** A folder by its given and its real path: permissions use the given one. */
 export interface Folder {
   readonly path: string;
   readonly realPath: string;
 }
 
-/** The same as {@linkcode SandboxOptions}, checked and complete; plain data. */
+/** {@linkcode SandboxOptions}, checked and complete; plain data. */
 export interface SandboxGrants {
   /** Folders that may be read, those that may be written included. */
   readonly readable: readonly Folder[];
   readonly writable: readonly Folder[];
-  /** Beginnings of URLs of far files. */
+  /** URL prefixes of far files. */
   readonly far: readonly string[];
   readonly net: readonly string[];
   readonly imports: readonly string[];
@@ -58,17 +61,17 @@ export interface SandboxGrants {
 export type ReachedByHost = Pick<SandboxGrants, "far" | "net">;
 
 const HEAP_BYTES_MAX = 2 * 2 ** 30;
-/** Less does not hold the program itself. */
+/** Less would not fit the program itself. */
 const HEAP_BYTES_MIN = 64 * 2 ** 20;
 const MEMORY_BYTES_MAX = 4 * 2 ** 30;
 /** The engine reserves half of it for generated code. */
 const MEMORY_BYTES_MIN = 2 ** 30;
 const STALL_TIMEOUT_MS = 120_000;
 
-/** A scheme that is not a file's. */
+/** A scheme other than `file:`. */
 const FAR_URL = /^(?!file:)[a-z][a-z0-9+.-]+:\/\//i;
 
-/** Whether a path leads to storage that a confined runner reaches through its host alone. */
+/** Whether a path is in storage that a confined runner reaches only through its host. */
 export function isFar(path: string): boolean {
   return FAR_URL.test(path);
 }
@@ -76,9 +79,9 @@ export function isFar(path: string): boolean {
 /**
  * The grants for some options.
  *
- * @throws {LeatError} `not_found` for a folder that is not there; `invalid_argument` for what is none,
- * and for numbers that make no sense; `permission_denied` for what this program itself may not do,
- * which it cannot grant.
+ * @throws {LeatError} `not_found` for a missing folder; `invalid_argument` for another kind of
+ * file, and for invalid numbers; `permission_denied` for a permission that this program does not
+ * have itself and so cannot grant.
  */
 export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
   const { dataRoots = [Deno.cwd()], writeRoots = [], net = [], imports = [] } = options;
@@ -103,18 +106,18 @@ export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
   return { readable, writable, far, net, imports: hosts, ...limits };
 }
 
-/** The grants of an option that is off, on with its defaults, or says what is granted. */
+/** The grants of an option that is off, on with its defaults, or an object. */
 export function grantsOf(confine: boolean | SandboxOptions = false): SandboxGrants | undefined {
   return confine === false ? undefined : sandboxGrants(confine === true ? {} : confine);
 }
 
-/** The flags of Deno that give a runner what is granted, and nothing else. */
+/** Deno's flags that give a runner exactly the grants. */
 export function permissionFlags({ readable, writable, net }: SandboxGrants): string[] {
   return [
     ...flagsOf("read", pathsOf(readable)),
     ...flagsOf("write", pathsOf(writable)),
     ...flagsOf("net", net),
-    // Remote modules are fetched by the worker, which looks at each host on the way.
+    // The worker fetches remote modules, and checks each host on the way.
     "--deny-import",
   ];
 }
@@ -139,7 +142,9 @@ function folderOf(root: string): Folder {
   throw new LeatError("invalid_argument", `${path} cannot be granted, since it is no folder`);
 }
 
-/** Permissions are flags of a runner's process, and Deno separates the paths in a flag by commas. */
+/**
+ * Permissions are flags of a runner's process, and Deno separates the paths in a flag by commas.
+ */
 function withoutComma(folder: Folder): Folder {
   if (!folder.path.includes(",") && !folder.realPath.includes(",")) return folder;
   throw new LeatError(
@@ -149,14 +154,14 @@ function withoutComma(folder: Folder): Folder {
   );
 }
 
-/** The host of a URL with its port; what is no URL is a host already. */
+/** The host of a URL with its port; other text is a host already. */
 export function hostOf(source: string): string {
   if (!source.includes("://")) return source;
   const { host, protocol, port } = new URL(source);
   return port === "" ? `${host}:${protocol === "http:" ? 80 : 443}` : host;
 }
 
-/** A name or an address, with a port or without; of addresses also a range. */
+/** A name or an address, with or without a port; also a range of addresses. */
 function requireHost(host: string): void {
   if (/^[^\s/]+(\/\d+)?$/.test(host)) return;
   throw new LeatError(

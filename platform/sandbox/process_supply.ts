@@ -1,6 +1,6 @@
 /**
- * Processes, each for one caller. Only a few load at a time: many at once would each take as long as
- * all of them together.
+ * Starts processes, each for one caller. Only a few load at the same time: many would each take as
+ * long as all of them together.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { LeatError } from "../../core/error.ts";
 
 /** A process that takes a while to load. */
 export interface SuppliedProcess {
-  /** Resolves when it can be asked; rejects if it never can. */
+  /** Resolves when it accepts requests; rejects if it never will. */
   readonly loaded: Promise<unknown>;
   /** Whether it has not ended. */
   readonly isAlive: boolean;
@@ -21,13 +21,13 @@ interface Waiting<T> {
 }
 
 /**
- * Hands out processes in the order in which they were asked for, and keeps a spare one ready. A
- * process belongs to nobody before it has loaded, so a caller that gives up leaves it to the next.
+ * Assigns processes in the order of the requests, and keeps a spare one ready. A process is
+ * assigned only once it has loaded, so a cancelled caller leaves it to the next.
  */
 export class ProcessSupply<T extends SuppliedProcess> {
   readonly #start: () => T;
   readonly #loadingMax: number;
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   readonly #waiting = new Set<Waiting<T>>();
   #loading = 0;
   /** Loaded before it is needed. */
@@ -37,7 +37,7 @@ export class ProcessSupply<T extends SuppliedProcess> {
   /**
    * Begins to load the first process.
    *
-   * @param loadingMax How many load at a time.
+   * @param loadingMax Most processes that load at the same time.
    */
   constructor(start: () => T, loadingMax: number) {
     this.#start = start;
@@ -49,7 +49,8 @@ export class ProcessSupply<T extends SuppliedProcess> {
    * A process for the caller alone.
    *
    * @param signal Ends the waiting.
-   * @throws {LeatError} `cancelled` when it is given up or the supply is closed; or why the process did not load.
+   * @throws {LeatError} `cancelled` when it is aborted or the supply is closed; or why the process
+   * did not load.
    */
   take(signal?: AbortSignal): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -70,7 +71,7 @@ export class ProcessSupply<T extends SuppliedProcess> {
     });
   }
 
-  /** Starts nothing more, and lets nobody wait. The processs are whose they are. */
+  /** Starts nothing more, and rejects waiting callers. Assigned processes stay. */
   close(): void {
     this.#closed = true;
     this.#spare = undefined;
@@ -78,7 +79,10 @@ export class ProcessSupply<T extends SuppliedProcess> {
     this.#waiting.clear();
   }
 
-  /** As many load as are wanted, up to the limit. One that cannot even begin leaves as many wanted: each is tried once. */
+  /**
+   * Loads as many as are wanted, up to the limit. A process that cannot even start does not lower
+   * the demand: each is tried once.
+   */
   #fill(): void {
     const isWanted = () =>
       !this.#closed && this.#loading < Math.min(this.#loadingMax, this.#missing);
@@ -99,7 +103,7 @@ export class ProcessSupply<T extends SuppliedProcess> {
     } catch (error) {
       this.#loading--;
       this.#next()?.reject(error);
-      // Nobody needs one now: whoever does will have it tried again.
+      // No caller waits; the next one starts another attempt.
       if (this.#waiting.size === 0) return;
     }
     this.#fill();

@@ -1,5 +1,5 @@
 /**
- * Why a runner's process is no more.
+ * Errors for the end of a runner's process.
  *
  * @module
  */

@@ -1,14 +1,14 @@
 /**
- * The program of a confined process: one pipeline, with user functions that may be anybody's. They
- * may change whatever they find in this process. What confines them is outside of it: the
- * permissions that Deno was started with, the kernel's limits, and the worker, which takes what
- * arrives from here as a stranger's bytes and ends the process when it likes.
+ * The program of a confined process: one pipeline, with untrusted user functions. They may change
+ * everything in this process. The confinement is outside of it: Deno's permissions, the kernel's
+ * limits, and the worker, which treats all bytes from here as untrusted and may kill the process.
  *
  * @module
  */
 import { Console } from "node:console";
 import process from "node:process";
-// Formats are imported when a pipeline first needs them. These paths are not granted to functions.
+// Imported here, because pipelines import formats lazily, and functions have no access to these
+// paths.
 import "../../data/formats/arrow/arrow.ts";
 import "../../data/formats/csv/csv.ts";
 import "../../data/formats/npy/npz.ts";
@@ -44,7 +44,7 @@ import { type KernelGuards, kernelGuards } from "./guards/kernel_guards.ts";
 import { RemoteModules } from "./modules/remote_modules.ts";
 import { wireSplitTable } from "./untrusted_answers.ts";
 
-/** What a confined process is started with. */
+/** The start message of a confined process. */
 export interface ConfinedStart {
   /** Real paths of folders that may be read. */
   readonly readable: readonly string[];
@@ -54,7 +54,7 @@ export interface ConfinedStart {
   readonly storageLatencyMs: number;
 }
 
-/** What is asked for, as arguments of `Runner.next()`. */
+/** The arguments of `Runner.next()`. */
 interface Step {
   readonly only?: OwnStep;
   readonly wish?: CompressionWish;
@@ -65,9 +65,9 @@ globalThis.console = new Console(process.stderr) as unknown as typeof console;
 
 let host: ConfinedHost;
 let runner: PipelineRunner | undefined;
-/** Gets the memory of elements back when they have been written. */
+/** Receives the memory of written elements. */
 const pool = new FramePool();
-/** When the answer before has left the process. */
+/** Resolves when the previous answer has left the process. */
 let answered: Promise<unknown> = Promise.resolve();
 
 const edge: Edge = new Edge(linkToParent({ recycle: (buffer) => pool.give(buffer) }), localNode(), {
@@ -84,12 +84,12 @@ const splits: RunnerSplits = {
     await edge.ask("split", { source, repetition }) as Split | null,
   total: async (source) => await edge.ask("total", source) as number,
 };
-// The worker has closed the link, or is no more.
+// The worker has closed the link, or has ended.
 edge.closed.then(() => Deno.exit());
 
 function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): KernelGuards {
   const modules = new RemoteModules(async (url) => await edge.ask("module", url) as FetchedModule);
-  // Deno would look for everything that a module names before any hook is asked.
+  // Deno resolves everything that a module names before it calls hooks.
   if (imports.length > 0) importByHooks(modules);
   host = new ConfinedHost(askHost, modules, readable, storageLatencyMs);
   provideIterators(confinedAccess(askHost));
@@ -106,7 +106,7 @@ async function next({ only, wish }: Step): Promise<unknown> {
   if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
   const running = runner;
   const stepping = answered.then(() => running.next(only, wish));
-  // A macrotask between steps: else a function that spins would hold back the answer before it.
+  // Yield a macrotask between steps, or a function that spins delays the previous answer.
   answered = stepping.then(() => host.yield());
   const outcome = told(await stepping);
   const sent = "frame" in outcome
@@ -115,7 +115,7 @@ async function next({ only, wish }: Step): Promise<unknown> {
   return { outcome: sent, bytesRead: running.bytesRead, ...usage() };
 }
 
-/** How often the worker is told what this process uses, in ms. */
+/** How often the process reports its resource usage to the worker, in ms. */
 const USAGE_EVERY_MS = 500;
 let usageDueMs = 0;
 

@@ -1,5 +1,5 @@
 /**
- * What a confined process says, taken as plain data that a stranger may have written.
+ * Validates answers of a confined process: plain data that a hostile process may have written.
  *
  * @module
  */
@@ -14,10 +14,10 @@ import type {
 import { Payload } from "../../transport/payload.ts";
 import { plainError } from "./edge.ts";
 
-/** Most splits that a table holds: as many as there may be files in a listing. */
+/** Most splits of a table: as many as there may be files in a listing. */
 const SPLITS_MAX = 4_000_000;
 
-/** One step of a pipeline, and what it has read so far. */
+/** One step of a pipeline, and its reads so far. */
 export interface Stepped {
   readonly outcome: RunnerOutcome;
   readonly bytesRead: number;
@@ -26,7 +26,7 @@ export interface Stepped {
 
 const NOTHING: Readonly<Record<string, unknown>> = {};
 
-/** @throws {LeatError} `internal` for anything that no pipeline says. */
+/** @throws {LeatError} `internal` for anything that no pipeline answers. */
 export function steppedOf(answer: unknown): Stepped {
   const { outcome, bytesRead, usage } = isPlainObject(answer) ? answer : NOTHING;
   if (!isPlainObject(outcome) || !isCount(bytesRead)) throw unexpected("a step");
@@ -69,7 +69,7 @@ function trialOf(trial: unknown): { readonly trial?: CompressionTrial } {
   throw unexpected("what compressing has brought");
 }
 
-/** A table of splits as it travels: columns of numbers, since a table may have millions of rows. */
+/** A table of splits on the wire: columns of numbers, since a table may have millions of rows. */
 export type WireSplitTable = readonly {
   readonly starts: Float64Array;
   readonly stops: Float64Array;
@@ -82,7 +82,7 @@ export function wireSplitTable(table: SplitTable): WireSplitTable {
   }));
 }
 
-/** @throws {LeatError} `internal` for what is no table of splits. */
+/** @throws {LeatError} `internal` for anything else. */
 export function splitTableOf(answer: unknown): SplitTable {
   if (!Array.isArray(answer)) throw unexpected("a table of splits");
   let count = 0;
@@ -100,12 +100,12 @@ function splitOf(start: number, stop: number): Split {
   return { start, stop };
 }
 
-/** A number of things: whole, and not below 0. */
+/** A count: a whole number from 0. */
 export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-/** For what is not what it has to be. */
+/** The error for an invalid answer. */
 export function unexpected(what: string): LeatError {
   return new LeatError("internal", `What a confined process answered is not ${what}`);
 }

@@ -57,7 +57,7 @@ export function clientFrame(opcode: number, payload: Uint8Array, key: number): U
   return bytes.subarray(start);
 }
 
-/** Writes a head that ends at `end`, and says where it begins. */
+/** Writes a head that ends at `end`, and returns where it begins. */
 function writeHead(
   bytes: Uint8Array,
   opcode: number,
@@ -78,7 +78,7 @@ function writeHead(
 /**
  * The head of the frame that begins at `start`; `undefined` while it is incomplete.
  *
- * @throws LeatError `invalid_argument` for what that sender never sends.
+ * @throws LeatError `invalid_argument` for a head that this sender must not send.
  */
 export function readFrameHead(
   bytes: Uint8Array,
@@ -122,7 +122,7 @@ function keyOf(bytes: Uint8Array, end: number): number {
   return new Uint32Array(bytes.slice(end - KEY_BYTES, end).buffer)[0]!;
 }
 
-/** Takes the mask from a payload that begins its buffer. */
+/** Removes the mask from a payload that begins its buffer. */
 export function unmask(payload: Uint8Array, key: number): void {
   if (key === 0) return;
   const words = new Uint32Array(payload.buffer, 0, payload.length >>> 2);
@@ -131,7 +131,7 @@ export function unmask(payload: Uint8Array, key: number): void {
   for (let i = words.length * 4; i < payload.length; i++) payload[i]! ^= tail[i % 4]!;
 }
 
-/** The other side does not keep to the WebSocket protocol. */
+/** The error of a peer that violates the WebSocket protocol. */
 export function broken(what: string): LeatError {
   return new LeatError("invalid_argument", `Not the WebSocket protocol: ${what}`);
 }

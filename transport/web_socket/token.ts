@@ -1,5 +1,5 @@
 /**
- * Tokens: what they may look like, and which of them a listener accepts.
+ * Tokens: their form, and which of them a listener accepts.
  *
  * @module
  */
@@ -22,7 +22,7 @@ export function checkToken(token: string): void {
   );
 }
 
-/** A token, and who has it. */
+/** A token, and the identity of its holder. */
 export interface NamedToken {
   readonly token: string;
   readonly identity: Identity;
@@ -32,15 +32,18 @@ export interface NamedToken {
 export interface AcceptedTokens {
   /** The token of that id ({@linkcode idOf}). */
   find(id: string): NamedToken | undefined;
-  /** Says when other tokens are accepted; the answer stops that. Left out: they stay the same. */
+  /**
+   * Calls back when the accepted tokens change; the returned function stops that. If omitted, they
+   * never change.
+   */
   whenChanged?(changed: () => void): () => void;
 }
 
-/** Tokens that stay the same. */
+/** Tokens that never change. */
 export class TokenSet implements AcceptedTokens {
   readonly #byId: ReadonlyMap<string, NamedToken>;
 
-  /** Of two entries with the same token the first one counts. */
+  /** If two entries have the same token, the first one counts. */
   constructor(tokens: Iterable<NamedToken>) {
     const byId = new Map<string, NamedToken>();
     for (const named of tokens) {
@@ -56,7 +59,7 @@ export class TokenSet implements AcceptedTokens {
   }
 }
 
-/** Whose token a text is, if it is one. */
+/** The holder of a token, if the text is an accepted one. */
 export function holderOf(tokens: AcceptedTokens, text: string): NamedToken | undefined {
   const known = tokens.find(idOf(text));
   return known !== undefined && isSecret(text, known.token) ? known : undefined;
@@ -67,7 +70,7 @@ export function bearerOf(header: string | null): string | undefined {
   return header?.startsWith(SCHEME) ? header.slice(SCHEME.length) : undefined;
 }
 
-/** Whether a text is the secret. How long it takes says nothing about how much of a wrong one was right. */
+/** Whether a text is the secret, compared in constant time. */
 function isSecret(text: string, secret: string): boolean {
   return isSameProof(keyedHash("", text), keyedHash("", secret));
 }

@@ -1,5 +1,5 @@
 /**
- * How a connection becomes a WebSocket (RFC 6455, section 4), from the client's side.
+ * Upgrades a connection to a WebSocket (RFC 6455, section 4), as the client.
  *
  * @module
  */
@@ -11,15 +11,15 @@ import { SPEAKS_TLS, TLS_ALERT } from "./remedies.ts";
 import { broken } from "./socket_frames.ts";
 import { writeAll } from "./write_all.ts";
 
-/** What a server may say before it is a WebSocket. */
+/** Most bytes of a server's response to the upgrade. */
 const RESPONSE_BYTES_MAX = 16_384;
 /** The RFC's own constant. */
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/** Bytes of what a refusal says that are passed over before the next request. */
+/** Most bytes of a refusal's body that are skipped before the next request. */
 const REFUSAL_BYTES_MAX = 4_096;
 
-/** The server answered, but not by becoming a WebSocket. */
+/** The server answered, but refused the upgrade. */
 export class UpgradeRefused extends Error {
   readonly status: number;
 
@@ -29,7 +29,7 @@ export class UpgradeRefused extends Error {
   }
 }
 
-/** The server consented, but did not prove that it knows the token. */
+/** The server accepted the upgrade, but did not prove that it knows the token. */
 export class NotProved extends Error {
   constructor() {
     super("it does not prove that it knows the token");
@@ -37,12 +37,12 @@ export class NotProved extends Error {
 }
 
 /**
- * Asks for the upgrade; with a token, both sides prove that they know it.
+ * Requests the upgrade; with a token, both sides prove that they know it.
  *
- * @param side Proves it for this side; left out, there is no token.
- * @returns The bytes that came after the server's consent: its first frames.
- * @throws UpgradeRefused with the HTTP status when the server says no; NotProved when it does not know
- * the token; LeatError `failed_precondition` when it speaks another version.
+ * @param side Proves the token for this side; omitted if there is none.
+ * @returns The bytes after the server's response: its first frames.
+ * @throws UpgradeRefused with the HTTP status when the server refuses; NotProved when it does not
+ * know the token; LeatError `failed_precondition` when it speaks another version.
  */
 export async function upgrade(
   conn: Deno.Conn,
@@ -56,7 +56,7 @@ export async function upgrade(
   const answer = side?.answer(challenge ?? "");
   if (side === undefined || answer === undefined) {
     const rest = consented(first, key);
-    // One that asks for no proof gives none.
+    // A server that requires no proof gives none.
     if (side !== undefined) throw new NotProved();
     return rest;
   }
@@ -67,7 +67,7 @@ export async function upgrade(
   return rest;
 }
 
-/** The head of an answer, and what came behind it. */
+/** The head of an answer, and the bytes after it. */
 interface Answer {
   readonly status: number;
   /** All values of a header, by its name in lower case. */
@@ -111,7 +111,7 @@ function answerOf(text: string, rest: Uint8Array): Answer {
   };
 }
 
-/** Reads what a refusal says, so that the connection is there for the next request. */
+/** Reads the body of a refusal, so that the connection can serve the next request. */
 async function passOver(conn: Deno.Conn, { header, rest }: Answer): Promise<void> {
   const length = Number(header("content-length") ?? NaN);
   if (!(length >= rest.length && length <= REFUSAL_BYTES_MAX)) {
@@ -138,12 +138,12 @@ function requestText(url: URL, key: string, headers: readonly string[]): string 
   ].join("\r\n");
 }
 
-/** What a server says to an upgrade that came with that key. */
+/** The server's answer to the key of an upgrade. */
 export function acceptOf(key: string): string {
   return nodeCrypto().createHash("sha1").update(key + ACCEPT_SUFFIX).digest("base64");
 }
 
-/** What came behind the consent of the server. */
+/** The bytes after the server's acceptance. */
 function consented({ status, header, rest }: Answer, key: string): Uint8Array {
   if (status !== 101) throw new UpgradeRefused(status);
   if (header("sec-websocket-accept") === acceptOf(key)) return rest;

@@ -1,5 +1,5 @@
 /**
- * The elements of an iterator at the other end of an edge, which a stranger may run.
+ * The elements of an iterator at the other end of an edge. The process there may be hostile.
  *
  * @module
  */
@@ -12,10 +12,10 @@ import { Payload } from "../../../transport/payload.ts";
 import { plainError } from "../edge.ts";
 import { unexpected } from "../untrusted_answers.ts";
 
-/** Asks the other side. */
+/** Sends a request to the other side. */
 export type AskOther = (method: string, args: unknown) => Promise<unknown>;
 
-/** See the module. What the other side answers is plain data, or refused. */
+/** The elements of a remote iterator. Answers that are not plain data are refused. */
 export class AskedElements implements RemoteElements {
   readonly #ask: AskOther;
   readonly #iterator: number;

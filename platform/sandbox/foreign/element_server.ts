@@ -1,6 +1,6 @@
 /**
- * Iterators whose elements are taken over an edge: those that stay in a trainer, for the operators that
- * run apart from it, and these, for the trainer. Each side takes the asks of the other as a stranger's.
+ * Serves iterators over an edge: a trainer serves the operators that stay with it, and the process
+ * serves those that run apart. Each side treats the requests of the other as untrusted.
  *
  * @module
  */
@@ -13,36 +13,36 @@ import { encodeMessage } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
 import type { EdgeMethods } from "../edge.ts";
 
-/** Iterators that one side may hold open. A pipeline has few: one for each input of an operator. */
+/** Most open iterators of one side. A pipeline needs few: one for each input of an operator. */
 const ITERATORS_MAX = 256;
 
-/** Elements that are given together if they are to be had at once, */
+/** Most elements in one answer, if they are available at once, */
 const TOGETHER_MAX = 256;
-/** as long as they are no larger together, in bytes, … */
+/** as long as their total size, in bytes, is at most this … */
 const TOGETHER_BYTES_MAX = 64 * 2 ** 10;
-/** … and take no longer, in ms. */
+/** … and collecting them takes at most this time, in ms. */
 const TOGETHER_MS_MAX = 2;
 
 interface Served {
   readonly served: ServedElements;
-  /** How many elements are asked for at once: half as many as were too much, twice as many as were little. */
+  /** Elements per request: halved when the last answer was too much, doubled when it was little. */
   together: number;
-  /** Calls are made in the order in which they were asked for. */
+  /** Calls run in the order of the requests. */
   last: Promise<unknown>;
 }
 
-/** See the module. */
+/** Serves iterators by number over an edge. */
 export class ElementServer {
   readonly #iterators = new Map<number, Served>();
   readonly #explain: (error: LeatError) => LeatError;
   #opened = 0;
 
-  /** @param explain What the other side is told of an error. */
+  /** @param explain Converts an error for the other side. */
   constructor(explain: (error: LeatError) => LeatError = (error) => error) {
     this.#explain = explain;
   }
 
-  /** Takes an iterator in, and answers its name. */
+  /** Adds an iterator, and returns its number. */
   open(make: () => ServedElements): number {
     if (this.#iterators.size >= ITERATORS_MAX) {
       throw new LeatError(
@@ -55,7 +55,7 @@ export class ElementServer {
     return this.#opened;
   }
 
-  /** What the other side may ask. */
+  /** The methods for the other side. */
   methods(): EdgeMethods {
     return {
       iteratorNext: (request) => this.#inOrder(request, (_, __, open) => this.#next(open)),
@@ -132,7 +132,7 @@ export class ElementServer {
         : Math.min(TOGETHER_MAX, open.together * 2);
       return { kind: "elements", frame, ...news };
     } catch {
-      // One of them cannot cross, which is its own error.
+      // One of them cannot be sent, which is its own error.
       return { kind: "answers", answers: block.map((element) => this.#answerOf(element)), ...news };
     }
   }
@@ -150,7 +150,7 @@ export class ElementServer {
   }
 }
 
-/** An element with bounds of its own: what carries it bounds an envelope more narrowly. */
+/** An element in a frame of its own: its limits are wider than those of an envelope. */
 function frameOf(element: unknown): Payload {
   return new Payload(encodeMessage(element, { roomForEnvelope: true }));
 }

@@ -1,6 +1,6 @@
 /**
- * Parts of somebody's pipeline that run in this process for a trainer, which asks for their elements
- * and is asked for those of the operators that stay with it.
+ * Parts of an untrusted pipeline that run in this process for a trainer. The trainer requests their
+ * elements and serves those of the operators that stay with it.
  *
  * @module
  */
@@ -13,14 +13,14 @@ import { explainDenial, IN_A_TRAINER } from "../denials.ts";
 import type { EdgeMethods } from "../edge.ts";
 import { ElementServer } from "./element_server.ts";
 
-/** What a trainer asks. */
+/** A request of the trainer. */
 export interface PartRequest {
-  /** Names the part to the trainer, whose inputs are asked for by it. */
+  /** The number by which the process requests inputs of the part. */
   readonly number: number;
   readonly part: ForeignPart;
 }
 
-/** An ask for an input of a part. */
+/** A request for an input of a part. */
 export interface InputRequest {
   readonly part: number;
   readonly input: number;

@@ -1,5 +1,5 @@
 /**
- * Where a trainer runs the functions of pipelines that it did not build: in a process of each iteration,
+ * Runs the functions of pipelines that a trainer did not build: in one process per iteration,
  * without any permission.
  *
  * @module
@@ -23,7 +23,7 @@ import { HostProcesses } from "../host/host_processes.ts";
 import { ElementServer } from "./element_server.ts";
 import { isCount, unexpected } from "../untrusted_answers.ts";
 
-/** What the author of an iteration's program can do about a limit. */
+/** The remedies for limits, for the author of the training program. */
 const REMEDIES = {
   memory: "installHost(new DenoHost({ foreign: { heapBytesMax, memoryBytesMax } })) allows more",
   stall: "installHost(new DenoHost({ foreign: { stallTimeoutMs } })) allows more",
@@ -79,7 +79,7 @@ export class ProcessRunner implements ForeignRunner {
     return this.#process;
   }
 
-  /** What the process asks for may be anything. */
+  /** The request is untrusted. */
   #openInput(request: unknown): number {
     const { part, input, epoch } = isPlainObject(request) ? request : {} as Record<string, unknown>;
     const openInput = this.#openers.get(part as number);

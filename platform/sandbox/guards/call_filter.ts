@@ -1,30 +1,33 @@
 /**
- * The filter of system calls that a confined process runs under, as a program for seccomp(2). A
- * denied call fails as one that the process has no permission for; nothing is killed.
+ * The filter of system calls of a confined process, as a program for seccomp(2). A denied call
+ * fails as without permission; nothing is killed.
  *
  * @module
  */
 import { type Architecture, callsOf, NEWEST_CALL } from "./denied_calls.ts";
 
-/** What a filter depends on. */
+/** The parameters of a filter. */
 export interface CallFilterOptions {
   readonly architecture: Architecture;
-  /** The number of the process, which may send signals to itself alone. */
+  /** The process id: it may send signals only to itself. */
   readonly pid: number;
   /** Whether it may open sockets to other hosts. */
   readonly allowsNetwork: boolean;
-  /** What the launcher says when it becomes the program; nobody can know it after that. */
+  /** The secret with which the launcher calls exec; unknown to anyone after that. */
   readonly password: ExecPassword;
 }
 
 /**
  * Two random numbers of 32 bits in the upper halves of `execveat`'s first and last argument. The
- * kernel reads the lower halves alone, a filter both. A filter cannot count calls, so this is how it
- * allows the launcher's own, and no other.
+ * kernel reads only the lower halves, a filter both. A filter cannot count calls, so this allows
+ * the launcher's own call and no other.
  */
 export type ExecPassword = readonly [first: number, last: number];
 
-/** One instruction of the kernel's packet filter: what, jumps if true and if false, and a value. */
+/**
+ * One instruction of the kernel's packet filter: operation, jumps if true and if false, and a
+ * value.
+ */
 export type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
 
 // Instructions: linux/bpf_common.h.
@@ -49,7 +52,7 @@ const AUDIT_ARCHITECTURES: Readonly<Record<Architecture, number>> = {
 
 // clone(2)
 const CLONE_THREAD = 0x0001_0000;
-/** Of mounts, cgroups, host names, IPC, users, processes and networks. */
+/** Namespaces of mounts, cgroups, host names, IPC, users, processes and networks. */
 const CLONE_NEW_ANYTHING = 0x7e02_0000;
 // socket(2)
 const AF_INET = 2;
@@ -64,7 +67,7 @@ const DENIED_IOCTLS = {
   FS_IOC32_SETFLAGS: 0x4004_6602,
   FS_IOC_FSSETXATTR: 0x401c_5820,
 };
-/** prctl(2): what would loosen what the launcher has set. */
+/** prctl(2): would loosen the launcher's restrictions. */
 const DENIED_PRCTLS = {
   PR_SET_PDEATHSIG: 1,
   PR_SET_DUMPABLE: 4,
@@ -88,13 +91,13 @@ export function callFilter(options: CallFilterOptions): Uint8Array<ArrayBuffer> 
     [JUMP_IF_EQUAL, 1, 0, AUDIT_ARCHITECTURES[architecture]],
     DENY,
     load(NUMBER_AT),
-    // A program that finds a call unknown does without. Numbers of the x32 interface are large.
+    // Programs have fallbacks for unknown calls. Numbers of the x32 interface are large.
     [JUMP_IF_GREATER, 0, 1, NEWEST_CALL],
     UNKNOWN,
     ...denied.flatMap((number) => when(number, [DENY])),
-    // Its flags lie in memory, where no filter sees them. The C library then calls clone.
+    // Its flags are in memory, where a filter cannot see them. The C library then calls clone.
     ...when(calls.clone3, [UNKNOWN]),
-    // Threads, and no processes.
+    // Threads, but no processes.
     ...when(calls.clone, [
       load(lowerHalf(0)),
       [JUMP_IF_ANY_BIT, 1, 0, CLONE_NEW_ANYTHING],
@@ -122,7 +125,7 @@ export function callFilter(options: CallFilterOptions): Uint8Array<ArrayBuffer> 
   ]);
 }
 
-// Fields of seccomp_data. Numbers lie with their lower half first on both architectures.
+// Fields of seccomp_data. The lower half of a number comes first on both architectures.
 const NUMBER_AT = 0;
 const ARCHITECTURE_AT = 4;
 const ARGUMENTS_AT = 16;
@@ -139,22 +142,22 @@ function load(at: number): Instruction {
   return [LOAD, 0, 0, at];
 }
 
-/** Does this where a call has a number; what it does ends the program. */
+/** Runs instructions, which end the program, for a call with this number. */
 function when(number: number, then: readonly Instruction[]): Instruction[] {
   return [[JUMP_IF_EQUAL, 0, then.length, number], ...then];
 }
 
-/** Allows a call where a field is one of some values. */
+/** Allows a call if a field has one of some values. */
 function onlyIf(at: number, values: readonly number[]): Instruction[] {
   return [load(at), ...values.flatMap((value) => when(value, [ALLOW])), DENY];
 }
 
-/** Denies a call where a field is one of some values. */
+/** Denies a call if a field has one of some values. */
 function unless(at: number, values: readonly number[]): Instruction[] {
   return [load(at), ...values.flatMap((value) => when(value, [DENY])), ALLOW];
 }
 
-/** Names are resolved with the help of netlink, which says which addresses this host has. */
+/** Name resolution uses netlink to find the addresses of this host. */
 function internetSockets(): Instruction[] {
   return [
     load(lowerHalf(0)),
@@ -165,7 +168,7 @@ function internetSockets(): Instruction[] {
   ];
 }
 
-/** Instructions as the kernel takes them: an array of `sock_filter`. */
+/** Encodes instructions for the kernel: an array of `sock_filter`. */
 export function filterProgram(program: readonly Instruction[]): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(program.length * 8);
   const view = new DataView(bytes.buffer);

@@ -1,6 +1,6 @@
 /**
- * The system calls that a confined process never needs, with their numbers. Several of them pass by
- * Landlock: they change the mode, the owner or the times of a file, wherever a link leads.
+ * The system calls that a confined process never needs, with their numbers. Landlock does not cover
+ * several of them: they change the mode, the owner or the times of a file, also through links.
  *
  * @module
  */
@@ -8,7 +8,7 @@
 /** Architectures whose calls are known. */
 export type Architecture = typeof Deno.build.arch;
 
-/** The number of a call on x86_64 and on aarch64; `undefined` where the architecture has none. */
+/** The number of a call on x86_64 and on aarch64; `undefined` if the architecture lacks it. */
 type Numbers = readonly [x86_64: number | undefined, aarch64: number | undefined];
 
 /** Calls from 424 on have one number on all architectures. */
@@ -16,10 +16,10 @@ function everywhere(number: number): Numbers {
   return [number, number];
 }
 
-/** The newest call that was looked at, `file_setattr`: what comes after it is unknown. */
+/** The newest call that was reviewed, `file_setattr`; later ones are denied. */
 export const NEWEST_CALL = 469;
 
-/** What is denied, whatever its arguments. */
+/** Denied with any arguments. */
 const DENIED: Readonly<Record<string, Numbers>> = {
   // Attributes of files, which Landlock does not mediate.
   chmod: [90, undefined],
@@ -43,7 +43,7 @@ const DENIED: Readonly<Record<string, Numbers>> = {
   fremovexattr: [199, 16],
   removexattrat: everywhere(466),
   file_setattr: everywhere(469),
-  // Landlock knows it from Linux 6.2 on. A file that is open is cut by another call.
+  // Landlock mediates it from Linux 6.2 on. An open file is truncated by another call.
   truncate: [76, 45],
   // Links and special files.
   symlink: [88, undefined],
@@ -90,7 +90,7 @@ const DENIED: Readonly<Record<string, Numbers>> = {
   msgsnd: [69, 189],
   mq_open: [240, 180],
   mq_unlink: [241, 181],
-  // Who this process is.
+  // The identity of this process.
   setuid: [105, 146],
   setgid: [106, 144],
   setreuid: [113, 145],
@@ -119,7 +119,7 @@ const DENIED: Readonly<Record<string, Numbers>> = {
   statmount: everywhere(457),
   listmount: everywhere(458),
   open_tree_attr: everywhere(467),
-  // Large parts of the kernel that faults are often found in.
+  // Large parts of the kernel with frequent vulnerabilities.
   bpf: [321, 280],
   perf_event_open: [298, 241],
   userfaultfd: [323, 282],
@@ -158,7 +158,7 @@ const DENIED: Readonly<Record<string, Numbers>> = {
   lookup_dcookie: [212, 18],
 };
 
-/** Calls that are allowed with some arguments alone. */
+/** Calls that are allowed only with some arguments. */
 const BY_ARGUMENTS = {
   clone: [56, 220],
   clone3: everywhere(435),

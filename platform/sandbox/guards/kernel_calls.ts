@@ -1,5 +1,5 @@
 /**
- * The calls of Linux by which a process limits itself, through FFI to the C library.
+ * The Linux system calls by which a process restricts itself, through FFI to the C library.
  *
  * @module
  */
@@ -45,7 +45,7 @@ const SIGKILL = 9n;
 // capabilities(7)
 const LINUX_CAPABILITY_VERSION_3 = 0x2008_0522;
 const CAPABILITIES_MAX = 64n;
-/** Root by its number alone has no privileges; each bit is locked by the one after it. */
+/** Root's user id has no privileges of its own; each bit is locked by the one after it. */
 const SECUREBITS = 0b1110_1111n;
 // setrlimit(2)
 const RLIMIT_FSIZE = 1;
@@ -67,19 +67,19 @@ const O_PATH = 0o10000000;
 const O_CLOEXEC = 0o2000000;
 const AT_FDCWD = 0xffff_ff9cn;
 
-/** Bytes that one call reads of a file. */
+/** Bytes per read of a file. */
 const READ_BYTES = 64 * 2 ** 10;
 
-/** See the module. */
+/** System calls through the C library. */
 export class KernelCalls {
   readonly #calls: Deno.DynamicLibrary<typeof SYMBOLS>["symbols"] = openLibrary().symbols;
 
-  /** The kernel kills this process when the thread that started it ends, however that happens. */
+  /** Makes the kernel kill this process when its parent thread ends, for any reason. */
   dieWithParent(): void {
     this.#calls.prctl(PR_SET_PDEATHSIG, SIGKILL, 0n, 0n, 0n);
   }
 
-  /** Bounds private writable memory: heap, buffers, stacks, WebAssembly, generated code. */
+  /** Limits private writable memory: heap, buffers, stacks, WebAssembly, generated code. */
   limitMemory(bytesMax: number): void {
     this.#limit(RLIMIT_DATA, bytesMax);
   }
@@ -92,12 +92,12 @@ export class KernelCalls {
     this.#limit(RLIMIT_FSIZE, bytesMax);
   }
 
-  /** A core file would hold what the functions had in memory. */
+  /** A core file would reveal the memory of functions. */
   writeNoCoreFiles(): void {
     this.#limit(RLIMIT_CORE, 0);
   }
 
-  /** Which version of Landlock the kernel has; 0 where there is none. */
+  /** The kernel's version of Landlock; 0 if there is none. */
   landlockVersion(): number {
     const version = this.#calls.createRuleset(
       SYS_LANDLOCK_CREATE_RULESET,
@@ -108,13 +108,13 @@ export class KernelCalls {
     return Math.max(0, Number(version));
   }
 
-  /** Makes a set of Landlock rules of a `landlock_ruleset_attr`; the answer names it. */
+  /** Creates a Landlock ruleset from a `landlock_ruleset_attr`; returns its file descriptor. */
   createRuleset(attributes: Uint8Array<ArrayBuffer>): number {
     const size = BigInt(attributes.byteLength);
     return Number(this.#calls.createRuleset(SYS_LANDLOCK_CREATE_RULESET, attributes, size, 0));
   }
 
-  /** Allows some accesses to a file, or to what is below a folder. False where it is not there. */
+  /** Allows accesses to a file, or below a folder. False if it does not exist. */
   allowBeneath(ruleset: number, path: string, accesses: bigint): boolean {
     const fd = this.#calls.open(cString(path), O_PATH | O_CLOEXEC);
     if (fd < 0) return false;
@@ -134,18 +134,18 @@ export class KernelCalls {
     return Number(added) === 0;
   }
 
-  /** From here on this process, and what it becomes, has what the rules allow. */
+  /** Restricts this process, and every program that it becomes, to the rules. */
   restrictSelf(ruleset: number): void {
     const restricted = this.#calls.restrictSelf(SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0);
     if (Number(restricted) !== 0) throw failed("landlock_restrict_self");
   }
 
-  /** No program that this process becomes has more rights than it, whatever the program's file says. */
+  /** No program that this process becomes gains privileges, whatever the program's file says. */
   gainNoPrivileges(): void {
     this.#calls.prctl(PR_SET_NO_NEW_PRIVS, 1n, 0n, 0n, 0n);
   }
 
-  /** Gives up what root may do beyond other users, for good. Does nothing where there is nothing. */
+  /** Drops root's capabilities for good. Does nothing if there are none. */
   dropCapabilities(): void {
     this.#calls.prctl(PR_SET_SECUREBITS, SECUREBITS, 0n, 0n, 0n);
     for (let capability = 0n; capability < CAPABILITIES_MAX; capability++) {
@@ -157,7 +157,7 @@ export class KernelCalls {
     if (this.#calls.capset(header, new Uint8Array(24)) !== 0) throw failed("capset");
   }
 
-  /** From here on system calls are what a filter allows. False where the kernel takes no filter. */
+  /** Filters system calls from now on. False if the kernel does not support it. */
   filterCalls(filter: Uint8Array<ArrayBuffer>): boolean {
     // sock_fprog: u16, and a pointer.
     const program = new BigUint64Array([BigInt(filter.byteLength / 8), addressOf(filter)]);
@@ -165,16 +165,16 @@ export class KernelCalls {
     return this.#calls.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, address, 0n, 0n) === 0;
   }
 
-  /** The files that are mapped into this process: Deno and its libraries, wherever the system has them. */
+  /** The files mapped into this process: Deno and its libraries, wherever they are installed. */
   mappedFiles(): string[] {
     const text = new TextDecoder().decode(this.#contents("/proc/self/maps"));
     return [...new Set([...text.matchAll(/ (\/\S.*)$/gm)].map(([, path]) => path!))];
   }
 
   /**
-   * Replaces this program by another one, which has of the files that are open the standard ones alone.
+   * Replaces this program by another one, which inherits only the standard file descriptors.
    *
-   * @param password What the filter of calls asks for.
+   * @param password The secret that the filter of calls requires.
    */
   become(command: readonly string[], [first, last]: ExecPassword): never {
     this.#calls.closeRange(SYS_CLOSE_RANGE, STANDARD_FILES, 0xffff_ffff, CLOSE_RANGE_CLOEXEC);
@@ -191,7 +191,7 @@ export class KernelCalls {
     throw failed(`execveat of ${command[0]}`);
   }
 
-  /** A file of the kernel's, empty where it is not there. */
+  /** The content of a kernel file, empty if it is missing. */
   #contents(path: string): Uint8Array {
     const fd = this.#calls.open(cString(path), O_CLOEXEC);
     const chunks: number[] = [];
@@ -205,7 +205,7 @@ export class KernelCalls {
     return Uint8Array.from(chunks);
   }
 
-  /** Fails only where a lower limit holds already, which is as good. */
+  /** Fails only if a lower limit is set already, which suffices. */
   #limit(resource: number, max: number): void {
     const limits = new BigUint64Array([BigInt(max), BigInt(max)]);
     this.#calls.setrlimit(resource, new Uint8Array(limits.buffer));
@@ -217,7 +217,7 @@ function openLibrary(): Deno.DynamicLibrary<typeof SYMBOLS> {
     try {
       return Deno.dlopen(name, SYMBOLS);
     } catch {
-      // The next one.
+      // Try the next one.
     }
   }
   throw new LeatError("unavailable", `The C library was not found: ${LIBRARIES.join(", ")}`);
@@ -227,7 +227,7 @@ function cString(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(`${text}\0`);
 }
 
-/** The strings of a block, each with the 0 that ends it. */
+/** The strings of a block, each with its terminating 0. */
 function stringsIn(block: Uint8Array): Uint8Array<ArrayBuffer>[] {
   const strings: Uint8Array<ArrayBuffer>[] = [];
   for (let start = 0; start < block.length;) {
@@ -239,7 +239,7 @@ function stringsIn(block: Uint8Array): Uint8Array<ArrayBuffer>[] {
   return strings;
 }
 
-/** A list of pointers, which the last one ends. */
+/** A null-terminated list of pointers. */
 function pointersTo(strings: readonly Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer> {
   return new Uint8Array(new BigUint64Array([...strings.map(addressOf), 0n]).buffer);
 }

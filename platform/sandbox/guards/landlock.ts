@@ -1,5 +1,5 @@
 /**
- * Landlock: the kernel itself denies a process all files but those that are named, wherever links
+ * Landlock: the kernel itself denies a process all files except the named ones, wherever links
  * lead. See landlock(7).
  *
  * @module
@@ -7,7 +7,7 @@
 import { dirname } from "node:path";
 import type { KernelCalls } from "./kernel_calls.ts";
 
-/** What a process may reach. */
+/** What a process may access. */
 export interface Reach {
   readonly readable: readonly string[];
   readonly writable: readonly string[];
@@ -20,7 +20,7 @@ const READ_FILE = 1n << 2n;
 const READ_DIR = 1n << 3n;
 const TRUNCATE = 1n << 14n;
 const IOCTL_DEV = 1n << 15n;
-/** Of these one file can have some; the others are a folder's. */
+/** Those that apply to files; the others apply to folders only. */
 const OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 const READ = READ_FILE | READ_DIR;
 
@@ -29,24 +29,27 @@ const CONNECT_TCP = 1n << 1n;
 const SCOPE_ABSTRACT_SOCKETS = 1n << 0n;
 const SCOPE_SIGNALS = 1n << 1n;
 
-/** Accesses to files that a version of Landlock knows, and so can deny. */
+/** The accesses that a version of Landlock knows, and so can deny. */
 function knownAccesses(version: number): bigint {
   const bits = version >= 5 ? 16 : version >= 3 ? 15 : version >= 2 ? 14 : 13;
   return (1n << BigInt(bits)) - 1n;
 }
 
-/** Special files and links: a link could lead to what Landlock does not mediate, such as a file's mode. */
+/**
+ * Special files and links: a link could lead to what Landlock does not mediate, such as a file's
+ * mode.
+ */
 const MAKE_SPECIAL = 1n << 6n | 1n << 9n | 1n << 10n | 1n << 11n | 1n << 12n;
 
-/** What Deno and the C library read of a system to reach other hosts. */
+/** Files that Deno and the C library read to reach other hosts. */
 const NETWORK_FILES = [
   ...["/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs"],
   ...["/etc/pki/ca-trust", "/etc/ca-certificates", "/usr/share/ca-certificates"],
 ];
-/** What they read of it while they run. */
+/** Files that they read while they run. */
 const SYSTEM_FILES = [
   ...["/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo"],
-  // Deno reads these before it asks for its permission.
+  // Deno reads these before it checks its permission.
   ...["/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf"],
   ...["/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys"],
   ...["/sys/fs/cgroup", "/sys/devices/system/cpu", "/sys/kernel/mm"],
@@ -54,10 +57,10 @@ const SYSTEM_FILES = [
 ];
 
 /**
- * Restricts this process for good. Does nothing where the kernel has no Landlock: the permissions of
- * Deno hold all the same.
+ * Restricts this process for good. Does nothing if the kernel has no Landlock: Deno's permissions
+ * still apply.
  *
- * @returns The version of Landlock; 0 where there is none.
+ * @returns The version of Landlock; 0 if there is none.
  */
 export function restrictFiles(kernel: KernelCalls, reach: Reach): number {
   const version = kernel.landlockVersion();
@@ -65,7 +68,7 @@ export function restrictFiles(kernel: KernelCalls, reach: Reach): number {
   const known = knownAccesses(version);
   const ruleset = kernel.createRuleset(attributesOf(version, known, reach.allowsNetwork));
   const allow = (path: string, accesses: bigint) => {
-    // A file refuses the accesses that only folders have.
+    // A rule for a file must not contain accesses of folders.
     if (!kernel.allowBeneath(ruleset, path, accesses & known)) {
       kernel.allowBeneath(ruleset, path, accesses & known & OF_FILES);
     }
@@ -76,7 +79,7 @@ export function restrictFiles(kernel: KernelCalls, reach: Reach): number {
   allow("/dev/null", READ_FILE | WRITE_FILE);
   for (const file of kernel.mappedFiles()) {
     allow(file, READ | EXECUTE);
-    // Libraries that are loaded later lie beside those that are there.
+    // Libraries that are loaded later are next to those already loaded.
     if (/\.so(\.|$)/.test(file)) allow(dirname(file), READ | EXECUTE);
   }
   kernel.restrictSelf(ruleset);

@@ -1,10 +1,10 @@
 /**
  * The program that becomes a confined runner on Linux: it sets the kernel's limits for itself, and
- * then replaces itself by the runner's program, which keeps them. It runs nothing of a user.
+ * then replaces itself by the runner's program, which inherits them. It runs no user code.
  *
- * Deno checks paths as they are written, and follows links in them. Landlock checks where a path
- * leads to, so that no link leads out of the folders that are granted. A filter of system calls keeps
- * away what Landlock does not mediate, such as the modes of files and signals.
+ * Deno checks paths as written, and follows links in them. Landlock checks the target of a path, so
+ * no link leads out of the granted folders. A filter of system calls denies what Landlock does not
+ * mediate, such as the modes of files, and signals.
  *
  * @module
  */
@@ -13,25 +13,25 @@ import { KernelCalls } from "./kernel_calls.ts";
 import type { KernelGuards } from "./kernel_guards.ts";
 import { restrictFiles } from "./landlock.ts";
 
-/** What the launcher is told, as JSON in its only argument. */
+/** The launcher's input, as JSON in its only argument. */
 export interface Launch {
-  /** The program that it becomes, and its arguments. Another one is added, {@linkcode KernelGuards} as JSON. */
+  /** The program that it becomes, and its arguments. {@linkcode KernelGuards} are added as JSON. */
   readonly command: readonly string[];
   /** Files and folders that the program may read. */
   readonly readable: readonly string[];
-  /** The same of those that it may also change. */
+  /** Files and folders that it may also change. */
   readonly writable: readonly string[];
-  /** Whether it may open sockets to other hosts at all; the program's own permissions say to which. */
+  /** Whether it may open sockets to other hosts at all; Deno's permissions say to which. */
   readonly allowsNetwork: boolean;
-  /** The most private memory that the process may take, in bytes. */
+  /** Most private memory of the process, in bytes. */
   readonly memoryBytesMax: number;
   /** The largest file that it may write, in bytes. Default: any. */
   readonly fileBytesMax?: number;
-  /** The most files that it may have open. */
+  /** Most open files. */
   readonly openFilesMax: number;
 }
 
-/** What Deno has downloaded and compiled; beside it lies what programs have stored. */
+/** Deno's downloads and compiled code; the data that programs store is next to them. */
 function cachedByDeno(): string[] {
   const folder = denoDir();
   const parts = ["deps", "gen", "npm", "registries", "remote"];
@@ -40,7 +40,7 @@ function cachedByDeno(): string[] {
   return folder === undefined ? [] : [...parts, ...databases].map((name) => `${folder}/${name}`);
 }
 
-/** In the order in which Deno looks for it. */
+/** In the order in which Deno searches for it. */
 function denoDir(): string | undefined {
   const explicit = Deno.env.get("DENO_DIR");
   if (explicit !== undefined) return explicit;

@@ -1,6 +1,6 @@
 /**
- * The host of a pipeline in a confined process: what the process may do it does itself, and it asks
- * one that is not confined for the rest.
+ * The host of a pipeline in a confined process: it does what the process is permitted to do, and
+ * asks its host process, which is not confined, for the rest.
  *
  * @module
  */
@@ -18,13 +18,13 @@ import { isFar } from "../grants.ts";
 import { isNotFound } from "../modules/module_source.ts";
 import type { RemoteModules } from "../modules/remote_modules.ts";
 
-/** What an ask to decode has besides the image is small. */
+/** Reserves space for the rest of a decode request, which is small. */
 const IMAGE_BYTES_ASKED_MAX = CONFINED_ASK_BYTES_MAX - UNTRUSTED_ENVELOPE_BYTES_MAX;
 
-/** Asks the host's process. */
+/** Sends a request to the host's process. */
 export type AskHost = (method: string, args: unknown) => Promise<unknown>;
 
-/** See the module. */
+/** The host of a pipeline in a confined process. */
 export class ConfinedHost extends DenoHost {
   readonly #modules: RemoteModules;
 
@@ -47,7 +47,7 @@ export class ConfinedHost extends DenoHost {
     try {
       return await this.#modules.import(() => super.importModule(url));
     } catch (error) {
-      // Deno wraps what it denies, and what a hook throws, in a TypeError.
+      // Deno wraps its denials, and errors of a hook, in a TypeError.
       const { message } = LeatError.from(error);
       if (isDenial(error)) throw new LeatError("permission_denied", message, { cause: error });
       if (isNotFound(error)) throw new LeatError("not_found", message, { cause: error });
@@ -58,7 +58,7 @@ export class ConfinedHost extends DenoHost {
 
 /**
  * Local files are read here, at full speed, under the process's own permission. Deno follows links;
- * where one leads is looked at before. On Linux the kernel looks, too, whatever a function does.
+ * their targets are checked first. On Linux the kernel checks, too, whatever a function does.
  */
 class ConfinedFiles implements Files {
   readonly #ask: AskHost;
@@ -90,7 +90,7 @@ class ConfinedFiles implements Files {
 
   async #requireWithin(path: string): Promise<void> {
     const local = path.startsWith("file:") ? fileURLToPath(path) : path;
-    // What is not there, or not granted, is reported better where it is opened.
+    // Opening reports missing or forbidden files with a better error.
     const real = await Deno.realPath(local).catch(() => undefined);
     const isWithin = real === undefined ||
       this.#readable.some((root) => root === "/" || `${real}/`.startsWith(`${root}/`));
@@ -102,7 +102,7 @@ class ConfinedFiles implements Files {
   }
 }
 
-/** What work comes to; of what comes too late, `discard` lets go. */
+/** The result of work; a result that comes after the abort goes to `discard`. */
 function unlessAborted<T>(
   work: Promise<T>,
   signal: AbortSignal | undefined,
@@ -111,7 +111,9 @@ function unlessAborted<T>(
   if (signal === undefined) return work;
   return new Promise((resolve, reject) => {
     const abort = () => {
-      reject(new LeatError("cancelled", "Far storage was given up", { cause: signal.reason }));
+      reject(
+        new LeatError("cancelled", "Reading far storage was cancelled", { cause: signal.reason }),
+      );
       work.then(discard, () => {});
     };
     if (signal.aborted) return abort();
@@ -152,7 +154,7 @@ class HostFile implements OpenFile {
   }
 }
 
-/** Libraries that decode are native code: they are loaded by the host, and called there. */
+/** Decoders are native code: the host loads and calls them. */
 class ConfinedImages implements ImageCodec {
   readonly #ask: AskHost;
   readonly #local: ImageCodec = new Images();

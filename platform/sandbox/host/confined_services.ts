@@ -1,6 +1,6 @@
 /**
- * How a confined pipeline reads other services: the client is the host's, and what it is fed comes
- * over the edge.
+ * How a confined pipeline reads other services: the client runs in the host process, and its input
+ * crosses the edge.
  *
  * @module
  */
@@ -12,25 +12,25 @@ import type { ReaderId } from "../../../data/service/last_readers.ts";
 import type { DistributeOptions } from "../../../data/operators/distribute.ts";
 import type { AskHost } from "./confined_host.ts";
 
-/** Elements asked of the host ahead: the next one is on its way while one is worked on. */
+/** Elements requested ahead from the host: the next one arrives while one is processed. */
 const AHEAD = 4;
 
-/** What the host is asked to read. */
+/** A request to read a service. */
 export interface ReadRequest {
   readonly service: string;
   readonly options: unknown;
 }
 
-/** One step of a client of the host. */
+/** One step of a client in the host process. */
 export interface HostFed {
   readonly fed: Record<string, unknown>;
   /** DETERMINISTIC: the digest of the table of splits, as soon as it is known. */
   readonly digest?: string;
-  /** DETERMINISTIC: as whom it is read, as soon as that is known. */
+  /** DETERMINISTIC: the id of the reader, as soon as it is known. */
   readonly reader?: ReaderId;
 }
 
-/** Access through the host. */
+/** Access to services through the host. */
 export function confinedAccess(ask: AskHost): ServiceAccess {
   return {
     read: (service, _credentials, options, feed) =>
@@ -42,7 +42,7 @@ export function confinedAccess(ask: AskHost): ServiceAccess {
   };
 }
 
-/** Feeds a feed of this process from one of the host's. */
+/** Forwards the host's feed to a feed of this process. */
 class HostReading {
   readonly #ask: AskHost;
   readonly #feed: Feed;

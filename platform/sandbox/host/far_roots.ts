@@ -1,10 +1,10 @@
 /**
- * The beginnings of URLs below which the operator of a worker lets confined pipelines read.
+ * The URL prefixes that the operator of a worker lets confined pipelines read.
  *
  * @module
  */
 
-/** See the module. Local files are never below one: the runner reads those itself. */
+/** Prefixes of far files. Local files never match: the runner reads those itself. */
 export class FarRoots {
   readonly #roots: readonly string[];
 
@@ -14,9 +14,9 @@ export class FarRoots {
   }
 
   /**
-   * Whether a path, or a pattern of paths, lies below one of the roots. A server may understand steps up
-   * or down in a path, and escaped slashes, in its own way. So a path with any of them is refused, those
-   * in braces of a pattern included.
+   * Whether a path, or a pattern of paths, is below one of the roots. Servers may interpret `.` and
+   * `..` segments and escaped slashes differently. So a path with any of them is refused, also
+   * within braces of a pattern.
    */
   has(path: string): boolean {
     const steps = /(^|[/{,(|\\])(\.|%2e){1,2}([/},)|\\]|$)/i.test(path);
@@ -26,7 +26,9 @@ export class FarRoots {
   }
 }
 
-/** A web URL as it is sent to its server; keys of object stores are compared as they are written. */
+/**
+ * A web URL in the form that is sent to its server; keys of object stores are compared literally.
+ */
 function canonical(path: string): string {
   return /^https?:\/\//i.test(path) ? URL.parse(path)?.href ?? path : path;
 }

@@ -1,6 +1,7 @@
 /**
- * Which hosts the host of a confined runner may connect to: those of its roots, and those of services
- * that were granted. Deno denies it the others, whatever a fault in it or in a native library asks for.
+ * The hosts that a confined runner's host process may connect to: those of its roots, and of
+ * granted services. Deno denies it all others, whatever a fault in it or in a native library
+ * requests.
  *
  * @module
  */
@@ -9,7 +10,9 @@ import { readEnv, type S3Options, s3Settings } from "../../storage/s3_settings.t
 import { GOOGLE_ENDPOINT, type StorageOptions } from "../../storage/storage.ts";
 import { hostOf, type ReachedByHost } from "../grants.ts";
 
-/** Amazon's hosts have a bucket and a region in their names, and a bucket may say that its region is another. */
+/**
+ * Amazon's host names contain a bucket and a region, and a bucket may redirect to another region.
+ */
 const AMAZON_HOSTS = ["*.amazonaws.com:443", "*.amazonaws.com.cn:443"];
 
 /** The hosts, as values of Deno's `--allow-net`. */
@@ -35,7 +38,7 @@ function hostsOf(root: string, { s3, gs }: StorageOptions): string[] {
   }
 }
 
-/** A bucket is named in the path of requests or in their host. */
+/** Requests name the bucket in their path or host. */
 function storeHosts(endpoint: URL | undefined, bucket: string): string[] {
   if (endpoint === undefined) return AMAZON_HOSTS;
   const host = hostOf(endpoint.href);
@@ -46,7 +49,7 @@ function s3Endpoint(options: S3Options = {}): URL | undefined {
   try {
     return s3Settings(options, readEnv).endpoint;
   } catch (error) {
-    // Settings that are wrong are reported by who uses them.
+    // The user of these settings reports that they are wrong.
     if (error instanceof LeatError) return undefined;
     throw error;
   }

@@ -1,7 +1,7 @@
 /**
- * Processes that do for confined runners what these may not: they load the native libraries that
- * decode images, and read object stores and other services. A fault in a library ends such a process,
- * which costs its runner the requests that were under way. None of them runs a user's function.
+ * Processes that do what confined runners may not: they load native image decoders, and read object
+ * stores and other services. A fault in a library ends such a process, and only its runner's open
+ * requests fail. None of them runs user functions.
  *
  * @module
  */
@@ -16,17 +16,17 @@ import { hostsOfHost } from "./host_network.ts";
 import type { HostStart } from "./host_program.ts";
 import { ProcessSupply, type SuppliedProcess } from "../process_supply.ts";
 
-/** Hosts that load at a time. */
+/** Host processes that load at the same time. */
 const LOADING_MAX = 2;
-/** The most files that a host has open: those that it reads for its runner, and connections. */
+/** Most open files of a host process: those that it reads for its runner, and connections. */
 const OPEN_FILES_MAX = 4_096;
 
-/** See the module. */
+/** Starts host processes, one per runner. */
 export class HostProcesses {
   readonly #grants: SandboxGrants;
   readonly #storage: WorkerStorage;
   readonly #alive = new Set<HostProcess>();
-  /** Most pipelines need no host: the first one is started when somebody asks for it. */
+  /** Created on first use: most pipelines need no host. */
   #supply: ProcessSupply<HostProcess> | undefined;
   #isClosed = false;
 
@@ -35,7 +35,7 @@ export class HostProcesses {
     this.#storage = storage;
   }
 
-  /** A host for one runner. */
+  /** Opens a host for one runner. */
   open(): TaskHost {
     return new TaskHost(() => this.#take());
   }
@@ -58,7 +58,7 @@ export class HostProcesses {
   }
 }
 
-/** The host of one runner: another process takes the place of one that has died. */
+/** The host of one runner. A process that dies is replaced. */
 export class TaskHost {
   readonly #take: () => Promise<HostProcess>;
   #process: Promise<HostProcess> | undefined;
@@ -68,7 +68,10 @@ export class TaskHost {
     this.#take = take;
   }
 
-  /** @throws {LeatError} what the host answers; `unavailable` where its process dies meanwhile. */
+  /**
+   * @throws {LeatError} the error of the host's answer; `unavailable` if its process dies
+   * meanwhile.
+   */
   async ask(method: string, args: unknown): Promise<unknown> {
     const taken = this.#process ??= this.#take();
     try {
@@ -97,7 +100,7 @@ class HostProcess implements SuppliedProcess {
     const { far, net, memoryBytesMax } = grants;
     const hosts = hostsOfHost(grants, storage.storage);
     const reachesOut = hosts.length > 0;
-    // It reads of the environment what this program may read.
+    // It gets only environment variables that this program may read.
     const variables = S3_VARIABLES.filter((variable) => readEnv(variable) !== undefined);
     this.#child = new ChildProcess({
       name: "host",
@@ -134,7 +137,7 @@ class HostProcess implements SuppliedProcess {
 
   ask(method: string, args: unknown): Promise<unknown> {
     const answer = this.#edge.ask(method, args).catch((error) => {
-      // The end of the process says more than that of its pipes.
+      // The exit of the process explains more than the end of its pipes.
       if (this.#edge.isClosed) return new Promise(() => {});
       throw error;
     });

@@ -1,5 +1,5 @@
 /**
- * The program of a process that serves one confined runner. It runs nothing of a user.
+ * The program of a process that serves one confined runner. It runs no user code.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import type { ReachedByHost } from "../grants.ts";
 import { HostReadings } from "./host_readings.ts";
 import { HOST_METHODS, type HostMethod, HostService } from "./host_service.ts";
 
-/** What a host is started with. */
+/** The start message of a host process. */
 export interface HostStart extends ReachedByHost {
   readonly storage: WorkerStorage;
 }
@@ -32,13 +32,14 @@ const edge = new Edge(linkToParent(), localNode(), {
   start(start) {
     const { far, net, storage } = start as HostStart;
     const roots = new FarRoots(far);
-    // A server below a root must not lead this process, which may connect anywhere, out of the roots.
+    // This process may connect to other hosts: a server below a root must not redirect it out of
+    // the roots.
     const host = workerHost(storage, (target) => roots.has(target));
     service = new HostService(host, roots, new HostReadings(net, storage.services));
     return null;
   },
   ...Object.fromEntries(HOST_METHODS.map((method) => [method, served(method)])),
 });
-// The worker has closed the link, or is no more.
+// The worker has closed the link, or has ended.
 await edge.closed;
 Deno.exit();

@@ -1,6 +1,6 @@
 /**
- * What the host reads of other services for a confined runner. Only nodes that the worker's operator
- * has granted are dialled: those of dispatchers, and those that dispatchers send to.
+ * Reads other services for a confined runner. It dials only nodes that the worker's operator has
+ * granted: dispatchers, and the workers that dispatchers name.
  *
  * @module
  */
@@ -12,39 +12,39 @@ import type { ReaderId } from "../../../data/service/last_readers.ts";
 import { Homes, type ServiceCredentials } from "../../nodes/client_homes.ts";
 import type { HostFed } from "./confined_services.ts";
 
-/** Services that one runner may read at a time. */
+/** Most services that one runner may read at a time. */
 const READINGS_MAX = 8;
-/** Most elements that a runner may have the host hold for it. */
+/** Most elements that the host holds for a runner. */
 const OUTSTANDING_MAX = 256;
 
 interface Reading {
   readonly feed: Feed;
   readonly stop: () => void;
-  /** Steps are given in the order in which they were asked for. */
+  /** Steps run in the order of the requests. */
   last: Promise<unknown>;
-  /** What the runner is told beside the next thing that it is fed. */
+  /** News for the runner, sent with the next item. */
   told: Omit<HostFed, "fed">;
 }
 
-/** See the module. */
+/** The readings of one runner. */
 export class HostReadings {
   readonly #homes: Homes;
   readonly #readings = new Map<number, Reading>();
   #opened = 0;
 
-  /** @param net Hosts that may be connected to, with or without a port. */
+  /** @param net Hosts that may be dialled, with or without a port. */
   constructor(net: readonly string[], services: ServiceCredentials | undefined) {
     const mayDial = (address: string) => {
       const error = denial(net, address);
       if (error === undefined) return;
-      // A client would wait for a worker that it cannot reach: this one is never to be reached.
+      // Fail: the client would wait forever for a worker that it may never reach.
       for (const { feed } of this.#readings.values()) feed.fail(error);
       throw error;
     };
     this.#homes = new Homes({ services, mayDial });
   }
 
-  /** Begins to read; the answer names the reading. */
+  /** Begins to read; returns the number of the reading. */
   read(request: unknown): number {
     const { service, options } = requestOf(request, "read");
     if (typeof service !== "string") throw malformed("read");
@@ -62,7 +62,7 @@ export class HostReadings {
     return this.#opened;
   }
 
-  /** The next thing that the client is fed. */
+  /** The next item of the client's feed. */
   next(number: unknown): Promise<HostFed> {
     const reading = this.#readings.get(number as number);
     if (reading === undefined) throw malformed("next");
@@ -92,7 +92,7 @@ export class HostReadings {
   }
 }
 
-/** What a stranger asks to read: as plain data, of which the dispatcher checks what is sent to it. */
+/** Checks an untrusted request to read: plain data. The dispatcher checks what is sent to it. */
 function readingOf(
   options: unknown,
   tell: (news: Omit<HostFed, "fed">) => void,
@@ -125,7 +125,7 @@ function readingOf(
   } as unknown as ReadingOptions;
 }
 
-/** Why a node must not be dialled, in the words in which Deno says so. */
+/** The error for a node that must not be dialled, in Deno's words for a denial. */
 function denial(net: readonly string[], address: string): LeatError | undefined {
   const { hostname, protocol, port } = new URL(address);
   const host = `${hostname}:${port || (protocol === "wss:" ? 443 : 80)}`;

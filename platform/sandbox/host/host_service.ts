@@ -1,6 +1,6 @@
 /**
- * What a host does for a confined runner: it decodes images, and reads object stores and other
- * services. Every request is looked at as one that a stranger wrote.
+ * The service of a host process for a confined runner: it decodes images, and reads object stores
+ * and other services. Every request is untrusted.
  *
  * @module
  */
@@ -11,19 +11,19 @@ import type { Decoded, Opened } from "./confined_host.ts";
 import type { FarRoots } from "./far_roots.ts";
 import type { HostReadings } from "./host_readings.ts";
 
-/** Files that one runner may hold open. */
+/** Most open files of one runner. */
 const OPEN_FILES_MAX = 1_024;
-/** Most bytes that one read returns; a reader that wants more asks again. */
+/** Most bytes of one read; a reader that wants more sends another request. */
 const READ_BYTES_MAX = 16 * 2 ** 20;
 
-/** What a host can be asked. */
+/** The methods of a host process. */
 export const HOST_METHODS = [
   ...["decode", "open", "list", "read", "close"] as const,
   ...["serviceRead", "serviceNext", "serviceStop", "serviceDataset"] as const,
 ];
 export type HostMethod = (typeof HOST_METHODS)[number];
 
-/** See the module. */
+/** Answers the requests of one runner. */
 export class HostService {
   readonly #host: Host;
   readonly #roots: FarRoots;
@@ -33,9 +33,9 @@ export class HostService {
   #opening = 0;
 
   /**
-   * @param host Its files follow redirects to what is below the roots alone.
+   * @param host Its files follow only redirects to URLs below the roots.
    * @param roots Where far files may be read.
-   * @param readings What is read of other services.
+   * @param readings The runner's readings of other services.
    */
   constructor(host: Host, roots: FarRoots, readings: HostReadings) {
     this.#host = host;
@@ -43,7 +43,7 @@ export class HostService {
     this.#roots = roots;
   }
 
-  /** What the runner may ask for. */
+  /** The methods for the runner. */
   methods(): Record<HostMethod, (args: unknown) => unknown> {
     const readings = this.#readings;
     return {
@@ -63,7 +63,7 @@ export class HostService {
     if (!isPlainObject(request)) throw malformed("decode");
     const { bytes, options } = request;
     if (!(bytes instanceof Uint8Array)) throw malformed("decode");
-    // The options are checked by the codec.
+    // The codec checks the options.
     const { shape, data } = await this.#host.images.decode(bytes, options as ImageDecodeOptions);
     return { shape: [...shape], data: data as Uint8Array };
   }

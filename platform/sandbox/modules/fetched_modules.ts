@@ -1,64 +1,67 @@
 /**
- * Texts of modules from hosts that the operator of a worker has granted, fetched for confined processes,
- * whose own imports would not tell them where a redirect has led. A process may ask for any URL: each
- * one on the way is looked at before its host hears of it. What is kept of modules is bounded, whatever
- * their URLs are.
+ * Fetches modules from hosts that the operator of a worker has granted, for confined processes.
+ * Their own imports would not show the targets of redirects. A process may request any URL: each
+ * hop is checked before its host is contacted. The memory for modules is bounded, whatever their
+ * URLs are.
  *
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { hostOf } from "../grants.ts";
 
-/** How many redirects in a row are followed. */
+/** Most redirects in a row. */
 const REDIRECTS_MAX = 10;
-/** Longest text of a module, in bytes. */
+/** Most bytes of a module's text. */
 const MODULE_BYTES_MAX = 16 * 2 ** 20;
 /** Longest URL, in characters. */
 const URL_CHARS_MAX = 8 * 1024;
-/** How much of one that is longer a message repeats, in characters. */
+/** How many characters of a longer one a message quotes. */
 const URL_CHARS_SHOWN = 200;
-/** How much is kept for the tasks to come, in characters: URLs, media types and texts. */
+/** Most characters kept for later tasks: URLs, media types and texts. */
 const KEPT_CHARS_MAX = 64 * 2 ** 20;
-/** How many modules are kept for the tasks to come. */
+/** Most modules kept for later tasks. */
 const KEPT_MODULES_MAX = 10_000;
-/** How much may be on its way together, for all processes of the worker, in bytes. */
+/** Most bytes in transit, for all processes of the worker together. */
 const COMING_BYTES_MAX = 256 * 2 ** 20;
-/** How long a module may take to come, in ms. */
+/** Time limit for a module, in ms. */
 const FETCH_TIMEOUT_MS = 60_000;
 
 /** The text of a remote module. */
 export interface FetchedModule {
-  /** Where it is, after all redirects, without a fragment. */
+  /** Its URL after all redirects, without a fragment. */
   readonly url: string;
-  /** The media type that its host gives it, in small letters and without parameters; empty if none. */
+  /** The media type from its host, in lower case and without parameters; empty if none. */
   readonly mediaType: string;
   readonly text: string;
 }
 
-/** How much memory modules may take. */
+/** Memory limits of modules. */
 export interface ModuleLimits {
-  /** What is kept: characters of URLs, media types and texts. Default 64 Mi. */
+  /** Most characters kept: URLs, media types and texts. Default 64 Mi. */
   readonly charsMax?: number;
-  /** How many modules are kept. Default 10,000. */
+  /** Most modules kept. Default 10,000. */
   readonly modulesMax?: number;
-  /** What is on its way, in bytes of texts; beyond it a module is refused. Default 256 MiB. */
+  /** Most bytes of texts in transit; beyond it a module is refused. Default 256 MiB. */
   readonly comingBytesMax?: number;
 }
 
-/** See the module. What has come stays, so that tasks find the same in it; where it is too much, the oldest goes. */
+/**
+ * Fetches and keeps modules, so that tasks get the same text; beyond the limits the oldest is
+ * dropped.
+ */
 export class FetchedModules {
   readonly #granted: readonly string[];
   readonly #charsMax: number;
   readonly #modulesMax: number;
   readonly #comingBytesMax: number;
-  /** By the URL that was asked for, without its fragment; the oldest first. */
+  /** By the requested URL, without its fragment; oldest first. */
   readonly #kept = new Map<string, FetchedModule>();
   readonly #coming = new Map<string, Promise<FetchedModule>>();
   readonly #closing = new AbortController();
   #keptChars = 0;
   #comingBytes = 0;
 
-  /** @param granted Hosts: with a port, or for all of theirs; `*.` before one is for all below it. */
+  /** @param granted Hosts: with a port, or for all ports; a leading `*.` means all subdomains. */
   constructor(
     granted: readonly string[],
     {
@@ -74,11 +77,11 @@ export class FetchedModules {
   }
 
   /**
-   * The module at a URL, whose fragment is no part of what is asked for.
+   * The module at a URL; its fragment is ignored.
    *
-   * @throws {LeatError} `permission_denied` where it, or what it redirects to, is on no granted host; `not_found` where
-   * there is none; `unavailable` where its host does not give it; `invalid_argument` where a URL is too long;
-   * `resource_exhausted` where it is too large, or too much comes at a time.
+   * @throws {LeatError} `permission_denied` if it, or a redirect, is not on a granted host;
+   * `not_found` if there is none; `unavailable` if its host does not send it; `invalid_argument` if
+   * a URL is too long; `resource_exhausted` if it is too large, or too much is in transit.
    */
   async get(asked: string): Promise<FetchedModule> {
     const url = urlOf(asked);
@@ -92,7 +95,7 @@ export class FetchedModules {
     return await coming;
   }
 
-  /** Gives up what is still to come. */
+  /** Cancels what is in transit. */
   close(): void {
     this.#closing.abort(new LeatError("cancelled", "The runners have been closed"));
   }
@@ -166,7 +169,7 @@ export class FetchedModules {
   }
 }
 
-/** A URL as its host is asked for it. */
+/** A URL in the form that is sent to its host. */
 function urlOf(text: string, base?: string): string {
   const url = text.length > URL_CHARS_MAX ? undefined : new URL(text, base);
   if (url !== undefined) url.hash = "";

@@ -1,10 +1,10 @@
 /**
- * How a confined process imports modules from hosts that its operator has granted: the worker fetches
- * them, and Deno is given their texts. Deno itself fetches nothing in a confined process, so a module
- * that names a package asks no registry.
+ * Imports of a confined process from hosts that its operator has granted: the worker fetches
+ * modules, and hooks give Deno their texts. Deno itself fetches nothing in a confined process, so a
+ * module that names a package contacts no registry.
  *
- * Deno looks for everything that a module names before it asks any hook. So users' modules get URLs
- * of a scheme that Deno does not know.
+ * Deno resolves everything that a module names before it calls hooks. So users' modules get URLs of
+ * a scheme that Deno does not know.
  *
  * @module
  */
@@ -12,9 +12,9 @@ import { registerHooks } from "node:module";
 import { dataText, fileText, sourceOf } from "./module_source.ts";
 import type { RemoteModules } from "./remote_modules.ts";
 
-/** Before the URLs of users' modules. */
+/** The prefix of URLs of users' modules. */
 const GIVEN = "leat-";
-/** The beginning of the URLs of this program's own modules: two of each of its classes would not do. */
+/** The prefix of URLs of this program's own modules, whose classes must not be loaded twice. */
 const PROGRAM = new URL("../../../", import.meta.url).href;
 
 interface Resolved {
@@ -22,7 +22,7 @@ interface Resolved {
   readonly shortCircuit?: boolean;
 }
 
-/** The part of the hooks' signature that is used; Deno's types do not have it yet. */
+/** The part of the hooks' signature that is used; Deno's types lack it. */
 type RegisterHooks = (hooks: {
   resolve(
     specifier: string,
@@ -36,7 +36,7 @@ type RegisterHooks = (hooks: {
   ): unknown;
 }) => unknown;
 
-/** From here on users' modules are loaded through hooks; what was imported before stays. */
+/** Loads users' modules through hooks from now on; earlier imports stay. */
 export function importByHooks(modules: RemoteModules): void {
   (registerHooks as unknown as RegisterHooks)({
     resolve(specifier, context, next) {
@@ -56,7 +56,7 @@ export function importByHooks(modules: RemoteModules): void {
   });
 }
 
-/** Where a user's import leads; `undefined` for built-in modules and packages. */
+/** The target of a user's import; `undefined` for built-in modules and packages. */
 function urlOf(
   specifier: string,
   parent: string | undefined,

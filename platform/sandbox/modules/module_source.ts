@@ -1,6 +1,6 @@
 /**
- * The JavaScript of a module that a confined process is given through hooks. Deno would look for everything
- * that a module names before it loads it, and ask the registries of packages for what is found there.
+ * The JavaScript of a module that hooks give to a confined process. Deno would resolve everything
+ * that a module names before it loads it, and contact package registries for what it finds there.
  *
  * @module
  */
@@ -10,10 +10,10 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../../core/error.ts";
 
-/** What stands in the message of an import whose file is not there: Deno keeps nothing else of an error. */
+/** Part of the message of an import without a file: Deno keeps nothing else of an error. */
 const NOT_FOUND = "Module not found";
 
-/** Media types, the last two of which are those of films whose names end in `.ts`. */
+/** Media types of TypeScript; the last two are video types, which hosts derive from `.ts`. */
 const TYPESCRIPT_TYPES: ReadonlySet<string> = new Set([
   ...["application/typescript", "text/typescript", "application/x-typescript"],
   ...["video/mp2t", "video/vnd.dlna.mpeg-tts"],
@@ -23,7 +23,7 @@ const JAVASCRIPT_TYPES: ReadonlySet<string> = new Set([
   ...["application/x-javascript"],
 ]);
 
-/** What a load hook gives Deno. */
+/** The result of a load hook. */
 export interface ModuleSource {
   readonly format: "module" | "json";
   readonly source: string;
@@ -31,11 +31,11 @@ export interface ModuleSource {
 }
 
 /**
- * A module made of a text.
+ * Converts a text to a module.
  *
- * @param url Where the text is from, which says what it is written in.
- * @param type What it is imported as, if that was said: `text` and `json` are known.
- * @param mediaType What a host says that it is; where that says nothing, its name does.
+ * @param url The source of the text, whose name tells the language.
+ * @param type The import attribute, if any: `text` and `json` are known.
+ * @param mediaType The media type from a host; if it says nothing, the name decides.
  */
 export function sourceOf(url: string, type: unknown, text: string, mediaType = ""): ModuleSource {
   if (type === "json") return { format: "json", source: text, shortCircuit: true };
@@ -53,7 +53,7 @@ export function sourceOf(url: string, type: unknown, text: string, mediaType = "
   );
 }
 
-/** What the module finds in `import.meta`, on the line of its first: places in it stay what they are. */
+/** Sets `import.meta`, on the module's first line, so that line numbers stay. */
 function metaOf(url: string): string {
   const own = JSON.stringify(url);
   const meta = `import.meta.url=${own};import.meta.resolve=(to)=>new URL(to,${own}).href;`;
@@ -67,7 +67,7 @@ function metaOf(url: string): string {
 /**
  * The text of a file, under the process's own permission to read it.
  *
- * @throws {LeatError} `not_found` where there is none.
+ * @throws {LeatError} `not_found` if there is none.
  */
 export function fileText(url: string): string {
   try {
@@ -83,7 +83,7 @@ export function isNotFound(error: unknown): boolean {
   return LeatError.from(error).message.includes(NOT_FOUND);
 }
 
-/** The text that a `data:` URL holds. */
+/** The text of a `data:` URL. */
 export function dataText(url: string): string {
   const fragment = url.indexOf("#");
   const end = fragment < 0 ? url.length : fragment;
@@ -104,14 +104,14 @@ function javaScript(url: string, text: string, mediaType: string): string {
   for (const ending of [".tsx", ".jsx", ".wasm", ".cjs", ".cts", ".json"]) {
     if (pathname.endsWith(ending)) throw refused(url, ending);
   }
-  // Not whatever might be TypeScript: what is valid JavaScript may mean something else there.
+  // Only text that is surely TypeScript: valid JavaScript may have another meaning there.
   const isTypeScript = TYPESCRIPT_TYPES.has(mediaType) ||
     !JAVASCRIPT_TYPES.has(mediaType) &&
       (pathname.endsWith(".ts") || pathname.endsWith(".mts"));
   return isTypeScript ? withoutTypes(text) : text;
 }
 
-/** A comment in its place: it is one only where a text begins. */
+/** Replaces it by a comment: a hashbang is valid only at the start of a text. */
 function withoutHashbang(text: string): string {
   return text.startsWith("#!") ? `//${text.slice(2)}` : text;
 }
@@ -128,7 +128,7 @@ function refused(url: string, ending: string): LeatError {
   return new LeatError("invalid_argument", message);
 }
 
-/** Places in the text stay what they are, but where it has enums and the like. */
+/** Positions in the text stay the same, except with enums and similar syntax. */
 function withoutTypes(text: string): string {
   try {
     return stripTypeScriptTypes(text, { mode: "strip" });

@@ -1,6 +1,6 @@
 /**
  * Modules from hosts that the operator of a worker has granted. The worker fetches them one by one,
- * and looks at every host on the way. Which ones are needed is found by loading the first until
+ * and checks every host on the way. To find out which ones are needed, the first is loaded until
  * nothing is missing.
  *
  * @module
@@ -8,14 +8,14 @@
 import { LeatError } from "../../../core/error.ts";
 import type { FetchedModule } from "./fetched_modules.ts";
 
-/** How many remote modules one process may have. */
+/** Most remote modules of one process. */
 const MODULES_MAX = 1_000;
 
-/** See the module. */
+/** The remote modules of one process. */
 export class RemoteModules {
-  /** By the URLs that were asked for, and by those that these redirect to. */
+  /** By requested URLs, and by the URLs that these redirect to. */
   readonly #modules = new Map<string, FetchedModule>();
-  /** What was missing, for each load that is under way: overlapping calls of a function load at once. */
+  /** Missing modules, for each load in progress: concurrent calls of a function load at once. */
   readonly #loads = new Set<Set<string>>();
   readonly #fetchModule: (url: string) => Promise<FetchedModule>;
 
@@ -23,7 +23,7 @@ export class RemoteModules {
     this.#fetchModule = fetchModule;
   }
 
-  /** Where a module is, as far as that is known: what is no remote module is where its URL says. */
+  /** The final URL of a module, as far as known: other URLs stay the same. */
   placeOf(url: string): string {
     return this.#modules.get(url)?.url ?? url;
   }
@@ -31,7 +31,7 @@ export class RemoteModules {
   /**
    * A module that has been fetched.
    *
-   * @throws {LeatError} `failed_precondition` where it has not been fetched.
+   * @throws {LeatError} `failed_precondition` if it has not been fetched.
    */
   moduleAt(url: string): FetchedModule {
     const module = this.#modules.get(url);
@@ -44,9 +44,9 @@ export class RemoteModules {
   }
 
   /**
-   * What loading a module gives, after everything remote that it names has been fetched.
+   * Loads a module, after fetching everything remote that it imports.
    *
-   * @param load Loads it, and asks `moduleAt` for what is remote.
+   * @param load Loads it, and calls `moduleAt` for remote modules.
    */
   async import<T>(load: () => Promise<T>): Promise<T> {
     for (;;) {
@@ -63,7 +63,7 @@ export class RemoteModules {
     }
   }
 
-  /** Fails where nothing can be fetched: what can, the next load may do with. */
+  /** Fails if nothing could be fetched; otherwise the next load may succeed. */
   async #fetchSome(urls: readonly string[]): Promise<void> {
     const came = await Promise.allSettled(urls.map((url) => this.#fetch(url)));
     const failed = came.find(({ status }) => status === "rejected");
@@ -79,7 +79,7 @@ export class RemoteModules {
       );
     }
     const came = await this.#fetchModule(url);
-    // Under each of its names it is the same.
+    // All its URLs lead to the same module.
     const known = this.#modules.get(came.url) ?? came;
     this.#modules.set(came.url, known);
     this.#modules.set(url, known);
