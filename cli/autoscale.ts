@@ -20,7 +20,7 @@ import {
 } from "./lib/args.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
-/** More processes than a host has room for. */
+/** More processes than a host can run. */
 const WORKERS_MAX = 10_000;
 
 const OPTIONS = {
@@ -32,11 +32,11 @@ const OPTIONS = {
   max: integer({ help: "Never have more workers here.", default: 4, min: 1, max: WORKERS_MAX }),
   name: text({
     help:
-      "What the workers' names begin with, of its own for each autoscaler; by default this host's name.",
+      "The prefix of the workers' names, unique to each autoscaler; by default this host's name.",
     placeholder: "PREFIX",
   }),
   drainMs: milliseconds({
-    help: "How long clients may go on fetching what is left from a worker that is stopped.",
+    help: "How long clients may fetch the rest from a worker that is stopped.",
     default: 600_000,
     min: 0,
   }),
@@ -44,13 +44,13 @@ const OPTIONS = {
   ...CREDENTIAL_OPTIONS,
 };
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task autoscale --dispatcher ws://HOST:PORT",
   summary:
     "Starts and stops workers on this host, each a process of its own, as many as the dispatcher " +
     "wants. Workers that others have started count, where they may serve the job and can be reached. " +
-    "What stands behind -- is given to each worker.",
+    "Arguments after -- are given to each worker.",
   options: OPTIONS,
   check({ min, max }) {
     if (min > max) throw new UsageError(`--min is ${min} and --max ${max}: give no less`);
@@ -83,7 +83,7 @@ async function main(
   const credentials = await readCredentials(values);
   const args = [
     ...["--dispatcher", dispatcher],
-    // By an equals sign: a secret may begin with a dash.
+    // With an equals sign: a secret may begin with a dash.
     ...(token === undefined ? [] : [`--token=${token}`]),
     ...(tokenFile === undefined ? [] : ["--token-file", await Deno.realPath(tokenFile)]),
     ...(ca === undefined ? [] : ["--ca", await Deno.realPath(ca)]),
@@ -109,7 +109,7 @@ async function main(
   console.log(`Scaling from ${min} to ${max} workers for ${dispatcher}`);
   const serving = {
     failed: scaler.failed,
-    // Side by side: the scaler waits for workers that it has begun to stop.
+    // Concurrently: the scaler waits for workers that it has begun to stop.
     close: async () => {
       await Promise.all([scaler.close(), fleet[Symbol.asyncDispose]()]);
     },
@@ -117,7 +117,10 @@ async function main(
   await serveUntilStopped(serving, requests, (by) => console.log(`Stopping (${by})`));
 }
 
-/** Checks what workers are given before one is started with it, and again and again as it ends at once. */
+/**
+ * Checks the workers' arguments before the first start: a worker with wrong ones would end at once,
+ * again and again.
+ */
 async function readWorkerTags(args: readonly string[]): Promise<readonly string[]> {
   const { PROGRAM: worker } = await import("./worker.ts");
   try {

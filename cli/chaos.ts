@@ -1,6 +1,6 @@
 /**
- * Kills, pauses and cuts off processes of a cluster at random while jobs of every mode run through it,
- * and checks what was promised of them: `deno task chaos --help`.
+ * Kills, pauses and disconnects processes of a cluster at random while jobs of every mode run, and
+ * checks their guarantees: `deno task chaos --help`.
  *
  * @module
  */
@@ -29,7 +29,7 @@ const DEFAULT_MINUTES = 3;
 const OPTIONS = {
   minutes: number({
     help:
-      `Begins no run after so many minutes, but for one of each mode; by default ${DEFAULT_MINUTES}, or as many as ` +
+      `Begins no run after so many minutes, except the first of each mode; by default ${DEFAULT_MINUTES}, or as many as ` +
       "--kills takes.",
     min: 0.01,
     max: 10_000,
@@ -40,10 +40,10 @@ const OPTIONS = {
     max: 1_000_000,
   }),
   faults: subset(FAULTS, {
-    help: "What happens to processes: SIGKILL, SIGSTOP for a while, cut connections.",
+    help: "The kinds of faults: SIGKILL, SIGSTOP for a while, cut connections.",
   }),
   modes: subset(MODES, { help: "Which jobs run, one after the other." }),
-  seed: integer({ help: "What the victims and their times are drawn from.", default: 1, min: 0 }),
+  seed: integer({ help: "The seed of the victims and times.", default: 1, min: 0 }),
   faultsPerRun: integer({
     help: "How many faults while one job runs.",
     default: 10,
@@ -52,15 +52,14 @@ const OPTIONS = {
   }),
   workers: integer({ help: "How many worker processes.", default: 3, min: 1, max: 64 }),
   maxWorkers: integer({
-    help:
-      "A scaler starts workers up to so many, and drains them down to --workers again, by a number " +
-      "that is drawn anew every few seconds; by default none comes or goes.",
+    help: "A scaler starts up to so many workers, and drains them down to --workers again, by a " +
+      "random number that changes every few seconds; by default the number is fixed.",
     min: 1,
     max: 64,
   }),
   dispatcherEvery: integer({
     help:
-      "Of so many faults one is the dispatcher's, on average, which goes on from its journal; " +
+      "On average one in so many faults is the dispatcher's, which restarts from its journal; " +
       "0: none.",
     default: 5,
     min: 0,
@@ -68,28 +67,26 @@ const OPTIONS = {
   }),
   betweenMs: milliseconds({ help: "The longest time between two faults.", default: 900, min: 1 }),
   downMs: milliseconds({
-    help:
-      "The longest time before a killed worker is started again: from two seconds on some are " +
-      "given up before they are back.",
+    help: "The longest time before a killed worker is restarted: from two seconds on some " +
+      "time out before they are back.",
     default: 3_000,
     min: 0,
   }),
   pauseMs: milliseconds({
-    help:
-      "The longest time that a process is paused or its connections are frozen; the same holds.",
+    help: "The longest time that a process is paused or its connections are frozen.",
     default: 5_000,
     min: 1,
   }),
   ...jobOptions({ elements: 20_000, work: 100_000 }),
 };
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task chaos",
   summary:
     "Starts a dispatcher and workers as processes of their own and runs jobs of every mode through " +
-    "them while processes are killed, paused and cut off. Ends with status 1 at the first promise " +
-    "that is not kept, and says the seed and where the logs of the processes are.",
+    "them while processes are killed, paused and disconnected. Ends with status 1 at the first broken " +
+    "guarantee, and prints the seed and the folder of the processes' logs.",
   options: OPTIONS,
   check({ kills, faults, workers, maxWorkers }) {
     if (kills !== undefined && !faults.includes("kill")) {
@@ -143,7 +140,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     status[Symbol.dispose]();
     return said;
   });
-  // Whoever is paused would not hear that it is to end.
+  // A paused process would not notice the request to end.
   campaign.letGo();
   if (end === "kept") return;
   stage.keepsLogs = true;
@@ -151,6 +148,6 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   console.error(
     `Promises were broken with --seed ${values.seed}; logs of the processes: ${stage.logs.folder}`,
   );
-  // Loops of a run that hangs would keep this process alive.
+  // Loops of a hanging run would keep this process alive.
   Deno.exit(EXIT_FAILURE);
 }

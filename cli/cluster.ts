@@ -1,6 +1,6 @@
 /**
- * A cluster of processes on this host, and a job that shows what it delivers:
- * `deno task cluster --help`.
+ * A cluster of processes on this host, and a job that shows what it delivers: `deno task cluster
+ * --help`.
  *
  * @module
  */
@@ -48,7 +48,7 @@ const OPTIONS = {
   }),
 };
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task cluster",
   summary:
@@ -105,7 +105,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   else if (!kept) Deno.exitCode = EXIT_FAILURE;
 }
 
-/** Reads the job to its end, or until somebody does not want to wait for that. */
+/** Reads the job to its end, or until it is interrupted. */
 async function runJob(
   values: Values<typeof OPTIONS>,
   deployment: Deployment,
@@ -120,13 +120,13 @@ async function runJob(
     service: dispatcher.address,
     token,
     processingMode: mode as ShardingPolicy,
-    // A named job is kept when its client leaves, and so are its workers' figures.
+    // A named job is kept when its client leaves, with its workers' statistics.
     jobName: "cluster",
   }).iterator();
   const lost = dispatcher.ended.then((end) => {
     throw new LeatError("unavailable", `The dispatcher's process has ended (${end})`);
   });
-  // Nobody starts one anew: the job would wait for ever.
+  // No supervisor restarts them: the job would wait forever.
   const alone = Promise.all(
     deployment.workers.map(({ name, ended }) => ended.then((end) => `${name}: ${end}`)),
   ).then((ends) => {

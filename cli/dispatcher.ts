@@ -4,7 +4,7 @@
  * @module
  */
 import type { DispatcherDescription } from "../mod.ts";
-// Not mod.ts, which brings all that a trainer needs: a dispatcher would load it at each start.
+// Not mod.ts, which loads everything for a trainer: a dispatcher would load it at each start.
 import { type DispatcherServer, serveDispatcher } from "../server/dispatcher_server.ts";
 import { readServerOptions, SERVER_OPTIONS } from "./cluster/server_options.ts";
 import { serveUntilStopped, startServing } from "./cluster/serving.ts";
@@ -21,7 +21,7 @@ import {
 } from "./lib/args.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
-/** How often the program looks whether its status has changed, in ms. */
+/** How often the program checks whether its status has changed, in ms. */
 const STATUS_MS = 1_000;
 
 const OPTIONS = {
@@ -43,29 +43,30 @@ const OPTIONS = {
       "HINT and those of users), in the order of their shards. Without it such jobs are refused.",
   }),
   minWorkers: integer({
-    help: "It never says that fewer workers are wanted: in /state, in metrics, to the autoscaler.",
+    help:
+      "The lowest number of workers that it asks for: in /state, in metrics, to the autoscaler.",
     default: 0,
     min: 0,
   }),
   maxWorkers: integer({
-    help: "It never says that more workers are wanted.",
+    help: "The highest number of workers that it asks for.",
     default: 1_000,
     min: 1,
   }),
   workerTimeoutMs: milliseconds({
-    help: "A worker silent for longer is lost, and its tasks end.",
+    help: "A worker without heartbeats for longer is lost, and its tasks end.",
     default: 60_000,
     min: 100,
   }),
   clientTimeoutMs: milliseconds({
-    help: "A client silent for longer is released.",
+    help: "A client without heartbeats for longer is released.",
     default: 120_000,
     min: 100,
   }),
   clientGraceMs: milliseconds({
     help:
       "A client whose connection was closed at its end, as when its process ends, is released if " +
-      "it does not come back for so long.",
+      "it does not come back within this time.",
     default: 10_000,
     min: 100,
   }),
@@ -75,63 +76,62 @@ const OPTIONS = {
     min: -1,
   }),
   windowSplits: integer({
-    help: "How many splits beyond what a DETERMINISTIC job's reader has are handed out.",
+    help: "How many splits beyond those of a DETERMINISTIC job's reader are assigned.",
     default: 256,
     min: 1,
   }),
   runnerDeathsMax: integer({
-    help: "A job fails when so many processes or threads died that ran the same piece of its work.",
+    help: "A job fails when the same piece of its work has killed so many processes or threads.",
     default: 3,
     min: 1,
   }),
   datasetMib: integer({
-    help: "How long a registered pipeline may be, with the data that is in it, in MiB.",
+    help: "Largest registered pipeline, with the data that is in it, in MiB.",
     default: 32,
     min: 1,
   }),
   datasetsMib: integer({
-    help: "How long the pipelines of one identity may be together, in MiB.",
+    help: "Largest total of the pipelines of one identity, in MiB.",
     default: 256,
     min: 1,
   }),
   allDatasetsMib: integer({
-    help: "How long the pipelines of all identities may be together, in MiB.",
+    help: "Largest total of the pipelines of all identities, in MiB.",
     default: 512,
     min: 1,
   }),
   parametersMib: integer({
-    help:
-      "How long the parameters of the jobs and clients of one identity may be together, in MiB.",
+    help: "Largest total of the parameters of one identity's jobs and clients, in MiB.",
     default: 32,
     min: 1,
   }),
   allParametersMib: integer({
-    help: "How long those of all identities may be together, in MiB.",
+    help: "Largest total of those of all identities, in MiB.",
     default: 128,
     min: 1,
   }),
   jobsMax: integer({
-    help: "How many jobs one identity may have.",
+    help: "Most jobs of one identity.",
     default: 16_384,
     min: 1,
   }),
   clientsMax: integer({
-    help: "How many clients one identity may have at a time.",
+    help: "Most clients of one identity at a time.",
     default: 65_536,
     min: 1,
   }),
   requestsPerSecondMax: integer({
-    help: "How many requests a second may come from one identity, or from one node of an admin.",
+    help: "Most requests a second of one identity, or of one node of an admin.",
     default: 10_000,
     min: 1,
   }),
   ...SERVER_OPTIONS,
 };
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task dispatcher",
-  summary: "Serves the dispatcher of a cluster: it knows workers and jobs, and hands out splits. " +
+  summary: "Serves the dispatcher of a cluster: it knows workers and jobs, and assigns splits. " +
     "Workers and training processes reach it at the address that it prints.",
   options: OPTIONS,
   check({ minWorkers, maxWorkers }) {
@@ -203,11 +203,11 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   console.log(journal === undefined ? "Journal in memory" : `Journal in ${journal}`);
   using _status = showStatus(server);
   await serveUntilStopped(server, requests, (by) => console.log(`Stopping (${by})`));
-  // Not left to the event loop: a pending read of standard input cannot be taken back.
+  // Not left to the event loop: a pending read of standard input cannot be cancelled.
   Deno.exit();
 }
 
-/** Prints what the dispatcher knows, each time that it has changed. */
+/** Prints the dispatcher's state each time that it has changed. */
 function showStatus(server: DispatcherServer): Disposable {
   let shown = "";
   const show = (description: DispatcherDescription) => {
@@ -215,7 +215,7 @@ function showStatus(server: DispatcherServer): Disposable {
     if (status !== shown) console.log(status);
     shown = status;
   };
-  // One that does not answer is stopping or restarting; the log says which.
+  // A dispatcher that does not answer is stopping or restarting; the log says which.
   const timer = setInterval(() => server.describe().then(show, () => {}), STATUS_MS);
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }

@@ -1,6 +1,6 @@
 /**
- * A campaign: runs of every mode, one after the other, while processes are in trouble, until there were
- * enough or a promise is broken.
+ * A campaign: runs of every mode, one after the other, under faults, until there were enough or a
+ * guarantee is broken.
  *
  * @module
  */
@@ -17,25 +17,25 @@ import { counted } from "../lib/counted.ts";
 import type { StatusLine } from "./status_line.ts";
 import { Watch } from "./watch.ts";
 
-/** In a gentle run nothing lasts longer than this part of what a worker may be silent. */
+/** In a gentle run no fault lasts longer than this share of the worker timeout. */
 const GENTLE_SHARE = 0.25;
-/** How long workers may take to be back before a run, on a machine however busy, in ms. */
+/** Time limit for workers to be back before a run, also on a busy machine, in ms. */
 const WORKERS_BACK_MAX_MS = 180_000;
-/** Modes that promise more while no worker is lost: every other run of them is gentle. */
+/** Modes with stronger guarantees while no worker is lost: every other run of them is gentle. */
 const EXACT_MODES: readonly Mode[] = ["DYNAMIC", "OFF"];
 
-/** What `deno task chaos` is told. */
+/** Options of `deno task chaos`. */
 export interface CampaignOptions extends JobSize {
-  /** No run begins after so many, but for the first of each mode. */
+  /** No run begins after this time, except the first of each mode. */
   readonly minutes: number;
-  /** Ends once so many processes were killed, if that is said. */
+  /** If given, ends after this many kills. */
   readonly kills: number | undefined;
   readonly faults: readonly Fault[];
   readonly modes: readonly Mode[];
   readonly seed: number;
   readonly faultsPerRun: number;
   readonly workers: number;
-  /** A scaler starts workers up to so many, and drains them again, if that is said. */
+  /** If given, a scaler starts up to this many workers, and drains them again. */
   readonly maxWorkers: number | undefined;
   readonly dispatcherEvery: number;
   readonly betweenMs: number;
@@ -44,7 +44,7 @@ export interface CampaignOptions extends JobSize {
   readonly patienceS: number;
 }
 
-/** See the module. */
+/** A campaign. */
 export class Campaign {
   #nemesis: Nemesis | undefined;
   readonly #values: CampaignOptions;
@@ -53,7 +53,7 @@ export class Campaign {
   readonly #startedMs = performance.now();
   readonly #violations = new Violations();
   readonly #runs = new Map<Mode, number>();
-  /** Runs that were played to their end. */
+  /** Runs that were completed. */
   #judged = 0;
   #isInterrupted = false;
   #longestWaitMs = 0;
@@ -81,9 +81,9 @@ export class Campaign {
     for (let i = 0; this.#violations.count === 0 && !this.#isEnough(i); i++) {
       await this.#run(modes[i % modes.length]!, play, nemesis, watch);
     }
-    // Who drains for nobody any more is ended with the others.
+    // Its draining workers end with the others.
     void scaling?.close();
-    // The table would have what came of it that everything was ended.
+    // The errors of the interruption itself would be in the table.
     if (this.#isInterrupted) return "kept";
     const outcome = {
       faults: nemesis.counts,
@@ -104,13 +104,13 @@ export class Campaign {
     return brokenPromises(outcome).length > 0 ? "broken" : "kept";
   }
 
-  /** Lets those go on that are paused: they would not hear that they are to end. Starts nobody more. */
+  /** Resumes paused processes, which would not notice the request to end. Starts no more faults. */
   letGo(): void {
     this.#nemesis?.resumeAll();
     void this.#stage.scaling?.close();
   }
 
-  /** Judges nothing more, and lets go; answers what was done by then. */
+  /** Stops checking, and resumes paused processes; returns what was done so far. */
   interrupt(): string {
     this.#isInterrupted = true;
     this.#nemesis?.enough();
@@ -128,7 +128,7 @@ export class Campaign {
     return (performance.now() - this.#startedMs) / 1_000;
   }
 
-  /** Each mode has one run, however short the time. */
+  /** Each mode has at least one run, however short the time. */
   #isEnough(runs: number): boolean {
     const { minutes, modes } = this.#values;
     return this.#killsLeft <= 0 || runs >= modes.length && this.#seconds / 60 >= minutes;
@@ -159,7 +159,7 @@ export class Campaign {
     this.#say(`${this.#shown}: ${counted(nemesis.total() - before, "fault")}, ${textOf(figures)}`);
   }
 
-  /** Whether there are faults from which no worker loses anything. */
+  /** Whether there are faults that make no worker lose anything. */
   get #canBeGentle(): boolean {
     const { faults, dispatcherEvery } = this.#values;
     return faults.some((fault: Fault) => fault !== "kill") || dispatcherEvery > 0;

@@ -1,11 +1,11 @@
 /**
- * Options of the jobs that run while processes are in trouble, or watched.
+ * Options of jobs that run under faults, or under observation.
  *
  * @module
  */
 import { integer, type Options } from "../lib/args.ts";
 
-/** How large a job is, and how long it may stand still, with these defaults. */
+/** The size of a job, and how long it may stall, with these defaults. */
 export function jobOptions(defaults: { readonly elements: number; readonly work: number }) {
   return {
     elements: integer({
@@ -21,7 +21,7 @@ export function jobOptions(defaults: { readonly elements: number; readonly work:
       max: 10_000_000_000,
     }),
     patienceS: integer({
-      help: "A job that gets nothing for so long, in seconds, while nothing is wrong has failed.",
+      help: "A job fails if it receives nothing for so long, in seconds, without a fault.",
       default: 180,
       min: 1,
       max: 1_000_000,

@@ -1,5 +1,5 @@
 /**
- * Kills, pauses and cuts off processes of a cluster at random, and lets them go on again.
+ * Kills, pauses and disconnects processes of a cluster at random, and lets them continue again.
  *
  * @module
  */
@@ -10,39 +10,39 @@ import type { ChildProcess } from "../cluster/child_process.ts";
 import type { Deployment } from "../cluster/deployment.ts";
 import { CUTS, type Relay } from "./relay.ts";
 
-/** What happens to a process: SIGKILL, SIGSTOP until SIGCONT, or something to its connections. */
+/** Faults of a process: SIGKILL, SIGSTOP until SIGCONT, or a fault of its connections. */
 export const FAULTS = ["kill", "pause", "cut"] as const;
 export type Fault = (typeof FAULTS)[number];
 
-/** To whom. */
+/** The victim. */
 export type Role = "worker" | "dispatcher";
 
-/** Of so many cuts one is of a single connection, on average; the others are of all of a process. */
+/** On average one in so many cuts is of a single connection; the others cut all of a process. */
 const SINGLE_CUT_EVERY = 2;
 
-/** What happens, to whom, and when. */
+/** The kinds, victims and times of faults. */
 export interface NemesisOptions {
   readonly seed: number;
   readonly faults: readonly Fault[];
-  /** How long it waits before the next fault at most, in ms. */
+  /** Longest wait before the next fault, in ms. */
   readonly betweenMaxMs: number;
-  /** How long a worker that was killed stays away at most, in ms. */
+  /** Longest downtime of a killed worker, in ms. */
   readonly downMaxMs: number;
-  /** How long a process is paused, or its connections are frozen, at most, in ms. */
+  /** Longest pause of a process, or freeze of its connections, in ms. */
   readonly pauseMaxMs: number;
-  /** The same of a gentle run, in ms. */
+  /** The same in a gentle run, in ms. */
   readonly gentleMaxMs: number;
-  /** Of so many faults one is the dispatcher's, on average; 0: none. */
+  /** On average one in so many faults is the dispatcher's; 0: none. */
   readonly dispatcherEvery: number;
-  /** How many workers, the first ones, nothing happens to. Default 0. */
+  /** The number of workers, the first ones, without faults. Default 0. */
   readonly spared?: number;
   readonly relays: ReadonlyMap<string, Relay>;
   readonly onFault: (what: string) => void;
-  /** Where it is put down that somebody who was killed cannot be started again. */
+  /** Records that a killed process cannot be restarted. */
   readonly findings: Findings;
 }
 
-/** Faults in one run after the other; times and victims are drawn from the seed. */
+/** Faults of consecutive runs; times and victims are drawn from the seed. */
 export class Nemesis {
   readonly counts: Record<Fault, Record<Role, number>> = {
     kill: { worker: 0, dispatcher: 0 },
@@ -52,10 +52,10 @@ export class Nemesis {
   readonly #deployment: Deployment;
   readonly #options: NemesisOptions;
   readonly #luck: RandomStream;
-  /** What has to end before all is well again, by the victim's name. */
+  /** Faults in progress, by the victim's name. */
   readonly #troubles = new Map<string, Promise<void>>();
   readonly #paused = new Set<ChildProcess>();
-  /** Of the run that goes on: how many there are to be, and have been, and whether no worker may die. */
+  /** The current run: how many faults it gets and has had, and whether no worker may die. */
   #wanted = 0;
   #done = 0;
   #isGentle = false;
@@ -77,20 +77,20 @@ export class Nemesis {
     );
   }
 
-  /** How many processes are in trouble now. */
+  /** How many processes have a fault now. */
   get down(): number {
     return this.#troubles.size;
   }
 
-  /** Whether all faults of this run have come. */
+  /** Whether all faults of this run have begun. */
   get isOver(): boolean {
     return this.#done >= this.#wanted;
   }
 
   /**
-   * There are to be so many faults, once somebody has begun to read.
+   * Plans `faults` faults, beginning with the first reader's step.
    *
-   * @param isGentle Nothing from which a worker loses what it has.
+   * @param isGentle Only faults that make no worker lose what it has.
    */
   start(faults: number, isGentle: boolean): void {
     [this.#wanted, this.#done, this.#isGentle] = [faults, 0, isGentle];
@@ -98,8 +98,9 @@ export class Nemesis {
   }
 
   /**
-   * Resolves once a reader may go on that is so far, 0 to 1: it is held back until the faults of this
-   * run have come as far, so that all of them hit a job that goes on. The first call begins them.
+   * Resolves once a reader with this progress, 0 to 1, may continue: it waits until the faults of
+   * this run have progressed as far, so that all of them hit a running job. The first call begins
+   * them.
    */
   keepUp(share: number): Promise<void> {
     if (!this.#hasBegun) this.#plan();
@@ -109,20 +110,20 @@ export class Nemesis {
     return new Promise((resolve) => this.#waiting.push({ faults, resolve }));
   }
 
-  /** No more faults in this run: nobody is held back for them. */
+  /** No more faults in this run: no reader waits for them. */
   enough(): void {
     clearTimeout(this.#timer);
     this.#wanted = this.#done;
     for (const { resolve } of this.#waiting.splice(0)) resolve();
   }
 
-  /** No more faults; resolves when all is well again. */
+  /** No more faults; resolves when all have ended. */
   async stop(): Promise<void> {
     this.enough();
     await Promise.all(this.#troubles.values());
   }
 
-  /** Lets those go on that are paused: they would not hear that they are to end. */
+  /** Resumes paused processes, which would not notice the request to end. */
   resumeAll(): void {
     for (const child of this.#paused) child.signal("SIGCONT");
   }
@@ -144,7 +145,7 @@ export class Nemesis {
     const kind = faults[this.#luck.int(faults.length)]!;
     const share = this.#luck.next();
     if (this.#isGentle && kind === "kill" && !isDispatcher) return;
-    // It may be in trouble from the last time: then another is drawn, later.
+    // Its last fault may still last: then another victim is drawn, later.
     if (victim.end !== undefined || this.#troubles.has(victim.name)) return;
     const [what, trouble] = this.#begin(kind, victim, isDispatcher, share);
     this.counts[kind][isDispatcher ? "dispatcher" : "worker"]++;
@@ -160,7 +161,7 @@ export class Nemesis {
     this.#waiting = this.#waiting.filter((one) => !isReached(one));
   }
 
-  /** What is said of it, and its end. */
+  /** Describes a fault, and resolves at its end. */
   #begin(
     kind: Fault,
     victim: ChildProcess,

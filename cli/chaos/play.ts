@@ -1,5 +1,5 @@
 /**
- * Plays drills: each once or more while faults come, and says what was promised and is not so.
+ * Plays drills: each once or more under faults, and reports broken guarantees.
  *
  * @module
  */
@@ -16,19 +16,19 @@ import type { Nemesis } from "./nemesis.ts";
 import { openReader } from "./readers.ts";
 import type { Stage } from "./stage.ts";
 
-/** What a process says of a worker that is lost takes so long to be read here, in ms. */
+/** How long it takes to read here what a process logs about a lost worker, in ms. */
 const LOG_DELAY_MS = 500;
-/** How often it is looked whether a run still gets on, in ms. */
+/** How often a run is checked for progress, in ms. */
 const STALL_CHECK_MS = 500;
 
-/** How drills are played. */
+/** Options of playing drills. */
 export interface PlayOptions {
   readonly seed: number;
   readonly size: JobSize;
   readonly workers: number;
-  /** Without a fault and without a batch for so long, in ms, a run is taken to hang. */
+  /** A run without a fault and without a batch for so long, in ms, counts as hanging. */
   readonly patienceMs: number;
-  /** Where it is put down what was promised and is not so. */
+  /** Records broken guarantees. */
   readonly violations: Violations;
   /** Called at each step of a loop. */
   readonly onStep: () => void;
@@ -38,36 +38,38 @@ export interface PlayOptions {
 export interface RunFigures extends DrillFigures {
   readonly mode: Mode;
   readonly seconds: number;
-  /** The longest time without a step, while nobody was held back, in ms. */
+  /** The longest time without a step, while no reader was held back, in ms. */
   readonly longestWaitMs: number;
 }
 
-/** See the module. */
+/** Plays drills. */
 export class Play {
-  /** What the stream of the DETERMINISTIC job has to be, once that is known. */
+  /** The expected stream of the DETERMINISTIC job, once known. */
   wanted: KnownStream | undefined;
-  /** How many DETERMINISTIC streams were read to their end amid faults, and how many had its hash. */
+  /**
+   * How many DETERMINISTIC streams were read to their end under faults, and how many had its hash.
+   */
   readonly streams = { read: 0, same: 0 };
   readonly #stage: Stage;
   readonly #nemesis: Nemesis | undefined;
   readonly #options: PlayOptions;
   #runs = 0;
 
-  /** @param nemesis Left out: nothing goes wrong. */
+  /** @param nemesis If omitted, there are no faults. */
   constructor(stage: Stage, nemesis: Nemesis | undefined, options: PlayOptions) {
     this.#stage = stage;
     this.#nemesis = nemesis;
     this.#options = options;
   }
 
-  /** Reads the DETERMINISTIC job once while nothing goes wrong. */
+  /** Reads the DETERMINISTIC job once without faults. */
   async readUndisturbed(): Promise<KnownStream> {
     const run = new Run(this.#stage, undefined, this.#options, "undisturbed");
     this.wanted = await run.guarded(readUndisturbed(run));
     return this.wanted;
   }
 
-  /** One run; what is promised of it and is not so is among the violations afterwards. */
+  /** One run; broken guarantees are among the violations afterwards. */
   async run(mode: Mode): Promise<RunFigures> {
     const name = `${mode.toLowerCase()}-${++this.#runs}`;
     const run = new Run(this.#stage, this.#nemesis, this.#options, name);
@@ -108,7 +110,7 @@ export class Play {
   }
 }
 
-/** What a drill has around it, while it runs. */
+/** The environment of a running drill. */
 class Run implements Around {
   readonly name: string;
   readonly size: JobSize;
@@ -176,7 +178,7 @@ class Run implements Around {
     return this.#left > this.#leftBefore;
   }
 
-  /** What a drill gives, or an error if it does not get on. */
+  /** The result of a drill, or an error if it makes no progress. */
   async guarded<T>(drill: Promise<T>): Promise<T> {
     const { patienceMs } = this.#options;
     const { promise: stalled, reject } = Promise.withResolvers<never>();

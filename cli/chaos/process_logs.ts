@@ -1,31 +1,31 @@
 /**
- * What processes and readers say of themselves, in a folder that stays when a promise was broken.
+ * The logs of processes and readers, in a folder that stays if a guarantee was broken.
  *
  * @module
  */
 import { join } from "node:path";
 import type { LogLevel } from "../../actors/runtime/world.ts";
 
-/** See the module. */
+/** The logs of a campaign. */
 export class ProcessLogs {
   readonly folder: string;
   readonly #startedMs = performance.now();
   readonly #files = new Map<string, Deno.FsFile>();
-  /** Workers that are stopped in order: the dispatcher says once of each that it is gone. */
+  /** Workers that are stopped in order: the dispatcher reports the loss of each once. */
   readonly #leaving = new Set<string>();
   #hasEnded = false;
-  /** Workers that a dispatcher has given up. */
+  /** Workers that a dispatcher has timed out. */
   givenUp = 0;
-  /** What readers were warned of. */
+  /** Warnings of readers. */
   warnings = 0;
 
   constructor() {
     this.folder = Deno.makeTempDirSync({ prefix: "leat-chaos-logs-" });
   }
 
-  /** Writes a line down, with the seconds since the start, in the file of that process. */
+  /** Writes a line, with the seconds since the start, to the file of that process. */
   write(name: string, line: string): void {
-    // A reader's node may have more to say than anybody waits for.
+    // A reader's node may still log after the end.
     if (this.#hasEnded) return;
     const file = this.#files.get(name) ?? this.#open(name);
     const seconds = ((performance.now() - this.#startedMs) / 1_000).toFixed(3).padStart(9);
@@ -34,20 +34,20 @@ export class ProcessLogs {
     if (gone !== undefined && !this.#leaving.delete(gone)) this.givenUp++;
   }
 
-  /** Writes down what a reader's node says. What is more than a warning is shown as well. */
+  /** Writes a log line of a reader's node. Errors are printed as well. */
   readonly heardReader = (level: LogLevel, line: string): void => {
     this.write("readers", line);
     if (level === "warn") this.warnings++;
     else console.error(line);
   };
 
-  /** A worker is stopped in order from now on, or one of its name is started. */
+  /** A worker is stopping in order from now on, or one with its name is starting. */
   leaves(name: string, isLeaving: boolean): void {
     if (isLeaving) this.#leaving.add(name);
     else this.#leaving.delete(name);
   }
 
-  /** Closes the files. @param keeps Whether they are wanted. */
+  /** Closes the files. @param keeps Whether to keep them. */
   async end(keeps: boolean): Promise<void> {
     this.#hasEnded = true;
     for (const file of this.#files.values()) file.close();

@@ -1,6 +1,6 @@
 /**
- * Where readers in this process dial the cluster from: each from a node of its own, so that a
- * connection that is cut is one reader's.
+ * Addresses from which readers in this process dial the cluster: each from a node of its own, so
+ * that a cut connection belongs to one reader.
  *
  * @module
  */
@@ -8,18 +8,20 @@ import type { ClientHome } from "../../actors/client/starting.ts";
 import { Homes, type HomesOptions, registerHome } from "../../platform/nodes/client_homes.ts";
 import type { Deployment } from "../cluster/deployment.ts";
 
-/** For the first answer a reader waits longer than any trouble lasts, in ms, on a slow machine too. */
+/**
+ * A reader waits for its first answer longer than any fault lasts, in ms, also on a slow machine.
+ */
 const FIRST_ANSWER_TIMEOUT_MS = 120_000;
-/** Short, so that a lost answer is soon asked for again, in ms. */
+/** Short, so that a lost answer is soon requested again, in ms. */
 const REQUEST_TIMEOUT_MS = 5_000;
 
-/** Timings that a reader sets itself. */
+/** The timings that a reader sets itself. */
 export type ReaderOptions = NonNullable<ClientHome["timings"]>;
 
 /**
- * Makes the cluster known under an address, for one reader.
+ * Registers the cluster under an address, for one reader.
  *
- * @param print Gets the lines of its log.
+ * @param print Receives the lines of its log.
  */
 export function openReader(
   { dispatcher, token }: Deployment,

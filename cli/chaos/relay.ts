@@ -1,31 +1,31 @@
 /**
- * A relay of TCP before each process of a cluster, where connections are cut.
+ * A TCP relay before each process of a cluster, at which connections are cut.
  *
- * A connection between two other processes cannot be cut from outside without the rights of root. Who
- * advertises the relay's address as its own is reached through it by everybody, and what the relay
- * closes or holds up are real sockets, with their buffers and their pressure back.
+ * Cutting a connection between two other processes from outside needs root. If a process advertises
+ * the relay's address as its own, everybody reaches it through the relay, and the relay closes or
+ * stalls real sockets, with their buffers and backpressure.
  *
  * @module
  */
 
-/** What is done to connections. */
+/** The faults of connections. */
 export const CUTS = ["close", "freeze", "half-close"] as const;
 export type CutKind = (typeof CUTS)[number];
 
 /** Bytes that are read at a time. */
 const CHUNK_BYTES = 64 * 1_024;
 const HOST = "127.0.0.1";
-/** Below the ports that systems give to connections: nobody takes one while its process is down. */
+/** Below the ephemeral ports of systems: no other program takes one while its process is down. */
 const PORTS = { min: 20_000, max: 32_000 };
 const PORT_TRIES = 1_000;
 
-/** See the module. */
+/** A relay before one process. */
 export class Relay implements Disposable {
-  /** Where the process itself listens. */
+  /** The port at which the process itself listens. */
   readonly port: number;
   readonly #listener = Deno.listen({ hostname: HOST, port: 0 });
   readonly #connections = new Set<Connection>();
-  /** Cuts that go on and hold for new connections too. */
+  /** Freezes in progress, which also apply to new connections. */
   #frozen = 0;
 
   constructor() {
@@ -33,7 +33,7 @@ export class Relay implements Disposable {
     this.#accept();
   }
 
-  /** `host:port`, where others reach the process. */
+  /** `host:port` at which others reach the process. */
   get advertise(): string {
     return `${HOST}:${this.#listener.addr.port}`;
   }
@@ -44,9 +44,9 @@ export class Relay implements Disposable {
   }
 
   /**
-   * Cuts connections; answers how many.
+   * Cuts connections; returns how many.
    *
-   * @param choose One of so many, or undefined for all and those that come while it lasts.
+   * @param choose Chooses one by index, or undefined for all and those that arrive while it lasts.
    * @param lastsMs How long they are frozen.
    */
   cut(kind: CutKind, choose: ((count: number) => number) | undefined, lastsMs: number): number {
@@ -88,7 +88,7 @@ export class Relay implements Disposable {
     try {
       process = await Deno.connect({ hostname: HOST, port: this.port });
     } catch {
-      // It is down: the caller learns it as from a host without that process.
+      // The process is down: the caller sees the same as from a host without it.
       caller.close();
       return;
     }
@@ -109,13 +109,13 @@ class Connection {
 
   constructor(caller: Deno.TcpConn, process: Deno.TcpConn) {
     this.#ends = [caller, process];
-    // The relay is not to add the waiting of small messages for one another.
+    // The relay must not add Nagle's delays.
     for (const end of this.#ends) end.setNoDelay(true);
     this.ended = Promise.all([this.#pump(caller, process), this.#pump(process, caller)])
       .then(() => this.close());
   }
 
-  /** Nothing passes for so long; neither side is told. */
+  /** Nothing passes for this time; neither side is notified. */
   freeze(lastsMs: number): void {
     const thaw = Promise.all([this.#thaw, sleep(lastsMs)]).then(() => {
       if (this.#thaw === thaw) this.#thaw = undefined;
@@ -123,7 +123,7 @@ class Connection {
     this.#thaw = thaw;
   }
 
-  /** The process is told that nothing more comes; what it says itself still passes. */
+  /** The process sees the end of input; its own output still passes. */
   closeHalf(): void {
     this.#ends[1].closeWrite().catch(() => this.close());
   }
@@ -146,7 +146,7 @@ class Connection {
       }
       await to.closeWrite();
     } catch {
-      // Reset, or closed by a cut: neither side can go on.
+      // Reset, or closed by a cut: neither side can continue.
       this.close();
     }
   }

@@ -1,5 +1,5 @@
 /**
- * What `deno task chaos` says: a line of progress while it runs, and a table at the end.
+ * The output of `deno task chaos`: a line of progress while it runs, and a table at the end.
  *
  * @module
  */
@@ -7,43 +7,43 @@ import { type Fault, FAULTS, type Role } from "./nemesis.ts";
 import type { Mode } from "./modes/drill.ts";
 import type { ScalingCounts } from "./scaling.ts";
 
-/** What came of it. */
+/** The results. */
 export interface ChaosOutcome {
   readonly faults: Readonly<Record<Fault, Readonly<Record<Role, number>>>>;
-  /** Of the DETERMINISTIC job while nothing went wrong. */
+  /** Of the DETERMINISTIC job without faults. */
   readonly hash: string | undefined;
-  /** Its streams amid faults: how many were read, and how many had that hash. */
+  /** Its streams under faults: how many were read, and how many had that hash. */
   readonly streams: { readonly read: number; readonly same: number };
   /** Runs by mode. */
   readonly runs: ReadonlyMap<Mode, number>;
-  /** How often a dispatcher has given a worker up, killed or not. */
+  /** How often a dispatcher timed out a worker, killed or not. */
   readonly givenUp: number;
-  /** What a scaler has done, if there was one. */
+  /** The steps of a scaler, if there was one. */
   readonly scaled: ScalingCounts | undefined;
-  /** What readers were warned of. */
+  /** Warnings of readers. */
   readonly warnings: number;
-  /** By worker, how many answers it was seen to hand out. */
+  /** By worker, how many answers it was seen to give. */
   readonly served: ReadonlyMap<string, number>;
   readonly held: Limited;
   readonly open: Limited;
   readonly longestWaitMs: number;
   readonly seconds: number;
-  /** What checkers have found. */
+  /** The findings of checkers. */
   readonly violations: readonly string[];
 }
 
-/** The most there was of something, and how much there may be. */
+/** A maximum, and its limit. */
 export interface Limited {
   readonly most: number;
   readonly limit: number;
 }
 
-/** What was promised and is not so, in words; empty when all was kept. */
+/** Broken guarantees, in words; empty if all were kept. */
 export function brokenPromises(
   { violations, hash, streams, served, scaled, held, open }: ChaosOutcome,
 ): string[] {
-  // A save hands out nothing; a DETERMINISTIC job, which is read undisturbed first, is for all. Who comes
-  // later may be stopped before there is something to do.
+  // Saves serve no batches; the undisturbed DETERMINISTIC job uses every worker. Workers that a
+  // scaler added may be stopped before they get work.
   const idle = hash === undefined || scaled !== undefined
     ? []
     : [...served].filter(([, count]) => count === 0).map(([name]) => name);
@@ -69,9 +69,11 @@ export function outcomeTable(outcome: ChaosOutcome): string {
   const broken = brokenPromises(outcome);
   const rows = [
     ...FAULTS.map((fault) => [`${fault}s`, countsText(faults[fault])]),
-    ["given up", `${counted(givenUp, "worker")} that the dispatcher had not heard of for too long`],
+    ["given up", `${counted(givenUp, "worker")} timed out at the dispatcher`],
     ...(scaled === undefined ? [] : [["scaled", scaledText(scaled)]]),
-    ...(warnings === 0 ? [] : [["warnings", `${warnings} to readers, of what they did not reach`]]),
+    ...(warnings === 0
+      ? []
+      : [["warnings", `${warnings} of readers, about nodes they could not reach`]]),
     ["runs", [...runs].map(([mode, count]) => `${mode} ${count}`).join(", ")],
     ...(hash === undefined ? [] : [
       ["hash", `${hash} of ${streams.same} of ${counted(streams.read, "DETERMINISTIC stream")}`],

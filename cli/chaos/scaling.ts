@@ -1,6 +1,6 @@
 /**
- * Workers that come and go while processes are in trouble: the scaler of production starts and drains
- * them after a number that is drawn anew now and then, as a dispatcher's would take minutes to change.
+ * Workers that come and go under faults: the production scaler starts and drains them according to
+ * a random number, because a dispatcher's would take minutes to change.
  *
  * @module
  */
@@ -10,23 +10,26 @@ import type { Deployment } from "../cluster/deployment.ts";
 import { askForState } from "../cluster/state_request.ts";
 import type { ProcessLogs } from "./process_logs.ts";
 
-/** How long clients may go on fetching from a worker that is stopped, in ms. */
+/** How long clients may fetch from a worker that is stopped, in ms. */
 export const SCALED_DRAIN_MS = 20_000;
-/** How long one may take beside that, in ms. */
+/** Time limit for stopping in addition to that, in ms. */
 const STOP_MARGIN_MS = 5_000;
-/** How often the scaler looks, in ms, and in so many looks it finds another number wanted, on average. */
+/**
+ * How often the scaler checks, in ms, and in how many checks the wanted number changes once, on
+ * average.
+ */
 const INTERVAL_MS = 1_000;
 const LOOKS_PER_CHANGE = 3;
 
-/** What was done. */
+/** The steps so far. */
 export interface ScalingCounts {
   started: number;
   stopped: number;
-  /** Of those, who did not end in time: what they held then is lost. */
+  /** How many of those did not end in time: what they held is lost. */
   cutShort: number;
 }
 
-/** How many there are to be, and who hears of it. */
+/** The range of workers, and the listener. */
 export interface ScalingOptions {
   readonly seed: number;
   readonly minWorkers: number;
@@ -35,10 +38,10 @@ export interface ScalingOptions {
   readonly onStep: (what: string) => void;
 }
 
-/** See the module. */
+/** A fleet whose wanted size is random. */
 export class ChaosScaling implements WorkerFleet {
   readonly counts: ScalingCounts = { started: 0, stopped: 0, cutShort: 0 };
-  /** The most workers that there were, with those that were being stopped. */
+  /** The most workers at one time, stopping ones included. */
   most: number;
   readonly #deployment: Deployment;
   readonly #logs: ProcessLogs;
@@ -65,7 +68,7 @@ export class ChaosScaling implements WorkerFleet {
     });
   }
 
-  /** Those that run; one that was killed is none until it is back. */
+  /** The running ones; a killed one does not count until it is back. */
   get names(): readonly string[] {
     return this.#deployment.workers.filter(({ name, end }) =>
       end === undefined && !this.#stopping.has(name)
@@ -97,12 +100,12 @@ export class ChaosScaling implements WorkerFleet {
     if (performance.now() - beganMs >= SCALED_DRAIN_MS) this.counts.cutShort++;
   }
 
-  /** Starts and stops nothing more; resolves when what had begun has ended. */
+  /** Starts and stops nothing more; resolves when steps in progress have ended. */
   close(): Promise<void> {
     return this.#scaler.close();
   }
 
-  /** What the dispatcher says, but for how many are wanted. */
+  /** The dispatcher's state with another wanted number. */
   async #describe() {
     const { dispatcher: { address }, token } = this.#deployment;
     const state = await askForState(address, { token });

@@ -1,5 +1,5 @@
 /**
- * A cluster of processes with a relay before each, the journal and folders they need, and their logs.
+ * A cluster of processes with a relay before each, its journal and folders, and its logs.
  *
  * @module
  */
@@ -10,17 +10,17 @@ import { ProcessLogs } from "./process_logs.ts";
 import { Relay } from "./relay.ts";
 import type { ChaosScaling } from "./scaling.ts";
 
-/** See the module. */
+/** The cluster of a campaign. */
 export class Stage implements AsyncDisposable {
   readonly logs = new ProcessLogs();
   readonly relays = new Map<string, Relay>();
-  /** What workers may write to. */
+  /** The folder that workers may write to. */
   readonly folder: string;
   readonly deployment: Deployment;
   readonly #journal: string;
-  /** Who starts and drains workers meanwhile, if somebody does. */
+  /** Starts and drains workers, if scaling is on. */
   scaling: ChaosScaling | undefined;
-  /** Whether the logs are to stay. */
+  /** Whether to keep the logs. */
   keepsLogs = false;
 
   constructor(

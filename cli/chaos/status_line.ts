@@ -1,28 +1,30 @@
 /**
- * A line that is drawn over in a terminal. Elsewhere it is left out, but for the lines that stay, or
- * written now and then.
+ * A line that is redrawn in a terminal. Elsewhere only permanent lines are written, and this one
+ * now and then.
  *
  * @module
  */
 
-/** Back to the line's beginning, and the line away. */
+/** Returns to the line's beginning, and erases the line. */
 const CLEAR_LINE = "\r\x1b[K";
-/** How often it is drawn at most, in ms. */
+/** Shortest time between two redraws, in ms. */
 const DRAW_MS = 100;
 
-/** See the module. Writes to standard error. */
+/** Writes to standard error. */
 export class StatusLine implements Disposable {
   readonly #isTerminal = Deno.stderr.isTerminal();
   readonly #everyMs: number;
   #drawnMs: number;
 
-  /** @param options `plainEveryMs`: how often a line is written off a terminal. Default: never. */
+  /**
+   * @param options `plainEveryMs`: how often a line is written outside a terminal. Default: never.
+   */
   constructor({ plainEveryMs = Infinity }: { readonly plainEveryMs?: number } = {}) {
     this.#everyMs = this.#isTerminal ? DRAW_MS : plainEveryMs;
     this.#drawnMs = this.#isTerminal ? -Infinity : performance.now();
   }
 
-  /** Draws the line over the one before. */
+  /** Redraws the line. */
   show(line: string): void {
     if (performance.now() - this.#drawnMs < this.#everyMs) return;
     this.#drawnMs = performance.now();

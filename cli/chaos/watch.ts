@@ -1,6 +1,6 @@
 /**
- * What is seen of a cluster while processes are in trouble: who has worked, who is there, and what the
- * readers of DETERMINISTIC jobs hold.
+ * Observes a cluster under faults: which workers served, which are alive, and what the readers of
+ * DETERMINISTIC jobs hold.
  *
  * @module
  */
@@ -10,11 +10,11 @@ import { Observer } from "../cluster/observer.ts";
 /** How often it looks, in ms. */
 const OBSERVE_MS = 100;
 
-/** See the module. */
+/** Observes a cluster. */
 export class Watch implements Disposable {
-  /** By worker, what it was seen to hand out, in answers: of a life that ends, the last is missed. */
+  /** By worker, the answers it was seen to give; the last ones before a kill are missed. */
   readonly served = new Map<string, number>();
-  /** The most that a reader says it has ever held. */
+  /** The most bytes that a reader reports to have held. */
   bufferedBytesMax = 0;
   openSplitsMax = 0;
   readonly #observer: Observer;
@@ -27,7 +27,10 @@ export class Watch implements Disposable {
     this.#timer = setInterval(() => this.#lookOnce(), OBSERVE_MS);
   }
 
-  /** Resolves when the dispatcher says that so many workers live, or after `timeoutMs`; whether they do. */
+  /**
+   * Resolves when the dispatcher reports so many live workers, or after `timeoutMs`; returns
+   * whether it does.
+   */
   async workersLive(count: number, timeoutMs: number): Promise<boolean> {
     const untilMs = performance.now() + timeoutMs;
     for (;;) {
@@ -39,7 +42,7 @@ export class Watch implements Disposable {
     }
   }
 
-  /** A process that is paused holds up a look, and none is begun beside it. */
+  /** A paused process blocks a look, and no second one begins meanwhile. */
   #lookOnce(): Promise<void> {
     return this.#looking ??= this.#look().finally(() => this.#looking = undefined);
   }
@@ -49,7 +52,7 @@ export class Watch implements Disposable {
     const { workers, description } = this.#observer;
     for (const [name, { served }] of workers) {
       const last = this.#last.get(name) ?? 0;
-      // Fewer than before: tasks of another life, or of the next run.
+      // Fewer than before: the tasks of a restarted worker, or of the next run.
       const more = served < last ? served : served - last;
       this.#last.set(name, served);
       this.served.set(name, (this.served.get(name) ?? 0) + more);

@@ -1,5 +1,5 @@
 /**
- * The programs of a cluster as child processes, which end when this one does, however it does.
+ * The programs of a cluster as child processes, which end when this one does, for any reason.
  *
  * @module
  */
@@ -8,22 +8,22 @@ import { LeatError } from "../../core/error.ts";
 
 /** The top of the tree: the programs find their permissions in its `deno.json`. */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** How long a child may take until it listens, in ms: the first start compiles. */
+/** Time limit for a child to listen, in ms: the first start compiles. */
 const START_TIMEOUT_MS = 60_000;
-/** How long a child that was asked to stop may take before it is killed, in ms. */
+/** Time limit for a child to stop before it is killed, in ms. */
 const STOP_TIMEOUT_MS = 3_000;
-/** The end of a program whose command line cannot be: it would end so each time. */
+/** The end of a program with an invalid command line: a restart would fail the same way. */
 const USAGE_END = "exit code 2";
-/** What is kept of a child's log, in characters, for the case that it ends. */
+/** Characters of a child's log that are kept, to explain its end. */
 const LOG_CHARS_MAX = 4_096;
 
-/** How a program is started, and who hears what it says. */
+/** Options of a child process. */
 export interface ChildOptions {
   /** Deno's own flags. */
   readonly flags?: readonly string[];
-  /** Gets the lines of its log, which is its standard error. */
+  /** Receives the lines of its log, which is its standard error. */
   readonly onLog: (line: string) => void;
-  /** Gets the lines of its standard output. */
+  /** Receives the lines of its standard output. */
   readonly onOutput?: (line: string) => void;
 }
 
@@ -31,11 +31,11 @@ export interface ChildOptions {
 export class ChildProcess {
   readonly name: string;
   readonly pid: number;
-  /** Resolves when it has ended, with what it ended with. */
+  /** Resolves when it has ended, with the reason. */
   readonly ended: Promise<string>;
-  /** Where it listens; known once it does. */
+  /** Its address; known once it listens. */
   address = "";
-  /** What it ended with, if it has. */
+  /** Why it ended, if it has. */
   end: string | undefined;
   readonly #process: Deno.ChildProcess;
   readonly #options: ChildOptions;
@@ -52,8 +52,8 @@ export class ChildProcess {
   /**
    * Starts a program; resolves when it listens.
    *
-   * @throws LeatError with the end of its log when it ends instead: `invalid_argument` where its command line cannot be,
-   * `unavailable` otherwise.
+   * @throws LeatError with the end of its log when it ends instead: `invalid_argument` for an
+   * invalid command line, `unavailable` otherwise.
    */
   static async start(
     name: string,
@@ -71,19 +71,19 @@ export class ChildProcess {
     }
   }
 
-  /** Ends it as a crash would. */
+  /** Ends it like a crash. */
   kill(): void {
     this.signal("SIGKILL");
   }
 
-  /** Sends it a signal; of no effect on one that has ended. */
+  /** Sends it a signal; no effect after its end. */
   signal(signal: Deno.Signal): void {
     if (this.end === undefined) this.#process.kill(signal);
   }
 
   /** Asks it to stop, and kills it if it takes longer than `timeoutMs`. */
   async stop(timeoutMs: number = STOP_TIMEOUT_MS): Promise<void> {
-    // The end of its standard input is what asks it: that comes also when this process is killed.
+    // The end of its standard input is the request: it also comes when this process is killed.
     await this.#process.stdin.close().catch(() => {});
     const timer = setTimeout(() => this.kill(), timeoutMs);
     await this.ended;
@@ -94,7 +94,7 @@ export class ChildProcess {
     const logged = this.#readLog();
     const { code, signal } = await this.#process.status;
     this.end = signal ?? `exit code ${code}`;
-    // Whoever was not asked to stop: its end of the pipe is gone, and this one would stay.
+    // After a crash its end of the pipe is closed, but this end would leak.
     await this.#process.stdin.close().catch(() => {});
     await logged;
     return this.end;
@@ -113,7 +113,7 @@ export class ChildProcess {
     }
   }
 
-  /** Reads standard output to its end, and gives the address as soon as it is printed. */
+  /** Reads standard output to its end, and resolves with the address as soon as it is printed. */
   async #readAddress(): Promise<string> {
     const found = Promise.withResolvers<string>();
     forEachLine(this.#process.stdout, (line) => {
@@ -137,7 +137,7 @@ export class ChildProcess {
   }
 }
 
-/** Deno is started by name, because that is what `--allow-run=deno` allows. */
+/** Deno is started by name, because `--allow-run=deno` permits that. */
 function spawn(
   program: string,
   args: readonly string[],

@@ -1,31 +1,33 @@
 /**
- * The programs that were started and have not ended: what has to be stopped in the end, and no more.
+ * The started programs that have not ended: exactly what must be stopped at the end.
  *
  * @module
  */
 
-/** What can be waited for to end. */
+/** A program whose end can be awaited. */
 export interface Child {
   readonly ended: Promise<unknown>;
 }
 
-/** See the module. One that has ended is forgotten, so that many kills and restarts cost nothing. */
+/**
+ * The running programs. An ended one is forgotten, so that many kills and restarts cost nothing.
+ */
 export class Children<C extends Child> {
   readonly #started = new Set<Promise<C>>();
 
-  /** How many start or run. */
+  /** The number of starting and running programs. */
   get size(): number {
     return this.#started.size;
   }
 
-  /** Keeps one that starts, until it has ended or could not be started. */
+  /** Keeps a starting program until it has ended or failed to start. */
   add(child: Promise<C>): void {
     this.#started.add(child);
     const forget = () => this.#started.delete(child);
     child.then(({ ended }) => ended).then(forget, forget);
   }
 
-  /** Those that run, once none starts any more. */
+  /** The running ones, once none is starting. */
   async running(): Promise<C[]> {
     return (await Promise.allSettled(this.#started))
       .flatMap((outcome) => outcome.status === "fulfilled" ? [outcome.value] : []);

@@ -7,62 +7,62 @@ import { LeatError } from "../../core/error.ts";
 import { ChildProcess } from "./child_process.ts";
 import { Children } from "./children.ts";
 
-/** Short, so that a worker that was killed is missed while one looks on. */
+/** Short, so that a killed worker is noticed while the user watches. */
 export const WORKER_TIMEOUT_MS = 2_000;
-/** Where none is to be killed: none that is only slow is given up, with what it has. */
+/** For clusters without kills: a slow worker must not time out and lose its splits. */
 export const WORKER_PATIENCE_MS = 60_000;
 const HEARTBEAT_MS = 500;
-/** What is left of a job when the cluster stops has nobody who wants it, unless it is said, in ms. */
+/** Drain time at the cluster's stop, in ms: usually no client wants the rest of a job. */
 const DRAIN_MS = 500;
 
-/** What stands before a program: where it listens itself, and where it says that it does. */
+/** A proxy before a program: the program's own port, and the address that it advertises. */
 export interface Front {
   readonly port: number;
   /** `host:port`. */
   readonly advertise: string;
 }
 
-/** How the programs are started. */
+/** Options of a deployment. */
 export interface DeploymentOptions {
-  /** The folder of the dispatcher's journal; default: kept in memory. */
+  /** The folder of the dispatcher's journal; default: in memory. */
   readonly journal?: string;
   /** The window of DETERMINISTIC jobs. */
   readonly windowSplits?: number;
-  /** The least grave lines of the logs. Default "warn". */
+  /** The lowest log level. Default "warn". */
   readonly logLevel?: "info" | "warn";
-  /** How long a worker may be silent before it is given up, in ms. Default 2,000. */
+  /** Time without heartbeats after which a worker is lost, in ms. Default 2,000. */
   readonly workerTimeoutMs?: number;
   /** Further arguments of the dispatcher. */
   readonly dispatcherArgs?: readonly string[];
   /** Further arguments of each worker. */
   readonly workerArgs?: readonly string[];
-  /** How long clients may go on fetching from a worker that is stopped, in ms. Default 500. */
+  /** How long clients may fetch from a worker that is stopped, in ms. Default 500. */
   readonly drainMs?: number;
-  /** Deno's own flags, of all programs. */
+  /** Deno's own flags, for all programs. */
   readonly flags?: readonly string[];
-  /** Gets the lines of the programs' standard output, with the program's name. */
+  /** Receives the lines of the programs' standard output, with the program's name. */
   readonly onOutput?: (name: string, line: string) => void;
-  /** What stands before the program of that name. Default: nothing; it takes a free port. */
+  /** The proxy before the program with that name. Default: none; it takes a free port. */
   readonly frontOf?: (name: string) => Front;
 }
 
-/** See the module. */
+/** A dispatcher and workers, each in a process of its own. */
 export class Deployment implements AsyncDisposable {
-  /** The cluster's secret, which is this run's own. */
+  /** The cluster's token, random for each run. */
   readonly token: string = crypto.randomUUID();
   readonly #onLog: (line: string) => void;
   readonly #options: DeploymentOptions;
   #dispatcher: ChildProcess | undefined;
   #workers: ChildProcess[] = [];
-  /** Workers that are stopped, or were. */
+  /** Workers that are stopping, or have stopped. */
   readonly #leaving = new WeakSet<ChildProcess>();
   readonly #children = new Children<ChildProcess>();
-  /** Starts that are under way: each has a file with the token, which it removes. */
+  /** Starts in progress: each has a file with the token, which it removes. */
   readonly #starting = new Set<Promise<void>>();
   #stopped: Promise<void> | undefined;
 
   /**
-   * @param onLog Gets the log lines of all processes, with the process's name.
+   * @param onLog Receives the log lines of all processes, with the process's name.
    * @param options See {@linkcode DeploymentOptions}.
    */
   constructor(onLog: (line: string) => void, options: DeploymentOptions = {}) {
@@ -94,14 +94,14 @@ export class Deployment implements AsyncDisposable {
   async add(name: string): Promise<void> {
     await this.#withToken(async (tokenFile) => {
       const worker = await this.#startWorker(name, tokenFile);
-      // Others may have come or gone meanwhile.
+      // The list may have changed meanwhile.
       this.#workers = [...this.#workers, worker];
     });
   }
 
   /**
-   * Stops a worker once clients have fetched what it holds, and kills it after `timeoutMs`. It is among
-   * the others until it has ended, and is not started again.
+   * Stops a worker once clients have fetched what it holds, and kills it after `timeoutMs`. It
+   * stays in the list until it has ended, and is not restarted.
    */
   async remove(worker: ChildProcess, timeoutMs: number): Promise<void> {
     this.#leaving.add(worker);
@@ -109,7 +109,7 @@ export class Deployment implements AsyncDisposable {
     this.#workers = this.#workers.filter((other) => other !== worker);
   }
 
-  /** Starts a program that has ended again, under its name and, for the dispatcher, its address. */
+  /** Restarts an ended program under its name and, for the dispatcher, its address. */
   async restart(child: ChildProcess): Promise<void> {
     if (this.#leaving.has(child)) return;
     await this.#withToken(async (tokenFile) => {
@@ -131,7 +131,7 @@ export class Deployment implements AsyncDisposable {
     return this.stop();
   }
 
-  /** By a file: the arguments of a process are there for all to see. */
+  /** Through a file: other users can see the arguments of a process. */
   async #withToken(start: (tokenFile: string) => Promise<void>): Promise<void> {
     this.#requireOpen();
     const starting = this.#startWith(start);
@@ -207,7 +207,7 @@ export class Deployment implements AsyncDisposable {
     return child;
   }
 
-  /** The workers first: they say good-bye to the dispatcher. */
+  /** The workers first: they deregister at the dispatcher. */
   async #stop(): Promise<void> {
     const children = await this.#children.running();
     const isWorker = (child: ChildProcess) => child !== this.#dispatcher;

@@ -1,8 +1,8 @@
 /**
- * The job that `deno task cluster` runs, and the books that show what the service delivered.
+ * The job of `deno task cluster`, and a ledger that shows what the service delivered.
  *
- * Each number of a range goes through so many steps of a linear congruential generator, one by one, on
- * a worker. The trainer jumps those steps ahead at once, and so checks every value for little.
+ * Each number of a range goes through some steps of a linear congruential generator, one by one, on
+ * a worker. The trainer computes all steps in one jump, and so checks every value cheaply.
  *
  * @module
  */
@@ -33,11 +33,11 @@ export function jobOf(
   return values.batch(BATCH_SIZE).distribute(options) as unknown as Dataset<Batch>;
 }
 
-/** Who got what how often. */
+/** Counts how often each element arrived. */
 export class Ledger {
-  /** Elements that came. */
+  /** Elements that arrived. */
   received = 0;
-  /** Elements whose value is not what their number leads to. */
+  /** Elements with a wrong value for their number. */
   wrong = 0;
   readonly #times: Uint8Array;
   readonly #multiplier: number;
@@ -53,7 +53,7 @@ export class Ledger {
     [this.#multiplier, this.#increment] = [multiplier, increment];
   }
 
-  /** Enters a batch. */
+  /** Records a batch. */
   enter({ number: numbers, value: values }: Batch): void {
     const count = numbers.shape[0]!;
     for (let i = 0; i < count; i++) {
@@ -66,7 +66,7 @@ export class Ledger {
     this.received += count;
   }
 
-  /** How many elements came less often than that, and how many more often. */
+  /** How many elements came fewer than `times` times, and how many more often. */
   against(times: number): { readonly missing: number; readonly surplus: number } {
     let [missing, surplus] = [0, 0];
     for (const seen of this.#times) {

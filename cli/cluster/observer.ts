@@ -1,5 +1,5 @@
 /**
- * What can be seen of a cluster from outside: who is alive, and what each worker has served.
+ * The state of a cluster as seen from outside: who is alive, and what each worker has served.
  *
  * @module
  */
@@ -10,10 +10,10 @@ import type { Ref } from "../../actors/runtime/ref.ts";
 import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
 import { openHome } from "../../platform/nodes/client_homes.ts";
 
-/** How long one question may wait, in ms: a dead worker must not hold up the view. */
+/** Time limit for one request, in ms: a dead worker must not block the view. */
 const ASK_TIMEOUT_MS = 1_000;
 
-/** What one worker has done, as far as it could last be asked. */
+/** What one worker has done, according to its last answer. */
 export interface WorkerFigures {
   alive: boolean;
   /** Batches that clients have fetched. */
@@ -31,7 +31,7 @@ export class Observer implements Disposable {
     this.#home = openHome(service, { token });
   }
 
-  /** Asks again; what does not answer keeps its last figures. */
+  /** Asks again; a node that does not answer keeps its last statistics. */
   async refresh(): Promise<void> {
     const { system, dispatcher } = this.#home;
     try {
@@ -50,7 +50,7 @@ export class Observer implements Disposable {
     }));
   }
 
-  /** Splits handed out of the job's, and how many there are. */
+  /** The assigned splits of the job, and their total. */
   get splits(): { readonly handedOut: number; readonly total: number } {
     const all = (this.description?.jobs ?? []).flatMap((job) =>
       job.iterations.flatMap((iteration) => iteration.splits)

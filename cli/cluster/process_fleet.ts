@@ -1,33 +1,33 @@
 /**
- * Workers as processes on this host, for a scaler to start and stop.
+ * Workers as processes on this host, which a scaler starts and stops.
  *
  * @module
  */
 import type { WorkerFleet } from "../../mod.ts";
 import { ChildProcess } from "./child_process.ts";
 
-/** How long one may take beside the time for draining, in ms. */
+/** Time limit for stopping, in addition to the drain time, in ms. */
 const STOP_MARGIN_MS = 5_000;
 
-/** How the workers of a fleet are started. */
+/** Options of a fleet. */
 export interface ProcessFleetOptions {
-  /** Their names: this, and a number. */
+  /** The prefix of their names, before a number. */
   readonly prefix: string;
-  /** What all of them are told, `--dispatcher` included. */
+  /** The arguments of all of them, `--dispatcher` included. */
   readonly args: readonly string[];
   /** The tags among them. */
   readonly tags: readonly string[];
-  /** How long clients may go on fetching from one that is stopped, in ms. */
+  /** How long clients may fetch from a worker that is stopped, in ms. */
   readonly drainMs: number;
-  /** Gets the log lines of all of them. */
+  /** Receives the log lines of all of them. */
   readonly onLog: (line: string) => void;
 }
 
-/** See the module. */
+/** Workers as processes on this host. */
 export class ProcessFleet implements WorkerFleet, AsyncDisposable {
   readonly #options: ProcessFleetOptions;
   readonly #running = new Map<string, ChildProcess>();
-  /** Names that are taken: of those that start, run or stop. */
+  /** Names in use by starting, running or stopping workers. */
   readonly #taken = new Set<string>();
   readonly #ending = new Set<Promise<void>>();
   #stopped = false;
@@ -71,14 +71,16 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
     await child.stop(this.#options.drainMs + STOP_MARGIN_MS);
   }
 
-  /** Stops all of them, side by side. */
+  /** Stops all of them concurrently. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.names.map((name) => this.stop(name)));
     await Promise.all(this.#ending);
   }
 
-  /** Names come back: metrics and the dispatcher's list of workers do not grow with every start. */
+  /**
+   * Names are reused: metrics and the dispatcher's list of workers do not grow with every start.
+   */
   #freeName(): string {
     for (let number = 1;; number++) {
       const name = `${this.#options.prefix}-${number}`;

@@ -1,5 +1,5 @@
 /**
- * What a worker grants to the functions of submitted pipelines.
+ * The options of a worker that grant permissions to the functions of submitted pipelines.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import {
   type Values,
 } from "../lib/args.ts";
 
-/** See the module. */
+/** Options of the sandbox. */
 export const SANDBOX_OPTIONS = {
   dataRoot: texts({
     help:
@@ -29,7 +29,7 @@ export const SANDBOX_OPTIONS = {
     placeholder: "HOST[:PORT],…",
   }),
   allowWrite: texts({
-    help: "A folder in which pipelines may make files, as cache(path) does; by default none.",
+    help: "A folder in which pipelines may create files, as cache(path) does; by default none.",
     placeholder: "FOLDER",
   }),
   allowUdfImport: texts({
@@ -38,21 +38,20 @@ export const SANDBOX_OPTIONS = {
     placeholder: "HOST[:PORT],…",
   }),
   functionHeapMib: integer({
-    help: "Memory that JavaScript values of one task may take, in MiB; tensors lie outside.",
+    help: "Most memory for JavaScript values of one task, in MiB; tensors are outside of it.",
     default: 2_048,
     min: 64,
     max: 1_048_576,
   }),
   functionMemoryMib: integer({
-    help:
-      "Memory that the process of one task may take in all, in MiB: program, JavaScript values and " +
-      "tensors. Linux keeps this limit.",
+    help: "Most memory of the process of one task, in MiB: program, JavaScript values and " +
+      "tensors. Linux enforces it.",
     default: 4_096,
     min: 1_024,
     max: 1_048_576,
   }),
   functionTimeoutMs: milliseconds({
-    help: "How long a function may run without giving way, as an endless loop does.",
+    help: "How long a function may run without yielding, as an endless loop does.",
     default: 120_000,
     min: 100,
   }),
@@ -61,7 +60,7 @@ export const SANDBOX_OPTIONS = {
   ),
 } satisfies Options;
 
-/** The files of a worker's secrets, of which it keeps functions. */
+/** The files of a worker's secrets, which functions must not read. */
 interface SecretFiles {
   readonly key: string | undefined;
   readonly tokenFile: string | undefined;
@@ -70,7 +69,7 @@ interface SecretFiles {
   readonly serviceTokenFile: readonly string[];
 }
 
-/** What {@linkcode SANDBOX_OPTIONS} come to. */
+/** The sandbox according to {@linkcode SANDBOX_OPTIONS}. */
 export async function readSandbox(
   values: Values<typeof SANDBOX_OPTIONS> & SecretFiles,
 ): Promise<SandboxOptions | false> {

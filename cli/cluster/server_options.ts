@@ -1,5 +1,5 @@
 /**
- * What the programs of a cluster have in common: how they listen, and whom they trust.
+ * Options that the programs of a cluster share: how they listen, and whom they trust.
  *
  * @module
  */
@@ -21,11 +21,12 @@ export function nodeAddress(
   o: { readonly help: string; readonly required: true },
 ): Option<string> {
   const option: Option<string | undefined> = text({ placeholder: "ADDRESS", ...o });
-  // One that cannot be would be asked for ever, as one whose dispatcher is yet to start is.
+  // Checked here, because an invalid address would be retried forever, like a dispatcher that has
+  // not started yet.
   return { ...option, read: (texts) => serviceAddress(option.read(texts)!, "--dispatcher") };
 }
 
-/** Options by which a program shows who it is and whom it trusts. */
+/** Options for a program's own credentials, and for those it trusts. */
 export const CREDENTIAL_OPTIONS = {
   token: text({ help: "This program's secret. Visible in the list of processes: better a file." }),
   tokenFile: text({
@@ -48,16 +49,15 @@ export const SERVER_OPTIONS = {
   }),
   ...CREDENTIAL_OPTIONS,
   tokensFile: text({
-    help:
-      'Who else may connect, and as what: lines of "NAME ROLE TOKEN", with admin, worker, client or ' +
-      "viewer for ROLE. It is read again when it changes.",
+    help: 'Further tokens: lines of "NAME ROLE TOKEN", with admin, worker, client or ' +
+      "viewer for ROLE. The file is read again when it changes.",
     placeholder: "FILE",
   }),
   cert: text({ help: "This server's certificate chain (PEM); needs --key.", placeholder: "FILE" }),
   key: text({ help: "The private key of --cert (PEM).", placeholder: "FILE" }),
   insecure: flag("Allows listening beyond this machine without a token."),
   logLevel: choice(["debug", "info", "warn", "error", "off"], {
-    help: "The least grave lines of the log, which goes to standard error.",
+    help: "The lowest level of the log, which goes to standard error.",
     default: "info",
   }),
   stopAtEof: flag(
@@ -82,7 +82,7 @@ export async function readCredentials(
   };
 }
 
-/** What opens other services, of `ADDRESS=FILE`s. */
+/** Reads the credentials of other services from `ADDRESS=FILE`s. */
 export async function readServiceTokens(
   values: readonly string[],
 ): Promise<Record<string, { readonly token: string }>> {

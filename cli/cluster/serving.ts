@@ -1,5 +1,5 @@
 /**
- * The life of a program that serves: until it is told to stop, or cannot go on.
+ * The life of a server program: until it is asked to stop, or fails.
  *
  * @module
  */
@@ -7,14 +7,14 @@ import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { UsageError } from "../lib/args.ts";
 import type { StopRequests } from "../lib/stop_requests.ts";
 
-/** What a server that does not start says of its settings, and not of the machine or of others. */
+/** Error codes at the start that mean wrong settings rather than the machine or other nodes. */
 const OF_SETTINGS: ReadonlySet<LeatErrorCode> = new Set([
   "invalid_argument",
   "not_found",
   "permission_denied",
 ]);
 
-/** A server, as far as its life goes. */
+/** A server's life cycle. */
 export interface Serving {
   readonly failed: Promise<LeatError>;
   close(): Promise<void>;
@@ -23,7 +23,7 @@ export interface Serving {
 /**
  * Starts a server.
  *
- * @throws {UsageError} for settings that cannot be.
+ * @throws {UsageError} for invalid settings.
  */
 export async function startServing<S>(start: () => Promise<S>): Promise<S> {
   try {
@@ -37,7 +37,7 @@ export async function startServing<S>(start: () => Promise<S>): Promise<S> {
 /**
  * Keeps a server up until the program is asked to stop, and closes it.
  *
- * @throws The error that the server fails with.
+ * @throws The error with which the server fails.
  */
 export async function serveUntilStopped(
   server: Serving,

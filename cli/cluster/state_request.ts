@@ -1,5 +1,5 @@
 /**
- * Asking a dispatcher for its state over HTTP, and saying plainly what is wrong when it does not answer.
+ * Requests a dispatcher's state over HTTP, and explains failures plainly.
  *
  * @module
  */
@@ -8,10 +8,10 @@ import type { DispatcherDescription } from "../../mod.ts";
 import { DiallerSide } from "../../transport/web_socket/proof.ts";
 import { tlsRemedy } from "../../transport/web_socket/remedies.ts";
 
-/** How long the answer may take, in ms. */
+/** Time limit for the answer, in ms. */
 const TIMEOUT_MS = 10_000;
 
-/** Who asks, and whom it trusts. */
+/** The token of the request, and trusted authorities. */
 export interface Credentials {
   readonly token?: string;
   /** Certificates of authorities in PEM, beside the usual ones. */
@@ -21,10 +21,10 @@ export interface Credentials {
 /**
  * The state of the dispatcher at a `ws:`, `wss:`, `http:` or `https:` address.
  *
- * @throws {LeatError} `invalid_argument` for what is no address; `unavailable` when nobody answers
- * there; `unauthenticated` when it wants another token, or does not know this one;
- * `permission_denied` when the token is of a role that does not see the state; `failed_precondition` when what answers is no
- * dispatcher.
+ * @throws {LeatError} `invalid_argument` for an invalid address; `unavailable` when nothing answers
+ * there; `unauthenticated` when it requires another token, or does not know this one;
+ * `permission_denied` when the token's role may not see the state; `failed_precondition` when the
+ * server is no dispatcher.
  */
 export async function askForState(
   address: string,
@@ -64,9 +64,9 @@ export async function askForState(
 }
 
 /**
- * Where a dispatcher at an address shows its state.
+ * The URL of a dispatcher's state.
  *
- * @throws {LeatError} `invalid_argument` for what is no address.
+ * @throws {LeatError} `invalid_argument` for an invalid address.
  */
 export function stateUrl(address: string): URL {
   const url = URL.parse(address.replace(/^ws(s?):/, "http$1:"));
@@ -77,7 +77,7 @@ export function stateUrl(address: string): URL {
   );
 }
 
-/** It has not proved that it knows the token: what it says may be anybody's. */
+/** It has not proved that it knows the token: its answer may come from an impostor. */
 function notTrusted(address: string): LeatError {
   return new LeatError(
     "unauthenticated",
@@ -113,7 +113,7 @@ function refusal(address: string, status: number, token: string | undefined): Le
   }
 }
 
-/** The innermost reason: what the system says. */
+/** The innermost cause: the system's message. */
 function reasonOf(error: unknown): string {
   let inner = error;
   while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;

@@ -1,12 +1,12 @@
 /**
- * What a dispatcher knows, in a line.
+ * A dispatcher's state in one line.
  *
  * @module
  */
 import type { DispatcherDescription } from "../../mod.ts";
 
 /**
- * The line: who is alive, who cannot be reached, what goes on.
+ * The line: workers alive, unreachable nodes, running jobs.
  *
  * @example
  * ```ts

@@ -1,5 +1,5 @@
 /**
- * What a dispatcher knows, as tables for a terminal.
+ * A dispatcher's state, as tables for a terminal.
  *
  * @module
  */
@@ -15,7 +15,8 @@ type Iteration = Job["iterations"][number];
 const MEGABYTE = 1e6;
 
 /**
- * The tables: in a sentence each who waits for whom, then jobs, clients, sharing windows and workers.
+ * The tables: first a sentence for each wait and its cause, then jobs, clients, sharing windows and
+ * workers.
  *
  * @example
  * ```ts
@@ -57,7 +58,7 @@ export function statusText(description: DispatcherDescription): string {
   return parts.join("\n");
 }
 
-/** Names and errors are written by others, who must not steer the terminal. */
+/** Names and errors are untrusted: they must not contain terminal escapes. */
 function withShownTexts(state: DispatcherDescription): DispatcherDescription {
   const text = JSON.stringify(state);
   return JSON.parse(text, (_, value) => typeof value === "string" ? shownText(value) : value);
@@ -125,7 +126,7 @@ function clientTable(active: readonly { readonly job: Job; readonly iteration: I
   });
 }
 
-/** What was decided about compressing where there was something to decide. */
+/** The decisions about compression, where there was one. */
 function compressionLines(
   active: readonly { readonly job: Job; readonly iteration: Iteration }[],
 ): string[] {
@@ -193,7 +194,7 @@ function workerTable({ workers }: DispatcherDescription): string {
       { heading: "memory MB" },
     ],
     rows: workers.map(({ name, ref, tags, isPrivate, activity, tasks, figures }): Cell[] => {
-      // What several share is nobody's.
+      // The usage of a shared process belongs to no single worker.
       const process = figures?.process?.shared === false ? figures.process : null;
       return [
         name,
@@ -228,7 +229,7 @@ function percentOf(share: number): number {
   return Math.round(100 * share);
 }
 
-/** In three figures: there are all sizes. */
+/** Three significant digits, for any magnitude. */
 function figure(value: number | null | undefined): Cell {
   return value === null || value === undefined ? undefined : measured(value, "1");
 }

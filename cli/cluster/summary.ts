@@ -1,6 +1,6 @@
 /**
- * What `deno task cluster` says at its end: a table of processes, and whether the service kept its
- * promise.
+ * The final output of `deno task cluster`: a table of processes, and whether the service kept its
+ * guarantee.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import type { WorkerFigures } from "./observer.ts";
 export interface Outcome {
   readonly seconds: number;
   readonly elements: number;
-  /** How often each element is to come if nothing fails. */
+  /** How often each element must arrive without failures. */
   readonly times: number;
   readonly interrupted: boolean;
 }
@@ -53,7 +53,9 @@ export function summaryOf(
   });
 }
 
-/** Whether every element came as often as was promised; with a worker gone, never too often. */
+/**
+ * Whether every element came as often as guaranteed; after the loss of a worker, never too often.
+ */
 export function verdictOf(
   { elements, times, interrupted }: Outcome,
   { workers }: Processes,

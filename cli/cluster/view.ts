@@ -1,5 +1,5 @@
 /**
- * The live view of a running cluster: one line that is drawn over in a terminal, a line every few
+ * The live view of a running cluster: one line that is redrawn in a terminal, a line every few
  * seconds elsewhere.
  *
  * @module
@@ -9,10 +9,10 @@ import type { Observer } from "./observer.ts";
 
 const TERMINAL_INTERVAL_MS = 250;
 const PLAIN_INTERVAL_MS = 1_000;
-/** Back to the line's beginning, and the line away. */
+/** Returns to the line's beginning, and erases the line. */
 const CLEAR_LINE = "\r\x1b[K";
 
-/** See the module. */
+/** The live view. */
 export class LiveView implements Disposable {
   readonly #isTerminal = Deno.stderr.isTerminal();
   #drawn = false;
@@ -23,7 +23,7 @@ export class LiveView implements Disposable {
     console.error(line);
   }
 
-  /** Shows how far the job is, again and again until it is disposed. */
+  /** Shows the progress of the job until disposed. */
   follow(observer: Observer, ledger: Ledger): Disposable {
     const startedMs = performance.now();
     let [beforeMs, before] = [startedMs, 0];

@@ -1,8 +1,9 @@
 /**
- * The command line of every program: typed options with defaults, `--help`, and clear refusals.
+ * Parses the command line of every program: typed options with defaults, `--help`, and clear
+ * errors.
  *
- * Arguments are read by `@std/cli`, and where JSR cannot be reached by `node:util`. The package is
- * imported by a specifier that static analysis does not see, so that a program starts there too.
+ * `@std/cli` reads arguments, or `node:util` if JSR cannot be reached. The package is imported by a
+ * specifier that static analysis does not see, so that a program starts without it, too.
  *
  * @example
  * ```ts
@@ -26,16 +27,22 @@
 import { parseArgs as parseNodeArgs } from "node:util";
 import { LeatError } from "../../core/error.ts";
 
-/** One option of a program. Made by {@linkcode flag}, {@linkcode text}, {@linkcode integer} and their kin. */
+/**
+ * One option of a program. Created by {@linkcode flag}, {@linkcode text}, {@linkcode integer} and
+ * similar functions.
+ */
 export interface Option<T> {
   readonly help: string;
-  /** What stands for the value in the help; absent for a flag, which takes none. */
+  /** The placeholder of the value in the help; absent for a flag, which takes none. */
   readonly placeholder?: string;
-  /** Said after the help: the default, the bounds. */
+  /** Follows the help: the default, the bounds. */
   readonly remark: string;
-  /** Whether the value stands alone, without the option's name before it. */
+  /** Whether the value is positional, without the option's name before it. */
   readonly isOperand?: true;
-  /** The value of the texts given for the option, in order; none if it was not given. Throws a plain message. */
+  /**
+   * Parses the texts given for the option, in order; empty if it was not given. Throws a plain
+   * message.
+   */
   read(texts: readonly string[]): T;
 }
 
@@ -47,32 +54,35 @@ export type Values<O extends Options> = {
   readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never;
 };
 
-/** What a program says of itself. */
+/** The description of a program. */
 export interface Program<O extends Options> {
-  /** How it is called, without its options: `deno task worker`. */
+  /** How to call it, without its options: `deno task worker`. */
   readonly usage: string;
   readonly summary: string;
   readonly options: O;
   /** Printed below the options: examples, notes. */
   readonly notes?: string;
-  /** Throws a {@linkcode UsageError} for values that cannot stand together. */
+  /** Throws a {@linkcode UsageError} for values that exclude each other. */
   readonly check?: (values: Values<O>) => void;
 }
 
-/** The exit status of a program that was called wrongly: nothing was begun. */
+/** The exit status after a wrong command line: nothing was started. */
 export const EXIT_USAGE = 2;
-/** The exit status of a program that failed at what it was to do. */
+/** The exit status after a failure. */
 export const EXIT_FAILURE = 1;
-/** The exit status of a program that Ctrl-C has ended: what a shell expects. */
+/** The exit status after Ctrl-C, as shells expect. */
 export const EXIT_INTERRUPTED = 130;
 
-/** A command line that has to be changed: a value that cannot be, or a file that is not there. */
+/** An error in the command line: an invalid value, or a missing file. */
 export class UsageError extends LeatError {
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super("invalid_argument", message, options);
   }
 
-  /** What `read` gives. What it refuses is what an option says: its {@linkcode LeatError} becomes this. */
+  /**
+   * The result of `read`. A {@linkcode LeatError} of it is about an option, and becomes a usage
+   * error.
+   */
   static async where<T>(read: () => T | Promise<T>): Promise<T> {
     try {
       return await read();
@@ -84,8 +94,8 @@ export class UsageError extends LeatError {
 }
 
 /**
- * Runs a program: reads the command line, answers `--help`, calls `main` with the values and turns
- * what it throws into a message and an exit status.
+ * Runs a program: reads the command line, answers `--help`, calls `main` with the values and
+ * converts errors into a message and an exit status.
  */
 export async function runProgram<O extends Options>(
   program: Program<O>,
@@ -105,7 +115,7 @@ export async function runProgram<O extends Options>(
         ? `error: ${error.message}\nUsage: ${usageOf(program)}; --help lists them.`
         : failureText(error),
     );
-    // Not `exitCode`: sockets and threads of what was half started would keep the process alive.
+    // Not `exitCode`: sockets and threads of a failed start would keep the process alive.
     Deno.exit(isUsage ? EXIT_USAGE : EXIT_FAILURE);
   }
 }
@@ -167,7 +177,7 @@ function readOption(name: string, option: Option<unknown>, texts: readonly strin
   }
 }
 
-/** Whether the command line asks for help, which is answered before anything else is looked at. */
+/** Whether the command line asks for help, which takes precedence over everything else. */
 export function wantsHelp(args: readonly string[]): boolean {
   const end = args.indexOf("--");
   return (end < 0 ? args : args.slice(0, end)).some((arg) => arg === "--help" || arg === "-h");
@@ -176,13 +186,13 @@ export function wantsHelp(args: readonly string[]): boolean {
 // ---------------------------------------------------------------------------------------------
 // Kinds of options
 
-/** How an option is described: its help and what stands for its value there. */
+/** The help of an option, and the placeholder of its value. */
 export interface Described {
   readonly help: string;
   readonly placeholder?: string;
 }
 
-/** Deno's timers wait for up to 2^31 ms, and not at all where it is more; some is left for those who add to it. */
+/** Deno's timers support up to 2^31 ms; some is reserved for callers that add to it. */
 const WAIT_MS_MAX = 2_000_000_000;
 
 /** An option that is given or not. */
@@ -209,7 +219,7 @@ export function text(
   };
 }
 
-/** A text that stands alone, without a name before it, and has to be there. */
+/** A required positional text, without a name before it. */
 export function operand(
   o: Described & { readonly placeholder: string },
 ): Option<string> {
@@ -301,7 +311,7 @@ export function integer(
   return numeric(o, "N", "a whole number", isInteger);
 }
 
-/** Some whole numbers with commas between them, each once and in order; `undefined` if it is not given. */
+/** Whole numbers separated by commas, distinct and ascending; `undefined` if it is not given. */
 export function integers(
   o: Described & Bounds & { readonly placeholder: string },
 ): Option<readonly number[] | undefined> {
@@ -356,7 +366,7 @@ function isNumber(text: string): boolean {
   return text.trim() !== "";
 }
 
-/** Beyond those that are exact, two texts would be the same number. */
+/** Beyond safe integers, two texts would give the same number. */
 function isInteger(text: string): boolean {
   return /^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text));
 }
@@ -405,15 +415,15 @@ function single(texts: readonly string[]): string | undefined {
   return texts[0];
 }
 
-/** The predicate of a refusal, said of the option's name by the one who knows it. */
+/** The predicate of an error message; its catcher adds the option's name as the subject. */
 class Misread extends Error {}
 
 // ---------------------------------------------------------------------------------------------
 // Help and refusals
 
-/** How wide the page is. */
+/** The width of the page. */
 export const HELP_COLUMNS = 88;
-/** Longer heads stand on a line of their own. */
+/** Longer heads get a line of their own. */
 const HEAD_COLUMNS_MAX = 30;
 
 /** The page that `--help` prints. */
@@ -443,13 +453,13 @@ export function helpText<O extends Options>(program: Program<O>): string {
   return parts.join("\n\n");
 }
 
-/** How a program is called. */
+/** The usage line of a program. */
 function usageOf<O extends Options>({ usage, options }: Program<O>): string {
   const operands = Object.values(options).filter(({ isOperand }) => isOperand);
   return [usage, ...operands.map(({ placeholder }) => placeholder), "[options]"].join(" ");
 }
 
-/** The lines of a paragraph, none of which is wider unless one of its words is. */
+/** The lines of a paragraph, wrapped at `columns`; only a longer word exceeds that. */
 export function wrap(paragraph: string, columns: number): string[] {
   const lines: string[] = [];
   for (const word of paragraph.split(/\s+/)) {
@@ -515,7 +525,7 @@ interface Shape {
   readonly valued: string[];
 }
 
-/** What stands on a command line; the text of an option without its value is empty. */
+/** A parsed command line; an option without its value has an empty text. */
 interface Given {
   readonly texts: ReadonlyMap<string, readonly string[]>;
   readonly unknown: readonly string[];
@@ -563,7 +573,7 @@ export function readByStd(parseArgs: StdParseArgs, args: readonly string[], shap
     },
   });
   const found = new Map<string, readonly string[]>();
-  // What follows a bare `--` is no option, and not shown to `unknown`.
+  // Words after a bare `--` are not options, and are not passed to `unknown`.
   positionals.push(...(parsed["_"] ?? []) as string[]);
   for (const name of shape.flags) if (parsed[name] === true) found.set(name, ["true"]);
   for (const name of shape.valued) found.set(name, (parsed[name] ?? []) as string[]);
@@ -592,7 +602,7 @@ export function readByNode(args: readonly string[], shape: Shape): Given {
       unknown.push(token.name);
       continue;
     }
-    // A following option is not a value, as `@std/cli` has it.
+    // A following option is not a value, as in `@std/cli`.
     const missing = valued && !token.inlineValue && token.value?.startsWith("-");
     const text = missing ? "" : token.value ?? (valued ? "" : "true");
     found.set(token.name, [...found.get(token.name) ?? [], text]);
@@ -600,7 +610,10 @@ export function readByNode(args: readonly string[], shape: Shape): Given {
   return { texts: found, unknown, positionals };
 }
 
-/** Before either reader: they take a number below zero for an option, and none is named by a digit. */
+/**
+ * Runs before either parser: they treat a negative number as an option, but no option is named by a
+ * digit.
+ */
 function withNegatives(args: readonly string[], valued: readonly string[]): string[] {
   const joined: string[] = [];
   const end = args.indexOf("--");
@@ -614,7 +627,7 @@ function withNegatives(args: readonly string[], valued: readonly string[]): stri
   return joined;
 }
 
-/** Before either reader: they take `--flag=anything` for true. */
+/** Runs before either parser: they treat `--flag=anything` as true. */
 function checkFlags(args: readonly string[], flags: readonly string[]): void {
   for (const arg of args) {
     const [, name = "", value = ""] = /^--([^=]+)=(.*)$/.exec(arg) ?? [];

@@ -1,5 +1,5 @@
 /**
- * Progress bars, as all programs draw them.
+ * Progress bars of all programs.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Writable } from "node:stream";
 
 const FRAMES_PER_SECOND = 10;
 
-/** Bars that go when they are done; lines may be written above them. */
+/** Bars that disappear when they are done; lines may be written above them. */
 export function createBars(stream: Writable, format: string): cliProgress.MultiBar {
   return new cliProgress.MultiBar({
     stream,
@@ -22,7 +22,7 @@ export function createBars(stream: Writable, format: string): cliProgress.MultiB
     gracefulExit: false,
     fps: FRAMES_PER_SECOND,
     emptyOnZero: true,
-    // Without it a line written above shifts the bars that have not changed since.
+    // Without it, a line written above shifts unchanged bars.
     forceRedraw: true,
   }, cliProgress.Presets.shades_classic);
 }

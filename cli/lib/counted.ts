@@ -1,14 +1,14 @@
 /**
- * Numbers of things, for people.
+ * Numbers with nouns.
  *
  * @module
  */
 
 /**
- * As `1 seed` or `2 seeds`.
+ * Formats `1 seed` or `2 seeds`.
  *
- * @param noun Of one.
- * @param plural Of others. Default: the noun with an s behind it.
+ * @param noun Singular.
+ * @param plural Default: the noun with a trailing s.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
- * Charts of lines, drawn to SVG text without a browser. Colours are variables of the page's style sheet, so that one drawing
- * serves light and dark.
+ * Line charts, drawn to SVG text without a browser. Colours are variables of the page's style
+ * sheet, so that one drawing serves light and dark.
  *
  * @module
  */
@@ -10,15 +10,15 @@ import { parseHTML } from "linkedom";
 import type { Provenance, Quantity } from "./quantity.ts";
 import { formatNumber } from "./table.ts";
 
-/** A drawing and what a reader needs beside it. */
+/** A drawing with its texts. */
 export interface Figure {
   title: string;
-  /** What is plotted, for those who do not see it. */
+  /** A description of the plot for readers who cannot see it. */
   description: string;
   /** An `<svg>` element. */
   svg: string;
   legend: LegendEntry[];
-  /** Whether it wants the whole width of the page. */
+  /** Whether it takes the whole width of the page. */
   wide: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface LegendEntry {
   swatch: "line" | "broad" | "dashed" | "dotted" | "area" | Provenance | `${Provenance} bar`;
 }
 
-/** A value at a place on the x axis. */
+/** A value at a position on the x axis. */
 export interface ChartPoint {
   x: number;
   y: number;
@@ -41,7 +41,7 @@ export interface ChartPoint {
 export interface ChartSeries {
   name: string;
   color: string;
-  /** How it is told from one that lies on it: the lower one is drawn broad, the upper one dashed. */
+  /** Distinguishes overlapping lines: the lower one is drawn broad, the upper one dashed. */
   layer?: "broad" | "dashed";
   points: ChartPoint[];
 }
@@ -54,21 +54,21 @@ export interface Reference {
   provenance: Provenance;
 }
 
-/** A place on the x axis worth a word. */
+/** A labelled position on the x axis. */
 export interface Marker {
   x: number;
   text: string;
 }
 
-/** What a chart of lines shows. */
+/** A line chart. */
 export interface LineChart {
   title: string;
   description: string;
   xLabel: string;
-  /** Logarithmic where doubling matters, linear where proportion does. */
+  /** Logarithmic for doublings, linear for proportions. */
   xScale: "log" | "linear";
   yLabel: string;
-  /** Behind a value of y in a tooltip. */
+  /** The suffix of y in a tooltip. */
   ySuffix: string;
   wide?: boolean;
   series: ChartSeries[];
@@ -84,12 +84,12 @@ const MARGIN_LEFT = 50;
 const MARGIN_RIGHT = 20;
 const MARGIN_BOTTOM = 42;
 const FONT_SIZE_PX = "13px";
-/** What a digit and a line of labels take of the font, and what lies between two labels, in px. */
+/** Widths of a digit, height of a line of labels, and the gap between two labels, in px. */
 const DIGIT_WIDTH_PX = 8;
 const LABEL_HEIGHT_PX = 14;
 const LABEL_GAP_PX = 6;
 const DOT_RADIUS = 4.5;
-/** With more places than this on the x axis its ticks are at round numbers, and dots are small. */
+/** With more positions than this, the x axis has ticks at round numbers, and dots are small. */
 const TICKS_MAX = 16;
 const SMALL_DOT_RADIUS = 1;
 export const NEUTRAL_COLOR = "var(--muted)";
@@ -97,7 +97,7 @@ const SURFACE_COLOR = "var(--surface)";
 export const SERIES_COLORS = [1, 2, 3, 4, 5, 6].map((index) => `var(--series-${index})`);
 const SYMBOLS: Record<Provenance, Plot.SymbolType> = { measured: "circle", modelled: "diamond" };
 
-/** The colour of series number `index`, from 0; after the last one they start over. */
+/** The colour of series number `index`, from 0; the colours repeat. */
 export function seriesColor(index: number): string {
   return SERIES_COLORS[index % SERIES_COLORS.length] ?? NEUTRAL_COLOR;
 }
@@ -124,7 +124,7 @@ export function drawLines(chart: LineChart): Figure {
       Plot.gridY({ strokeOpacity: 0.12, ticks: 6 }),
       labels.length === 0
         ? Plot.axisX({ label: chart.xLabel })
-        // Not `tickFormat`, of which a logarithmic axis leaves out what is no power of ten.
+        // Not `tickFormat`: on a logarithmic axis it drops labels that are no power of ten.
         : Plot.axisX(xs, { text: labels, label: chart.xLabel }),
       ...chart.references.flatMap((reference) => referenceMarks(reference, xDomain, chart.ySuffix)),
       ...chart.markers.filter(({ x }) => x >= xDomain[0] && x <= xDomain[1])
@@ -139,7 +139,7 @@ export function drawLines(chart: LineChart): Figure {
   return { title, description, svg, legend: lineLegend(chart), wide: chart.wide ?? false };
 }
 
-/** Room for the marks at either end. */
+/** Adds space for the marks at either end. */
 function xDomainOf(scale: LineChart["xScale"], first: number, last: number): [number, number] {
   if (scale === "log") return [first / 1.12, last * 1.12];
   const room = Math.max((last - first) * 0.05, 0.5);
@@ -155,7 +155,9 @@ function pixelsOf(
   return (x) => width * (place(x) - place(first)) / (place(last) - place(first));
 }
 
-/** The label of each place, in ascending order: below its neighbours where they leave it no room. */
+/**
+ * The label of each position, in ascending order: lower than its neighbours if they leave no space.
+ */
 function stackLabels(xs: readonly number[], toPx: (x: number) => number): string[] {
   const endsPx: number[] = [];
   return xs.map((x) => {
@@ -277,7 +279,7 @@ function lineLegend(chart: LineChart): LegendEntry[] {
   return [...entries, ...provenanceLegend(distinct(provenances), "point")];
 }
 
-/** What tells measured values from modelled ones. */
+/** The legend for measured and modelled values. */
 export function provenanceLegend(provenances: Provenance[], mark: "point" | "bar"): LegendEntry[] {
   return provenances.sort().map((provenance) => ({
     label: provenance,
@@ -286,7 +288,7 @@ export function provenanceLegend(provenances: Provenance[], mark: "point" | "bar
   }));
 }
 
-/** A quantity at a place on the x axis. */
+/** A quantity at a position on the x axis. */
 export function toPoint(x: number, quantity: Quantity): ChartPoint {
   return { x, y: quantity.value, provenance: quantity.provenance };
 }

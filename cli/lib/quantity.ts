@@ -1,12 +1,15 @@
 /**
- * Numbers that know their unit, and whether they were measured or modelled.
+ * Numbers with a unit, and whether they were measured or modelled.
  *
  * @module
  */
 
 import { LeatError } from "../../core/error.ts";
 
-/** Whether a number was read off a run, or computed from a model (a price, a simulated step time). */
+/**
+ * Whether a number was measured in a run, or computed from a model (a price, a simulated step
+ * time).
+ */
 export type Provenance = "measured" | "modelled";
 
 /** The units that occur. `1` is a share or a ratio. */
@@ -26,14 +29,14 @@ export type Unit =
   | "USD"
   | "elements";
 
-/** A number with its unit and where it comes from. */
+/** A number with its unit and provenance. */
 export interface Quantity {
   value: number;
   unit: Unit;
   provenance: Provenance;
 }
 
-/** A number read off a run. */
+/** A measured number. */
 export function measured(value: number, unit: Unit): Quantity {
   return { value, unit, provenance: "measured" };
 }
@@ -43,7 +46,7 @@ export function modelled(value: number, unit: Unit): Quantity {
   return { value, unit, provenance: "modelled" };
 }
 
-/** `quantity / base` as a ratio; modelled when either of the two is. */
+/** `quantity / base` as a ratio; modelled if either of the two is. */
 export function ratio(quantity: Quantity, base: Quantity): Quantity {
   if (quantity.unit !== base.unit) {
     throw new LeatError(

@@ -1,6 +1,6 @@
 /**
- * The style sheet of the report: one column of text, plots beside each other where there is room, light or dark as the
- * reader's system is.
+ * The style sheet of the report: one column of text, plots next to each other if there is space,
+ * light or dark as the reader's system is.
  *
  * @module
  */

@@ -1,24 +1,25 @@
 /**
- * Ctrl-C and its kin: who asks a program to stop, and how a program ends that was asked in the middle of
- * its work.
+ * Requests to stop a program, such as Ctrl-C, and what a program does on one in the middle of its
+ * work.
  *
  * @module
  */
 import { EXIT_INTERRUPTED } from "./args.ts";
 
-/** The signals that ask a program to stop. Windows knows the first alone. */
+/** The signals that ask a program to stop. Windows supports only the first. */
 const SIGNALS: readonly Deno.Signal[] = Deno.build.os === "windows"
   ? ["SIGINT"]
   : ["SIGINT", "SIGTERM"];
 /**
- * A terminal sends Ctrl-C to all processes of a task, and `deno task` hands its own on to the program,
- * which so hears one Ctrl-C twice: so soon after the first, in ms, a request is the same one.
+ * A terminal sends Ctrl-C to all processes of a task, and `deno task` forwards its own to the
+ * program, which receives one Ctrl-C twice: a second request within this time, in ms, is the same
+ * one.
  */
 export const ECHO_MS = 500;
 
-/** Listens to those who may ask a program to stop. Who asks once more does not want to wait: it exits at once. */
+/** Listens for requests to stop. A second request exits at once. */
 export class StopRequests implements Disposable {
-  /** Resolves at the first request, with who made it. */
+  /** Resolves at the first request, with its source. */
   readonly first: Promise<string>;
   readonly #ask: (by: string) => void;
   readonly #listeners: [Deno.Signal, () => void][] = [];
@@ -35,7 +36,7 @@ export class StopRequests implements Disposable {
     }
   }
 
-  /** Takes the end of standard input for a request too. */
+  /** The end of standard input is a request, too. */
   async watchStdin(): Promise<void> {
     const bytes = new Uint8Array(1_024);
     while (await Deno.stdin.read(bytes) !== null);
@@ -43,10 +44,10 @@ export class StopRequests implements Disposable {
   }
 
   /**
-   * What `work` gives, unless somebody asks for a stop before that: then the program says what was done
-   * and what is lost, cleans up, and exits with {@linkcode EXIT_INTERRUPTED}.
+   * The result of `work`, unless a request to stop comes first: then the program prints what was
+   * done and what is lost, cleans up, and exits with {@linkcode EXIT_INTERRUPTED}.
    *
-   * @param onStop Lets go of what has to be gone when the program is. Answers the line that is said.
+   * @param onStop Releases what must not outlive the program. Returns the line to print.
    */
   async interrupting<T>(work: Promise<T>, onStop: () => string | Promise<string>): Promise<T> {
     const stopped = this.first.then(() => undefined);
@@ -54,7 +55,7 @@ export class StopRequests implements Disposable {
       const end = await Promise.race([work.then((value) => ({ value })), stopped]);
       if (end !== undefined) return end.value;
     } catch (error) {
-      // Ctrl-C reaches the program's children, too: that they end may be seen before it is heard.
+      // Ctrl-C reaches the program's children, too: their end may be noticed before the signal.
       if (this.#askedAtMs === undefined) throw error;
     }
     work.catch(() => {});

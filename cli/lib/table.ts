@@ -1,5 +1,6 @@
 /**
- * Tables as plain data, and as aligned text for a terminal. The report sets the same tables in HTML.
+ * Tables as plain data, and as aligned text for a terminal. The report renders the same tables in
+ * HTML.
  *
  * @module
  */
@@ -8,15 +9,18 @@ import TextTable from "cli-table3";
 import { LeatError } from "../../core/error.ts";
 import type { Quantity, Unit } from "./quantity.ts";
 
-/** A cell: words, a count, or a number that knows its unit and where it comes from. */
+/** A cell: text, a count, or a number with unit and provenance. */
 export type Cell = string | number | Quantity | undefined;
 
 export interface Column {
-  /** What the column holds; the unit goes into `unit`. */
+  /** The heading; the unit goes into `unit`. */
   heading: string;
-  /** The unit that all numbers of the column are shown in; quantities are converted to it. */
+  /** The unit of all numbers of the column; quantities are converted to it. */
   unit?: DisplayUnit;
-  /** Digits after the point; default 0 for words and counts, otherwise enough for three figures. */
+  /**
+   * Digits after the point; default 0 for text and counts, otherwise enough for three significant
+   * digits.
+   */
   digits?: number;
 }
 
@@ -27,16 +31,16 @@ export interface Table {
   rows: Cell[][];
 }
 
-/** A unit to show a number in: the unit of the number, or a handier one. */
+/** A unit to display a number in: the unit of the number, or a more convenient one. */
 export type DisplayUnit = Unit | "%" | "×";
 
-/** Stands behind a number that comes from a model. */
+/** Follows a number from a model. */
 export const MODELLED_MARK = "◇";
 
 /** The sentence that explains {@linkcode MODELLED_MARK}. */
 export const MODELLED_LEGEND = `${MODELLED_MARK} modelled; every other number was measured`;
 
-/** Headings of text tables are broken into lines of so many characters. */
+/** Headings of text tables wrap at this many characters. */
 const HEADING_WIDTH = 13;
 
 const CONVERSIONS: Partial<Record<DisplayUnit, { from: Unit; factor: number }>> = {
@@ -54,10 +58,10 @@ export function headingOf(column: Column): string {
 }
 
 /**
- * A cell as it is shown: a quantity in its column's unit with {@linkcode MODELLED_MARK} behind a modelled one, an
- * absent one as a dash.
+ * A cell as text: a quantity in its column's unit with {@linkcode MODELLED_MARK} after a modelled
+ * one, an absent one as a dash.
  *
- * @throws {LeatError} `invalid_argument` when the cell's unit cannot be shown in the column's.
+ * @throws {LeatError} `invalid_argument` when the cell's unit cannot be converted to the column's.
  */
 export function cellText(cell: Cell, column: Column): string {
   if (cell === undefined) return "–";
@@ -67,7 +71,7 @@ export function cellText(cell: Cell, column: Column): string {
   return cell.provenance === "modelled" ? `${shown} ${MODELLED_MARK}` : shown;
 }
 
-/** The value of a quantity in a unit to show it in. */
+/** The value of a quantity in a display unit. */
 export function displayValue(quantity: Quantity, unit: DisplayUnit): number {
   if (quantity.unit === unit) return quantity.value;
   const conversion = CONVERSIONS[unit];
@@ -85,7 +89,10 @@ export function inUnit(quantity: Quantity, unit: Unit): Quantity {
   return { ...quantity, value: displayValue(quantity, unit), unit };
 }
 
-/** A number with so many digits after the point, or with three figures in all, thousands apart. */
+/**
+ * A number with `digits` digits after the point, or with three significant digits, and thousands
+ * separators.
+ */
 export function formatNumber(value: number, digits?: number): string {
   if (!Number.isFinite(value)) return "–";
   const magnitude = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));
@@ -96,14 +103,14 @@ export function formatNumber(value: number, digits?: number): string {
   });
 }
 
-/** Whether a column holds words, which stand left; numbers stand right. */
+/** Whether a column holds text, which is aligned left; numbers are aligned right. */
 export function isTextColumn(table: Table, index: number): boolean {
   return table.rows.some((row) => typeof row[index] === "string");
 }
 
 /**
- * A table as lines of text: headings with units, words left, numbers right with their points under one another,
- * and the legend of the mark where a number is modelled.
+ * A table as lines of text: headings with units, text left, numbers right with aligned points, and
+ * the legend of the mark if a number is modelled.
  *
  * @example
  * ```ts
@@ -129,7 +136,7 @@ export function renderTable(table: Table): string {
     text.push(table.columns.map((column, index) => {
       const cell = row[index];
       const shown = cellText(cell, column);
-      // A measured number above a modelled one keeps the place of the mark free, so that points align.
+      // A measured number above a modelled one leaves space for the mark, so that points align.
       return hasModelled[index] && !isModelled(cell) ? `${shown}  ` : shown;
     }));
   }
@@ -137,7 +144,7 @@ export function renderTable(table: Table): string {
   return `${table.title}\n${text.toString()}${legend}`;
 }
 
-/** Puts words onto lines of at most `width` characters; a longer word gets a line of its own. */
+/** Wraps words at `width` characters; a longer word gets a line of its own. */
 function wrapWords(text: string, width: number): string {
   const lines: string[] = [];
   for (const word of text.split(" ")) {

@@ -1,6 +1,6 @@
 /**
- * A coordinated read: in every step that consumers take together, each is given its own part of one
- * round of one task, and they read on together when the trouble is over.
+ * A coordinated read: in every step, each consumer gets its own part of one round of one task, and
+ * all continue together after the faults.
  *
  * @module
  */
@@ -9,18 +9,18 @@ import { RoundsChecker } from "../../../sim/checkers/rounds.ts";
 import type { Around, DrillFigures } from "./drill.ts";
 
 const CONSUMERS = 3;
-/** How long a training step takes at most, in ms. */
+/** Longest training step, in ms. */
 const STEP_MAX_MS = 6;
-/** Steps that all take in the end. */
+/** Common steps of all consumers at the end. */
 const STEPS_AFTER = 25;
-/** How long a consumer waits that is not let in, before it tries again, in ms. */
+/** How long a refused consumer waits before it tries again, in ms. */
 const REFUSED_PAUSE_MS = 300;
 
-/** Reads until all have met, and have got on. */
+/** Reads until all have met, and have made progress. */
 export async function drillCoordinated(around: Around): Promise<DrillFigures> {
   const checker = new RoundsChecker(CONSUMERS, around.findings("rounds"));
   const over = Promise.withResolvers<void>();
-  /** The newest life of each consumer, and its steps since the trouble was over. */
+  /** The newest incarnation of each consumer, and its steps since the faults ended. */
   const lives = new Map<number, { readonly life: string; after: number }>();
   let clients = 0;
   const isDone = () => {
@@ -53,7 +53,7 @@ export async function drillCoordinated(around: Around): Promise<DrillFigures> {
         return await readOn(reader.address, index);
       } catch (error) {
         const { code } = LeatError.from(error);
-        // Whoever is not let in, or was thought dead, comes again.
+        // A consumer that was refused or timed out joins again.
         if (code !== "not_found" && code !== "failed_precondition") throw error;
         refused++;
         await sleep(REFUSED_PAUSE_MS);
@@ -68,7 +68,7 @@ export async function drillCoordinated(around: Around): Promise<DrillFigures> {
   };
 }
 
-/** Endless; every element says its number in the stream of its task, and which task that is. */
+/** Endless; every element has its number in the stream of its task, and the task's id. */
 function jobOf(
   { name }: Around,
   service: string,

@@ -1,6 +1,6 @@
 /**
- * A DETERMINISTIC job: everything that could come out differently when a worker dies is in it, and its
- * stream is the same each time.
+ * A DETERMINISTIC job: it contains everything that could differ after the death of a worker, and
+ * its stream must be the same each time.
  *
  * @module
  */
@@ -11,29 +11,29 @@ import type { Around, DrillFigures, JobSize } from "./drill.ts";
 
 const BATCH_SIZE = 32;
 const SHUFFLE_BUFFER = 64;
-/** What a batch takes with its envelope, at most, in bytes. */
+/** Largest batch with its envelope, in bytes. */
 const BATCH_BYTES_MAX = 1_024;
-/** Requests that a reader has open to one task, and tasks of a worker that it may know of at once. */
+/** Open requests of a reader to one task, and tasks of a worker that it may know at once. */
 const OPEN_PER_WORKER = 4;
 
-/** What the reader may hold: so little that it is full most of the time. */
+/** The reader's limits: so small that its buffer is full most of the time. */
 export const WINDOW = {
   splits: 32,
   bytes: 8 * 1_024,
-  /** With what was asked for before it was full. */
+  /** With what was requested before it was full. */
   bytesWith: (workers: number): number =>
     WINDOW.bytes + workers * OPEN_PER_WORKER * BATCH_BYTES_MAX,
 };
 
-/** A stream as it has to be. */
+/** An expected stream. */
 export interface KnownStream {
-  /** What each batch comes down to. */
+  /** The digest of each batch. */
   readonly batches: readonly string[];
-  /** What all of them do. */
+  /** The digest of all. */
   readonly hash: string;
 }
 
-/** Reads the job once, for comparison; nothing is to be in trouble. */
+/** Reads the job once, for comparison; there must be no faults. */
 export async function readUndisturbed(around: Around): Promise<KnownStream> {
   using reader = open(around);
   const batches: string[] = [];
@@ -45,7 +45,7 @@ export async function readUndisturbed(around: Around): Promise<KnownStream> {
   return { batches, hash: hashOf(batches) };
 }
 
-/** Reads the job, and compares it with what it has to be. */
+/** Reads the job, and compares it with the expected stream. */
 export async function drillDeterministic(
   around: Around,
   wanted: KnownStream,
@@ -71,7 +71,10 @@ function open({ openReader }: Around) {
   return openReader("deterministic", { bufferBytesMax: WINDOW.bytes });
 }
 
-/** Shuffled, with luck of each element, a filter that leaves splits of many lengths, and batches. */
+/**
+ * Shuffled, with random numbers for each element, a filter that makes splits of many lengths, and
+ * batches.
+ */
 function jobOf({ elements, work }: JobSize, service: string): Dataset<Tensor> {
   return Dataset.range(elements)
     .shuffle(SHUFFLE_BUFFER)
@@ -85,7 +88,7 @@ function jobOf({ elements, work }: JobSize, service: string): Dataset<Tensor> {
     .distribute({ service, processingMode: "DETERMINISTIC" });
 }
 
-/** Shape, dtype and values of a batch, as the beginning of their SHA-256. */
+/** Shape, dtype and values of a batch, as a prefix of their SHA-256. */
 function digestOf({ shape, dtype, data }: Tensor): string {
   const { buffer, byteOffset, byteLength } = data as Float64Array;
   const bytes = new Uint8Array(buffer, byteOffset, byteLength);

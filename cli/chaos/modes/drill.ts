@@ -1,6 +1,6 @@
 /**
- * A drill: one job of some kind that is read, or written, while processes are killed, paused and cut
- * off, and what was promised of it.
+ * A drill: one job of some kind that is read, or written, under faults, and the checks of its
+ * guarantees.
  *
  * @module
  */
@@ -12,45 +12,45 @@ import type { ReaderOptions } from "../readers.ts";
 export const MODES = ["DETERMINISTIC", "DYNAMIC", "OFF", "sharing", "coordinated", "save"] as const;
 export type Mode = (typeof MODES)[number];
 
-/** How much there is to do. */
+/** The size of a job. */
 export interface JobSize {
   readonly elements: number;
   /** Steps of computation per element, about a nanosecond each. */
   readonly work: number;
 }
 
-/** What a drill has around it. */
+/** The environment of a drill. */
 export interface Around {
-  /** What its jobs are called: no other run has them. */
+  /** The unique name of its jobs. */
   readonly name: string;
   readonly size: JobSize;
   readonly luck: RandomStream;
-  /** What workers may write to. */
+  /** The folder that workers may write to. */
   readonly folder: string;
   readonly workers: number;
-  /** Where a checker puts down what was promised and is not so. */
+  /** Records broken guarantees for a checker. */
   findings(checker: string): Findings;
-  /** An address at which a reader finds the cluster, by connections of its own. */
+  /** An address at which a reader reaches the cluster, over connections of its own. */
   openReader(name: string, options?: ReaderOptions): { readonly address: string } & Disposable;
-  /** A loop has taken something, and is so far, 0 to 1. Resolves when it may go on. */
+  /** A loop has taken something, and has this progress, 0 to 1. Resolves when it may continue. */
   step(share: number): Promise<void>;
-  /** Ends the faults of this run. Resolves when every process that was in trouble is well again. */
+  /** Ends the faults of this run. Resolves when every process has recovered. */
   calm(): Promise<void>;
-  /** Whether all faults have come that are to come. */
+  /** Whether all faults have begun. */
   readonly areFaultsOver: boolean;
   /**
-   * Whether since the run began a worker was killed, or given up by the dispatcher: what it had is
-   * lost then, where the mode says so.
+   * Whether since the run began a worker was killed, or timed out: in some modes its splits are
+   * lost then.
    */
   hasLostWorker(): Promise<boolean>;
-  /** Whether since then a worker was stopped in order: a stream of its own ended there. */
+  /** Whether since then a worker was stopped in order: its own stream ended there. */
   readonly hasWorkerLeft: boolean;
 }
 
-/** What came of a drill. */
+/** The result of a drill. */
 export interface DrillFigures {
-  /** Batches or elements that loops were given. */
+  /** Batches or elements that loops received. */
   readonly delivered: number;
-  /** What there is to say of it. */
+  /** A remark for the table. */
   readonly remark: string;
 }

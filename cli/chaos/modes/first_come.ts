@@ -1,6 +1,7 @@
 /**
- * Jobs whose elements go to whoever asks first: under DYNAMIC none twice, and each once where no worker
- * is lost; under OFF the same of each worker's stream, where none is stopped either.
+ * Jobs whose elements go to the first reader that asks: under DYNAMIC at most once, and exactly
+ * once if no worker is lost; under OFF the same for each worker's stream, if no worker is stopped
+ * either.
  *
  * @module
  */
@@ -11,7 +12,7 @@ import type { Around, DrillFigures } from "./drill.ts";
 const BATCH_SIZE = 16;
 const READERS = 2;
 
-/** A batch: the numbers, and what tells the task that has made it from others. */
+/** A batch: the numbers, and the id of the task that produced it. */
 interface Batch {
   readonly number: Tensor;
   readonly task: Tensor;
@@ -61,10 +62,10 @@ function jobOf(
   const numbers = Dataset.range(elements).map((number, { work }) => {
     let value = number;
     for (let i = 0; i < work; i++) value = (Math.imul(value, 1_664_525) + 1_013_904_223) | 0;
-    // Always 0, but not before all steps are done.
+    // Always 0, but only after all steps.
     return { number, task: value & 0 };
   }, { captures: { work } });
-  // Under OFF every task makes the whole of it, and says which one it is.
+  // Under OFF every task produces all elements, and adds its id.
   const told = processingMode === "DYNAMIC"
     ? numbers
     : Dataset.zip([numbers, Dataset.random().take(1).cache().repeat()])

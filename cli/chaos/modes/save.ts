@@ -1,6 +1,6 @@
 /**
- * A save by the workers together, which is ended in its middle and called again: the folder is
- * complete, each element once and in its place, with nothing left over.
+ * A save by the workers together, which is ended halfway and called again: the folder must be
+ * complete, with each element once and in its position, and no other files.
  *
  * @module
  */
@@ -12,16 +12,18 @@ import { StreamChecker } from "../../../sim/checkers/stream.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import type { Around, DrillFigures } from "./drill.ts";
 
-/** When it is ended for the first time: from the first progress on, one in so many is the last. */
+/** At each progress from the first on, the first call ends with probability one in so many. */
 const END_AT_PROGRESS = 4;
-/** A save is not read while it is written: it has more to do than other jobs, to last as long. */
+/** A save is not slowed down by a reader: it gets more work than other jobs, to last as long. */
 const TIMES_WORK = 2;
 const CHUNK_BYTES = 16 * 1_024;
-/** How long writers that come too late may take to remove their files, in ms, and how often one looks. */
+/**
+ * Time limit for late writers to remove their files, in ms, and how often the folder is checked.
+ */
 const LATE_MAX_MS = 60_000;
 const LATE_CHECK_MS = 50;
 
-/** Saves it, and reads what is there. */
+/** Saves it, and reads the result. */
 export async function drillSave(around: Around): Promise<DrillFigures> {
   const { size: { elements, work }, folder, name } = around;
   const path = join(folder, name);
@@ -39,7 +41,7 @@ export async function drillSave(around: Around): Promise<DrillFigures> {
   return { delivered: elements, remark: `${elements} elements saved in ${lives} calls` };
 }
 
-/** Whether it came to its end. */
+/** Whether it completed. */
 async function save(
   around: Around,
   dataset: Dataset<number>,
@@ -61,7 +63,7 @@ async function save(
     return true;
   } catch (error) {
     if (ending.signal.aborted) return false;
-    // It became whole while it was being ended: what a worker was at is done all the same.
+    // It completed while it was being ended: a worker finishes its work all the same.
     if (!isFirst && LeatError.from(error).details?.["reason"] === IS_SAVED) return true;
     throw error;
   }
@@ -78,8 +80,8 @@ async function expectStream({ size, findings }: Around, path: string): Promise<v
 }
 
 /**
- * A worker that was given up while it lived goes on writing until it hears of that, and then removes
- * its files. So files may be left over for a while, but not once nothing is wrong any more.
+ * A worker that timed out continues to write until it learns that, and then removes its files. So
+ * files may be left over for a while, but not after recovery.
  */
 async function expectNothingLeft(around: Around, path: string): Promise<void> {
   await around.calm();

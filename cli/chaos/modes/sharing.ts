@@ -1,7 +1,7 @@
 /**
- * A job that trainers share (ephemeral data sharing): one is fast, one slow, one leaves and comes back
- * under its id. Each sees what each worker makes in order and nothing twice, and gets on when the
- * trouble is over.
+ * A job that trainers share (ephemeral data sharing): one is fast, one slow, one leaves and comes
+ * back under its id. Each sees each worker's elements in order and at most once, and makes progress
+ * after the faults.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { Dataset } from "../../../mod.ts";
 import { type SharedElement, SharedOrderChecker } from "../../../sim/checkers/shared_order.ts";
 import type { Around, DrillFigures } from "./drill.ts";
 
-/** How a trainer reads: how long a step takes at most, in ms, and how often it leaves after one. */
+/** A trainer: its longest step, in ms, and the probability of leaving after one. */
 const TRAINERS = [
   { id: "fast", stepMaxMs: 2, leaveProbability: 0 },
   { id: "slow", stepMaxMs: 40, leaveProbability: 0 },
@@ -17,11 +17,11 @@ const TRAINERS = [
 ] as const;
 type Trainer = (typeof TRAINERS)[number];
 
-/** What each takes once the trouble is over. */
+/** Elements for each trainer after the faults. */
 const ELEMENTS_AFTER = 25;
 const BALLAST_BYTES_MAX = 4_096;
 
-/** Reads it until each trainer has got on. */
+/** Reads it until each trainer has made progress. */
 export async function drillSharing(around: Around): Promise<DrillFigures> {
   const order = new SharedOrderChecker(around.findings("sharing"));
   let delivered = 0;
