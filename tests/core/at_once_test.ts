@@ -5,7 +5,7 @@ import { assertEquals, assertRejects } from "../assert.ts";
 
 const turn = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 
-Deno.test("mapAtOnce keeps the order of items, with so many calls open and no more", async () => {
+Deno.test("mapAtOnce keeps the order of items, and limits the concurrent calls", async () => {
   let open = 0, most = 0;
   const answers = await mapAtOnce([5, 1, 4, 2, 3], 2, async (turns) => {
     most = Math.max(most, ++open);
@@ -18,7 +18,7 @@ Deno.test("mapAtOnce keeps the order of items, with so many calls open and no mo
   assertEquals(await mapAtOnce([], 2, () => Promise.resolve(1)), []);
 });
 
-Deno.test("mapAtOnce begins no call after one has failed", async () => {
+Deno.test("mapAtOnce starts no call after a failure", async () => {
   const begun: number[] = [];
   const work = mapAtOnce([0, 1, 2, 3, 4], 2, async (item) => {
     begun.push(item);

@@ -54,7 +54,7 @@ Deno.test("costOf charges workers for what they use", () => {
   assertAlmostEquals(half.workers, 0.04, 1e-12);
 });
 
-Deno.test("costOf names the argument that is not a number of something", () => {
+Deno.test("costOf names an argument that is no finite number from 0 up", () => {
   assertThrows(
     () => costOf({ jobSeconds: -1, ...NO_WORKERS, ...PAPER_TRAINER }, PAPER_PRICES),
     LeatError,
@@ -62,7 +62,7 @@ Deno.test("costOf names the argument that is not a number of something", () => {
   );
 });
 
-Deno.test("costOf names the price that is not a number of something", () => {
+Deno.test("costOf names a price that is no finite number from 0 up", () => {
   const prices = { ...PAPER_PRICES, acceleratorPerHour: NaN };
   assertThrows(
     () => costOf({ jobSeconds: 1, ...NO_WORKERS, ...PAPER_TRAINER }, prices),

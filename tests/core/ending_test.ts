@@ -7,13 +7,13 @@ import { assertEquals, assertRejects } from "../assert.ts";
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-Deno.test("Ending gives what the work comes to, and its failure", async () => {
+Deno.test("Ending passes on the result of the work, and its failure", async () => {
   const ending = new Ending();
   assertEquals(await ending.before(Promise.resolve(1)), 1);
   await assertRejects(() => ending.before(Promise.reject(new Error("failed"))), Error, "failed");
 });
 
-Deno.test("Ending rejects what is waited for when it comes, and everything after", async () => {
+Deno.test("Ending rejects waiting work when it comes, and all later work", async () => {
   const ending = new Ending();
   const waiting = ending.before(new Promise(() => {}));
   ending.come(new Error("first"));
@@ -29,9 +29,9 @@ Deno.test("Ending keeps nothing of work that is done", async () => {
   for (let i = 0; i < 10; i++) {
     results.push(new WeakRef(await ending.before(Promise.resolve(new Uint8Array(1_000)))));
   }
-  // A WeakRef holds on until the macrotask that made it is over.
+  // A WeakRef holds its target until the macrotask that made it is over.
   await new Promise((resolve) => setTimeout(resolve, 0));
   collectGarbage();
-  // The last one may still lie in a register.
+  // The last one may still be in a register.
   assertEquals(results.slice(0, -1).filter((result) => result.deref() !== undefined).length, 0);
 });

@@ -39,7 +39,7 @@ Deno.test("LeatError.from gives names their codes, keeps the cause, and keeps a 
   assertEquals(LeatError.from(real).code, "not_found");
 });
 
-Deno.test("LeatError keeps details and cause only where they were given", () => {
+Deno.test("LeatError has details and cause only if they were given", () => {
   const bare = new LeatError("internal", "m");
   assert(!("details" in bare) && !("cause" in bare));
   assertEquals(bare.name, "LeatError");
@@ -59,7 +59,7 @@ Deno.test("toWire and fromWire keep code, message, details and causes", () => {
   assertEquals([inner.code, inner.message, inner.details], ["data_loss", "inner", { at: 5n }]);
 });
 
-Deno.test("toWire makes foreign causes and odd details travel", () => {
+Deno.test("toWire serialises foreign causes and odd details", () => {
   const details = { f: () => 1, m: new Map(), deep: { d: new Date(0) }, half: "\ud83d" };
   const wire = new LeatError("internal", "half \ud83d", { cause: new TypeError("bad"), details })
     .toWire();
@@ -109,7 +109,7 @@ Deno.test("fromWire lets no message steer a terminal, or begin a line of its own
   assertEquals(LeatError.fromWire(error.toWire()).message, shown);
 });
 
-Deno.test("fromWire takes whatever a stranger sends", () => {
+Deno.test("fromWire accepts any input", () => {
   for (const wire of [null, 7, "x", {}, { code: "nonsense", message: 5 }, []]) {
     assertEquals(LeatError.fromWire(wire as unknown as WireError).code, "unknown");
   }

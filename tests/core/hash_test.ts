@@ -25,7 +25,7 @@ Deno.test("canonicalJson sorts keys, leaves out undefined, and spells what JSON 
   );
 });
 
-Deno.test("hashJson is one for one value, whatever the order of keys, and differs for unlike ones", () => {
+Deno.test("hashJson is equal for equal values, whatever the order of keys, and differs for others", () => {
   assertEquals(hashJson({ a: 1, b: { c: 2, d: 3 } }), hashJson({ b: { d: 3, c: 2 }, a: 1 }));
   const unlike = [
     1,

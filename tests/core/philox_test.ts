@@ -30,13 +30,13 @@ Deno.test("philox4x32 gives Random123's known answers for philox4x32-10", () => 
   );
 });
 
-Deno.test("RandomStream draws stay what they are: pipelines recorded with a seed repeat", () => {
+Deno.test("RandomStream draws do not change: recorded pipelines repeat", () => {
   const random = new RandomStream(42n, ["shuffle", 3]);
   assertEquals([random.int(1000), random.int(1000), random.int(1000)], FIRST_INTS);
   assertEquals(random.next(), FOURTH_DRAW);
 });
 
-Deno.test("RandomStream depends on seed, labels and index alone", () => {
+Deno.test("RandomStream depends only on seed, labels and index", () => {
   const draws = (stream: RandomStream) => Array.from({ length: 5 }, () => stream.next());
   const root = new RandomStream(7);
   const before = draws(root.fork("a").fork(1));
@@ -46,7 +46,7 @@ Deno.test("RandomStream depends on seed, labels and index alone", () => {
   assertEquals(draws(new RandomStream(7n, ["a", 1])), before);
 });
 
-Deno.test("RandomStream.seek goes to any draw, and position says where it is", () => {
+Deno.test("RandomStream.seek moves to any draw, and position returns it", () => {
   const stream = new RandomStream(1);
   const words = Array.from({ length: 12 }, () => stream.int(2 ** 32));
   assertEquals(stream.position, 12);
@@ -61,7 +61,7 @@ Deno.test("RandomStream.seek goes to any draw, and position says where it is", (
   assertThrows(() => stream.seek(-1), LeatError);
 });
 
-Deno.test("RandomStream tells every path of labels from every other", () => {
+Deno.test("RandomStream gives different streams for different paths of labels", () => {
   const paths: (string | number)[][] = [
     [],
     [""],

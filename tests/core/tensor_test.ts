@@ -79,7 +79,7 @@ Deno.test("tensor infers dtype and shape", () => {
   ]);
 });
 
-Deno.test("tensor keeps a typed array uncopied, and converts where a dtype is asked for", () => {
+Deno.test("tensor keeps a typed array uncopied, and converts it if a dtype is given", () => {
   const data = new Uint8Array([1, 2]);
   assertStrictEquals(tensor(data).data, data);
   assertEquals(tensor(data, { dtype: "int64" }).toArray(), [1n, 2n]);
@@ -90,7 +90,7 @@ Deno.test("tensor keeps a typed array uncopied, and converts where a dtype is as
   assert(Object.is(tensor([-0]).toArray() instanceof Array && tensor(-0).toArray(), -0));
 });
 
-Deno.test("tensor refuses what the dtype cannot hold, naming value and shape", () => {
+Deno.test("tensor refuses values that the dtype cannot hold, naming value and shape", () => {
   refused(() => tensor([256], { dtype: "uint8" }), "shape [1] cannot hold 256");
   refused(() => tensor([0.5], { dtype: "int32" }), "0.5");
   refused(() => tensor([NaN], { dtype: "int8" }), "NaN");
@@ -120,12 +120,12 @@ Deno.test("RaggedTensor cuts values into rows and checks its splits", () => {
   refused(() => new RaggedTensor(tensor(1), new BigInt64Array([0n])), "split");
 });
 
-Deno.test("the type of a tensor is that of its typed array, or of the dtype that is asked for", () => {
+Deno.test("the type of a tensor follows from its typed array, or from the given dtype", () => {
   const pixels = tensor(new Uint8Array(2), { shape: [2, 1] }) satisfies Tensor<"uint8">;
   const rows = tensor(new Float32Array([1, 2])) satisfies Tensor<"float32">;
   const labels = tensor([1, 2], { dtype: "int32" }) satisfies Tensor<"int32">;
   assertEquals([pixels.dtype, rows.dtype, labels.dtype], ["uint8", "float32", "int32"]);
-  // @ts-expect-error: half floats are no floats.
+  // @ts-expect-error: float16 is no dtype.
   tensor(new Float16Array(1)) satisfies Tensor<"float32">;
   // @ts-expect-error: a bare Uint8Array holds numbers, not blocks.
   tensor(new Uint8Array(1)) satisfies Tensor<"bytes">;

@@ -31,7 +31,7 @@ Deno.test("flattenTree and treePaths go depth first in the order of the keys", (
   assertEquals(treePaths(5), ["$"]);
 });
 
-Deno.test("isLeaf takes scalars, typed arrays and tensors, and nothing that has structure or behaviour", () => {
+Deno.test("isLeaf accepts scalars, typed arrays and tensors, but nothing with structure or behaviour", () => {
   for (const leaf of [0, 1n, false, "", null, new Float16Array(1), tensor(1), RAGGED]) {
     assertEquals(isLeaf(leaf), true);
   }
@@ -51,7 +51,7 @@ Deno.test("mapTree calls may nest: fn may itself walk a tree", () => {
   assertEquals(tags, { a: ["1"], b: ["2"] });
 });
 
-Deno.test("zipTrees brings the leaves of one place together", () => {
+Deno.test("zipTrees combines the leaves of one path", () => {
   const sums = zipTrees(
     [{ a: 1, b: [2] }, { b: [20], a: 10 }, { a: 100, b: [200] }],
     (leaves) => (leaves as number[]).reduce((a, b) => a + b),
@@ -73,7 +73,7 @@ Deno.test("zipTrees names the path and the element where structures differ", () 
   refused(() => zipTrees([], leaf), "at least one");
 });
 
-Deno.test("walks refuse what has no place in an element, naming its path", () => {
+Deno.test("walks refuse values that elements cannot hold, naming the path", () => {
   const circular: unknown[] = [];
   circular.push(circular);
   const proto = JSON.parse('{"a":{"__proto__":1}}');

@@ -1,6 +1,4 @@
-/**
- * `cache(path)`: what is in its folder when, who may write it, what is read back.
- */
+/** `cache(path)`: what its folder holds, who may write it, and what is read back. */
 import { Dataset, type DatasetIterator, LeatError, openIterator, tensor } from "../../mod.ts";
 import type { NewFiles } from "../../data/host.ts";
 import { DenoHost } from "../../platform/deno_host.ts";
@@ -11,7 +9,7 @@ import { collectWithErrors, failingOn } from "./lib/collect.ts";
 import { outcomesOf, readOutcomes } from "./lib/outcomes.ts";
 import { inFolder } from "../lib/temp_folder.ts";
 
-/** The names in a folder, those of chunks without what differs from run to run. */
+/** The names in a folder; for chunks without the parts that differ between runs. */
 async function namesIn(folder: string): Promise<string[]> {
   const names = (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name);
   return names.map((name) => name.replace(/^[0-9a-f]{16}-/, "")).sort();
@@ -24,7 +22,7 @@ async function chunkIn(folder: string): Promise<string> {
   throw new Error(`no chunk in ${folder}`);
 }
 
-/** This machine, with something that happens before a file is begun. */
+/** This machine, with a hook before a file is begun. */
 class HostWithEvents extends DenoHost {
   override readonly newFiles: NewFiles;
 
@@ -38,7 +36,7 @@ class HostWithEvents extends DenoHost {
   }
 }
 
-/** Counts how often its elements are made. */
+/** A dataset that counts its elements when they are made. */
 function counted(n: number, luck = false): { dataset: Dataset<unknown>; made: () => number } {
   let made = 0;
   const dataset = Dataset.range(n).map((x, { random }) => (made++, luck ? random.next() : x));
@@ -51,7 +49,7 @@ async function codeOf(iterator: DatasetIterator<unknown>): Promise<string> {
   return code;
 }
 
-Deno.test("cache in files gives the same once they are written, and makes nothing again", async () => {
+Deno.test("cache in files gives the same elements once they are written, and makes none again", async () => {
   await inFolder(async (folder) => {
     const path = `${folder}/a/b`;
     const elements = [
@@ -84,7 +82,7 @@ Deno.test("cache in files is filled by repeat, and by empty datasets", async () 
   });
 });
 
-Deno.test("cache in files leaves nothing of a pass that is given up, or fails", async () => {
+Deno.test("cache in files leaves nothing of a pass that is abandoned, or fails", async () => {
   await inFolder(async (path) => {
     const { dataset, made } = counted(5);
     for await (const x of dataset.cache(path)) if (x === 2) break;
@@ -155,7 +153,7 @@ Deno.test("snapshot refuses elements that another pipeline put into its folder",
   });
 });
 
-Deno.test("cache in files tells damage from elements", async () => {
+Deno.test("cache in files detects damage", async () => {
   await inFolder(async (folder) => {
     const write = async (name: string) => {
       const path = `${folder}/${name}`;
@@ -202,7 +200,7 @@ Deno.test("cache in files removes what an earlier process left, and nothing else
   });
 });
 
-Deno.test("cache in files is refused to tasks that see a part of the dataset", async () => {
+Deno.test("cache in files is refused in tasks that see a part of the dataset", async () => {
   await inFolder(async (path) => {
     const splits = {
       next: () => Promise.reject(new Error("unused")),
@@ -213,7 +211,7 @@ Deno.test("cache in files is refused to tasks that see a part of the dataset", a
   });
 });
 
-Deno.test("save of a cache in files goes on where it read", async () => {
+Deno.test("a checkpoint of a cache in files continues reading at its position", async () => {
   await inFolder(async (path) => {
     await assertCheckpointLaw(() => Dataset.range(5).shuffle(3).cache(path).repeat(2));
     await assertCheckpointLaw(() =>
@@ -234,7 +232,7 @@ Deno.test("save of a cache in files goes on where it read", async () => {
   });
 });
 
-Deno.test("save of a cache that is being filled goes on filling where it was", async () => {
+Deno.test("a checkpoint of a cache that is being filled continues to fill it", async () => {
   await inFolder(async (folder) => {
     let number = 0;
     for (const position of [0, 1, 3, 4]) {
@@ -258,7 +256,7 @@ Deno.test("save of a cache that is being filled goes on filling where it was", a
   });
 });
 
-Deno.test("save of a cache that is being filled goes on unstored beside its writer", async () => {
+Deno.test("a checkpoint of a cache that is being filled continues unstored next to another writer", async () => {
   await inFolder(async (path) => {
     const dataset = counted(4).dataset.cache(path);
     await using saver = dataset.iterator();
@@ -272,7 +270,7 @@ Deno.test("save of a cache that is being filled goes on unstored beside its writ
   });
 });
 
-Deno.test("a cache that two go on filling from one place holds what the last of them gave", async () => {
+Deno.test("a cache that two continue from one checkpoint holds the elements of the last one", async () => {
   await inFolder(async (path) => {
     let made = 0;
     const dataset = Dataset.range(4).map((x) => [x, made++]).cache(path);
@@ -285,7 +283,7 @@ Deno.test("a cache that two go on filling from one place holds what the last of 
     await second.next();
     const later = await second.save();
     await second.return();
-    // Another one goes on from the first place, and writes a chunk of the same size.
+    // Another one continues from the first checkpoint, and writes a chunk of the same size.
     const third = dataset.iterator();
     await third.restore(state);
     await third.next();
@@ -298,7 +296,7 @@ Deno.test("a cache that two go on filling from one place holds what the last of 
   });
 });
 
-Deno.test("a cache that somebody else has filled meanwhile is not filled again from an earlier place", async () => {
+Deno.test("a cache that was filled meanwhile is not filled again from an earlier checkpoint", async () => {
   await inFolder(async (path) => {
     let made = 0;
     const dataset = Dataset.range(4).map((x) => [x, made++]).cache(path);
@@ -306,7 +304,7 @@ Deno.test("a cache that somebody else has filled meanwhile is not filled again f
     await readOutcomes(first, 2);
     const state = await first.save();
     await first.return();
-    // It begins to go on when there is nothing, and comes to the lock when there is something.
+    // It starts when there is no cache, and reaches the lock when there is one.
     const late = openIterator(dataset.node, {
       host: new HostWithEvents({
         beforeCreate: async () => {

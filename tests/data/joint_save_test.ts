@@ -1,7 +1,4 @@
-/**
- * Writers of one folder without a service: what each does with the work that it is handed, and with
- * storage that fails.
- */
+/** Workers of a distributed save without a service: each kind of work, and storage that fails. */
 import { Dataset, type Host, LeatError } from "../../mod.ts";
 import { installedHost } from "../../data/host.ts";
 import { JointSave } from "../../data/saved/distributed/joint_save.ts";
@@ -34,7 +31,7 @@ function entry({ id, table }: Begun, number: number, runs: WrittenRun[], owner =
   return { work: "entry", owner, id, number, runs, upTo, isLast: upTo === table[0]!.length };
 }
 
-/** The machine with a disk that holds so many bytes and no more. */
+/** This machine with a disk of limited size. */
 function withDiskOf(bytesMax: number): Host {
   let left = bytesMax;
   const onAppend = (path: string, bytes: Uint8Array) => {
@@ -47,11 +44,11 @@ function withDiskOf(bytesMax: number): Host {
 interface FileEvents {
   readonly onAppend?: (path: string, bytes: Uint8Array) => void;
   readonly beforeCommit?: (path: string) => void | Promise<void>;
-  /** Somebody else is making this file. */
+  /** Called when another writer has begun the file. */
   readonly onTaken?: (path: string) => void;
 }
 
-/** A machine on which somebody is told of what is written. */
+/** This machine with hooks for writes. */
 function withFiles(host: Host, { onAppend, beforeCommit, onTaken }: FileEvents): Host {
   const newFiles = {
     remove: (path: string) => host.newFiles.remove(path),
@@ -83,7 +80,7 @@ function withFiles(host: Host, { onAppend, beforeCommit, onTaken }: FileEvents):
   });
 }
 
-Deno.test("a disk that is full ends a run, which leaves nothing, and another goes on", async () => {
+Deno.test("a full disk ends a run, which leaves nothing, and another worker continues", async () => {
   await inFolder(async (folder) => {
     const dataset = Dataset.range(8).map((x) => new Uint8Array(1 << 20).fill(x));
     const broken = writerOf(folder, dataset, withDiskOf(3.5 * 2 ** 20));
@@ -130,7 +127,7 @@ Deno.test("work that is done twice counts once", async () => {
   });
 });
 
-Deno.test("work that two do at a time counts once, and what was entered first stays", async () => {
+Deno.test("concurrent repetitions of work count once, and the first entry stays", async () => {
   const dataset = Dataset.range(40).filter((x) => x % 3 > 0).batch(4).map((x) => x.toArray());
   for (let round = 0; round < 5; round++) {
     await inFolder(async (folder) => {
@@ -161,7 +158,7 @@ Deno.test("work that two do at a time counts once, and what was entered first st
   }
 });
 
-Deno.test("a save that somebody else has taken over enters nothing more", async () => {
+Deno.test("a save that was taken over enters nothing more", async () => {
   await inFolder(async (folder) => {
     const dataset = Dataset.range(4);
     const [one, other] = [writerOf(folder, dataset), writerOf(folder, dataset)];
@@ -175,7 +172,7 @@ Deno.test("a save that somebody else has taken over enters nothing more", async 
   });
 });
 
-Deno.test("a save that is taken over while an entry is put in its place goes on after that entry", async () => {
+Deno.test("a save that is taken over while an entry is committed continues after that entry", async () => {
   await inFolder(async (folder) => {
     const dataset = Dataset.range(4);
     const host = installedHost();
@@ -200,7 +197,7 @@ Deno.test("a save that is taken over while an entry is put in its place goes on 
   });
 });
 
-Deno.test("a save that is taken over before its last entry became a saved dataset keeps that entry for whoever reads", async () => {
+Deno.test("a save that is taken over between its last entry and its manifest keeps that entry for readers", async () => {
   await inFolder(async (folder) => {
     const dataset = Dataset.range(4);
     const beforeCommit = (path: string) => {
@@ -208,7 +205,7 @@ Deno.test("a save that is taken over before its last entry became a saved datase
     };
     const one = writerOf(folder, dataset, withFiles(installedHost(), { beforeCommit }));
     const begun = await one.do({ work: "begin", owner: OWNER }) as Begun;
-    // Somebody who was given up for dead writes fewer splits of the same run.
+    // A worker that was declared dead writes fewer splits of the same run.
     await one.do(run(begun, 0, 1));
     const early = { first: 0, count: 2, ...await one.do(run(begun, 0, 2)) as RunReport };
     const late = { first: 2, count: 2, ...await one.do(run(begun, 2, 2)) as RunReport };
@@ -231,7 +228,7 @@ Deno.test("a save that is taken over before its last entry became a saved datase
   });
 });
 
-Deno.test("a save that was begun for somebody who is lost, and comes late, is not taken over", async () => {
+Deno.test("a late beginning for a lost owner does not take over a save", async () => {
   await inFolder(async (folder) => {
     const [path, file] = [`${folder}/saved`, `${folder}/numbers.txt`];
     await Deno.writeTextFile(file, "0\n1\n");
@@ -262,7 +259,7 @@ Deno.test("a save that was begun for somebody who is lost, and comes late, is no
     const whole = { first: 0, count, ...await writer.do(all) as RunReport };
     await writer.do(entry(begun, 0, [whole], "cluster/2"));
     assertEquals(await Array.fromAsync(await Dataset.load(path)), ["0", "1"]);
-    // Whoever comes later takes it over.
+    // A later owner takes it over.
     await assertRejects(
       () => writer.do({ work: "begin", owner: OWNER }),
       LeatError,
@@ -271,7 +268,7 @@ Deno.test("a save that was begun for somebody who is lost, and comes late, is no
   });
 });
 
-Deno.test("a beginning that was asked for before another of the same service takes nothing over", async () => {
+Deno.test("an earlier beginning of the same service does not take over a later save", async () => {
   await inFolder(async (folder) => {
     const dataset = Dataset.range(4);
     const writer = writerOf(folder, dataset);
@@ -286,7 +283,7 @@ Deno.test("a beginning that was asked for before another of the same service tak
   });
 });
 
-Deno.test("a writer that fails when its work was given to another ends no reading", async () => {
+Deno.test("a writer that fails after its work was reassigned ends no reading", async () => {
   await inFolder(async (folder) => {
     const dataset = Dataset.range(4);
     const begun = await writerOf(folder, dataset).do({ work: "begin", owner: OWNER }) as Begun;
@@ -301,14 +298,14 @@ Deno.test("a writer that fails when its work was given to another ends no readin
     const whole = { first: 0, count: 4, ...await writer.do(run(begun, 0, 4)) as RunReport };
     await writer.do(entry(begun, 0, [whole]));
     assertEquals(await reading, [0, 1, 2, 3]);
-    // Nor does it leave anything, should it come to the end of it.
+    // It also leaves nothing if it reaches its end.
     await writer.do(run(begun, 0, 4));
     const names = await namesIn(folder);
     assertEquals(names.filter((name) => name !== "DONE").length, 1, `${names}`);
   });
 });
 
-Deno.test("a run that ends while the folder of its save is tidied leaves nothing", async () => {
+Deno.test("a run that ends while its folder is cleaned up leaves nothing", async () => {
   await inFolder(async (folder) => {
     const dataset = Dataset.range(4);
     const host = installedHost();
@@ -326,7 +323,7 @@ Deno.test("a run that ends while the folder of its save is tidied leaves nothing
     const one = writerOf(folder, dataset, tidying);
     const begun = await one.do({ work: "begin", owner: OWNER }) as Begun;
     const whole = { first: 0, count: 4, ...await one.do(run(begun, 0, 4)) as RunReport };
-    // What comes from here on is in no list of what is to be removed.
+    // Files from here on are in no list of files to remove.
     onListed = () => late.do(run(begun, 0, 4));
     await one.do(entry(begun, 0, [whole]));
     const names = await namesIn(folder);
@@ -335,7 +332,7 @@ Deno.test("a run that ends while the folder of its save is tidied leaves nothing
   });
 });
 
-Deno.test("why a save has failed is told to whoever reads, until it is gone on with", async () => {
+Deno.test("readers get the failure of a save until the save is resumed", async () => {
   await inFolder(async (folder) => {
     const dataset = Dataset.range(4);
     const writer = writerOf(folder, dataset);
@@ -354,7 +351,7 @@ Deno.test("why a save has failed is told to whoever reads, until it is gone on w
   });
 });
 
-Deno.test("save by one process is refused where a save by several is unfinished, and replaces it if told to", async () => {
+Deno.test("save() is refused next to an unfinished distributed save, and replaces it with overwrite", async () => {
   await inFolder(async (folder) => {
     const dataset = Dataset.range(4);
     const begun = await writerOf(folder, dataset).do({ work: "begin", owner: OWNER }) as Begun;

@@ -1,6 +1,4 @@
-/**
- * `Dataset.load` of what is still being written.
- */
+/** `Dataset.load` of a folder that is still being written. */
 import { Dataset, type Host, LeatError, openIterator } from "../../mod.ts";
 import { installedHost } from "../../data/host.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
@@ -42,7 +40,7 @@ Deno.test("load waits for a save that has not begun, and gives chunks while late
   });
 });
 
-Deno.test("load of an unfinished save without waiting says that it is unfinished, and what to do", async () => {
+Deno.test("load without waiting reports an unfinished save, and what to do", async () => {
   await inFolder(async (path) => {
     const { dataset, gates } = gated(1);
     const saving = dataset.save(path);
@@ -62,7 +60,7 @@ Deno.test("load of an unfinished save without waiting says that it is unfinished
   });
 });
 
-Deno.test("load that waits fails where the save is given up, and takes no other for it", async () => {
+Deno.test("load that waits fails if the save is abandoned, and does not switch to another one", async () => {
   await inFolder(async (path) => {
     const { dataset, gates } = gated(3);
     const failing = dataset.map((x) => {
@@ -90,7 +88,7 @@ Deno.test("load that waits fails where the save is given up, and takes no other 
   });
 });
 
-Deno.test("load that waits gives what is finished, as any iterator is saved and restored", async () => {
+Deno.test("load that waits gives finished chunks, and can be saved and restored", async () => {
   await inFolder(async (path) => {
     const dataset = Dataset.range(6).map((x) => new Uint8Array(1 << 20).fill(x));
     await dataset.save(path, A_CHUNK_EACH);
@@ -101,7 +99,7 @@ Deno.test("load that waits gives what is finished, as any iterator is saved and 
   });
 });
 
-/** The machine with a clock that moves only while somebody sleeps. */
+/** This machine with a clock that moves only during sleeps. */
 function withVirtualTime(host: Host): Host {
   let nowMs = 0;
   return Object.create(host, {
@@ -114,7 +112,7 @@ function withVirtualTime(host: Host): Host {
   });
 }
 
-Deno.test("load gives up waiting where nothing is written for long", async () => {
+Deno.test("load times out if nothing is written", async () => {
   await inFolder(async (path) => {
     const { node } = await Dataset.load(`${path}/never`, { wait: { timeoutMs: 5_000 } });
     await using iterator = openIterator(node, { host: withVirtualTime(installedHost()) });
@@ -122,7 +120,7 @@ Deno.test("load gives up waiting where nothing is written for long", async () =>
     assertEquals(error.code, "deadline_exceeded");
     assert(error.message.includes("timeoutMs"), error.message);
     assertEquals((await iterator.next()).done, true, "told once");
-    // It had not ended: from there it is read on when there is something.
+    // It had not ended: it continues from its checkpoint when there is more.
     const place = await iterator.save();
     await Dataset.range(3).save(`${path}/never`);
     await using again = openIterator(node, {});
@@ -140,7 +138,7 @@ Deno.test("load that waits ends when its iterator does", async () => {
   });
 });
 
-Deno.test("load checks how it is to wait", async () => {
+Deno.test("load checks its option wait", async () => {
   const refused = async (options: unknown) => {
     const load = () => Dataset.load("x", options as Parameters<typeof Dataset.load>[1]);
     assertEquals((await assertRejects(load, LeatError)).code, "invalid_argument");

@@ -1,5 +1,5 @@
 /**
- * Ordered chains: what of a pipeline is produced split by split, and how splits are put together.
+ * Ordered chains: which part of a pipeline is produced split by split, and how splits are joined.
  */
 import { chainOf, distributeChains } from "../../data/deterministic/chain.ts";
 import { RemainderJoin } from "../../data/deterministic/join.ts";
@@ -27,7 +27,7 @@ Deno.test("chainOf takes one source, operators of splits, one batch and one-to-o
   assertEquals(chainOf(Dataset.fromGenerator(() => [1]).node), undefined);
 });
 
-Deno.test("distributeChains has the longest chains distributed and the rest done by the reader", () => {
+Deno.test("distributeChains distributes the longest chains and leaves the rest to the reader", () => {
   const kindsOf = (dataset: Dataset<unknown>) => {
     const found: string[] = [];
     const root = distributeChains(dataset.node, (chain, number) => {
@@ -57,7 +57,7 @@ Deno.test("distributeChains keeps elements in order whatever the pipeline says",
 });
 
 Deno.test("remainders join in the order of splits, each batch after the split that completes it", async () => {
-  // 1,000 elements are cut into splits of 4; a filter leaves odd numbers of them.
+  // 1,000 elements are cut into splits of 4; a filter leaves an odd number of them.
   const dataset = Dataset.range(1000).filter((x) => x % 3 !== 0).batch(3, { dropRemainder: false });
   const stream = await orderedReference(dataset);
   const rows = stream.flatMap((at) => (at as { element: { data: number[] } }).element.data);
@@ -68,7 +68,7 @@ Deno.test("remainders join in the order of splits, each batch after the split th
       (at as { element: { shape: number[] } }).element.shape[0] === 3
     ),
   );
-  // Splits are multiples of the batch where all between is one to one; a filter is not.
+  // Splits are multiples of the batch if all operators between are one-to-one; a filter is not.
   const first = await orderedReference(Dataset.range(512).filter((x) => x < 10).batch(3));
   assertEquals(first, [batchOf([0, 1, 2]), batchOf([3, 4, 5]), batchOf([6, 7, 8]), batchOf([9])]);
 });
@@ -100,7 +100,7 @@ Deno.test("the stream of a shuffled chain differs by seed and epoch and repeats 
   assertEquals(new Set(texts).size, 3);
 });
 
-Deno.test("splitOrder is a permutation that the seed and the epoch alone decide", () => {
+Deno.test("splitOrder is a permutation that depends only on the seed and the epoch", () => {
   const order = splitOrder(100, { seed: 1n, epoch: 2, shuffled: true });
   assertEquals([...order].sort((a, b) => a - b), Array.from({ length: 100 }, (_, i) => i));
   assertEquals(order, splitOrder(100, { seed: 1n, epoch: 2, shuffled: true }));

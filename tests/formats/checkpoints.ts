@@ -1,5 +1,6 @@
 /**
- * The checkpoints in `checkpoints.json`: saved iterators of many pipelines, and what each gives on.
+ * The checkpoints in `checkpoints.json`: saved iterators of many pipelines, and their remaining
+ * elements.
  *
  * @module
  */
@@ -7,22 +8,22 @@ import { ELEMENTS_MAX, open, PIPELINES, prepared } from "../data/lib/checkpoint_
 import { outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
 import { describe } from "../transport/vectors/cases.ts";
 
-/** What was given before each is saved. */
+/** Number of elements before each is saved. */
 const POSITION = 3;
-/** Pipelines that write files: what they had written is not in their checkpoint. */
+/** Pipelines that write files, which are not part of a checkpoint. */
 const WRITING = ["cacheWriting", "snapshotWriting"];
 
 /** One checkpoint. */
 export interface Checkpoint {
-  /** Of the pipeline. */
+  /** The pipeline's name. */
   name: string;
-  /** What `save()` gave, in Base64. */
+  /** The result of `save()`, in Base64. */
   saved: string;
   /** All elements and errors after it. */
   rest: unknown;
 }
 
-/** `checkpoints.json` as the code at hand would write it. */
+/** `checkpoints.json` as the current code would write it. */
 export async function makeCheckpoints(): Promise<Checkpoint[]> {
   const all: Checkpoint[] = [];
   for (const [name, make] of Object.entries(PIPELINES)) {

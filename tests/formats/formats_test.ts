@@ -1,6 +1,6 @@
 /**
- * Journals and checkpoints that an earlier commit has written, read by the code at hand. `write.ts`
- * writes them again where a format changes on purpose.
+ * Journals and checkpoints written by an earlier commit, read by the current code. `write.ts`
+ * writes them again when a format changes on purpose.
  */
 import { CHANGES } from "../../actors/dispatcher/state/record_changes.ts";
 import { decodeRecords } from "../../actors/dispatcher/journal/records.ts";
@@ -45,7 +45,7 @@ for (const journal of journals) {
   Deno.test(`the kept journal of ${journal.name} gives the state that it gave`, () => {
     const contents = contentsOf(journal);
     const state = decodeSnapshot(Uint8Array.fromBase64(journal.state));
-    // In whatever order the fields are written.
+    // The order of the fields does not matter.
     const now = replayed(contents).snapshot();
     assertEquals(now, state);
     assertEquals(decodeSnapshot(encodeSnapshot(now)), state);

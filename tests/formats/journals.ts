@@ -1,6 +1,6 @@
 /**
- * The journals in `journals.json`: those of dispatchers in simulated clusters, as they lay on disk when
- * they were compacted or when the run ended, and the state that follows from each.
+ * The journals in `journals.json`: those of dispatchers in simulated clusters, as they were on disk
+ * when they were compacted or when the run ended, and the state that each gives.
  *
  * @module
  */
@@ -16,14 +16,14 @@ import { SimDisk } from "../../sim/engine/disk.ts";
 import { drawOptions } from "../../sim/workloads/swarm.ts";
 import { WORKLOADS } from "../../sim/workloads/workloads.ts";
 
-/** Runs whose journals are looked at, for each workload. */
+/** Runs whose journals are considered, for each workload. */
 const SEEDS = 12;
-/** Longer journals are passed over: the fixtures are to stay small. */
+/** Longer journals are skipped to keep the fixtures small. */
 const BYTES_MAX = 16 << 10;
-/** What nothing has written for long, and journals may hold. */
+/** Record types that journals may hold although nothing writes them any more. */
 export const NEVER_WRITTEN: readonly JournalRecord["type"][] = ["schedule_proposed"];
 
-/** Records that no short run writes: a dataset that is kept, and how far consumers have read. */
+/** Records that no short run writes: a kept dataset, and consumers' positions. */
 const BY_HAND: readonly JournalRecord[] = [
   { type: "cluster_created", clusterId: "c" },
   {
@@ -41,12 +41,12 @@ const BY_HAND: readonly JournalRecord[] = [
 
 /** One journal. */
 export interface JournalFixture {
-  /** The run that it is of. */
+  /** The name of its run. */
   name: string;
-  /** In Base64, as are all bytes here; null where the log was never compacted. */
+  /** In Base64, like all bytes here; null if the log was never compacted. */
   snapshot: string | null;
   records: string[];
-  /** A snapshot of the state that follows from it. */
+  /** A snapshot of the state that it gives. */
   state: string;
 }
 
@@ -55,7 +55,7 @@ export function typesOf({ records }: LogContents): Set<JournalRecord["type"]> {
   return new Set(records.flatMap(decodeRecords).map(({ type }) => type));
 }
 
-/** The state that follows from a journal. */
+/** The state that a journal gives. */
 export function replayed({ snapshot, records }: LogContents): DispatcherState {
   const state = snapshot === undefined
     ? new DispatcherState()
@@ -71,7 +71,7 @@ export function encodeRecords(records: readonly JournalRecord[]): Uint8Array {
   return batch.encode();
 }
 
-/** `journals.json` as the code at hand would write it: journals that hold every type of record. */
+/** `journals.json` as the current code would write it: journals with every type of record. */
 export async function makeJournals(): Promise<JournalFixture[]> {
   const byHand = { snapshot: undefined, records: [encodeRecords(BY_HAND)] };
   const chosen = [fixtureOf("records written by hand", byHand)];
@@ -103,7 +103,7 @@ function fixtureOf(name: string, journal: LogContents): JournalFixture {
   };
 }
 
-/** What every log that is opened during a run holds before it is compacted, and at the end. */
+/** The contents of every log opened during a run, before each compaction and at the end. */
 async function journalsOf(run: () => Promise<unknown>): Promise<LogContents[]> {
   const whole: LogContents[] = [];
   const open = SimDisk.prototype.open;

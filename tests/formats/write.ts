@@ -1,6 +1,6 @@
 /**
- * Writes the fixtures beside itself: `deno run -P tests/formats/write.ts`. They must change only when a
- * format does, on purpose.
+ * Writes the fixtures next to itself: `deno run -P tests/formats/write.ts`. They may change only
+ * when a format changes on purpose.
  *
  * @module
  */
@@ -12,7 +12,7 @@ const journals = await makeJournals();
 await write("journals.json", journals);
 await write("checkpoints.json", await makeCheckpoints());
 
-// The journal as a file, as a dispatcher leaves it when it ends.
+// The journal file, as a dispatcher leaves it when it ends.
 const { pathname } = new URL("journal.sqlite", import.meta.url);
 await Deno.remove(pathname).catch(() => {});
 const log = await openSqliteLog(pathname);

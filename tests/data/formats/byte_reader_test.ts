@@ -1,4 +1,4 @@
-/** Compressed files: whole, in members, damaged, and left before their end. */
+/** Compressed files: whole, with several members, damaged, and closed early. */
 
 import {
   assert,
@@ -15,7 +15,7 @@ import { LineReader } from "../../../data/formats/text/lines.ts";
 import { ANSWERS, BytesFile, concat, open, readAll } from "./reading.ts";
 
 const random = new RandomStream(9n, ["bytes"]);
-/** Too random to compress, so that the compressed file needs several reads too. */
+/** Incompressible, so that the compressed file needs several reads, too. */
 const NOISE = Uint8Array.from({ length: 3 * READ_BYTES + 17 }, () => random.int(256));
 
 async function readWhole(reader: ByteReader): Promise<Uint8Array> {
@@ -26,7 +26,7 @@ async function readWhole(reader: ByteReader): Promise<Uint8Array> {
   return into.slice(0, count);
 }
 
-Deno.test("ByteReader undoes gzip and zlib, however the file answers", async () => {
+Deno.test("ByteReader decompresses gzip and zlib, for all read sizes and timings", async () => {
   for (const answer of [{}, { later: true }, { bytesPerRead: 1000 }]) {
     assertEquals(await readWhole(open(gzipSync(NOISE), answer, "gzip")), NOISE);
     assertEquals(await readWhole(open(deflateSync(NOISE), answer, "zlib")), NOISE);
@@ -39,7 +39,7 @@ Deno.test("ByteReader reads gzip files of several members, and of none", async (
   assertEquals(await readWhole(open(gzipSync(new Uint8Array(0)), {}, "gzip")), new Uint8Array(0));
 });
 
-Deno.test("ByteReader takes a damaged compressed file for data_loss that names it, and ends", async () => {
+Deno.test("ByteReader reports a damaged compressed file as data_loss naming it, and ends", async () => {
   const whole = gzipSync(NOISE);
   const flipped = new Uint8Array(whole);
   flipped[whole.length - 6]! ^= 1; // in the checksum of the contents
@@ -61,7 +61,7 @@ Deno.test("ByteReader takes a damaged compressed file for data_loss that names i
   }
 });
 
-Deno.test("ByteReader passes on what the file itself failed with", async () => {
+Deno.test("ByteReader passes on errors of the file", async () => {
   const reader = open(gzipSync(NOISE), { failsAt: READ_BYTES }, "gzip");
   const error = await assertRejects(
     async () => await reader.takeInto(new Uint8Array(2 * NOISE.length)),
@@ -90,7 +90,7 @@ Deno.test({
   },
 });
 
-Deno.test("ByteReader asks a file no more often than its size takes", async () => {
+Deno.test("ByteReader reads a file no more often than its size requires", async () => {
   const cases: [size: number, reads: number][] = [[0, 0], [10, 1], [READ_BYTES, 1], [
     READ_BYTES + 1,
     2,
@@ -103,7 +103,7 @@ Deno.test("ByteReader asks a file no more often than its size takes", async () =
   }
 });
 
-Deno.test("ByteReader keeps a buffer no larger than what is asked of it or a chunk", async () => {
+Deno.test("ByteReader keeps a buffer no larger than the request or a chunk", async () => {
   const reader = open(NOISE);
   await reader.fill(10);
   assertEquals(reader.buffer.length, READ_BYTES);
@@ -115,7 +115,7 @@ Deno.test("ByteReader keeps a buffer no larger than what is asked of it or a chu
   reader.close();
 });
 
-Deno.test("ByteReader begins at an offset, with or without compression, and counts from there", async () => {
+Deno.test("ByteReader starts at an offset, with or without compression, and counts from there", async () => {
   const starts = [0, 1, READ_BYTES - 1, READ_BYTES, 2 * READ_BYTES + 5, NOISE.length];
   for (const start of starts) {
     const readers = [
@@ -133,7 +133,7 @@ Deno.test("ByteReader begins at an offset, with or without compression, and coun
   beyond.close();
 });
 
-Deno.test("ByteReader passes over bytes, and reads nothing for it where they are not compressed", async () => {
+Deno.test("ByteReader skips bytes, without reading them in uncompressed files", async () => {
   const file = new BytesFile(NOISE);
   const readers = [new ByteReader("data", file), open(gzipSync(NOISE), { later: true }, "gzip")];
   for (const reader of readers) {

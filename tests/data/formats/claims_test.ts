@@ -1,4 +1,6 @@
-/** Files of a few bytes that claim to be huge: refused with the limit that they would exceed, before memory or time is taken for it. */
+/**
+ * Small files that claim to be huge are refused, naming the limit, before memory or time is spent.
+ */
 
 import { zstdCompressSync } from "node:zlib";
 import {
@@ -28,7 +30,7 @@ async function failure(dataset: Dataset<unknown>): Promise<LeatError> {
   }, LeatError) as LeatError;
 }
 
-Deno.test("csv of two million columns is refused by its header, and a record of as many by its fields", async () => {
+Deno.test("csv refuses a header with two million columns, and a record with as many fields", async () => {
   const names = Array.from({ length: 2_000_000 }, (_, i) => `c${i}`).join(",");
   const files = { "wide.csv": `${names}\n1\n`, "long.csv": `a,b\n${",".repeat(2_000_000)}\n1,2\n` };
   await withFiles(files, async (folder) => {
@@ -53,7 +55,7 @@ Deno.test("csv of two million columns is refused by its header, and a record of 
   });
 });
 
-Deno.test("csv names few columns of many, and little of a long one", async () => {
+Deno.test("csv names only some of many columns, and the beginning of a long name", async () => {
   const names = Array.from({ length: 50_000 }, (_, i) => `${"x".repeat(500)}${i}`).join(",");
   await withFiles({ "a.csv": `${names}\n` }, async (folder) => {
     const error = await failure(Dataset.csv(`${folder}/a.csv`, { select: ["missing"] }));
@@ -62,8 +64,8 @@ Deno.test("csv names few columns of many, and little of a long one", async () =>
   });
 });
 
-Deno.test("a Parquet footer is refused whose list is longer than the file", async () => {
-  // Field 2, a list of 2^28 structures of which none is there.
+Deno.test("a Parquet footer with a list longer than the file is refused", async () => {
+  // Field 2, a list of 2^28 structures that are not there.
   const footer = [0x29, 0xfc, 0x80, 0x80, 0x80, 0x80, 0x01];
   const magic = new TextEncoder().encode("PAR1");
   const file = concat(magic, new Uint8Array([...footer, footer.length, 0, 0, 0]), magic);
@@ -73,7 +75,7 @@ Deno.test("a Parquet footer is refused whose list is longer than the file", asyn
   assertStringIncludes(error.message, "a list claims 268435456 items");
 });
 
-Deno.test("thriftEnd finds the end of what is whole, and refuses what is nested too deep", () => {
+Deno.test("thriftEnd finds the end of whole structures, and refuses those nested too deeply", () => {
   const whole = [0x15, 0x02, 0x1c, 0x15, 0x04, 0x00, 0x28, 0x02, 0x61, 0x62, 0x11, 0x00];
   assertEquals(thriftEnd(new Uint8Array([...whole, 9, 9])), whole.length);
   for (let length = 0; length < whole.length; length++) {
@@ -82,21 +84,21 @@ Deno.test("thriftEnd finds the end of what is whole, and refuses what is nested 
   assertThrows(() => thriftEnd(new Uint8Array(1_000_000).fill(0x1c)), Error, "nested");
 });
 
-Deno.test("unzstd and unlz4 undo no more than their limit", () => {
+Deno.test("unzstd and unlz4 decompress no more than their limit", () => {
   const zeros = new Uint8Array(50_000_000);
   const packed = new Uint8Array(zstdCompressSync(zeros));
   assertEquals(unzstd(packed, zeros.length, "LIMIT").length, zeros.length);
   const zstd = assertThrows(() => unzstd(packed, zeros.length - 1, "LIMIT"), LeatError);
   assertEquals((zstd as LeatError).code, "resource_exhausted");
   assertStringIncludes((zstd as LeatError).message, "49999999 bytes (LIMIT)");
-  // Its content is said to be of 2^30 bytes.
+  // Claims a content of 2^30 bytes.
   const frame = [4, 0x22, 0x4d, 0x18, 0x68, 0x40];
   const claim = new Uint8Array([...frame, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
   const lz4 = assertThrows(() => unlz4(claim, 1_000, "LIMIT"), LeatError);
   assertEquals((lz4 as LeatError).code, "resource_exhausted");
 });
 
-Deno.test("a zstd frame that asks for a larger window than zstd itself gives is refused, wherever it stands", async () => {
+Deno.test("a zstd frame with a larger window than the default of zstd is refused, at any position", async () => {
   const frame = new Uint8Array(zstdCompressSync(new TextEncoder().encode("one line\n")));
   const skippable = new Uint8Array([0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
   const greedy = new Uint8Array([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x90, 0x01, 0x00, 0x00]);

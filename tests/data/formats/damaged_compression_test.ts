@@ -1,4 +1,4 @@
-/** Compressed files that are damaged: all before the damage is given, then one error names it. */
+/** Damaged compressed files: everything before the damage is given, then one error names it. */
 
 import {
   constants,
@@ -56,7 +56,7 @@ function inMemory(bytes: Uint8Array): OpenFile {
   };
 }
 
-/** All that compressed bytes give, and the error at the end of it. */
+/** Everything that compressed bytes give, and the final error. */
 async function undo(bytes: Uint8Array, compression: Compression, offset = 0) {
   const source = byteSource("f", inMemory(bytes), compression, offset);
   const parts: Uint8Array[] = [];
@@ -78,7 +78,7 @@ function assertBeginsWith(given: Uint8Array, wanted: Uint8Array, what: string): 
   assertEquals(given.subarray(0, wanted.length), wanted, what);
 }
 
-/** The place that an error names, in the file. */
+/** The file offset that an error names. */
 function offsetOf(error: LeatError | undefined): number {
   assert(error !== undefined, "no error");
   assertEquals(error.details!.path, "f");
@@ -96,7 +96,7 @@ for (const kind of KINDS) {
     assertEquals(given, contents.slice(5));
   });
 
-  Deno.test(`${kind}: junk behind the last member is one error, behind all of its contents`, async () => {
+  Deno.test(`${kind}: junk after the last member is one error, after all contents`, async () => {
     for (const junk of [JUNK, JUNK.subarray(0, 1), whole.subarray(1, 5000)]) {
       for (const before of [whole, joined(whole, whole)]) {
         const { given, error } = await undo(joined(before, junk), kind);
@@ -119,7 +119,7 @@ for (const kind of ["gzip", "zlib"] as const) {
   const whole = COMPRESS[kind](contents);
   const sound = (stop: number) => new Uint8Array(SOUND[kind](whole.subarray(0, stop)));
 
-  Deno.test(`${kind}: a file that is cut short gives all that can be had, then one error`, async () => {
+  Deno.test(`${kind}: a truncated file gives everything that can be decompressed, then one error`, async () => {
     for (const stop of [1, 11, 32_768, 65_537, whole.length - 300, whole.length - 5]) {
       const { given, error } = await undo(whole.subarray(0, stop), kind);
       assertEquals(given, stop < 20 ? new Uint8Array(0) : sound(stop), `at ${stop}`);
@@ -127,7 +127,7 @@ for (const kind of ["gzip", "zlib"] as const) {
     }
   });
 
-  Deno.test(`${kind}: damage costs nothing of what is before it`, async () => {
+  Deno.test(`${kind}: damage loses nothing before it`, async () => {
     for (const at of [20, 1000, 32_767, 40_000, 100_001, whole.length - 400, whole.length - 6]) {
       const damaged = joined(whole);
       for (let i = at; i < Math.min(at + 60, whole.length); i++) damaged[i]! ^= 0xa5 + i;
@@ -137,8 +137,8 @@ for (const kind of ["gzip", "zlib"] as const) {
     }
   });
 
-  Deno.test(`${kind}: members that end where reading does are told from what follows`, async () => {
-    // Stored, not compressed, so that their length is the contents' and a little more.
+  Deno.test(`${kind}: members that end at the end of a read are recognised by what follows`, async () => {
+    // Stored, not compressed, so that they are only a little longer than the contents.
     const stored = (length: number) => COMPRESS[kind](contents.subarray(0, length), { level: 0 });
     const extra = stored(32_000).length - 32_000;
     const member = stored(32_768 - extra);
@@ -160,7 +160,7 @@ for (const kind of ["gzip", "zlib"] as const) {
   });
 }
 
-Deno.test("a damaged compressed file gives every whole record before, one data_loss, then the next file", async () => {
+Deno.test("a damaged compressed file gives every whole record before the damage, one data_loss, then the next file", async () => {
   const records = Array.from({ length: 4000 }, (_, i) => contents.subarray(i * 70, i * 70 + 70));
   const text = new TextDecoder();
   for (const kind of KINDS) {

@@ -21,7 +21,7 @@ function sourceOf(text: string, answer?: FileOptions, compression?: "gzip"): Sou
   return { path: "data.bin", file: new BytesFile(contents, answer), compression };
 }
 
-/** Records as text; errors stand where records would. */
+/** Records as text; errors in place of records. */
 async function read(source: SourceFile, options: Options, from: ReadFrom = {}): Promise<unknown[]> {
   try {
     const reader = new FixedLengthRecordsNode("x", options).openReader(source, from);
@@ -34,7 +34,7 @@ async function read(source: SourceFile, options: Options, from: ReadFrom = {}): 
 
 const LAYOUT = { recordBytes: 3, headerBytes: 2, footerBytes: 4 };
 
-Deno.test("fixedLengthRecords leaves header and footer out, compressed or not", async () => {
+Deno.test("fixedLengthRecords skips header and footer, compressed or not", async () => {
   for (const compression of [undefined, "gzip"] as const) {
     for (const answer of ANSWERS) {
       const open = (text: string) => sourceOf(text, answer, compression);
@@ -59,14 +59,14 @@ Deno.test("a file with bytes left over is refused, naming all sizes", async () =
       for (const part of ["a header of 2", "a footer of 4", "recordBytes, 3"]) {
         assertStringIncludes(error.message, part);
       }
-      // A compressed file shows only at its end that it does not add up.
+      // A compressed file shows a wrong size only at its end.
       const before = compression === "gzip" && text.length >= 9 ? ["abc"] : [];
       assertEquals(found.slice(0, -1), before);
     }
   }
 });
 
-Deno.test("parts of fixedLengthRecords are whole records, each in one of them", async () => {
+Deno.test("parts of fixedLengthRecords have whole records, each in exactly one part", async () => {
   const text = `hh${"abcdefghijklmnopqrstu"}ffff`;
   for (let partBytes = 1; partBytes <= 40; partBytes++) {
     const options = { ...LAYOUT, partBytes };
@@ -79,7 +79,7 @@ Deno.test("parts of fixedLengthRecords are whole records, each in one of them", 
   }
 });
 
-Deno.test("a reader of fixedLengthRecords goes on from every position that another one saved", async () => {
+Deno.test("a reader of fixedLengthRecords continues from every saved position", async () => {
   for (const compression of [undefined, "gzip"] as const) {
     for (const text of ["hhabcdefghiffff", "hhabcdeffff", "hhffff"]) {
       if (compression === undefined && text.length === 11) continue; // refused at once

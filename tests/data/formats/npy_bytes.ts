@@ -1,4 +1,4 @@
-/** Writing .npy files byte by byte, for tests of what reads them. */
+/** Writes .npy files byte by byte, for tests of their readers. */
 
 import { concat } from "./reading.ts";
 
@@ -6,11 +6,11 @@ import { concat } from "./reading.ts";
 export interface NpyOptions {
   readonly version?: 1 | 2 | 3;
   readonly fortranOrder?: boolean;
-  /** What stands for the whole dictionary. */
+  /** Replaces the whole dictionary. */
   readonly header?: string;
 }
 
-/** A .npy file of the elements as they are stored. */
+/** A .npy file with the given stored elements. */
 export function npyBytes(
   descr: string,
   shape: readonly number[],

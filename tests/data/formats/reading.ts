@@ -1,4 +1,7 @@
-/** What tests of formats share: files of bytes, near and far, and reading one to its end. */
+/**
+ * Shared by tests of formats: files in memory that behave like local or remote ones, and reading to
+ * the end.
+ */
 
 import { END } from "../../../data/iterator.ts";
 import { AGAIN } from "../../../data/iterators/stepping.ts";
@@ -7,17 +10,17 @@ import { ByteReader } from "../../../data/formats/byte_reader.ts";
 import type { Compression } from "../../../data/formats/compression/compression.ts";
 import type { FormatReader } from "../../../data/formats/format_reader.ts";
 
-/** How a test's file answers. */
+/** The behaviour of a test's file. */
 export interface FileOptions {
-  /** At once, or later as far storage does. */
+  /** Whether reads complete asynchronously, as with remote storage. */
   readonly later?: boolean;
-  /** Most bytes that one read returns. */
+  /** Maximum bytes that one read returns. */
   readonly bytesPerRead?: number;
-  /** Reading fails from this offset on. */
+  /** Offset from which reading fails. */
   readonly failsAt?: number;
 }
 
-/** A file that is open over bytes, and counts what is asked of it. */
+/** An open file in memory that counts its reads. */
 export class BytesFile implements OpenFile {
   readonly sizeBytes: number;
   reads = 0;
@@ -51,7 +54,7 @@ export class BytesFile implements OpenFile {
   }
 }
 
-/** Every way that a file may answer: at once or later, in large pieces or small ones. */
+/** All behaviours of a file: synchronous or not, with large or small reads. */
 export const ANSWERS: readonly FileOptions[] = [
   {},
   { later: true },
@@ -68,7 +71,7 @@ export function open(
   return new ByteReader("data", new BytesFile(bytes, options), compression);
 }
 
-/** Steps to the end; errors stand where elements would. */
+/** Steps to the end; errors in place of elements. */
 export async function readAll(reader: FormatReader): Promise<unknown[]> {
   const found: unknown[] = [];
   for (;;) {

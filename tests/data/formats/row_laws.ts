@@ -1,4 +1,6 @@
-/** What tests of formats that are read by blocks of rows share: reading bytes as a file, and the laws of positions and parts. */
+/**
+ * Shared by tests of block formats: reading bytes as a file, and the laws of positions and parts.
+ */
 
 import { assertEquals } from "../../assert.ts";
 import { Tensor } from "../../../core/tensor.ts";
@@ -7,7 +9,7 @@ import { END } from "../../../data/iterator.ts";
 import { AGAIN } from "../../../data/iterators/stepping.ts";
 import { BytesFile, type FileOptions, readAll } from "./reading.ts";
 
-/** A file source, as far as one file is concerned. */
+/** A file source, for one file. */
 export interface RowSource {
   openReader(source: SourceFile, from: ReadFrom): FormatReader | Promise<FormatReader>;
   countParts(source: SourceFile): Promise<number>;
@@ -18,7 +20,7 @@ export function fileOf(bytes: Uint8Array, options?: FileOptions): SourceFile {
   return { path: "my data", file: new BytesFile(bytes, options), compression: undefined };
 }
 
-/** Every row; errors stand where rows would, one that opening throws alone. */
+/** Every row; errors in place of rows; an error of opening as the only entry. */
 export async function rowsOf(
   node: RowSource,
   bytes: Uint8Array,
@@ -33,8 +35,8 @@ export async function rowsOf(
 }
 
 /**
- * Checks that the parts are the whole, that a reader opened from any position of another gives the rest, and that it does not matter how a
- * file answers. Answers the rows.
+ * Checks that the parts together give the whole, that a reader opened from any position gives the
+ * rest, and that the file's read sizes and timing do not matter. Returns the rows.
  */
 export async function assertLaws(node: RowSource, bytes: Uint8Array): Promise<unknown[]> {
   const whole = await rowsOf(node, bytes);
@@ -69,7 +71,7 @@ async function assertPositions(
   reader.close();
 }
 
-/** A tensor by its parts, for comparing. */
+/** A tensor's parts, for comparisons. */
 export function tensorParts(value: unknown): unknown {
   return value instanceof Tensor ? [value.dtype, value.shape, value.toArray()] : value;
 }

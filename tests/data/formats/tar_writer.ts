@@ -1,4 +1,4 @@
-/** Writes tar archives straight from the format's description, sound and unsound ones. */
+/** Writes valid and invalid tar archives directly from the format's description. */
 
 import { concat } from "./reading.ts";
 
@@ -7,11 +7,11 @@ const BLOCK_BYTES = 512;
 export interface TarEntry {
   readonly name: string;
   readonly contents?: string | Uint8Array;
-  /** A folder of its name, in the header's own field for it. */
+  /** The folder of its name, in its own header field. */
   readonly prefix?: string;
-  /** A file by default. */
+  /** Default: a file. */
   readonly type?: string;
-  /** The size that the header claims; beyond 8 GiB it is written in binary. */
+  /** The size in the header; beyond 8 GiB it is written in binary. */
   readonly claims?: bigint;
 }
 
@@ -44,7 +44,7 @@ export function tarHeader(
   return block;
 }
 
-/** A member: header, contents and what fills the last block. */
+/** A member: header, contents and padding. */
 export function tarMember(entry: TarEntry): Uint8Array<ArrayBuffer> {
   const contents = bytesOf(entry.contents ?? "");
   const padding = new Uint8Array((BLOCK_BYTES - contents.length % BLOCK_BYTES) % BLOCK_BYTES);
@@ -56,7 +56,7 @@ export function tar(...entries: readonly TarEntry[]): Uint8Array<ArrayBuffer> {
   return concat(...entries.map(tarMember), TAR_END);
 }
 
-/** A header that says more of the member behind it, in pax's records. */
+/** A pax header with records about the next member. */
 export function paxHeader(records: Record<string, string>, type = "x"): TarEntry {
   const lines = Object.entries(records).map(([key, value]) => {
     const rest = ` ${key}=${value}\n`;
@@ -67,7 +67,7 @@ export function paxHeader(records: Record<string, string>, type = "x"): TarEntry
   return { name: "PaxHeaders/x", type, contents: lines.join("") };
 }
 
-/** A header that holds the name of the member behind it, as GNU tar writes it. */
+/** A GNU header with the name of the next member. */
 export function longName(name: string, type = "L"): TarEntry {
   return { name: "././@LongLink", type, contents: `${name}\0` };
 }

@@ -1,6 +1,4 @@
-/**
- * The canonical stream of a pipeline, in a form that can be compared.
- */
+/** The canonical stream of a pipeline, in a comparable form. */
 import { LeatError } from "../../../core/error.ts";
 import type { Dataset } from "../../../mod.ts";
 import { type CanonicalOptions, canonicalStream } from "../../../sim/reference/canonical_stream.ts";

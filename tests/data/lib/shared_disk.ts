@@ -1,7 +1,7 @@
 /**
- * A disk in memory that several processes share, each of which can be held up, or killed, before any
- * of its steps. As with real files a file in the making is another one beside, which is also its lock,
- * and which others see and can remove.
+ * A disk in memory that several processes share; each can be paused, or killed, before any of its
+ * steps. As with real files, an unfinished file is a separate file that is also its lock; other
+ * processes see it and can remove it.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Files, NewFile, NewFiles, OpenFile } from "../../../data/host.ts";
@@ -9,29 +9,29 @@ import { PARTIAL_SUFFIX } from "../../../platform/storage/new_files.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 
 interface Making {
-  /** Free once its maker was killed. */
+  /** The file is unlocked once this process is killed. */
   readonly maker: DiskProcess;
   readonly parts: Uint8Array[];
 }
 
-/** See the module. */
+/** The disk. */
 export class SharedDisk {
   readonly contents = new Map<string, Uint8Array>();
   readonly making = new Map<string, Making>();
 
-  /** The names of all files, those in the making included. */
+  /** The names of all files, including unfinished ones. */
   get names(): string[] {
     return [...this.contents.keys(), ...this.making.keys()].sort();
   }
 }
 
-/** A process: what it reaches of the disk. */
+/** A process with access to the disk. */
 export class DiskProcess extends DenoHost {
   readonly #disk: SharedDisk;
-  /** How many steps it has begun. */
+  /** Number of steps that it has begun. */
   #steps = 0;
   #killed = false;
-  /** Before this step it is held up until it is let go. */
+  /** The step before which it pauses. */
   #holdAt = 0;
   #killAt = 0;
   readonly #held = Promise.withResolvers<void>();
@@ -43,7 +43,7 @@ export class DiskProcess extends DenoHost {
     this.#disk = disk;
   }
 
-  /** Holds it up before its step of this number; resolves when it has come there. */
+  /** Pauses it before the step of this number; resolves when it gets there. */
   holdAt(step: number): Promise<void> {
     this.#holdAt = step;
     return this.#held.promise;
@@ -53,13 +53,13 @@ export class DiskProcess extends DenoHost {
     this.#letGo.resolve();
   }
 
-  /** Kills it before its step of this number: it does nothing more, and its locks are free. Resolves when it is dead. */
+  /** Kills it before the step of this number and frees its locks. Resolves when it is dead. */
   killAt(step: number): Promise<void> {
     this.#killAt = step;
     return this.#held.promise;
   }
 
-  /** Resolves when it waits for somebody. */
+  /** Resolves when it sleeps. */
   get sleeps(): Promise<void> {
     return this.#sleeps.promise;
   }

@@ -25,7 +25,7 @@ async function withFiles(use: (folder: string) => Promise<void>): Promise<void> 
   await use(folder);
 }
 
-/** What each of `count` workers gives, all with one luck. */
+/** The elements of each of `count` workers, all with one seed. */
 async function shardsOf<T>(
   dataset: Dataset<T>,
   policy: StaticPolicy,
@@ -39,14 +39,14 @@ async function shardsOf<T>(
   return shards;
 }
 
-/** The numbers of the files that lines are from, each once, ascending. */
+/** The numbers of the files that lines come from, each once, ascending. */
 function filesOf(lines: readonly string[]): number[] {
   return [...new Set(lines.map((line) => Number(line.split("/")[0])))].sort((a, b) => a - b);
 }
 
 const EVERY_THIRD = [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]];
 
-Deno.test("FILE gives file i to worker i mod n, whatever is done with the lines", () =>
+Deno.test("FILE gives file i to worker i mod n, whatever operators follow", () =>
   withFiles(async (folder) => {
     const files = Dataset.listFiles(`${folder}/*`, { shuffle: false });
     const paths = Array.from({ length: 10 }, (_, i) => `${folder}/${i}.txt`);
@@ -68,7 +68,7 @@ Deno.test("FILE gives file i to worker i mod n, whatever is done with the lines"
     }
   }));
 
-Deno.test("FILE gives the files of a list without end as they come, also from where it was saved", () =>
+Deno.test("FILE gives the files of an endless list as they come, also after a restore", () =>
   withFiles(async (folder) => {
     let asked = 0;
     const names = Dataset.fromGenerator(function* () {
@@ -90,7 +90,7 @@ Deno.test("FILE gives the files of a list without end as they come, also from wh
     for (const line of lines.slice(20)) assertEquals((await restored.next()).value, line);
   }));
 
-Deno.test("FILE shuffles a worker's files after they are divided, anew in every epoch", () =>
+Deno.test("FILE shuffles a worker's files after the division, differently in every epoch", () =>
   withFiles(async (folder) => {
     const dataset = Dataset.textLines(Dataset.listFiles(`${folder}/*`));
     const node = shardGraph(dataset.node, "FILE", { index: 0, count: 2 });
@@ -135,7 +135,7 @@ Deno.test("FILE needs at least one file for each worker, and counts both", () =>
     assertEquals((await iterator.next()).done, true);
   }));
 
-Deno.test("FILE finds no files where there are none", () => {
+Deno.test("FILE refuses a dataset without files", () => {
   const shard = { index: 0, count: 2 };
   const datasets = [
     Dataset.range(10).map((x) => x),
@@ -151,7 +151,7 @@ Deno.test("FILE finds no files where there are none", () => {
   }
 });
 
-Deno.test("FILE and HINT refuse to store a share where the whole belongs", () => {
+Deno.test("FILE and HINT refuse to store a share in place of the whole dataset", () => {
   const shard = { index: 0, count: 2 };
   const cached = Dataset.textLines(["a", "b"]).cache("/tmp/none");
   const hinted = Dataset.range(4).shard(SHARD_HINT, SHARD_HINT).cache("/tmp/none");
@@ -163,7 +163,7 @@ Deno.test("FILE and HINT refuse to store a share where the whole belongs", () =>
   assertEquals(shardGraph(before.node, "HINT", shard).kind, "shard");
 });
 
-Deno.test("DATA keeps element i of the very end for worker i mod n", async () => {
+Deno.test("DATA gives element i of the final dataset to worker i mod n", async () => {
   const dataset = Dataset.range(20).shuffle(20).batch(3);
   const whole =
     (await Array.fromAsync(openIterator<typeof dataset extends Dataset<infer T> ? T : never>(
@@ -176,7 +176,7 @@ Deno.test("DATA keeps element i of the very end for worker i mod n", async () =>
   }
 });
 
-Deno.test("DATA gives every element once though operators were allowed another order", async () => {
+Deno.test("DATA gives every element once, although operators may reorder", async () => {
   const dataset = Dataset.range(40).map(async (x) => {
     for (let turns = (x * 7) % 5; turns > 0; turns--) await Promise.resolve();
     return x;
@@ -186,7 +186,7 @@ Deno.test("DATA gives every element once though operators were allowed another o
   assertEquals(shards.flat().sort((a, b) => a - b), Array.from({ length: 40 }, (_, i) => i));
 });
 
-Deno.test("FILE_OR_DATA divides files where there are any, and elements otherwise", () =>
+Deno.test("FILE_OR_DATA divides files if there are any, and elements otherwise", () =>
   withFiles(async (folder) => {
     const lines = Dataset.textLines(Dataset.listFiles(`${folder}/*`));
     const shards = await shardsOf(lines, "FILE_OR_DATA", 5);
@@ -194,7 +194,7 @@ Deno.test("FILE_OR_DATA divides files where there are any, and elements otherwis
     assertEquals(await shardsOf(Dataset.range(5), "FILE_OR_DATA", 2), [[0, 2, 4], [1, 3]]);
   }));
 
-Deno.test("HINT puts workers in place of hints, and leaves other shards as they are", async () => {
+Deno.test("HINT replaces hints by workers, and leaves other shards unchanged", async () => {
   const hinted = Dataset.range(12).shard(2, 1).shard(SHARD_HINT, SHARD_HINT).map((x) => x * 10);
   assertEquals(await shardsOf(hinted, "HINT", 3), [[10, 70], [30, 90], [50, 110]]);
   const shuffled = Dataset.range(12).shuffle(12).shard(SHARD_HINT, 4);
@@ -213,7 +213,7 @@ Deno.test("SHARD_HINT is refused wherever no HINT job replaces it", () => {
   assertThrows(() => openIterator(data), LeatError, "SHARD_HINT");
 });
 
-Deno.test("a graph sharded for one worker of one is the whole", () =>
+Deno.test("a graph sharded for one worker is the whole", () =>
   withFiles(async (folder) => {
     const lines = Dataset.textLines(Dataset.listFiles(`${folder}/*`));
     for (const policy of ["FILE", "DATA", "FILE_OR_DATA", "HINT"] as const) {
@@ -221,7 +221,7 @@ Deno.test("a graph sharded for one worker of one is the whole", () =>
     }
   }));
 
-Deno.test("shardingPolicy divides as its function says, here and where it is rebuilt", async () => {
+Deno.test("shardingPolicy divides by its function, locally and after serialisation", async () => {
   const policy = shardingPolicy("contiguous", {
     shard(dataset, { index, count, length, Dataset }) {
       const share = Math.ceil(length / count);
@@ -241,7 +241,7 @@ Deno.test("shardingPolicy divides as its function says, here and where it is reb
   assertEquals(shards, [[0, 1, 2, -1], [3, 4, -2]]);
 });
 
-Deno.test("shardingPolicy refuses what cannot be a policy", async () => {
+Deno.test("shardingPolicy refuses invalid policies", async () => {
   const outside = 3;
   const error = assertThrows(
     () => shardingPolicy("p", { shard: (dataset) => dataset.take(outside) }),
@@ -269,7 +269,7 @@ Deno.test("shardingPolicy refuses what cannot be a policy", async () => {
   );
 });
 
-Deno.test("distribute takes the policies by name and custom ones, and tells them apart", () => {
+Deno.test("distribute accepts policies by name and custom ones, and distinguishes them", () => {
   const service = "ws://127.0.0.1:1";
   const policy = shardingPolicy("all", { shard: (dataset) => dataset });
   const dataset = Dataset.range(4);
@@ -285,7 +285,7 @@ Deno.test("distribute takes the policies by name and custom ones, and tells them
   );
 });
 
-Deno.test("a distributed dataset keeps the cardinalities that its policy lets it know", () => {
+Deno.test("a distributed dataset knows its cardinality if the policy allows it", () => {
   const service = "ws://127.0.0.1:1";
   const cardinalities = (dataset: Dataset<number>) =>
     (["OFF", "DYNAMIC", "DATA", "FILE", "FILE_OR_DATA", "HINT"] as const).map((processingMode) =>

@@ -1,4 +1,4 @@
-/** Files that are not what a source hopes for: cut short meanwhile, gone, folders, empty, oddly named. */
+/** Unusual files: truncated while they are read, missing, folders, empty, oddly named. */
 
 import { assertEquals, assertInstanceOf, assertStringIncludes } from "../../assert.ts";
 import { deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
@@ -13,7 +13,7 @@ import { collect } from "./running.ts";
 
 const ROWS = 40_000;
 
-/** The same number of elements in every format, several reads long. */
+/** The same number of elements in every format, each several reads long. */
 const CONTENTS: Record<string, Uint8Array> = {
   textLines: new TextEncoder().encode("0123456789abcde\n".repeat(ROWS)),
   jsonLines: new TextEncoder().encode('"0123456789abc"\n'.repeat(ROWS)),
@@ -42,7 +42,7 @@ function open(kind: string, files: string[], compression?: "auto"): Dataset<unkn
   }
 }
 
-Deno.test("a file that is cut short while it is read is told once, and the next file is read", async () => {
+Deno.test("a file that is truncated while it is read is reported once, and the next file is read", async () => {
   for (const [kind, bytes] of Object.entries(CONTENTS)) {
     await withFiles({ a: bytes, b: bytes }, async (folder) => {
       const [a, b] = [`${folder}/a`, `${folder}/b`];
@@ -77,7 +77,7 @@ Deno.test("a file that is removed while it is read is read to its end", async ()
   }
 });
 
-Deno.test("folders given as files, and files that are missing, cost themselves alone", async () => {
+Deno.test("folders given as files, and missing files, are the only ones lost", async () => {
   for (const [kind, bytes] of Object.entries(CONTENTS)) {
     await withFiles({ a: bytes }, async (folder) => {
       const found = await collect(open(kind, [folder, `${folder}/none`, `${folder}/a`]).node);
@@ -106,7 +106,7 @@ Deno.test("empty files have no elements, in any format and compression", async (
   });
 });
 
-Deno.test("names may hold spaces and whatever else a file system allows", async () => {
+Deno.test("names may contain spaces and all other characters of the file system", async () => {
   const names = ["with space", "per%20cent", "ha#sh?", "ünï 🙂", "semi;colon & more", "new\nline"];
   const files = Object.fromEntries(
     names.map((name) => [`${name}.txt`, `${JSON.stringify(name)}\n`]),
@@ -119,7 +119,7 @@ Deno.test("names may hold spaces and whatever else a file system allows", async 
   });
 });
 
-Deno.test("no files are no elements, and known to be none", async () => {
+Deno.test("a dataset of no files has no elements, and cardinality 0", async () => {
   for (const kind of Object.keys(CONTENTS)) {
     const dataset = open(kind, []);
     assertEquals([dataset.cardinality(), await collect(dataset.node)], [0, []]);
@@ -127,7 +127,7 @@ Deno.test("no files are no elements, and known to be none", async () => {
   }
 });
 
-Deno.test("one damaged record among many costs that record", async () => {
+Deno.test("one damaged record among many is lost alone", async () => {
   const damaged = new Uint8Array(CONTENTS.tfRecords!);
   damaged[18 * 100 + 12]! ^= 0x40;
   await withFiles({ a: damaged }, async (folder) => {
@@ -140,7 +140,7 @@ Deno.test("one damaged record among many costs that record", async () => {
   });
 });
 
-Deno.test("a compressed file that is cut short or damaged is told, and the next file is read", async () => {
+Deno.test("a truncated or damaged compressed file is reported, and the next file is read", async () => {
   const lines = CONTENTS.textLines!;
   const compressed = { gz: gzipSync(lines), zz: deflateSync(lines), zst: zstdCompressSync(lines) };
   for (const [suffix, whole] of Object.entries(compressed)) {

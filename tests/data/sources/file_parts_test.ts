@@ -1,4 +1,6 @@
-/** Files as parts: every element in one of them, and files that have changed since they were counted. */
+/**
+ * Files as parts: every element is in exactly one, and files that changed since they were counted.
+ */
 
 import { assert, assertEquals, assertInstanceOf, assertStringIncludes } from "../../assert.ts";
 import { gzipSync } from "node:zlib";
@@ -23,7 +25,7 @@ import { collect } from "./running.ts";
 
 const host = new DenoHost();
 
-/** All of a table's splits, in order, to one task. */
+/** Assigns all splits of a table, in order, to one task. */
 function handOut(splits: readonly Split[]): SplitSource {
   const left = [...splits];
   return {
@@ -36,7 +38,7 @@ async function splitsOf(node: FileSourceNode): Promise<readonly Split[]> {
   return (await listSplitTable(node, host))[0]!;
 }
 
-/** Each split's elements. */
+/** The elements of each split. */
 async function readParts(node: FileSourceNode): Promise<unknown[][]> {
   const splits = await splitsOf(node);
   return await Promise.all(splits.map((split) => collect(node, { splits: handOut([split]) })));
@@ -65,7 +67,7 @@ Deno.test("a line belongs to the part in which it begins, whatever the size of p
   });
 });
 
-Deno.test("parts of several files come in the order of the files, and lanes keep them apart", async () => {
+Deno.test("parts of several files come in the order of the files, and parallel reads keep them separate", async () => {
   await withFiles(TEXTS, async (folder) => {
     const listed = { node: new ListFilesNode(`${folder}/*`) };
     const whole = await collect(
@@ -99,7 +101,7 @@ Deno.test("jsonLines divides files, and names bad lines by their number or their
   });
 });
 
-Deno.test("csv without quotes divides files behind their headers", async () => {
+Deno.test("csv without quoting divides files after their headers", async () => {
   const rows = Array.from({ length: 20 }, (_, i) => `${i},${"x".repeat(i % 7)}`);
   await withFiles({ a: `number,text\n${rows.join("\n")}` }, async (folder) => {
     const options = { useQuoteDelim: false, columns: { number: "int32" } };
@@ -134,7 +136,7 @@ Deno.test("compression by name divides the files that are not compressed", async
   });
 });
 
-Deno.test("a file that has changed since its parts were listed is told", async () => {
+Deno.test("a file that changed since its parts were listed is reported", async () => {
   const text = "one\ntwo\nthree\n";
   for (const [changed, bad] of [["one\n", 2], [text.repeat(3), 2], [text.repeat(3), 0]] as const) {
     await withFiles({ a: text }, async (folder) => {
@@ -152,7 +154,7 @@ Deno.test("a file that has changed since its parts were listed is told", async (
   }
 });
 
-Deno.test("a file that was one part is read to its end, also where it has grown since", async () => {
+Deno.test("a file that was one part is read to its end, even if it has grown", async () => {
   await withFiles({ a: "one\n" }, async (folder) => {
     const node = new TextLinesNode(`${folder}/a`, { partBytes: 5 });
     const splits = await splitsOf(node);
@@ -161,7 +163,7 @@ Deno.test("a file that was one part is read to its end, also where it has grown 
   });
 });
 
-Deno.test("a listing that has lost files is told, and what is left of the splits is read", async () => {
+Deno.test("a listing that lost files is reported, and the remaining splits are read", async () => {
   await withFiles({ a: "a", b: "b" }, async (folder) => {
     const node = new TextLinesNode({ node: new ListFilesNode(`${folder}/*`) });
     const [a, b] = await splitsOf(node);
@@ -174,7 +176,7 @@ Deno.test("a listing that has lost files is told, and what is left of the splits
   });
 });
 
-Deno.test("a file that cannot be opened is a split, whose reader is told why", async () => {
+Deno.test("a file that cannot be opened is one split, whose reader gets the error", async () => {
   await withFiles({ a: "a" }, async (folder) => {
     const node = new TextLinesNode([`${folder}/missing`, folder, `${folder}/a`]);
     const [missing, directory, a] = await readParts(node);

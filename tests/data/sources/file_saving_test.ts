@@ -1,4 +1,6 @@
-/** Saved positions of file sources: the law at every position, and files that have changed since. */
+/**
+ * Checkpoints of file sources: the checkpoint law at every position, and files that changed since.
+ */
 
 import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
@@ -21,7 +23,7 @@ const LINES = {
 };
 const JSONL = { "1.jsonl": '{"a": 1}\n\nbad\n[2]\nworse', "2.jsonl": '"x"\n' };
 
-/** Two good records, one with damaged data, a good one, and one that is cut short. */
+/** Two good records, one with damaged data, a good one, and a truncated one. */
 const DAMAGED = (() => {
   const [first, second, third] = ["one", "two", "three"].map((text) => encodeTfRecord(utf8(text)));
   const flipped = new Uint8Array(second!);
@@ -48,10 +50,10 @@ const COMPRESS = {
   zlib: (bytes: Uint8Array) => new Uint8Array(deflateSync(bytes)),
   zstd: (bytes: Uint8Array) => new Uint8Array(zstdCompressSync(bytes)),
 } as const;
-/** With how many parallel reads each is tried. */
+/** The numbers of parallel reads that are tested. */
 const READS = { none: [1, 3], gzip: [3], zlib: [1], zstd: [3] } as const;
 
-Deno.test("a file source goes on from where it was saved, however files are compressed and read", async () => {
+Deno.test("a file source continues from a checkpoint, for every compression and number of parallel reads", async () => {
   for (const [compression, compress] of Object.entries(COMPRESS)) {
     const files = Object.fromEntries(
       Object.entries({ ...LINES, ...JSONL, ...RECORDS, ...CSV, ...FIXED })
@@ -81,7 +83,7 @@ Deno.test("a file source goes on from where it was saved, however files are comp
   }
 });
 
-Deno.test("the law holds where files are missing, shuffled and repeated", async () => {
+Deno.test("the checkpoint law holds for missing, shuffled and repeated files", async () => {
   await withFiles(LINES, async (folder) => {
     const paths = [`${folder}/1.txt`, `${folder}/missing`, `${folder}/4.txt`];
     for (const numParallelReads of [1, 3]) {
@@ -103,7 +105,7 @@ async function savedAfter(dataset: Dataset<unknown>, count: number): Promise<Uin
   return await iterator.save();
 }
 
-Deno.test("restoring refuses a file that has another size now, and names it", async () => {
+Deno.test("restoring refuses a file whose size has changed, and names it", async () => {
   await withFiles(LINES, async (folder) => {
     for (const numParallelReads of [1, 2]) {
       const path = `${folder}/1.txt`;

@@ -50,7 +50,7 @@ class WatchedFiles implements Files {
   openNow = 0;
   openMax = 0;
   readonly #near: Files;
-  /** Each ends when a file could not be opened, or was opened and closed again, or was read. */
+  /** Each settles when a file could not be opened, or was read, or closed again. */
   readonly #begun: Promise<unknown>[] = [];
 
   constructor(near: Files) {
@@ -86,7 +86,7 @@ class WatchedFiles implements Files {
     };
   }
 
-  /** Resolves when nothing is on its way any more, and nothing is open. */
+  /** Resolves when nothing is pending and no file is open. */
   async settled(): Promise<void> {
     while (this.#begun.length > 0) await this.#begun.pop();
   }
@@ -116,7 +116,7 @@ Deno.test("tfRecords and jsonLines read file after file", async () => {
   });
 });
 
-Deno.test("file sources undo gzip and zlib", async () => {
+Deno.test("file sources decompress gzip and zlib", async () => {
   const plain = records("one", "two");
   await withFiles(
     { gz: gzipSync(plain), zz: deflateSync(plain), l: gzipSync("x\ny") },
@@ -160,7 +160,7 @@ Deno.test("a file that cannot be read is one error that names it, and the next f
   });
 });
 
-Deno.test("a source that is given a pattern says what reads its files, and of other missing files nothing", async () => {
+Deno.test("a source given a pattern hints at listFiles, and gives no hint for other missing files", async () => {
   for (
     const [node, instead] of [
       [new TfRecordsNode("gone/*.tfrecord"), 'Dataset.tfRecords(Dataset.listFiles("gone/*.tfr'],
@@ -198,7 +198,7 @@ Deno.test("a damaged file gives the records before the damage, one error, then t
   });
 });
 
-Deno.test("a dataset of files that gives what is no path, or fails, costs that alone", async () => {
+Deno.test("an invalid path or an error in a dataset of files loses only that entry", async () => {
   await withFiles(LINES, async (folder) => {
     for (const numParallelReads of [1, 3]) {
       const files = new FromNode([`${folder}/b`, 7, `${folder}/c`]);
@@ -211,11 +211,12 @@ Deno.test("a dataset of files that gives what is no path, or fails, costs that a
   });
 });
 
-Deno.test("numParallelReads takes elements in turn, the same whichever file answers first", async () => {
+Deno.test("numParallelReads reads in round-robin order, whichever file responds first", async () => {
   const files = { a: "a1\na2\na3\na4\na5", b: "b1", c: "c1\nc2", d: "d1\nd2", empty: "" };
   const inTurn: Record<number, string> = {
     1: "a1 a2 a3 a4 a5 b1 c1 c2 d1 d2",
-    // The end of a file takes a turn: after b1 that of b, then that of the empty file, then c is there.
+    // The end of a file takes a turn: after b1 that of b, then that of the empty file, then c is
+    // next.
     2: "a1 b1 a2 a3 a4 c1 a5 c2 d1 d2",
     4: "a1 b1 c1 a2 d1 c2 a3 d2 a4 a5",
     9: "a1 b1 c1 d1 a2 c2 d2 a3 a4 a5",
@@ -224,7 +225,7 @@ Deno.test("numParallelReads takes elements in turn, the same whichever file answ
     const paths = ["a", "b", "empty", "c", "d"].map((name) => `${folder}/${name}`);
     const near = new DenoFiles();
     let turn = 0;
-    /** Answers some requests much later than others. */
+    /** Completes some requests much later than others. */
     const uneven: Files = {
       list: (pattern) => near.list(pattern),
       open: (path) => withStorageLatency(near, ++turn % 3).open(path),
@@ -242,7 +243,7 @@ Deno.test("numParallelReads takes elements in turn, the same whichever file answ
   });
 });
 
-Deno.test("numParallelReads has as many files open at once, and closes every one", async () => {
+Deno.test("numParallelReads limits the open files, and closes every one", async () => {
   const names = Array.from({ length: 10 }, (_, i) => String(i));
   await withFiles(Object.fromEntries(names.map((name) => [name, "x\ny\nz"])), async (folder) => {
     for (const numParallelReads of [1, 4, 20]) {
@@ -311,7 +312,7 @@ Deno.test("file sources whose files do not divide are split file by file", async
   });
 });
 
-Deno.test("file sources know their spec and cardinality as far as they can", () => {
+Deno.test("file sources know their spec and, where possible, their cardinality", () => {
   assertEquals(new TextLinesNode("x").elementSpec, new TensorSpec("string", []));
   assertEquals(new TfRecordsNode("x").elementSpec, new TensorSpec("bytes", []));
   assertEquals(new JsonLinesNode("x").elementSpec, undefined);
@@ -341,7 +342,7 @@ Deno.test("file sources check their arguments", () => {
   }
 });
 
-Deno.test("file sources travel, with what AUTOTUNE stood for", async () => {
+Deno.test("file sources can be serialised, with the value of AUTOTUNE", async () => {
   await withFiles({ a: "1\n2", b: "3" }, async (folder) => {
     const paths = [`${folder}/a`, `${folder}/b`];
     const nodes = [

@@ -1,4 +1,4 @@
-/** Disposing an iterator while far storage is asked for something: it is asked no longer. */
+/** Disposing an iterator cancels its pending requests to remote storage. */
 
 import { LeatError } from "../../../core/error.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
@@ -11,7 +11,10 @@ import { RangeServer } from "../../platform/storage/range_server.ts";
 import { turn } from "../lib/collect.ts";
 import { splitsOf } from "./running.ts";
 
-/** Storage that never answers what begins with "silent", and counts what it is asked for and what is given up. */
+/**
+ * Storage that never responds for names that begin with "silent", and counts requests and
+ * cancellations.
+ */
 class SilentFiles implements Files {
   readonly asked: string[] = [];
   givenUp = 0;
@@ -64,7 +67,7 @@ const CASES: Record<string, { dataset: Dataset<unknown>; asked: string[]; split?
 };
 
 for (const [name, { dataset, asked, split }] of Object.entries(CASES)) {
-  Deno.test(`disposing gives up ${name}, and leaves nothing behind`, async () => {
+  Deno.test(`disposing cancels ${name}, and leaves nothing behind`, async () => {
     const files = new SilentFiles();
     const host = new DenoHost({ files });
     const splits = split ? { splits: splitsOf([0, 1]) } : {};
@@ -82,7 +85,7 @@ for (const [name, { dataset, asked, split }] of Object.entries(CASES)) {
 Deno.test("disposing ends the retries of a far file and of a far listing", async () => {
   await using server = new RangeServer(new Uint8Array(10));
   server.fault = () => new Response("busy", { status: 503 });
-  // A wait that nobody ended would be told as a leak.
+  // A wait that does not end would be reported as a leak.
   const files = new StorageFiles({ requests: { backoffMs: 1e9, backoffMsMax: 1e9 } });
   const host = new DenoHost({ files });
   for (const dataset of [Dataset.textLines, Dataset.listFiles]) {

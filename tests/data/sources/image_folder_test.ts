@@ -19,14 +19,14 @@ import { GREY, RGB, writePng } from "../../platform/media/png_writer.ts";
 import { type Files, withFiles } from "../../lib/temp_folder.ts";
 import { collect, splitsOf } from "./running.ts";
 
-/** Every pixel of it is `level`. */
+/** An image of which every pixel is `level`. */
 const png = (level: number, width = 3, height = 2) =>
   writePng({ width, height, depth: 8, colour: GREY, at: () => level });
 const jpeg = await new Images().encode(new Tensor("uint8", [2, 3, 3], new Uint8Array(18).fill(99)));
 /** One pixel, written by libwebp. */
 const webp = Uint8Array.fromBase64("UklGRhwAAABXRUJQVlA4TA8AAAAvAAAAAAcQ/Y/+ByKi/wEA");
 
-/** Images in folders, and what does not count. */
+/** Images in folders, and files that do not count. */
 const IMAGES = {
   "[b]/1.png": png(10),
   "[b]/deep/er/2.PNG": png(10),
@@ -37,7 +37,7 @@ const IMAGES = {
   "outside.png": png(77),
 };
 
-/** Runs `fn` with a folder whose name is full of signs that mean something in a pattern. */
+/** Runs `fn` with a folder whose name is full of pattern characters. */
 async function withTree(files: Files, fn: (root: string) => Promise<void>): Promise<void> {
   const name = "im{a,b}ges (1) [x]*";
   const inside = Object.entries(files).map(([path, contents]) => [`${name}/${path}`, contents]);
@@ -56,7 +56,7 @@ Deno.test("imageFolder labels images by the folder of their class, at any depth"
   await withTree(IMAGES, async (root) => {
     const inOrder = { shuffle: false };
     const found = await collect(new ImageFolderNode(root, inOrder));
-    // Sorted as names: as paths, "a b/" comes before "a/".
+    // Sorted by name: by path, "a b/" would precede "a/".
     assertEquals(await imageClasses(root), ["[b]", "a", "a b"]);
     assertEquals(outline(found), [[0, 10], [0, 10], [2, 99], [1, 0]]);
     assertEquals((found[0] as { image: Tensor }).image.shape, [2, 3, 3]);
@@ -69,7 +69,7 @@ Deno.test("imageFolder labels images by the folder of their class, at any depth"
   });
 });
 
-Deno.test("imageFolder comes in random order, another in every epoch, unless told otherwise", async () => {
+Deno.test("imageFolder shuffles by default, differently in every epoch", async () => {
   const files = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`a/${i}.png`, png(i)]));
   await withTree(files, async (root) => {
     const node = new ImageFolderNode(root, { seed: 3 });
@@ -80,7 +80,7 @@ Deno.test("imageFolder comes in random order, another in every epoch, unless tol
   });
 });
 
-Deno.test("imageFolder decodes as it is told, or not at all", async () => {
+Deno.test("imageFolder decodes by its options, or not at all", async () => {
   const files = { "a/1.jpg": jpeg, "a/2.png": png(7), "a/3.webp": webp };
   await withTree(files, async (root) => {
     const decode = { resize: { width: 4, height: 5 }, channels: 1 } as const;
@@ -101,7 +101,7 @@ Deno.test("imageFolder decodes as it is told, or not at all", async () => {
   });
 });
 
-Deno.test("an image that cannot be decoded costs that image, and is named", async () => {
+Deno.test("an image that cannot be decoded is lost, and named", async () => {
   const files = {
     "a/1.png": png(1).slice(0, 40),
     "a/2.png": "<html>",
@@ -119,12 +119,12 @@ Deno.test("an image that cannot be decoded costs that image, and is named", asyn
   });
 });
 
-Deno.test("imageFolder lists its classes again where that has failed", async () => {
+Deno.test("imageFolder lists its classes again after a failure", async () => {
   await withTree({ "a/1.png": png(1), "b/2.png": png(2), "b/3.png": png(3) }, async (root) => {
     const { files } = new DenoHost();
     let lists = 0;
     const list = (pattern: string) => {
-      // The first is of the images, the second of their classes.
+      // The first listing is of the images, the second of their classes.
       if (++lists !== 2) return files.list(pattern);
       return Promise.reject(new LeatError("unavailable", "the store is away"));
     };
@@ -136,7 +136,7 @@ Deno.test("imageFolder lists its classes again where that has failed", async () 
   });
 });
 
-Deno.test("imageFolder is read by splits, in turn, saved and sent, and labels stay the same", async () => {
+Deno.test("imageFolder keeps its labels in splits, parallel reads, checkpoints and serialisation", async () => {
   await withTree(IMAGES, async (root) => {
     const options = { shuffle: false, decode: { flip: true } };
     const node = new ImageFolderNode(root, options);
@@ -163,7 +163,7 @@ Deno.test("imageFolder runs on the workers of a service", async () => {
   });
 });
 
-Deno.test("imageFolder and imageClasses name what is not there, and arguments they refuse", async () => {
+Deno.test("imageFolder and imageClasses name missing folders, and arguments they refuse", async () => {
   await withTree({ "outside.png": png(1) }, async (root) => {
     const error = await assertRejects(() => imageClasses(root), LeatError) as LeatError;
     assertEquals(error.code, "not_found");
@@ -189,7 +189,7 @@ Deno.test("imageFolder and imageClasses name what is not there, and arguments th
   }
 });
 
-Deno.test("an image of RGB keeps its colours on the way", async () => {
+Deno.test("an RGB image keeps its colours", async () => {
   const at = (x: number, y: number, channel: number) => x + 10 * y + 100 * channel;
   const image = writePng({ width: 2, height: 2, depth: 8, colour: RGB, at });
   await withTree({ "a/1.png": image }, async (root) => {

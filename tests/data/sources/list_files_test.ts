@@ -1,4 +1,4 @@
-/** `listFiles`: what matches, in which order, whole and by splits. */
+/** `listFiles`: which files match, in which order, whole and by splits. */
 
 import {
   assertEquals,
@@ -21,7 +21,7 @@ const FILES = { ...Object.fromEntries(NAMES.map((name) => [name, ""])), "other.t
 
 const sorted = (folder: string) => NAMES.map((name) => `${folder}/${name}`);
 
-Deno.test("listFiles gives what matches, sorted, where it does not shuffle", async () => {
+Deno.test("listFiles without shuffling gives the matching files sorted", async () => {
   await withFiles(FILES, async (folder) => {
     const node = new ListFilesNode(`${folder}/*.rec`, { shuffle: false });
     assertEquals(await collect(node), sorted(folder));
@@ -29,7 +29,7 @@ Deno.test("listFiles gives what matches, sorted, where it does not shuffle", asy
   });
 });
 
-Deno.test("listFiles takes several patterns, and gives a file that matches two of them once", async () => {
+Deno.test("listFiles accepts several patterns, and gives a file that matches two of them once", async () => {
   await withFiles(FILES, async (folder) => {
     const patterns = [`${folder}/0[5-9].rec`, `${folder}/0[0-6].rec`, `${folder}/none*`];
     const node = new ListFilesNode(patterns, { shuffle: false });
@@ -37,7 +37,7 @@ Deno.test("listFiles takes several patterns, and gives a file that matches two o
   });
 });
 
-Deno.test("listFiles lists many patterns several at once, some of them later", async () => {
+Deno.test("listFiles lists many patterns, a limited number concurrently", async () => {
   const local = new DenoHost();
   let open = 0, most = 0;
   const list = async (pattern: string) => {
@@ -53,7 +53,7 @@ Deno.test("listFiles lists many patterns several at once, some of them later", a
   assertEquals(most, 16);
 });
 
-Deno.test("listFiles shuffles by default, in another order in every epoch", async () => {
+Deno.test("listFiles shuffles by default, differently in every epoch", async () => {
   await withFiles(FILES, async (folder) => {
     const node = new ListFilesNode(`${folder}/*.rec`);
     const first = await collect(node);
@@ -65,7 +65,7 @@ Deno.test("listFiles shuffles by default, in another order in every epoch", asyn
   });
 });
 
-Deno.test("listFiles with a seed of its own repeats its orders whatever the iteration's seed", async () => {
+Deno.test("listFiles with its own seed repeats its orders, whatever the iteration's seed", async () => {
   await withFiles(FILES, async (folder) => {
     const node = new ListFilesNode(`${folder}/*.rec`, { seed: 7 });
     const first = await collect(node, { seed: 1n });
@@ -100,7 +100,7 @@ Deno.test("listFiles is split file by file, in the order of names", async () => 
   });
 });
 
-Deno.test("listFiles tells when a split lies outside of its listing", async () => {
+Deno.test("listFiles reports a split outside of its listing", async () => {
   await withFiles(FILES, async (folder) => {
     const node = new ListFilesNode(`${folder}/*.rec`);
     const found = await collect(node, { splits: splitsOf([0, 1], [20, 21]) });
@@ -127,7 +127,7 @@ Deno.test("listFiles checks its arguments", () => {
   }
 });
 
-Deno.test("listFiles travels", async () => {
+Deno.test("listFiles can be serialised", async () => {
   await withFiles(FILES, async (folder) => {
     const node = new ListFilesNode([`${folder}/*.rec`], { seed: 3n });
     const copy = deserializeGraph(serializeGraph(node), { isOwn: true });

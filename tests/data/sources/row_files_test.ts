@@ -43,7 +43,10 @@ async function filesOf(start: number, count: number): Promise<Record<string, Uin
   };
 }
 
-/** Runs `fn` with two real files of each kind, with names that have spaces, and the datasets of the files' `x`. */
+/**
+ * Runs `fn` with two real files of each kind, with spaces in their names, and datasets of their
+ * `x`.
+ */
 async function withDatasets(
   fn: (datasets: Record<string, Dataset<unknown>>, folder: string) => Promise<void>,
 ): Promise<void> {
@@ -68,7 +71,7 @@ async function withDatasets(
 
 const ROWS = numbers(0, 20).map((x) => ({ x }));
 
-Deno.test("row files are read one after the other, and in turn by numParallelReads", async () => {
+Deno.test("row files are read one after the other, and in round-robin order by numParallelReads", async () => {
   await withDatasets(async (datasets, folder) => {
     for (const [kind, dataset] of Object.entries(datasets)) {
       assertEquals(await collectPlain(dataset), ROWS, kind);
@@ -90,7 +93,7 @@ Deno.test("row files give the same after serialising and deserialising", async (
   });
 });
 
-Deno.test("row files divide into parts, each read alone", async () => {
+Deno.test("row files divide into parts that can be read independently", async () => {
   const host = new DenoHost();
   await withDatasets(async (datasets) => {
     const { node } = datasets.parquet!;
@@ -104,7 +107,7 @@ Deno.test("row files divide into parts, each read alone", async () => {
   });
 });
 
-Deno.test("row files go on from a saved iterator", async () => {
+Deno.test("row files continue from a saved iterator", async () => {
   await withDatasets(async (datasets) => {
     for (const [kind, dataset] of Object.entries(datasets)) {
       for (const taken of [0, 3, 10, 15, 20]) {
@@ -121,7 +124,7 @@ Deno.test("row files go on from a saved iterator", async () => {
   });
 });
 
-Deno.test("row files batch as their spec says", async () => {
+Deno.test("row files are batched by their spec", async () => {
   await withFiles(await filesOf(0, 3), async (folder) => {
     const spec = { x: new TensorSpec("float32", []), name: new TensorSpec("string", []) };
     const dataset = Dataset.parquet(`${folder}/parquet`, { spec });
@@ -135,7 +138,7 @@ Deno.test("row files batch as their spec says", async () => {
   });
 });
 
-Deno.test("a row that is not what its spec says is an error; missing values are not", async () => {
+Deno.test("a row that does not fit its spec is an error; missing values are not", async () => {
   const columnData = [
     { name: "x", data: [0, 1, 2, 3], type: "DOUBLE" as const },
     { name: "y", data: ["a", null, "c", null], type: "STRING" as const },
@@ -159,7 +162,7 @@ Deno.test("a row that is not what its spec says is an error; missing values are 
   });
 });
 
-Deno.test("row files that cannot be read cost themselves alone", async () => {
+Deno.test("row files that cannot be read are the only ones lost", async () => {
   const good = await filesOf(0, 2);
   await withFiles({ ...good, empty: "" }, async (folder) => {
     const make = {
@@ -182,7 +185,7 @@ Deno.test("row files that cannot be read cost themselves alone", async () => {
   });
 });
 
-Deno.test("row files refuse compression, columns that are none, and specs that are none", () => {
+Deno.test("row files refuse compression, invalid columns and invalid specs", () => {
   const refused = (make: () => unknown, part: string) => {
     const error = assertThrows(make, LeatError, part);
     assertEquals(error.code, "invalid_argument");

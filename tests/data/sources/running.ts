@@ -1,4 +1,4 @@
-/** What tests of sources share: running a node to its end, and splits to run it with. */
+/** Shared by tests of sources: running a node to its end, and splits to run it with. */
 
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import type { IterationOptions } from "../../../data/dataset_iterator.ts";
@@ -7,7 +7,7 @@ import type { DatasetNode } from "../../../data/node.ts";
 import type { SplitSource } from "../../../data/sharding/splits.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 
-/** Every element; errors stand where elements would. */
+/** Every element; errors in place of elements. */
 export async function collect(
   node: DatasetNode,
   options: IterationOptions = {},
@@ -26,7 +26,7 @@ export async function collect(
   throw new Error("a dataset that never ends");
 }
 
-/** A split source that hands out `splits` in order, all to one task. */
+/** A split source that assigns `splits` in order to one task. */
 export function splitsOf(...splits: [start: number, stop: number][]): SplitSource {
   const left = splits.map(([start, stop]) => ({ start, stop }));
   return {

@@ -1,4 +1,4 @@
-/** `wav` over real files, and sound in functions that travel. */
+/** `wav` over real files, and audio in serialised functions. */
 
 import { assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 import { gzipSync } from "node:zlib";
@@ -25,7 +25,7 @@ const FILES = {
   "3.wav": wav([]),
 };
 
-Deno.test("wav gives path, samples and rate of each file; one that is damaged costs that file", async () => {
+Deno.test("wav gives path, samples and rate of each file; a damaged file is lost", async () => {
   await withFiles(FILES, async (folder) => {
     const node = new WavNode(Dataset.listFiles(`${folder}/*.wav`, { shuffle: false }).node);
     assertEquals(node.elementSpec, {
@@ -53,7 +53,7 @@ Deno.test("wav gives path, samples and rate of each file; one that is damaged co
   });
 });
 
-Deno.test("wav reads compressed files, larger than what is read at once", async () => {
+Deno.test("wav reads compressed files that are larger than one read", async () => {
   const long = wav(Array.from({ length: 300_000 }, (_, i) => i * 7919 % 30_000));
   await withFiles({ "long.wav": long, "long.wav.gz": gzipSync(long) }, async (folder) => {
     const [plain] = await Array.fromAsync(Dataset.wav(`${folder}/long.wav`));
@@ -65,7 +65,7 @@ Deno.test("wav reads compressed files, larger than what is read at once", async 
   });
 });
 
-Deno.test("functions that travel decode and transform sound", async () => {
+Deno.test("serialised functions decode and transform audio", async () => {
   const options = { sampleRate: 8_000, frameLength: 4, frameStep: 2 };
   const dataset = Dataset.from([wav([0, 16_384, -32_768, 5, 6])])
     .map(
@@ -82,7 +82,7 @@ Deno.test("functions that travel decode and transform sound", async () => {
   );
 });
 
-Deno.test("a capture cannot take the name of what functions are given", () => {
+Deno.test("a capture cannot have the name of a value that functions get", () => {
   const error = assertThrows(
     () => Dataset.range(1).map((x) => x, { captures: { audio: 1 } }),
     LeatError,

@@ -1,4 +1,4 @@
-/** `webDataset` over real archives: those of Python's tarfile in each of its formats, by splits, saved, serialised, batched. */
+/** `webDataset` over real archives, made by Python's tarfile in each of its formats. */
 
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 import { gzipSync } from "node:zlib";
@@ -12,7 +12,7 @@ import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 import { withFiles } from "../../lib/temp_folder.ts";
 import { collect, splitsOf } from "./running.ts";
 
-/** Two samples in each archive; the second archive is cut in its second sample. */
+/** Two samples in each archive; the second archive is truncated in its second sample. */
 const FIRST = tar(
   { name: "0.txt", contents: "zero" },
   { name: "0.cls", contents: "0" },
@@ -27,7 +27,7 @@ const SECOND = tar(
 const FILES = { "a.tar": FIRST, "b.tar": SECOND.slice(0, 4000), "c.tar": new Uint8Array(0) };
 const OPTIONS = { extensions: ["txt", "cls"], decode: ["txt", "cls"] } as const;
 
-Deno.test("webDataset reads one archive after the other, and goes on behind a broken one", async () => {
+Deno.test("webDataset reads one archive after the other, and continues after a damaged one", async () => {
   await withFiles(FILES, async (folder) => {
     const paths = ["b.tar", "missing.tar", "c.tar", "a.tar"].map((name) => `${folder}/${name}`);
     const [two, cut, missing, ...rest] = await collect(new WebDatasetNode(paths, OPTIONS));
@@ -42,7 +42,7 @@ Deno.test("webDataset reads one archive after the other, and goes on behind a br
   });
 });
 
-Deno.test("webDataset takes archives in turn, by splits, and compressed", async () => {
+Deno.test("webDataset reads archives in parallel, by splits, and compressed", async () => {
   const files = { "a.tar": FIRST, "b.tgz": gzipSync(SECOND) };
   await withFiles(files, async (folder) => {
     const paths = [`${folder}/a.tar`, `${folder}/b.tgz`];
@@ -57,7 +57,7 @@ Deno.test("webDataset takes archives in turn, by splits, and compressed", async 
   });
 });
 
-Deno.test("webDataset goes on from wherever it was saved", async () => {
+Deno.test("webDataset continues from every checkpoint", async () => {
   const files = { ...FILES, "b.tar": gzipSync(FILES["b.tar"]) };
   await withFiles(files, async (folder) => {
     const paths = ["a", "b", "c"].map((name) => `${folder}/${name}.tar`);
@@ -69,7 +69,7 @@ Deno.test("webDataset goes on from wherever it was saved", async () => {
   });
 });
 
-Deno.test("webDataset is the same after a journey, function and all", async () => {
+Deno.test("webDataset is the same after serialisation, with its functions", async () => {
   await withFiles(FILES, async (folder) => {
     const node = new WebDatasetNode(`${folder}/a.tar`, { ...OPTIONS, sampleBytesMax: 4 });
     const copy = deserializeGraph(serializeGraph(node), { isOwn: true });
@@ -88,7 +88,7 @@ Deno.test("webDataset is the same after a journey, function and all", async () =
   });
 });
 
-Deno.test("webDataset knows what samples hold where it is told the extensions, so that they batch", async () => {
+Deno.test("webDataset with extensions knows its spec, so that samples can be batched", async () => {
   const node = new WebDatasetNode("x.tar", {
     extensions: ["JPG", "cls", "json"],
     decode: ["cls", "json"],
@@ -128,7 +128,10 @@ Deno.test("webDataset names the argument that it refuses", () => {
   }
 });
 
-/** Writes `argv[1]` in the format `argv[2]`: long names, a folder, links, and contents of many sizes. */
+/**
+ * Writes `argv[1]` in the format `argv[2]`: long names, a folder, links, and contents of many
+ * sizes.
+ */
 const PACK = `
 import io, sys, tarfile
 path, form = sys.argv[1:]

@@ -1,4 +1,4 @@
-/** What `analyzeFunction` says of sources: a table of snippets for free names, and smaller ones for the rest. */
+/** `analyzeFunction`: a table of snippets for free names, and smaller ones for the rest. */
 
 import { assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -8,7 +8,7 @@ import {
   FUNCTION_SOURCE_LENGTH_MAX,
 } from "../../../data/udf/free_names.ts";
 
-/** Source, then the names it takes from around it. */
+/** Source, then its free names. */
 const SNIPPETS: readonly (readonly [source: string, ...freeNames: string[]])[] = [
   ["(x) => x"],
   ["x => x"],
@@ -94,7 +94,7 @@ const SNIPPETS: readonly (readonly [source: string, ...freeNames: string[]])[] =
   ["/* before */ (x) => x"],
   ["(x) => { var undefined_ = void 0; return undefined_ ?? other }", "other"],
   ["(Math) => Math.floor(Date)"],
-  // What compilers leave behind.
+  // Output of compilers.
   ["(x) => __awaiter(this_, void 0, void 0, function* () { yield x })", "__awaiter", "this_"],
   ["(x) => _class_private_field_get(x, _n)", "_class_private_field_get", "_n"],
   ["(x) => { var f = __name((y) => y, 'f'); return f(x) }", "__name"],
@@ -144,7 +144,7 @@ Deno.test("analyzeFunction keeps the source of a function expression as it is", 
   assertEquals(analyzeFunction(source).source, source);
 });
 
-Deno.test("analyzeFunction names what ties a function to its place", () => {
+Deno.test("analyzeFunction names what binds a function to its module or class", () => {
   const cases: [string, string[]][] = [
     ["() => this.x", ["this"]],
     ["function () { return this }", ["this"]],
@@ -167,7 +167,7 @@ Deno.test("analyzeFunction names what ties a function to its place", () => {
   }
 });
 
-Deno.test("analyzeFunction refuses what is no portable function and says why", () => {
+Deno.test("analyzeFunction refuses functions that cannot be serialised, with the reason", () => {
   class Base {
     get() {
       return 1;
@@ -205,14 +205,14 @@ Deno.test("analyzeFunction refuses a source beyond its limit before parsing it",
 });
 
 Deno.test("analyzeFunction refuses an expression too deep to be walked, whether it parses or not", () => {
-  // The parser reads members in a loop, and sums by calling itself.
+  // The parser reads members in a loop, and sums recursively.
   for (const deep of [".a".repeat(100_000), "+x".repeat(100_000)]) {
     const error = assertThrows(() => analyzeFunction(`(x) => x${deep}`), LeatError) as LeatError;
     assertEquals(error.code, "invalid_argument");
   }
 });
 
-Deno.test("analyzeFunction lists uses of the clock and of ambient luck", () => {
+Deno.test("analyzeFunction lists uses of the clock and of ambient random numbers", () => {
   const cases: [string, string[]][] = [
     ["(x, { random }) => random.next()", []],
     ["(x) => Math.floor(x) + Math.PI", []],
@@ -233,7 +233,7 @@ Deno.test("analyzeFunction lists uses of the clock and of ambient luck", () => {
   }
 });
 
-Deno.test("analyzeFunction names what is assigned to", () => {
+Deno.test("analyzeFunction names assigned variables", () => {
   const cases: [string, string[]][] = [
     ["(x) => { count++; total += x; seen = true }", ["count", "total", "seen"]],
     ["(x) => { [a, b.c] = x }", ["a"]],

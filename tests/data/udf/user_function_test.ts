@@ -1,4 +1,4 @@
-/** Functions that travel: written down, sent through bytes, read back, called. */
+/** Serialised functions: written, sent as bytes, read back, called. */
 
 import {
   assert,
@@ -29,7 +29,7 @@ const importer: ModuleHost = {
   sleep: () => new Promise(() => {}),
 };
 
-/** Through plain data and back, as far as a call. */
+/** Serialises a function, reads it back and loads it. */
 async function travel(fn: UserFunction, captures?: Captures) {
   const wire = structuredClone(serializeFunction(fn, captures));
   return await loadFunction(deserializeFunction(wire), importer);
@@ -39,7 +39,7 @@ function codeOf(run: () => unknown): string {
   return (assertThrows(run, LeatError) as LeatError).code;
 }
 
-Deno.test("serializeFunction takes a self-contained function to the same results", async () => {
+Deno.test("serializeFunction keeps the results of a self-contained function", async () => {
   const { fn, captures } = await travel(
     (x: number, { mean, std }: { mean: number; std: number }) => (x - mean) / std,
     { mean: 10, std: 4 },
@@ -47,7 +47,7 @@ Deno.test("serializeFunction takes a self-contained function to the same results
   assertEquals(fn(18, captures), 2);
 });
 
-Deno.test("serializeFunction takes async functions, generators and methods", async () => {
+Deno.test("serializeFunction accepts async functions, generators and methods", async () => {
   const holder = {
     later: async (x: number) => await Promise.resolve(x + 1),
     *twice(x: number) {
@@ -63,7 +63,7 @@ Deno.test("serializeFunction takes async functions, generators and methods", asy
   assertEquals((await travel(holder.add)).fn(3, 4), 7);
 });
 
-Deno.test("deserializeFunction gives a strict function that sees no scope but the global one", async () => {
+Deno.test("deserializeFunction gives a strict function that sees only the global scope", async () => {
   const { fn } = await travel(() => {
     try {
       (Object.freeze([1]) as number[])[0] = 2;
@@ -75,7 +75,7 @@ Deno.test("deserializeFunction gives a strict function that sees no scope but th
   assertEquals(fn(), "TypeError");
 });
 
-Deno.test("a function that came back travels again as the same bytes", async () => {
+Deno.test("a deserialised function is serialised to the same bytes", async () => {
   const first = serializeFunction((x: number) => x * 2 /* twice */);
   const { fn } = await loadFunction(deserializeFunction(first), importer);
   assertEquals(serializeFunction(fn), first);
@@ -112,7 +112,7 @@ Deno.test("serializeFunction refuses native functions and non-functions", () => 
   assertEquals(codeOf(() => serializeFunction(3 as unknown as AnyFunction)), "invalid_argument");
 });
 
-Deno.test("captures carry data, tensors, functions and references wherever they stand", async () => {
+Deno.test("captures carry data, tensors, functions and references at any depth", async () => {
   const captures = {
     table: new Float32Array([1, 2]),
     weights: tensor([1, 2, 3]),
@@ -135,7 +135,7 @@ Deno.test("captures carry data, tensors, functions and references wherever they 
   assertEquals(loaded.captures?.big, 2n ** 60n);
 });
 
-Deno.test("captures that cannot travel are refused by their path", () => {
+Deno.test("captures that cannot be serialised are refused, naming their path", () => {
   const outside = 1;
   const cyclic: Record<string, unknown> = {};
   cyclic.self = cyclic;
@@ -161,14 +161,14 @@ Deno.test("udf names a function by module and export", async () => {
   assertEquals((await travel(udf(FIXTURE, "default"))).fn(4), 16);
 });
 
-Deno.test("udf fits wherever a function does, and keeps a signature that it is given", () => {
+Deno.test("udf is accepted in place of a function, and keeps a given signature", () => {
   const numbers = Dataset.range(3).map(udf(FIXTURE, "double")).filter(udf(FIXTURE, "double"));
   numbers.flatMap(udf(FIXTURE, "double"));
   const texts: Dataset<string> = Dataset.range(3).map(udf<(x: number) => string>(FIXTURE, "f"));
   assertEquals(texts.cardinality(), 3);
 });
 
-Deno.test("udf refuses what no other host could import", () => {
+Deno.test("udf refuses modules that no other host could import", () => {
   for (const url of ["./f.ts", "f", "", "blob:null/1"]) {
     assertEquals(codeOf(() => udf(url, "f")), "invalid_argument", url);
   }
@@ -191,7 +191,7 @@ Deno.test("loadFunction says when the module, the export or the function is miss
   }
 });
 
-Deno.test("loadFunction gives up on a module that never ends to load", async () => {
+Deno.test("loadFunction times out on a module that never finishes loading", async () => {
   const waiting = udf(FIXTURE, "double");
   const impatient: ModuleHost = {
     importModule: () => new Promise(() => {}),
@@ -205,7 +205,7 @@ Deno.test("loadFunction gives up on a module that never ends to load", async () 
   assertStringIncludes(error.message, '"await" at its top level');
 });
 
-Deno.test("loadFunction keeps the code of what a host refuses", async () => {
+Deno.test("loadFunction keeps the code of a host's refusal", async () => {
   const refusing: ModuleHost = {
     ...importer,
     importModule: () => Promise.reject(new LeatError("permission_denied", "not from there")),
@@ -218,7 +218,7 @@ Deno.test("loadFunction keeps the code of what a host refuses", async () => {
   assertStringIncludes(error.message, FIXTURE);
 });
 
-Deno.test("serializeFunction shows a short function as it is to be written", () => {
+Deno.test("serializeFunction shows how to rewrite a short function", () => {
   const mean = 3;
   const total = { count: 0 };
   let calls = 0;
@@ -237,7 +237,7 @@ Deno.test("serializeFunction shows a short function as it is to be written", () 
   calls = 0;
 });
 
-Deno.test("loadFunction answers at once, with the closure itself, where nothing is to be imported", () => {
+Deno.test("loadFunction is synchronous, and returns the closure itself, if nothing has to be imported", () => {
   const fn = (x: number) => x;
   const captures = { a: 1 };
   const loaded = loadFunction({ fn, captures }, importer);
@@ -246,7 +246,7 @@ Deno.test("loadFunction answers at once, with the closure itself, where nothing 
   assertStrictEquals(loaded.captures, captures);
 });
 
-Deno.test("deserializeFunction examines what strangers wrote before evaluating it", () => {
+Deno.test("deserializeFunction analyses received source before evaluating it", () => {
   const stolen = "__leat_test_stolen";
   const wires: unknown[] = [
     null,
@@ -276,7 +276,7 @@ Deno.test("deserializeFunction examines what strangers wrote before evaluating i
   assertEquals(stolen in globalThis, false);
 });
 
-Deno.test("ambientNamesOf looks into captured functions too, and not into modules or native code", () => {
+Deno.test("ambientNamesOf examines captured functions too, but not modules or native code", () => {
   const fn = (x: number) => x + Date.now();
   const captures = {
     jitter: () => Math.random(),

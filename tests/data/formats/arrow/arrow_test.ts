@@ -1,4 +1,4 @@
-/** Arrow: files and streams, every type, compression, parts, positions, and files that are not as they were written. */
+/** Arrow: files and streams, every type, compression, parts, positions, and damaged files. */
 
 import {
   Binary,
@@ -50,7 +50,7 @@ import { LeatError } from "../../../../core/error.ts";
 import { Tensor, tensor } from "../../../../core/tensor.ts";
 import { ArrowNode } from "../../../../data/sources/arrow.ts";
 import { assertLaws, fileOf, rowsOf } from "../row_laws.ts";
-// Its codecs are looked up by the writer, too.
+// The writer uses these codecs, too.
 import "../../../../data/formats/arrow/arrow.ts";
 
 const node = (columns?: string[]) => new ArrowNode("my data", { columns });
@@ -63,7 +63,7 @@ function write(table: Table, format: Format = "file", compression?: CompressionT
   return new Uint8Array(tableToIPC(table, format, compression));
 }
 
-/** What becomes of values of a type, in a file and in a stream, one batch of them behind the other. */
+/** Writes values of a type to a file and a stream, in batches, and reads them back. */
 async function values(type: DataType, ...batches: unknown[][]): Promise<unknown[]> {
   const [first, ...others] = batches.map((batch) => new Table({ x: vectorFromArray(batch, type) }));
   const table = first!.concat(...others);
@@ -76,7 +76,7 @@ async function values(type: DataType, ...batches: unknown[][]): Promise<unknown[
   return found[0]!;
 }
 
-/** Batches of ten rows in all. */
+/** Batches with ten rows in total. */
 function ten(...sizes: number[]): Table {
   let start = 0;
   const tables = sizes.map((size) => {
@@ -113,7 +113,7 @@ Deno.test("arrow reads scalars of every type, and nulls", async () => {
   }
 });
 
-Deno.test("arrow gives bytes and lists that are their own, not views of the batch", async () => {
+Deno.test("arrow copies bytes and lists out of the batch", async () => {
   const [data] = await values(new Binary(), [new Uint8Array(3)]);
   assertEquals((data as Uint8Array).buffer.byteLength, 3);
   const [list] = await values(new List(new Field("item", new Int32())), [[1, 2]]);
@@ -199,7 +199,7 @@ Deno.test("arrow reads lists as typed arrays and tensors, structs and maps as ob
   assertEquals(await values(map, maps), [{ a: 1, b: 2 }, null, { a: 3 }]);
 });
 
-Deno.test("arrow's record batches are parts of files, and it goes on from every position", async () => {
+Deno.test("arrow's record batches are parts of files, and reading continues from every position", async () => {
   for (const format of FORMATS) {
     for (const sizes of [[10], [3, 4, 3], [1, 0, 9]]) {
       const bytes = write(ten(...sizes), format);
@@ -253,7 +253,7 @@ async function refusal(bytes: Uint8Array, columns?: string[]): Promise<LeatError
   return found[0];
 }
 
-Deno.test("arrow names the column that is missing, and the type that has no form", async () => {
+Deno.test("arrow names a missing column, and an unsupported type", async () => {
   for (const format of FORMATS) {
     const missing = await refusal(write(ten(10), format), ["age"]);
     assertEquals(missing.code, "not_found");
@@ -273,7 +273,7 @@ Deno.test("arrow reads files without rows", async () => {
   }
 });
 
-Deno.test("arrow reports what is no whole file as data_loss", async () => {
+Deno.test("arrow reports damaged and truncated files as data_loss", async () => {
   const bytes = write(ten(5, 5));
   const stream = write(ten(5, 5), "stream");
   const cases: [Uint8Array, string][] = [
@@ -289,7 +289,7 @@ Deno.test("arrow reports what is no whole file as data_loss", async () => {
     assertEquals(error.code, "data_loss", part);
     assertStringIncludes(error.message, part);
   }
-  // What comes before the damage is given.
+  // Batches before the damage are given.
   const found = await rowsOf(node(), stream.slice(0, -100));
   const error = found.pop();
   assertInstanceOf(error, LeatError);
@@ -298,7 +298,7 @@ Deno.test("arrow reports what is no whole file as data_loss", async () => {
   assertEquals(found, TEN.slice(0, 5));
 });
 
-Deno.test("arrow's errors are its own, and come soon, whatever is damaged", async () => {
+Deno.test("arrow reports any damage quickly, with its own errors", async () => {
   for (const format of FORMATS) {
     const bytes = write(ten(5, 5), format);
     for (let at = 0; at < bytes.length; at++) {
@@ -311,11 +311,11 @@ Deno.test("arrow's errors are its own, and come soon, whatever is damaged", asyn
   }
 });
 
-Deno.test("arrow goes on with the next batch of a file behind one that is damaged", async () => {
+Deno.test("arrow continues with the next batch after a damaged one", async () => {
   const bytes = write(ten(5, 5));
   const { offset } = RecordBatchReader.from(bytes).open().footer!.getRecordBatch(0)!;
   const damaged = bytes.slice();
-  // The length of the metadata, behind the mark that a message begins with.
+  // The length of the metadata, after the marker that begins a message.
   damaged.fill(0x7f, offset + 4, offset + 8);
   const found = await rowsOf(node(), damaged);
   assertInstanceOf(found[0], LeatError);

@@ -19,7 +19,7 @@ import { ANSWERS, BytesFile, type FileOptions, readAll } from "../reading.ts";
 
 type Options = Record<string, unknown>;
 
-/** All records of a text; errors stand where records would. */
+/** All records of a text; errors in place of records. */
 async function read(text: string, options: Options = {}, answer?: FileOptions): Promise<unknown[]> {
   const { delimiter = ",", useQuoteDelim = true, ...schema } = options;
   const source = {
@@ -41,7 +41,7 @@ function assertBad(found: unknown, ...parts: string[]): void {
   for (const part of ["data.csv", ...parts]) assertStringIncludes(found.message, part);
 }
 
-Deno.test("csv gives texts by name or in order where no columns are declared", async () => {
+Deno.test("csv without declared columns gives texts by name or in order", async () => {
   const text = 'id,name\n1,"one, or ""a"""\n\n2,"two\nlines"\r\n';
   for (const answer of ANSWERS) {
     assertEquals(await read(text, {}, answer), [
@@ -57,7 +57,7 @@ Deno.test("csv gives texts by name or in order where no columns are declared", a
   }
 });
 
-Deno.test("csv without quotes takes them for text", async () => {
+Deno.test("csv without quoting treats quotes as text", async () => {
   const options = { useQuoteDelim: false, delimiter: "\t" };
   assertEquals(await read('a\tb\n"x\ty"\n\n5" pipe\t\r\n', options), [
     { a: '"x', b: 'y"' },
@@ -65,7 +65,7 @@ Deno.test("csv without quotes takes them for text", async () => {
   ]);
 });
 
-Deno.test("csv finds declared columns in the header, whatever stands beside and between them", async () => {
+Deno.test("csv finds declared columns in the header, among any others", async () => {
   const columns = {
     price: { dtype: "float32", default: -1 },
     id: "int64",
@@ -97,7 +97,7 @@ Deno.test("csv takes columns without a header in order, or those that are select
   assertEquals(await read(`a,b,c\n${text}`, named), [[2.5], [4]]);
 });
 
-Deno.test("csv names file, line and column of what is missing or no value, which costs the record", async () => {
+Deno.test("csv names file, line and column of a missing or invalid value, which loses the record", async () => {
   const columns = { id: "int32", name: "string" };
   for (const useQuoteDelim of [true, false]) {
     const text = "id,name\n1,a\n,b\n3,\nx,d\n5\n6,f,g\n3000000000,h\n8,i\n";
@@ -113,7 +113,7 @@ Deno.test("csv names file, line and column of what is missing or no value, which
   }
 });
 
-Deno.test("csv gives up a file at a record of too many fields, wherever its parts end", async () => {
+Deno.test("csv ends a file at a record with too many fields, wherever its parts end", async () => {
   const wide = ",".repeat(COLUMNS_MAX); // one field more than there are delimiters
   const columns = { id: "int32", name: "string" };
   for (const bytesPerRead of [2 ** 20, 1_000]) {
@@ -125,14 +125,14 @@ Deno.test("csv gives up a file at a record of too many fields, wherever its part
       assertStringIncludes(found[1].message, part);
     }
   }
-  // As wide as allowed, a record that does not fit costs itself alone.
+  // A record of the maximum width that does not fit the schema is lost alone.
   const [, bad, good] = await read(`id,name\n1,a\n${wide.slice(1)}\n2,b\n`, { columns });
   assertBad(bad, "Line 3", `has ${COLUMNS_MAX} fields, and 2`);
   assertEquals(good, { id: 2, name: "b" });
 });
 
-Deno.test("csv holds no more of an endless record than a part of the file has", async () => {
-  // 60 million fields, made as they are read.
+Deno.test("csv buffers at most one part of an endless record", async () => {
+  // 60 million fields, generated while they are read.
   const sizeBytes = 60_000_000;
   let readBytes = 0;
   const file = {
@@ -165,7 +165,7 @@ Deno.test("csv refuses a file whose header lacks a column or has it twice", asyn
   assertEquals(await read("a,b,a\n1,2,3\n", { columns: { b: "int8" } }), [{ b: 2 }]);
 });
 
-Deno.test("csv takes empty files, headers alone, marks, ends of line and spaces as they come", async () => {
+Deno.test("csv accepts empty files, files with only a header, byte order marks, all line ends and spaces", async () => {
   for (const useQuoteDelim of [true, false]) {
     const how = { useQuoteDelim };
     for (const text of ["", "\n\n", "a,b", "a,b\r\n"]) assertEquals(await read(text, how), []);
@@ -179,7 +179,7 @@ Deno.test("csv takes empty files, headers alone, marks, ends of line and spaces 
   }
 });
 
-Deno.test("a damaged record costs itself, up to where quotes make sense again", async () => {
+Deno.test("a damaged record is lost, up to where quotes make sense again", async () => {
   const found = await read('a,b\n1,2\n3,x"y"z\n5,6\n"7"8,"9"\n"10",11\n12,"13\n14,15');
   assertEquals(found.length, 6);
   assertEquals(found[0], { a: "1", b: "2" });
@@ -219,7 +219,7 @@ Deno.test("csv parses the values of every dtype strictly", () => {
   }
 });
 
-Deno.test("a reader of csv goes on from every position that another one saved", async () => {
+Deno.test("a csv reader continues from every saved position", async () => {
   const texts = [
     'a,b\n1,"2\n\n3"\n\n4,x"y\n5,"6"7\n"8",9\nüñ,🙂\n10,11,12\n13,"14',
     "\ufeffa,b\r\n1,2\r\n3,4\r\n5",
@@ -255,7 +255,7 @@ Deno.test("a reader of csv goes on from every position that another one saved", 
   }
 });
 
-Deno.test("csv knows its spec, travels, and keeps the order of its columns", () => {
+Deno.test("csv knows its spec, can be serialised, and keeps the order of its columns", () => {
   const node = new CsvNode("x", { columns: { b: "int64", a: { dtype: "float32", default: NaN } } });
   const spec = { b: new TensorSpec("int64", []), a: new TensorSpec("float32", []) };
   assertEquals(node.elementSpec, spec);

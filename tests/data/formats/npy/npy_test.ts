@@ -1,4 +1,6 @@
-/** .npy: headers of every version, every dtype, byte orders, parts, positions, and files that are not as they were written. */
+/**
+ * .npy: headers of every version, every dtype, byte orders, parts, positions, and damaged files.
+ */
 
 import { assertEquals, assertInstanceOf, assertStringIncludes } from "../../../assert.ts";
 import { type DType, TYPED_ARRAYS } from "../../../../core/dtype.ts";
@@ -34,7 +36,7 @@ Deno.test("npy reads headers of versions 1 to 3", async () => {
     const bytes = npyBytes("<f4", [2], new Float32Array([0.5, -1]), { version });
     assertEquals(await assertLaws(node, bytes), [0.5, -1]);
   }
-  // Spaces and the order of keys are up to the writer; Python 2 wrote its long integers with an L.
+  // Spaces and the order of keys vary between writers; Python 2 wrote long integers with an L.
   const header = `{ 'shape' :( 2L , ) ,'fortran_order':False,'descr' : '<f4'}`;
   const bytes = npyBytes("", [], new Float32Array([0.5, -1]), { header });
   assertEquals(await rowsOf(node, bytes), [0.5, -1]);
@@ -76,7 +78,7 @@ Deno.test("npy reads every dtype in both byte orders", async () => {
   assertEquals(row, tensor([true, false]));
 });
 
-Deno.test("npy reads texts of both kinds as strings, without the zeros behind them", async () => {
+Deno.test("npy reads texts of both kinds as strings, without trailing zeros", async () => {
   const bytes = new TextEncoder().encode("ab\0\0é\0\0\0\0\0");
   assertEquals(await assertLaws(node, npyBytes("|S3", [3], bytes.subarray(0, 9))), [
     "ab",
@@ -99,7 +101,7 @@ Deno.test("npy reads texts of both kinds as strings, without the zeros behind th
   assertEquals(wrong[0].code, "data_loss");
 });
 
-Deno.test("npy divides into parts, goes on from every position, and reads what it gives alone", async () => {
+Deno.test("npy divides into parts, continues from every position, and reads only what it gives", async () => {
   // Rows of 64 KiB: four to a block, and sixteen blocks to a part.
   const width = 8192;
   const data = new Float64Array(70 * width).map((_, i) => i);
@@ -121,7 +123,7 @@ Deno.test("npy divides into parts, goes on from every position, and reads what i
   assertEquals(read, 128 + 6 * 8 * width);
 });
 
-Deno.test("npy gives rows that are their own, not views of what was read", async () => {
+Deno.test("npy copies rows out of its buffer", async () => {
   for (const row of await rowsOf(node, npyBytes("<f4", [2, 3], new Float32Array(6)))) {
     assertEquals(((row as Tensor).data as Float32Array).buffer.byteLength, 12);
   }
@@ -146,7 +148,7 @@ async function refusal(bytes: Uint8Array): Promise<LeatError> {
   return found[0];
 }
 
-Deno.test("npy says what it cannot read, and why", async () => {
+Deno.test("npy reports unsupported arrays with the reason", async () => {
   const data = new Uint8Array(64);
   const unimplemented: [Uint8Array, string][] = [
     [npyBytes("<f4", [2, 2], data, { fortranOrder: true }), "np.ascontiguousarray"],
@@ -166,14 +168,14 @@ Deno.test("npy says what it cannot read, and why", async () => {
     assertEquals(error.code, "unimplemented", part);
     assertStringIncludes(error.message, part);
   }
-  // Of one axis, both orders are the same.
+  // For one axis both orders are the same.
   const line = npyBytes("<f4", [2], new Float32Array([1, 2]), { fortranOrder: true });
   assertEquals(await rowsOf(node, line), [1, 2]);
   assertEquals((await refusal(npyBytes("<f4", [], data))).code, "invalid_argument");
   assertEquals((await refusal(npyBytes("<f8", [1, 2 ** 30], data))).code, "resource_exhausted");
 });
 
-Deno.test("npy reports what is no whole file as data_loss", async () => {
+Deno.test("npy reports damaged and truncated files as data_loss", async () => {
   const bytes = npyBytes("<f4", [4], new Float32Array(4));
   const long = npyBytes("<f4", [4], new Float32Array(4), { version: 2 });
   new DataView(long.buffer).setUint32(8, NPY_HEADER_BYTES_MAX + 1, true);

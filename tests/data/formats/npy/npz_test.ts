@@ -1,4 +1,6 @@
-/** .npz: archives stored and compressed, arrays side by side, parts, positions, and archives that are not as they were written. */
+/**
+ * .npz: archives stored and compressed, combined arrays, parts, positions, and damaged archives.
+ */
 
 import { Uint8ArrayReader, Uint8ArrayWriter, ZipWriter } from "@zip.js/zip.js";
 import {
@@ -42,7 +44,7 @@ const ROWS = [
   { x: tensor(new Float32Array([5, 6])), "my labels": 9n },
 ];
 
-Deno.test("npz reads arrays side by side, stored or compressed", async () => {
+Deno.test("npz combines the rows of arrays, stored or compressed", async () => {
   for (const options of [{ level: 0 }, { level: 6 }, { level: 0, zip64: true }]) {
     const bytes = await zip(ARRAYS, options);
     assertEquals(await assertLaws(node(), bytes), ROWS);
@@ -51,7 +53,7 @@ Deno.test("npz reads arrays side by side, stored or compressed", async () => {
   }
 });
 
-Deno.test("npz divides what is stored, and reads what it gives alone", async () => {
+Deno.test("npz divides stored archives, and reads only what it gives", async () => {
   const count = 80;
   const width = 8192;
   const files = {
@@ -87,7 +89,7 @@ async function refusal(bytes: Uint8Array, columns?: string[]): Promise<LeatError
   return found[0];
 }
 
-Deno.test("npz says which array is missing, too long, or cannot be read", async () => {
+Deno.test("npz names an array that is missing, too long, or unreadable", async () => {
   const missing = await refusal(await zip(ARRAYS), ["y"]);
   assertEquals(missing.code, "not_found");
   assertStringIncludes(missing.message, "no array y in .npz file my data; it has x, my labels");
@@ -104,7 +106,7 @@ Deno.test("npz says which array is missing, too long, or cannot be read", async 
   assertStringIncludes(locked.message, "encrypted");
 });
 
-Deno.test("npz reports what is no whole archive as data_loss", async () => {
+Deno.test("npz reports damaged and truncated archives as data_loss", async () => {
   const stored = await zip(ARRAYS);
   const waves = new Float64Array(512).map((_, i) => Math.sin(i));
   const damaged = await zip({ "x.npy": npyBytes("<f8", [512], waves) }, { level: 6 });

@@ -1,4 +1,4 @@
-/** Looking over Parquet's pages: checksums and counts. */
+/** Checks of Parquet's pages: checksums and counts. */
 
 import type { ColumnMetaData } from "hyparquet";
 import { crc32 } from "node:zlib";
@@ -10,7 +10,7 @@ import { concat } from "../reading.ts";
 const DATA = new TextEncoder().encode("the values of a page");
 const column = { num_values: 5n } as ColumnMetaData;
 
-/** An integer as Thrift's compact protocol writes it. */
+/** An integer in Thrift's compact protocol. */
 function varint(value: number): number[] {
   let left = BigInt.asUintN(32, BigInt(value << 1 ^ value >> 31));
   const bytes = [];
@@ -18,7 +18,7 @@ function varint(value: number): number[] {
   return [...bytes, Number(left)];
 }
 
-/** A page of data: the fields of its header have the types of 32-bit integers, and numbers one apart. */
+/** A data page: the fields of its header are 32-bit integers with consecutive numbers. */
 function page(
   count: number,
   checksum: number | undefined,
@@ -35,13 +35,13 @@ function page(
 const check = (...pages: Uint8Array[]) =>
   checkPages(concat(...pages).buffer, column, 3 * DATA.length);
 
-Deno.test("checkPages compares checksums, where there are some", () => {
+Deno.test("checkPages verifies checksums if there are some", () => {
   const checksum = crc32(DATA) | 0;
   check(page(2, checksum), page(3, checksum), page(0, undefined));
   assertThrows(() => check(page(2, checksum), page(3, checksum ^ 1)), Error, "checksum of page 1");
 });
 
-Deno.test("checkPages refuses counts and sizes that the column does not have", () => {
+Deno.test("checkPages refuses counts and sizes beyond the column's", () => {
   assertThrows(() => check(page(6, undefined)), Error, "page 0");
   assertThrows(() => check(page(3, undefined), page(3, undefined)), Error, "page 1");
   assertThrows(() => check(page(-1, undefined)), Error, "page 0");
@@ -50,7 +50,7 @@ Deno.test("checkPages refuses counts and sizes that the column does not have", (
   assertThrows(() => check(page(1, undefined), new Uint8Array(9)), Error, "page 1");
 });
 
-Deno.test("checkPages refuses pages that claim more than their compression can give", () => {
+Deno.test("checkPages refuses pages that claim more than their compression can yield", () => {
   const grown = (codec: ColumnMetaData["codec"], times: number) =>
     checkPages(
       concat(page(1, undefined, DATA.length, times * DATA.length)).buffer,
@@ -71,7 +71,7 @@ Deno.test("checkPages refuses pages that decompress to more than its limit, and 
   const error = assertThrows(() => check(...pages), LeatError) as LeatError;
   assertEquals(error.code, "resource_exhausted");
   assertStringIncludes(error.message, "ROW_GROUP_BYTES_MAX");
-  // A list of 2^30 structures, in a field that nobody knows.
+  // A list of 2^30 structures, in an unknown field.
   const list = new Uint8Array([0x99, 0xfc, ...[0x80, 0x80, 0x80, 0x80, 0x04], 0]);
   assertThrows(() => check(concat(list, DATA)), Error, "a list claims 1073741824 items");
 });

@@ -1,4 +1,4 @@
-/** Parquet: every type, projection, parts, positions, codecs, and files that are not as they were written. */
+/** Parquet: every type, projection, parts, positions, codecs, and damaged files. */
 
 import { parquetMetadata } from "hyparquet";
 import type { ColumnSource, SchemaElement } from "hyparquet-writer";
@@ -23,7 +23,7 @@ function write(columnData: ColumnSource[], options: WriteOptions = {}): Uint8Arr
   return new Uint8Array(parquetWriteBuffer({ columnData, ...options }));
 }
 
-/** A file of one column with a schema of its own. */
+/** A file with one column of its own schema. */
 function writeColumn(
   data: unknown[],
   elements: Omit<SchemaElement, "name">[],
@@ -98,7 +98,7 @@ Deno.test("parquet reads scalars of every type, and nulls", async () => {
   ]);
 });
 
-Deno.test("parquet gives bytes that are their own, not views of the column", async () => {
+Deno.test("parquet copies bytes out of the column", async () => {
   const data = numbers(4).map((i) => new Uint8Array(8).fill(i));
   for (const value of await values(write([{ name: "x", type: "BYTE_ARRAY", data }]))) {
     assertInstanceOf(value, Uint8Array);
@@ -146,7 +146,7 @@ Deno.test("parquet reads unsigned integers, enumerations and JSON", async () => 
   assertEquals(await values(write([{ name: "x", type: "JSON", data: json }])), json);
 });
 
-/** Three levels of schema for a list of optional elements. */
+/** The three levels of schema of a list of optional elements. */
 function listOf(element: Omit<SchemaElement, "name">): Omit<SchemaElement, "name">[] {
   return [
     { repetition_type: "OPTIONAL", converted_type: "LIST", num_children: 1 },
@@ -243,7 +243,7 @@ const TEN = [
   { name: "s", type: "STRING", data: numbers(10).map((i) => `text ${i}`) },
 ] satisfies ColumnSource[];
 
-Deno.test("parquet's row groups are parts, and it goes on from every position", async () => {
+Deno.test("parquet's row groups are parts, and reading continues from every position", async () => {
   for (const rowGroupSize of [1, 3, 10, [4, 1, 100]]) {
     const bytes = write(TEN, { rowGroupSize });
     const rows = await assertLaws(node(), bytes);
@@ -260,7 +260,7 @@ Deno.test("parquet reads columns in the order in which they were chosen", async 
   assertEquals(JSON.stringify(row), '{"s":"text 0","i":0}');
 });
 
-Deno.test("parquet reads no more than the footer and the chosen columns of the chosen part", async () => {
+Deno.test("parquet reads only the footer and the chosen columns of the chosen part", async () => {
   const count = 40_000;
   const bytes = write([
     { name: "big", type: "DOUBLE", data: numbers(count).map(Math.sqrt) },
@@ -287,7 +287,7 @@ Deno.test("parquet reads no more than the footer and the chosen columns of the c
   assertLess(bytes.length, await bytesOf(undefined, undefined));
 });
 
-Deno.test("parquet decompresses what other writers compress", async () => {
+Deno.test("parquet decompresses the codecs of other writers", async () => {
   const rows = numbers(500).map((i) => ({ x: `text ${i % 7}` }));
   const data = rows.map(({ x }) => x);
   const compressors = {
@@ -318,7 +318,7 @@ async function refusal(bytes: Uint8Array, columns?: string[]): Promise<LeatError
   return error;
 }
 
-Deno.test("parquet names the column that is missing, the file, and what it has", async () => {
+Deno.test("parquet names a missing column, the file, and its columns", async () => {
   const error = await refusal(write(TEN), ["i", "age"]);
   assertEquals(error.code, "not_found");
   assertStringIncludes(error.message, "no column age in Parquet file my data; it has i, s");
@@ -331,7 +331,7 @@ Deno.test("parquet reads a file of no rows and no row groups", async () => {
   assertEquals(parquetMetadata(none.buffer).row_groups, []);
 });
 
-Deno.test("parquet reports what is no whole file as data_loss", async () => {
+Deno.test("parquet reports damaged and truncated files as data_loss", async () => {
   const bytes = write(TEN);
   const cases: [string, Uint8Array, string][] = [
     ["empty", new Uint8Array(0), "it is empty"],
@@ -351,7 +351,7 @@ Deno.test("parquet reports what is no whole file as data_loss", async () => {
   assertEquals((await refusal(encrypted)).code, "unimplemented");
 });
 
-Deno.test("parquet decodes a long column piece by piece, and gives way in between", async () => {
+Deno.test("parquet decodes a long column in pieces, and yields in between", async () => {
   const count = 100_000;
   const columns: ColumnSource[] = [
     { name: "plain", type: "DOUBLE", data: numbers(count) },
@@ -376,7 +376,7 @@ Deno.test("parquet decodes a long column piece by piece, and gives way in betwee
   }
 });
 
-Deno.test("parquet decodes lists together, which may go on in the next page", async () => {
+Deno.test("parquet decodes lists together, because they may continue in the next page", async () => {
   const count = 30_000;
   const schema: SchemaElement[] = [
     { name: "root", num_children: 1 },
@@ -391,7 +391,7 @@ Deno.test("parquet decodes lists together, which may go on in the next page", as
   assertEquals(plain, lists);
 });
 
-Deno.test("parquet's errors are its own, and come soon, whatever is damaged", async () => {
+Deno.test("parquet reports any damage quickly, with its own errors", async () => {
   const bytes = write(TEN, { rowGroupSize: 4 });
   const masks = [0xff, 0x80, 0x11];
   for (let at = 0; at < bytes.length; at++) {
@@ -406,7 +406,7 @@ Deno.test("parquet's errors are its own, and come soon, whatever is damaged", as
 Deno.test("parquet gives a damaged row group as one error, and reads the next", async () => {
   const bytes = write(TEN, { rowGroupSize: 4, codec: "SNAPPY" });
   const damaged = bytes.slice();
-  // The header of the first page, behind the four bytes of magic.
+  // The header of the first page, after the four bytes of magic.
   damaged.fill(0xff, 4, 20);
   const found = await rowsOf(node(), damaged);
   const [error] = found;
@@ -417,10 +417,11 @@ Deno.test("parquet gives a damaged row group as one error, and reads the next", 
   assertEquals(found.slice(1), numbers(10).slice(4).map((i) => ({ i, s: `text ${i}` })));
 });
 
-Deno.test("parquet gives a JSON text that is none as an error of its row", async () => {
+Deno.test("parquet gives invalid JSON as an error of its row", async () => {
   const utf8 = { type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "REQUIRED" } as const;
   const bytes = writeColumn(["[1]", "{", "2"], [utf8]);
-  // The writer writes whole JSON only, so its annotation (19) is put where that of text (0) stands, behind the name.
+  // The writer writes only valid JSON, so its annotation (19) replaces that of text (0), after the
+  // name.
   const name = [0x18, 1, "x".charCodeAt(0), 0x25, 0];
   const at = bytes.findIndex((_, start) => name.every((byte, i) => bytes[start + i] === byte));
   bytes[at + 4] = 19 << 1;
@@ -432,7 +433,7 @@ Deno.test("parquet gives a JSON text that is none as an error of its row", async
   assertStringIncludes(error.message, "my data: row 1 of row group 0, column x");
 });
 
-Deno.test("parquet whose file fails while it is read gives the file's own error", async () => {
+Deno.test("parquet passes on an error of the file", async () => {
   const bytes = write(TEN);
   const found = await rowsOf(node(), bytes, {}, { failsAt: 4 });
   assertEquals(found.length, 1);

@@ -34,10 +34,10 @@ function read(bytes: Uint8Array, options: Partial<SampleOptions> = {}, file: Fil
   return readAll(new WebDatasetReader(open(bytes, file), { ...OPTIONS, ...options }));
 }
 
-/** Files that hold their own names. */
+/** Files that contain their own names. */
 const files = (...names: string[]): TarEntry[] => names.map((name) => ({ name, contents: name }));
 
-/** The keys of samples, and the codes of errors where they stand. */
+/** The keys of samples, and the codes of errors in their place. */
 const keysOf = (found: unknown[]) =>
   found.map((one) => one instanceof LeatError ? one.code : (one as { __key__: string }).__key__);
 
@@ -50,7 +50,7 @@ function errorIn(found: unknown[], code: string, ...parts: string[]): LeatError 
   return error;
 }
 
-Deno.test("WebDatasetReader puts files of one name together, up to the first dot behind the last slash", async () => {
+Deno.test("WebDatasetReader combines files of one name, up to the first dot after the last slash", async () => {
   const names = ["a/b.c/001.txt", "a/b.c/001.SEG.txt", "001.txt", "a/b.c/001.txt", "./x.y.z.txt"];
   assertEquals(await read(tar(...files(...names))), [
     { __key__: "a/b.c/001", txt: "a/b.c/001.txt", "seg.txt": "a/b.c/001.SEG.txt" },
@@ -60,7 +60,7 @@ Deno.test("WebDatasetReader puts files of one name together, up to the first dot
   ]);
 });
 
-Deno.test("WebDatasetReader passes over what is no file of a sample", async () => {
+Deno.test("WebDatasetReader skips members that are no files of a sample", async () => {
   const entries: TarEntry[] = [
     { name: "folder/", type: "5" },
     { name: "old folder/" },
@@ -105,7 +105,7 @@ Deno.test("WebDatasetReader reads long names of ustar, GNU and pax", async () =>
   ]);
 });
 
-Deno.test("WebDatasetReader takes the size from pax where it says one", async () => {
+Deno.test("WebDatasetReader takes the size from a pax record if there is one", async () => {
   const pax = paxHeader({ size: "5", path: "a.txt" });
   const member = tarHeader({ name: "x", claims: 0n });
   const contents = new Uint8Array(512);
@@ -117,7 +117,7 @@ Deno.test("WebDatasetReader takes the size from pax where it says one", async ()
   ]);
 });
 
-Deno.test("WebDatasetReader reads an archive however the file answers, at once where it does", async () => {
+Deno.test("WebDatasetReader reads an archive for all read sizes and timings, and is synchronous if the file is", async () => {
   const sizes = [
     0,
     1,
@@ -143,7 +143,7 @@ Deno.test("WebDatasetReader reads an archive however the file answers, at once w
   reader.close();
 });
 
-Deno.test("parts are bytes of their own: none shares memory with another", async () => {
+Deno.test("parts are copies: none shares memory with another", async () => {
   for (const sample of await read(tar(...files("a.jpg", "a.png", "b.jpg")))) {
     for (const part of Object.values(sample as object)) {
       if (part instanceof Uint8Array) assertEquals(part.byteLength, part.buffer.byteLength);
@@ -151,13 +151,13 @@ Deno.test("parts are bytes of their own: none shares memory with another", async
   }
 });
 
-Deno.test("WebDatasetReader keeps the extensions asked for, and leaves out samples without any", async () => {
+Deno.test("WebDatasetReader keeps the requested extensions, and drops samples without any", async () => {
   const archive = tar(...files("a.jpg", "a.txt", "b.jpg", "c.seg.txt", "c.txt"));
   assertEquals(await read(archive, { extensions: new Set(["txt"]) }), [
     { __key__: "a", txt: "a.txt" },
     { __key__: "c", txt: "c.txt" },
   ]);
-  // What is passed over is not read.
+  // Skipped files are not read.
   const file = new BytesFile(
     tar({ name: "a.mp4", contents: new Uint8Array(4e6) }, ...files("a.txt")),
   );
@@ -169,7 +169,7 @@ Deno.test("WebDatasetReader keeps the extensions asked for, and leaves out sampl
   assert(file.reads < 5, `${file.reads} reads`);
 });
 
-Deno.test("WebDatasetReader decodes the parts it is asked to by the end of their extension", async () => {
+Deno.test("WebDatasetReader decodes the requested parts by the end of their extension", async () => {
   const archive = tar(
     { name: "a.json", contents: `{"x": [1, "é"]}` },
     { name: "a.meta.json", contents: "null" },
@@ -188,7 +188,7 @@ Deno.test("WebDatasetReader decodes the parts it is asked to by the end of their
   ]);
 });
 
-Deno.test("a part that cannot be decoded, or stands there twice, costs its sample", async () => {
+Deno.test("a part that cannot be decoded, or occurs twice, loses its sample", async () => {
   const archive = tar(
     { name: "a.json", contents: "{" },
     { name: "b.cls", contents: "1.5" },
@@ -211,7 +211,7 @@ Deno.test("an empty file is an archive without samples, as are blocks of zeros",
   for (const length of [0, 100, 512, 1024, 10_240]) {
     assertEquals(await read(new Uint8Array(length)), [], `${length} bytes`);
   }
-  // A single block ends an archive, whatever follows.
+  // A single zero block ends an archive, whatever follows.
   const file = concat(
     ...files("a.txt").map(tarMember),
     new Uint8Array(512),
@@ -227,9 +227,9 @@ Deno.test("WebDatasetReader reports a truncation at any byte once, after the sam
   const archive = concat(...members, TAR_END);
   const ends = members.map((_, i) => concat(...members.slice(0, i + 1)).length);
   const keys = ["a", "b", "l".repeat(200), "c"];
-  /** Where a sample is whole, and the header of the next one is known. */
+  /** Offsets where a sample is complete, and the header of the next one is known. */
   const begins = [ends[2]! - 512, ends[4]! - 512, ends[5]! - 512];
-  // Here and there in every header and its contents, and on both sides of every end.
+  // Some offsets in every header and its contents, and on both sides of every end.
   const edges = [0, ...ends.slice(0, 5)].flatMap((end) => [end, end + 1, end + 511]);
   for (const answer of ANSWERS) {
     const step = answer === ANSWERS[0] ? 11 : 97;
@@ -239,7 +239,7 @@ Deno.test("WebDatasetReader reports a truncation at any byte once, after the sam
       const isAtMember = length === 0 || (ends.includes(length) && length !== ends[3]);
       const whole = begins.filter((begin) => begin <= length).length;
       if (isAtMember) {
-        // Not to be told from an archive that its writer has left without an end.
+        // Indistinguishable from an archive whose writer omitted the end.
         const expected = keys.slice(0, length === 0 ? 0 : ends[1]! >= length ? 1 : whole + 1);
         assertEquals(keysOf(found), expected, `${length} bytes`);
         continue;
@@ -251,7 +251,7 @@ Deno.test("WebDatasetReader reports a truncation at any byte once, after the sam
   }
 });
 
-Deno.test("WebDatasetReader finds a flip of any bit of a header, and reports it once", async () => {
+Deno.test("WebDatasetReader detects a flip of any bit of a header, and reports it once", async () => {
   const before = tarMember(files("a.txt")[0]!);
   const archive = concat(before, tar(...files("b.txt", "c.txt")));
   for (let at = before.length; at < before.length + 512; at++) {
@@ -259,7 +259,7 @@ Deno.test("WebDatasetReader finds a flip of any bit of a header, and reports it 
       const flipped = archive.slice();
       flipped[at]! ^= 1 << bit;
       const found = await read(flipped);
-      // Spaces and zeros around the checksum itself say the same.
+      // Spaces and zeros around the checksum are equivalent.
       if (keysOf(found).length === 3) assert(at >= before.length + 148 && at < before.length + 156);
       else {
         assertEquals(keysOf(found), ["data_loss"], `byte ${at}`);
@@ -269,7 +269,7 @@ Deno.test("WebDatasetReader finds a flip of any bit of a header, and reports it 
   }
 });
 
-Deno.test("WebDatasetReader refuses what a member claims beyond its limits, before taking memory for it", async () => {
+Deno.test("WebDatasetReader refuses a member's size beyond its limits, before allocating memory", async () => {
   const claiming = (claims: bigint) =>
     concat(
       ...files("a.txt", "b.txt").map(tarMember),
@@ -302,7 +302,7 @@ Deno.test("WebDatasetReader refuses what a member claims beyond its limits, befo
   errorIn(await read(name), "resource_exhausted", "EXTENDED_HEADER_BYTES_MAX");
 });
 
-Deno.test("a sample beyond its limit costs that sample, and the next is read", async () => {
+Deno.test("a sample beyond its limit is lost, and the next one is read", async () => {
   const contents = new Uint8Array(600);
   const archive = tar(
     ...files("a.txt"),
@@ -332,7 +332,7 @@ Deno.test("WebDatasetReader refuses sparse files by name", async () => {
   }
 });
 
-Deno.test("WebDatasetReader reports a header that says more of nothing", async () => {
+Deno.test("WebDatasetReader reports an extended header without a member", async () => {
   const archive = tar(...files("a.txt"), paxHeader({ path: "b.txt" }));
   errorIn(await read(archive), "data_loss", "its last header has no member");
 });
@@ -346,7 +346,7 @@ Deno.test("WebDatasetReader reports a failure of the file once, and ends", async
   }
 });
 
-Deno.test("a reader opened at any position of another goes on from there, compressed or not", async () => {
+Deno.test("a reader opened at any position of another continues from there, compressed or not", async () => {
   const entries = [
     ...files("a.txt", "a.jpg"),
     paxHeader({ comment: "all" }, "g"),
@@ -395,7 +395,7 @@ Deno.test("a reader opened at any position of another goes on from there, compre
   }
 });
 
-Deno.test("a closed WebDatasetReader ends, also in the middle of a read, and gives its file back once", async () => {
+Deno.test("a closed WebDatasetReader ends, even in the middle of a read, and closes its file once", async () => {
   const archive = tar({ name: "a.jpg", contents: new Uint8Array(3 * READ_BYTES) });
   for (const steps of [0, 1]) {
     const file = new BytesFile(archive, { later: true });

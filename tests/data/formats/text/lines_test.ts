@@ -1,4 +1,4 @@
-/** Lines: ends, encodings, limits, and where the buffer's edge falls. */
+/** Lines: ends, encodings, limits, and the edges of the buffer. */
 
 import { assert, assertEquals, assertInstanceOf, assertStringIncludes } from "../../../assert.ts";
 import { LeatError } from "../../../../core/error.ts";
@@ -11,7 +11,7 @@ const utf8 = (value: string) => new TextEncoder().encode(value);
 const read = (bytes: Uint8Array, options = {}) => readAll(new LineReader(open(bytes, options)));
 const readJson = (text: string) => readAll(new LineReader(open(utf8(text)), parseJsonLine));
 
-Deno.test("LineReader takes off \\n and \\r\\n, and needs neither after the last line", async () => {
+Deno.test("LineReader removes \\n and \\r\\n, and needs neither after the last line", async () => {
   const cases: [string, string[]][] = [
     ["", []],
     ["\n", [""]],
@@ -35,12 +35,12 @@ Deno.test("LineReader takes off \\n and \\r\\n, and needs neither after the last
   }
 });
 
-Deno.test("LineReader leaves a byte order mark out at the beginning alone", async () => {
+Deno.test("LineReader removes a byte order mark only at the beginning", async () => {
   assertEquals(await read(utf8("\ufeffa\n\ufeffb")), ["a", "\ufeffb"]);
   assertEquals(await read(utf8("\ufeff")), [""]);
 });
 
-Deno.test("LineReader replaces what is not UTF-8, line by line", async () => {
+Deno.test("LineReader replaces invalid UTF-8, line by line", async () => {
   const bytes = concat(
     utf8("a"),
     new Uint8Array([0xff]),
@@ -68,7 +68,7 @@ Deno.test("LineReader finds line ends wherever the buffer ends", async () => {
   }
 });
 
-Deno.test("LineReader gives up a line longer than its limit, once, and reads the next", async () => {
+Deno.test("LineReader reports a line beyond its limit once, and reads the next", async () => {
   const long = new Uint8Array(LINE_BYTES_MAX + READ_BYTES).fill(0x78);
   const found = await read(concat(utf8("a\n"), long, utf8("\nb\n"), long));
   assertEquals([found[0], found[2]], ["a", "b"]);
@@ -81,7 +81,7 @@ Deno.test("LineReader gives up a line longer than its limit, once, and reads the
   }
 });
 
-Deno.test("LineReader takes a line of exactly its limit, and not one byte more", async () => {
+Deno.test("LineReader accepts a line of exactly its limit, but not one byte more", async () => {
   const line = new Uint8Array(LINE_BYTES_MAX + 1).fill(0x78);
   const [whole] = await read(concat(line.subarray(1), utf8("\n")));
   assertEquals((whole as string).length, LINE_BYTES_MAX);
@@ -90,7 +90,7 @@ Deno.test("LineReader takes a line of exactly its limit, and not one byte more",
   assertEquals(next, "b");
 });
 
-Deno.test("LineReader reports a failure of the file once, without the line it broke off in", async () => {
+Deno.test("LineReader reports a failure of the file once, without the interrupted line", async () => {
   for (const answer of ANSWERS) {
     const found = await read(utf8("one\ntwo\nthree"), { ...answer, failsAt: 10 });
     assertEquals(found.slice(0, 2), ["one", "two"]);
@@ -110,7 +110,7 @@ Deno.test("a closed LineReader ends, also in the middle of a read", async () => 
   assertEquals(file.closes, 1);
 });
 
-Deno.test("parseJsonLine gives values, leaves blank lines out, and names lines that are no JSON", async () => {
+Deno.test("parseJsonLine gives values, skips blank lines, and names invalid lines", async () => {
   const found = await readJson('{"a": [1, null]}\r\n\n \t\n"text"\n{"a": \n7\n[1] x\n0');
   assertEquals([found[0], found[1], found[3], found[5]], [{ a: [1, null] }, "text", 7, 0]);
   assertEquals(found.length, 6);

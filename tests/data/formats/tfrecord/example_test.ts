@@ -1,4 +1,4 @@
-/** `tf.train.Example`: bytes that TensorFlow writes, every kind of feature, and what does not fit. */
+/** `tf.train.Example`: bytes written by TensorFlow, every kind of feature, and mismatches. */
 
 import {
   assertEquals,
@@ -46,12 +46,13 @@ Deno.test("encodeExample writes the bytes that TensorFlow does", () => {
   assertEquals(written, TUTORIAL);
 });
 
-Deno.test("numbers are read packed or not, in any order, and the last of two entries counts", () => {
-  // features { feature { key: "n" value { int64_list { value: 1 value: 300 } } } }, each value by itself
+Deno.test("numbers are read packed or not, in any order, and the last of two entries wins", () => {
+  // features { feature { key: "n" value { int64_list { value: 1 value: 300 } } } }, values not
+  // packed
   const unpacked = latin1("\n\x0e\n\x0c\n\x01n\x12\x07\x1a\x05\x08\x01\x08\xac\x02");
   const n = { dtype: "int64", shape: [null] } as const;
   assertEquals(parseExample(unpacked, { n }).n, tensor([1n, 300n]));
-  // The value stands before the key, and floats are one packed and one not.
+  // The value precedes the key, and of the floats one is packed and one is not.
   const swapped = latin1(
     "\n\x14\n\x12\x12\x0d\x12\x0b\n\x04\0\0\x80?\x0d\0\0\0@\n\x01x",
   );
@@ -63,7 +64,7 @@ Deno.test("numbers are read packed or not, in any order, and the last of two ent
   assertEquals(parseExample(unknown, { a: "int64" }).a, 1n);
 });
 
-Deno.test("values of every kind come back, single, of fixed shape and of any length", () => {
+Deno.test("values of every kind are read back, single, of fixed shape and of any length", () => {
   const bytes = encodeExample({
     negative: -1n,
     largest: 2n ** 63n - 1n,
@@ -99,7 +100,7 @@ Deno.test("values of every kind come back, single, of fixed shape and of any len
   assertEquals([parsed.text, parsed.texts.toArray(), parsed.empty], ["ünï 🙂", ["a", ""], ""]);
 });
 
-Deno.test("defaults stand for missing features, one for each value or all of them", () => {
+Deno.test("defaults replace missing features, as one value for all or as all values", () => {
   const bytes = encodeExample({ unset: [] });
   const parsed = parseExample(bytes, {
     unset: { dtype: "int64", default: 5 },
@@ -119,7 +120,7 @@ Deno.test("defaults stand for missing features, one for each value or all of the
   assertEquals(parsed.none.shape, [0]);
 });
 
-Deno.test("parseExample names what is missing, of another type or of another size", () => {
+Deno.test("parseExample names features that are missing, or of another type or size", () => {
   const bytes = encodeExample({ a: [1n, 2n, 3n], b: 1.5 });
   assertStringIncludes(refusal(bytes, { c: "int64" }), 'data_loss: The example has no feature "c"');
   assertStringIncludes(refusal(bytes, { c: "int64" }), 'it has "a", "b"');
@@ -131,7 +132,7 @@ Deno.test("parseExample names what is missing, of another type or of another siz
   assertStringIncludes(rows, "the shape [null, 2]");
 });
 
-Deno.test("bytes that are no example are data_loss, wherever they are cut or changed", () => {
+Deno.test("truncated and changed bytes are data_loss", () => {
   const whole = encodeExample({ a: [1n, 300n], b: [1.5, 2], c: "text" });
   const features = {
     a: { dtype: "int64", shape: [null] },
@@ -180,7 +181,7 @@ Deno.test("features that cannot be read and values that cannot be written are re
   }
 });
 
-Deno.test("parseExamples is a map that travels, knows its spec, and costs a bad example alone", async () => {
+Deno.test("parseExamples can be serialised, knows its spec, and loses only a bad example", async () => {
   const records = [{ a: 1n, b: [1, 2] }, { b: [0] }, { a: 3n, b: [3, 4] }].map(encodeExample);
   const dataset = Dataset.from(records).parseExamples({
     a: "int64",
@@ -201,7 +202,7 @@ Deno.test("parseExamples is a map that travels, knows its spec, and costs a bad 
   }
 });
 
-Deno.test("functions that travel are given example", async () => {
+Deno.test("serialised functions get `example`", async () => {
   const made = Dataset.range(2)
     .map((x, { example }) => example.encode({ x: BigInt(x) }))
     .map((bytes, { example }) => example.parse(bytes, { x: "int64" }).x);

@@ -22,7 +22,7 @@ import { ANSWERS, BytesFile, concat, open, readAll } from "../reading.ts";
 const text = (value: string) => new TextEncoder().encode(value);
 const read = (bytes: Uint8Array, options = {}) => readAll(new RecordReader(open(bytes, options)));
 
-/** Three records and where each begins. */
+/** Three records, and the offset of each. */
 const RECORDS = [text("first"), new Uint8Array(0), text("the third record")];
 const FILE = concat(...RECORDS.map(encodeTfRecord));
 const OFFSETS = [0, 21, 37, 69];
@@ -35,12 +35,12 @@ function damage(found: unknown, code = "data_loss"): LeatError {
 }
 
 Deno.test("encodeTfRecord writes the bytes of the format", () => {
-  // Worked out from the format's definition by a program of a few lines in another language.
+  // Computed from the format's definition by a small program in another language.
   assertEquals(encodeTfRecord(text("hello")).toHex(), "0500000000000000eab2043e68656c6c6fbb1f1c19");
   assertEquals(encodeTfRecord(text("")).toHex(), "000000000000000029039807d8ea82a2");
 });
 
-Deno.test("RecordReader reads what encodeTfRecord wrote, however the file answers", async () => {
+Deno.test("RecordReader reads what encodeTfRecord wrote, for all read sizes and timings", async () => {
   const random = new RandomStream(5n, ["records"]);
   const sizes = [0, 1, 7, 8, 1000, READ_BYTES - 17, READ_BYTES - 4, READ_BYTES - 3, READ_BYTES, 0];
   const odd = [READ_BYTES + 1, 2 * READ_BYTES - 16, 3 * READ_BYTES + 5, 12, 100_003];
@@ -55,12 +55,12 @@ Deno.test("RecordReader reads what encodeTfRecord wrote, however the file answer
   }
 });
 
-Deno.test("records are bytes of their own: none shares memory with another", async () => {
+Deno.test("records are copies: none shares memory with another", async () => {
   const found = await read(FILE) as Uint8Array[];
   for (const record of found) assertEquals(record.byteLength, record.buffer.byteLength);
 });
 
-Deno.test("RecordReader answers at once where the file does", () => {
+Deno.test("RecordReader is synchronous if the file is", () => {
   const reader = new RecordReader(open(FILE));
   assertEquals(reader.step(), RECORDS[0]);
   assertEquals(reader.step(), RECORDS[1]);
@@ -88,7 +88,7 @@ Deno.test("RecordReader reports a truncation at any byte once, after the records
   }
 });
 
-Deno.test("RecordReader finds a flip of any bit, loses that record alone where the length is sound", async () => {
+Deno.test("RecordReader detects a flip of any bit, and loses only that record if the length is valid", async () => {
   for (let at = 0; at < FILE.length; at++) {
     const flipped = FILE.slice();
     flipped[at]! ^= 1 << (at % 8);
@@ -107,7 +107,7 @@ Deno.test("RecordReader finds a flip of any bit, loses that record alone where t
   }
 });
 
-Deno.test("RecordReader finds damage in a record larger than its buffer, and reads on", async () => {
+Deno.test("RecordReader detects damage in a record larger than its buffer, and continues", async () => {
   const large = new Uint8Array(READ_BYTES * 2).fill(3);
   const file = concat(encodeTfRecord(large), ...RECORDS.map(encodeTfRecord));
   file[READ_BYTES]! ^= 1;
@@ -123,7 +123,7 @@ Deno.test("RecordReader finds damage in a record larger than its buffer, and rea
   }
 });
 
-/** The header of a record that claims `length`, its CRC in order. */
+/** The header of a record that claims `length`, with a correct CRC. */
 function claim(length: bigint): Uint8Array {
   const header = new Uint8Array(12);
   const view = new DataView(header.buffer);
@@ -142,12 +142,12 @@ Deno.test("RecordReader refuses a length beyond its limit or the file before tak
   assertStringIncludes(damage(error).message, "99 of 1073741828 bytes are left");
 });
 
-Deno.test("encodeTfRecord refuses what could not be read again", () => {
+Deno.test("encodeTfRecord refuses records that could not be read back", () => {
   const data = { length: RECORD_BYTES_MAX + 1 } as Uint8Array;
   assertThrows(() => encodeTfRecord(data), LeatError);
 });
 
-Deno.test("RecordReader names the stream where the file is compressed", async () => {
+Deno.test("RecordReader names the stream if the file is compressed", async () => {
   const file = FILE.slice();
   file[OFFSETS[2]! + 14]! ^= 1;
   const found = await readAll(new RecordReader(open(gzipSync(file), {}, "gzip")));
@@ -170,7 +170,7 @@ Deno.test("RecordReader reports a failure of the file once, and ends", async () 
   }
 });
 
-Deno.test("a closed RecordReader ends, also in the middle of a read, and gives its file back once", async () => {
+Deno.test("a closed RecordReader ends, even in the middle of a read, and closes its file once", async () => {
   const file = new BytesFile(FILE, { later: true });
   const reader = new RecordReader(new ByteReader("data", file));
   const pending = reader.step();
