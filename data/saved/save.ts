@@ -116,7 +116,7 @@ function savedAlready(folder: string): LeatError {
 function savedByOthers(folder: string): LeatError {
   return new LeatError(
     "already_exists",
-    `save: distributedSave() writes to ${folder}, or has not finished what it wrote: call it again to continue, save to ` +
+    `save: distributedSave() writes to ${folder}, or has not finished its save: call it again to continue, save to ` +
       `another folder, or pass { overwrite: true }.`,
   );
 }

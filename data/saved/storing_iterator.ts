@@ -228,7 +228,7 @@ export class StoringIterator extends ElementIterator {
     if (manifest?.id !== id) {
       throw new LeatError(
         "failed_precondition",
-        `${operator}: ${folder} no longer holds what the saved iterator was reading: it was ` +
+        `${operator}: ${folder} no longer holds the dataset that the saved iterator was reading: it was ` +
           `${manifest === undefined ? "removed" : "overwritten"}.`,
       );
     }
@@ -268,7 +268,7 @@ function madeByAnother(operator: string, folder: string): LeatError {
 function savedByOthers(operator: string, folder: string): LeatError {
   return new LeatError(
     "already_exists",
-    `${operator}: distributedSave() writes to ${folder}, or has not finished what it wrote: call it again to continue, remove ` +
+    `${operator}: distributedSave() writes to ${folder}, or has not finished its save: call it again to continue, remove ` +
       "the folder, or store to another one.",
   );
 }

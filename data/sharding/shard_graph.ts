@@ -114,7 +114,7 @@ function stored(node: DatasetNode): DatasetNode {
   if (!keepsFiles) return node;
   throw new LeatError(
     "failed_precondition",
-    `${node.kind} would store one worker's share in files that stand for all of it; put it before what ` +
-      `is sharded, shard by DATA, or cache in memory`,
+    `${node.kind} would store one worker's share in place of the whole dataset; put it before the ` +
+      `sharded part, shard by DATA, or cache in memory`,
   );
 }

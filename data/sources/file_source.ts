@@ -156,7 +156,7 @@ function hintAtPattern(error: unknown, path: string, kind: string): unknown {
     return error;
   }
   const instead = `Dataset.${kind}(Dataset.listFiles(${show(path)}))`;
-  const hint = `${kind} takes paths; what a pattern matches is read by ${instead}.`;
+  const hint = `${kind} takes paths; read the files that match a pattern with ${instead}.`;
   return new LeatError(error.code, `${error.message} ${hint}`, { cause: error });
 }
 

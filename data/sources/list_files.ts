@@ -160,7 +160,7 @@ class ListFilesIterator extends ElementIterator {
     throw new LeatError(
       "failed_precondition",
       `listFiles: this iterator was saved by another version of Leat, which did not write the name of ` +
-        `file ${number} of ${this.#node.description}. Begin anew.`,
+        `file ${number} of ${this.#node.description}. Start again without it.`,
     );
   }
 

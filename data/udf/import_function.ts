@@ -48,7 +48,7 @@ async function importInTime(module: string, host: ModuleHost): Promise<Record<st
       `it is not loaded after ${
         MODULE_LOAD_TIMEOUT_MS / 1_000
       } s; an "await" at its top level may ` +
-        "wait for what never comes",
+        "wait for something that never happens",
     );
   });
   try {

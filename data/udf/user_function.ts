@@ -265,7 +265,7 @@ function captureRemedy(analysis: FunctionAnalysis, names: string[], where: strin
   const given = names.filter((name) => GIVEN_NAMES.includes(name));
   const own = names.filter((name) => !GIVEN_NAMES.includes(name));
   const captures = own.length === 0 ? fn : `${fn}, { captures: { ${own.join(", ")} } }`;
-  if (given.length === 0) return `pass what it needs by name: ${captures}`;
+  if (given.length === 0) return `pass its inputs by name: ${captures}`;
   return `take ${given.join(", ")} from its last argument, which every function gets` +
     `${own.length === 0 ? "" : `, and pass the rest by name`}: ${captures}`;
 }

@@ -54,7 +54,7 @@ export class SharesChecker {
   took(element: number, consumer: string): void {
     const at = this.#places.get(element);
     if (at === undefined) {
-      return this.#findings.add(`${consumer} took ${element}, which is in nobody's share`);
+      return this.#findings.add(`${consumer} took ${element}, which is in no share`);
     }
     const times = (this.#times.get(element) ?? 0) + 1;
     this.#times.set(element, times);

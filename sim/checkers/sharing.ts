@@ -111,7 +111,7 @@ export class SharingChecker {
     if (unsaid !== 0 && !this.#streams.get(stream)!.lives()) return;
     // Requests of its previous client may have reserved these positions without a reply being sent.
     if (unsaid < 0 || unsaid > (isFirst ? this.#underWayMax : 0)) {
-      this.#findings.add(`${what}, and was told of ${skipped} it missed`);
+      this.#findings.add(`${what}, and ${skipped} missed ones were reported`);
     }
     if (missed <= 0 || skipped === 0) return;
     this.#skipped += missed;

@@ -84,7 +84,7 @@ export class SplitLedger {
     const unansweredCount = [...unanswered].length;
     if (unknown.length <= unansweredCount) return;
     this.#findings.add(
-      `elements ${unknown.join(", ")} are missing, which nobody was given; lost tasks had ` +
+      `elements ${unknown.join(", ")} are missing, which no task was assigned; lost tasks had ` +
         `${unansweredCount} requests without an answer`,
     );
   }
@@ -104,7 +104,7 @@ export class SplitLedger {
     const other = this.#requestOfSplit.get(key);
     if (other === undefined) this.#requestOfSplit.set(key, request);
     else if (other !== request) {
-      this.#findings.add(`split ${key} was handed out to ${other}, then to ${request}`);
+      this.#findings.add(`split ${key} was assigned to ${other}, then to ${request}`);
     }
   }
 

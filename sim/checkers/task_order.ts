@@ -33,7 +33,7 @@ export class TaskOrderChecker {
   took(payload: Payload, number: number, consumer: string): void {
     const task = this.#senders.get(payload);
     if (task === undefined) {
-      return this.#findings.add(`${consumer} took ${number}, which nobody has sent it`);
+      return this.#findings.add(`${consumer} took ${number}, which no task sent it`);
     }
     const lasts = this.#last.get(consumer) ?? new Map<string, number>();
     this.#last.set(consumer, lasts);

@@ -148,7 +148,7 @@ export class SimCluster {
     let uncaught: unknown;
     const onUncaught = (event: PromiseRejectionEvent) => {
       event.preventDefault();
-      uncaught ??= new LeatError("internal", "A rejection that nobody caught", {
+      uncaught ??= new LeatError("internal", "An unhandled rejection", {
         cause: event.reason,
       });
     };

@@ -89,7 +89,7 @@ export class SharedFiles {
 
   #create(path: string, life: Life, later: () => Promise<void>): NewFile {
     if (this.#making.get(path)?.life.alive === true) {
-      throw new LeatError("already_exists", `"${path}" is being made by somebody else`);
+      throw new LeatError("already_exists", `"${path}" is being written by another process`);
     }
     const making: Making = { life, parts: [] };
     this.#making.set(path, making);

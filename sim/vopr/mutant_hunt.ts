@@ -64,7 +64,7 @@ export function mutantTable(hunted: readonly Hunted[]): string {
     rows: hunted.map(({ mutant, checkers, seeds, caughtAt }) => [
       mutant.name,
       mutant.workload,
-      checkers.join(", ") || "nobody",
+      checkers.join(", ") || "none",
       seeds,
       caughtAt === undefined ? undefined : `seed ${caughtAt}`,
     ]),

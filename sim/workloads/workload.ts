@@ -180,6 +180,6 @@ export async function runUntil(
     await cluster.run({ until: holds, timeMaxMs, stepsMax: STEPS_MAX });
   } catch (error) {
     const { code, message } = LeatError.from(error);
-    throw new LeatError(code, `It never came to be that ${what}: ${message}`, { cause: error });
+    throw new LeatError(code, `This never came true: ${what}: ${message}`, { cause: error });
   }
 }

@@ -4,7 +4,7 @@
  * and the others learn of that and continue from their positions.
  *
  * In some runs, in which no client is declared lost, they read several epochs, each of a `repeat`
- * or of an iterator of one dataset, and each consumer moves to the next epoch by itself. When one
+ * or of an iterator of one dataset, and each consumer moves to the next epoch separately. When one
  * crashes there, all restart from the last step that all have saved, as a launcher of training
  * programs does it. In half of all runs each such start has a `runId`. Then readers of the previous
  * start may live on for a while, and some starts follow a failed start of one consumer.

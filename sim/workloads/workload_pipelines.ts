@@ -83,7 +83,7 @@ async function runInOrder(
     ...outcome,
     violations: [
       ...outcome.violations,
-      `definitions: the stream has ${values.length} values that differ from what operators say`,
+      `definitions: the stream has ${values.length} values that differ from the operators' definitions`,
     ],
     checkers: [...outcome.checkers, "definitions"],
   };
@@ -149,7 +149,7 @@ class PipelineRun implements Disposable {
     // Under OFF it is unknown which workers joined before the last client reached the end.
     if (isOff || isSame(bagOf(this.#made), bag, 1)) return;
     this.violations.by("values").add(
-      `tasks have made ${this.#made.length} values that differ from what operators say`,
+      `tasks have made ${this.#made.length} values that differ from the operators' definitions`,
     );
   }
 

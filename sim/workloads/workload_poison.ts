@@ -178,7 +178,7 @@ class PoisonRun implements Disposable {
         if (details?.["reason"] === RUNNERS_DIED) {
           this.cluster.counters.tally("job_failed");
           if (code !== "aborted" || this.#kills < DEATHS_MAX) {
-            found.add(`its trainer was told ${code}: ${message}`);
+            found.add(`its trainer got ${code}: ${message}`);
           }
           return await iterator.return?.().then(() => {});
         }
@@ -188,7 +188,7 @@ class PoisonRun implements Disposable {
       await this.#step(node);
     }
     if (this.#kills === Infinity) {
-      found.add("its trainer was told that it has ended, and not that it has failed");
+      found.add("its trainer got the end, and no failure");
     }
     if (failed > this.#deaths) found.add(`${failed} elements failed of ${this.#deaths} deaths`);
     if (this.#mode !== "DETERMINISTIC") return;

@@ -413,7 +413,7 @@ class SavingRun {
     if (held.length === 0) return findings.add(differs(found, this.#streams));
     for (const name of this.#saved) {
       if (held.some((saver) => saver.name === name || saver.overwrite)) continue;
-      findings.add(`${name} was told that its dataset is saved, but another one is there`);
+      findings.add(`${name} got no error for its save, but the folder holds another dataset`);
     }
   }
 }

@@ -80,14 +80,14 @@ Deno.test("SplitLedger detects a missing element of a living task, and an unassi
     "element 1 is missing, of task 2, which was not lost",
   ]);
   assertEquals(found(requests, [0, 2]), [
-    "elements 2 are missing, which nobody was given; lost tasks had 0 requests without an answer",
+    "elements 2 are missing, which no task was assigned; lost tasks had 0 requests without an answer",
   ]);
 });
 
 Deno.test("SplitLedger distinguishes splits of different epochs", () => {
   const requests = [{ taskId: LOST_TASK, element: 0 }, { taskId: LIVING_TASK, element: 0 }];
   assertEquals(found(requests, []), [
-    "split 0/0/0/0 was handed out to request 1 of task 1 for source 0, then to request 2 of task 2 for source 0",
+    "split 0/0/0/0 was assigned to request 1 of task 1 for source 0, then to request 2 of task 2 for source 0",
   ]);
   const epochs = [{ taskId: LOST_TASK, repetition: 0 }, { taskId: LIVING_TASK, repetition: 1 }];
   assertEquals(found(requests, [0], epochs), []);

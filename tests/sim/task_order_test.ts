@@ -48,5 +48,5 @@ Deno.test("TaskOrderChecker detects an element that no task sent to the consumer
   const found: string[] = [];
   const checker = new TaskOrderChecker({ add: (what) => found.push(what) });
   checker.took(new Payload(new Uint8Array(1)), 7, "a");
-  assertEquals(found, ["a took 7, which nobody has sent it"]);
+  assertEquals(found, ["a took 7, which no task sent it"]);
 });

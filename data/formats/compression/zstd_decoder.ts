@@ -61,7 +61,7 @@ function damaged(path: string, offset: number, cause: Error): LeatError {
   return new LeatError(
     "data_loss",
     `Damaged file ${path}: its zstd compression cannot be undone from byte ${offset} on, or a few ` +
-      `behind it: ${cause.message}.`,
+      `after it: ${cause.message}.`,
     { cause, details: { path, offset } },
   );
 }

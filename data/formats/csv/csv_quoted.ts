@@ -42,7 +42,7 @@ const DAMAGE: Readonly<Record<string, readonly [LeatErrorCode, string]>> = {
   ],
   INVALID_OPENING_QUOTE: [
     "data_loss",
-    "a quote stands within a field that does not begin with one",
+    "a quote is within a field that does not begin with one",
   ],
   CSV_QUOTE_NOT_CLOSED: ["data_loss", "the file ends within a quoted field"],
   CSV_MAX_RECORD_SIZE: [
@@ -118,7 +118,7 @@ export class QuotedCsvReader implements FormatReader {
     if (this.#ended) return END;
     this.#outcomes = [];
     this.#at = 0;
-    this.#ended = true; // unless the file goes on
+    this.#ended = true; // unless the file continues
     const filled = this.#bytes.fill(BYTE_ORDER_MARK.length);
     return filled instanceof Promise
       ? filled.then((available) => this.#parse(available))

@@ -156,7 +156,7 @@ export class WebDatasetReader implements FormatReader {
       try {
         element.push([extension, this.#decode(extension, contents)]);
       } catch (cause) {
-        const what = `has a part ${JSON.stringify(extension)} that is not what its name says: ` +
+        const what = `has a part ${JSON.stringify(extension)} that does not match its name: ` +
           LeatError.from(cause).message;
         this.#fail(sample, "data_loss", what, cause);
         break;
@@ -195,7 +195,7 @@ function splitName(name: string): { key: string; extension: string } | undefined
 /** The archive's error, which also names the lost sample. */
 function withLoss(error: unknown, key: string): LeatError {
   const { code, message, details, cause } = LeatError.from(error);
-  return new LeatError(code, `${message} With it is lost sample ${JSON.stringify(key)}.`, {
+  return new LeatError(code, `${message} This also lost sample ${JSON.stringify(key)}.`, {
     details: { ...details, key },
     cause,
   });

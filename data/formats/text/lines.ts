@@ -85,7 +85,7 @@ export class LineReader implements FormatReader {
     if (at >= 0 && at < start + available) return this.#line(at - start, 1);
     this.#searched = available;
     if (this.#skipping || available > LINE_BYTES_MAX) this.#drop();
-    this.#ended = true; // unless the file goes on
+    this.#ended = true; // unless the file continues
     const filled = this.#bytes.fill(this.#searched + 1);
     return filled instanceof Promise
       ? filled.then((available) => this.#filled(available))

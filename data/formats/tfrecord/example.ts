@@ -205,7 +205,7 @@ function namesOf(found: ReadonlyMap<string, unknown>): string {
 function malformed(cause: unknown): LeatError {
   if (cause instanceof LeatError) return cause;
   const what = LeatError.from(cause).message;
-  return new LeatError("data_loss", `These bytes are no tf.train.Example: ${what}.`, { cause });
+  return new LeatError("data_loss", `These bytes are not a tf.train.Example: ${what}.`, { cause });
 }
 
 function bad(message: string): LeatError {

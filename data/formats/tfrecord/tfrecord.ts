@@ -78,7 +78,7 @@ export class RecordReader implements FormatReader {
 
   step(): unknown {
     if (this.#ended) return END;
-    this.#ended = true; // unless this record turns out to be followed by another
+    this.#ended = true; // unless another record follows
     const filled = this.#bytes.fill(HEADER_BYTES);
     return filled instanceof Promise ? this.#headerLater(filled) : this.#readHeader(filled);
   }

@@ -144,8 +144,8 @@ function begunMeanwhile(path: string): LeatError {
 function otherBegun(path: string): LeatError {
   return new LeatError(
     "failed_precondition",
-    `distributedSave: ${path} holds a part of another dataset, or of this one with other options or other ` +
-      `files: saving that was begun and not finished. Go on with that one, save to another folder, or ` +
-      `begin anew with { overwrite: true }.`,
+    `distributedSave: ${path} holds an unfinished save of another dataset, or of this one with other options or other ` +
+      `files. Finish that save, save to another folder, or ` +
+      `start again with { overwrite: true }.`,
   );
 }

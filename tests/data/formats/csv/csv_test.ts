@@ -183,7 +183,7 @@ Deno.test("a damaged record is lost, up to where quotes make sense again", async
   const found = await read('a,b\n1,2\n3,x"y"z\n5,6\n"7"8,"9"\n"10",11\n12,"13\n14,15');
   assertEquals(found.length, 6);
   assertEquals(found[0], { a: "1", b: "2" });
-  assertBad(found[1], "line 3", "a quote stands within a field");
+  assertBad(found[1], "line 3", "a quote is within a field");
   assertEquals(found[2], { a: "5", b: "6" });
   assertBad(found[3], "line 5", "continues after its closing quote");
   assertEquals(found[4], { a: "10", b: "11" });
