@@ -31,11 +31,11 @@ export class SimHost implements Host {
     },
   };
   readonly #world: SimWorld;
-  readonly #luck: SimRandom;
+  readonly #rng: SimRandom;
 
   constructor(world: SimWorld, { files, newFiles }: Pick<Host, "files" | "newFiles">) {
     this.#world = world;
-    this.#luck = world.random.fork("host");
+    this.#rng = world.random.fork("host");
     this.files = files;
     this.newFiles = newFiles;
   }
@@ -64,7 +64,7 @@ export class SimHost implements Host {
   }
 
   entropy64(): bigint {
-    return BigInt(`0x${this.#luck.hex64()}`);
+    return BigInt(`0x${this.#rng.hex64()}`);
   }
 
   /** A simulated machine has no console. */

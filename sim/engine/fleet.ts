@@ -102,14 +102,14 @@ export class SimFleet implements WorkerFleet {
     { min, max, until }: { min: number; max: number; until: () => boolean },
   ): Promise<void> {
     const { host, world } = this.#cluster.node(OPERATOR_NODE);
-    const luck = world.random.fork("changes");
+    const rng = world.random.fork("changes");
     for (;;) {
-      await host.sleep(luck.between(0, BETWEEN_MAX_MS));
+      await host.sleep(rng.between(0, BETWEEN_MAX_MS));
       if (until()) return;
       const { names } = this;
-      const isMore = luck.chance(0.5);
+      const isMore = rng.chance(0.5);
       if (isMore && names.length < max) await this.start();
-      else if (!isMore && names.length > min) await this.stop(names[luck.int(names.length)]!);
+      else if (!isMore && names.length > min) await this.stop(names[rng.int(names.length)]!);
     }
   }
 

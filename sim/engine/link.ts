@@ -160,7 +160,7 @@ export class LinkEnd implements Link {
   #transmit(envelope: Envelope, content: Content): void {
     const { trace, counters, scheduler } = this.#network;
     const faults = this.#faults;
-    const luck = this.#random;
+    const rng = this.#random;
     if (this.isCut) {
       counters.count("message_cut");
       return trace.envelope(scheduler.nowUs, this.name, "cut", envelope, content);
@@ -169,7 +169,7 @@ export class LinkEnd implements Link {
       counters.count("message_overflow");
       return trace.envelope(scheduler.nowUs, this.name, "overflow", envelope, content);
     }
-    if (luck.chance(faults.lossProbability)) {
+    if (rng.chance(faults.lossProbability)) {
       counters.count("message_lost");
       return trace.envelope(scheduler.nowUs, this.name, "lost", envelope, content);
     }
@@ -179,7 +179,7 @@ export class LinkEnd implements Link {
     this.#closeBetween(faults);
     const sentUs = this.#sendUs(envelope, content.byteLength);
     this.#carry({ envelope, content }, this.#arrivalOfNextUs(sentUs));
-    if (luck.chance(faults.duplicateProbability)) {
+    if (rng.chance(faults.duplicateProbability)) {
       counters.count("message_duplicated");
       trace.envelope(scheduler.nowUs, this.name, "duplicated", envelope);
       // With its own content: decoding makes views of it.

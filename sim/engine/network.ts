@@ -213,7 +213,7 @@ export class SimNetwork {
 
   #connect(life: Life, node: string, local: NodeId): Promise<Link> {
     const { promise, resolve, reject } = Promise.withResolvers<Link>();
-    const luck = this.#random.fork(`dial ${life.node} ${life.number} ${++this.#opened}`);
+    const rng = this.#random.fork(`dial ${life.node} ${life.number} ${++this.#opened}`);
     const fail = (afterMs: number, error: LeatError) => {
       if (error.code === "unavailable") this.counters.count("connect_failed");
       this.trace.mark(this.scheduler.nowUs, `${life.node}>${node} not opened: ${error.message}`);
@@ -221,13 +221,13 @@ export class SimNetwork {
     };
     const silence = () =>
       fail(this.#faults.connectTimeoutMs, this.#unreachable(node, "it does not answer"));
-    const thereUs = this.scheduler.nowUs + this.delayUs(luck);
-    const backMs = this.delayUs(luck) / 1_000;
+    const thereUs = this.scheduler.nowUs + this.delayUs(rng);
+    const backMs = this.delayUs(rng) / 1_000;
     this.scheduler.at(thereUs, "dial", () => {
       if (!this.#listeners.has(node)) {
         return fail(backMs, new LeatError("not_found", `There is no node named "${node}"`));
       }
-      if (luck.chance(this.#faults.connectFailureProbability)) {
+      if (rng.chance(this.#faults.connectFailureProbability)) {
         return fail(backMs, this.#unreachable(node, "the attempt failed"));
       }
       if (
@@ -240,7 +240,7 @@ export class SimNetwork {
         this.counters.count("connect_refused");
         return fail(backMs, this.#unreachable(node, "nobody listens there"));
       }
-      if (life.alive) this.#open(life, local, listener, luck, backMs, resolve);
+      if (life.alive) this.#open(life, local, listener, rng, backMs, resolve);
     });
     return promise;
   }
@@ -277,12 +277,12 @@ export class SimNetwork {
     life: Life,
     local: NodeId,
     listener: Listener,
-    luck: SimRandom,
+    rng: SimRandom,
     backMs: number,
     resolve: (link: Link) => void,
   ): void {
-    const near = new LinkEnd(this, life, listener.id, luck.fork("near"));
-    const far = new LinkEnd(this, listener.life, local, luck.fork("far"));
+    const near = new LinkEnd(this, life, listener.id, rng.fork("near"));
+    const far = new LinkEnd(this, listener.life, local, rng.fork("far"));
     near.join(far);
     far.join(near);
     this.#ends.add(near);

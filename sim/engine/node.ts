@@ -173,8 +173,8 @@ export class SimNode {
     const { counters } = this.#cluster;
     const { life } = this.#up();
     counters.count("node_slow");
-    const luck = this.#random.fork(`slow ${life.number} ${counters.get("node_slow")}`);
-    life.slow(() => luck.between(0, turnMaxMs));
+    const rng = this.#random.fork(`slow ${life.number} ${counters.get("node_slow")}`);
+    life.slow(() => rng.between(0, turnMaxMs));
     this.#cluster.after(durationMs, "quick again", () => life.slow(undefined));
   }
 

@@ -42,10 +42,10 @@ const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
  * Timings for DETERMINISTIC streams; the quick ones are so short that living workers are declared
  * lost.
  */
-export function drawStreamTimings(cluster: SimCluster, luck: SimRandom): ServiceTimings {
+export function drawStreamTimings(cluster: SimCluster, rng: SimRandom): ServiceTimings {
   return drawTimings(cluster, {
     dispatcher: {
-      workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
+      workerTimeoutMs: rng.pick(WORKER_TIMEOUT_MS),
       clientTimeoutMs: 5_000,
       clientGraceMs: cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
     },

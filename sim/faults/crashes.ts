@@ -76,18 +76,18 @@ export class Crashes {
     this.#onCrash = onCrash;
     cluster.trainers = nodes.client;
     if (point !== undefined) this.#watch(cluster.node(nodes[point.role][0]!), point);
-    const luck = cluster.random.fork("crashes");
+    const rng = cluster.random.fork("crashes");
     const { crashTogetherProbability } = cluster.network.faults;
-    this.#together = luck.fork("together").chance(crashTogetherProbability) && roles.length > 1;
+    this.#together = rng.fork("together").chance(crashTogetherProbability) && roles.length > 1;
     let after = 0;
     for (const [i, role] of roles.entries()) {
       const names = nodes[role];
-      const name = names[luck.int(names.length)]!;
-      const drawn = luck.int(AFTER_ELEMENTS_MAX + 1);
+      const name = names[rng.int(names.length)]!;
+      const drawn = rng.int(AFTER_ELEMENTS_MAX + 1);
       if (i === 0 || !this.#together) after = drawn;
       this.#planned.push({ role, after, name });
     }
-    cluster.after(luck.between(0, CRASH_AFTER_MAX_MS), "crashes", () => this.delivered(Infinity));
+    cluster.after(rng.between(0, CRASH_AFTER_MAX_MS), "crashes", () => this.delivered(Infinity));
   }
 
   /** Whether all crashes have happened and every node has restarted. */
@@ -99,17 +99,17 @@ export class Crashes {
   delivered(count: number): void {
     const dues = this.#planned.filter(({ after }) => after <= count);
     if (dues.length === 0) return;
-    const luck = this.#cluster.random.fork(`crash at ${count}`);
-    const delayMs = luck.fork("together").between(0, STEP_MAX_MS);
+    const rng = this.#cluster.random.fork(`crash at ${count}`);
+    const delayMs = rng.fork("together").between(0, STEP_MAX_MS);
     for (const due of dues) {
       this.#planned.splice(this.#planned.indexOf(due), 1);
       this.#restarts++;
-      const ownDelayMs = luck.between(0, STEP_MAX_MS);
+      const ownDelayMs = rng.between(0, STEP_MAX_MS);
       if (this.#together) this.#cluster.counters.count("crashed_together");
       this.#cluster.after(
         this.#together ? delayMs : ownDelayMs,
         "crash",
-        () => this.#crash(due, luck),
+        () => this.#crash(due, rng),
       );
     }
   }
@@ -123,7 +123,7 @@ export class Crashes {
       if (type !== "deliver" && type !== "send") return;
       this.#cluster.counters.tally(`${role}_messages`);
       if (++count !== message) return;
-      const luck = this.#cluster.random.fork(`crash ${lives} at message ${message}`);
+      const rng = this.#cluster.random.fork(`crash ${lives} at message ${message}`);
       const life = node.lives;
       this.#restarts++;
       const crash = () => {
@@ -131,14 +131,14 @@ export class Crashes {
         else {
           this.#crash(
             { role, name: node.name },
-            luck,
+            rng,
             () => this.#watch(node, { ...point, lives: lives - 1 }),
           );
         }
       };
       // Now, so that an outgoing message is not sent, or during the work that follows. A training
       // loop is no actor: nothing would stop it within the event in which its node crashes.
-      const delayMs = luck.pick([0, 0, 0.3, 1]);
+      const delayMs = rng.pick([0, 0, 0.3, 1]);
       if (delayMs === 0 && role !== "client") crash();
       else this.#cluster.after(delayMs, "crash", crash);
     });
@@ -146,18 +146,18 @@ export class Crashes {
 
   #crash(
     { role, name }: Pick<PlannedCrash, "role" | "name">,
-    luck: SimRandom,
+    rng: SimRandom,
     onStarted: () => void = () => {},
   ): void {
     const { counters, network } = this.#cluster;
     const { silentCrashProbability, moveProbability } = network.faults;
     const node = this.#cluster.node(name);
     counters.tally(`${role}_crashed`);
-    const silent = luck.chance(silentCrashProbability);
+    const silent = rng.chance(silentCrashProbability);
     if (node.isUp) node.crash({ silent });
     this.#onCrash(node);
-    const moves = role === "worker" && luck.fork("moves").chance(moveProbability);
-    this.#cluster.after(luck.between(0, DOWN_MAX_MS), "restart", () => {
+    const moves = role === "worker" && rng.fork("moves").chance(moveProbability);
+    this.#cluster.after(rng.between(0, DOWN_MAX_MS), "restart", () => {
       this.#restarts--;
       if (!node.isUp && node.isWanted && this.#cluster.node(name) === node) {
         if (moves) this.#cluster.moveNode(name, `${name}-moved-${++this.#moves}`);

@@ -42,7 +42,7 @@ const ENABLED_PROBABILITY = 0.5;
 export class FaultPoints {
   readonly #random: SimRandom;
   readonly #counters: Counters;
-  readonly #points = new Map<string, { readonly enabled: boolean; readonly luck: SimRandom }>();
+  readonly #points = new Map<string, { readonly enabled: boolean; readonly rng: SimRandom }>();
   #probability: number;
 
   constructor(random: SimRandom, counters: Counters, probability: number) {
@@ -55,11 +55,11 @@ export class FaultPoints {
     if (this.#probability === 0) return false;
     let known = this.#points.get(point);
     if (known === undefined) {
-      const luck = this.#random.fork(point);
-      known = { enabled: luck.chance(ENABLED_PROBABILITY), luck };
+      const rng = this.#random.fork(point);
+      known = { enabled: rng.chance(ENABLED_PROBABILITY), rng };
       this.#points.set(point, known);
     }
-    const fires = known.enabled && known.luck.chance(this.#probability);
+    const fires = known.enabled && known.rng.chance(this.#probability);
     if (fires) this.#counters.tally(counterOf(point));
     return fires;
   }

@@ -29,33 +29,33 @@ export class Nemesis {
     const { swizzleMaxMs, slowTurnMaxMs, slowForMaxMs, suspendMaxMs } =
       this.#cluster.network.faults;
     if (swizzleMaxMs > 0) {
-      this.#again("swizzle", (luck) => this.#swizzle(luck, luck.between(0, swizzleMaxMs)));
+      this.#again("swizzle", (rng) => this.#swizzle(rng, rng.between(0, swizzleMaxMs)));
     }
     if (slowTurnMaxMs > 0) {
-      this.#again("slow turns", (luck) => {
-        this.#someNode(luck)?.slowDown(luck.between(0, slowForMaxMs), slowTurnMaxMs);
+      this.#again("slow turns", (rng) => {
+        this.#someNode(rng)?.slowDown(rng.between(0, slowForMaxMs), slowTurnMaxMs);
       });
     }
     if (suspendMaxMs > 0) {
       this.#again(
         "suspend",
-        (luck) => this.#someNode(luck)?.suspend(luck.between(0, suspendMaxMs)),
+        (rng) => this.#someNode(rng)?.suspend(rng.between(0, suspendMaxMs)),
       );
     }
-    if (partition !== "none") this.#again("partition", (luck) => this.#partition(luck));
+    if (partition !== "none") this.#again("partition", (rng) => this.#partition(rng));
     if (pauseMaxMs > 0) {
-      this.#again("pause", (luck) => this.#someNode(luck)?.pause(luck.between(0, pauseMaxMs)));
+      this.#again("pause", (rng) => this.#someNode(rng)?.pause(rng.between(0, pauseMaxMs)));
     }
     if (diskFullMaxMs > 0) {
-      this.#again("disk full", (luck) => {
-        const node = this.#someNode(luck);
-        if (node !== undefined) this.#fillDisk(node, luck.between(0, diskFullMaxMs));
+      this.#again("disk full", (rng) => {
+        const node = this.#someNode(rng);
+        if (node !== undefined) this.#fillDisk(node, rng.between(0, diskFullMaxMs));
       });
     }
     if (wallClockStepMaxMs > 0) {
-      this.#again("clock step", (luck) => {
-        const byMs = luck.between(-wallClockStepMaxMs, wallClockStepMaxMs);
-        this.#someNode(luck)?.stepWallClock(byMs);
+      this.#again("clock step", (rng) => {
+        const byMs = rng.between(-wallClockStepMaxMs, wallClockStepMaxMs);
+        this.#someNode(rng)?.stepWallClock(byMs);
       });
     }
   }
@@ -64,24 +64,24 @@ export class Nemesis {
     this.#active = false;
   }
 
-  #again(what: string, strike: (luck: SimRandom) => void): void {
-    const luck = this.#random.fork(what);
+  #again(what: string, strike: (rng: SimRandom) => void): void {
+    const rng = this.#random.fork(what);
     const next = () => {
-      this.#cluster.after(luck.between(0, BETWEEN_MAX_MS), what, () => {
+      this.#cluster.after(rng.between(0, BETWEEN_MAX_MS), what, () => {
         if (!this.#active) return;
-        strike(luck);
+        strike(rng);
         next();
       });
     };
     next();
   }
 
-  #partition(luck: SimRandom): void {
+  #partition(rng: SimRandom): void {
     const { network, counters, trace, scheduler, nodes } = this.#cluster;
     const { partition, partitionSymmetric, partitionMaxMs } = network.faults;
-    const alone = luck.int(nodes.length);
+    const alone = rng.int(nodes.length);
     const isInside = nodes.map((_, i) =>
-      partition === "isolate_one" ? i === alone : luck.chance(0.5)
+      partition === "isolate_one" ? i === alone : rng.chance(0.5)
     );
     const cut = new Set<string>();
     for (const [i, from] of nodes.entries()) {
@@ -93,7 +93,7 @@ export class Nemesis {
     counters.count("partition");
     trace.mark(scheduler.nowUs, `partition: ${[...cut].join(" ")}`);
     network.partition(cut);
-    this.#cluster.after(luck.between(0, partitionMaxMs), "partition ends", () => {
+    this.#cluster.after(rng.between(0, partitionMaxMs), "partition ends", () => {
       if (this.#active) network.partition(new Set());
     });
   }
@@ -102,19 +102,19 @@ export class Nemesis {
    * Clogs some nodes or directions one by one, and frees them in another order, so that waiting
    * messages arrive in an unusual order.
    */
-  #swizzle(luck: SimRandom, durationMs: number): void {
+  #swizzle(rng: SimRandom, durationMs: number): void {
     const { network, counters, nodes } = this.#cluster;
     const names = nodes.map(({ name }) => name);
     const directions = names.flatMap((from) =>
       names.filter((to) => to !== from).map((to) => `${from}>${to}`)
     );
     counters.count("swizzled");
-    for (const way of luck.chance(0.5) ? names : directions) {
-      if (luck.chance(0.5)) continue;
-      this.#cluster.after(luck.between(0, durationMs / 2), "clog", () => {
+    for (const way of rng.chance(0.5) ? names : directions) {
+      if (rng.chance(0.5)) continue;
+      this.#cluster.after(rng.between(0, durationMs / 2), "clog", () => {
         if (this.#active) network.clog(way);
       });
-      this.#cluster.after(luck.between(durationMs / 2, durationMs), "free", () => {
+      this.#cluster.after(rng.between(durationMs / 2, durationMs), "free", () => {
         network.free(way);
       });
     }
@@ -125,8 +125,8 @@ export class Nemesis {
     this.#cluster.after(durationMs, "disk has room", () => disk.capacityBytes = Infinity);
   }
 
-  #someNode(luck: SimRandom): SimNode | undefined {
+  #someNode(rng: SimRandom): SimNode | undefined {
     const up = this.#cluster.nodes.filter((node) => node.isUp);
-    return up.length === 0 ? undefined : up[luck.int(up.length)];
+    return up.length === 0 ? undefined : up[rng.int(up.length)];
   }
 }

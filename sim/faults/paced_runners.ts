@@ -11,11 +11,11 @@ import type { SimRandom } from "../engine/random.ts";
 import { RunnersAround } from "./runners_around.ts";
 
 /** The runners of a simulated host whose elements take up to `workMaxMs` each. */
-export function pacedBy(workMaxMs: number, luck: SimRandom): (host: SimHost) => RunnerFactory {
+export function pacedBy(workMaxMs: number, rng: SimRandom): (host: SimHost) => RunnerFactory {
   return (host) => {
     const runners = new PipelineRunners(host);
     if (workMaxMs === 0) return runners;
-    return pacedRunners(runners, () => host.sleep(luck.between(0, workMaxMs)));
+    return pacedRunners(runners, () => host.sleep(rng.between(0, workMaxMs)));
   };
 }
 

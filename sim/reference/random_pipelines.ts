@@ -53,11 +53,11 @@ interface Draft {
 }
 
 /** Draws a pipeline. */
-export function drawPipeline(luck: SimRandom): RandomPipeline {
-  let draft = drawSource(luck);
-  for (let left = luck.int(DEPTH_MAX); left > 0; left--) {
+export function drawPipeline(rng: SimRandom): RandomPipeline {
+  let draft = drawSource(rng);
+  for (let left = rng.int(DEPTH_MAX); left > 0; left--) {
     const kinds = Object.values(OPERATORS).filter(({ fits }) => fits(draft));
-    draft = kinds[luck.int(kinds.length)]!.after(draft, luck);
+    draft = kinds[rng.int(kinds.length)]!.after(draft, rng);
   }
   const { text, make, values, pool, isDivisible, isExact } = draft;
   return { text, make, bag: bagOf(values), pool: bagOf(pool), isDivisible, isExact };
@@ -81,11 +81,11 @@ export function valuesOf(element: unknown): number[] {
   throw new TypeError(`${typeof element} is no element of a random pipeline`);
 }
 
-function drawSource(luck: SimRandom): Draft {
-  const size = luck.pick(SIZES);
-  const first = luck.int(3) * 1_000;
+function drawSource(rng: SimRandom): Draft {
+  const size = rng.pick(SIZES);
+  const first = rng.int(3) * 1_000;
   const values = Array.from({ length: size }, (_, i) => first + i);
-  const isList = luck.chance(0.3) && size > 0;
+  const isList = rng.chance(0.3) && size > 0;
   return {
     text: `${isList ? "list" : "range"}(${first}, ${first + size})`,
     make: () => isList ? Dataset.from(values) : Dataset.range(first, first + size),
@@ -104,7 +104,7 @@ function both(make: (of: "values" | "pool") => readonly number[]) {
 
 interface Operator {
   fits(draft: Draft): boolean;
-  after(draft: Draft, luck: SimRandom): Draft;
+  after(draft: Draft, rng: SimRandom): Draft;
 }
 
 /** A flat pipeline: its elements are numbers. */
@@ -118,8 +118,8 @@ const isSmall = ({ isFlat, pool }: Draft) => isFlat && pool.length <= VALUES_MAX
 const OPERATORS: Readonly<Record<string, Operator>> = {
   map: {
     fits: isFlat,
-    after: (draft, luck) => {
-      const by = 1 + luck.int(5);
+    after: (draft, rng) => {
+      const by = 1 + rng.int(5);
       return {
         ...draft,
         text: `${draft.text}.map(x + ${by})`,
@@ -130,8 +130,8 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   },
   filter: {
     fits: isFlat,
-    after: (draft, luck) => {
-      const by = 2 + luck.int(4);
+    after: (draft, rng) => {
+      const by = 2 + rng.int(4);
       return {
         ...draft,
         text: `${draft.text}.filter(x % ${by})`,
@@ -142,8 +142,8 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   },
   shuffle: {
     fits: () => true,
-    after: (draft, luck) => {
-      const buffer = 1 + luck.int(12);
+    after: (draft, rng) => {
+      const buffer = 1 + rng.int(12);
       return {
         ...draft,
         text: `${draft.text}.shuffle(${buffer})`,
@@ -154,8 +154,8 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   },
   flatMap: {
     fits: isSmall,
-    after: (draft, luck) => {
-      const by = 1 + luck.int(3);
+    after: (draft, rng) => {
+      const by = 1 + rng.int(3);
       return {
         ...draft,
         text: `${draft.text}.flatMap(${by})`,
@@ -171,9 +171,9 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   },
   interleave: {
     fits: isSmall,
-    after: (draft, luck) => {
-      const cycleLength = 1 + luck.int(3);
-      const blockLength = 1 + luck.int(2);
+    after: (draft, rng) => {
+      const cycleLength = 1 + rng.int(3);
+      const blockLength = 1 + rng.int(2);
       return {
         ...draft,
         text: `${draft.text}.interleave(${cycleLength}, ${blockLength})`,
@@ -189,8 +189,8 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   },
   concatenate: {
     fits: isFlat,
-    after: (draft, luck) => {
-      const other = drawSource(luck);
+    after: (draft, rng) => {
+      const other = drawSource(rng);
       return {
         ...draft,
         text: `${draft.text}.concatenate(${other.text})`,
@@ -201,8 +201,8 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   },
   zip: {
     fits: isFlat,
-    after: (draft, luck) => {
-      const other = drawSource(luck);
+    after: (draft, rng) => {
+      const other = drawSource(rng);
       const length = Math.min(draft.values.length, other.values.length);
       // Marks the values of each side, so that the bag has both.
       return {
@@ -222,8 +222,8 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   },
   repeat: {
     fits: ({ pool }) => pool.length <= VALUES_MAX / 3,
-    after: (draft, luck) => {
-      const times = 1 + luck.int(3);
+    after: (draft, rng) => {
+      const times = 1 + rng.int(3);
       return {
         ...draft,
         text: `${draft.text}.repeat(${times})`,
@@ -234,8 +234,8 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   },
   take: {
     fits: isFlat,
-    after: (draft, luck) => {
-      const count = luck.int(10);
+    after: (draft, rng) => {
+      const count = rng.int(10);
       return {
         ...draft,
         text: `${draft.text}.take(${count})`,
@@ -248,8 +248,8 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   },
   skip: {
     fits: isFlat,
-    after: (draft, luck) => {
-      const count = luck.int(10);
+    after: (draft, rng) => {
+      const count = rng.int(10);
       return {
         ...draft,
         text: `${draft.text}.skip(${count})`,
@@ -262,9 +262,9 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   },
   batch: {
     fits: isFlat,
-    after: (draft, luck) => {
-      const size = 1 + luck.int(5);
-      const isPadded = luck.chance(0.3);
+    after: (draft, rng) => {
+      const size = 1 + rng.int(5);
+      const isPadded = rng.chance(0.3);
       return {
         ...draft,
         text: `${draft.text}.${isPadded ? "paddedBatch" : "batch"}(${size})`,
@@ -275,8 +275,8 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   },
   prefetch: {
     fits: () => true,
-    after: (draft, luck) => {
-      const buffer = 1 + luck.int(3);
+    after: (draft, rng) => {
+      const buffer = 1 + rng.int(3);
       return {
         ...draft,
         text: `${draft.text}.prefetch(${buffer})`,

@@ -42,7 +42,7 @@ export interface Process {
   readonly node: SimNode;
   /** Its name. */
   readonly who: string;
-  readonly luck: SimRandom;
+  readonly rng: SimRandom;
   /** Whether it lives and was not replaced. */
   isActive(): boolean;
 }

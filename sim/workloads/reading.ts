@@ -127,7 +127,7 @@ export class Trainings {
   }
 
   /** Starts a program on a node; call it at each start of the node. */
-  begin(node: SimNode, program: (who: string, luck: SimRandom) => Promise<void>): void {
+  begin(node: SimNode, program: (who: string, rng: SimRandom) => Promise<void>): void {
     const who = `${node.name} (life ${node.lives})`;
     program(who, node.world.random.fork("training")).catch((error) => {
       this.#findings.add(`${who} failed: ${LeatError.from(error).message}`);

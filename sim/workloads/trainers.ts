@@ -29,7 +29,7 @@ export interface Trainer {
   readonly node: SimNode;
   /** The name of this life. */
   readonly who: string;
-  readonly luck: SimRandom;
+  readonly rng: SimRandom;
   /** Reads the job: each iterator is an epoch. */
   dataset<T>(make: () => Dataset<T>): NextIterator<T>;
   /** Opens its first epoch. */
@@ -104,16 +104,16 @@ export class Trainers implements Disposable {
   }
 
   #begin(node: SimNode): void {
-    this.#trainings.begin(node, (who, luck) =>
+    this.#trainings.begin(node, (who, rng) =>
       this.#options.train({
         node,
         who,
-        luck,
+        rng,
         dataset: (make) => this.#dataset(node, make),
         open: (make) => this.#dataset(node, make)(),
         step: async (delivered, stepMaxMs = STEP_MAX_MS) => {
           this.#crashes.delivered(delivered);
-          await node.host.sleep(luck.between(0, stepMaxMs));
+          await node.host.sleep(rng.between(0, stepMaxMs));
         },
       }));
   }

@@ -114,8 +114,8 @@ async function expectNothingLeft({ cluster, violations }: Run): Promise<void> {
   }
   try {
     // At irregular intervals: at regular ones, a heartbeat could be in transit every time.
-    const luck = cluster.random.fork("looks");
-    const until = () => luck.int(LEFT_EVERY) === 0 && !hasLeftovers(cluster);
+    const rng = cluster.random.fork("looks");
+    const until = () => rng.int(LEFT_EVERY) === 0 && !hasLeftovers(cluster);
     await cluster.run({ until, timeMaxMs: LEFT_MAX_MS, stepsMax: STEPS_MAX });
   } catch (error) {
     const found = violations.by("leftovers");
@@ -149,11 +149,11 @@ export async function runThroughTrouble(
   isDone: () => boolean,
   livenessMaxMs?: number,
 ): Promise<void> {
-  const luck = cluster.random.fork("heal");
+  const rng = cluster.random.fork("heal");
   const nemesis = new Nemesis(cluster);
   let isTimeToHeal = false;
   const { healAfterMaxMs = HEAL_AFTER_MAX_MS } = cluster.network.faults;
-  cluster.after(luck.between(0, healAfterMaxMs), "heal", () => isTimeToHeal = true);
+  cluster.after(rng.between(0, healAfterMaxMs), "heal", () => isTimeToHeal = true);
   nemesis.start();
   await cluster.run({
     until: () => (isTimeToHeal || isDone()) && crashes.over,

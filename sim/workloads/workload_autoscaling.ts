@@ -63,9 +63,9 @@ const SOONER = { intervalMs: 1_000, downAfterMs: 4_000 };
 
 /** Runs one seed. */
 export async function runAutoscaling(options: RunOptions): Promise<RunOutcome> {
-  const luck = new SimCluster({ seed: options.seed }).random.fork("mode");
-  const pipeline = luck.pick(PIPELINE_NAMES);
-  const job = luck.chance(0.5)
+  const rng = new SimCluster({ seed: options.seed }).random.fork("mode");
+  const pipeline = rng.pick(PIPELINE_NAMES);
+  const job = rng.chance(0.5)
     ? new DynamicJob()
     : new OrderedJob(() => pipelineOf(pipeline), await streamOf(pipeline, 1));
   using run = new AutoscalingRun(options, job);
@@ -79,7 +79,7 @@ interface Job {
   readonly clientTimeoutMs: number;
   readonly delivered: number;
   /** A training program: reads to the end. */
-  train(run: AutoscalingRun, node: SimNode, who: string, luck: SimRandom): Promise<void>;
+  train(run: AutoscalingRun, node: SimNode, who: string, rng: SimRandom): Promise<void>;
   /** Called when all have reached the end. @param isWhole Whether nothing may be lost. */
   ended(isWhole: boolean): void;
   /** Called before anything begins. */
@@ -121,8 +121,8 @@ class AutoscalingRun implements Disposable {
     const crashing = [...crashes, ...(crashPoint === undefined ? [] : [crashPoint.role])];
     this.#losesNothing = crashing.every((role) => role === "dispatcher");
     this.cluster = new SimCluster({ seed, faults, readable });
-    const luck = this.cluster.random.fork("autoscaling");
-    this.#limits = { minWorkers: luck.pick(WORKERS_MIN), maxWorkers: luck.pick(WORKERS_MAX) };
+    const rng = this.cluster.random.fork("autoscaling");
+    this.#limits = { minWorkers: rng.pick(WORKERS_MIN), maxWorkers: rng.pick(WORKERS_MAX) };
     const { clientTimeoutMs } = job;
     this.#timings = drawTimings(this.cluster, {
       dispatcher: { scaling: SCALING, clientTimeoutMs, clientGraceMs: clientTimeoutMs },
@@ -130,10 +130,10 @@ class AutoscalingRun implements Disposable {
       client: CLIENT,
     });
     const { dispatcher } = this.#timings;
-    const operators = luck.fork("scaling").chance(SOONER_PROBABILITY) ? SOONER : {};
+    const operators = rng.fork("scaling").chance(SOONER_PROBABILITY) ? SOONER : {};
     this.#scaling = checkScaling(dispatcher.scaling ?? operators);
     this.#pace = autoscalingPace(this.#scaling);
-    this.#aheadMs = luck.between(0, this.#pace.fastMs);
+    this.#aheadMs = rng.between(0, this.#pace.fastMs);
     const config = { ...dispatcher, scaling: this.#scaling };
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
     const workers = Math.max(1, this.#limits.minWorkers);
@@ -141,7 +141,7 @@ class AutoscalingRun implements Disposable {
     this.#fleet = new SimFleet(this.cluster, workers, bootOne, this.#pace.drainMs);
     for (const name of job.trainers) {
       this.cluster.addNode(name, (node) => {
-        this.#trainings.begin(node, (who, luck) => job.train(this, node, who, luck));
+        this.#trainings.begin(node, (who, rng) => job.train(this, node, who, rng));
       });
     }
     this.#crashes = new Crashes(this.cluster, {
@@ -180,11 +180,11 @@ class AutoscalingRun implements Disposable {
     this.readings[Symbol.dispose]();
   }
 
-  async step({ host }: SimNode, luck: SimRandom): Promise<void> {
+  async step({ host }: SimNode, rng: SimRandom): Promise<void> {
     this.#crashes.delivered(this.delivered);
     const { fastMs, slowMs, stepMaxMs } = this.#pace;
     const atMs = (this.cluster.scheduler.nowUs / 1_000 + this.#aheadMs) % (fastMs + slowMs);
-    await host.sleep(luck.between(0, atMs < fastMs ? stepMaxMs.fast : stepMaxMs.slow));
+    await host.sleep(rng.between(0, atMs < fastMs ? stepMaxMs.fast : stepMaxMs.slow));
   }
 
   #bootWorker(node: SimNode): void {
@@ -302,7 +302,7 @@ class DynamicJob implements Job {
     this.#deliveries = new DeliveryChecker(SPLITS, violations.by("deliveries"));
   }
 
-  async train(run: AutoscalingRun, node: SimNode, consumer: string, luck: SimRandom) {
+  async train(run: AutoscalingRun, node: SimNode, consumer: string, rng: SimRandom) {
     const dataset = (service: string) =>
       Dataset.range(SPLITS)
         .distribute({
@@ -315,7 +315,7 @@ class DynamicJob implements Job {
     await takeAll(iterator, async (element) => {
       const timeMs = run.cluster.scheduler.nowUs / 1_000;
       this.#deliveries.took({ element, consumer, timeMs });
-      await run.step(node, luck);
+      await run.step(node, rng);
     });
   }
 
@@ -350,15 +350,15 @@ class OrderedJob implements Job {
     this.#stream = new StreamChecker(this.#wanted, violations.by("stream"));
   }
 
-  async train(run: AutoscalingRun, node: SimNode, who: string, luck: SimRandom): Promise<void> {
-    while (!await this.#readOn(run, node, who, luck)) await node.host.sleep(LOST_PAUSE_MS);
+  async train(run: AutoscalingRun, node: SimNode, who: string, rng: SimRandom): Promise<void> {
+    while (!await this.#readOn(run, node, who, rng)) await node.host.sleep(LOST_PAUSE_MS);
   }
 
   /** A reader that has reached the end has received everything. */
   ended(): void {}
 
   /** Reads from the last checkpoint; true at the end of the stream. */
-  async #readOn(run: AutoscalingRun, node: SimNode, who: string, luck: SimRandom) {
+  async #readOn(run: AutoscalingRun, node: SimNode, who: string, rng: SimRandom) {
     const dataset = (service: string) =>
       this.#make().distribute({
         service,
@@ -380,10 +380,10 @@ class OrderedJob implements Job {
         return true;
       }
       this.#stream.took(position, textOf(given), who);
-      if (luck.chance(SAVE_PROBABILITY)) {
+      if (rng.chance(SAVE_PROBABILITY)) {
         this.#saved = { token: await iterator.save(), position: position + 1 };
       }
-      await run.step(node, luck);
+      await run.step(node, rng);
     }
   }
 }

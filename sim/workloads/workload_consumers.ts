@@ -73,11 +73,11 @@ const WINDOW_SPLITS = 8;
 
 /** Runs one seed. */
 export async function runConsumers(options: RunOptions): Promise<RunOutcome> {
-  const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
-  const pipeline = luck.pick(PIPELINE_NAMES);
-  const epochs = luck.fork("count of epochs").pick(EPOCHS);
-  const areApart = epochs > 1 && luck.fork("iterators").chance(0.5);
-  const areNamed = luck.fork("runs").chance(0.5);
+  const rng = new SimCluster({ seed: options.seed }).random.fork("pipeline");
+  const pipeline = rng.pick(PIPELINE_NAMES);
+  const epochs = rng.fork("count of epochs").pick(EPOCHS);
+  const areApart = epochs > 1 && rng.fork("iterators").chance(0.5);
+  const areNamed = rng.fork("runs").chance(0.5);
   const all = await epochsOf(pipeline, epochs);
   using run = new ConsumersRun(options, { pipeline, areApart, areNamed, epochs: all });
   if (areNamed) run.cluster.counters.tally("runs_named");
@@ -120,16 +120,16 @@ class ConsumersRun implements Disposable {
     this.#epochs = epochs.length;
     this.#areOneGroup = areNamed || this.#epochs > 1;
     this.cluster = new SimCluster({ seed, faults, readable });
-    const luck = this.cluster.random.fork("consumers");
-    const count = 1 + luck.int(CONSUMERS_MAX);
-    this.#timings = drawStreamTimings(this.cluster, luck);
+    const rng = this.cluster.random.fork("consumers");
+    const count = 1 + rng.int(CONSUMERS_MAX);
+    this.#timings = drawStreamTimings(this.cluster, rng);
     const { dispatcher, worker } = this.#timings;
     const windows = { windowSplits: WINDOW_SPLITS, journalRecordsMax: JOURNAL_RECORDS_MAX };
     const patience = this.#areOneGroup ? CLIENT_PATIENCE : {};
     const config = { ...dispatcher, ...windows, ...patience };
     const wrapJournal = watchedJournal((record) => this.#runs.journaled(record));
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher({ ...config, wrapJournal }));
-    const workers = 1 + luck.int(3);
+    const workers = 1 + rng.int(3);
     this.#fleet = new SimFleet(this.cluster, workers, bootWorker(worker));
     this.#consumers = Array.from({ length: count }, (_, index) => {
       const nodes = [`trainer-${index}a`, `trainer-${index}b`];
@@ -150,7 +150,7 @@ class ConsumersRun implements Disposable {
       },
       roles: crashes,
       point: crashPoint,
-      onCrash: (node) => this.#crashed(node, luck),
+      onCrash: (node) => this.#crashed(node, rng),
     });
   }
 
@@ -183,13 +183,13 @@ class ConsumersRun implements Disposable {
   }
 
   /** Another node replaces a crashed one, or the node itself continues when it is back. */
-  #crashed(node: SimNode, luck: SimRandom): void {
+  #crashed(node: SimNode, rng: SimRandom): void {
     this.#trainings.crashed(node);
     const consumer = this.#consumers.find(({ active }) => active === node.name);
     if (consumer === undefined) return;
     consumer.hasEnded = false;
     if (this.#areOneGroup) this.#restartAll();
-    if (luck.chance(0.5)) this.#move(consumer);
+    if (rng.chance(0.5)) this.#move(consumer);
   }
 
   /**
@@ -210,15 +210,15 @@ class ConsumersRun implements Disposable {
 
   /** Starts all; in some runs one of them alone before, in vain. */
   async #start(): Promise<void> {
-    const luck = this.cluster.random.fork(`start ${++this.#starts}`);
-    if (!this.#areNamed || !luck.chance(STRAY_PROBABILITY)) return;
-    await this.#startInVain(luck);
+    const rng = this.cluster.random.fork(`start ${++this.#starts}`);
+    if (!this.#areNamed || !rng.chance(STRAY_PROBABILITY)) return;
+    await this.#startInVain(rng);
     this.#starts++;
   }
 
   /** The launcher starts one consumer alone, whose reader may live on. */
-  async #startInVain(luck: SimRandom): Promise<void> {
-    const consumer = luck.pick(this.#consumers as [Consumer, ...Consumer[]]);
+  async #startInVain(rng: SimRandom): Promise<void> {
+    const consumer = rng.pick(this.#consumers as [Consumer, ...Consumer[]]);
     const node = this.cluster.node(consumer.active);
     if (!node.isUp) return;
     const next = this.#dataset(consumer, node);
@@ -228,7 +228,7 @@ class ConsumersRun implements Disposable {
     const given = await Promise.race([take(iterator).catch(() => undefined), this.#wait()]);
     this.cluster.counters.tally("started_in_vain");
     // A reader that has received nothing by then ends: its process was killed.
-    const lingers = given !== undefined && luck.chance(LINGER_PROBABILITY);
+    const lingers = given !== undefined && rng.chance(LINGER_PROBABILITY);
     if (lingers) this.#linger(iterator, next).catch(() => {});
     else await Promise.race([iterator.return(), this.#wait()]);
   }
@@ -271,13 +271,13 @@ class ConsumersRun implements Disposable {
     const isActive = () => consumer.active === node.name && node.isUp && node.lives === lives;
     this.#trainings.begin(
       node,
-      (who, luck) => this.#train(consumer, { node, who, luck, isActive }),
+      (who, rng) => this.#train(consumer, { node, who, rng, isActive }),
     );
   }
 
   /** Reads to the end from its position; then it stays, because the others may restart. */
   async #train(consumer: Consumer, process: Process): Promise<void> {
-    const { node, luck } = process;
+    const { node, rng } = process;
     let next: NextIterator<unknown> | undefined;
     while (process.isActive()) {
       await this.#launched();
@@ -285,7 +285,7 @@ class ConsumersRun implements Disposable {
       const restart = this.#restart;
       // A program may continue with the same dataset, unless each start has a name.
       const isSame = this.#areApart && !this.#areNamed && consumer.saved.size > 0 &&
-        luck.chance(0.5);
+        rng.chance(0.5);
       if (next === undefined || !isSame) next = this.#dataset(consumer, node);
       const outcome = await this.#readOn(consumer, process, next);
       if (outcome === "restarted") continue;
@@ -312,7 +312,7 @@ class ConsumersRun implements Disposable {
 
   async #readOn(
     consumer: Consumer,
-    { node, who, luck, isActive }: Process,
+    { node, who, rng, isActive }: Process,
     next: NextIterator<unknown>,
   ): Promise<"end" | "lost" | "moves" | "restarted"> {
     const { saved, stream } = consumer;
@@ -334,7 +334,7 @@ class ConsumersRun implements Disposable {
       if (given === "lost" || given === undefined || given === "restarted") {
         // The launcher has ended the processes that have received nothing.
         const hasCome = this.#areNamed && position > begin;
-        const lingers = hasCome && given === "restarted" && luck.chance(LINGER_PROBABILITY);
+        const lingers = hasCome && given === "restarted" && rng.chance(LINGER_PROBABILITY);
         if (lingers) this.#linger(iterator, next).catch(() => {});
         else await iterator.return();
         if (given !== undefined) return given;
@@ -349,21 +349,21 @@ class ConsumersRun implements Disposable {
       this.#progressUs = this.cluster.scheduler.nowUs;
       stream.took(position++, textOf(given), who);
       this.#crashes.delivered(this.delivered);
-      if (this.#isSaving(position, luck)) {
+      if (this.#isSaving(position, rng)) {
         const token = await iterator.save();
         // A consumer that must restart keeps no later step.
         if (this.#restart.promise === restart) saved.set(position, { token, epoch });
-        if (!this.#areOneGroup && luck.chance(MOVE_PROBABILITY)) {
+        if (!this.#areOneGroup && rng.chance(MOVE_PROBABILITY)) {
           await iterator.return();
           return "moves";
         }
       }
-      await node.host.sleep(luck.between(0, STEP_MAX_MS));
+      await node.host.sleep(rng.between(0, STEP_MAX_MS));
     }
   }
 
-  #isSaving(position: number, luck: SimRandom): boolean {
-    return this.#areOneGroup ? position % SAVE_EVERY_STEPS === 0 : luck.chance(SAVE_PROBABILITY);
+  #isSaving(position: number, rng: SimRandom): boolean {
+    return this.#areOneGroup ? position % SAVE_EVERY_STEPS === 0 : rng.chance(SAVE_PROBABILITY);
   }
 
   #dataset({ index }: Consumer, node: SimNode): NextIterator<unknown> {

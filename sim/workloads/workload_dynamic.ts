@@ -79,13 +79,13 @@ export interface DynamicOptions extends RunOptions {
 
 /** A dispatcher that compacts its journal every few records, and crashes repeatedly. */
 export async function runRestarts(options: DynamicOptions): Promise<RunOutcome> {
-  const luck = new SimRandom(options.seed).fork("restarts");
-  const point = { message: 1 + luck.int(RESTART_MESSAGES_MAX), lives: 1 + luck.int(RESTARTS_MAX) };
+  const rng = new SimRandom(options.seed).fork("restarts");
+  const point = { message: 1 + rng.int(RESTART_MESSAGES_MAX), lives: 1 + rng.int(RESTARTS_MAX) };
   return await runDynamic({
     ...options,
     crashes: options.crashes?.filter((role) => role !== "dispatcher") ?? [],
     crashPoint: options.crashPoint ?? { role: "dispatcher", ...point },
-    journalRecordsMax: luck.pick(JOURNAL_RECORDS_MAX),
+    journalRecordsMax: rng.pick(JOURNAL_RECORDS_MAX),
   });
 }
 
@@ -130,9 +130,9 @@ class DynamicRun {
     const { seed, faults, readable = false, crashes = [] } = options;
     this.cluster = new SimCluster({ seed, faults, readable });
     this.cluster.addNode(DISPATCHER_NODE, (node) => this.#bootDispatcher(node));
-    const luck = this.cluster.random.fork("pace");
-    this.#maxOutstandingRequests = luck.pick(OUTSTANDING);
-    const pace = pacedBy(luck.pick(WORK_MAX_MS), luck.fork("work"));
+    const rng = this.cluster.random.fork("pace");
+    this.#maxOutstandingRequests = rng.pick(OUTSTANDING);
+    const pace = pacedBy(rng.pick(WORK_MAX_MS), rng.fork("work"));
     this.#timings = drawTimings(this.cluster, {
       worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
       client: { requestTimeoutMs: REQUEST_TIMEOUT_MS },
@@ -204,7 +204,7 @@ class DynamicRun {
   #bootClient(node: SimNode): void {
     const consumer = `${node.name} (life ${node.lives})`;
     const { world, host } = node;
-    const luck = world.random.fork("training");
+    const rng = world.random.fork("training");
     node.system.inspect(this.#order.observe);
     const handedOver = this.#handover.consumer(consumer, node.lifetime());
     node.system.inspect(handedOver.observe);
@@ -221,7 +221,7 @@ class DynamicRun {
         this.#order.took(fed.element, Number(element), consumer);
         handedOver.took(String(element));
         this.#crashes.delivered(this.deliveries.delivered);
-        await host.sleep(luck.between(0, STEP_MAX_MS));
+        await host.sleep(rng.between(0, STEP_MAX_MS));
       }
     };
     train().catch((error) => {

@@ -63,18 +63,18 @@ class EpochsRun implements Disposable {
 
   constructor(options: RunOptions) {
     this.cluster = new SimCluster(options);
-    const luck = this.cluster.random.fork("epochs");
-    this.#epochs = EPOCHS_MIN + luck.int(EPOCHS_MAX - EPOCHS_MIN + 1);
-    const clients = CLIENTS.slice(0, 2 + luck.int(2));
-    this.#stepMaxMs = luck.pick(STEP_MAX_MS);
-    const maxOutstandingRequests = luck.pick(OUTSTANDING);
-    this.#leftEarlyPercent = luck.pick(LEFT_EARLY_PERCENT);
+    const rng = this.cluster.random.fork("epochs");
+    this.#epochs = EPOCHS_MIN + rng.int(EPOCHS_MAX - EPOCHS_MIN + 1);
+    const clients = CLIENTS.slice(0, 2 + rng.int(2));
+    this.#stepMaxMs = rng.pick(STEP_MAX_MS);
+    const maxOutstandingRequests = rng.pick(OUTSTANDING);
+    this.#leftEarlyPercent = rng.pick(LEFT_EARLY_PERCENT);
     this.deliveries = new DeliveryChecker(
       ELEMENTS * this.#epochs,
       this.violations.by("deliveries"),
     );
     const bootOne = bootDispatcher({ jobGcTimeoutMs: JOB_GC_TIMEOUT_MS });
-    const pace = pacedBy(luck.pick(WORK_MAX_MS), luck.fork("work"));
+    const pace = pacedBy(rng.pick(WORK_MAX_MS), rng.fork("work"));
     this.#trainers = new Trainers({
       cluster: this.cluster,
       violations: this.violations,
@@ -111,8 +111,8 @@ class EpochsRun implements Disposable {
   async #train(trainer: Trainer): Promise<void> {
     const next = trainer.dataset(() => Dataset.range(ELEMENTS));
     for (let epoch = 0; epoch < this.#epochs; epoch++) {
-      const leaves = trainer.luck.int(100) < this.#leftEarlyPercent;
-      const most = leaves ? trainer.luck.int(LEFT_AFTER_MAX + 1) : Infinity;
+      const leaves = trainer.rng.int(100) < this.#leftEarlyPercent;
+      const most = leaves ? trainer.rng.int(LEFT_AFTER_MAX + 1) : Infinity;
       await using iterator = next();
       await this.#read(iterator, trainer, epoch, most);
     }

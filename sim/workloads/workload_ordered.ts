@@ -72,10 +72,10 @@ export interface OrderedStream {
 
 /** Runs one seed. */
 export async function runOrdered(options: RunOptions): Promise<RunOutcome> {
-  const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
-  const pipeline = luck.pick(PIPELINE_NAMES);
-  const epochs = 1 + luck.int(2);
-  const areApart = epochs > 1 && luck.chance(0.5);
+  const rng = new SimCluster({ seed: options.seed }).random.fork("pipeline");
+  const pipeline = rng.pick(PIPELINE_NAMES);
+  const epochs = 1 + rng.int(2);
+  const areApart = epochs > 1 && rng.chance(0.5);
   const wanted = await streamOf(pipeline, epochs);
   const make = () => pipelineOf(pipeline);
   return await runOrderedOver({ make, epochs, areApart, wanted }, options);
@@ -138,9 +138,9 @@ class OrderedRun implements Disposable {
       faults,
       readable,
     });
-    const luck = this.cluster.random.fork("timings");
-    this.#windowBytes = luck.pick(WINDOW_BYTES);
-    this.#timings = drawStreamTimings(this.cluster, luck);
+    const rng = this.cluster.random.fork("timings");
+    this.#windowBytes = rng.pick(WINDOW_BYTES);
+    this.#timings = drawStreamTimings(this.cluster, rng);
     const { dispatcher, worker } = this.#timings;
     const config = { ...dispatcher, windowSplits: WINDOW_SPLITS };
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
@@ -169,17 +169,17 @@ class OrderedRun implements Disposable {
 
   #bootTrainer(node: SimNode): void {
     node.system.inspect(this.#window.observe);
-    this.#trainings.begin(node, (who, luck) => this.#train(node, who, luck));
+    this.#trainings.begin(node, (who, rng) => this.#train(node, who, rng));
   }
 
-  async #train(node: SimNode, who: string, luck: SimRandom): Promise<void> {
+  async #train(node: SimNode, who: string, rng: SimRandom): Promise<void> {
     const { counters } = this.cluster;
     let left: DatasetIterator<unknown> | undefined;
     let next = this.#dataset(node);
     let begin = this.#saved ?? START;
     for (;;) {
       const iterator = next();
-      const outcome = await this.#readOn(iterator, begin, { node, who, luck });
+      const outcome = await this.#readOn(iterator, begin, { node, who, rng });
       await left?.return();
       left = undefined;
       if (outcome === "goes back") left = iterator;
@@ -194,7 +194,7 @@ class OrderedRun implements Disposable {
       counters.tally(left === undefined ? "iterator_restored" : "iterator_left_open");
       begin = this.#saved ?? START;
       // An iterator that is not restored would be the next epoch's.
-      const isSame = this.#iterators > 1 && "token" in begin && luck.chance(0.5);
+      const isSame = this.#iterators > 1 && "token" in begin && rng.chance(0.5);
       if (!isSame) next = this.#dataset(node);
     }
   }
@@ -203,7 +203,7 @@ class OrderedRun implements Disposable {
   async #readOn(
     iterator: DatasetIterator<unknown>,
     begin: Beginning | Saved,
-    { node, who, luck }: { node: SimNode; who: string; luck: SimRandom },
+    { node, who, rng }: { node: SimNode; who: string; rng: SimRandom },
   ): Promise<{ readonly endedAt: number } | "restores" | "goes back"> {
     if ("token" in begin) await iterator.restore(begin.token);
     for (let { position } = begin;; position++) {
@@ -215,23 +215,23 @@ class OrderedRun implements Disposable {
       if (given === undefined) return { endedAt: position };
       this.stream.took(position, textOf(given), who);
       this.#crashes.delivered(this.stream.furthest);
-      if (luck.chance(SAVE_PROBABILITY)) {
+      if (rng.chance(SAVE_PROBABILITY)) {
         const token = await iterator.save();
         this.#saved = { token, position: position + 1, epoch: begin.epoch, isRestored: true };
         this.#saves.push(this.#saved);
-        if (luck.chance(RESTORE_PROBABILITY)) return "restores";
+        if (rng.chance(RESTORE_PROBABILITY)) return "restores";
       }
-      if (this.#goesBack(luck)) return "goes back";
-      await node.host.sleep(luck.between(0, STEP_MAX_MS));
+      if (this.#goesBack(rng)) return "goes back";
+      await node.host.sleep(rng.between(0, STEP_MAX_MS));
     }
   }
 
-  #goesBack(luck: SimRandom): boolean {
+  #goesBack(rng: SimRandom): boolean {
     const [first, ...others] = this.#saves;
     if (first === undefined || this.#goneBack === GO_BACKS_MAX) return false;
-    if (!luck.chance(GO_BACK_PROBABILITY)) return false;
+    if (!rng.chance(GO_BACK_PROBABILITY)) return false;
     this.#goneBack++;
-    this.#saved = luck.pick([first, ...others]);
+    this.#saved = rng.pick([first, ...others]);
     return true;
   }
 

@@ -45,11 +45,11 @@ const OUTSTANDING: [number, ...number[]] = [1, 4, 16];
 
 /** Runs one seed. */
 export async function runPipelines(options: RunOptions): Promise<RunOutcome> {
-  const luck = new SimCluster({ seed: options.seed }).random.fork("random pipeline");
-  const pipeline = drawPipeline(luck);
-  const mode = luck.pick(["DYNAMIC", "OFF", "DETERMINISTIC"]) as ShardingPolicy;
+  const rng = new SimCluster({ seed: options.seed }).random.fork("random pipeline");
+  const pipeline = drawPipeline(rng);
+  const mode = rng.pick(["DYNAMIC", "OFF", "DETERMINISTIC"]) as ShardingPolicy;
   const outcome = mode === ShardingPolicy.DETERMINISTIC
-    ? await runInOrder(pipeline, 1 + luck.int(2), options)
+    ? await runInOrder(pipeline, 1 + rng.int(2), options)
     : await runWithoutOrder(pipeline, mode, options);
   const what = `${mode} of ${pipeline.text}`;
   return { ...outcome, violations: outcome.violations.map((each) => `${each} [${what}]`) };
@@ -112,9 +112,9 @@ class PipelineRun implements Disposable {
     this.#pipeline = pipeline;
     this.#mode = mode;
     this.cluster = new SimCluster(options);
-    const luck = this.cluster.random.fork("pipelines");
-    this.#workers = WORKERS.slice(0, 1 + luck.int(WORKERS.length));
-    const clients = CLIENTS.slice(0, 1 + luck.int(CLIENTS.length));
+    const rng = this.cluster.random.fork("pipelines");
+    this.#workers = WORKERS.slice(0, 1 + rng.int(WORKERS.length));
+    const clients = CLIENTS.slice(0, 1 + rng.int(CLIENTS.length));
     const { bag, pool, isExact } = pipeline;
     const isOff = mode === ShardingPolicy.OFF;
     this.bag = new BagChecker(
@@ -132,7 +132,7 @@ class PipelineRun implements Disposable {
       clients,
       train: (trainer) => this.#train(trainer),
       processingMode: mode,
-      maxOutstandingRequests: luck.pick(OUTSTANDING),
+      maxOutstandingRequests: rng.pick(OUTSTANDING),
     });
   }
 

@@ -80,16 +80,16 @@ class PoisonRun implements Disposable {
 
   constructor({ seed, faults, crashes = [], crashPoint, readable = false }: RunOptions) {
     this.cluster = new SimCluster({ seed, faults, readable });
-    const luck = this.cluster.random.fork("poison");
-    this.#mode = luck.pick(MODES);
-    this.#kills = luck.pick(KILLS);
-    const place = luck.int(ELEMENTS);
+    const rng = this.cluster.random.fork("poison");
+    this.#mode = rng.pick(MODES);
+    this.#kills = rng.pick(KILLS);
+    const place = rng.int(ELEMENTS);
     // A job restarts when its trainer opens it again, so trainers do not crash.
     const roles = crashes.filter((role) => role !== "client");
     this.#workersCrash = roles.includes("worker") || crashPoint?.role === "worker";
     this.#timings = drawTimings(this.cluster, QUICK);
     this.cluster.addNode(DISPATCHER_NODE, (node) => this.#bootDispatcher(node));
-    const steps = luck.fork("steps");
+    const steps = rng.fork("steps");
     for (const name of WORKERS) {
       const boot = bootWorker(this.#timings.worker, (host) => this.#runners(host, place, steps));
       this.cluster.addNode(name, boot);
@@ -125,15 +125,15 @@ class PoisonRun implements Disposable {
     bootDispatcher({ journalRecordsMax: JOURNAL_RECORDS_MAX, wrapJournal })(node);
   }
 
-  #runners(host: SimHost, place: number, luck: SimRandom) {
+  #runners(host: SimHost, place: number, rng: SimRandom) {
     const runners = pacedRunners(
       new PipelineRunners(host),
-      () => host.sleep(luck.between(0, WORK_MAX_MS)),
+      () => host.sleep(rng.between(0, WORK_MAX_MS)),
     );
     let after = 0;
     return dyingRunners(runners, {
       isIn: ({ graph }) => {
-        after = luck.int(STEPS_MAX);
+        after = rng.int(STEPS_MAX);
         return new TextDecoder().decode(graph).includes(MARK);
       },
       kills: (steps, only) =>

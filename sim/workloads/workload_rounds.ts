@@ -103,11 +103,11 @@ class RoundsRun {
       readable,
       kinds: FRONT_KINDS,
     });
-    const luck = this.cluster.random.fork("timings");
-    this.#stepMaxMs = luck.pick(STEP_MAX_MS);
+    const rng = this.cluster.random.fork("timings");
+    this.#stepMaxMs = rng.pick(STEP_MAX_MS);
     this.#reading = {
-      bufferBytesMax: luck.pick(BUFFER_BYTES),
-      maxOutstandingRequests: luck.pick(ROUNDS_AHEAD),
+      bufferBytesMax: rng.pick(BUFFER_BYTES),
+      maxOutstandingRequests: rng.pick(ROUNDS_AHEAD),
     };
     const straggling = this.cluster.random.fork("straggler");
     this.#straggler = straggling.chance(STRAGGLER_PROBABILITY)
@@ -122,18 +122,18 @@ class RoundsRun {
     };
     this.#timings = drawTimings(this.cluster, {
       dispatcher: {
-        workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
-        clientTimeoutMs: luck.pick(CLIENT_TIMEOUT_MS),
+        workerTimeoutMs: rng.pick(WORKER_TIMEOUT_MS),
+        clientTimeoutMs: rng.pick(CLIENT_TIMEOUT_MS),
         clientGraceMs: this.cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
-        lostTaskTimeoutMs: luck.pick(LOST_TASK_TIMEOUT_MS),
+        lostTaskTimeoutMs: rng.pick(LOST_TASK_TIMEOUT_MS),
       },
-      worker: { heartbeatMs: WORKER_HEARTBEAT_MS, skipAfterMs: luck.pick(SKIP_AFTER_MS) },
+      worker: { heartbeatMs: WORKER_HEARTBEAT_MS, skipAfterMs: rng.pick(SKIP_AFTER_MS) },
       client: CLIENT_TIMINGS,
     });
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(this.#timings.dispatcher));
     const front = this.cluster.addNode(FRONT, () => {});
     if (crashes.includes("worker")) this.#planCrash(front);
-    const placement = luck.chance(0.3) ? { reads: FRONT } : {};
+    const placement = rng.chance(0.3) ? { reads: FRONT } : {};
     const worker = { ...this.#timings.worker, placement };
     for (const name of WORKERS) this.cluster.addNode(name, bootWorker(worker));
     for (const [index, name] of CONSUMERS.entries()) {
@@ -161,12 +161,12 @@ class RoundsRun {
 
   /** What schedulers hold is lost with their node. */
   #planCrash(front: SimNode): void {
-    const luck = this.cluster.random.fork("front");
-    if (!luck.chance(FRONT_CRASH_PROBABILITY)) return;
-    this.cluster.after(luck.between(0, CRASH_AFTER_MAX_MS), "crash", () => {
+    const rng = this.cluster.random.fork("front");
+    if (!rng.chance(FRONT_CRASH_PROBABILITY)) return;
+    this.cluster.after(rng.between(0, CRASH_AFTER_MAX_MS), "crash", () => {
       this.cluster.counters.tally("front_crashed");
-      front.crash({ silent: luck.chance(this.cluster.network.faults.silentCrashProbability) });
-      this.cluster.after(luck.between(0, DOWN_MAX_MS), "restart", () => {
+      front.crash({ silent: rng.chance(this.cluster.network.faults.silentCrashProbability) });
+      this.cluster.after(rng.between(0, DOWN_MAX_MS), "restart", () => {
         if (!front.isUp) front.start();
       });
     });
@@ -211,7 +211,7 @@ class RoundsRun {
   }
 
   async #read(node: SimNode, index: number, life: string, feed: Feed): Promise<void> {
-    const luck = node.world.random.fork(life);
+    const rng = node.world.random.fork(life);
     const stepMaxMs = this.#stepMaxMs * (node.name === this.#straggler ? STRAGGLER_TIMES : 1);
     for (;;) {
       const fed = await feed.take();
@@ -222,7 +222,7 @@ class RoundsRun {
       this.#lives.set(node.name, life);
       this.rounds.took(life, index, { index: number, task });
       this.#crashes.delivered(this.rounds.delivered);
-      await node.host.sleep(luck.between(0, stepMaxMs));
+      await node.host.sleep(rng.between(0, stepMaxMs));
     }
   }
 

@@ -131,12 +131,12 @@ const CLIENT_TIMINGS = { refreshMs: 200 };
 
 /** Runs one seed. */
 export async function runSaving(options: RunOptions): Promise<RunOutcome> {
-  const luck = new SimCluster({ seed: options.seed }).random;
-  const plot = luck.fork("plot").pick(PLOTS as unknown as [Plot, ...Plot[]]);
-  const first = plot === "failing" ? FAILING : luck.fork("pipeline").pick(PIPELINES);
+  const rng = new SimCluster({ seed: options.seed }).random;
+  const plot = rng.fork("plot").pick(PLOTS as unknown as [Plot, ...Plot[]]);
+  const first = plot === "failing" ? FAILING : rng.fork("pipeline").pick(PIPELINES);
   const others = PIPELINES.filter((name) => name !== first) as [PipelineName, ...PipelineName[]];
   const isByOne = plot === "replaced_by_one";
-  const second = isByOne ? LUCKLESS : luck.fork("second").pick(others);
+  const second = isByOne ? LUCKLESS : rng.fork("second").pick(others);
   const savers = [
     { name: SAVER, pipeline: first, overwrite: false },
     ...(plot.startsWith("same") ? [{ name: RIVAL, pipeline: first, overwrite: false }] : []),
@@ -192,11 +192,11 @@ class SavingRun {
     const findings = this.violations.by("loading");
     this.loading = new LoadingChecker(streams, () => this.#isWhole, findings);
     this.#drawDisk();
-    const luck = this.cluster.random.fork("saving");
-    this.#lateMaxMs = luck.pick(LATE_MAX_MS);
-    const pollMs = luck.pick(POLL_MS);
+    const rng = this.cluster.random.fork("saving");
+    this.#lateMaxMs = rng.pick(LATE_MAX_MS);
+    const pollMs = rng.pick(POLL_MS);
     this.#timings = drawTimings(this.cluster, {
-      dispatcher: { workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS) },
+      dispatcher: { workerTimeoutMs: rng.pick(WORKER_TIMEOUT_MS) },
       worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
       client: CLIENT_TIMINGS,
     });
@@ -207,11 +207,11 @@ class SavingRun {
     for (const name of WORKERS) this.cluster.addNode(name, bootWorker(worker));
     for (const saver of savers) {
       this.cluster.addNode(saver.name, (node) => {
-        this.#trainings.begin(node, (_, luck) => this.#save(node, saver, luck));
+        this.#trainings.begin(node, (_, rng) => this.#save(node, saver, rng));
       });
     }
     this.cluster.addNode(READER, (node) => {
-      this.#trainings.begin(node, (who, luck) => this.#read(node, who, luck));
+      this.#trainings.begin(node, (who, rng) => this.#read(node, who, rng));
     });
     this.#crashes = new Crashes(this.cluster, {
       nodes: { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: this.#programs },
@@ -241,33 +241,33 @@ class SavingRun {
   /** Draws the slowness of the disk in this run. */
   #drawDisk(): void {
     const { files, random, counters } = this.cluster;
-    const luck = random.fork("disk of the folder");
+    const rng = random.fork("disk of the folder");
     const isInTurn = this.#plot === "in_turn";
-    const delayMaxMs = luck.pick(isInTurn ? SLOW_DISK_DELAY_MAX_MS : DISK_DELAY_MAX_MS);
+    const delayMaxMs = rng.pick(isInTurn ? SLOW_DISK_DELAY_MAX_MS : DISK_DELAY_MAX_MS);
     const isEntering = (path: string) =>
       path.endsWith(".ledger") || path === within(FOLDER, MANIFEST_NAME);
     if (delayMaxMs > 0) {
       counters.tally("slow_shared_disk");
       files.delayMs = (path) => {
-        if (!isEntering(path) || !luck.chance(STALL_PROBABILITY)) {
-          return luck.between(0, delayMaxMs);
+        if (!isEntering(path) || !rng.chance(STALL_PROBABILITY)) {
+          return rng.between(0, delayMaxMs);
         }
         this.#onStall();
-        return luck.between(0, STALL_MAX_MS);
+        return rng.between(0, STALL_MAX_MS);
       };
     }
   }
 
   /** A program that wants a dataset saved, and in some plots cancels that. */
-  async #save(node: SimNode, saver: Saver, luck: SimRandom): Promise<void> {
+  async #save(node: SimNode, saver: Saver, rng: SimRandom): Promise<void> {
     const isGivenUp = this.#plot.endsWith("given_up") && saver.name === SAVER;
     if (isGivenUp && node.lives > 1) return;
-    await node.host.sleep(luck.between(0, this.#lateMaxMs));
+    await node.host.sleep(rng.between(0, this.#lateMaxMs));
     const isInTurn = this.#plot === "in_turn" && node.lives === 1;
-    for (let left = isInTurn ? 1 + luck.int(TURNS_MAX) : 0; left > 0; left--) {
-      if (await this.#saveFor(node, saver, this.#givingUp(node, luck)) !== "given up") return;
+    for (let left = isInTurn ? 1 + rng.int(TURNS_MAX) : 0; left > 0; left--) {
+      if (await this.#saveFor(node, saver, this.#givingUp(node, rng)) !== "given up") return;
     }
-    const signal = isGivenUp ? this.#givingUp(node, luck) : undefined;
+    const signal = isGivenUp ? this.#givingUp(node, rng) : undefined;
     while (await this.#saveFor(node, saver, signal) === "refused" && saver.overwrite) {
       await node.host.sleep(AGAIN_MS);
     }
@@ -293,13 +293,13 @@ class SavingRun {
   }
 
   /** Aborts after a while, or when a file is being committed. */
-  #givingUp({ world }: SimNode, luck: SimRandom): AbortSignal {
+  #givingUp({ world }: SimNode, rng: SimRandom): AbortSignal {
     const giveUp = new AbortController();
     const end = () => giveUp.abort(new Error("given up"));
     const maxMs = this.#plot === "in_turn" ? GIVE_UP_IN_TURN_MAX_MS : GIVE_UP_MAX_MS;
-    world.timer(luck.between(0, maxMs), end);
+    world.timer(rng.between(0, maxMs), end);
     this.#onStall = () => {
-      if (giveUp.signal.aborted || !luck.chance(GIVE_UP_PROBABILITY)) return;
+      if (giveUp.signal.aborted || !rng.chance(GIVE_UP_PROBABILITY)) return;
       this.cluster.counters.tally("given_up_while_stalled");
       world.timer(0, end);
     };
@@ -339,16 +339,16 @@ class SavingRun {
   }
 
   /** A program that reads the dataset while it is saved, and again when it is replaced. */
-  async #read(node: SimNode, who: string, luck: SimRandom): Promise<void> {
-    await node.host.sleep(luck.between(0, this.#lateMaxMs));
+  async #read(node: SimNode, who: string, rng: SimRandom): Promise<void> {
+    await node.host.sleep(rng.between(0, this.#lateMaxMs));
     const isReplaced = this.#plot.startsWith("replaced");
     for (let left = isReplaced ? READINGS : 1; left > 0; left--) {
-      await this.#readOnce(node, who, luck);
+      await this.#readOnce(node, who, rng);
       this.#placed = undefined;
     }
   }
 
-  async #readOnce(node: SimNode, who: string, luck: SimRandom): Promise<void> {
+  async #readOnce(node: SimNode, who: string, rng: SimRandom): Promise<void> {
     const iterator = await this.#load(node);
     let place = this.loading.start;
     try {
@@ -361,7 +361,7 @@ class SavingRun {
         if (done) return this.loading.ended(place, who);
         place = this.loading.took(place, textOf({ element: value }), who);
         this.#crashes.delivered(this.loading.delivered);
-        if (luck.chance(SAVE_PROBABILITY)) this.#placed = { token: await iterator.save(), place };
+        if (rng.chance(SAVE_PROBABILITY)) this.#placed = { token: await iterator.save(), place };
       }
     } catch (error) {
       if (!READING_MAY_FAIL.includes(this.#plot)) throw error;

@@ -114,24 +114,24 @@ class SharingRun {
 
   constructor({ seed, faults, readable = false, crashes = [], crashPoint }: RunOptions) {
     this.cluster = new SimCluster({ seed, faults, readable });
-    const luck = this.cluster.random.fork("sharing");
-    const windowBytesMax = luck.pick(WINDOW_BYTES);
-    this.#maxOutstandingRequests = luck.pick(OUTSTANDING);
+    const rng = this.cluster.random.fork("sharing");
+    const windowBytesMax = rng.pick(WINDOW_BYTES);
+    this.#maxOutstandingRequests = rng.pick(OUTSTANDING);
     this.checker = new SharingChecker(
       windowBytesMax,
       this.#maxOutstandingRequests,
       this.violations.by("windows"),
     );
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher());
-    const workMaxMs = luck.pick(WORK_MAX_MS);
-    this.#mode = luck.pick(MODES);
+    const workMaxMs = rng.pick(WORK_MAX_MS);
+    this.#mode = rng.pick(MODES);
     this.#timings = drawTimings(this.cluster, {
       worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
       client: CLIENT_TIMINGS,
     });
     const boot = bootWorker(
       { ...this.#timings.worker, windowBytesMax },
-      pacedBy(workMaxMs, luck.fork("work")),
+      pacedBy(workMaxMs, rng.fork("work")),
     );
     for (const name of WORKERS) {
       this.cluster.addNode(name, (node) => {
@@ -156,14 +156,14 @@ class SharingRun {
   }
 
   #bootTrainer(node: SimNode, habits: Habits): void {
-    const luck = node.world.random.fork("training");
+    const rng = node.world.random.fork("training");
     const train = async () => {
-      await node.host.sleep(luck.between(0, habits.lateMaxMs));
+      await node.host.sleep(rng.between(0, habits.lateMaxMs));
       while (this.#wants(node)) {
-        await this.#read(node, habits, luck);
+        await this.#read(node, habits, rng);
         if (habits.stays) return;
         await node.system.stopActor("client");
-        await node.host.sleep(luck.between(0, habits.awayMaxMs));
+        await node.host.sleep(rng.between(0, habits.awayMaxMs));
       }
     };
     train().catch((error) => {
@@ -178,7 +178,7 @@ class SharingRun {
   }
 
   /** A training loop: until it has enough, or leaves. */
-  async #read(node: SimNode, habits: Habits, luck: SimRandom): Promise<void> {
+  async #read(node: SimNode, habits: Habits, rng: SimRandom): Promise<void> {
     const feed = startClient(node, {
       dataset: DEFINITION,
       parameters: { processingMode: this.#mode, sharing: true },
@@ -199,8 +199,8 @@ class SharingRun {
       this.checker.took(node.name, element, fed.skipped ?? 0);
       this.#wanted.set(node.name, this.#wanted.get(node.name)! - 1);
       this.#crashes.delivered(this.checker.delivered);
-      await node.host.sleep(luck.between(0, habits.stepMaxMs));
-      if (luck.chance(habits.leaveProbability)) return;
+      await node.host.sleep(rng.between(0, habits.stepMaxMs));
+      if (rng.chance(habits.leaveProbability)) return;
     }
   }
 }

@@ -61,10 +61,10 @@ class StaticRun implements Disposable {
 
   constructor(options: RunOptions) {
     this.cluster = new SimCluster(options);
-    const luck = this.cluster.random.fork("static");
-    const workers = LISTED.slice(0, 1 + luck.int(LISTED.length));
-    this.#plan = drawPlan(luck, workers.length);
-    const clients = CLIENTS.slice(0, 1 + luck.int(CLIENTS.length));
+    const rng = this.cluster.random.fork("static");
+    const workers = LISTED.slice(0, 1 + rng.int(LISTED.length));
+    this.#plan = drawPlan(rng, workers.length);
+    const clients = CLIENTS.slice(0, 1 + rng.int(CLIENTS.length));
     for (const [file, lines] of this.#plan.files.entries()) {
       const text = Array.from({ length: lines }, (_, line) => `${file * LINES_MAX + line}\n`);
       this.cluster.files.put(`${FOLDER}/${file}.txt`, new TextEncoder().encode(text.join("")));
@@ -89,7 +89,7 @@ class StaticRun implements Disposable {
       clients,
       train: (trainer) => this.#train(trainer),
       processingMode: this.#plan.mode,
-      maxOutstandingRequests: luck.pick(OUTSTANDING),
+      maxOutstandingRequests: rng.pick(OUTSTANDING),
     });
   }
 
@@ -110,11 +110,11 @@ class StaticRun implements Disposable {
   }
 }
 
-function drawPlan(luck: SimRandom, count: number): Plan {
-  const mode = luck.pick(["FILE", "DATA", "FILE_OR_DATA", "HINT"]) as ShardingPolicy;
-  const readsFiles = mode === ShardingPolicy.FILE || luck.chance(0.5);
-  const lines = luck.pick(FILES);
-  const elements = luck.pick(ELEMENTS);
+function drawPlan(rng: SimRandom, count: number): Plan {
+  const mode = rng.pick(["FILE", "DATA", "FILE_OR_DATA", "HINT"]) as ShardingPolicy;
+  const readsFiles = mode === ShardingPolicy.FILE || rng.chance(0.5);
+  const lines = rng.pick(FILES);
+  const elements = rng.pick(ELEMENTS);
   const isHinted = mode === ShardingPolicy.HINT;
   const dataset = () => {
     const source = readsFiles
