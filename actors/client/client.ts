@@ -21,7 +21,7 @@ import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
 import type { Feed } from "./feed.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
-import { FirstComeReader } from "./readers/first_come.ts";
+import { UnorderedReader } from "./readers/unordered_reader.ts";
 import { joinIteration } from "./joining.ts";
 import type { Numbering } from "./readers/numbering.ts";
 import { OrderedReader } from "./readers/ordered.ts";
@@ -124,7 +124,7 @@ function readerFor(surroundings: ReaderSurroundings): Reader {
   const { processingMode, numConsumers } = surroundings.options.parameters;
   if (processingMode === ShardingPolicy.DETERMINISTIC) return new OrderedReader(surroundings);
   return numConsumers === undefined
-    ? new FirstComeReader(surroundings)
+    ? new UnorderedReader(surroundings)
     : new RoundReader(surroundings);
 }
 

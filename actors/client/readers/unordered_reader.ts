@@ -58,7 +58,7 @@ interface OpenTask {
   readonly returning: (() => void)[];
 }
 
-export class FirstComeReader implements Reader {
+export class UnorderedReader implements Reader {
   /** Arrived elements are given at once. */
   readonly earlyBytes = 0;
   readonly #around: ReaderSurroundings;
