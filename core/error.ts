@@ -181,7 +181,7 @@ function plainOf(value: unknown, depth: number): unknown {
 function errorOf(wire: unknown, depth: number): LeatError {
   const parts = (typeof wire === "object" && wire !== null ? wire : {}) as Partial<WireError>;
   const code = CODES.has(parts.code) ? parts.code as LeatErrorCode : "unknown";
-  // The sender may relay what a stranger's function has thrown.
+  // The error may come from an untrusted function.
   const message = shownLines(typeof parts.message === "string" ? parts.message : describe(wire));
   const error = new LeatError(code, message, {
     ...(typeof parts.details === "object" && parts.details !== null
@@ -191,7 +191,7 @@ function errorOf(wire: unknown, depth: number): LeatError {
       ? { cause: errorOf(parts.cause, depth + 1) }
       : {}),
   });
-  // Frames of this program would only say that it was sent an error.
+  // This program's stack would only show where the error was received.
   error.stack = `${error.name}: ${message}`;
   return error;
 }

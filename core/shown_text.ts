@@ -5,7 +5,7 @@
  */
 
 /** Control characters, line ends, and marks that change the direction of text. */
-// deno-lint-ignore no-control-regex  -- these characters are searched for
+// deno-lint-ignore no-control-regex -- these characters are searched for
 const STEERING = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 
 /**

@@ -42,7 +42,7 @@ export class CustomShardingPolicy {
   readonly shard: NodeFunction;
   readonly #wire: WirePolicy;
 
-  /** @throws {LeatError} `failed_precondition` where the function cannot travel. */
+  /** @throws {LeatError} `failed_precondition` where the function cannot be serialised. */
   constructor(name: unknown, shard: NodeFunction) {
     if (typeof name !== "string" || name === "") {
       throw new LeatError(

@@ -1,8 +1,8 @@
 /**
- * Splits: how the reading of a dataset's sources is divided among tasks.
+ * Splits: how tasks divide the reading of a dataset's sources.
  *
- * A split is plain data and depends on the data and the pipeline alone. A task that is given a
- * `SplitSource` reads the splits it is handed, one at a time, instead of whole sources.
+ * A split is plain data and depends only on the data and the pipeline. A task with a `SplitSource`
+ * reads the splits that it gets, one at a time, instead of whole sources.
  */
 import { LeatError } from "../../core/error.ts";
 import type { Host } from "../host.ts";
@@ -10,37 +10,37 @@ import { END } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
 
 /**
- * A half-open run of a source's units: elements of an indexed source, files of a listing, or parts
- * of files.
+ * A half-open range of a source's units: elements of an indexed source, files of a listing, or
+ * parts of files.
  */
 export interface Split {
   readonly start: number;
   readonly stop: number;
 }
 
-/** Where a task's splits come from: for a service's worker, the dispatcher. */
+/** The source of a task's splits: for a service's worker, the dispatcher. */
 export interface SplitSource {
   /** The next split of a source (numbered as in `sourcesOf`) in a repetition (0, 1, …), or `END`. */
   next(sourceIndex: number, repetition: number): Promise<Split | typeof END>;
-  /** How many splits the source's table holds for all tasks together, per repetition. */
+  /** Number of splits in the source's table, for all tasks together, per repetition. */
   total(sourceIndex: number): Promise<number>;
 }
 
 /** A source node whose reading can be divided. */
 export interface Splittable {
-  /** False where the sources below it are divided instead; left out, it is divided itself. */
+  /** False if the sources below it are divided instead; default true. */
   readonly isDivided?: boolean;
-  /** Whether its splits are those of all sources below, which read the same ones side by side. */
+  /** Whether it has one table of splits for all sources below, which read the same splits. */
   readonly isJoint?: boolean;
-  /** All splits in order. `multiple`: cut runs of elements at multiples of this, where it can. */
+  /** All splits in order. `multiple`: cut ranges of elements at multiples of this if possible. */
   listSplits(host: Host, multiple: number): Promise<Split[]>;
 }
 
-/** A node that every task reads whole, or has an input that is, whatever else is divided. */
+/** A node that every task reads whole, or that has such an input. */
 export interface Replicated {
-  /** Of an operator: the input that says what to do with the others. */
+  /** Of an operator: the index of the input that controls the others. */
   readonly replicatedInput?: number | undefined;
-  /** Of a source: it has no end, so that each task may have one of its own beside what is divided. */
+  /** Of a source: it is endless, so each task may read its own copy next to the divided sources. */
   readonly isReplicated?: boolean;
 }
 
@@ -71,18 +71,18 @@ export function cutFiles(count: number): Split[] {
   return Array.from({ length: count }, (_, i) => ({ start: i, stop: i + 1 }));
 }
 
-/** True for nodes that implement `Splittable`, and are divided themselves. */
+/** Whether the node implements `Splittable` and is divided itself. */
 export function isSplittable(node: DatasetNode): node is DatasetNode & Splittable {
   return "listSplits" in node && typeof node.listSplits === "function" &&
     (node as DatasetNode & Splittable).isDivided !== false;
 }
 
-/** The number of the input that every task reads whole, if there is one. */
+/** The index of the input that every task reads whole, if there is one. */
 export function replicatedInputOf(node: DatasetNode): number | undefined {
   return (node as Replicated).replicatedInput;
 }
 
-/** True for sources without end, of which each task may have one of its own. */
+/** Whether the node is an endless source, of which each task may read its own copy. */
 export function isReplicated(node: DatasetNode): boolean {
   return (node as Replicated).isReplicated === true;
 }
@@ -101,19 +101,22 @@ export function sourcesOf(node: DatasetNode): (DatasetNode & Splittable)[] {
 /**
  * The whole split table of a graph.
  *
- * Errors: `unimplemented` when a source of the graph cannot be split, or has no end and stands alone.
+ * Errors: `unimplemented` if a source of the graph cannot be split, or is endless and the only one.
  */
 export async function listSplitTable(root: DatasetNode, host: Host): Promise<SplitTable> {
   const divided = dividedSources(root);
   return await Promise.all(divided.map(([source, multiple]) => source.listSplits(host, multiple)));
 }
 
-/** Refuses a graph that `listSplitTable` would refuse whatever there is to read. */
+/** Refuses a graph that `listSplitTable` would refuse for any data. */
 export function checkSplittable(root: DatasetNode): void {
   dividedSources(root);
 }
 
-/** The sources that are divided, in `sourcesOf` order, each with what its runs should be a multiple of. */
+/**
+ * The divided sources, in `sourcesOf` order, each with the number of which its ranges should be a
+ * multiple.
+ */
 function dividedSources(root: DatasetNode): [DatasetNode & Splittable, multiple: number][] {
   const found: [DatasetNode & Splittable, number][] = [];
   let whole: DatasetNode | undefined;
@@ -135,7 +138,7 @@ function dividedSources(root: DatasetNode): [DatasetNode & Splittable, multiple:
   return found;
 }
 
-/** Refuses a graph that begins with what another service gives, which cannot be handed out by splits. */
+/** Refuses a graph that reads from another service, which gives no splits. */
 export function checkUnserved(node: DatasetNode): void {
   if (node.division === "served") throw unsplittable(node);
   node.inputs.forEach(checkUnserved);
@@ -145,9 +148,9 @@ function unsplittable({ kind, division }: DatasetNode): LeatError {
   if (division === "served") {
     return new LeatError(
       "unimplemented",
-      `Splitting is not implemented for ${kind} datasets: what another service gives has no splits. ` +
-        'Distribute the pipeline with processingMode "OFF", and what it begins with with "DYNAMIC" ' +
-        "and a jobName: then the workers get every element of it once, together",
+      `Splitting is not implemented for ${kind} datasets: the output of another service has no splits. ` +
+        'Distribute the pipeline with processingMode "OFF", and its input with "DYNAMIC" ' +
+        "and a jobName: then the workers together get every element of the input once",
     );
   }
   return new LeatError(
@@ -175,28 +178,30 @@ export class SplitReader {
     this.#repetition = repetition;
   }
 
-  /** The next split to read, or `END` when the repetition has no more for anybody. */
+  /** The next split to read, or `END` if no splits of the repetition are left. */
   async next(): Promise<Split | typeof END> {
     const split = await this.#source.next(this.#index, this.#repetition);
     if (split !== END) this.#received++;
     return split;
   }
 
-  /** How many splits there are for all tasks together. */
+  /** Number of splits for all tasks together. */
   total(): Promise<number> {
     return this.#source.total(this.#index);
   }
 
-  /** True when this task was handed every split there is, so that what it saw is all there is. */
+  /** Whether this task got every split, so that it has seen the whole dataset. */
   async sawWholeTable(): Promise<boolean> {
     return this.#received >= await this.total();
   }
 }
 
-/** The error of saving an iterator that reads splits: whoever hands them out knows the rest. */
+/**
+ * The error of saving an iterator that reads splits: only the provider of splits knows the rest.
+ */
 export function readsSplits(): LeatError {
   return new LeatError(
     "failed_precondition",
-    "An iterator that reads splits handed out by a service cannot be saved by itself.",
+    "An iterator that reads splits assigned by a service cannot be saved alone.",
   );
 }
