@@ -35,7 +35,7 @@ import type {
   TaskChanges,
 } from "./readers/reader.ts";
 import { RoundReader } from "./readers/rounds.ts";
-import type { TakeMeter } from "./take_meter.ts";
+import type { ConsumerMeter } from "./consumer_meter.ts";
 import { WaitLog } from "./wait_log.ts";
 
 /** Time limit for the release request, and for a join in flight before it, in ms. */
@@ -133,7 +133,7 @@ class Client {
   readonly #options: ClientOptions;
   readonly #feed: Feed;
   readonly #reader: Reader;
-  readonly #meter: TakeMeter;
+  readonly #meter: ConsumerMeter;
   readonly #totals: ReadTotals = { unpackingMs: 0, wireBytes: 0 };
   /** The newest list of tasks, and its version. */
   readonly #tasks = new Map<number, TaskSource>();

@@ -9,7 +9,7 @@ import type { ServiceStats } from "../../data/iterators/stats.ts";
 import type { Payload } from "../../transport/payload.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer, Skipped } from "../worker/protocol.ts";
-import { TakeMeter } from "./take_meter.ts";
+import { ConsumerMeter } from "./consumer_meter.ts";
 
 /** What the training loop can take. */
 export type Fed =
@@ -28,7 +28,7 @@ export class Feed {
   #bytes = 0;
   #taker: PromiseWithResolvers<Fed> | undefined;
   #closed: Fed | LeatError | undefined;
-  #meter: TakeMeter | undefined;
+  #meter: ConsumerMeter | undefined;
   #nowMs: () => number = () => 0;
   /** The client's statistics; undefined before a client feeds it. */
   stats: () => ServiceStats | undefined = () => undefined;
@@ -68,9 +68,9 @@ export class Feed {
   }
 
   /** Starts to measure elements taken and time waited. @param nowMs Monotonic time. */
-  measure(nowMs: () => number): TakeMeter {
+  measure(nowMs: () => number): ConsumerMeter {
     this.#nowMs = nowMs;
-    this.#meter = new TakeMeter(nowMs);
+    this.#meter = new ConsumerMeter(nowMs);
     if (this.#taker !== undefined) this.#meter.asked();
     return this.#meter;
   }

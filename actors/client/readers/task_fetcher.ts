@@ -16,7 +16,7 @@ import type { ElementAnswer, WayFigures } from "../../worker/protocol.ts";
 import type { ReaderSurroundings } from "./reader.ts";
 import { RequestTuner } from "./request_tuner.ts";
 import { sayUnreached } from "../unreached.ts";
-import { WayMeter } from "./way_meter.ts";
+import { BandwidthMeter } from "./bandwidth_meter.ts";
 
 /** Least time between reports to a remote task of how it is read, in ms. */
 const WAY_NEWS_MS = 500;
@@ -44,7 +44,7 @@ export class TaskFetcher {
   readonly #options: TaskFetcherOptions;
   readonly #fetcher: ElementFetcher;
   readonly #isFar: boolean;
-  readonly #way = new WayMeter();
+  readonly #way = new BandwidthMeter();
   readonly #tuner = new RequestTuner();
   #wayToldMs: number;
   #roundTripMs = -Infinity;

@@ -1,9 +1,9 @@
 /** How fast answers come over. */
-import { WayMeter } from "../../../../actors/client/readers/way_meter.ts";
+import { BandwidthMeter } from "../../../../actors/client/readers/bandwidth_meter.ts";
 import { assertAlmostEquals, assertEquals } from "../../../assert.ts";
 
-Deno.test("WayMeter counts what an empty message takes as no time of sending", () => {
-  const meter = new WayMeter();
+Deno.test("BandwidthMeter counts what an empty message takes as no time of sending", () => {
+  const meter = new BandwidthMeter();
   assertEquals(meter.bytesPerSecond, undefined);
   meter.roundTrip(40);
   // 1 MB in 100 ms, 50 ms after it was asked for: 60 ms are the bytes'.
@@ -11,8 +11,8 @@ Deno.test("WayMeter counts what an empty message takes as no time of sending", (
   assertAlmostEquals(meter.bytesPerSecond!, 1e6 / 0.06, 1);
 });
 
-Deno.test("WayMeter counts the time once in which answers overlap", () => {
-  const meter = new WayMeter();
+Deno.test("BandwidthMeter counts the time once in which answers overlap", () => {
+  const meter = new BandwidthMeter();
   meter.roundTrip(0);
   // Two that were asked for at once share the way: 10 MB/s in all.
   for (let pair = 1; pair <= 50; pair++) {
@@ -22,8 +22,8 @@ Deno.test("WayMeter counts the time once in which answers overlap", () => {
   assertAlmostEquals(meter.bytesPerSecond!, 10e6, 1);
 });
 
-Deno.test("WayMeter follows a way that becomes faster", () => {
-  const meter = new WayMeter();
+Deno.test("BandwidthMeter follows a way that becomes faster", () => {
+  const meter = new BandwidthMeter();
   meter.roundTrip(10);
   for (let at = 0; at < 10_000; at += 100) meter.came(at, 1e5, 110);
   assertAlmostEquals(meter.bytesPerSecond!, 1e6, 2e4);

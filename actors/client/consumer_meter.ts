@@ -9,7 +9,7 @@ const LOOK_MS = 500;
 const LOOKS_KEPT = 4;
 
 /** Counts that never decrease. Time alternates between waiting and training. */
-export class TakeMeter {
+export class ConsumerMeter {
   readonly #nowMs: () => number;
   #elements = 0;
   #bytes = 0;

@@ -13,7 +13,7 @@ const ROUND_TRIP_GROWTH = 1.02;
  * Adds up how long answers were in transit: from when the source had them until they arrived, less
  * an empty message's round trip. Overlapping answers count once.
  */
-export class WayMeter {
+export class BandwidthMeter {
   #roundTripMs: number | undefined;
   #bytes = 0;
   #ms = 0;
