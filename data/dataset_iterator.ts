@@ -1,6 +1,4 @@
-/**
- * What a user iterates with: the asynchronous face of a running pipeline.
- */
+/** The iterator that users hold: the asynchronous interface of a running pipeline. */
 import { LeatError } from "../core/error.ts";
 import { RandomStream } from "../core/philox.ts";
 import { IteratorContext } from "./context.ts";
@@ -18,31 +16,34 @@ import type { SplitSource } from "./sharding/splits.ts";
 import { type IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 import { Stopwatch } from "./iterators/stopwatch.ts";
 
-/** How a pipeline is run by somebody else than its user: a worker's task, a test. */
+/** How a pipeline is run by code other than its user's: a worker's task, a test. */
 export interface IterationOptions {
   /** Default: the installed host. */
   readonly host?: Host;
   /** Overrides the seed of `withOptions`. */
   readonly seed?: bigint;
-  /** Sets this task's luck apart from that of others which run the same dataset. Default 0. */
+  /** Distinguishes this task's random numbers from those of others that run the same dataset. Default 0. */
   readonly salt?: bigint;
-  /** Sets the luck of this task's functions apart from that of others with other elements. Default 0. */
+  /** Distinguishes this task's functions from those of tasks with other elements. Default 0. */
   readonly task?: number;
   /** Counts the iterations of the dataset. Default 0. */
   readonly epoch?: number;
-  /** The number of the split that is run as a dataset of its own. Default 0. */
+  /** The number of the split that runs as a dataset of its own. Default 0. */
   readonly split?: number;
   /** Where the splits to read come from; without it sources are read whole. */
   readonly splits?: SplitSource;
-  /** As whom the dataset's iterations have read streams of services. Default: as nobody yet. */
+  /** The identities under which the dataset's iterations have read streams. Default: none. */
   readonly lastReaders?: LastReaders;
-  /** The iteration that this one is a part of. */
+  /** The iteration that contains this one. */
   readonly within?: IteratorContext;
-  /** Told the epoch of an iteration that was restored, and as whom it reads: the one after it is the next. */
+  /**
+   * Receives the epoch and the reader identities of a restored iteration: the next one continues
+   * from them.
+   */
   readonly onRestored?: (epoch: number, lastReaders: LastReaders) => void;
   /** Closes the iterator at the first element that fails. */
   readonly closesAtError?: boolean;
-  /** Rejects with a `ReadingFailure` as it is, for who has to tell it from an element's error. */
+  /** Rejects with the `ReadingFailure` itself, so that callers can tell it from an element's error. */
   readonly keepsReadingFailures?: boolean;
 }
 
@@ -54,17 +55,17 @@ export function openIterator<T = unknown>(
   return new DatasetIterator<T>(node, options);
 }
 
-/** An iteration's coordinates of luck. */
+/** An iteration's random state. */
 type Coordinates = Omit<SavedIteration, "shared" | "state">;
 
-/** The coordinates that options, or the graph's own seed, or entropy give. */
+/** The random state given by options, by the graph's own seed, or by entropy. */
 function coordinatesOf(node: DatasetNode, host: Host, options: IterationOptions): Coordinates {
   const seed = options.seed ?? seedOf(node);
   const { salt = 0n, epoch = 0, split = 0 } = options;
   return { seed: seed ?? host.entropy64(), seeded: seed !== undefined, salt, epoch, split };
 }
 
-/** The context of a graph's last operator, with its luck. */
+/** The context of a graph's last operator, with its random state. */
 export function rootContext(
   node: DatasetNode,
   options: IterationOptions,
@@ -80,13 +81,13 @@ export function rootContext(
   return IteratorContext.root(node, host, { luck, deterministic, splits, lastReaders, within });
 }
 
-/** A call that waits for its turn. */
+/** A queued call. */
 interface Request {
-  /** Does what was asked for, once it is the request's turn. */
+  /** Executes the call when it is due. */
   readonly run: () => unknown;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
-  /** What it is answered where the iterator is closed before. */
+  /** Answers the call if the iterator is closed first. */
   readonly whenClosed: (this: Request) => void;
 }
 
@@ -95,12 +96,15 @@ const DONE: IteratorReturnResult<undefined> = Object.freeze({ done: true, value:
 /**
  * An iterator over a dataset's elements.
  *
- * - Calls of `next()`, `save()` and `restore()` that are not awaited queue up and are answered in order.
- * - An element that fails rejects its `next()`; the next call goes on with the element after it. A
- *   `for await` loop over an iterator ends at the first error without closing it, as the language has
- *   it: declare it with `await using` where elements may fail. A loop over a dataset closes its own.
- * - Elements that are ready do not starve timers: every few milliseconds the event loop gets a turn.
- * - `return()` and disposal stop reading and calling at once; what waits is answered with the end.
+ * - Calls of `next()`, `save()` and `restore()` that are not awaited queue up and are answered in
+ *   order.
+ * - An element that fails rejects its `next()`; the next call continues with the element after it.
+ *   A
+ *   `for await` loop over an iterator ends at the first error without closing it, as JavaScript defines:
+ *   declare it with `await using` where elements may fail. A loop over a dataset closes its own iterator.
+ * - Elements that are ready do not starve timers: every few milliseconds it yields to the event
+ *   loop.
+ * - `return()` and disposal stop reading and calling at once; waiting calls get the end.
  *
  * @example
  * ```ts
@@ -128,7 +132,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   readonly #pullNow = (): unknown => this.#elements.next();
   #busy = false;
   #ended = false;
-  /** It cannot be read on, which was told. Where it stands may still be saved. */
+  /** Reading failed, which was reported. The position can still be saved. */
   #failed = false;
   #closed = false;
 
@@ -154,7 +158,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       const element = this.#watch.time(this.#pullNow);
       if (!(element instanceof Promise)) return Promise.resolve(this.#resultOf(element));
       const later = this.#later(element);
-      // Nobody asks for it where the iterator is closed before the call's turn.
+      // The promise is dropped if the iterator is closed before the call is due.
       later.catch(() => {});
       return this.#start(() => later);
     } catch (error) {
@@ -167,30 +171,29 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   /**
-   * Where the iteration stands, as bytes from which `restore()` goes on with the element after: the
-   * position of every operator, the luck, the epoch, and what operators hold. What they hold is
-   * saved as numbers of elements where these can be had again from a source with random access
-   * (ranges, tensors in memory, names of files, and one-to-one functions of them), and by content
-   * otherwise; `stats()` says how many bytes are held. What is drawn once for all iterations of a
-   * dataset, such as the order of `shuffle(n, { reshuffleEachIteration: false })` without a seed, is
-   * saved with each of them.
+   * The position of the iteration as bytes, from which `restore()` continues with the next element:
+   * the position of every operator, the random state, the epoch, and the elements that operators
+   * hold. Held elements are saved as indices where a source with random access can recompute them
+   * (ranges, tensors in memory, names of files, and one-to-one functions of them), and otherwise by
+   * content; `stats()` says how many bytes are held. Numbers drawn once for all iterations of a
+   * dataset, such as the order of `shuffle(n, { reshuffleEachIteration: false })` without a seed,
+   * are saved with each of them.
    *
-   * Reading ahead and calls in flight go on afterwards as if nothing had been. A call in flight is
-   * waited for where its element cannot be had again; otherwise `restore()` makes it again, with the
-   * same `index` and `random`, as it does for elements that are saved as numbers: what functions
-   * return must depend on these, their captures and their element alone. That holds for functions that
-   * make datasets, too: the functions within them draw luck from a `random` of their own. A generator
-   * is run again up to where it was; a cache in memory is saved with its contents, one in files as a
-   * position in these.
+   * Reading ahead and calls in flight continue afterwards unchanged. A call in flight is awaited if
+   * its element cannot be recomputed; otherwise `restore()` repeats it, with the same `index` and
+   * `random`, like the calls for elements saved as indices. So a function's result must depend only
+   * on these, its captures and its element. That also holds for functions that make datasets:
+   * functions within those get a `random` of their own. A generator is rerun up to its position; a
+   * cache in memory is saved with its contents, one in files as a position.
    *
-   * The error of an element is part of the stream: one that was found and not told yet is saved, and
-   * told in its place. What ends the reading of a distributed dataset is not (its service cannot be
-   * reached, say, or does not know this reader any more), nor that what `load` waits for does not come:
-   * one `next()` is rejected with it, those after it answer the end, and `save()` still answers the
-   * position before it, from which `restore()` reads on.
+   * The error of an element is part of the stream: if it was found and not reported yet, it is
+   * saved and reported at its position. Errors that end the reading are not saved: the service of a
+   * distributed dataset is unreachable or no longer knows this reader, or data that `load` waits
+   * for does not come. Such an error rejects one `next()`, later ones answer the end, and `save()`
+   * still gives the position before it, from which `restore()` continues.
    *
-   * Errors: `failed_precondition` where an operator cannot be saved: a distributed dataset, elements
-   * that are no plain data.
+   * Errors: `failed_precondition` where an operator cannot be saved: a distributed dataset,
+   * elements that are no plain data.
    *
    * @example
    * ```ts
@@ -210,19 +213,20 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   /**
-   * Goes on from where another iterator of the same pipeline was saved, in this process or another.
-   * Whatever this one did before is forgotten; if it fails, nothing is. The next iterator of its dataset
-   * is the epoch after, however many there have been; of several iterators the one restored last decides.
-   * Where a service gives each epoch once (`distribute` unless DETERMINISTIC), it is one that was not begun.
+   * Continues from the saved position of another iterator of the same pipeline, in this process or
+   * another. The earlier state of this one is dropped, unless restoring fails. The next iterator of
+   * its dataset is the following epoch, however many there were before; with several iterators the
+   * one restored last decides. Where a service gives each epoch once (`distribute` unless
+   * DETERMINISTIC), it is an epoch that was not begun.
    *
    * Errors: `invalid_argument` for bytes that are no saved iterator, `data_loss` for damaged ones,
-   * `failed_precondition` where the pipeline, or what it reads, has changed.
+   * `failed_precondition` where the pipeline, or its data, has changed.
    */
   restore(state: Uint8Array): Promise<void> {
     return this.#whenFree(() => this.#restore(state));
   }
 
-  /** Ends the iteration. What was being read or called is dropped. */
+  /** Ends the iteration. Reads and calls in flight are dropped. */
   return(): Promise<IteratorResult<T, undefined>> {
     return this.#close()?.then(() => DONE) ?? Promise.resolve(DONE);
   }
@@ -236,9 +240,9 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   /**
-   * What every operator has done since the iterator was opened or restored, from the last one down; a
-   * copy. Elements that `globalShuffle` reads by their numbers are not counted below it, and operators
-   * below a function that runs in a confined process are not counted at all.
+   * The figures of every operator since the iterator was opened or restored, from the last one
+   * down; a copy. Elements that `globalShuffle` reads by index are not counted below it, and
+   * operators below a function that runs in a confined process are not counted at all.
    *
    * @example
    * ```ts
@@ -255,9 +259,9 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   /**
-   * The graph with the figures of each operator, and at the end in words which of them the time goes
-   * into, and what to do about it. Say it after some seconds of training: what it tells is of all
-   * the time since the first `next()`, in which the consumer has a part, too.
+   * The graph with the figures of each operator, and at the end advice: which operators take the
+   * time, and what to do about it. Call it after some seconds of training: it covers all the time
+   * since the first `next()`, the consumer's own time included.
    *
    * @example
    * ```ts
@@ -347,7 +351,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     }
   }
 
-  /** What a call of `next()` is rejected with. A failure of reading is told once, and nothing comes after it. */
+  /** The error with which `next()` rejects. A read failure is reported once, and nothing comes after it. */
   #told(error: unknown): unknown {
     if (error instanceof ReadingFailure) {
       this.#failed = true;
@@ -377,7 +381,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       : this.#start(run, undefined, rejectClosed);
   }
 
-  /** Answers one call that has to wait, and then those that came meanwhile. */
+  /** Executes one call that has to wait, and then those that came in the meantime. */
   #start<R>(
     run: () => unknown,
     before?: Promise<void>,
@@ -401,7 +405,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       try {
         request.resolve(await request.run());
       } catch (error) {
-        // Closing answers those that wait; this one is told its error.
+        // Closing answers waiting calls; this one is rejected with its error.
         if (this.#queue[0] === request) this.#queue.shift();
         const closing = this.#closeAtError();
         if (closing !== undefined) await closing;
@@ -417,7 +421,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     return this.#options.closesAtError ? this.#close() : undefined;
   }
 
-  /** Nobody who waits is left waiting for what will not come. */
+  /** Answers all waiting calls with the end. */
   #close(): Promise<void> | undefined {
     this.#closed = true;
     const closing = this.#dispose();
@@ -431,16 +435,16 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 }
 
-/** Lets go of what has been restored so far. What a wrong state has left in it may not be what it lets go of. */
+/** Disposes what has been restored so far. A wrong state may make disposing fail. */
 function dropHalfRestored(elements: ElementIterator): void {
   try {
     elements.dispose();
   } catch {
-    // Why it was not restored is told.
+    // The reason why it was not restored is reported already.
   }
 }
 
-/** A state with a right checksum that no operator here wrote: operators trust what they find in theirs. */
+/** A state with a valid checksum that no operator here wrote: operators trust the contents of their states. */
 function unreadableState(cause: unknown): LeatError {
   return new LeatError(
     "invalid_argument",

@@ -1,6 +1,4 @@
-/**
- * Random access: elements by their numbers, without those before them.
- */
+/** Random access: reads elements by index, without those before them. */
 import { LeatError } from "../core/error.ts";
 import { checkInteger } from "./check.ts";
 import { type IterationOptions, rootContext } from "./dataset_iterator.ts";
@@ -19,8 +17,8 @@ export function checkRandomAccess(operator: string, node: DatasetNode): DatasetN
 }
 
 /**
- * Element `index` of a graph. `out_of_range` where there is none, `failed_precondition` for a graph
- * without random access, and the element's own error.
+ * Element `index` of a graph. Errors: `out_of_range` if there is none, `failed_precondition` for a
+ * graph without random access, or the element's own error.
  */
 export async function elementAt(
   node: DatasetNode,

@@ -1,6 +1,4 @@
-/**
- * `reduce`: a whole dataset folded into one value.
- */
+/** `reduce`: folds a whole dataset into one value. */
 import { LeatError } from "../core/error.ts";
 import { Call, type NodeFunction } from "./udf/call.ts";
 import { type IterationOptions, rootContext } from "./dataset_iterator.ts";
@@ -9,8 +7,8 @@ import type { DatasetNode } from "./node.ts";
 import { toldOf } from "./iterators/reading_failure.ts";
 
 /**
- * Runs a graph to its end, calling `fn(state, element)`. The first error ends it. `invalid_argument`
- * for one that is known to have no end.
+ * Runs a graph to its end, calling `fn(state, element)`. The first error ends it.
+ * `invalid_argument` for a graph known to be endless.
  */
 export async function reduceGraph(
   node: DatasetNode,

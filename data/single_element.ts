@@ -1,11 +1,9 @@
-/**
- * `getSingleElement`: the element of a dataset that has one.
- */
+/** `getSingleElement`: the element of a dataset that has one. */
 import { LeatError } from "../core/error.ts";
 import { type IterationOptions, openIterator } from "./dataset_iterator.ts";
 import type { DatasetNode } from "./node.ts";
 
-/** The only element of a graph; `invalid_argument` where it has none or several, and its own error. */
+/** The only element of a graph. Errors: `invalid_argument` where there are none or several; or its own. */
 export async function singleElementOf(
   node: DatasetNode,
   options: IterationOptions,

@@ -1,10 +1,10 @@
 /**
  * The wire form of a graph: canonical JSON, equal for equal graphs, so that its digest is the
- * dataset's fingerprint. Operators' arguments and the names of captures are sorted; what elements are
- * made of keeps the order of its keys.
+ * dataset's fingerprint. Operators' arguments and the names of captures are sorted; components of
+ * elements keep the order of their keys.
  *
- * JSON's own values stand for themselves. Everything else is an object with one key that begins with
- * a dollar sign; a key of the user's that begins with one is written with one more.
+ * JSON values stand for themselves. Any other value is an object with one key that begins with a
+ * dollar sign; a user's key that begins with one gets one more.
  */
 import { type DType, dtypeOf, isDType, TYPED_ARRAYS } from "../core/dtype.ts";
 import { LeatError } from "../core/error.ts";
@@ -24,18 +24,21 @@ const FORMAT = "leat-dataset-1";
 /** How deep attributes and operators may nest in a serialised graph. */
 const DEPTH_MAX = 4096;
 
-/** The bytes of a graph. Fails, naming the operator, where something in it cannot travel. */
+/** The bytes of a graph. Fails, naming the operator, if something in it cannot be serialised. */
 export function serializeGraph(root: DatasetNode): Uint8Array {
   return new TextEncoder().encode(JSON.stringify({ format: FORMAT, root: encodeNode(root) }));
 }
 
 /** How a graph is read back. */
 export interface DecodingOptions {
-  /** Whether this program built it, or trusts who did. Default: no. Its nodes are foreign then: see `foreign.ts`. */
+  /**
+   * Whether this program built it, or trusts its author. Default: no. Its nodes are then foreign:
+   * see `foreign.ts`.
+   */
   readonly isOwn?: boolean;
 }
 
-/** The graph of `serializeGraph`'s bytes; `invalid_argument` for any others. Nothing of it is run or evaluated. */
+/** The graph of `serializeGraph`'s bytes; `invalid_argument` for others. Nothing is run or evaluated. */
 export function deserializeGraph(bytes: Uint8Array, options: DecodingOptions = {}): DatasetNode {
   let parsed: unknown;
   try {
@@ -68,7 +71,7 @@ export function encodeNode(node: DatasetNode, writer = new ValueWriter()): unkno
   return { kind: node.kind, attributes, inputs: node.inputs.map((at) => encodeNode(at, writer)) };
 }
 
-/** Attributes have no order, unlike the components of elements; one that is undefined was left out. */
+/** Attributes have no order, unlike the components of elements; undefined ones were left out. */
 function byName(attributes: Attributes): Attributes {
   return Object.fromEntries(
     Object.entries(attributes)
@@ -95,11 +98,11 @@ export function decodeNode(wire: unknown, reader: ValueReader, depth = 0): Datas
 }
 
 /**
- * Writes values as JSON, components in the order they have. Others override what they write
+ * Writes values as JSON, with components in their order. Subclasses override what they write
  * differently.
  */
 export class ValueWriter {
-  /** What is written of an operator. */
+  /** The attributes to write for an operator. */
   attributesOf(node: DatasetNode): Attributes {
     return node.attributes;
   }
@@ -132,7 +135,7 @@ export class ValueWriter {
     return bytes.toBase64();
   }
 
-  /** What is no plain data. */
+  /** Writes a value that is no plain data. */
   protected opaque(value: unknown): unknown {
     throw new LeatError("invalid_argument", `${show(value)} is no plain data`);
   }

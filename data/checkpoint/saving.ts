@@ -1,8 +1,9 @@
 /**
- * Saved iterations as bytes: the state of every iterator of a graph, the luck it ran with, and a
- * signature of the graph, so that another one is refused.
+ * Saved iterations as bytes: the state of every iterator of a graph, its random state, and a
+ * signature of the graph, so that another graph is refused.
  *
- * Layout: eight bytes of format, 32 of SHA-256 over all that follows, and that as an encoded value.
+ * Layout: eight bytes of format, a SHA-256 of everything that follows (32 bytes), and an encoded
+ * value.
  */
 import { nodeCrypto } from "../../core/builtins.ts";
 import { LeatError } from "../../core/error.ts";
@@ -16,16 +17,16 @@ import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { wholeState } from "./whole_state.ts";
 import { encodeNode, ValueWriter } from "../wire.ts";
 
-/** What an iteration of a graph is at one position. */
+/** The state of an iteration at one position. */
 export interface SavedIteration {
   readonly seed: bigint;
   readonly seeded: boolean;
   readonly salt: bigint;
   readonly epoch: number;
   readonly split: number;
-  /** What the nodes of the graph share among their iterators: see `saveShared()`. */
+  /** The state that the graph's nodes share among their iterators: see `saveShared()`. */
   readonly shared: unknown;
-  /** What the last operator's iterator answered to `save()`; `null` at the end. */
+  /** The saved state of the last operator's iterator; `null` at the end. */
   readonly state: unknown;
 }
 
@@ -44,8 +45,8 @@ export function encodeIteration(root: DatasetNode, saved: SavedIteration): Uint8
 /**
  * Reads what `encodeIteration` wrote.
  *
- * Errors: `invalid_argument` for bytes that nothing here wrote, `data_loss` for damaged ones,
- * `failed_precondition` where they are of another pipeline, or lack a field of an iteration.
+ * Errors: `invalid_argument` for bytes of another origin, `data_loss` for damaged ones,
+ * `failed_precondition` if they are of another pipeline, or lack a field of an iteration.
  */
 export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIteration {
   if (!(bytes instanceof Uint8Array)) throw noState(`got ${show(bytes)}`);
@@ -59,7 +60,7 @@ export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIterati
       `A saved iterator of ${bytes.length} bytes is damaged or cut short: its checksum is wrong.`,
     );
   }
-  // Compared before the rest is read, which is of operators that may not be here.
+  // Compared before the rest is read, because that may contain operators unknown here.
   const encoded = new EncodedValue(bytes.subarray(HEADER_BYTES));
   const { wire } = encoded;
   if (!isPlainObject(wire) || wire.signature !== signatureOf(root)) {
@@ -89,8 +90,8 @@ function noState(why: string): LeatError {
 const signatures = new WeakMap<DatasetNode, string>();
 
 /**
- * A digest of a graph, like its fingerprint, but of any: functions count by their source text,
- * whether they could travel or not.
+ * A digest of any graph, like its fingerprint: functions count by their source text, whether they
+ * can be sent or not.
  */
 export function signatureOf(root: DatasetNode): string {
   let signature = signatures.get(root);

@@ -1,25 +1,26 @@
 /**
- * What the iterators of a node share beyond each one's own state, such as the contents of a cache,
- * and how it is saved beside them: for a whole graph at once.
+ * State that the iterators of a node share, such as the contents of a cache. It is saved
+ * separately, for a whole graph at once.
  */
 import type { IteratorContext } from "../context.ts";
 import type { DatasetNode } from "../node.ts";
 import { wholeState } from "./whole_state.ts";
 
-/** What the iterators of one node share. */
+/** The state that the iterators of one node share. */
 export interface Shared {
-  /** As plain data and elements, for an iteration in this context; `undefined` for nothing. */
+  /** As plain data and elements, for an iteration in this context; `undefined` for none. */
   save(context: IteratorContext): unknown;
-  /** Takes over what that of an equal node answered to `save()`. */
+  /** Restores the saved state of an equal node. */
   restore(state: unknown, context: IteratorContext): void;
-  /** Answers what puts back what it is now. */
+  /** Returns a function that restores the current state. */
   keep(): () => void;
 }
 
 /**
- * The shared states of a graph's nodes, by their numbers in pre-order; nodes without one are left out.
+ * The shared states of a graph's nodes, by their numbers in pre-order; nodes without one are left
+ * out.
  *
- * @param context that of the graph's last operator.
+ * @param context That of the graph's last operator.
  */
 export function saveShared(root: DatasetNode, context: IteratorContext): unknown {
   const states: [number, unknown][] = [];
@@ -30,12 +31,12 @@ export function saveShared(root: DatasetNode, context: IteratorContext): unknown
   return states;
 }
 
-/** Gives the nodes of an equal graph what `saveShared` was answered. */
+/** Restores what `saveShared` returned, in the nodes of an equal graph. */
 export function restoreShared(root: DatasetNode, states: unknown, context: IteratorContext): void {
   const byNumber = new Map(states as [number, unknown][]);
   visit(root, ({ shared }, number) => {
     if (shared === undefined) return;
-    // Also where nothing was saved: iterators may give it what an earlier version saved with them.
+    // Also without a saved state: iterators may set it from what an earlier version saved with them.
     context.overwrites(shared.keep());
     const state = byNumber.get(number);
     if (state !== undefined) shared.restore(wholeState(state), context);

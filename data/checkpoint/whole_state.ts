@@ -1,15 +1,13 @@
-/**
- * What was saved of an iterator by a version that wrote less of it.
- */
+/** Reads states that other versions saved with fewer fields. */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 
 /**
- * A saved state of which only what is there can be read: a field that was added since is refused by its
- * name, where `undefined` in its place would give another stream. Operators ask by `in` for what may be
- * left out. A state within it, which may be an element as well, is asked for by itself.
+ * A saved state whose missing fields cannot be read: reading a field that was added since fails and
+ * names it, because `undefined` in its place would give another stream. Operators test optional
+ * fields with `in`. A state within it, which may also be an element, is wrapped separately.
  *
- * Errors: `failed_precondition`, when a field is read that is not there.
+ * Errors: `failed_precondition`, when a missing field is read.
  */
 export function wholeState<T>(state: T): T {
   if (!isPlainObject(state)) return state;

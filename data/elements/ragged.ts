@@ -1,6 +1,6 @@
 /**
- * Ragged columns: leaves whose lengths along their first axis differ, put behind each other instead
- * of padded.
+ * Ragged columns: leaves of different lengths along their first axis are concatenated instead of
+ * padded.
  */
 import { type DType, dtypeOf } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
@@ -11,14 +11,14 @@ import { joinTensors } from "./rows.ts";
 import { type ElementSpec, mapSpec, TensorSpec } from "./spec.ts";
 
 /**
- * Columns for elements like this one. Ragged are those leaves that have an axis, unless the spec says
- * that their shape does not vary.
+ * Columns for elements like this one. Leaves with an axis are ragged, unless the spec says that
+ * their shape does not vary.
  */
 export function raggedColumnFor(element: unknown, spec: ElementSpec, capacity: number): Column {
   return columnFor(element, spec, capacity, "", raggedColumn);
 }
 
-/** The spec of ragged batches of `rows` elements with this spec. Along axis 1 they vary. */
+/** The spec of ragged batches of `rows` elements with this spec: axis 1 varies. */
 export function raggedSpec(spec: ElementSpec, rows: number | null): ElementSpec {
   return mapSpec(spec, (leaf) => {
     const shape = isUniform(leaf) ? leaf.shape : [null, ...leaf.shape.slice(1)];
@@ -39,7 +39,7 @@ function raggedColumn(leaf: unknown, spec: ElementSpec, capacity: number, path: 
   return new RaggedColumn(dtype, shape.slice(1), path);
 }
 
-/** Rows are kept until all are there. */
+/** Rows are kept until the column is complete. */
 class RaggedColumn implements Column {
   readonly #dtype: DType;
   /** The shape of one value. */

@@ -1,13 +1,11 @@
-/**
- * Rows: batches cut and joined along axis 0, whole runs of rows at a time.
- */
+/** Cuts and joins batches along axis 0, by runs of rows. */
 import { type DType, isFixedDType, isTypedArray, TYPED_ARRAYS } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, tensor } from "../../core/tensor.ts";
 import { type Leaf, mapTree, zipTrees } from "../../core/tree.ts";
 import { copyInto, tensorOf } from "./columns.ts";
 
-/** A batch with its typed arrays read as tensors, which `cutRows` and `joinRows` take. */
+/** A batch with its typed arrays as tensors, for `cutRows` and `joinRows`. */
 export function asBatch(batch: unknown): unknown {
   return mapTree(batch, (leaf) => isTypedArray(leaf) ? tensor(leaf) : leaf);
 }
@@ -17,12 +15,12 @@ export function cutRows(batch: unknown, start: number, stop: number): unknown {
   return mapTree(batch, (leaf) => cutLeaf(leaf, start, stop));
 }
 
-/** The rows of several batches, which `assertJoinable` has passed, as one. */
+/** Joins the rows of several batches that `assertJoinable` has accepted. */
 export function joinRows(batches: readonly unknown[]): unknown {
   return zipTrees(batches, joinLeaves);
 }
 
-/** Refuses two batches whose rows could not be those of one: `invalid_argument`. */
+/** Refuses two batches whose rows cannot form one: `invalid_argument`. */
 export function assertJoinable(operator: string, first: unknown, second: unknown): void {
   zipTrees([first, second], (leaves) => {
     const [a, b] = leaves.map(describeRows);
@@ -35,7 +33,7 @@ export function assertJoinable(operator: string, first: unknown, second: unknown
   });
 }
 
-/** Rows of a tensor or ragged tensor; what is neither is the same for all rows. */
+/** Rows of a tensor or ragged tensor; any other value is the same for all rows. */
 export function cutLeaf(leaf: Leaf, start: number, stop: number): Leaf {
   if (leaf instanceof Tensor) {
     const [, ...shape] = leaf.shape;
@@ -66,7 +64,7 @@ function joinLeaves(leaves: readonly Leaf[]): Leaf {
   return first instanceof RaggedTensor ? joinRagged(leaves as RaggedTensor[]) : first!;
 }
 
-/** One tensor of the rows of several that differ in nothing but their number. */
+/** One tensor of the rows of several that differ only in their number of rows. */
 export function joinTensors(tensors: readonly Tensor[]): Tensor {
   const { dtype, shape } = tensors[0]!;
   const rows = tensors.reduce((sum, part) => sum + part.shape[0]!, 0);

@@ -12,7 +12,7 @@ export class TensorSpec {
   readonly dtype: DType;
   readonly shape: readonly (number | null)[];
 
-  /** Errors: `invalid_argument` for what is no dtype, and for lengths that are no integers from 0 up. */
+  /** Errors: `invalid_argument` for an unknown dtype, or a length that is no integer from 0. */
   constructor(dtype: DType, shape: readonly (number | null)[]) {
     if (!isDType(dtype)) throw invalidArgument("TensorSpec", "dtype", "a dtype", dtype);
     const isLength = (at: unknown) =>
@@ -30,14 +30,14 @@ export class TensorSpec {
   }
 }
 
-/** The spec of an element: structure with `TensorSpec` leaves; `undefined` where nothing is known. */
+/** The spec of an element: a structure with `TensorSpec` leaves; `undefined` where nothing is known. */
 export type ElementSpec =
   | TensorSpec
   | readonly ElementSpec[]
   | { readonly [component: string]: ElementSpec }
   | undefined;
 
-/** Checks the argument `spec` of an operator: structure over `TensorSpec`s, some of it unknown. */
+/** Checks an operator's argument `spec`: a structure over `TensorSpec`s, parts of which may be unknown. */
 export function checkSpec(operator: string, spec: unknown): ElementSpec {
   if (spec === undefined || spec instanceof TensorSpec) return spec;
   if (Array.isArray(spec)) return spec.map((part) => checkSpec(operator, part));
@@ -91,8 +91,8 @@ export function specText(spec: ElementSpec): string {
 }
 
 /**
- * What elements of either spec have in common: dimensions that differ vary, and an unknown part
- * leaves it unknown. `differ` is called where they cannot be elements of one dataset.
+ * The common spec of elements of two specs: differing dimensions vary, and an unknown part stays
+ * unknown. `differ` is called where they cannot be elements of one dataset.
  */
 export function mergeSpecs(
   a: ElementSpec,
@@ -122,8 +122,8 @@ export function mergeSpecs(
 }
 
 /**
- * What the elements of several datasets have in common; `invalid_argument` where they could not be
- * elements of one.
+ * The common spec of several datasets; `invalid_argument` where their elements could not be of one
+ * dataset.
  */
 export function commonSpec(operator: string, specs: readonly ElementSpec[]): ElementSpec {
   return specs.reduce((common, spec) =>

@@ -1,7 +1,4 @@
-/**
- * Holding elements to what is said of them: the `spec` that a user has declared, and that nothing in
- * them is `undefined`.
- */
+/** Checks elements against the `spec` that a user has declared, and that they contain no `undefined`. */
 import {
   type DType,
   isFixedDType,
@@ -17,15 +14,15 @@ import { component } from "./columns.ts";
 import { specOf } from "./components.ts";
 import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
 
-/** How elements are held to their spec. */
+/** How elements are checked. */
 export interface SpecCheckOptions {
-  /** Whether null may stand for a leaf, as in rows of files with missing values. Default false. */
+  /** Whether null may replace a leaf, as in rows of files with missing values. Default false. */
   readonly nullable?: boolean;
 }
 
 /**
- * Whether nothing in an element is `undefined`, which stands for nothing on the wire. What is nested
- * too deep is for others to refuse.
+ * Whether an element contains no `undefined`, which has no wire form. Excessive nesting is refused
+ * elsewhere.
  */
 export function isWhole(value: unknown, depth = 0): boolean {
   if (typeof value !== "object") return value !== undefined;
@@ -38,7 +35,7 @@ export function isWhole(value: unknown, depth = 0): boolean {
   return true;
 }
 
-/** The error of an element that is not whole, naming the leaf. `which` element it is. */
+/** The error of an element with `undefined` in it, naming the leaf. `which`: which element it is. */
 export function missingIn(element: unknown, which: string): LeatError {
   const path = pathOfMissing(element, "") ?? "";
   const reason = path === "" && element !== undefined
@@ -59,9 +56,9 @@ function pathOfMissing(value: unknown, path: string): string | undefined {
 
 type Fits = (value: unknown) => boolean;
 
-/** A spec that elements are held to. It is taken apart once, so that looking at an element is quick. */
+/** A spec prepared once, so that checking an element is fast. */
 export class SpecCheck {
-  /** Whether any plain number will do; otherwise whole ones within these bounds, which may leave none. */
+  /** Whether any plain number fits; otherwise integers within these bounds, which may exclude all. */
   readonly #takesAnyNumber: boolean;
   readonly #numberMin: number;
   readonly #numberMax: number;
@@ -69,7 +66,7 @@ export class SpecCheck {
   readonly #fits: Fits;
   readonly #nullable: boolean;
 
-  /** What elements are held to; nothing, where nothing is said of them. */
+  /** The check for a spec; undefined if nothing is declared. */
   static of(spec: ElementSpec, options?: SpecCheckOptions): SpecCheck | undefined {
     return spec === undefined ? undefined : new SpecCheck(spec, options);
   }
@@ -83,7 +80,7 @@ export class SpecCheck {
     [this.#numberMin, this.#numberMax] = integerBounds(dtype);
   }
 
-  /** `fits()` of a plain number, which is for loops over many. */
+  /** `fits()` for a plain number, for loops over many. */
   fitsNumber(element: number): boolean {
     return this.#takesAnyNumber ||
       element >= this.#numberMin && element <= this.#numberMax && Math.trunc(element) === element;
@@ -93,17 +90,17 @@ export class SpecCheck {
     return this.#fits(element);
   }
 
-  /** The element itself; throws `failure()` where it does not fit. */
+  /** Returns the element; throws `failure()` if it does not fit. */
   checked<T>(element: T): T {
     if (!this.#fits(element)) throw this.failure(element);
     return element;
   }
 
   /**
-   * Why an element does not fit: `invalid_argument` naming the first leaf that does not, and what the
-   * spec says of it.
+   * Why an element does not fit: `invalid_argument` naming the first leaf that does not, and its
+   * spec.
    *
-   * @param which element it is, as the message begins.
+   * @param which Which element it is, to begin the message.
    */
   failure(element: unknown, which?: string): LeatError {
     const reason = this.#reason(this.#spec, element, "") ?? "it fits";
@@ -153,7 +150,7 @@ function contradiction(path: string, found: string, wanted: string): string {
     "(a null in a shape takes any length)";
 }
 
-/** A value as a message shows it: by dtype and shape where it is large. */
+/** A value in a message: by dtype and shape if it is large. */
 function valueText(value: unknown): string {
   if (value instanceof Tensor || value instanceof RaggedTensor || isTypedArray(value)) {
     return specText(specOf(value));
@@ -178,7 +175,7 @@ function fitsOf(spec: ElementSpec, nullable: boolean): Fits {
   return recordFits(keys, keys.map((key) => fitsOf(spec[key], nullable)));
 }
 
-/** `isPlainObject()`, sooner: looking up a prototype costs more than all the rest. */
+/** A faster `isPlainObject()`: looking up a prototype costs more than the rest of the check. */
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null &&
     (value.constructor === Object || isPlainObject(value));
@@ -192,7 +189,7 @@ function tupleFits(parts: readonly Fits[]): Fits {
   };
 }
 
-/** Keys mostly come in the order that the spec has them in: then both are gone through side by side. */
+/** Keys usually come in the order of the spec: then both are compared in parallel. */
 function recordFits(keys: readonly string[], parts: readonly Fits[]): Fits {
   const fitsInAnyOrder = (value: Record<string, unknown>) =>
     sameKeys(value, keys) && parts.every((fits, i) => fits(value[keys[i]!]));
@@ -214,7 +211,7 @@ function leafFits(spec: TensorSpec): Fits {
     const fits = scalarFits(dtype);
     return (value) => fits(value) || value instanceof Tensor && tensorFits(value, spec);
   }
-  // Of booleans there is no typed array.
+  // There is no typed array of booleans.
   const [length = null] = shape;
   const TypedArray = isFixedDType(dtype) && dtype !== "bool" ? TYPED_ARRAYS[dtype] : undefined;
   const arrayFits: Fits = TypedArray === undefined || shape.length > 1
@@ -256,7 +253,7 @@ function isBigint(value: unknown, cut: (bits: number, value: bigint) => bigint):
   return typeof value === "bigint" && cut(64, value) === value;
 }
 
-/** The least and the largest plain number that an integer dtype holds as it is; none for other dtypes. */
+/** The least and greatest plain number that an integer dtype holds exactly; none for other dtypes. */
 function integerBounds(dtype: DType): [min: number, max: number] {
   if (!/^u?int/.test(dtype)) return [Infinity, -Infinity];
   const bits = 8 * itemSize(dtype);
@@ -271,7 +268,7 @@ function tensorFits(tensor: Tensor, { dtype, shape }: TensorSpec): boolean {
     tensor.shape.every((length, axis) => shape[axis] === null || shape[axis] === length);
 }
 
-/** The lengths of its rows vary, which is a null in its spec. */
+/** The lengths of its rows vary, so its spec has a null there. */
 function raggedFits({ values, numRows }: RaggedTensor, { dtype, shape }: TensorSpec): boolean {
   const [rows, lengths, ...rest] = shape;
   return (rows === null || rows === numRows) && lengths === null && values.dtype === dtype &&

@@ -1,5 +1,5 @@
 /**
- * Plain data and elements as bytes: what iterators save, and the elements of stored datasets.
+ * Plain data and elements as bytes: saved states of iterators, and elements of stored datasets.
  *
  * Layout: the length of the JSON as uint32 (little-endian), the JSON, and the bytes of tensors and
  * typed arrays, to which the JSON refers by offset and length.
@@ -12,9 +12,10 @@ import { decodeNode, type DecodingOptions, encodeNode, ValueReader, ValueWriter 
 const LENGTH_BYTES = 4;
 
 /**
- * The bytes of a value, after `reserved` ones that are left to the caller.
+ * The bytes of a value, after `reserved` bytes for the caller.
  *
- * Errors: `failed_precondition` for what is no plain data, tensor, typed array or dataset, or is too deep to be walked.
+ * Errors: `failed_precondition` for a value that is no plain data, tensor, typed array or dataset,
+ * or that nests too deeply.
  */
 export function encodeValue(value: unknown, reserved = 0): Uint8Array<ArrayBuffer> {
   const writer = new BinaryWriter();
@@ -38,13 +39,13 @@ function jsonOf(writer: ValueWriter, value: unknown): string {
   }
 }
 
-/** A value that was encoded, to be looked at before it is read. */
+/** An encoded value, which can be inspected before it is read. */
 export class EncodedValue {
-  /** The JSON as it is. */
+  /** The undecoded JSON. */
   readonly wire: unknown;
   readonly #bytes: Uint8Array;
 
-  /** `encoded`: what `encodeValue` wrote, without what was reserved. Throws for anything else. */
+  /** `encoded`: what `encodeValue` wrote, without the reserved bytes. Throws for anything else. */
   constructor(encoded: Uint8Array) {
     const view = new DataView(encoded.buffer, encoded.byteOffset, encoded.byteLength);
     const jsonEnd = LENGTH_BYTES + view.getUint32(0, true);
@@ -55,14 +56,14 @@ export class EncodedValue {
   /**
    * The value. Its arrays are copies.
    *
-   * @param options `isOwn`: datasets in it were built by this program, which saved them. Default: they are foreign.
+   * @param options `isOwn`: this program built the datasets in it. Default: they are foreign.
    */
   read(options: DecodingOptions = {}): unknown {
     return new BinaryReader(this.#bytes, options).read(this.wire);
   }
 }
 
-/** Puts what is no JSON behind it. */
+/** Puts binary data after the JSON. */
 class BinaryWriter extends ValueWriter {
   readonly #chunks: Uint8Array[] = [];
   bytesLength = 0;

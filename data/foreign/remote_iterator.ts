@@ -1,6 +1,4 @@
-/**
- * An iterator whose elements are made in another process.
- */
+/** An iterator whose elements are made in another process. */
 import { LeatError } from "../../core/error.ts";
 import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../elements/answer.ts";
 import type { IteratorContext } from "../context.ts";
@@ -8,11 +6,11 @@ import type { RemoteElements, RemoteStep } from "./foreign_runners.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 
-/** What is saved of it. */
+/** The saved state. */
 interface State {
-  /** What the other process says of where it stands. It is never read here. */
+  /** The other process's state, which is never read here. */
   readonly remote: Uint8Array;
-  /** What has come from there and was not given. */
+  /** Answers that have arrived and were not given. */
   readonly ahead: readonly SavedAnswer[];
 }
 
@@ -22,13 +20,13 @@ export class RemoteIterator extends ElementIterator {
   readonly #open: () => Promise<RemoteElements>;
   readonly #onShared: (shared: Uint8Array) => void;
   #opening: Promise<RemoteElements> | undefined;
-  /** Answers that have come, of which those before `#at` were given. */
+  /** Answers that have arrived; those before `#at` were given. */
   #ahead: readonly Answer[] = [];
   #at = 0;
   #ended = false;
   #failure: ReadingFailure | undefined;
 
-  /** @param onShared Told what the nodes that run elsewhere share, whenever that is news. */
+  /** @param onShared Called with the remote nodes' shared state whenever it changes. */
   constructor(
     context: IteratorContext,
     open: () => Promise<RemoteElements>,
@@ -95,7 +93,7 @@ export class RemoteIterator extends ElementIterator {
     return END;
   }
 
-  /** Gives an answer that has come. */
+  /** Gives an answer that has arrived. */
   #give(): unknown {
     const { failed, value } = this.#ahead[this.#at++]!;
     if (this.#at === this.#ahead.length) {

@@ -1,81 +1,79 @@
-/**
- * What each operator of a running pipeline has done so far.
- */
+/** Figures of each operator of a running pipeline. */
 
 import { byteSize } from "../../core/tree.ts";
 
 /** One operator's figures since its iterator was opened or restored. Sampled ones are estimates. */
 export interface OperatorStats {
-  /** The operator as the user wrote it: `"map"`. */
+  /** The operator's name in user code: `"map"`. */
   readonly operator: string;
   /** Its number in the graph, in pre-order from the last operator (0). */
   readonly number: number;
   /** Elements given downstream. */
   readonly elements: number;
   /**
-   * Elements that failed here: their function threw, their file is damaged, they do not fit a batch.
-   * Of `ignoreErrors`: those that it left out.
+   * Elements that failed here: their function threw, their file is damaged, they do not fit a
+   * batch. For `ignoreErrors`: the elements that it left out.
    */
   readonly errors: number;
   /**
-   * Bytes of the elements that its inputs gave, which is the sum of their `bytesOut`. Of what reads
-   * files: bytes read of files, compressed as they are; of `distribute`: bytes that workers sent.
+   * Bytes of the elements that its inputs gave: the sum of their `bytesOut`. For operators that
+   * read files: bytes read, compressed as they are; for `distribute`: bytes that workers sent.
    */
   readonly bytesIn: number;
   /**
    * Bytes of elements given downstream, as `save()` and budgets count them: exact for the first
-   * elements and where all are of one size, and otherwise estimated from samples. What is no plain
-   * data, such as a dataset, counts for nothing.
+   * elements and where all have one size, otherwise estimated from samples. Values that are no
+   * plain data, such as datasets, do not count.
    */
   readonly bytesOut: number;
   /**
    * Time on the thread in this operator's user function or in decoding, in milliseconds; sampled
-   * when calls are short. What an asynchronous function waits for is not in it: that is in the
-   * `waitMs` of the operator that takes its elements.
+   * when calls are short. An asynchronous function's waiting is not included: it counts as `waitMs`
+   * of the operator that takes its elements.
    */
   readonly selfMs: number;
   /**
-   * Time this operator was waiting for its inputs, in milliseconds, or for files and workers. Of
-   * operators that read ahead it may be time in which nobody waited for them.
+   * Time that this operator waited for inputs, files or workers, in milliseconds. For operators
+   * that read ahead it may include time in which no other operator waited for them.
    */
   readonly waitMs: number;
   /** Bytes of elements held now: shuffle buffer, cache, prefetched elements. */
   readonly bufferedBytes: number;
   /**
-   * Of `distribute` with `sharing` alone: elements that this trainer has missed, because it was so slow
-   * that they had left the window before it asked.
+   * Only for `distribute` with `sharing`: elements that this trainer missed, because they had left
+   * the window before it asked.
    */
   readonly skipped?: number;
-  /** Of `distribute` and `fromId` alone, once they have begun: how it goes with the service. */
+  /** Only for `distribute` and `fromId`, once they have begun: figures of the service. */
   readonly service?: ServiceStats;
 }
 
 /**
- * Where the time of a training loop goes that reads a service, and what is on its way. Counts only
- * grow.
+ * How a training loop that reads from a service spends its time, and what is in transit. Counts
+ * never decrease.
  */
 export interface ServiceStats {
   /** Elements that the loop has taken, failed ones included, and their encoded size. */
   readonly elements: number;
   readonly bytes: number;
-  /** What came from workers, in bytes, compressed as it was. */
+  /** Bytes received from workers, compressed as they were. */
   readonly wireBytes: number;
   /** How long the loop has waited for elements. */
   readonly waitingMs: number;
-  /** How long decoding took what it was given, and before that unpacking what came compressed. */
+  /** How long decoding took, decompression included. */
   readonly decodingMs: number;
   readonly unpackingMs: number;
-  /** How long the loop was busy between having an element and asking for the next. */
+  /** How long the loop was busy between getting an element and asking for the next. */
   readonly trainingMs: number;
   /** Requests to workers that are open now. */
   readonly inFlight: number;
-  /** What has arrived and was not taken yet. */
+  /** Bytes that have arrived and were not taken yet. */
   readonly bufferedBytes: number;
   /** Each worker's task; those beyond the first few are left out. */
   readonly reads: readonly ServiceRead[];
 }
 
-/** How it goes with one worker's task. */
+/** The figures of one worker's task. */
 export interface ServiceRead {
   readonly worker: string;
   readonly taskId: number;
@@ -84,22 +82,22 @@ export interface ServiceRead {
   readonly wireBytes: number;
   /** Requests that are open now. */
   readonly outstanding: number;
-  /** How long requests were open, summed; and how much of it their elements were not made yet. */
+  /** How long requests were open, in total, and how much of it before their elements were made. */
   readonly answerMs: number;
   readonly heldMs: number;
-  /** What an empty message takes there and back, where a network lies between. */
+  /** The round trip of an empty message, if the task is reached over a network. */
   readonly roundTripMs?: number;
 }
 
 /** Per operator, in pre-order from the last one. A copy: it does not change any more. */
 export type IteratorStats = readonly OperatorStats[];
 
-/** The first elements are measured one by one, then one of so many more as came before, … */
+/** The first elements are all measured; then one in more and more, with each doubling of their number… */
 const SAMPLES_PER_DOUBLING = 16;
-/** …and at least one of so many. Odd numbers, so that what comes in turn is met in turn. */
+/** …and at least one in this many. Odd, so that alternating elements are all sampled. */
 const SAMPLE_STEP_MAX = 251;
 
-/** Where the iterators of one operator count what they do. */
+/** Counts what the iterators of one operator do. */
 export class OperatorMeter {
   readonly operator: string;
   readonly number: number;
@@ -108,29 +106,29 @@ export class OperatorMeter {
   #selfMs = 0;
   #waitMs = 0;
   #bufferedBytes = 0;
-  /** Elements that others were given while nobody here asked; `undefined` where that cannot be. */
+  /** Elements missed in a shared window; `undefined` where that cannot happen. */
   #skipped: number | undefined;
   #service: (() => ServiceStats | undefined) | undefined;
-  /** Bytes from outside of the pipeline; `undefined` for operators that take elements alone. */
+  /** Bytes from outside the pipeline; `undefined` for operators that only take elements. */
   #received: number | undefined;
-  /** The same, of datasets that its functions made. */
+  /** The same, for datasets that its functions made. */
   #receivedWithin = 0;
   /** The number of the element that is measured next. */
   #sampleAt = 1;
-  /** How many elements the samples stand for, and the bytes of these. */
+  /** How many elements the samples stand for, and their bytes. */
   #sampled = 0;
   #sampledBytes = 0;
   #lastError: unknown;
   readonly #opener: OperatorMeter | undefined;
 
-  /** `opener`: whose function made the dataset; what is spent and held here is so there, too. */
+  /** `opener`: the operator whose function made the dataset; time and bytes count there too. */
   constructor(operator: string, number: number, opener?: OperatorMeter) {
     this.operator = operator;
     this.number = number;
     this.#opener = opener;
   }
 
-  /** Counts an element that is given, and answers it. */
+  /** Counts an element that is given, and returns it. */
   gave<T>(element: T): T {
     if (++this.#elements >= this.#sampleAt) this.#sample(element, this.#elements);
     return element;
@@ -145,7 +143,7 @@ export class OperatorMeter {
     }
   }
 
-  /** A sample stands for the elements after the one before it: its own size has no say in how many. */
+  /** A sample stands for the elements since the previous one, whatever its own size. */
   #sample(element: unknown, number: number): void {
     this.#sampledBytes += sizeOf(element) * (number - this.#sampled);
     this.#sampled = number;
@@ -153,7 +151,7 @@ export class OperatorMeter {
     this.#sampleAt = number + (step | 1);
   }
 
-  /** Counts an element that failed here, and answers its error: once, whoever passes it on. */
+  /** Counts an element that failed here, and returns its error: once, however often it is passed on. */
   failed<E>(error: E): E {
     if (error === this.#lastError) return error;
     this.#lastError = error;
@@ -173,35 +171,35 @@ export class OperatorMeter {
     this.#waitMs += ms;
   }
 
-  /** Counts elements that were there once and are gone. */
+  /** Counts elements that have left the window unread. */
   missed(elements: number): void {
     this.#skipped = (this.#skipped ?? 0) + elements;
   }
 
-  /** Asks there how it goes with a service. */
+  /** Sets the function that reports the service's figures. */
   serves(service: () => ServiceStats | undefined): void {
     this.#service = service;
   }
 
-  /** Counts bytes that came from outside of the pipeline. */
+  /** Counts bytes from outside the pipeline. */
   received(bytes: number): void {
     this.#received = (this.#received ?? 0) + bytes;
     this.#opener?.receivedWithin(bytes);
   }
 
-  /** Counts what a dataset received that this operator opened. */
+  /** Counts bytes received by a dataset that this operator opened. */
   receivedWithin(bytes: number): void {
     this.#receivedWithin += bytes;
     this.#opener?.receivedWithin(bytes);
   }
 
-  /** Notes that so many bytes more are held. */
+  /** Notes that this many more bytes are held. */
   holds(bytes: number): void {
     this.#bufferedBytes += bytes;
     this.#opener?.holds(bytes);
   }
 
-  /** The figures as they are now. `bytesOfInputs`: what the inputs gave. */
+  /** The current figures. `bytesOfInputs`: bytes that the inputs gave. */
   read(bytesOfInputs: number): OperatorStats {
     const bytesPerElement = this.#sampled === 0 ? 0 : this.#sampledBytes / this.#sampled;
     const service = this.#service?.();
@@ -221,7 +219,7 @@ export class OperatorMeter {
   }
 }
 
-/** Estimates what a buffer of elements holds from one in `BUFFER_SAMPLE_EVERY` of them. */
+/** Estimates the bytes in a buffer of elements from one in `BUFFER_SAMPLE_EVERY` of them. */
 export class BufferMeter {
   readonly #meter: OperatorMeter;
   #seen = 0;
@@ -257,7 +255,7 @@ export class BufferMeter {
 const BUFFER_SAMPLES_FIRST = 4;
 const BUFFER_SAMPLE_EVERY = 64;
 
-/** `byteSize`; elements may be anything until they are batched, and what has no size counts as none. */
+/** `byteSize`; elements may be anything until they are batched, and those without a size count as 0. */
 function sizeOf(element: unknown): number {
   if (typeof element === "number") return 8;
   try {

@@ -1,21 +1,21 @@
 /**
- * Stepping: how iterators that may pull often before they have something to give share the thread,
- * and stop when they are disposed.
+ * Stepping: iterators that may pull often before they can give an element yield the thread, and
+ * stop when they are disposed.
  */
 import { END, type Pulled } from "../iterator.ts";
 import type { Pacer } from "./pacer.ts";
 
-/** What a step answers that has nothing to give yet. */
+/** The result of a step that has nothing to give yet. */
 export const AGAIN: unique symbol = Symbol("AGAIN");
 
 /** An iterator that advances in steps. */
 export interface Stepping {
   readonly disposed: boolean;
-  /** One pull and what follows of it: an element, `END`, `AGAIN`, or a promise of these. */
+  /** One pull and its processing: an element, `END`, `AGAIN`, or a promise of these. */
   step(): unknown;
 }
 
-/** Steps until there is something to give: at once, or, when a step waits or time is up, later. */
+/** Steps until there is something to give: at once or, if a step waits or the slice ends, later. */
 export function stepOn(iterator: Stepping, pacer: Pacer): Pulled<unknown> {
   for (;;) {
     const result = iterator.step();
@@ -26,7 +26,7 @@ export function stepOn(iterator: Stepping, pacer: Pacer): Pulled<unknown> {
 }
 
 /**
- * Goes on stepping once `pending` has settled. A loop and not a chain of promises, because a
+ * Continues stepping once `pending` has settled. A loop and not a chain of promises, because a
  * predicate may refuse a million elements in a row.
  */
 export async function stepLater(
@@ -46,7 +46,7 @@ export async function stepLater(
   return iterator.disposed ? END : result;
 }
 
-/** Lets the event loop turn once; then the iterator goes on. */
+/** Yields to the event loop once; then the iterator continues. */
 export async function giveWay(pacer: Pacer): Promise<typeof AGAIN> {
   await pacer.yield();
   return AGAIN;

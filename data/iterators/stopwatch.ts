@@ -1,11 +1,11 @@
 /**
- * The stopwatch of one operator's calls: it times some of them, since reading the clock takes longer
- * than short ones do.
+ * The stopwatch of one operator's calls: it times a sample of them, because reading the clock takes
+ * longer than a short call.
  */
 import type { Host } from "../host.ts";
 import type { OperatorMeter } from "./stats.ts";
 
-/** Of calls that take so long one in so many is timed. */
+/** How many calls of this duration there are per timed one. */
 function callsPerSample(tookMs: number): number {
   if (tookMs > 0.1) return 1;
   return tookMs > 0.01 ? 32 : 1024;
@@ -13,13 +13,13 @@ function callsPerSample(tookMs: number): number {
 
 /** Counts calls and times those that are due, each of which stands for those up to the next. */
 export class Stopwatch {
-  /** The number, from 0, of the call to be timed next. */
+  /** The number, from 0, of the next call to be timed. */
   dueAt = 0;
   readonly #host: Host;
   readonly #meter: OperatorMeter;
   /** How many calls the timed one stands for. */
   #standsFor = 1;
-  /** When the call that was timed last returned. */
+  /** When the last timed call returned. */
   #lastAtMs = -Infinity;
   #calls = 0;
 
@@ -28,7 +28,7 @@ export class Stopwatch {
     this.#meter = meter;
   }
 
-  /** Makes the next call, of those that are all made by this method. */
+  /** Makes the next call, if all calls are made by this method. */
   time<T>(call: () => T): T {
     const number = this.#calls++;
     if (number < this.dueAt) return call();
@@ -43,10 +43,10 @@ export class Stopwatch {
   /** Notes that the call with this number has just returned. */
   note(startedAtMs: number, number: number): void {
     const endedAtMs = this.#host.nowMs();
-    // Of the shortest calls most of the time would be that of reading the clock.
+    // For the shortest calls, reading the clock would dominate the time.
     const readingMs = this.#host.nowMs() - endedAtMs;
     const tookMs = Math.max(0, endedAtMs - startedAtMs - readingMs);
-    // Calls cannot have taken longer than it is since the last one that was timed.
+    // Calls cannot have taken longer than the time since the last timed one.
     this.#meter.spent(Math.min(tookMs * this.#standsFor, endedAtMs - this.#lastAtMs));
     this.#lastAtMs = endedAtMs;
     this.#standsFor = callsPerSample(tookMs);

@@ -1,22 +1,20 @@
-/**
- * Seeding: where an operator that takes a seed of its own has its luck from.
- */
+/** Seeding: where an operator with an optional seed gets its random numbers. */
 import type { RandomStream } from "../../core/philox.ts";
 import type { IteratorContext } from "../context.ts";
 import type { Shared } from "../checkpoint/shared_state.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
 
 /**
- * The seed of an operator. Two operators with the same one draw the same; without one an operator
- * draws its own luck from the pipeline's.
+ * The seed of an operator. Operators with the same seed draw the same; without one an operator
+ * derives its random state from the pipeline's.
  */
 export class Seeding implements Shared {
   readonly seed: bigint | undefined;
-  /** Whether every iteration and repetition draws anew. */
+  /** Whether every iteration and repetition draws new numbers. */
   readonly anewEachIteration: boolean;
-  /** Drawn once when nobody chose a seed, but all iterations shall draw the same. */
+  /** Drawn once, if the user chose no seed and all iterations are to draw the same. */
   #drawn: bigint | undefined;
-  /** The same of a dataset that a function made, as earlier versions drew and saved it. */
+  /** The same for a dataset that a function made, as earlier versions drew and saved it. */
   #drawnInCall: bigint | undefined;
 
   constructor(seed: bigint | undefined, anewEachIteration: boolean) {
@@ -24,20 +22,20 @@ export class Seeding implements Shared {
     this.anewEachIteration = anewEachIteration;
   }
 
-  /** The luck of one iteration. */
+  /** The random stream of one iteration. */
   streamOf(context: IteratorContext): RandomStream {
     const epoch = this.anewEachIteration ? context.luck.epoch : 0;
     const seed = this.seed ?? this.#drawnSeed(context);
     return seed === undefined ? context.randomStream(epoch) : context.seededStream(seed, epoch);
   }
 
-  /** What is not drawn yet is drawn now: iterators made later shall draw the same as restored ones. */
+  /** Draws the seed if needed: later iterators are to draw the same as restored ones. */
   save(context: IteratorContext): unknown {
     const drawnSeed = this.#drawnSeed(context);
     return drawnSeed === undefined ? undefined : { drawnSeed };
   }
 
-  /** Has iterations share the seed of one that is restored. */
+  /** Makes iterations share the seed of a restored one. */
   restore(state: unknown, context: IteratorContext): void {
     const { drawnSeed } = state as { drawnSeed: bigint };
     if (context.luck.seeded) this.#drawnInCall = drawnSeed;
@@ -57,7 +55,7 @@ export class Seeding implements Shared {
     };
   }
 
-  /** The seed that iterations share only because they shall draw the same; `undefined` for others. */
+  /** The drawn seed that iterations share so that they draw the same; `undefined` in other cases. */
   #drawnSeed(context: IteratorContext): bigint | undefined {
     if (this.seed !== undefined || this.anewEachIteration) return undefined;
     if (context.luck.seeded) return this.#drawnInCall;
@@ -65,13 +63,13 @@ export class Seeding implements Shared {
   }
 }
 
-/** What is saved of `Draws`. */
+/** The saved state of `Draws`. */
 interface DrawsState {
   /** How much was drawn. */
   readonly position: number;
 }
 
-/** What one iterator draws. */
+/** The random numbers that one iterator draws. */
 export class Draws {
   readonly #seeding: Seeding;
   readonly #context: IteratorContext;
@@ -82,7 +80,7 @@ export class Draws {
     this.#context = context;
   }
 
-  /** The luck; made when it is first needed. */
+  /** The random stream; created on demand. */
   get stream(): RandomStream {
     return this.#stream ??= this.#seeding.streamOf(this.#context);
   }
@@ -91,7 +89,7 @@ export class Draws {
     return { position: this.#stream?.position ?? 0 };
   }
 
-  /** Goes on from what `save()` answered. */
+  /** Resumes from a saved state. */
   restore(state: unknown): void {
     const saved = wholeState(state) as DrawsState;
     const { position } = saved;
