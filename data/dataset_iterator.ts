@@ -96,14 +96,12 @@ const DONE: IteratorReturnResult<undefined> = Object.freeze({ done: true, value:
 /**
  * An iterator over a dataset's elements.
  *
- * - Calls of `next()`, `save()` and `restore()` that are not awaited queue up and are answered in
- *   order.
+ * - Calls of `next()`, `save()` and `restore()` that are not awaited are answered in order.
  * - An element that fails rejects its `next()`; the next call continues with the element after it.
- *   A
- *   `for await` loop over an iterator ends at the first error without closing it, as JavaScript defines:
- *   declare it with `await using` where elements may fail. A loop over a dataset closes its own iterator.
- * - Elements that are ready do not starve timers: every few milliseconds it yields to the event
- *   loop.
+ *   A `for await` loop over an iterator ends at the first error without closing it, as JavaScript
+ *   defines: declare it with `await using` where elements may fail. A loop over a dataset closes its
+ *   own iterator.
+ * - Elements that are ready do not starve timers: it yields to the event loop every few ms.
  * - `return()` and disposal stop reading and calling at once; waiting calls get the end.
  *
  * @example
