@@ -1,5 +1,5 @@
 /**
- * Leat on the command line: one program for whatever runs a cluster.
+ * Leat on the command line: one program for all programs of a cluster.
  *
  * @example
  * ```sh
@@ -11,11 +11,11 @@
  */
 import { EXIT_USAGE, nearestOf, wantsHelp } from "./lib/args.ts";
 
-/** What it can be told to run, each with what `leat --help` says of it. */
+/** The commands, each with its line in `leat --help`. */
 const COMMANDS: Readonly<Record<string, string>> = {
   dispatcher: "The dispatcher of a cluster",
   worker: "A worker of a cluster",
-  status: "What a dispatcher knows of its cluster",
+  status: "The state of a dispatcher's cluster",
   autoscale: "Workers on this host, as many as a dispatcher wants",
   plan: "How many workers a pipeline needs, and what they cost",
   cluster: "Starts several processes on this host and runs a job through them",
@@ -26,7 +26,7 @@ async function run([command, ...args]: readonly string[]): Promise<void> {
   if (!Object.hasOwn(COMMANDS, command)) {
     const nearest = nearestOf(command, Object.keys(COMMANDS));
     const hint = nearest === undefined ? "" : `; did you mean ${nearest}?`;
-    console.error(`error: '${command}' is no command of leat${hint}\n\n${HELP}`);
+    console.error(`error: there is no command '${command}'${hint}\n\n${HELP}`);
     Deno.exit(EXIT_USAGE);
   }
   // Not a literal: Deno would load all six programs to run one.

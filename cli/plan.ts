@@ -1,5 +1,5 @@
 /**
- * How many workers a pipeline wants: `deno task plan --help`.
+ * Recommends the number of workers for a pipeline: `deno task plan --help`.
  *
  * @module
  */
@@ -28,16 +28,16 @@ import { Stages } from "./plan/stages.ts";
 import { type Verification, verify } from "./plan/verification.ts";
 
 const BYTES_PER_MEGABIT = 1e6 / 8;
-/** Between two lines that say what it is at, off a terminal. */
+/** Time between two progress lines outside a terminal, in ms. */
 const PLAIN_EVERY_MS = 10_000;
 
 const OPTIONS = {
   module: operand({
-    help: "A module that exports a Dataset, or a function that answers one.",
+    help: "A module that exports a Dataset, or a function that returns one.",
     placeholder: "MODULE",
   }),
   stepMs: number({
-    help: "What an accelerator takes for a training step, one batch, in ms.",
+    help: "Time of a training step, one batch, in ms.",
     required: true,
     min: 0.01,
     max: 3_600_000,
@@ -53,27 +53,27 @@ const OPTIONS = {
     min: 0.1,
     max: 3600,
   }),
-  workersMax: integer({ help: "The most workers to look at.", default: 64, min: 1, max: 1024 }),
-  stallMax: percent({ help: "For how much of their time accelerators may wait.", default: 2 }),
+  workersMax: integer({ help: "The most workers to simulate.", default: 64, min: 1, max: 1024 }),
+  stallMax: percent({ help: "The share of their time that accelerators may wait.", default: 2 }),
   coresPerWorker: integer({
-    help: "Cores of a worker's machine, which workers may share.",
+    help: "Cores of a worker's machine, which several workers may share.",
     default: PAPER_WORKER_MACHINE.cores,
     min: 1,
     max: 4_096,
   }),
   networkMbps: number({
-    help: "What a host's network card carries each way, in Mbit/s.",
+    help: "Bandwidth of a host's network card each way, in Mbit/s.",
     default: 10_000,
     min: 0.1,
   }),
   roundTripMs: number({
-    help: "What a short message takes from one host to another and back, in ms.",
+    help: "Round trip of a short message between two hosts, in ms.",
     default: 1.2,
     min: 0,
     max: 60_000,
   }),
   memoryGbPerWorker: number({
-    help: "Memory of a worker, in GB. Default: what the pipeline took here.",
+    help: "Memory of a worker, in GB. Default: that of the pipeline here.",
     min: 0,
   }),
   trainerCores: integer({
@@ -91,7 +91,7 @@ const OPTIONS = {
   priceMemoryGbHour: price("a GB of memory", PAPER_PRICES.memoryPerGBHour),
   priceAcceleratorHour: price("an accelerator", PAPER_PRICES.acceleratorPerHour),
   verify: integer({
-    help: "Also runs 1 to N real workers on threads of this host, beside the model.",
+    help: "Also runs 1 to N real workers on threads of this host, for comparison.",
     default: 0,
     min: 0,
     max: 16,
@@ -100,12 +100,12 @@ const OPTIONS = {
   out: text({ help: "Writes a page with plots.", placeholder: "FILE" }),
 };
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task plan",
   summary:
-    "Runs an input pipeline here for a few seconds, simulates clusters of workers with what it " +
-    "took, and says how many workers it wants, what they cost and what the next bottleneck is.",
+    "Runs an input pipeline here for a few seconds, simulates clusters of workers with the " +
+    "measurements, and reports how many workers it needs, their cost and the next bottleneck.",
   options: OPTIONS,
   notes: `Examples:
   deno task plan cli/plan/demo_pipeline.ts --step-ms 20
@@ -139,7 +139,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   status.note(`Plots: ${out}`);
 }
 
-/** @param onDone Told what has been done, of a few things in turn. */
+/** @param onDone Called with what has been done so far, after each part. */
 async function makePlan(
   values: Values<typeof OPTIONS>,
   status: StatusLine,

@@ -1,6 +1,6 @@
 /**
- * How the service grows: the same actors in simulated clusters of some workers to thousands, and the worker
- * sweep of the tf.data service paper: `deno task scale --help`.
+ * How the service scales: the production actors in simulated clusters of a few to thousands of
+ * workers, and the worker sweep of the tf.data service paper: `deno task scale --help`.
  *
  * @module
  */
@@ -57,11 +57,11 @@ const OPTIONS = {
   quick: flag("Small clusters: ends within a minute."),
 };
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task scale",
   summary:
-    "Runs the service's actors in simulated clusters of growing size, and shows what the dispatcher has to do, " +
+    "Runs the service's actors in simulated clusters of growing size, and shows the load of the dispatcher, " +
     "how long clients wait for their first batch and for a dispatcher that has crashed, and what memory a " +
     "worker takes.",
   options: OPTIONS,
@@ -117,7 +117,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   requireAll(results);
 }
 
-/** Measures all, and shows how far it is. */
+/** Measures everything, with progress. */
 async function measureWanted(
   wanted: Wanted,
   clients: number | undefined,
@@ -141,7 +141,7 @@ async function measureWanted(
     size: show(
       "cluster sizes",
       wanted.sizes.length,
-      // What is compiled on the way would count for the first size, and hide how the others grow.
+      // Otherwise compilation would count for the first size, and hide how the others grow.
       afterWarmUp(
         () => measureSize(WARM_UP_WORKERS, 1, () => {}),
         (workers) => measureOne(workers, clients ?? clientsFor(workers), progress),

@@ -1,7 +1,7 @@
 /**
- * The main job: on one host, with every actor on a thread, what preprocessing on workers, sharing and coordinated reads
- * buy. Reading, decoding, augmenting, batching and the actors are real; of the training, the accelerator's step time alone is
- * simulated.
+ * The main job: what preprocessing on workers, sharing and coordinated reads gain, on one host,
+ * with every actor on a thread. Reading, decoding, augmenting, batching and the actors are real;
+ * only the accelerator's step time is simulated.
  *
  * ```sh
  * deno task simulate --quick
@@ -48,26 +48,26 @@ const EXPERIMENTS: Record<
   d: workerFailure,
 };
 
-/** Most threads that the numbers of workers and trainers may ask for. */
+/** Largest number of workers or trainers: each is a thread. */
 const COUNT_MAX = 64;
 const LINE_COLUMNS = 100;
 
 const OPTIONS = {
   quick: flag(
-    "Shorter runs, fewer of them, and a smaller corpus: about a minute on two idle cores, two where others use them.",
+    "Shorter runs, fewer of them, and a smaller corpus: about a minute on two idle cores, two on busy ones.",
   ),
   images: text({
     placeholder: "DIR",
-    help: "A folder of your own JPEGs, folders within it included, instead of made-up photographs.",
+    help: "A folder of your own JPEGs, subfolders included, instead of generated photographs.",
   }),
   text: text({
     placeholder: "FILE",
-    help: "A file of your own text, a sample on each line, instead of made-up text.",
+    help: "A file of your own text, a sample on each line, instead of generated text.",
   }),
   corpus: text({
     placeholder: "DIR",
     help:
-      "Where made-up and packed files are kept for the next run. Default: .cache/leat-corpus in the project.",
+      "Where generated and packed files are kept for the next run. Default: .cache/leat-corpus in the project.",
   }),
   report: text({
     placeholder: "FILE",
@@ -103,7 +103,7 @@ const OPTIONS = {
   }),
 };
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task simulate",
   summary:
@@ -153,7 +153,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   }
   const report: SimulationReport = { run: describeRun(values, startedAt, corpus), experiments };
   await finish(report, path, interrupted.signal.aborted, wanted.length);
-  // Files that were being made for the corpus would keep the process alive until all are there.
+  // Corpus files that are still being generated would keep the process alive.
   if (interrupted.signal.aborted) Deno.exit(EXIT_INTERRUPTED);
 }
 
@@ -206,7 +206,8 @@ async function finish(
     console.log(`\nInterrupted after ${report.experiments.length} of ${wanted} experiments.`);
   }
   if (report.experiments.length === 0) return;
-  // Not before: what draws takes as long to load as all the rest, also for `--help` and refusals.
+  // Loaded late: the drawing library takes as long to load as everything else, and `--help` and
+  // errors need none of it.
   const { writeReport } = await import("./simulate/report.ts");
   writeReport(report, path);
   const seconds = formatNumber(report.run.durationSeconds, 0);

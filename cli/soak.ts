@@ -1,6 +1,6 @@
 /**
- * Runs jobs through a cluster of processes for a bounded time, and looks whether memory, threads and
- * file handles stay as they are: `deno task soak --help`.
+ * Runs jobs through a cluster of processes for a bounded time, and checks that memory, threads and
+ * file handles do not grow: `deno task soak --help`.
  *
  * @module
  */
@@ -34,7 +34,7 @@ import type { SoakReport } from "./soak/report.ts";
 import { CREEP_SHARE, MARGINS, trendsOf, WARM_UP_SHARE } from "./soak/trend.ts";
 
 const SECONDS_PER_MINUTE = 60;
-/** Jobs that are over are forgotten soon, or the dispatcher would only ever gather them. */
+/** Short, or the dispatcher would accumulate ended jobs. */
 const JOB_GC_TIMEOUT_MS = 5_000;
 const FAULTS_PER_ROUND = 5;
 const BETWEEN_FAULTS_MS = 1_000;
@@ -48,22 +48,22 @@ const OPTIONS = {
     min: 0.05,
     max: 10_000,
   }),
-  modes: subset(MODES, { help: "Which jobs run, in turn." }),
-  lanes: integer({ help: "How many jobs run side by side.", default: 2, min: 1, max: 16 }),
+  modes: subset(MODES, { help: "Which jobs run, round-robin." }),
+  lanes: integer({ help: "How many jobs run at the same time.", default: 2, min: 1, max: 16 }),
   workers: integer({ help: "How many worker processes.", default: 2, min: 1, max: 64 }),
   chaos: choice(["none", ...FAULTS], {
-    help: "What happens to workers meanwhile. Who is killed begins anew, and is judged only if a " +
-      "life lasts for most of the run.",
+    help: "The faults of workers. A killed worker is restarted, and judged only if it " +
+      "lives for most of the run.",
     default: "none",
   }),
   spared: integer({
-    help: "To how many workers nothing happens, whatever --chaos is: those that survive.",
+    help: "How many workers get no faults, whatever --chaos is.",
     default: 1,
     min: 0,
     max: 63,
   }),
-  seed: integer({ help: "What is drawn is drawn from it.", default: 1, min: 0 }),
-  sampleMs: milliseconds({ help: "The time between two looks.", default: 5_000, min: 100 }),
+  seed: integer({ help: "The seed of all random choices.", default: 1, min: 0 }),
+  sampleMs: milliseconds({ help: "The time between two samples.", default: 5_000, min: 100 }),
   ...jobOptions({ elements: 4_000, work: 20_000 }),
   report: text({
     help: "Where the page with the plots is written.",
@@ -72,13 +72,13 @@ const OPTIONS = {
   }),
 };
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task soak",
   summary:
     "Starts a dispatcher and workers as processes of their own, runs jobs of every mode through them " +
-    "one after the other and side by side, and looks at resident memory, V8's heap, threads and " +
-    "file handles of each process. Ends with status 1 if one of them grows, or a promise is broken.",
+    "sequentially and concurrently, and samples resident memory, V8's heap, threads and " +
+    "file handles of each process. Ends with status 1 if one of them grows, or a guarantee is broken.",
   options: OPTIONS,
   check({ workers, chaos, spared }) {
     if (chaos === "none" || spared < workers) return;
@@ -141,7 +141,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     return said;
   });
   nemesis?.resumeAll();
-  // Loaded only now: what draws takes memory that would be seen as the readers'.
+  // Loaded late: the drawing library takes memory that would count as the readers'.
   const { findingOf, trendTable, writeSoakReport } = await import("./soak/report.ts");
   writeSoakReport(report, path);
   if (report.trends.length > 0) console.log(renderTable(trendTable(report.trends)));
@@ -206,7 +206,7 @@ async function soak(
   };
 }
 
-/** Does something again and again, never twice at once, until it is disposed. */
+/** Repeats an action, never twice at once, until disposed. */
 function every(periodMs: number, act: () => Promise<void>): Disposable {
   let acting: Promise<void> | undefined;
   const timer = setInterval(() => {

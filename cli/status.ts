@@ -1,5 +1,5 @@
 /**
- * What a dispatcher knows of its cluster, in a terminal: `deno task status --help`.
+ * A dispatcher's state in a terminal: `deno task status --help`.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import {
   type Values,
 } from "./lib/args.ts";
 
-/** The screen and what was scrolled off away, and to its top. */
+/** Clears the screen and its scrollback, and moves to the top. */
 const CLEAR_SCREEN = "\x1b[2J\x1b[3J\x1b[H";
 
 const OPTIONS = {
@@ -26,17 +26,17 @@ const OPTIONS = {
     placeholder: "ADDRESS",
   }),
   ...CREDENTIAL_OPTIONS,
-  watch: flag("Shows it again and again, until Ctrl-C."),
+  watch: flag("Shows it repeatedly, until Ctrl-C."),
   intervalMs: milliseconds({ help: "How often, with --watch.", default: 1_000, min: 100 }),
-  json: flag("Prints all that is known, as JSON; with --watch, a line each time."),
+  json: flag("Prints the whole state as JSON; with --watch, a line each time."),
 };
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task status",
   summary:
-    "Prints what a dispatcher knows: who waits for whom, jobs with their clients, and workers " +
-    "with what they do. The same is on the dispatcher's port as a page.",
+    "Prints a dispatcher's state: waits and their causes, jobs with their clients, and workers " +
+    "with their tasks. The dispatcher's port shows the same as a page.",
   options: OPTIONS,
   notes: `Examples:
   deno task status

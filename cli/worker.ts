@@ -3,7 +3,7 @@
  *
  * @module
  */
-// Not mod.ts, which brings all that a trainer needs: a worker would load it at each start.
+// Not mod.ts, which loads everything for a trainer: a worker would load it at each start.
 import { serveWorker } from "../server/worker_server.ts";
 import {
   nodeAddress,
@@ -25,7 +25,7 @@ import {
 import { StopRequests } from "./lib/stop_requests.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
-/** More bytes are no exact number. */
+/** More bytes are not an exact number. */
 const MIB_MAX = Math.floor(Number.MAX_SAFE_INTEGER / BYTES_PER_MIB);
 
 const OPTIONS = {
@@ -41,47 +41,46 @@ const OPTIONS = {
   }),
   port: integer({ help: "The port; 0 takes a free one.", default: 0, min: 0, max: 65_535 }),
   name: text({
-    help: "A name that stays when the worker restarts, of its own among workers; by default the " +
+    help: "A stable name, unique among workers, for restarts; by default the " +
       "address that it advertises.",
   }),
   tag: texts({
     help:
-      "A word by which jobs choose workers (targetTags). COLOCATED leaves this one to clients " +
+      "A tag by which jobs choose workers (targetTags). COLOCATED reserves this one for clients " +
       "that ask for any worker.",
     placeholder: "WORD",
   }),
   serviceTokenFile: texts({
-    help: "The file of the secret of another service that pipelines begin with.",
+    help: "The token file of another service that pipelines read from.",
     placeholder: "ADDRESS=FILE",
   }),
   heartbeatMs: milliseconds({ help: "Time between heartbeats.", default: 30_000, min: 10 }),
   drainMs: milliseconds({
-    help: "How long clients may go on fetching what is left when the worker is asked to stop.",
+    help: "How long clients may fetch the rest when the worker is asked to stop.",
     default: 10_000,
     min: 0,
   }),
   windowMib: integer({
-    help:
-      "What the sliding windows of tasks that trainers share may hold together, in MiB; by default " +
+    help: "Most memory of the sliding windows of shared tasks together, in MiB; by default " +
       "10,240, or a quarter of this host's memory if that is less.",
     min: 1,
     max: MIB_MAX,
   }),
   roundsMib: integer({
     help:
-      "What the rounds of one coordinated task may take that wait for trainers that lag, in MiB; beyond " +
-      "it no later round is begun. By default 256.",
+      "Most memory of the rounds of one coordinated task that wait for slow trainers, in MiB; beyond " +
+      "it the task starts no later round. By default 256.",
     min: 1,
     max: MIB_MAX,
   }),
   runawayThreadsMax: integer({
     help:
-      "Exits with a failure, for whatever starts it anew, once so many threads run on that were told to " +
-      "end; by default as many as there are cores. Only with --no-sandbox.",
+      "Exits with a failure, so that a supervisor restarts it, once so many threads ignore the request to " +
+      "end; by default the number of cores. Only with --no-sandbox.",
     min: 1,
   }),
   runawayAfterMs: milliseconds({
-    help: "After how long a thread that was told to end counts as one of those.",
+    help: "How long a thread may ignore the request to end before it counts as one of those.",
     default: 120_000,
     min: 1,
   }),
@@ -92,7 +91,7 @@ const OPTIONS = {
   }),
   imageMib: integer({
     help:
-      "Memory that decoding one image may take, in MiB, as its header says; a larger image fails. By " +
+      "Most memory for decoding one image, in MiB, according to its header; a larger image fails. By " +
       "default 1,024.",
     min: 1,
     max: MIB_MAX,
@@ -101,10 +100,10 @@ const OPTIONS = {
   ...SERVER_OPTIONS,
 };
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task worker --dispatcher ws://HOST:PORT",
-  summary: "Serves a worker of a cluster: it runs pipelines and hands their elements to clients, " +
+  summary: "Serves a worker of a cluster: it runs pipelines and sends their elements to clients, " +
     "which have to reach it at the address that it prints.",
   options: OPTIONS,
   notes: `Examples:
@@ -161,6 +160,6 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   await serveUntilStopped(serving, requests, (by) => {
     console.log(`Stopping (${by}): clients have ${values.drainMs / 1_000} s to fetch what is left`);
   });
-  // Not left to the event loop: a pending read of standard input cannot be taken back.
+  // Not left to the event loop: a pending read of standard input cannot be cancelled.
   Deno.exit();
 }

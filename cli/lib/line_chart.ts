@@ -298,12 +298,12 @@ export function toReference(name: string, color: string, quantity: Quantity): Re
   return { name, color, y: quantity.value, provenance: quantity.provenance };
 }
 
-/** Each value once, in the order of its first. */
+/** Distinct values, in the order of first occurrence. */
 export function distinct<T>(values: Iterable<T>): T[] {
   return [...new Set(values)];
 }
 
-/** As much of a document as naming a drawing takes; the types of the browser are not Deno's. */
+/** The part of a document that labelling a drawing needs; Deno has no browser types. */
 interface SvgElement {
   textContent: string;
 }
@@ -318,7 +318,7 @@ interface SvgDrawing {
   prepend(...children: SvgElement[]): void;
 }
 
-/** Draws a plot and names it for those who do not see it. */
+/** Draws a plot and labels it for screen readers. */
 export function draw(title: string, description: string, options: Plot.PlotOptions): string {
   const { document } = parseHTML("<!doctype html><html><body></body></html>") as unknown as {
     document: SvgDocument;

@@ -1,5 +1,5 @@
 /**
- * The parts of a report: one HTML page that needs nothing but itself, with sections of plots and a table.
+ * The parts of a report: one self-contained HTML page, with sections of plots and a table.
  *
  * @module
  */
@@ -21,9 +21,9 @@ import {
 /** A page. */
 export interface Page {
   readonly title: string;
-  /** HTML of what it shows. */
+  /** Its content as HTML. */
   readonly main: string;
-  /** What it shows, as plain data, for programs. */
+  /** Its content as plain data, for programs. */
   readonly results: unknown;
 }
 
@@ -39,12 +39,7 @@ export interface PageSection {
   readonly notes: string[];
 }
 
-/**
- * Makes sure that a page can be written there: before minutes of work, not after them.
- *
- * @param option By which the file was named.
- * @throws {UsageError} naming the file, what is wrong with it, and the option.
- */
+/** Default: none. */
 export function requireWritable(path: string, option: string): void {
   const probe = temporaryOf(path);
   try {
@@ -69,8 +64,8 @@ function isFolder(path: string): boolean {
 }
 
 /**
- * Writes a page to a file, which is there whole or not at all; one that is there is replaced. At one go: a
- * program that is interrupted would leave a part behind.
+ * Writes a page to a file, completely or not at all; an existing one is replaced. In one call, so
+ * that an interrupted program leaves no partial file.
  */
 export function writePage(html: string, path: string): void {
   const temporary = temporaryOf(path);
@@ -117,7 +112,7 @@ ${renderList("notes", notes)}
 </section>`;
 }
 
-/** Names and what they stand for, as HTML; `command` gets a line of its own. */
+/** Terms and descriptions as HTML; `command` gets a line of its own. */
 export function renderFacts(
   facts: readonly (readonly [string, string])[],
   command: string,
@@ -184,7 +179,7 @@ ${rows.join("\n")}
 </details>`;
 }
 
-/** Lines as an HTML list; none make nothing. */
+/** Lines as an HTML list; nothing without lines. */
 export function renderList(className: string, lines: string[]): string {
   if (lines.length === 0) return "";
   return `<ul class="${className}">${
@@ -192,7 +187,7 @@ export function renderList(className: string, lines: string[]): string {
   }</ul>`;
 }
 
-/** JSON that cannot end the element it stands in. */
+/** JSON that cannot end its enclosing element. */
 function embeddedJson(results: unknown): string {
   return JSON.stringify(results).replaceAll("<", "\\u003c");
 }

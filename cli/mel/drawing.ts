@@ -6,7 +6,7 @@ import type { Tensor } from "../../mod.ts";
 
 /** From silent to loud. */
 const SHADES = " ░▒▓█";
-/** What is so much softer than the loudest is silent. */
+/** Sounds that are this much softer than the loudest are drawn as silence. */
 const RANGE_DECIBELS = 40;
 
 /** The size of a drawing, in characters. */
@@ -16,7 +16,8 @@ export interface DrawingSize {
 }
 
 /**
- * A drawing of a spectrogram: time runs to the right, pitch upwards. A character is as dark as the loudest of what it stands for.
+ * Draws a spectrogram: time runs to the right, pitch upwards. A character shows the loudest value
+ * in its area.
  *
  * @param mel magnitudes of shape [frames, mel bins].
  */
@@ -38,7 +39,7 @@ export function drawSpectrogram(mel: Tensor, size: DrawingSize): string {
   return lines.join("\n");
 }
 
-/** The run of `length` things that the `index`th of `parts` stands for. */
+/** The run of `length` items in the `index`th of `parts`. */
 function part(index: number, parts: number, length: number): { start: number; stop: number } {
   const at = (i: number) => Math.floor(i * length / parts);
   return { start: at(index), stop: at(index + 1) };

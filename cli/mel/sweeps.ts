@@ -11,10 +11,10 @@ export const SWEEP_SAMPLE_RATE = 16_000;
 const LOWEST_HERTZ = 150;
 const HIGHEST_HERTZ = 6_000;
 const LONGEST_SECONDS = 3;
-/** Of a sample of 16 bits: half of the loudest. */
+/** Of a 16-bit sample: half of the loudest. */
 const AMPLITUDE = 2 ** 14;
 
-/** Writes `count` files into a folder, which is made if it is not there; answers their paths. */
+/** Writes `count` files into a folder, which is created if missing; returns their paths. */
 export async function writeSweeps(folder: string, count: number): Promise<string[]> {
   await Deno.mkdir(folder, { recursive: true });
   const paths = Array.from({ length: count }, (_, i) => join(folder, `sweep-${i}.wav`));

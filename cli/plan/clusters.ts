@@ -1,6 +1,6 @@
 /**
- * Simulated clusters for a profiled pipeline: how fast each would be, for how long its trainers would
- * wait, and what a job would cost.
+ * Simulates clusters for a profiled pipeline: their speed, how long trainers would wait, and the
+ * cost of a job.
  *
  * @module
  */
@@ -8,91 +8,92 @@ import { costOf, type Prices } from "../../mod.ts";
 import { modelledRate } from "./modelled_rate.ts";
 import type { Profile } from "./profile.ts";
 
-/** Costs and times are those of so many steps of every trainer. */
+/** Costs and times are for so many steps of every trainer. */
 export const STEPS = 1_000;
 const MS_PER_SECOND = 1_000;
 const BYTES_PER_GB = 1e9;
-/** Twice the workers that bring less than this share have reached another limit. */
+/** Twice the workers gain less than this share: another limit is reached. */
 const GAIN_MIN = 0.02;
-/** A difference of cost that a model cannot tell. */
+/** A relative difference of cost below the model's accuracy. */
 export const SAME_PRICE = 0.01;
-/** Where so small a share of the workers is between enough and too few, it is not looked closer. */
+/** The search ends when the gap between enough and too few is this share of the workers. */
 const SEARCH_GAP = 0.05;
-/** Of the time there and back a message takes so much each way, at least and at most. */
+/** The least and the largest share of a round trip that one direction takes. */
 const WAY_SHARE_MIN = 1 / 6;
 const WAY_SHARE_MAX = 5 / 6;
 const BATCHES_PER_SPLIT_MAX = 10_000;
-/** The standard deviation of what is drawn evenly from -s to s is s divided by this. */
+/** The standard deviation of a uniform distribution from -s to s is s divided by this. */
 const EVEN_DEVIATIONS = Math.sqrt(3);
 
-/** The job, and the machines that it may have. */
+/** The job, and the machines it may use. */
 export interface Machines {
-  /** What an accelerator takes for a batch, in ms. */
+  /** Time of a training step, in ms. */
   readonly stepMs: number;
   readonly trainers: number;
   readonly workersMax: number;
   readonly coresPerWorker: number;
-  /** What the network card of each host carries in each direction. */
+  /** Bandwidth of each host's network card, in each direction. */
   readonly networkBytesPerSecond: number;
-  /** What a short message takes from one host to another and back, in ms. */
+  /** Round trip of a short message between two hosts, in ms. */
   readonly roundTripMs: number;
   readonly workerMemoryGB: number;
   readonly trainerCores: number;
   readonly trainerMemoryGB: number;
   readonly acceleratorsPerTrainer: number;
   readonly prices: Prices;
-  /** The share of their time that accelerators may be without work, 0 to 1. */
+  /** The share of time, 0 to 1, that accelerators may idle. */
   readonly stallMax: number;
 }
 
-/** A number for the pipeline as it was on average, and for its fast and slow stretches. */
+/** A number for the pipeline's mean speed, and for its fast and slow stretches. */
 export interface Range {
   readonly expected: number;
   readonly low: number;
   readonly high: number;
 }
 
-/** What a number of workers would come to. */
+/** The simulation of a number of workers. */
 export interface ClusterRun {
   /** 0: colocated, the pipeline on the trainer's own host. */
   readonly workers: number;
   /** Of all trainers together. */
   readonly batchesPerSecond: Range;
-  /** Of the accelerators' time, that in which they do not step. */
+  /** The share of the accelerators' time without a step. */
   readonly stall: Range;
-  /** Of the time of a worker's pipeline, that in which it makes batches. */
+  /** The share of time in which a worker's pipeline produces batches. */
   readonly workerBusy: number;
   /** Cores that a worker uses on average. */
   readonly workerCores: number;
   /** What each trainer receives. */
   readonly trainerBytesPerSecond: number;
-  /** Of {@linkcode STEPS} steps of every trainer. */
+  /** For {@linkcode STEPS} steps of every trainer. */
   readonly jobSeconds: number;
   readonly dollars: number;
 }
 
-/** What was simulated, and what is best. */
+/** The simulations, and the best of them. */
 export interface Sweep {
   readonly colocated: ClusterRun;
   /** By number of workers. */
   readonly runs: readonly ClusterRun[];
   /**
-   * The fewest workers with which accelerators wait no longer than they may, none among them; where
-   * there are none such, the fewest that are about as fast as can be.
+   * The fewest workers with which accelerators wait no longer than allowed; otherwise the fewest
+   * that are about as fast as possible.
    */
   readonly recommended: ClusterRun;
-  /** Whether it is the former. */
+  /** Whether the wait is within the limit. */
   readonly isMet: boolean;
-  /** What costs least, colocated or not; of those that cost nearly the same the one with fewest workers. */
+  /** The cheapest, colocated or not; among nearly equal ones that with fewest workers. */
   readonly cheapest: ClusterRun;
 }
 
 /**
- * Simulates clusters of 1, 2, 4, … workers, and between them until the fewest that are enough are
- * known.
+ * Simulates clusters of 1, 2, 4, … workers, then searches between them for the fewest that are
+ * enough.
  *
- * @param onRun Told before each simulation.
- * @throws LeatError `failed_precondition` where no batch comes over such a network, naming its options.
+ * @param onRun Called before each simulation.
+ * @throws LeatError `failed_precondition` if no batch arrives over such a network, naming its
+ * options.
  */
 export async function sweepClusters(
   profile: Profile,
@@ -126,7 +127,7 @@ export async function sweepClusters(
   return choose(colocatedRun(profile, machines), runs, enough, machines.stallMax);
 }
 
-/** 1, 2, 4, … workers until they give what is wanted, more of them bring nothing, or there may be no more. */
+/** 1, 2, 4, … workers until they suffice, more of them gain nothing, or the maximum is reached. */
 async function doublings(
   rateOf: (workers: number) => Promise<number>,
   rateWanted: number,
@@ -143,7 +144,7 @@ async function doublings(
   return sizes;
 }
 
-/** What is best, where so many workers are `enough`, or as good as can be. */
+/** Chooses the best, if `enough` workers suffice, or else come as close as possible. */
 function choose(
   colocated: ClusterRun,
   runs: readonly ClusterRun[],
@@ -158,7 +159,7 @@ function choose(
   return { colocated, runs, recommended, isMet: recommended.stall.expected <= stallMax, cheapest };
 }
 
-/** The fewest workers that are enough, or a few more where there are many; `most` are enough. */
+/** The fewest workers that suffice, approximately if there are many; `most` suffice. */
 async function fewestWorkers(
   most: number,
   areEnough: (workers: number) => Promise<boolean>,
@@ -174,8 +175,8 @@ async function fewestWorkers(
 }
 
 /**
- * How long a worker is taken by a batch, in ms: it may have fewer cores than this host, and it waits for
- * each split that it asks for.
+ * The time of a batch on a worker, in ms: it may have fewer cores than this host, and it waits for
+ * each split that it requests.
  */
 export function workerBatchMs(
   { batchMs, cpuMs, splitMs, splitsPerBatch = 0 }: Pick<
@@ -184,20 +185,20 @@ export function workerBatchMs(
   >,
   { coresPerWorker, roundTripMs }: Pick<Machines, "coresPerWorker" | "roundTripMs">,
 ): number {
-  // The model asks for one split before a batch, and waits for the network itself.
+  // The model requests one split before a batch, and adds the network itself.
   const moreSplits = Math.max(0, splitsPerBatch - 1);
   const askingMs = splitsPerBatch * splitMs + moreSplits * roundTripMs;
   return Math.max(batchMs, cpuMs / coresPerWorker) + askingMs;
 }
 
-/** What the model is told of a pipeline, a job and its machines. */
+/** The model's parameters for a pipeline, a job and its machines. */
 export function modelOptions(profile: Profile, machines: Machines, workers: number) {
   const { stepMs, trainers, networkBytesPerSecond, roundTripMs } = machines;
   const { splitsPerBatch = 0 } = profile;
   return {
     ...{ workers, trainers, networkBytesPerSecond, batchBytes: profile.batchBytes },
     ...{ delayMinMs: WAY_SHARE_MIN * roundTripMs, delayMaxMs: WAY_SHARE_MAX * roundTripMs },
-    // A worker makes the batches of a job one after the other, on one thread.
+    // A worker produces the batches of a job sequentially, on one thread.
     ...{ coresPerWorker: 1, parallelCalls: 1 },
     batchMs: workerBatchMs(profile, machines),
     batchSpread: Math.min(1, EVEN_DEVIATIONS * profile.variation),
@@ -207,7 +208,7 @@ export function modelOptions(profile: Profile, machines: Machines, workers: numb
   };
 }
 
-/** Simulates the same with the pipeline as in its fast and in its slow stretches. */
+/** Repeats the simulation with the pipeline's fast and slow stretches. */
 async function withRange(
   profile: Profile,
   machines: Machines,
@@ -225,7 +226,7 @@ async function withRange(
   return runOf({ workers, batchesPerSecond }, profile, machines);
 }
 
-/** The trainer's own thread makes a batch while the accelerator steps if the pipeline reads ahead. */
+/** The trainer's own thread prepares a batch during a step if the pipeline prefetches. */
 function colocatedRun(profile: Profile, machines: Machines): ClusterRun {
   const { stepMs, trainers } = machines;
   const rateAt = (workerMs: number) => {
@@ -251,7 +252,7 @@ function runOf(
   const { expected, low, high } = run.batchesPerSecond;
   const stallAt = (rate: number) => Math.max(0, 1 - rate * stepMs / (MS_PER_SECOND * trainers));
   const jobSeconds = STEPS * trainers / expected;
-  // What workers make is what trainers take, once there is no room to make more ahead.
+  // Workers produce what trainers consume, once their buffers are full.
   const batchesOfWorker = workers === 0 ? 0 : expected / (MS_PER_SECOND * workers);
   const workerCores = batchesOfWorker * profile.cpuMs;
   const workerMs = workerBatchMs(profile, machines);
@@ -269,7 +270,7 @@ function runOf(
   };
 }
 
-/** Memory in GB (10⁹ bytes), as costs are told it. */
+/** Memory in GB (10⁹ bytes), the unit of prices. */
 export function inGB(bytes: number): number {
   return bytes / BYTES_PER_GB;
 }

@@ -1,5 +1,5 @@
 /**
- * Splits as a dispatcher would hand them to a single worker, counted.
+ * Counts splits, assigned as by a dispatcher with a single worker.
  *
  * @module
  */
@@ -13,9 +13,9 @@ import {
   type SplitTable,
 } from "../../data/sharding/splits.ts";
 
-/** See the module. */
+/** The splits of a dataset, counted. */
 export class CountedSplits {
-  /** How many were handed out so far. */
+  /** How many were assigned so far. */
   handed = 0;
   readonly #table: SplitTable;
 
@@ -23,7 +23,7 @@ export class CountedSplits {
     this.#table = table;
   }
 
-  /** The splits of a dataset; `undefined` of one that cannot be divided among workers. */
+  /** The splits of a dataset; `undefined` if it cannot be divided among workers. */
   static async of(dataset: Dataset<unknown>): Promise<CountedSplits | undefined> {
     try {
       checkSplittable(dataset.node);

@@ -8,11 +8,11 @@ import { fileURLToPath } from "node:url";
 import { AUTOTUNE, Dataset } from "../../mod.ts";
 import { writeSweeps } from "../mel/sweeps.ts";
 
-/** Where the sounds are written, if they are not there yet. */
+/** Where the sounds are written, if they are missing. */
 const FOLDER = fileURLToPath(new URL("../../.cache/leat-sweeps", import.meta.url));
 const SOUNDS = 6;
 
-/** Batches of shape `[8, frames, 40]`, over and over. */
+/** Batches of shape `[8, frames, 40]`, endlessly. */
 export default async function pipeline(): Promise<Dataset<unknown>> {
   return Dataset.wav(await writeSweeps(FOLDER, SOUNDS))
     .repeat()

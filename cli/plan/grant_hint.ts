@@ -1,14 +1,14 @@
 /**
- * How to let a user's module do what Deno has denied it.
+ * Explains how to grant a permission that a user's module lacked.
  *
  * @module
  */
 import { LeatError } from "../../mod.ts";
 
-/** As Deno names the flag that was missing. */
+/** Deno's name of the missing flag. */
 const FLAG = /--allow-[a-z]+/;
 
-/** The error, with the command that grants what was denied if that is what lies behind it. */
+/** The error, with the command that grants the permission if its cause is a denial. */
 export function withGrantHint(error: LeatError): LeatError {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     const isDenied = cause instanceof Deno.errors.NotCapable ||

@@ -1,5 +1,5 @@
 /**
- * What would hold a cluster up next: how many batches per second each of its parts could bear.
+ * The next bottleneck of a cluster: the highest batch rate of each of its parts.
  *
  * @module
  */
@@ -10,22 +10,22 @@ import type { Profile } from "./profile.ts";
 
 const MS_PER_SECOND = 1_000;
 const US_PER_SECOND = 1e6;
-/** The dispatcher is watched for so long, at least, and for so many turns of a worker. */
+/** The dispatcher is watched for at least this long, and for so many batches of a worker. */
 const WATCH_MS = 2_000;
 const WATCH_TURNS = 20;
-/** Decoding that takes less of a loop's time than this is no limit of its own. */
+/** Decoding that takes a smaller share of a loop's time is not a limit. */
 const INGEST_MIN = 0.02;
 
-/** What can be the limit of a cluster. */
+/** The possible limits of a cluster. */
 export type Part = "workers" | "accelerators" | "ingest" | "trainer network" | "dispatcher";
 
-/** What a part could bear, alone. */
+/** The highest rate of a part alone. */
 export interface Limit {
   readonly part: Part;
   readonly batchesPerSecond: number;
 }
 
-/** What each part of a cluster of some size could bear, the least first. */
+/** The highest rate of each part of a cluster of some size, the lowest first. */
 export async function limitsOf(
   profile: Profile,
   machines: Machines,
@@ -51,12 +51,12 @@ export async function limitsOf(
   return limits.sort((a, b) => a.batchesPerSecond - b.batchesPerSecond);
 }
 
-/** What holds the cluster up once there are more workers. */
+/** The next bottleneck with more workers. */
 export function nextLimit(limits: readonly Limit[]): Limit {
   return limits.find(({ part }) => part !== "workers")!;
 }
 
-/** How many batches its messages would let through, if it did nothing else on a core of this host. */
+/** The highest batch rate of its messages, if it had a core of this host to itself. */
 async function dispatcherLimit(
   profile: Profile,
   machines: Machines,

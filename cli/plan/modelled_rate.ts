@@ -1,5 +1,5 @@
 /**
- * How fast a simulated cluster is, and what it means where none of its batches arrives.
+ * The batch rate of a simulated cluster, and the error if no batch arrives.
  *
  * @module
  */
@@ -11,11 +11,11 @@ import { formatNumber } from "../lib/table.ts";
 const BYTES_PER_MB = 1e6;
 const BYTES_PER_MEGABIT = 1e6 / 8;
 const MS_PER_SECOND = 1_000;
-/** Enough of a number that was multiplied and divided again to be what was given. */
+/** Digits that restore a given number after multiplication and division. */
 const GIVEN_DIGITS = 9;
 /**
- * A step that takes longer than so many times all else, and longer than this, is simulated as one that
- * takes as long: trainers do not wait in either, and heartbeats of days are many events.
+ * A step that takes longer than so many times everything else, and longer than this, is simulated
+ * as one that takes as long: trainers wait in neither, and heartbeats over days are many events.
  */
 const STEP_RATIO = 100;
 const STEP_LONG_MS = 60_000;
@@ -25,8 +25,8 @@ type Model = ReturnType<typeof modelOptions>;
 /**
  * Batches per second of all trainers together.
  *
- * @throws LeatError `failed_precondition` where none comes, or actors give each other up, which only a
- * slow network brings about; it names the options of the network.
+ * @throws LeatError `failed_precondition` if none arrives, or actors time each other out, which
+ * only a slow network causes; it names the options of the network.
  */
 export async function modelledRate(model: Model): Promise<number> {
   const stepMs = Math.min(model.stepMs, longStepMs(model));
@@ -40,7 +40,7 @@ export async function modelledRate(model: Model): Promise<number> {
   return model.stepMs === stepMs ? batchesPerSecond : batchesPerSecond * stepMs / model.stepMs;
 }
 
-/** See {@linkcode STEP_RATIO}. */
+/** The step time to simulate; see {@linkcode STEP_RATIO}. */
 function longStepMs({ trainers, batchMs, delayMinMs, delayMaxMs, ...model }: Model): number {
   const elseMs = trainers * (batchMs + sendingMs(model)) + delayMinMs + delayMaxMs;
   return Math.max(STEP_LONG_MS, STEP_RATIO * elseMs);
@@ -60,7 +60,7 @@ function tooSlow(model: Model, cause?: unknown): LeatError {
   return new LeatError(
     "failed_precondition",
     `No batch came to a trainer in a simulated cluster (workers: ${workers}): over such a network ` +
-      "questions are given up before they are answered. With --network-mbps " +
+      "requests time out before they are answered. With --network-mbps " +
       `${given(megabits(networkBytesPerSecond))} a batch of ${
         formatNumber(batchBytes / BYTES_PER_MB)
       } MB takes ${

@@ -1,36 +1,36 @@
 /**
- * How long a pipeline is waited for that gives nothing: a filter may leave nothing of a stream without
- * end, and a function may never return.
+ * Time limits for a pipeline that yields nothing: a filter may drop everything of an endless
+ * stream, and a function may never return.
  *
  * @module
  */
 import { LeatError } from "../../mod.ts";
 
-/** A model may have to be loaded before the first batch, or a file fetched. */
+/** The first batch may have to load a model, or fetch a file. */
 const PATIENCE_MIN_MS = 120_000;
-/** So many times as long as the pipeline is run. */
+/** The factor over the profiling time. */
 const PATIENCE_TIMES = 20;
 const MS_PER_SECOND = 1_000;
 
-/** How long a batch may take, for people. */
+/** The time limit of a batch, for users. */
 export const PATIENCE_TEXT = `waited for ${PATIENCE_TIMES} times as long, and for ${
   PATIENCE_MIN_MS / MS_PER_SECOND
 } s at least`;
 
-/** How long nothing may come, in ms, where a pipeline is run for so many seconds. */
+/** The time limit without a batch, in ms, for a profile of so many seconds. */
 export function patienceMs(seconds: number): number {
   return Math.max(PATIENCE_MIN_MS, PATIENCE_TIMES * MS_PER_SECOND * seconds);
 }
 
-/** How long is waited, in ms. */
+/** Time limits, in ms. */
 export interface PatienceLimits {
-  /** For the module to be loaded. */
+  /** For loading the module. */
   readonly loadingMs: number;
   /** For each batch, the first one included. */
   readonly batchMs: number;
 }
 
-/** Runs out when nothing has come for too long. */
+/** Ends when nothing has come within the time limit. */
 export class Patience implements Disposable {
   readonly #module: string;
   readonly #limits: PatienceLimits;
@@ -39,7 +39,7 @@ export class Patience implements Disposable {
   #isLoaded = false;
   #batches = 0;
 
-  /** @param onEnd Told what has not come, and what to do about it. */
+  /** @param onEnd Called with an error that says what has not come, and what to do. */
   constructor(module: string, limits: PatienceLimits, onEnd: (error: LeatError) => void) {
     this.#module = module;
     this.#limits = limits;

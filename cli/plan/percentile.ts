@@ -1,10 +1,12 @@
 /**
- * Where in a list of numbers so much of them is passed.
+ * Percentiles of a list of numbers.
  *
  * @module
  */
 
-/** The value that a share of the values does not exceed; `NaN` of none. @param share 0 to 1. */
+/**
+ * The value that a share of the values does not exceed; `NaN` without values. @param share 0 to 1.
+ */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN;

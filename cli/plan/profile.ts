@@ -1,6 +1,6 @@
 /**
- * What a batch of a pipeline costs on this host: the pipeline is run for a few seconds, as fast as it
- * can, as a worker would run it.
+ * Profiles a pipeline: runs it for a few seconds on this host, as fast as possible, as a worker
+ * would, and measures the cost of a batch.
  *
  * @module
  */
@@ -14,89 +14,96 @@ import { withGrantHint } from "./grant_hint.ts";
 import { percentile } from "./percentile.ts";
 import { Yardstick } from "./yardstick.ts";
 
-/** Of the time of measuring, what is left out after the first batch. */
+/** The share of the measuring time that is left out after the first batch. */
 const WARM_UP_SHARE = 0.2;
-/** However long they take: fewer say nothing of how they differ. */
+/** However long they take: fewer do not show how they differ. */
 const BATCHES_MIN = 3;
 /** More are not needed. */
 const BATCHES_MAX = 100_000;
-/** Of the batches one in so many is encoded and decoded, and all of the first. */
+/** One in so many batches is encoded and decoded, and all of the first ones. */
 const CODEC_EVERY = 8;
 const YARDSTICK_EVERY_MS = 25;
 const PROGRESS_EVERY_MS = 100;
-/** Parts of the profile whose means say how sure its mean is. */
+/** Parts of the profile, whose means show how certain its mean is. */
 const PARTS = 10;
-/** Below it a host counts as free: the yardstick is no more exact. */
+/** Below it a host counts as free: the yardstick is not more exact. */
 const CONTENTION_MIN = 1.1;
 const SPREAD_LOW = 0.1;
 const SPREAD_HIGH = 0.9;
 const MICROSECONDS_PER_MS = 1_000;
 
-/** What one operator takes of a batch. */
+/** The cost of one operator per batch. */
 export interface OperatorShare {
   readonly operator: string;
   readonly number: number;
-  /** Work on the thread, and waiting for its inputs, for each batch, in ms. */
+  /** Work on the thread, and waiting for its inputs, per batch, in ms. */
   readonly selfMs: number;
   readonly waitMs: number;
 }
 
-/** What was measured. All times are in ms; those without another word are of one batch on average. */
+/** The measurements. All times are in ms, and the mean of a batch unless stated otherwise. */
 export interface Profile {
   readonly batches: number;
-  /** How often the dataset was begun; 1 unless it ended. */
+  /** How often the dataset was started; 1 unless it ended. */
   readonly runs: number;
-  /** How long was measured. */
+  /** The duration of the measurement. */
   readonly measuredMs: number;
-  /** From the first call until the first batch: opening files, filling a shuffle buffer. Left out of the rest. */
+  /**
+   * From the first call until the first batch: opening files, filling a shuffle buffer. Not part of
+   * the rest.
+   */
   readonly firstBatchMs: number;
-  /** How long a worker's thread is taken by a batch: waiting, computing and encoding. */
+  /** How long a batch occupies a worker's thread: waiting, computing and encoding. */
   readonly batchMs: number;
   /** The mean of a fast and of a slow tenth of the profile. */
   readonly batchLowMs: number;
   readonly batchHighMs: number;
-  /** Times of single batches, as they were. */
+  /** Times of single batches. */
   readonly percentilesMs: Readonly<Record<"p10" | "p50" | "p90" | "p99", number>>;
-  /** How far batches differ: standard deviation over mean. */
+  /** The coefficient of variation of batch times: standard deviation over mean. */
   readonly variation: number;
-  /** Processor time of the whole process. */
+  /** CPU time of the whole process. */
   readonly cpuMs: number;
-  /** Of that, what the pipeline's own thread took; of the rest are decoders, and what collects garbage. */
+  /** The part of it on the pipeline's own thread; the rest is decoders and garbage collection. */
   readonly threadMs: number;
-  /** Of the time of a batch, what the processor was at work. */
+  /** The share of a batch's time spent computing. */
   readonly computingShare: number;
   readonly encodeMs: number;
-  /** What a trainer takes to have the batch from its message. */
+  /** The time of a trainer to decode a batch from its message. */
   readonly decodeMs: number;
   /** Encoded. */
   readonly batchBytes: number;
-  /** Resident memory of this process, at most. */
+  /** Peak resident memory of this process. */
   readonly memoryBytes: number;
-  /** How many times longer than undisturbed computing took, because of other programs. */
+  /** By which factor other programs slowed computing down. */
   readonly contention: number;
-  /** How often a worker asks the dispatcher what to read; absent where the sources cannot be divided. */
+  /**
+   * How often a worker asks the dispatcher for a split; absent if the sources cannot be divided.
+   */
   readonly splitsPerBatch?: number;
-  /** What one such question takes on this host, in ms; 0 where none is asked. */
+  /** The time of one such request on this host, in ms; 0 if there is none. */
   readonly splitMs: number;
-  /** Whether the last operator reads ahead, so that the pipeline works while its consumer does. */
+  /** Whether the last operator prefetches, so that the pipeline works while its consumer does. */
   readonly readsAhead: boolean;
   readonly operators: readonly OperatorShare[];
-  /** What `explain()` says is slow, and what to do about it. */
+  /** The advice of `explain()`: what is slow, and what to do about it. */
   readonly advice: string;
 }
 
-/** How to profile. */
+/** Options of a profile. */
 export interface ProfileOptions {
-  /** How long to measure, once warm. */
+  /** How long to measure after the warm-up. */
   readonly seconds: number;
-  /** Told now and then how far it is; no batches: the first is waited for. */
+  /** Called now and then with the progress; 0 batches means waiting for the first. */
   readonly onProgress?: (batches: number, seconds: number) => void;
 }
 
 /**
- * Profiles a pipeline on the calling thread. One that ends is begun again, as often as the time allows.
+ * Profiles a pipeline on the calling thread. A pipeline that ends is restarted, as often as the
+ * time allows.
  *
- * @throws {LeatError} `failed_precondition` for a dataset without elements; what an element failed with.
+ * @throws {LeatError} `failed_precondition` for a dataset without elements; the error of an element
+ * that failed.
  *
  * @example
  * ```ts
@@ -141,7 +148,7 @@ class ProfileRun implements AsyncDisposable {
   readonly #beganMs = performance.now();
   #iterator: DatasetIterator<unknown>;
   #runs = 1;
-  /** Of the iterator, and of all before it. */
+  /** Batches of the iterator, and of all before it. */
   #taken = 0;
   #takenBefore = 0;
   #firstBatchMs = 0;
@@ -155,7 +162,7 @@ class ProfileRun implements AsyncDisposable {
   #memoryBytes = 0;
   #yardstickAtMs = 0;
   #progressAtMs = 0;
-  /** Of the iterator that gave most. */
+  /** Of the iterator with most batches. */
   #best: Pick<Profile, "operators" | "advice"> & { taken: number } = {
     taken: 0,
     operators: [],
@@ -174,7 +181,7 @@ class ProfileRun implements AsyncDisposable {
     this.#iterator = this.#begin();
   }
 
-  /** The first batch, whatever it takes, and what comes soon after it. */
+  /** The first batch, however long it takes, and batches soon after it. */
   async warmUp(): Promise<void> {
     using _ = every(PROGRESS_EVERY_MS, () => this.#tellProgress());
     this.#codec.measure(await this.#pull());
@@ -255,13 +262,13 @@ class ProfileRun implements AsyncDisposable {
     return this.#iterator[Symbol.asyncDispose]();
   }
 
-  /** Begins to run the dataset as the task of a worker does. */
+  /** Starts the dataset as the task of a worker does. */
   #begin(): DatasetIterator<unknown> {
     const { node } = this.#dataset;
     return openIterator(node, this.#splits === undefined ? {} : { splits: this.#splits.source() });
   }
 
-  /** The next batch, of a new run where this one has ended. */
+  /** The next batch, of a new run if this one has ended. */
   async #pull(): Promise<unknown> {
     for (;;) {
       const number = this.#taken + 1;
@@ -284,7 +291,7 @@ class ProfileRun implements AsyncDisposable {
     }
   }
 
-  /** Does what is due beside pulling. */
+  /** Does the periodic work besides pulling. */
   #now(nowMs: number): void {
     if (nowMs - this.#yardstickAtMs >= YARDSTICK_EVERY_MS) {
       this.#yardstick.measure();
@@ -312,7 +319,7 @@ class ProfileRun implements AsyncDisposable {
   }
 }
 
-/** Encodes batches as a worker does, and decodes them as a trainer does, and takes the time. */
+/** Encodes batches as a worker does, decodes them as a trainer does, and measures the time. */
 class CodecTimes {
   #batches = 0;
   #measured = 0;
@@ -320,12 +327,12 @@ class CodecTimes {
   #decodeMs = 0;
   #bytes = 0;
 
-  /** What both took together, in ms. */
+  /** The time of both together, in ms. */
   get totalMs(): number {
     return this.#encodeMs + this.#decodeMs;
   }
 
-  /** Forgets what was measured: the first times are those of code that is being compiled. */
+  /** Resets the measurements: the first times are those of code being compiled. */
   reset(): void {
     this.#batches =
       this.#measured =
@@ -335,7 +342,7 @@ class CodecTimes {
         0;
   }
 
-  /** Measures one in so many. */
+  /** Measures one in so many batches. */
   due(batch: unknown): void {
     if (this.#batches++ % CODEC_EVERY === 0) this.measure(batch);
   }
@@ -348,7 +355,7 @@ class CodecTimes {
     } catch (error) {
       throw new LeatError(
         "failed_precondition",
-        "What the pipeline gives cannot travel from a worker to a trainer",
+        "The pipeline's elements cannot be sent from a worker to a trainer",
         { cause: error },
       );
     }
@@ -360,7 +367,7 @@ class CodecTimes {
     this.#measured++;
   }
 
-  /** Of one batch. */
+  /** Per batch. */
   result(contention: number): Pick<Profile, "encodeMs" | "decodeMs" | "batchBytes"> {
     const per = (sum: number) => sum / this.#measured;
     return {
@@ -372,8 +379,8 @@ class CodecTimes {
 }
 
 /**
- * How long a batch would have taken on average on a free host: other programs have taken time from what
- * was computed, not from what was waited for. It is no less than the fastest batch took as it was.
+ * The mean time of a batch on a free host: other programs slow down computing, but not waiting. It
+ * is no less than the fastest batch took.
  */
 export function undisturbed(
   { wallMs, fastestMs, cpuMs }: Readonly<Record<"wallMs" | "fastestMs" | "cpuMs", number>>,

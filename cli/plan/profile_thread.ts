@@ -1,6 +1,6 @@
 /**
- * The program of the thread on which a user's pipeline is loaded and profiled: it is sent what to profile,
- * and tells what comes of it.
+ * The program of the thread that loads and profiles a user's pipeline: it receives a request, and
+ * sends results.
  *
  * @module
  */
@@ -13,32 +13,32 @@ import { UsageError } from "../lib/args.ts";
 import { type Profile, profilePipeline } from "./profile.ts";
 import { loadPipeline } from "./user_pipeline.ts";
 
-/** What is to be profiled. */
+/** What to profile. */
 export interface ProfileRequest {
   readonly module: string;
   readonly export: string | undefined;
   readonly seconds: number;
 }
 
-/** What the thread tells, in this order; it may fail before any of it. */
+/** The thread's messages, in this order; it may fail before any of them. */
 export type ProfileNews =
   | { readonly kind: "loaded" }
   | { readonly kind: "progress"; readonly batches: number; readonly seconds: number }
   | {
     readonly kind: "profiled";
     readonly profile: Omit<Profile, "splitMs">;
-    /** The pipeline, serialised. */
+    /** The serialised pipeline. */
     readonly graph: Uint8Array;
   }
   | { readonly kind: "failed"; readonly error: WireError; readonly isUsage: boolean };
 
-/** What a thread has for a global scope. */
+/** The global scope of a thread. */
 interface ThreadScope {
   onmessage: (event: MessageEvent<ProfileRequest>) => void;
   postMessage(news: ProfileNews): void;
 }
 
-// Standard output is the plan's, which a program may read.
+// Standard output belongs to the plan, which a program may read.
 globalThis.console = new Console(process.stderr, process.stderr) as unknown as typeof console;
 const scope = globalThis as unknown as ThreadScope;
 scope.onmessage = async ({ data: request }) => {

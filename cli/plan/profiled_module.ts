@@ -1,6 +1,6 @@
 /**
- * Profiling what a user's module exports, on a thread of its own as on a worker's host: a function that
- * never gives way takes that thread alone, so that its program still hears of Ctrl-C.
+ * Profiles the pipeline of a user's module on a thread of its own, as on a worker: a function that
+ * never yields blocks only that thread, so that the program still handles Ctrl-C.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { Profile, ProfileOptions } from "./profile.ts";
 import type { ProfileNews, ProfileRequest } from "./profile_thread.ts";
 import { measureSplitMs } from "./split_cost.ts";
 
-/** What came of it. */
+/** The result. */
 export interface ProfiledModule {
   readonly dataset: Dataset<unknown>;
   readonly profile: Profile;
@@ -21,20 +21,21 @@ export interface ProfiledModule {
 export interface ProfileModuleOptions extends ProfileOptions {
   /** Which export; see `loadPipeline`. */
   readonly export?: string | undefined;
-  /** Told once the module is loaded. */
+  /** Called once the module is loaded. */
   readonly onLoaded?: () => void;
-  /** Told once the pipeline is profiled, and what its splits cost is measured. */
+  /** Called once the pipeline is profiled, and the cost of its splits is measured. */
   readonly onProfiled?: () => void;
-  /** For how long nothing may come. Default: see `patienceMs`, for each. */
+  /** The time limits without progress. Default: see `patienceMs`, for each. */
   readonly patience?: Partial<PatienceLimits>;
 }
 
 /**
- * Loads a module's pipeline, profiles it, and measures what its splits cost, which takes some seconds.
+ * Loads a module's pipeline, profiles it, and measures the cost of its splits, which takes some
+ * seconds.
  *
- * @throws {UsageError} and {@linkcode LeatError} as `loadPipeline` and `profilePipeline` do; `failed_precondition`
- * where an error that nobody catches ends the thread, or the module tries to; `deadline_exceeded` where
- * no batch comes for too long.
+ * @throws {UsageError} and {@linkcode LeatError} as `loadPipeline` and `profilePipeline` do;
+ * `failed_precondition` if an uncaught error ends the thread, or the module tries to;
+ * `deadline_exceeded` if no batch comes within the time limit.
  */
 export async function profileModule(
   module: string,

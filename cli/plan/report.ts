@@ -20,7 +20,7 @@ import { type Limit, nextLimit, type Part } from "./limits.ts";
 import type { Profile } from "./profile.ts";
 import type { Verification } from "./verification.ts";
 
-/** All of it, as plain data: what was measured here, what was assumed, what a model says. */
+/** The plan as plain data: measurements, assumptions, and the model's results. */
 export interface Plan {
   readonly startedAt: string;
   readonly commandLine: string;
@@ -33,13 +33,13 @@ export interface Plan {
 }
 
 const BYTES_PER_MB = 1e6;
-/** A host on which computing takes so much longer says little of another. */
+/** A host that other programs slow down by this factor says little about another. */
 const CONTENTION_NOTED = 1.2;
 const SPLITS_NOTED = 2;
 const UNDIVIDED =
   "CAUTION: its sources cannot be divided among workers, so that a DYNAMIC job is refused; each worker would " +
   "give all elements (OFF).";
-/** Beyond it a pipeline computes more than it waits. */
+/** Above this share a pipeline mostly computes. */
 const COMPUTING = 0.5;
 
 const LIMIT_TEXTS: Readonly<Record<Part, string>> = {
@@ -68,7 +68,7 @@ export function planText(plan: Plan): string {
   ].join("\n");
 }
 
-/** What was measured, in sentences. */
+/** The measurements, in sentences. */
 export function profileLines({ measured: profile, host }: Plan): string[] {
   const { batchMs, cpuMs, encodeMs, decodeMs, batchBytes, percentilesMs, contention } = profile;
   const { splitsPerBatch } = profile;
@@ -107,7 +107,7 @@ export function profileLines({ measured: profile, host }: Plan): string[] {
   ];
 }
 
-/** What to do, in sentences. */
+/** The recommendation, in sentences. */
 export function recommendation({ measured: profile, assumed, modelled: sweep }: Plan): string[] {
   const { recommended, colocated, cheapest, isMet, limits } = sweep;
   const next = nextLimit(limits);
@@ -140,7 +140,7 @@ export function recommendation({ measured: profile, assumed, modelled: sweep }: 
   return lines;
 }
 
-/** Who has to be sure buys for the slow stretches. */
+/** The size for slow stretches, for users who must be sure. */
 function safeText({ recommended, runs }: Sweep, { stallMax }: Machines): string[] {
   if (recommended.stall.high <= stallMax) return [];
   const safe = runs.find(({ workers, stall }) =>
@@ -169,7 +169,7 @@ function machinesText({ workers, workerCores }: ClusterRun, machines: Machines):
     `so ${count} ${count === 1 ? "machine does" : "machines do"}.`;
 }
 
-/** What clusters were simulated. */
+/** The simulated clusters. */
 export function clusterTable({ colocated, runs, recommended, cheapest }: Sweep): Table {
   return {
     title:
@@ -201,7 +201,7 @@ export function clusterTable({ colocated, runs, recommended, cheapest }: Sweep):
   };
 }
 
-/** What operators take of a batch. */
+/** The cost of operators per batch. */
 export function operatorTable({ operators }: Profile): Table {
   return {
     title: "Operators, the last one first; times are those of a batch",
@@ -220,7 +220,7 @@ export function operatorTable({ operators }: Profile): Table {
   };
 }
 
-/** Real workers beside the model. */
+/** Real workers compared with the model. */
 export function verifiedTable(verified: readonly Verification[]): Table {
   return {
     title: `Real workers on threads of this host, one trainer, beside the model. ${VERIFIED_NOTE}`,
@@ -379,7 +379,7 @@ function megabytes(bytes: number): string {
   return formatNumber(bytes / BYTES_PER_MB);
 }
 
-/** What is assumed of a worker's memory unless it is given: what this process took. */
+/** The assumed memory of a worker unless given: that of this process. */
 export function memoryGBOf(profile: Profile): number {
   return inGB(profile.memoryBytes);
 }

@@ -1,32 +1,32 @@
 /**
- * What asking for a split costs on this host: from a runner's thread to its worker, to the dispatcher,
- * which journals what it hands out, and back. It is measured with a real worker, on a pipeline that does
- * nothing but ask.
+ * Measures the cost of requesting a split on this host: from a runner's thread to its worker, to
+ * the dispatcher, which journals the assignment, and back. It uses a real worker, on a pipeline
+ * that only requests splits.
  *
  * @module
  */
 import { Dataset, DenoHost, LocalCluster } from "../../mod.ts";
 import { listSplitTable } from "../../data/sharding/splits.ts";
 
-/** Elements of the pipeline, each of which is a split where that may be. */
+/** Elements of the pipeline; each is a split if possible. */
 const ELEMENTS = 64;
-/** Splits between two looks at the clock. */
+/** Splits between two readings of the clock. */
 const SPLITS_AT_ONCE = 16;
-/** Few, so that a stretch is much longer than what may lie there when it begins. */
+/** Few, so that a stretch is much longer than what may be buffered when it begins. */
 const BATCHES_AHEAD = 4;
 const STRETCH_BATCHES = 16;
 const STRETCHES = 3;
-/** How often a folder is removed that is not empty again. */
+/** How often to retry the removal of a folder that is not empty again. */
 const REMOVALS_MAX = 100;
 
-/** In ms, while nothing else uses the host. The network between hosts comes to it. */
+/** In ms, on an otherwise idle host. The network between hosts is not included. */
 export async function measureSplitMs(): Promise<number> {
   const once = Dataset.range(ELEMENTS);
   const [table] = await listSplitTable(once.node, new DenoHost());
   const elementsPerSplit = ELEMENTS / table!.length;
   const folder = Deno.makeTempDirSync({ prefix: "leat-plan-" });
   const remove = () => removeInUse(folder);
-  // Whoever interrupts the program waits for no measurement.
+  // An interrupted program does not wait for the measurement.
   addEventListener("unload", remove);
   try {
     await using service = await LocalCluster.start({ workers: 1, journal: folder });
@@ -41,7 +41,7 @@ export async function measureSplitMs(): Promise<number> {
   }
 }
 
-/** Removes a folder into which a thread that is not stopped yet may just have written. */
+/** Removes a folder into which a thread that is still stopping may just have written. */
 function removeInUse(folder: string): void {
   for (let left = REMOVALS_MAX; left > 0; left--) {
     try {
@@ -54,8 +54,9 @@ function removeInUse(folder: string): void {
 }
 
 /**
- * What a batch takes in the fastest of some stretches, since others may use the host; the first, in which
- * code is compiled, is left out. One batch alone tells nothing: it may have come with the one before.
+ * The time per batch in the fastest of some stretches, since other programs may use the host; the
+ * first stretch, in which code is compiled, is left out. A single batch tells nothing: it may have
+ * come with the previous one.
  */
 export async function fastestMs(
   next: () => Promise<unknown>,

@@ -1,6 +1,6 @@
 /**
- * What the program is at, and for how long: a line that is drawn again and again, or, off a terminal,
- * written now and then.
+ * The current stage of the program and its duration: a line that is redrawn, or, outside a
+ * terminal, written now and then.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { StatusLine } from "../chaos/status_line.ts";
 const SHOW_EVERY_MS = 250;
 const MS_PER_SECOND = 1_000;
 
-/** See the module. */
+/** The current stage of a program. */
 export class Stages implements Disposable {
   readonly #status: Pick<StatusLine, "show">;
   readonly #timer: ReturnType<typeof setInterval>;
@@ -22,9 +22,9 @@ export class Stages implements Disposable {
   }
 
   /**
-   * Another stage has begun.
+   * Begins another stage.
    *
-   * @param text What is said before how long it has been.
+   * @param text The text before its duration.
    */
   begin(text: string | (() => string)): void {
     this.#text = typeof text === "string" ? () => text : text;

@@ -11,14 +11,14 @@ import { UsageError } from "../lib/args.ts";
 import { withGrantHint } from "./grant_hint.ts";
 
 /**
- * Imports a module and takes the dataset that it exports, or what an exported function answers.
+ * Imports a module and returns the dataset that it exports, or the result of an exported function.
  *
  * @param path Relative to the working directory.
- * @param name Which export. Default: `default`, else the only dataset or function that there is.
- * @throws {UsageError} for a file or an export that is not there, or several of which none is named.
- * @throws {LeatError} `invalid_argument` for one that is no dataset, or of which workers could not run a
- * part; `failed_precondition` where the module throws; `permission_denied`, with the flag that would grant
- * it.
+ * @param name Which export. Default: `default`, else the only dataset or function.
+ * @throws {UsageError} for a missing file or export, or several candidates without `name`.
+ * @throws {LeatError} `invalid_argument` if it is no dataset, or workers could not run a part of
+ * it; `failed_precondition` if the module throws; `permission_denied`, with the flag that would
+ * grant it.
  *
  * @example
  * ```ts
@@ -47,7 +47,7 @@ export async function loadPipeline(path: string, name?: string): Promise<Dataset
       `'${chosen}' of '${path}' is no Dataset of this Leat, but ${
         kindOf(value)
       }: export a Dataset, ` +
-        "or a function that answers one",
+        "or a function that returns one",
     );
   }
   checkRunsOnWorkers(value);
@@ -85,10 +85,10 @@ function chooseExport(path: string, exports: Record<string, unknown>): string {
   );
 }
 
-/** What is planned for is to run on workers, with nothing of it elsewhere already. */
+/** The whole pipeline must be able to run on workers. */
 function checkRunsOnWorkers(dataset: Dataset<unknown>): void {
   const operators = inPreOrder(dataset.node);
-  // What is behind one that reads a service runs elsewhere, and cannot be measured here.
+  // The part before a service runs elsewhere, and cannot be measured here.
   const number = operators.findIndex(({ division }) => division === "served");
   if (number >= 0) {
     throw new LeatError(

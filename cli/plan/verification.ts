@@ -1,5 +1,5 @@
 /**
- * The model beside reality: real workers on threads of this host, as many as it is asked to look at.
+ * Compares the model with reality: runs real workers on threads of this host.
  *
  * @module
  */
@@ -9,20 +9,20 @@ import { simulateCluster } from "../../sim/model/modelled.ts";
 import { type Machines, modelOptions } from "./clusters.ts";
 import type { Profile } from "./profile.ts";
 
-/** Of the time of measuring, what is left out after the first batch. */
+/** The share of the measuring time that is left out after the first batch. */
 const WARM_UP_SHARE = 0.25;
 const MS_PER_SECOND = 1_000;
 const MICROSECONDS_PER_MS = 1_000;
 
-/** What a number of workers gave one trainer, and what the model says that they would. */
+/** The measured rate of some workers with one trainer, and the model's prediction. */
 export interface Verification {
   readonly workers: number;
   /**
-   * Processor time of the process for each batch, the workers', the dispatcher's and the trainer's. Other
-   * programs make all slower, but hardly add to it.
+   * CPU time of the process per batch: workers, dispatcher and trainer. Other programs slow
+   * everything down, but hardly add to it.
    */
   readonly measuredCpuMs: number;
-  /** What the profile has of it: the pipeline, and decoding. */
+  /** The part of it in the profile: the pipeline, and decoding. */
   readonly profiledCpuMs: number;
   readonly measuredBatchesPerSecond: number;
   readonly modelledBatchesPerSecond: number;
@@ -37,7 +37,7 @@ export async function verify(
 ): Promise<Verification> {
   const modelled = await simulateCluster(modelOptions(
     profile,
-    // No network: what a message takes between threads is in the measured time of a split.
+    // No network: the cost of messages between threads is in the measured time of a split.
     { ...machines, trainers: 1, networkBytesPerSecond: Infinity, roundTripMs: 0 },
     workers,
   ));

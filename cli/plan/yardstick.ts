@@ -1,17 +1,20 @@
 /**
- * How much of the processor other programs take: a fixed piece of work, done again and again, takes
- * longer when they do.
+ * Measures how much of the processor other programs take: a fixed piece of work, repeated, takes
+ * longer when they run.
  *
  * @module
  */
 import { percentile } from "./percentile.ts";
 
-/** How long a piece of work is to take, in ms: short beside a batch, long beside reading the clock. */
+/**
+ * The time of a piece of work, in ms: short compared to a batch, long compared to reading the
+ * clock.
+ */
 const PIECE_MS = 1;
 /** The first pieces are slow: their code is being compiled. */
 const WARM_UP_MS = 20;
 
-/** See the module. */
+/** Repeats a fixed piece of work, and measures it. */
 export class Yardstick {
   readonly #steps: number;
   readonly #timesMs: number[] = [];
@@ -25,7 +28,7 @@ export class Yardstick {
     this.#steps = steps;
   }
 
-  /** What all pieces took together, in ms. */
+  /** The total time of all pieces, in ms. */
   get totalMs(): number {
     return this.#timesMs.reduce((sum, ms) => sum + ms, 0);
   }
@@ -35,7 +38,7 @@ export class Yardstick {
     this.#timesMs.push(timed(this.#steps));
   }
 
-  /** How many times longer than undisturbed work took here on average: 1 on a host that is free. */
+  /** By which factor work was slowed down on average: 1 on a free host. */
   get contention(): number {
     if (this.#timesMs.length === 0) return 1;
     const undisturbedMs = percentile(this.#timesMs, 0.1);
@@ -49,7 +52,7 @@ function timed(steps: number): number {
   return performance.now() - startMs;
 }
 
-/** Its answer depends on every step, so that none can be left out. */
+/** Its result depends on every step, so that none can be optimized away. */
 function work(steps: number): number {
   let value = 1;
   for (let i = 0; i < steps; i++) value = Math.imul(value ^ i, 0x9e3779b1);

@@ -1,5 +1,5 @@
 /**
- * Watches a simulated dispatcher: what it handles, how long that takes this machine, what it journals.
+ * Watches a simulated dispatcher: its messages, their CPU time on this machine, and its journal.
  *
  * @module
  */
@@ -11,16 +11,16 @@ import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { Actor } from "../../actors/runtime/actor.ts";
 import type { MethodOf } from "../../actors/runtime/protocol.ts";
 
-/** Times kept of each method; the median of the newest is what counts. */
+/** Times kept of each method; the median of the newest counts. */
 const TIMES_MAX = 4_096;
 
 type Handler = (request: never, delivery: never) => unknown;
 
-/** See the module. */
+/** Watches a simulated dispatcher. */
 export class DispatcherWatch {
   /** Messages handled so far. */
   handled = 0;
-  /** Tasks that the dispatcher's newest life has heard of, from their workers. */
+  /** Tasks that the restarted dispatcher has learned of from their workers. */
   readonly tasksHeard = new Set<number>();
   readonly #times = new Map<string, number[]>();
   readonly #records: JournalRecord[] = [];
@@ -42,13 +42,16 @@ export class DispatcherWatch {
     close: () => journal.close(),
   });
 
-  /** How long a message of that kind takes this machine, in µs: the median, as other programs run too. */
+  /**
+   * CPU time of a message of that kind on this machine, in µs: the median, because other programs
+   * run too.
+   */
   medianUs(method: MethodOf<DispatcherProtocol>): number {
     const times = (this.#times.get(method) ?? []).toSorted((a, b) => a - b);
     return 1_000 * (times[times.length >> 1] ?? NaN);
   }
 
-  /** Size of the dispatcher's state as a snapshot of it would be written. */
+  /** Size of the dispatcher's state in a snapshot. */
   stateBytes(): number {
     const state = new DispatcherState();
     for (const record of this.#records) state.apply(record);
@@ -70,7 +73,7 @@ export class DispatcherWatch {
     };
   }
 
-  /** A task that asks for a split, or that its worker names. */
+  /** Records a task that requests a split, or that its worker names. */
   #note(request: unknown): void {
     const { taskId, worker, tasks } = (request ?? {}) as {
       taskId?: number;

@@ -1,5 +1,5 @@
 /**
- * What a size of cluster comes to, figure by figure, and how each grows with the cluster.
+ * The figures of a cluster of some size, and how each grows with the cluster.
  *
  * @module
  */
@@ -13,8 +13,8 @@ export interface SizeFigure {
   readonly unit: Unit;
   readonly of: (run: SizeRun) => Quantity;
   /**
-   * What would be linear growth of the cluster's work: a figure of the whole cluster grows as the
-   * workers do, one of a message, a node or a wait stays. Absent: it is no cost.
+   * The meaning of linear growth: a figure of the whole cluster grows with the workers, one of a
+   * message, a node or a wait stays. Absent: it is no cost.
    */
   readonly linear?: "grows" | "stays";
 }
@@ -36,19 +36,21 @@ export const SIZE_FIGURES = {
   events: figure("events per ms of CPU", "1", (it) => it.eventsPerCpuMs),
 };
 
-/** Growth beyond linear from which a figure is called worse; less comes and goes between two runs. */
+/** Growth beyond linear from which a figure counts as worse; less is noise between two runs. */
 export const WORSE_FROM = 1.5;
 
 /** How a figure grew from the smallest cluster to the largest. */
 export interface Growth {
   readonly figure: SizeFigure;
   readonly factor: Quantity;
-  /** The factor where a figure should stay, and its share for each worker where it may grow: 1 is linear. */
+  /**
+   * The factor for a figure that should stay, or its share per worker if it may grow: 1 is linear.
+   */
   readonly againstLinear?: Quantity;
   readonly isWorse: boolean;
 }
 
-/** Undefined where there is nothing to compare: of one size, or of no number above 0. */
+/** Undefined without a comparison: with one size, or no number above 0. */
 export function growthOf(figure: SizeFigure, sizes: readonly SizeRun[]): Growth | undefined {
   const [first, last] = [sizes[0], sizes.at(-1)];
   if (first === undefined || last === undefined || first === last) return undefined;
@@ -70,7 +72,7 @@ export function timesText(sizes: readonly SizeRun[]): string {
   return formatNumber(factor, Number.isInteger(factor) ? 0 : undefined);
 }
 
-/** The figures that grew by more than the workers, those first that did so most. */
+/** The figures that grew faster than the workers, worst first. */
 export function worseThanLinear(sizes: readonly SizeRun[]): Growth[] {
   return Object.values(SIZE_FIGURES)
     .flatMap((figure) => growthOf(figure, sizes) ?? [])
@@ -78,7 +80,7 @@ export function worseThanLinear(sizes: readonly SizeRun[]): Growth[] {
     .sort((a, b) => b.againstLinear!.value - a.againstLinear!.value);
 }
 
-/** A figure is a row and a size a column, so that growth is read from left to right. */
+/** A figure is a row and a size a column, so that growth reads from left to right. */
 export function sizeTable(sizes: readonly SizeRun[]): Table {
   const hasGrowth = sizes.length > 1;
   const grown = (growth?: Growth): Cell[] =>

@@ -1,5 +1,5 @@
 /**
- * What a size of cluster came to, as plain data.
+ * The measurements of a cluster size, as plain data.
  *
  * @module
  */
@@ -13,23 +13,23 @@ export interface SizeRun {
   readonly pools: number;
   /** Messages that the dispatcher handles, per second. */
   readonly dispatcherMessages: Quantity;
-  /** CPU time of this machine that the dispatcher takes for one, in µs: the median. */
+  /** CPU time of the dispatcher for one on this machine, in µs: the median. */
   readonly workerHeartbeat: Quantity;
   readonly clientHeartbeat: Quantity;
   readonly split: Quantity;
   /** From the start until the first client has a batch, and until all have. */
   readonly firstBatch: Quantity;
   readonly allBatches: Quantity;
-  /** From the dispatcher's crash until it is there and has heard of every worker's task. */
+  /** From the dispatcher's crash until it has restarted and every worker has reported its task. */
   readonly recovery: Quantity;
-  /** CPU time of this machine to begin again from the journal. */
+  /** CPU time of this machine to restart from the journal. */
   readonly replay: Quantity;
-  /** Memory of this process for each simulated node. */
+  /** Memory of this process per simulated node. */
   readonly heapPerNode: Quantity;
-  /** The dispatcher's state as a snapshot of it would be written, for each worker. */
+  /** The dispatcher's state in a snapshot, per worker. */
   readonly statePerWorker: Quantity;
   readonly batches: Quantity;
-  /** Simulated events for each ms of this machine's CPU time. */
+  /** Simulated events per ms of this machine's CPU time. */
   readonly eventsPerCpuMs: Quantity;
   readonly cpuSeconds: Quantity;
   /** Of this process, at the end. */
@@ -44,7 +44,7 @@ export interface SweepRun {
   readonly costSaving: Quantity;
   readonly workerBusy: Quantity;
   readonly stalled: Quantity;
-  /** What the paper's text says, where it does. */
+  /** The number in the paper's text, if any. */
   readonly paperSpeedup?: Quantity;
   readonly paperCostSaving?: Quantity;
 }
@@ -56,17 +56,17 @@ export interface Gap {
   readonly reason: string;
 }
 
-/** What is measured at several sizes. */
+/** The series of sizes. */
 export type Series = "cluster sizes" | "worker sweep of the paper";
 
-/** What has been measured. */
+/** The measurements. */
 export interface ScaleResults {
   readonly sizes: readonly SizeRun[];
   readonly sweep: readonly SweepRun[];
   readonly gaps: readonly Gap[];
 }
 
-/** Everything that the page shows. */
+/** The content of the page. */
 export interface ScaleReport extends ScaleResults {
   readonly startedAt: string;
   readonly durationSeconds: number;

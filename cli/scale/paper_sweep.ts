@@ -1,6 +1,6 @@
 /**
- * The worker sweep of the tf.data service paper (Audibert et al., SoCC 2023, section 4.2, "Sweeping Worker
- * Count", Fig. 9), with the numbers that its text gives.
+ * The worker sweep of the tf.data service paper (Audibert et al., SoCC 2023, section 4.2, "Sweeping
+ * Worker Count", Fig. 9), with the numbers that its text gives.
  *
  * @module
  */
@@ -20,15 +20,15 @@ const IDEAL_WORKERS = 512;
 const IDEAL_COST_SAVING = 11.4;
 /** "We use 32, 8, 16, and 1 accelerators to train the models": M1 has 32. */
 const ACCELERATORS = 32;
-/** Of a host with TPU v4 accelerators; the paper does not say it. */
+/** Of a host with TPU v4 accelerators; the paper does not state it. */
 const ACCELERATORS_PER_TRAINER = 4;
 /** "Two 240 core AMD EPYC 7B12 processors", and "400 GB of DRAM". */
 const TRAINER_CORES = 480;
 const TRAINER_MEMORY_GB = 400;
 
-/** Batches per second at sizes where workers are the limit, as the text has them. */
+/** Batches per second at sizes limited by workers, according to the text. */
 const PAPER_THROUGHPUT: Readonly<Record<number, number>> = { 8: 0.3, 16: 0.64, 64: 2.3, 128: 4.77 };
-/** Speedups as the text has them; with 640 "the job time remains unaffected". */
+/** Speedups according to the text; with 640 "the job time remains unaffected". */
 const PAPER_SPEEDUP: Readonly<Record<number, number>> = {
   8: 0.3 / COLOCATED,
   16: 1.14,
@@ -45,21 +45,23 @@ const PAPER_COST_SAVING: Readonly<Record<number, number>> = {
 
 const TRAINERS = ACCELERATORS / ACCELERATORS_PER_TRAINER;
 const MS_PER_SECOND = 1_000;
-/** Size of a batch, which the paper does not say: so many of it wait for a trainer as 256 MiB hold. */
+/** Size of a batch, which the paper does not state: 256 MiB of them wait for a trainer. */
 const BATCH_BYTES = 4 * 2 ** 20;
-/** Turns of a worker, of which each is one batch: they take half a minute each. */
+/** Batches of a worker: each takes half a minute. */
 const WARM_UP_TURNS = 12;
 const MEASURE_TURNS = 8;
 
-/** How long a worker takes for a batch, in ms: from its share of what all made where they were the limit. */
+/**
+ * Time of a worker per batch, in ms: from its share of the total rate at sizes limited by workers.
+ */
 const WORKER_BATCH_MS = (() => {
   const shares = Object.entries(PAPER_THROUGHPUT).map(([workers, rate]) => rate / Number(workers));
   return MS_PER_SECOND * shares.length / shares.reduce((sum, share) => sum + share, 0);
 })();
-/** How long a step takes: at the ideal all trainers together take so many batches. */
+/** Step time: at the ideal all trainers together consume so many batches. */
 const STEP_MS = MS_PER_SECOND * TRAINERS / (IDEAL_SPEEDUP * COLOCATED);
 
-/** What {@linkcode sweepSize} was told about the model, for people. */
+/** The model's parameters of {@linkcode sweepSize}, in words. */
 export const SWEEP_NOTES: readonly string[] = [
   `A worker takes ${
     (WORKER_BATCH_MS / MS_PER_SECOND).toFixed(1)
@@ -107,14 +109,17 @@ export async function sweepSize(workers: number): Promise<SweepRun> {
   };
 }
 
-/** How many times less a job costs than colocated, by equation 1. */
+/** How many times less than colocated a job costs, by equation 1. */
 function savingOf(workers: number, busy: number, speedup: number): number {
   const prices = { ...PAPER_PRICES, acceleratorPerHour: acceleratorPerHour() };
   const colocated = costOf(jobOf(0, 0, 1), prices).total;
   return colocated / costOf(jobOf(workers, busy, speedup), prices).total;
 }
 
-/** A job that takes an hour colocated. What a worker uses of its memory is taken to go with its cores. */
+/**
+ * A job that takes an hour colocated. A worker's used memory is assumed proportional to its used
+ * cores.
+ */
 function jobOf(workers: number, busy: number, speedup: number): JobResources {
   return {
     jobSeconds: 3_600 / speedup,
@@ -128,7 +133,10 @@ function jobOf(workers: number, busy: number, speedup: number): JobResources {
   };
 }
 
-/** At which price of an accelerator 512 workers, busy with what the trainers take, save 11.4 times. */
+/**
+ * The price of an accelerator at which 512 workers, as busy as the trainers keep them, save 11.4
+ * times.
+ */
 function acceleratorPerHour(): number {
   const busy = IDEAL_SPEEDUP * COLOCATED * WORKER_BATCH_MS / MS_PER_SECOND / IDEAL_WORKERS;
   const free = { ...PAPER_PRICES, acceleratorPerHour: 0 };

@@ -25,7 +25,7 @@ const SIZE_NOTES = [
   "cluster are virtual (modelled); CPU time and memory are this machine's (measured).",
   `A worker is in a pool of at most ${POOL_WORKERS}, and each pool has a job of its own, which its share of ` +
   "the clients reads from all workers of the pool. A batch takes a worker a second, and is a split.",
-  "The last client to have a batch comes after the first one or two that a worker makes, as luck has it: all are " +
+  "The last client to have a batch comes after the first one or two that a worker makes, at random: all are " +
   "there at once, and a worker gives a batch to one of several that wait.",
   `Load is that of ${RUN_MS / 1_000} virtual seconds from when all clients have had a batch.`,
   "Recovery is from the dispatcher's crash, with one second until it is started again, until it has heard of " +

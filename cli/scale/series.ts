@@ -1,36 +1,36 @@
 /**
- * Measures one size after the other. A size that fails costs that size alone.
+ * Measures one size after the other. A failure affects only its own size.
  *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { Gap, ScaleResults, Series, SizeRun, SweepRun } from "./measurements.ts";
 
-/** What is to be measured, in this order. */
+/** What to measure, in this order. */
 export interface Wanted {
   readonly sizes: readonly number[];
   readonly sweep: readonly number[];
 }
 
-/** How a size of each series is measured. */
+/** How to measure a size of each series. */
 export interface Measure {
   size(workers: number): Promise<SizeRun>;
   sweep(workers: number): Promise<SweepRun>;
 }
 
-/** Why a size has no figures, until it has failed or been measured. */
+/** The reason of a missing size before it was tried. */
 const TO_COME = "not measured by the time this was written";
 
-/** Whether a size has not had its turn yet. */
+/** Whether a size was not tried yet. */
 export function isToCome({ reason }: Gap): boolean {
   return reason === TO_COME;
 }
 
 /**
- * Measures all that is wanted.
+ * Measures everything.
  *
- * @param onDone Called after each size with what there is so far, in which a size to come is a gap: so what
- * ends this process, as a lack of memory does, costs no size that was measured.
+ * @param onDone Called after each size with the results so far, in which untried sizes are gaps: if
+ * this process dies, for example of lack of memory, no measured size is lost.
  */
 export async function measureAll(
   wanted: Wanted,
@@ -59,8 +59,8 @@ export async function measureAll(
 }
 
 /**
- * `measure`, before whose first size there is a warm-up. One that fails costs the size that waited for it; the
- * next size tries again.
+ * `measure` with a warm-up before its first size. A failed warm-up fails the size that waited for
+ * it; the next size tries again.
  */
 export function afterWarmUp<R>(
   warmUp: () => Promise<unknown>,
@@ -84,7 +84,7 @@ export function requireAll({ sizes, sweep, gaps }: ScaleResults): void {
   );
 }
 
-/** A gap as a sentence, for people. */
+/** A gap as a sentence. */
 export function gapText({ series, workers, reason }: Gap): string {
   return `${series}, ${workers} workers: ${reason}`;
 }

@@ -1,5 +1,6 @@
 /**
- * Measures a cluster of one size: how it begins, how it runs, how it gets over a crash of its dispatcher.
+ * Measures a cluster of one size: its start, its load, and its recovery from a crash of its
+ * dispatcher.
  *
  * @module
  */
@@ -9,33 +10,35 @@ import { measured, modelled } from "../lib/quantity.ts";
 import { DispatcherWatch } from "./dispatcher_watch.ts";
 import type { SizeRun } from "./measurements.ts";
 
-/** Workers of a pool, at most: what one client reads. */
+/** Most workers of a pool: those that one client reads. */
 export const POOL_WORKERS = 100;
-/** Workers for each client, unless told otherwise. */
+/** Default number of workers for each client. */
 const WORKERS_PER_CLIENT = 5;
-/** A worker of eight cores makes a batch of 32 MiB in a second, and each is a split. */
+/** A worker of eight cores produces a batch of 32 MiB per second, and each is a split. */
 const CORES = 8;
 const WORKER_BATCH_MS = 1_000;
 const BATCH_BYTES = 2 ** 25;
-/** A client takes a step in less time than its workers make a batch for it: the workers are the limit. */
+/**
+ * A client's step is shorter than the time its workers need for a batch: the workers are the limit.
+ */
 const STEP_MS = 50;
-/** Virtual time of the run that is measured, in ms, and for which the dispatcher is away. */
+/** Virtual time of the measured run, in ms, and of the dispatcher's downtime. */
 export const RUN_MS = 5_000;
 const DOWN_MS = 1_000;
 
-/** What is done one after the other, and about which part of the work each is. */
+/** The phases in order, with their share of the work. */
 const PHASES = { "first batches": 0.3, running: 0.4, "dispatcher is away": 0.05, recovering: 0.25 };
 type Phase = keyof typeof PHASES;
 
-/** Called as it goes on, with what it does, and how much of all is done, from 0 to 1. */
+/** Called with the phase and the total progress, from 0 to 1. */
 export type OnPhase = (phase: Phase, done: number) => void;
 
-/** How many clients a cluster has unless told otherwise. */
+/** The default number of clients of a cluster. */
 export function clientsFor(workers: number): number {
   return Math.max(1, Math.round(workers / WORKERS_PER_CLIENT));
 }
 
-/** See the module. */
+/** Measures a cluster of one size. */
 export async function measureSize(
   workers: number,
   clients: number,
@@ -111,7 +114,7 @@ export async function measureSize(
   };
 }
 
-/** How much of all is done, with so much of a phase. */
+/** The total progress, given that of a phase. */
 function doneWith(phase: Phase, share: number): number {
   let before = 0;
   for (const [other, part] of Object.entries(PHASES)) {
@@ -121,10 +124,10 @@ function doneWith(phase: Phase, share: number): number {
   return before;
 }
 
-/** How often progress is told: each so many events. */
+/** Events between two progress calls. */
 const TELL_EVENTS = 2_048;
 
-/** Asks the same, and tells now and then that it goes on. */
+/** The same condition, which reports progress now and then. */
 function watched(holds: () => boolean, tell: () => void): () => boolean {
   let asked = 0;
   return () => {
@@ -133,13 +136,13 @@ function watched(holds: () => boolean, tell: () => void): () => boolean {
   };
 }
 
-/** CPU time of this process so far, the collector's included. */
+/** CPU time of this process so far, the garbage collector's included. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;
 }
 
-/** What is in use, where the collector can be called; with what it has not collected otherwise. */
+/** Memory in use, after a collection if it can be triggered; otherwise garbage included. */
 function heapBytes(): number {
   (globalThis as { gc?: () => void }).gc?.();
   return Deno.memoryUsage().heapUsed;

@@ -1,6 +1,6 @@
 /**
- * The one simulated part of the main job: an accelerator that is nothing but the time of its steps. The model
- * functions are pure; `Accelerator` and `SynchronousTraining` let that time pass.
+ * The one simulated part of the main job: an accelerator that only takes the time of its steps. The
+ * model functions are pure; `Accelerator` and `SynchronousTraining` let that time pass.
  *
  * @module
  */
@@ -19,17 +19,17 @@ export interface StepModel {
 export interface BatchTokens {
   /** Tokens that are data. */
   real: number;
-  /** Tokens that the accelerator works through: rows times the padded length. */
+  /** Tokens that the accelerator processes: rows times the padded length. */
   padded: number;
 }
 
 /** One step of synchronous training on several accelerators. */
 export interface SynchronousStep {
-  /** How long the step takes, in milliseconds: as long as its slowest trainer. */
+  /** The time of the step, in milliseconds: that of its slowest trainer. */
   stepMs: number;
   /** Index of the slowest trainer. */
   slowest: number;
-  /** Share of the accelerators' time, 0 to 1, in which they wait for the slowest. */
+  /** Share of the accelerators' time, 0 to 1, spent waiting for the slowest. */
   idleShare: number;
 }
 
@@ -50,7 +50,7 @@ export function batchTokens(lengths: ArrayLike<number>, paddedLength?: number): 
   return { real, padded: lengths.length * (paddedLength ?? longest) };
 }
 
-/** Share of padding, 0 to 1, in what the accelerators worked through; 0 when that is nothing. */
+/** Share of padding, 0 to 1, in the processed tokens; 0 if there are none. */
 export function paddingShare(batches: Iterable<BatchTokens>): number {
   let real = 0;
   let padded = 0;
@@ -67,10 +67,10 @@ export function stepTimeMs(model: StepModel, paddedTokens: number): number {
 }
 
 /**
- * One step of synchronous training: no trainer begins the next before the slowest has finished this one
- * (section 3.6 of the tf.data service paper).
+ * One step of synchronous training: no trainer begins the next step before the slowest has finished
+ * this one (section 3.6 of the tf.data service paper).
  *
- * @param durationsMs What the step takes each trainer by itself, in milliseconds; at least one.
+ * @param durationsMs The step time of each trainer alone, in milliseconds; at least one.
  */
 export function synchronousStep(durationsMs: readonly number[]): SynchronousStep {
   if (durationsMs.length === 0) {
@@ -85,7 +85,7 @@ export function synchronousStep(durationsMs: readonly number[]): SynchronousStep
   };
 }
 
-/** Where an accelerator takes its time from. */
+/** The clock of an accelerator. */
 export interface Timer {
   /** Monotonic time in milliseconds. */
   now(): number;
@@ -93,7 +93,7 @@ export interface Timer {
   sleep(delayMs: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The time of this process. */
+/** The clock of this process. */
 export const SYSTEM_TIMER: Timer = {
   now: () => performance.now(),
   sleep(delayMs, signal) {
@@ -116,7 +116,7 @@ export const SYSTEM_TIMER: Timer = {
 };
 
 /**
- * An accelerator: `step` takes as long as it is told to. Timers fire late, and a late step shortens the next
+ * An accelerator: `step` takes the given time. Timers fire late, and a late step shortens the next
  * ones by as much, so that over a run the time spent in steps is the sum of the steps.
  *
  * @example
@@ -132,7 +132,7 @@ export class Accelerator {
   readonly #timer: Timer;
   #busyMs = 0;
   #steps = 0;
-  /** How much longer than told the steps so far have taken, in milliseconds. */
+  /** By how much the steps so far were late, in milliseconds. */
   #lateMs = 0;
 
   constructor(timer: Timer = SYSTEM_TIMER) {
@@ -152,9 +152,9 @@ export class Accelerator {
   /**
    * Lets one step pass.
    *
-   * @param durationMs How long the step takes, in milliseconds, 0 or more.
-   * @param signal Ends the step early; the promise then rejects with the signal's reason and the step
-   * does not count.
+   * @param durationMs The time of the step, in milliseconds, 0 or more.
+   * @param signal Ends the step early; the promise then rejects with the signal's reason and the
+   * step does not count.
    */
   async step(durationMs: number, signal?: AbortSignal): Promise<void> {
     if (!(durationMs >= 0 && Number.isFinite(durationMs))) {
@@ -175,8 +175,8 @@ export class Accelerator {
 }
 
 /**
- * Trainers that train one model in step: a step begins when every trainer has its batch, and ends for all of
- * them when the slowest has ended.
+ * Trainers that train one model synchronously: a step begins when every trainer has its batch, and
+ * ends for all of them when the slowest has ended.
  */
 export class SynchronousTraining {
   readonly #accelerator: Accelerator;
@@ -185,8 +185,8 @@ export class SynchronousTraining {
   #round = Promise.withResolvers<SynchronousStep>();
 
   /**
-   * @param trainers How many take part, at least 1.
-   * @param timer Where time comes from.
+   * @param trainers The number of trainers, at least 1.
+   * @param timer The clock.
    */
   constructor(trainers: number, timer: Timer = SYSTEM_TIMER) {
     if (!(Number.isInteger(trainers) && trainers >= 1)) {
@@ -207,7 +207,7 @@ export class SynchronousTraining {
   /**
    * Brings one trainer to the barrier.
    *
-   * @param durationMs What this trainer's batch takes by itself, in milliseconds.
+   * @param durationMs The time of this trainer's batch alone, in milliseconds.
    * @returns The step, when the slowest trainer has ended it.
    */
   step(durationMs: number): Promise<SynchronousStep> {
@@ -217,7 +217,7 @@ export class SynchronousTraining {
     return promise;
   }
 
-  /** Takes one trainer out: its data has ended. Those at the barrier no longer wait for it. */
+  /** Removes a trainer whose data has ended: the others no longer wait for it. */
   leave(): void {
     this.#trainers--;
     this.#runWhenComplete();

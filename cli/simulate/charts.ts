@@ -1,6 +1,6 @@
 /**
- * The plots of the report, drawn to SVG text without a browser. Colours are variables of the page's style sheet, so that
- * one drawing serves light and dark.
+ * The plots of the report, drawn to SVG text without a browser. Colours are variables of the page's
+ * style sheet, so that one drawing serves light and dark.
  *
  * @module
  */
@@ -42,13 +42,16 @@ import { curveName, mean, sharingBaseline } from "./summary.ts";
 import { formatNumber } from "../lib/table.ts";
 
 const DANGER_COLOR = "var(--danger)";
-/** Those that are not mistaken for the colour of danger. */
+/** Colours that cannot be confused with the colour of danger. */
 const SURVIVOR_COLORS = SERIES_COLORS.filter((_, index) => index !== 1);
-/** Two ideals closer than this are one line: an infinitely fast pipeline does not know where its files are. */
+/**
+ * Two ideals closer than this are drawn as one line: an infinitely fast pipeline does not depend on
+ * storage.
+ */
 const SAME_REFERENCE_SHARE = 0.02;
 const HISTOGRAM_BINS = 40;
 
-/** The plots of an experiment, in the order in which they are read. */
+/** The plots of an experiment, in reading order. */
 export function figuresOf(experiment: Experiment): Figure[] {
   switch (experiment.kind) {
     case "scale_out":
@@ -349,7 +352,7 @@ function timelineFigure(experiment: WorkerFailureExperiment): Figure {
         }),
       ),
       Plot.ruleX(events, { x: "x", stroke: "currentColor", strokeWidth: 1.5 }),
-      // On either side of what lies between the two, so that they never run into each other.
+      // At the sides of the marked interval, so that the labels never overlap.
       ...events.map((event, index) =>
         Plot.text([event], {
           x: "x",
@@ -387,7 +390,7 @@ function barStyle(provenance: Provenance, series: string): Plot.MarkOptions {
   };
 }
 
-/** Drops references of one name that say the same. */
+/** Drops equal references of the same name. */
 function mergeEqual(references: Reference[]): Reference[] {
   return references.filter((reference, index) =>
     !references.slice(0, index).some((earlier) =>
@@ -397,7 +400,7 @@ function mergeEqual(references: Reference[]): Reference[] {
   );
 }
 
-/** Ideals that differ are told apart by their curves. */
+/** Different ideals are named by their curves. */
 function nameApart(ideals: Reference[], curves: ScaleOutCurve[]): Reference[] {
   if (ideals.length === 1) return ideals;
   return ideals.map((ideal) => {

@@ -1,5 +1,5 @@
 /**
- * The files that the main job reads, ready to be read: made on the first run, kept in a cache folder, or the user's own.
+ * The files that the main job reads: generated on the first run and cached, or the user's own.
  *
  * @module
  */
@@ -19,21 +19,21 @@ import { countOf } from "./summary.ts";
 import { formatNumber } from "../lib/table.ts";
 import { generateText, packText, readLines, type TextCorpus } from "./text_corpus.ts";
 
-/** Where corpora are kept unless said otherwise: beside the project, ignored by git. */
+/** The default folder of corpora: in the project, ignored by git. */
 export const CORPUS_DIRECTORY = join(import.meta.dirname ?? ".", "..", "..", ".cache/leat-corpus");
 
-/** Time to decode one of ImageNet's photographs on one core, in milliseconds, to hold ours against. */
+/** Time to decode an ImageNet photograph on one core, in milliseconds, for comparison. */
 export const IMAGENET_DECODE_MS = 1.0;
 
 const IMAGES = { quick: 128, full: 480 };
 const TEXTS = { quick: 4_000, full: 16_000 };
 const DECODE_SAMPLES = 64;
 
-/** What {@linkcode prepareCorpus} is asked for with. */
+/** Options of {@linkcode prepareCorpus}. */
 export interface PrepareCorpusOptions {
   /** The cache folder; default {@linkcode CORPUS_DIRECTORY}. */
   directory?: string;
-  /** Fewer samples, made in a second; default false. */
+  /** Generates fewer samples, in a second; default false. */
   quick?: boolean;
   /** A folder of the user's JPEGs instead of generated ones. */
   images?: string;
@@ -42,21 +42,21 @@ export interface PrepareCorpusOptions {
   progress: Progress;
 }
 
-/** Everything the experiments read. */
+/** The data of all experiments. */
 export interface Corpus {
   images: ImageCorpus;
   text: TextCorpus;
   /** Mean time to decode an image on one thread of this host, in milliseconds. */
   decodeMs: number;
-  /** What a reader of the report should know of the data; one sentence or two for each corpus. */
+  /** Remarks about the data for the report; one or two sentences for each corpus. */
   description: string[];
 }
 
 /**
- * Looks at the user's folder and file, where there are any, and at the cache folder, before anything is made.
+ * Checks the user's folder and file, if given, and the cache folder, before anything is generated.
  *
- * @throws {LeatError} `not_found` and others where one is missing, cannot be read or holds nothing, or the
- * cache folder cannot be made.
+ * @throws {LeatError} `not_found` and others if one is missing, unreadable or empty, or the cache
+ * folder cannot be created.
  */
 export async function checkFolders(
   { images, text, corpus }: Readonly<Record<"images" | "text" | "corpus", string | undefined>>,
@@ -75,9 +75,9 @@ export async function checkFolders(
 }
 
 /**
- * The corpora of the main job; those that are not in the cache are written, with progress.
+ * The corpora of the main job; missing ones are written to the cache, with progress.
  *
- * @throws {LeatError} `not_found` where the user's folder or file is missing or holds nothing usable.
+ * @throws {LeatError} `not_found` if the user's folder or file is missing or has nothing usable.
  */
 export async function prepareCorpus(options: PrepareCorpusOptions): Promise<Corpus> {
   const { directory = CORPUS_DIRECTORY, quick = false, progress } = options;
@@ -106,7 +106,7 @@ export async function prepareCorpus(options: PrepareCorpusOptions): Promise<Corp
   return { images, text, decodeMs, description };
 }
 
-/** What a reader should know of a corpus of images. */
+/** Describes a corpus of images for the report. */
 export function describeImages({ statistics, skipped }: ImageCorpus, decodeMs: number): string {
   const { count, bytesMean, widthMean, heightMean } = statistics;
   const [first] = skipped;
@@ -122,7 +122,7 @@ export function describeImages({ statistics, skipped }: ImageCorpus, decodeMs: n
     } ms).${left}`;
 }
 
-/** What a reader should know of a corpus of text. */
+/** Describes a corpus of text for the report. */
 export function describeText({ statistics }: TextCorpus): string {
   const { count, lengthMean, lengthMedian, lengthMin, lengthMax } = statistics;
   return `${countOf(count, "text")} of ${lengthMin} to ${lengthMax} tokens, ` +

@@ -1,6 +1,6 @@
 /**
- * A cache of files that are dear to make: a folder per set of parameters, there whole or not at all, used again only as long as
- * every byte of it is as it was written.
+ * A cache of files that are expensive to generate: one folder per set of parameters, complete or
+ * absent, reused only while every byte of it is unchanged.
  *
  * @module
  */
@@ -10,13 +10,13 @@ import { join } from "node:path";
 import { hashJson } from "../../core/hash.ts";
 
 const MANIFEST_NAME = "manifest.json";
-/** What a file gathers before it is written. */
+/** Bytes that a file gathers before it is written. */
 const BUFFER_BYTES = 1024 * 1024;
-/** A folder that another process left half-written is swept away once it is this old. */
+/** Age in ms at which an unfinished folder of another process is removed. */
 const ABANDONED_MS = 3_600_000;
 const KEY_LENGTH = 12;
 
-/** What a corpus is made from. Two corpora with equal parameters are the same. */
+/** The parameters of a corpus. Equal parameters give equal corpora. */
 export interface CorpusParameters {
   /** Names the folder, with a digest of all parameters. */
   kind: string;
@@ -25,13 +25,13 @@ export interface CorpusParameters {
   [name: string]: unknown;
 }
 
-/** A corpus as it lies in the cache. */
+/** A corpus in the cache. */
 export interface CachedCorpus<Found> {
   /** Paths of its files, in the order in which they were created. */
   files: string[];
-  /** What its writer returned. */
+  /** The result of its writer. */
   found: Found;
-  /** Whether it was there already. */
+  /** Whether it came from the cache. */
   reused: boolean;
 }
 
@@ -42,11 +42,12 @@ interface Manifest<Found> {
 }
 
 /**
- * The corpus with these parameters: from the cache when it is there and whole, otherwise written anew.
+ * The corpus with these parameters: from the cache if it is there and complete, otherwise written
+ * again.
  *
- * @param directory The cache; made if it is not there.
- * @param parameters What the corpus is made from.
- * @param write Creates and fills the files; what it returns is kept beside them and has to be JSON.
+ * @param directory The cache; created if it is missing.
+ * @param parameters The parameters of the corpus.
+ * @param write Creates and fills the files; its result is kept with them and must be JSON.
  */
 export async function openCorpus<Found>(
   directory: string,
@@ -89,7 +90,7 @@ export class CorpusFolder {
     return file;
   }
 
-  /** Writes what is left and says what each file holds. */
+  /** Writes the rest and returns the digest of each file. */
   async close(): Promise<Manifest<unknown>["files"]> {
     return await Promise.all(this.#files.map((file) => file.close()));
   }
@@ -109,14 +110,14 @@ export class CorpusFile {
     this.#path = join(folder, name);
   }
 
-  /** Appends bytes, which are not to be changed afterwards. */
+  /** Appends bytes, which must not change afterwards. */
   async write(bytes: Uint8Array): Promise<void> {
     this.#buffered.push(bytes);
     this.#bufferedBytes += bytes.length;
     if (this.#bufferedBytes >= BUFFER_BYTES) await this.#flush();
   }
 
-  /** Writes what is left. */
+  /** Writes the rest. */
   async close(): Promise<{ name: string; bytes: number; sha256: string }> {
     await this.#flush();
     return { name: this.#name, bytes: this.#bytes, sha256: this.#hash.digest("hex") };
@@ -146,7 +147,10 @@ function toCorpus<Found>(
   return { files, found: manifest.found, reused };
 }
 
-/** The manifest of a corpus that is whole; undefined for one that is missing, damaged or of other parameters. */
+/**
+ * The manifest of a complete corpus; undefined for one that is missing, damaged or of other
+ * parameters.
+ */
 async function readManifest<Found>(
   path: string,
   parameters: CorpusParameters,
@@ -167,12 +171,14 @@ async function readManifest<Found>(
   }
 }
 
-/** Whether a manifest could be read but is not one. */
+/** Whether a manifest could be read but is invalid. */
 function isDamage(error: unknown): boolean {
   return error instanceof SyntaxError || error instanceof TypeError;
 }
 
-/** Puts a finished folder where it belongs, in place of a damaged one, unless another process was faster. */
+/**
+ * Moves a finished folder to its place, replacing a damaged one, unless another process was faster.
+ */
 async function moveIntoPlace(
   temporary: string,
   path: string,
@@ -187,7 +193,7 @@ async function moveIntoPlace(
   }
 }
 
-/** Removes what processes left behind that were killed while they wrote. */
+/** Removes unfinished folders of processes that were killed. */
 async function sweep(directory: string): Promise<void> {
   for await (const { name } of Deno.readDir(directory)) {
     if (!name.endsWith(".tmp")) continue;

@@ -1,5 +1,6 @@
 /**
- * A service on threads of this host with trainers on threads beside it, steered from the main thread.
+ * A service on threads of this host, with trainers on threads of their own, controlled from the
+ * main thread.
  *
  * @module
  */
@@ -18,30 +19,36 @@ import type {
   TrainResult,
 } from "./trainer_protocol.ts";
 
-/** How long the first batch may take, in ms. */
+/** Time limit for the first batch, in ms. */
 const OPEN_TIMEOUT_MS = 120_000;
-/** How long training may take, in ms. */
+/** Time limit for training, in ms. */
 const TRAIN_TIMEOUT_MS = 900_000;
-/** Time between a client's heartbeats, in ms: runs take seconds, so news of new workers must come sooner than by default. */
+/**
+ * Time between a client's heartbeats, in ms: runs take seconds, so new workers must be found sooner
+ * than by default.
+ */
 const CLIENT_REFRESH_MS = 200;
 
-/** Jobs are forgotten with their clients, in ms: their tasks would prepare on beside the next ones. */
+/**
+ * Jobs are forgotten with their clients, in ms: otherwise their tasks would run next to the
+ * following ones.
+ */
 const JOB_GC_TIMEOUT_MS = 1;
-/** Longest wait for the tasks of jobs that are over to be gone, and the time between looks, in ms. */
+/** Longest wait until the tasks of ended jobs are gone, and the time between checks, in ms. */
 const CLEARED_TIMEOUT_MS = 10_000;
 const CLEARED_POLL_MS = 20;
 /** Actors that prepare elements for a job, by kind. */
 const PREPARING = new Set(["task", "cache", "reads"]);
 
-/** A trainer on a thread, from afar. */
+/** A trainer on another thread. */
 export interface TrainerHandle {
   open(request: OpenRequest): Promise<void>;
   train(request: TrainRequest): Promise<TrainResult>;
-  /** Gives up what it reads. */
+  /** Stops reading. */
   close(): Promise<void>;
 }
 
-/** See the module. */
+/** A local cluster with trainers. */
 export class Deployment implements AsyncDisposable {
   readonly cluster: LocalCluster;
   readonly #signal: AbortSignal;
@@ -55,7 +62,7 @@ export class Deployment implements AsyncDisposable {
   }
 
   /**
-   * Starts a cluster; `signal` ends it, whatever it does.
+   * Starts a cluster; `signal` ends it at any time.
    *
    * @throws the signal's reason once it is aborted.
    */
@@ -73,7 +80,9 @@ export class Deployment implements AsyncDisposable {
     return deployment;
   }
 
-  /** So many trainers, each on a thread of its own: the same ones again each time, for a thread takes long to load. */
+  /**
+   * `count` trainers, each on a thread of its own: reused each time, because a thread loads slowly.
+   */
   async trainers(count: number): Promise<TrainerHandle[]> {
     while (this.#trainers.length < count) this.#trainers.push(this.#startTrainer());
     return await Promise.all(this.#trainers.slice(0, count));
@@ -85,7 +94,7 @@ export class Deployment implements AsyncDisposable {
     return trainer!;
   }
 
-  /** Has all trainers give up what they read; resolves when nothing is being prepared for them any more. */
+  /** Makes all trainers stop reading; resolves when nothing is prepared for them any more. */
   async clear(): Promise<void> {
     for (const trainer of await Promise.all(this.#trainers)) await trainer.close();
     const untilMs = performance.now() + CLEARED_TIMEOUT_MS;
@@ -125,7 +134,7 @@ export class Deployment implements AsyncDisposable {
     };
   }
 
-  /** An actor on the main thread that hears of progress. */
+  /** An actor on the main thread that receives progress. */
   monitor(onProgress: (progress: TrainProgress) => void): Ref<MonitorProtocol> {
     return this.cluster.fleet.home.spawn<MonitorProtocol>({
       name: `monitor-${this.#actors++}`,
@@ -155,7 +164,7 @@ export class Deployment implements AsyncDisposable {
     await this.cluster.close();
   }
 
-  /** What stopping a cluster makes of its asks is not worth reading: the reason for stopping is. */
+  /** Rejects with the reason for stopping rather than with the errors that stopping causes. */
   async #unlessAborted<T>(asked: Promise<T>): Promise<T> {
     try {
       return await asked;

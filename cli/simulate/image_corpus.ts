@@ -1,5 +1,6 @@
 /**
- * Images in TFRecords, a JPEG to a record: generated ones that weigh what photographs weigh, or the user's own.
+ * Images in TFRecords, one JPEG per record: generated ones with the size of photographs, or the
+ * user's own.
  *
  * @module
  */
@@ -16,7 +17,7 @@ import { PhotographMaker } from "./photographs.ts";
 /** Most of the user's images that are packed, in the order of their paths. */
 export const USER_IMAGES_MAX = 2_000;
 
-/** TFRecord files that a corpus is spread over; fewer images have one file each. */
+/** TFRecord files of a corpus; fewer images have one file each. */
 export const IMAGE_SHARDS = 16;
 
 const DECODE_ROUNDS = 4;
@@ -28,9 +29,9 @@ export interface ImageCorpus {
   /** Paths of the TFRecord files, in order. */
   files: string[];
   statistics: ImageStatistics;
-  /** Files of the user's that are left out since they could not be decoded. */
+  /** The user's files that could not be decoded. */
   skipped: SkippedFile[];
-  /** Whether the files were there already. */
+  /** Whether the files came from the cache. */
   reused: boolean;
 }
 
@@ -47,34 +48,34 @@ export interface SkippedFile {
   reason: string;
 }
 
-/** Hears how many of how many samples are done; not called where a corpus is used again. */
+/** Receives the number of finished samples and the total; not called for a cached corpus. */
 export type OnProgress = (done: number, total: number) => void;
 
-/** What images to generate. */
+/** Options of generated images. */
 export interface GenerateImagesOptions {
   /** The cache folder. */
   directory: string;
   /** How many, at least 1. */
   count: number;
-  /** Decides every image; default 0. */
+  /** The seed of every image; default 0. */
   seed?: number;
   onProgress?: OnProgress;
 }
 
-/** Which of the user's images to pack. */
+/** Options of packing the user's images. */
 export interface PackImagesOptions {
   /** The cache folder. */
   directory: string;
-  /** A folder of `.jpg` and `.jpeg` files, folders within it included. */
+  /** A folder of `.jpg` and `.jpeg` files, subfolders included. */
   source: string;
   onProgress?: OnProgress;
 }
 
 /**
- * Photograph-like JPEGs in TFRecords, of about 110 KB and most often 500×375 pixels as ImageNet's are. The same seed and
- * count give the same images.
+ * Photograph-like JPEGs in TFRecords, of about 110 KB and most often 500×375 pixels like
+ * ImageNet's. The same seed and count give the same images.
  *
- * @throws {LeatError} `invalid_argument` for a count that is none.
+ * @throws {LeatError} `invalid_argument` for an invalid count.
  *
  * @example
  * ```ts
@@ -108,10 +109,10 @@ export async function generateImages(options: GenerateImagesOptions): Promise<Im
 }
 
 /**
- * The user's own images in TFRecords: the first {@linkcode USER_IMAGES_MAX} below a folder, in the order of their paths.
- * Those that cannot be decoded are left out and named.
+ * The user's own images in TFRecords: the first {@linkcode USER_IMAGES_MAX} below a folder, in the
+ * order of their paths. Those that cannot be decoded are left out and named.
  *
- * @throws {LeatError} `not_found` where the folder is missing or holds no image that can be decoded.
+ * @throws {LeatError} `not_found` if the folder is missing or holds no image that can be decoded.
  */
 export async function packImages(options: PackImagesOptions): Promise<ImageCorpus> {
   const { directory, source, onProgress } = options;
@@ -146,7 +147,7 @@ export async function packImages(options: PackImagesOptions): Promise<ImageCorpu
 /**
  * Paths of all `.jpg` and `.jpeg` files below a folder, sorted.
  *
- * @throws {LeatError} `not_found` where the folder is missing or there are none.
+ * @throws {LeatError} `not_found` if the folder is missing or there are none.
  */
 export async function requireImages(source: string): Promise<string[]> {
   const paths = await listImages(source);
@@ -176,8 +177,8 @@ export async function sampleImages(corpus: ImageCorpus, count: number): Promise<
 }
 
 /**
- * Mean time to decode one of these JPEGs on this thread, in milliseconds: of several rounds the fastest, as other programs
- * can only slow a round down.
+ * Mean time to decode one of these JPEGs on this thread, in milliseconds: of the fastest of several
+ * rounds, because other programs can only slow a round down.
  */
 export async function measureDecodeMs(jpegs: readonly Uint8Array[]): Promise<number> {
   const images = new Images();
@@ -204,7 +205,7 @@ async function open(
   return { files, reused, ...found };
 }
 
-/** Deals images out over TFRecord files in turn, so that one file has as many as another. */
+/** Distributes images over TFRecord files round-robin. */
 class ImageShards {
   readonly #files: CorpusFile[];
   #count = 0;
@@ -259,7 +260,7 @@ async function listImages(source: string): Promise<string[]> {
   return paths.sort();
 }
 
-/** What changes when a file does. */
+/** Changes with the file. */
 async function describeFile(path: string): Promise<Record<string, unknown>> {
   const { size, mtime } = await Deno.stat(path);
   return { path: await Deno.realPath(path), size, modified: mtime?.toISOString() ?? null };

@@ -1,7 +1,7 @@
 /**
- * Pictures that cost as much to decode as photographs do: regions with sharp edges, each shaded and textured with noise
- * whose strength falls with its frequency, as in natural scenes, and a little grain. They look like nothing, but have the
- * sizes, the bytes and the decode time of ImageNet's.
+ * Pictures that cost as much to decode as photographs: regions with sharp edges, each shaded and
+ * textured with noise whose strength falls with its frequency, as in natural scenes, and a little
+ * grain. They show nothing, but have the sizes, the bytes and the decode time of ImageNet's.
  *
  * @module
  */
@@ -22,11 +22,14 @@ export interface Photograph {
 const TEXTURE_SIZE = 1024;
 const TEXTURE_MASK = TEXTURE_SIZE - 1;
 const TEXTURES = 3;
-/** Cells across a texture at the coarsest octave; every next one has twice as many and a weaker voice. */
+/**
+ * Cells across a texture at the coarsest octave; each further octave has twice as many and less
+ * weight.
+ */
 const COARSEST_CELLS = 4;
 const OCTAVE_GAIN = 0.86;
 
-/** ImageNet's common sizes with their shares; what remains is spread wide around them. */
+/** ImageNet's common sizes with their shares; the rest is spread widely around them. */
 const COMMON_SIZES = [
   { share: 0.55, width: 500, height: 375 },
   { share: 0.18, width: 375, height: 500 },
@@ -38,11 +41,14 @@ const OTHER_ASPECTS = [4 / 3, 3 / 2, 1, 16 / 9];
 const PORTRAIT_SHARE = 0.3;
 
 const QUALITY = { min: 92, max: 97 };
-/** Strength of textures, in grey levels: log-normal, as some scenes are smooth and some are foliage. */
+/**
+ * Strength of textures, in grey levels: log-normal, because some scenes are smooth and some are
+ * foliage.
+ */
 const DETAIL = { median: 36, sigma: 0.5 };
 const GRAIN_LEVELS = 5;
 
-/** A part of the picture with a colour, a slope of light and a place in the textures. */
+/** A part of the picture with a colour, a light gradient and a position in the textures. */
 interface Region {
   red: number;
   green: number;
@@ -56,12 +62,12 @@ interface Region {
   offsetY: number;
 }
 
-/** Makes photographs; the textures they are cut from are made once. */
+/** Generates photographs; their textures are generated once. */
 export class PhotographMaker {
   readonly #textures: Float32Array[];
   readonly #grain: Int8Array;
 
-  /** @param random Decides the textures: pictures are equal only where these are. */
+  /** @param random Draws the textures: pictures are equal only if these are. */
   constructor(random: RandomStream) {
     this.#textures = Array.from(
       { length: TEXTURES },
@@ -70,7 +76,7 @@ export class PhotographMaker {
     this.#grain = grain(random.fork("grain"));
   }
 
-  /** The picture that `random` decides. */
+  /** The picture drawn from `random`. */
   make(random: RandomStream): Photograph {
     const { width, height } = drawSize(random.fork("size"));
     const content = random.fork("content");
@@ -143,7 +149,7 @@ function drawSize(random: RandomStream): { width: number; height: number } {
   };
 }
 
-/** Which region each pixel belongs to: a horizon, and ellipses before it. */
+/** The region of each pixel: a horizon, and ellipses before it. */
 function layOutRegions(
   random: RandomStream,
   width: number,
@@ -208,7 +214,7 @@ function fractalNoise(random: RandomStream): Float32Array {
   return noise;
 }
 
-/** Adds `cells`×`cells` random values, smoothly blown up to the texture's size. */
+/** Adds `cells`×`cells` random values, smoothly scaled up to the texture's size. */
 function addOctave(
   noise: Float32Array,
   random: RandomStream,

@@ -1,5 +1,6 @@
 /**
- * The input pipelines of the main job, made from plain data: the thread of a trainer makes them anew.
+ * The input pipelines of the main job, built from plain data: a trainer's thread builds them
+ * itself.
  *
  * @module
  */
@@ -9,7 +10,7 @@ import { Dataset } from "../../mod.ts";
 /** Width and height of an augmented image, in pixels. */
 export const IMAGE_SIDE_PX = 224;
 
-/** Which pipeline to run, on which files. */
+/** The pipeline and its files. */
 export type PipelineConfig = ImagePipeline | TextPipeline;
 
 /** Images, cropped at random, resized and mirrored. */
@@ -18,29 +19,29 @@ export interface ImagePipeline {
   /** TFRecord files of JPEGs. */
   readonly files: readonly string[];
   readonly batchSize: number;
-  /** How often to read them all; default over and over. */
+  /** How often to read them all; default endlessly. */
   readonly epochs?: number;
 }
 
-/** Texts in padded batches; over and over. */
+/** Texts in padded batches, endlessly. */
 export interface TextPipeline {
   readonly kind: "text";
   /** JSON lines files of `{ "tokens": [17, 4, …] }`. */
   readonly files: readonly string[];
   readonly batchSize: number;
   /**
-   * Upper ends of buckets of length, in tokens: a batch holds texts of one bucket. Without them a batch holds
-   * texts of any length.
+   * Upper ends of length buckets, in tokens: a batch holds texts of one bucket. Without them a
+   * batch holds texts of any length.
    */
   readonly boundaries?: readonly number[];
-  /** As many batches of one bucket come one after the other: one for each consumer of a round. */
+  /** Consecutive batches of one bucket: one for each consumer of a round. */
   readonly batchesPerRound?: number;
 }
 
 /**
- * The pipeline that `config` describes. A batch of images is `{ id, pixels }`: the names of the records, and uint8 of shape
- * [batch, 224, 224, 3]. A batch of text is `{ tokens, length }`: int32 of shape [batch, longest], and the lengths before
- * padding.
+ * The pipeline that `config` describes. A batch of images is `{ id, pixels }`: the names of the
+ * records, and uint8 of shape [batch, 224, 224, 3]. A batch of text is `{ tokens, length }`: int32
+ * of shape [batch, longest], and the lengths before padding.
  */
 export function pipelineOf(config: PipelineConfig): Dataset<unknown> {
   return config.kind === "images" ? imagePipeline(config) : textPipeline(config);
@@ -56,7 +57,8 @@ function imagePipeline({ files, batchSize, epochs }: ImagePipeline): Dataset<unk
     )
     .repeat(epochs)
     .map(async ({ id, jpeg }, { image, random, sidePx }) => {
-      // As Inception augments: a crop of 8 % to 100 % of the area, resized, mirrored half the time.
+      // Inception's augmentation: a crop of 8 % to 100 % of the area, resized, mirrored half the
+      // time.
       const { width, height } = image.size(jpeg);
       const share = Math.sqrt(0.08 + 0.92 * random.next());
       const crop = {

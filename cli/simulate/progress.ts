@@ -1,5 +1,5 @@
 /**
- * Live progress of the main job: bars where a person looks on, occasional plain lines where none does.
+ * Live progress of the main job: bars in a terminal, occasional plain lines elsewhere.
  *
  * @module
  */
@@ -15,21 +15,21 @@ export type ProgressStream = Writable & { isTTY?: boolean };
 
 /** How {@linkcode Progress} draws. */
 export interface ProgressOptions {
-  /** How many experiments there will be. */
+  /** The number of experiments. */
   experiments: number;
-  /** Where to draw; default standard error, so that standard output holds results alone. */
+  /** Where to draw; default standard error, so that standard output holds only results. */
   stream?: ProgressStream;
-  /** Least time between two plain lines about one run, in milliseconds; default 5,000. */
+  /** Shortest time between two plain lines about one run, in milliseconds; default 5,000. */
   plainIntervalMs?: number;
 }
 
-/** How far a run is. */
+/** The progress of a run. */
 export interface RunProgress {
   /** How many units are done. */
   done: number;
   /** Share of the trainer's time spent waiting for data, 0 to 1. */
   stallShare?: number;
-  /** Batches per second, where the units of work are no batches. */
+  /** Batches per second, if the units of work are not batches. */
   throughput?: number;
 }
 
@@ -41,7 +41,7 @@ interface Run {
   latest: RunProgress;
 }
 
-/** How progress reaches the reader; one implementation for a terminal, one for a log. */
+/** Draws progress; one implementation for a terminal, one for a log. */
 interface View {
   beginExperiment(name: string, runs: number): void;
   beginRun(run: Run): void;
@@ -53,14 +53,15 @@ interface View {
 
 const PLAIN_INTERVAL_MS = 5_000;
 const NAME_WIDTH = 34;
-/** Shows the cursor and lets long lines wrap: what the bars switch off. */
+/** Shows the cursor and wraps long lines: undoes what the bars switch off. */
 const RESTORE_TERMINAL = "\x1b[?25h\x1b[?7h";
 
 /**
- * Progress through experiments, each of several runs, each of so many units of work.
+ * Progress through experiments, each of several runs, each of some units of work.
  *
- * Bars are drawn when the stream is a terminal. Anywhere else one line is written when an experiment begins, one when a
- * run ends, and one every few seconds between. A program that exits leaves the terminal as it was found, too.
+ * Bars are drawn if the stream is a terminal. Anywhere else one line is written when an experiment
+ * begins, one when a run ends, and one every few seconds in between. A program that exits restores
+ * the terminal.
  *
  * @example
  * ```ts
@@ -86,7 +87,7 @@ export class Progress implements Disposable {
       : new PlainView(stream, options.plainIntervalMs ?? PLAIN_INTERVAL_MS);
   }
 
-  /** Begins an experiment of so many runs; the one before counts as done. */
+  /** Begins an experiment of so many runs; the previous one counts as done. */
   beginExperiment(name: string, runs: number): void {
     this.#view.beginExperiment(name, runs);
   }
@@ -97,14 +98,14 @@ export class Progress implements Disposable {
     this.#view.beginRun(this.#run);
   }
 
-  /** Says how far the current run is; call as often as you like. */
+  /** Updates the current run; call as often as you like. */
   update(progress: RunProgress): void {
     if (this.#run === undefined) return;
     this.#run.latest = progress;
     this.#view.update(this.#run);
   }
 
-  /** Ends the current run, with a line about what came of it for those who read a log. */
+  /** Ends the current run, with a line about its result for logs. */
   endRun(summary?: string): void {
     if (this.#run === undefined) return;
     this.#view.endRun(this.#run, summary);
@@ -116,7 +117,7 @@ export class Progress implements Disposable {
     this.#view.note(line);
   }
 
-  /** Ends drawing and leaves the terminal as it was found. Calling it again does nothing. */
+  /** Stops drawing and restores the terminal. Calling it again does nothing. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

@@ -1,5 +1,5 @@
 /**
- * The report of the main job: one HTML page that needs nothing but itself.
+ * The report of the main job: one self-contained HTML page.
  *
  * @module
  */
@@ -20,10 +20,10 @@ import { type Headline, summarize, type Summary } from "./summary.ts";
 import { displayValue, formatNumber, MODELLED_MARK } from "../lib/table.ts";
 
 /**
- * Writes the report to a file, which is there whole or not at all.
+ * Writes the report to a file, completely or not at all.
  *
- * @param report What the experiments found.
- * @param path The file to write; one that is there is replaced.
+ * @param report The results of the experiments.
+ * @param path The file to write; an existing one is replaced.
  *
  * @example
  * ```ts
@@ -61,7 +61,7 @@ export function renderReport(report: SimulationReport): string {
   });
 }
 
-/** What each experiment is called for short, whichever others ran. */
+/** The short name of each experiment, whichever others ran. */
 const LETTERS: Record<Experiment["kind"], string> = {
   scale_out: "a",
   sharing: "b",

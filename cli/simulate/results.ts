@@ -1,33 +1,33 @@
 /**
- * What the main job found, as plain data: the experiments fill it, the tables, the findings and the report
- * read it. Every number says its unit and whether it was measured or modelled.
+ * The results of the main job, as plain data: the experiments fill it, the tables, the findings and
+ * the report read it. Every number has its unit and whether it was measured or modelled.
  *
  * @module
  */
 
 import type { Provenance, Quantity } from "../lib/quantity.ts";
 
-/** Everything the report shows. */
+/** The content of the report. */
 export interface SimulationReport {
   run: RunDescription;
-  /** In the order in which they are shown. An experiment that did not run is left out. */
+  /** In display order. An experiment that did not run is left out. */
   experiments: Experiment[];
 }
 
-/** On what, when and how the experiments ran. */
+/** Where, when and how the experiments ran. */
 export interface RunDescription {
   /** Start, as an ISO 8601 time. */
   startedAt: string;
   /** Wall-clock time of all experiments, in seconds. */
   durationSeconds: number;
-  /** What to type to run it again. */
+  /** The command that repeats the run. */
   commandLine: string;
   hostCores: number;
   /** Operating system and architecture, for example `linux x86_64`. */
   platform: string;
   /** Versions by name, for example `{ leat: "0.1.0", deno: "2.9.6" }`. */
   versions: Record<string, string>;
-  /** Sentences about the data that was read, one per corpus. */
+  /** Sentences about the data, one per corpus. */
   corpus: string[];
   /** Whether `--quick` shortened the runs. */
   quick: boolean;
@@ -40,7 +40,7 @@ export type Experiment =
   | WorkerFailureExperiment;
 
 interface ExperimentBase {
-  /** What a reader should know about how it was done and where it is limited; one sentence or two each. */
+  /** Remarks about method and limits; one or two sentences each. */
   notes: string[];
 }
 
@@ -53,11 +53,11 @@ export interface ScaleOutExperiment extends ExperimentBase {
 }
 
 export interface ScaleOutCurve {
-  /** Latency added to each read, in milliseconds; 0 for local files as they are. */
+  /** Latency added to each read, in milliseconds; 0 for local files. */
   storageLatencyMs: number;
   /** Preprocessing within the trainer. */
   colocated: ScaleOutRun;
-  /** Preprocessing by so many workers, in rising order. */
+  /** Preprocessing by workers, in ascending order of their number. */
   runs: ScaleOutRun[];
   /** Throughput with an infinitely fast pipeline, in `batches/s`. */
   ideal: Quantity;
@@ -66,11 +66,11 @@ export interface ScaleOutCurve {
 }
 
 export interface ScaleOutRun {
-  /** Number of workers; 0 where preprocessing is colocated. */
+  /** Number of workers; 0 for colocated preprocessing. */
   workers: number;
   /** In `batches/s`. */
   throughput: Quantity;
-  /** Share of the trainer's time in which it waited for data, 0 to 1. */
+  /** Share of the trainer's time spent waiting for data, 0 to 1. */
   stallShare: Quantity;
   /** Cores that the whole process kept busy, in `cores`. */
   cpu: Quantity;
@@ -81,7 +81,7 @@ export interface ScaleOutRun {
 /** How several trainers with one pipeline are served (Fig. 10). */
 export type SharingMode = "A" | "B" | "C";
 
-/** What the modes are, for headings and legends. */
+/** The names of the modes, for headings and legends. */
 export const SHARING_MODES: Record<SharingMode, string> = {
   A: "one deployment, sharing on",
   B: "one deployment, sharing off",
@@ -108,7 +108,7 @@ export interface SharingRun {
   bytesRead: Quantity;
   /** CPU time of preprocessing, in `s`. */
   cpuTime: Quantity;
-  /** Batches that trainers did not see since the window had moved on, in `batches`. */
+  /** Batches that trainers missed because the window had moved on, in `batches`. */
   batchesSkipped: Quantity;
 }
 
@@ -128,15 +128,15 @@ export interface CoordinatedReadsExperiment extends ExperimentBase {
 }
 
 export interface ReadsRun {
-  /** Share of padding among the tokens that accelerators worked through, 0 to 1. */
+  /** Share of padding in the tokens that accelerators processed, 0 to 1. */
   paddingShare: Quantity;
   /** Share of accelerator time spent waiting for the slowest trainer of a step, 0 to 1. */
   idleShare: Quantity;
-  /** Tokens of data, padding not counted, that all trainers together get through, in `tokens/s`. */
+  /** Tokens of data, without padding, that all trainers together process, in `tokens/s`. */
   throughput: Quantity;
   /** Time of every synchronous step, in milliseconds. */
   stepTimesMs: number[];
-  /** Where the step times come from. */
+  /** Whether the step times were measured or modelled. */
   stepTimesProvenance: Provenance;
 }
 
@@ -152,7 +152,10 @@ export interface WorkerFailureExperiment extends ExperimentBase {
   killedWorker: string;
   /** When it was killed, in milliseconds since the run began. */
   killedAtMs: number;
-  /** When a replacement was registered, in milliseconds since the run began; absent if none came. */
+  /**
+   * When a replacement was registered, in milliseconds since the run began; absent if there was
+   * none.
+   */
   restartedAtMs?: number;
   /** Elements of one epoch, in `elements`. */
   elements: { expected: Quantity; delivered: Quantity; lost: Quantity; repeated: Quantity };

@@ -1,6 +1,6 @@
 /**
- * What each experiment comes to: its name, a sentence or three computed from its numbers, and its table. The terminal
- * and the report show the same.
+ * The summary of each experiment: its name, a sentence or three computed from its numbers, and its
+ * table. The terminal and the report show the same.
  *
  * @module
  */
@@ -24,14 +24,14 @@ import { type Cell, type DisplayUnit, formatNumber, type Table } from "../lib/ta
 /** An experiment in words and one table. */
 export interface Summary {
   title: string;
-  /** What was found, in plain words. */
+  /** The finding, in plain words. */
   finding: string;
-  /** The one number to remember; absent where the runs do not give it. */
+  /** The one number to remember; absent if the runs do not give it. */
   headline?: Headline;
   table: Table;
 }
 
-/** A number and what it says. */
+/** A number and its meaning. */
 export interface Headline {
   quantity: Quantity;
   unit: DisplayUnit;
@@ -39,7 +39,7 @@ export interface Headline {
   meaning: string;
 }
 
-/** Says what an experiment found. */
+/** Summarizes an experiment. */
 export function summarize(experiment: Experiment): Summary {
   switch (experiment.kind) {
     case "scale_out":
@@ -53,7 +53,7 @@ export function summarize(experiment: Experiment): Summary {
   }
 }
 
-/** The run of a curve with the highest throughput; undefined where no worker ran. */
+/** The run of a curve with the highest throughput; undefined if no worker ran. */
 export function fastestRun(curve: ScaleOutCurve): ScaleOutRun | undefined {
   return curve.runs.reduce<ScaleOutRun | undefined>(
     (best, run) => best && best.throughput.value >= run.throughput.value ? best : run,
@@ -61,14 +61,14 @@ export function fastestRun(curve: ScaleOutCurve): ScaleOutRun | undefined {
   );
 }
 
-/** How a curve is called. */
+/** The name of a curve. */
 export function curveName(curve: ScaleOutCurve): string {
   return curve.storageLatencyMs === 0
     ? "local files"
     : `storage latency ${formatNumber(curve.storageLatencyMs, 0)} ms`;
 }
 
-/** The run that others are held against: one trainer with a deployment of its own (Fig. 10). */
+/** The run that others are compared with: one trainer with a deployment of its own (Fig. 10). */
 export function sharingBaseline(experiment: SharingExperiment): SharingRun | undefined {
   const ofOneTrainer = experiment.runs.filter((run) => run.trainers === 1);
   return ofOneTrainer.find((run) => run.mode === "C") ?? ofOneTrainer[0];
@@ -233,7 +233,7 @@ function sharingHeadline(experiment: SharingExperiment): { headline?: Headline }
 function sharingFinding(experiment: SharingExperiment): string {
   const baseline = sharingBaseline(experiment);
   if (baseline === undefined) {
-    return "No run had a single trainer, so there is nothing to hold the others against.";
+    return "No run had a single trainer, so there is no baseline for the others.";
   }
   const sentences = (["A", "B", "C"] as SharingMode[]).flatMap((mode) => {
     const most = largestRun(experiment, mode);
@@ -387,7 +387,10 @@ function workerFailureFinding(
     `the worker held, and ${formatNumber(repeated.value, 0)} came twice.`;
 }
 
-/** Mean rate over whole intervals before (`side` -1) or after (1) a time, in batches/s; the last interval is cut off. */
+/**
+ * Mean rate over whole intervals before (`side` -1) or after (1) a time, in batches/s; the last,
+ * partial interval is left out.
+ */
 function rateAround(
   experiment: WorkerFailureExperiment,
   timeMs: number,
@@ -404,7 +407,7 @@ function rateAround(
   return batches / ((to - from) * experiment.intervalMs / 1000);
 }
 
-/** So many of something, in words. */
+/** A count with its noun, in words. */
 export function countOf(count: number, noun: string): string {
   return `${formatNumber(count, 0)} ${noun}${count === 1 ? "" : "s"}`;
 }
@@ -414,6 +417,6 @@ function figure(quantity: Quantity): string {
 }
 
 function percent(share: Quantity): string {
-  // A space that does not break: the sign stays with its number.
+  // A non-breaking space keeps the sign with its number.
   return `${formatNumber(share.value * 100, 0)}\u00a0%`;
 }

@@ -1,5 +1,6 @@
 /**
- * Text as JSON lines, `{ "tokens": [17, 4, …] }`: generated with the spread of lengths that real text has, or the user's own.
+ * Text as JSON lines, `{ "tokens": [17, 4, …] }`: generated with the spread of lengths that real
+ * text has, or the user's own.
  *
  * @module
  */
@@ -13,13 +14,13 @@ import { quantile } from "./summary.ts";
 /** Most tokens in a text: longer ones are cut, as for models of 512 positions. */
 export const TOKENS_MAX = 512;
 
-/** How many different tokens there are; words are hashed into as many. */
+/** The number of different tokens; words are hashed into them. */
 export const VOCABULARY_SIZE = 30_000;
 
 /** Most lines of the user's text that are packed. */
 export const USER_TEXTS_MAX = 100_000;
 
-/** JSON lines files that a corpus is spread over; fewer texts have one file each. */
+/** JSON lines files of a corpus; fewer texts have one file each. */
 export const TEXT_SHARDS = 8;
 
 /** Log-normal: half the texts have at most 60 tokens, two thirds 22 to 163. */
@@ -33,7 +34,7 @@ export interface TextCorpus {
   /** Paths of the JSON lines files, in order. */
   files: string[];
   statistics: TextStatistics;
-  /** Whether the files were there already. */
+  /** Whether the files came from the cache. */
   reused: boolean;
 }
 
@@ -46,18 +47,18 @@ export interface TextStatistics {
   lengthMax: number;
 }
 
-/** What text to generate. */
+/** Options of generated text. */
 export interface GenerateTextOptions {
   /** The cache folder. */
   directory: string;
   /** How many, at least 1. */
   count: number;
-  /** Decides every text; default 0. */
+  /** The seed of every text; default 0. */
   seed?: number;
   onProgress?: OnProgress;
 }
 
-/** Which of the user's text to pack. */
+/** Options of packing the user's text. */
 export interface PackTextOptions {
   /** The cache folder. */
   directory: string;
@@ -67,10 +68,10 @@ export interface PackTextOptions {
 }
 
 /**
- * Made-up text of 1 to {@linkcode TOKENS_MAX} tokens, log-normal with 60 at the median. Token n is about n times as rare as
- * token 1. The same seed and count give the same texts.
+ * Generated text of 1 to {@linkcode TOKENS_MAX} tokens, log-normal with median 60. Token n is about
+ * n times as rare as token 1. The same seed and count give the same texts.
  *
- * @throws {LeatError} `invalid_argument` for a count that is none.
+ * @throws {LeatError} `invalid_argument` for an invalid count.
  */
 export async function generateText(options: GenerateTextOptions): Promise<TextCorpus> {
   const { directory, count, seed = 0, onProgress } = options;
@@ -90,10 +91,11 @@ export async function generateText(options: GenerateTextOptions): Promise<TextCo
 }
 
 /**
- * The user's own text: each line that is not blank is a sample, its tokens are its words, hashed. The first
- * {@linkcode USER_TEXTS_MAX} lines, of each the first {@linkcode TOKENS_MAX} words.
+ * The user's own text: each line that is not blank is a sample, its tokens are its words, hashed.
+ * Limits: the first {@linkcode USER_TEXTS_MAX} lines, and of each the first {@linkcode TOKENS_MAX}
+ * words.
  *
- * @throws {LeatError} `not_found` where the file is missing or blank.
+ * @throws {LeatError} `not_found` if the file is missing or blank.
  */
 export async function packText(options: PackTextOptions): Promise<TextCorpus> {
   const { directory, source, onProgress } = options;
@@ -115,7 +117,7 @@ export async function packText(options: PackTextOptions): Promise<TextCorpus> {
 /**
  * The lines of a text that are not blank, the first {@linkcode USER_TEXTS_MAX}.
  *
- * @throws {LeatError} `not_found` where the file is missing or blank.
+ * @throws {LeatError} `not_found` if the file is missing or blank.
  */
 export async function readLines(source: string): Promise<string[]> {
   const text = await readText(source);
@@ -125,8 +127,9 @@ export async function readLines(source: string): Promise<string[]> {
 }
 
 /**
- * The words of a line as numbers below {@linkcode VOCABULARY_SIZE}, at most {@linkcode TOKENS_MAX}. Words are what stands between
- * white space; a word is always the same number, and two words seldom are.
+ * The words of a line as numbers below {@linkcode VOCABULARY_SIZE}, at most {@linkcode TOKENS_MAX}.
+ * Words are separated by white space; a word is always the same number, and two words rarely share
+ * one.
  */
 export function tokenize(line: string): number[] {
   const words = line.split(/\s+/).filter((word) => word !== "");
@@ -166,7 +169,7 @@ async function readText(source: string): Promise<string> {
   }
 }
 
-/** Deals texts out over JSON lines files in turn, so that one file has as many as another. */
+/** Distributes texts over JSON lines files round-robin. */
 class TextShards {
   readonly #files: CorpusFile[];
   readonly #lengths: number[] = [];

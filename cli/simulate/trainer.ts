@@ -23,16 +23,16 @@ import {
   type TrainResult,
 } from "./trainer_protocol.ts";
 
-/** Batches made ahead of the accelerator where no service does. */
+/** Batches prepared ahead of the accelerator without a service. */
 const PREFETCH_BATCHES = 2;
-/** Least time between two words on progress, in ms. */
+/** Shortest time between two progress messages, in ms. */
 const PROGRESS_INTERVAL_MS = 100;
-/** Longest time that is not counted, in ms. */
+/** Longest warm-up, in ms. */
 const WARMUP_MS_MAX = 20_000;
-/** How long the other trainers may take to end a step, in ms. */
+/** Time limit for the other trainers to end a step, in ms. */
 const BARRIER_TIMEOUT_MS = 120_000;
 
-/** Makes a trainer that reads from a service. */
+/** Creates a trainer that reads from a service. */
 export function createTrainer(
   context: ActorContext<TrainerProtocol>,
   system: ActorSystem,
@@ -97,7 +97,7 @@ class Trainer {
     await iterator?.return();
   }
 
-  /** Sees which node each batch comes from: the batch itself does not say. */
+  /** Records the node of each batch, which the batch does not contain. */
   notice(event: InspectionEvent): void {
     if (event.type !== "deliver" || event.envelope.kind !== "reply") return;
     const { body, source } = event.envelope;
@@ -122,7 +122,7 @@ class Trainer {
     isOver: (elapsedMs: number, batches: number) => boolean,
   ): Promise<TrainResult> {
     const { record = false } = request;
-    // A new one: what steps before were late by is not to be made up for in what is counted.
+    // A new one, because it must not make up for the lateness of uncounted steps.
     this.#accelerator = new Accelerator();
     const run = new Run();
     while (!isOver(run.elapsedMs, run.batches)) {
@@ -166,13 +166,13 @@ class Trainer {
   }
 }
 
-/** What a step takes this trainer by itself, and what it takes all that train in step, in ms. */
+/** The step time of this trainer alone, and of all synchronous trainers, in ms. */
 interface StepTimes {
   readonly ownMs: number;
   readonly stepMs: number;
 }
 
-/** What is counted of a run. */
+/** The counted part of a run. */
 class Run {
   batches = 0;
   waitedMs = 0;
@@ -208,7 +208,7 @@ class Run {
     this.#steppedMs = nowMs;
   }
 
-  /** Until the end of the last step: what was waited for after it is not counted. */
+  /** Until the end of the last step: later waiting is not counted. */
   result(arrivals: TrainResult["arrivals"]): TrainResult {
     const { user, system } = process.cpuUsage(this.#cpuAtStart);
     return {
@@ -227,7 +227,7 @@ class Run {
   }
 }
 
-/** Time that all cores of the host together have been busy, in ms. */
+/** Busy time of all cores of the host together, in ms. */
 function hostBusyMs(): number {
   return os.cpus().map(({ times }) => times.user + times.nice + times.sys + times.irq)
     .reduce((sum, time) => sum + time, 0);

@@ -1,6 +1,6 @@
 /**
- * What a trainer can be asked, and what it says meanwhile. Batches stay with the trainer; what travels to the main
- * thread is a few numbers.
+ * The protocol of a trainer. Batches stay with the trainer; only a few numbers are sent to the main
+ * thread.
  *
  * @module
  */
@@ -12,23 +12,23 @@ import type { PipelineConfig } from "./pipelines.ts";
 
 /** A trainer: reads batches and lets an accelerator's step pass for each. */
 export interface TrainerProtocol {
-  /** Begins to read, and gives up what was read before; answers when the first batch is there. */
+  /** Begins to read, and stops an earlier reading; answers when the first batch is there. */
   open(request: OpenRequest): null;
-  /** Trains; answers when it has ended. */
+  /** Trains; answers at the end. */
   train(request: TrainRequest): TrainResult;
-  /** Gives up what it reads. */
+  /** Stops reading. */
   close(request: null): null;
 }
 
-/** Where batches come from. */
+/** The source of batches. */
 export interface OpenRequest {
   readonly pipeline: PipelineConfig;
   /**
-   * `colocated`: the pipeline runs in the trainer. `service`: it runs on workers. `ideal`: the first batch again and
-   * again, as from an infinitely fast pipeline (section 4.1).
+   * `colocated`: the pipeline runs in the trainer. `service`: it runs on workers. `ideal`: repeats
+   * the first batch, like an infinitely fast pipeline (section 4.1).
    */
   readonly place: "colocated" | "service" | "ideal";
-  /** How the service is read. */
+  /** The options of reading from the service. */
   readonly distribute?: Omit<DistributeOptions, "service">;
   /** Added to each open and read of a file of a colocated pipeline, in ms; default 0. */
   readonly storageLatencyMs?: number;
@@ -37,23 +37,26 @@ export interface OpenRequest {
 /** How long to train, and how. */
 export interface TrainRequest {
   readonly step: StepModel;
-  /** Ends after so many batches; default: when the time is over, or the data. */
+  /** Ends after so many batches; default: at the end of the time, or of the data. */
   readonly batches?: number;
   /** Ends with the first step that ends after so many ms. */
   readonly durationMs?: number;
-  /** Trains so long before anything is counted, in ms; default 0. */
+  /** Warm-up before counting, in ms; default 0. */
   readonly warmupMs?: number;
-  /** …and until batches have come from so many nodes: threads that are still loading take CPU from the others. */
+  /**
+   * …and until batches have come from so many nodes: threads that still load take CPU from the
+   * others.
+   */
   readonly warmupNodes?: number;
-  /** Where the trainers of a model wait for each other; default: it trains alone. */
+  /** The barrier of the trainers of a model; default: it trains alone. */
   readonly barrier?: Ref<BarrierProtocol>;
-  /** Keeps the names of what came and where it came from; default false. */
+  /** Records the names of elements and their nodes; default false. */
   readonly record?: boolean;
-  /** Who hears of progress. */
+  /** Receives progress. */
   readonly monitor?: Ref<MonitorProtocol>;
 }
 
-/** What a training run came to. Times are of the counted part. */
+/** The result of a training run. Times are of the counted part. */
 export interface TrainResult {
   readonly batches: number;
   readonly elapsedMs: number;
@@ -61,18 +64,18 @@ export interface TrainResult {
   readonly waitedMs: number;
   /** CPU time of the whole process meanwhile, in ms. */
   readonly cpuMs: number;
-  /** Cores of the host that were busy meanwhile, with whatever: other programs count too. */
+  /** Busy cores of the host meanwhile, other programs included. */
   readonly hostBusyCores: number;
-  /** Tokens of data, and tokens that the accelerator worked through, padding included. */
+  /** Tokens of data, and tokens that the accelerator processed, padding included. */
   readonly tokens: { readonly real: number; readonly padded: number };
   /** Time of every step from the end of the one before, in ms. */
   readonly stepTimesMs: readonly number[];
-  /** Sums of the steps as they took this trainer by itself, and as they took all that train in step, in ms. */
+  /** Sums of the step times of this trainer alone, and of all synchronous trainers, in ms. */
   readonly ownStepsMs: number;
   readonly stepsMs: number;
-  /** Names of the elements that came, if they were to be recorded. */
+  /** Names of the received elements, if recorded. */
   readonly ids: readonly string[];
-  /** When batches arrived, by the node they came from, in ms since 1970, if that was to be recorded. */
+  /** When batches arrived, by their node, in ms since 1970, if recorded. */
   readonly arrivals: Readonly<Record<string, readonly number[]>>;
 }
 
@@ -82,12 +85,12 @@ export interface BarrierProtocol {
   step(request: { readonly durationMs: number }): SynchronousStep;
 }
 
-/** Hears how far trainers are. */
+/** Receives the progress of trainers. */
 export interface MonitorProtocol {
   progressed(request: TrainProgress): null;
 }
 
-/** How far a trainer is. */
+/** The progress of a trainer. */
 export interface TrainProgress {
   readonly trainer: string;
   readonly batches: number;
@@ -95,7 +98,7 @@ export interface TrainProgress {
   readonly waitedMs: number;
 }
 
-/** What the thread of a trainer is told when it is started. */
+/** The configuration of a trainer's thread. */
 export interface TrainerThreadConfig {
   /** The name of the service within this process. */
   readonly service: string;
@@ -105,7 +108,9 @@ export interface TrainerThreadConfig {
   readonly clientRefreshMs?: number;
 }
 
-/** Milliseconds since 1970, with fractions: comparable between threads, as `performance.now()` is not. */
+/**
+ * Milliseconds since 1970, with fractions: comparable between threads, unlike `performance.now()`.
+ */
 export function epochMs(): number {
   return performance.timeOrigin + performance.now();
 }

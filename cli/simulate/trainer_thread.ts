@@ -1,6 +1,6 @@
 /**
- * What the thread of a trainer loads: a node that reaches the workers of a local cluster directly, and starts
- * trainers.
+ * The program of a trainer's thread: a node that reaches the workers of a local cluster directly,
+ * and starts trainers.
  *
  * @module
  */
@@ -28,7 +28,7 @@ export function setup(context: NodeContext): NodeParts {
     },
     started(system) {
       node = system;
-      // Clients of this thread live on its node: batches come straight from the workers' threads.
+      // Clients of this thread run on its node: batches come straight from the workers' threads.
       forget = registerHome(service, () => ({
         system,
         dispatcher: dispatcherAt(dispatcher),

@@ -1,5 +1,6 @@
 /**
- * Jobs of every mode, one after the other in each lane, lanes side by side, until there were enough.
+ * Jobs of every mode: sequentially within each lane, with concurrent lanes, until there were
+ * enough.
  *
  * @module
  */
@@ -7,18 +8,18 @@ import type { Mode } from "../chaos/modes/drill.ts";
 import type { Nemesis } from "../chaos/nemesis.ts";
 import type { Play } from "../chaos/play.ts";
 
-/** How much there is to do. */
+/** The amount of work. */
 export interface LoadOptions {
   readonly modes: readonly Mode[];
   readonly lanes: number;
   /** In each round of jobs; 0: none. */
   readonly faultsPerRound: number;
-  /** Whether a further round is to begin. */
+  /** Whether a further round begins. */
   readonly goesOn: () => boolean;
   readonly onRun: (mode: Mode, runs: number) => void;
 }
 
-/** Answers how many jobs there were, by mode. */
+/** Returns the number of jobs, by mode. */
 export async function runLoad(
   play: Play,
   nemesis: Nemesis | undefined,
@@ -27,7 +28,7 @@ export async function runLoad(
   const runs = new Map<Mode, number>();
   for (let next = 0; goesOn(); next += lanes) {
     nemesis?.start(faultsPerRound, false);
-    // As many lanes as there are take the next modes in turn.
+    // Lanes take the next modes round-robin.
     await Promise.all(Array.from({ length: lanes }, async (_, lane) => {
       const mode = modes[(next + lane) % modes.length]!;
       await play.run(mode);

@@ -1,6 +1,6 @@
 /**
- * The memory of this process. Of V8's heap only what is in use tells whether it grows: what is garbage
- * may lie there for many minutes, so it is collected first (`--v8-flags=--expose-gc`).
+ * The memory of this process. Only the used part of V8's heap shows whether it grows. Garbage may
+ * stay for many minutes, so it is collected first (`--v8-flags=--expose-gc`).
  *
  * @module
  */
@@ -12,7 +12,7 @@ export interface MemoryUse {
   readonly heapUsed: number;
 }
 
-/** See the module. */
+/** Collects garbage, then measures. */
 export function memoryNow(): MemoryUse {
   (globalThis as { gc?: () => void }).gc?.();
   const { rss, heapUsed } = Deno.memoryUsage();

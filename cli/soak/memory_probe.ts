@@ -1,6 +1,6 @@
 /**
- * Loaded before a program (`deno run --preload`): has it print now and then what memory it uses. What of
- * that is V8's heap cannot be seen from outside of a process.
+ * Loaded before a program (`deno run --preload`): prints its memory usage now and then. The size of
+ * V8's heap cannot be seen from outside a process.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * What `deno task soak` found: a table in the terminal, and a page with plots of every process.
+ * The results of `deno task soak`: a table in the terminal, and a page with plots of every process.
  *
  * @module
  */
@@ -14,7 +14,7 @@ export interface SoakReport {
   readonly startedAt: string;
   readonly commandLine: string;
   readonly seconds: number;
-  /** The time between two looks, in ms. */
+  /** The time between two samples, in ms. */
   readonly sampleMs: number;
   readonly faults: number;
   /** Jobs by mode. */
@@ -30,7 +30,7 @@ const TITLES: Readonly<Record<Measure, string>> = {
   threads: "Threads",
   files: "File handles",
 };
-/** Points of a line, at most: more are not seen. */
+/** Most points of a line: more cannot be seen. */
 const POINTS_MAX = 120;
 
 /** First third against last third, of everything. */
@@ -52,7 +52,7 @@ export function trendTable(trends: readonly Trend[]): Table {
   };
 }
 
-/** In one sentence. */
+/** The finding in one sentence. */
 export function findingOf(
   { trends, violations, runs, seconds, sampleMs }: SoakReport,
 ): string {
@@ -134,7 +134,10 @@ function figureOf(measure: Measure, { series, trends }: SoakReport) {
   });
 }
 
-/** A line for each life that is compared, and one for all others of the same name: there may be hundreds. */
+/**
+ * A line for each process that is compared, and one for all others of the same name: there may be
+ * hundreds.
+ */
 function linesOf(
   series: SoakReport["series"],
   trends: readonly Trend[],

@@ -1,30 +1,30 @@
 /**
- * What each process of a cluster takes of its host, sample after sample.
+ * Samples of the resources of each process of a cluster.
  *
- * RSS and V8's heap are what the process says of itself ({@linkcode PROBE_FLAGS}); threads and file handles
- * are read from `/proc`, where there is one. Deno lets a program read there only with every permission,
- * so `cat` and `ls` do it.
+ * RSS and V8's heap are reported by the process itself ({@linkcode PROBE_FLAGS}); threads and file
+ * handles are read from `/proc`, if there is one. Deno lets a program read there only with every
+ * permission, so `cat` and `ls` do it.
  *
  * @module
  */
 import { memoryNow, type MemoryUse } from "./memory_now.ts";
 
-/** What is measured, and in what. */
+/** The measures, with their units. */
 export const MEASURES = ["rss", "heap", "threads", "files"] as const;
 export type Measure = (typeof MEASURES)[number];
 
-/** What Deno is started with, from the top of the tree, so that a process tells of its memory. */
+/** Deno's flags, relative to the top of the tree, that make a process report its memory. */
 export const PROBE_FLAGS = [
   "--v8-flags=--expose-gc",
   ...["--preload", "./cli/soak/memory_probe.ts"],
 ] as const;
 
-/** One look at one process. What is not known is left out. */
+/** One sample of one process. Unknown measures are left out. */
 export interface Sample extends Partial<Readonly<Record<Measure, number>>> {
   readonly seconds: number;
 }
 
-/** A process, in one life. */
+/** A process, from one start to its end. */
 export interface Process {
   readonly name: string;
   readonly pid: number;
@@ -32,29 +32,29 @@ export interface Process {
 
 const BYTES_PER_MIB = 2 ** 20;
 
-/** How a process, in one life, is named among others. */
+/** The unique name of a process between restarts. */
 function lifeOf({ name, pid }: Process): string {
   return `${name} (${pid})`;
 }
 
-/** The process's name, of such a name of one life. */
+/** The process's name from such a unique name. */
 export function nameOf(life: string): string {
   return life.replace(/ \(\d+\)$/, "");
 }
 
-/** See the module. */
+/** Samples of processes over time. */
 export class Samples {
-  /** By process's name and life. */
+  /** By unique name of a process. */
   readonly series = new Map<string, Sample[]>();
   #startedMs = performance.now();
-  /** What each process has said last. */
+  /** The last report of each process. */
   readonly #memory = new Map<string, MemoryUse>();
 
   get seconds(): number {
     return (performance.now() - this.#startedMs) / 1_000;
   }
 
-  /** Time begins. */
+  /** Starts the clock. */
   start(): void {
     this.#startedMs = performance.now();
   }
@@ -65,7 +65,7 @@ export class Samples {
     if (json !== undefined) this.#memory.set(name, JSON.parse(json));
   }
 
-  /** Looks at these processes, and at this one. */
+  /** Samples these processes, and this one. */
   async take(processes: readonly Process[]): Promise<void> {
     const own = { name: "readers", pid: Deno.pid };
     const all = [...processes, own];
@@ -105,7 +105,7 @@ async function readHost(
       return [Number(/\/proc\/(\d+)\/fd/.exec(head)?.[1]), handles.length];
     }),
   );
-  // One that has ended meanwhile is not among them, or nothing is left of it but its number.
+  // A process that has ended meanwhile is missing, or a zombie without measures.
   for (const block of status.split(/^(?=Name:)/m)) {
     if (/^State:\s*Z/m.test(block)) continue;
     const pid = Number(/^Pid:\s*(\d+)/m.exec(block)?.[1]);

@@ -1,11 +1,11 @@
 /**
- * Whether something grows: what stands at the end of a run against what stood at its beginning.
+ * Detects growth: compares the end of a run with its beginning.
  *
  * @module
  */
 import { type Measure, MEASURES, type Sample } from "./samples.ts";
 
-/** What is in a measure, and how much more there may be at the end, in it and in percent. */
+/** The unit of a measure, and the allowed growth, in it and in percent. */
 export const MARGINS: Readonly<
   Record<Measure, { readonly unit: string; readonly more: number; readonly percent: number }>
 > = {
@@ -15,24 +15,24 @@ export const MARGINS: Readonly<
   files: { unit: "handles", more: 8, percent: 10 },
 };
 
-/** The beginning of a run is not looked at: code is compiled, and pools are filled. */
+/** The beginning of a run is ignored: code is compiled, and pools are filled. */
 export const WARM_UP_SHARE = 0.25;
-/** A life that is shorter than this part of the run has no beginning and end to compare. */
+/** A process that lives for a smaller share of the run is not compared. */
 const LIFE_SHARE_MIN = 0.6;
 const THIRDS = 3;
-/** Below this many samples in a third nothing is said. */
+/** With fewer samples in a third there is no verdict. */
 const SAMPLES_MIN = 3;
-/** So many looks at a process are the least that says something. */
+/** The fewest samples of a process that allow a verdict. */
 export const LOOKS_MIN = Math.ceil(THIRDS * SAMPLES_MIN / (1 - WARM_UP_SHARE));
-/** What stays when jobs end: a quarter of the samples are less. */
+/** The level that remains when jobs end: a quarter of the samples are lower. */
 const QUARTILE = 0.25;
-/** What rises from each of so many parts to the next, and no slower at the end, is no chance, */
+/** A rise from each of so many parts to the next, without slowing down, is no coincidence, */
 const PARTS = 8;
-/** so that it may be no more than this share of the margin: a slow leak shows long before it is large. */
+/** so the limit is then this share of the margin: a slow leak shows long before it is large. */
 export const CREEP_SHARE = 0.25;
 /**
- * What rises at less than this share of its pace comes to an end: a table is filled, as that of senders
- * heard is in a few thousand jobs. A leak keeps its pace, but for chance.
+ * A rise that slows down to this share of its pace ends by itself: a table fills up, like that of
+ * known senders over a few thousand jobs. A leak keeps its pace, except for noise.
  */
 const SLOWER = 0.7;
 
@@ -42,7 +42,7 @@ export interface Trend {
   readonly measure: Measure;
   readonly first: number;
   readonly last: number;
-  /** The most that `last` may be. */
+  /** The largest allowed `last`. */
   readonly limit: number;
   readonly grows: boolean;
 }
@@ -78,7 +78,7 @@ function trendOf(
   return { process, measure, first, last, limit, grows: last > limit };
 }
 
-/** Whether it rises all the way, and no slower at the end. */
+/** Whether it rises all the way, without slowing down. */
 function creeps(values: readonly number[]): boolean {
   const length = Math.floor(values.length / PARTS);
   if (length < SAMPLES_MIN) return false;

@@ -1,5 +1,6 @@
 /**
- * (c) Coordinated reads: text of uneven length on trainers that train one model in step (section 4.4, Fig. 11).
+ * (c) Coordinated reads: text of uneven length on trainers that train one model synchronously
+ * (section 4.4, Fig. 11).
  *
  * @module
  */
@@ -27,7 +28,10 @@ const BOUNDARIES = Array.from(
   (_, index) => (index + 1) * BUCKET_TOKENS,
 );
 const STEP: StepModel = { constantMs: 4, perTokenMs: 0.004 };
-/** A round may come so late before all trainers skip it: none is ever far behind another. */
+/**
+ * How late a round may be before all trainers skip it, in ms: long, because no trainer is ever far
+ * behind.
+ */
 const SKIP_AFTER_MS = 5_000;
 
 /** How text is batched and read. */

@@ -25,21 +25,24 @@ const SCALES = {
 };
 
 /**
- * How many times faster than colocated preprocessing the accelerator is, per core of the host. With local files more than
- * all cores can feed, so that the job is input-bound and the cores end the curve; with far files half of what they can, so that
- * workers which mostly wait can reach it.
+ * How many times faster than colocated preprocessing the accelerator is, per core of the host. With
+ * local files more than all cores can feed, so that the job is input-bound and the cores limit the
+ * curve; with far files half of what they can, so that workers, which mostly wait, can reach it.
  */
 const DEMAND_PER_CORE = { local: 1.5, far: 0.5 };
-/** No faster than so many times, on hosts where the workers would not be enough to feed it. */
+/** Most times faster, for hosts with more cores than the workers can use. */
 const DEMAND_MAX = { local: 6, far: 1.5 };
-/** The host's cores count as used up when so large a share is busy, while the trainer waits so large a share of its time… */
+/**
+ * The host's cores count as exhausted when this share is busy, while the trainer waits this share
+ * of its time…
+ */
 const CORES_BUSY_SHARE = 0.85;
 const STALLED_SHARE = 0.05;
-/** …and this process is so large a share of what keeps them busy. */
+/** …and this process makes up at least this share of the busy time. */
 const OWN_SHARE_MIN = 0.5;
-/** A curve is flat from a run on when no later one is so many times as fast. */
+/** A curve is flat from a run on if no later one is faster by this factor. */
 const FLAT_FACTOR = 1.2;
-/** Cores kept busy by other programs below which they are not worth a word. */
+/** Fewer cores kept busy by other programs are not mentioned. */
 const OTHERS_CORES_MIN = 0.2;
 /** Requests in flight to one worker: one is served while the next is on its way. */
 const OUTSTANDING_PER_WORKER = 2;
@@ -73,7 +76,7 @@ export async function scaleOut(simulation: Simulation): Promise<ScaleOutExperime
   };
 }
 
-/** A curve, and what a reader should know of it. */
+/** A curve, and remarks about it. */
 interface MeasuredCurve {
   readonly curve: ScaleOutCurve;
   readonly stepMs: number;
@@ -106,7 +109,9 @@ function notesOf(curves: readonly MeasuredCurve[], alone: number): string[] {
   ];
 }
 
-/** One deployment that grows, and one trainer on which pipelines are measured one after the other. */
+/**
+ * One deployment that grows, and one trainer on which pipelines are measured one after the other.
+ */
 class Bench implements AsyncDisposable {
   /** Preprocessing within the trainer. */
   readonly colocated: OpenRequest;

@@ -1,5 +1,6 @@
 /**
- * (b) Sharing: several trainers on one pipeline, as when hyperparameters are tuned (section 4.3, Fig. 10).
+ * (b) Sharing: several trainers on one pipeline, as in hyperparameter tuning (section 4.3, Fig.
+ * 10).
  *
  * @module
  */
@@ -24,13 +25,16 @@ const SCALES = {
   full: { trainers: [1, 2, 4, 8, 16], batches: 24, batchSize: IMAGE_BATCH_SIZE },
 };
 
-/** Of each deployment: with one, what it can prepare does not depend on the host's cores. */
+/** Of each deployment: with one, its rate does not depend on the host's cores. */
 const WORKERS = 1;
-/** A step takes as long as a deployment takes for so many batches: it can feed as many trainers, as in the paper. */
+/**
+ * A step takes as long as a deployment needs for so many batches, so it can feed as many trainers,
+ * as in the paper.
+ */
 const TRAINERS_FED = 4;
 /** Batches that are timed to find the step time. */
 const CALIBRATION_BATCHES = 24;
-/** Small, so that what was fetched ahead when a job ends is little beside what it read. */
+/** Small, so that batches fetched ahead at a job's end are few compared to those it read. */
 const OUTSTANDING_REQUESTS = 2;
 /** About 50 batches of 16 images. */
 const WINDOW_BYTES_MAX = 128 * 2 ** 20;
@@ -162,7 +166,7 @@ class Round {
     };
   }
 
-  /** All begin at once, each with its first batch in hand. */
+  /** All begin at once, each with its first batch ready. */
   async #trainAll(deployments: Deployment[], trainers: TrainerHandle[]): Promise<TrainResult[]> {
     await Promise.all(
       trainers.map((it, index) => it.open(openRequest(this.#simulation, this.#mode, index))),

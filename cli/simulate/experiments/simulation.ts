@@ -1,5 +1,5 @@
 /**
- * What every experiment is given.
+ * The parameters of every experiment.
  *
  * @module
  */
@@ -8,17 +8,17 @@ import type { Corpus } from "../corpus.ts";
 import type { Progress } from "../progress.ts";
 import type { TrainProgress } from "../trainer_protocol.ts";
 
-/** What to run, on what. */
+/** What to run, and on which data. */
 export interface Simulation {
   readonly corpus: Corpus;
   readonly progress: Progress;
-  /** Aborted when the run is to stop. */
+  /** Aborted when the run must stop. */
   readonly signal: AbortSignal;
   readonly quick: boolean;
   readonly hostCores: number;
-  /** Numbers of workers of (a), rising; default: the experiment's own. */
+  /** Numbers of workers of (a), ascending; default: the experiment's own. */
   readonly workers?: readonly number[];
-  /** Numbers of trainers of (b), rising, 1 among them; default: the experiment's own. */
+  /** Numbers of trainers of (b), ascending, including 1; default: the experiment's own. */
   readonly trainers?: readonly number[];
   /** Latency of the second curve of (a), in ms; 0 for none. */
   readonly storageLatencyMs: number;
@@ -29,7 +29,7 @@ export interface Simulation {
 /** Images of one batch. */
 export const IMAGE_BATCH_SIZE = 16;
 
-/** Shows the progress of a run of several trainers as one. */
+/** Shows the progress of several trainers as one run. */
 export function showProgress({ progress }: Simulation): (of: TrainProgress) => void {
   const latest = new Map<string, TrainProgress>();
   return (of) => {

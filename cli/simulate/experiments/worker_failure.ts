@@ -1,5 +1,6 @@
 /**
- * (d) A worker killed mid-run under DYNAMIC sharding: what was lost, and what went on (section 3.4).
+ * (d) A worker killed mid-run under DYNAMIC sharding: what was lost, and what continued (section
+ * 3.4).
  *
  * @module
  */
@@ -19,9 +20,12 @@ const WORKERS = 3;
 const VICTIM = 1;
 const BATCH_SIZE = 2;
 const INTERVAL_MS = 100;
-/** The worker is killed when this share of the epoch has arrived: with 16 files in the middle of one. */
+/**
+ * The worker is killed when this share of the epoch has arrived: with 16 files in the middle of
+ * one.
+ */
 const KILLED_AT_SHARE = 0.45;
-/** How long it stays away after the dispatcher has noticed, in ms. */
+/** Downtime after the dispatcher has noticed, in ms. */
 const AWAY_MS = 500;
 const HEARTBEAT_MS = 100;
 const WORKER_TIMEOUT_MS = 500;
@@ -68,7 +72,10 @@ export async function workerFailure(simulation: Simulation): Promise<WorkerFailu
   return toExperiment(result, failure, statistics.count, storageLatencyMs);
 }
 
-/** The storage latency with which an epoch takes about so long, in ms: local files would be read in no time. */
+/**
+ * The storage latency with which an epoch takes about `durationMs`: local files would be read too
+ * fast.
+ */
 async function latencyFor(files: readonly string[], durationMs: number): Promise<number> {
   const sizes = await Promise.all(files.map(async (file) => (await Deno.stat(file)).size));
   const requests = sizes.reduce((total, size) => total + 1 + Math.ceil(size / READ_BYTES), 0);
