@@ -1,6 +1,6 @@
 /**
- * `Dataset`: what users build pipelines with. Every method makes one node; nothing runs before an
- * iterator is asked for its first element.
+ * `Dataset`: the class with which users build pipelines. Every method makes one node; nothing runs
+ * before an iterator is asked for its first element.
  */
 import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
@@ -120,12 +120,12 @@ export type Extra<C extends Captures = Captures> =
   & { readonly Dataset: typeof Dataset }
   & C;
 
-/** A function of an element: itself, or a reference to one made by `udf()`. */
+/** A function of an element, or a reference to one made by `udf()`. */
 export type ElementFunction<T, R, C extends Captures> = UserFunction<
   (element: T, extra: Extra<C>) => R
 >;
 
-/** Values that the function is given by name in its last argument. */
+/** Named values that the function gets in its last argument. */
 export interface FunctionOptions<C extends Captures> {
   readonly captures?: C;
 }
@@ -134,12 +134,12 @@ export interface FunctionOptions<C extends Captures> {
 export interface MapOptions<C extends Captures> extends FunctionOptions<C> {
   /** At most this many calls at once, or `AUTOTUNE`; by default one at a time. */
   readonly numParallelCalls?: number;
-  /** Whether elements keep their order then; by default what `withOptions` says (true). */
+  /** Whether elements keep their order then; by default as set by `withOptions` (true). */
   readonly deterministic?: boolean;
   /**
-   * What the function returns, for `elementSpec` and for the dtype of batched numbers. An element that
-   * is something else (dtype, shape or structure) fails with `invalid_argument`; a part of the spec
-   * that is `undefined`, and a length of null, take anything.
+   * The spec of the function's results, for `elementSpec` and for the dtype of batched numbers. A
+   * result of another dtype, shape or structure fails with `invalid_argument`. Parts of the spec
+   * that are `undefined`, and lengths of null, accept anything.
    */
   readonly spec?: ElementSpec;
 }
@@ -148,37 +148,37 @@ export interface MapOptions<C extends Captures> extends FunctionOptions<C> {
 export interface FilterOptions<C extends Captures> extends FunctionOptions<C> {
   /** At most this many calls at once, or `AUTOTUNE`; by default one at a time. */
   readonly numParallelCalls?: number;
-  /** Whether elements keep their order then; by default what `withOptions` says (true). */
+  /** Whether elements keep their order then; by default as set by `withOptions` (true). */
   readonly deterministic?: boolean;
 }
 
 /** Options of `flatMap`. */
 export interface FlatMapOptions<C extends Captures> extends FunctionOptions<C> {
-  /** What the datasets that the function makes give, for `elementSpec` and the dtypes of batches. */
+  /** The spec of the elements of the datasets that the function makes, for `elementSpec` and batches. */
   readonly spec?: ElementSpec;
 }
 
 /** Options of `groupByWindow`. */
 export interface GroupByWindowOptions<T, R, C extends Captures> extends FunctionOptions<C> {
-  /** The window an element belongs to: an integer. */
+  /** The key of an element's window: an integer. */
   readonly key: UserFunction<(element: T, extra: Extra<C>) => number | bigint | Promise<number>>;
-  /** What a window becomes. The window may be iterated more than once. */
+  /** The result of a window, which may be iterated more than once. */
   readonly reduce: UserFunction<
     (key: number, window: Dataset<T>, extra: Extra<C>) => Dataset<R> | Promise<Dataset<R>>
   >;
-  /** How many elements make a window full. */
+  /** The number of elements in a full window. */
   readonly windowSize: number | UserFunction<(key: number, extra: Extra<C>) => number>;
 }
 
 /** Options of `groupByReducer`. */
 export interface GroupByReducerOptions<T, S, R, C extends Captures> extends FlatMapOptions<C> {
-  /** What an element belongs to: an integer. */
+  /** The key of an element: an integer. */
   readonly key: UserFunction<(element: T, extra: Extra<C>) => number | bigint | Promise<number>>;
   /** The state of a key before its first element. */
   readonly init: UserFunction<(key: number, extra: Extra<C>) => S | Promise<S>>;
-  /** The state after an element; the one it was given is left as it is. */
+  /** The state after an element; it must not change the state it gets. */
   readonly reduce: UserFunction<(state: S, element: T, extra: Extra<C>) => S | Promise<S>>;
-  /** What a state is given as; by default as it is. */
+  /** The result for a state; by default the state. */
   readonly finalize?: UserFunction<(state: S, key: number, extra: Extra<C>) => R | Promise<R>>;
 }
 
@@ -188,18 +188,18 @@ export interface BucketOptions<T, C extends Captures> extends FunctionOptions<C>
   readonly length: UserFunction<(element: T, extra: Extra<C>) => number | Promise<number>>;
 }
 
-/** Options of `sampleFromDatasets`. */
 /** How a serialised dataset is read back. */
 export interface DeserializeOptions {
   /**
-   * Whether its author is trusted as the author of this program is: its functions then run here, with all permissions of this process.
-   * Default: false. They run in a confined process then.
+   * Whether its author is trusted like the author of this program: its functions then run here,
+   * with all permissions of this process. Default: false, and they run in a confined process.
    */
   readonly trustPipeline?: boolean;
 }
 
+/** Options of `sampleFromDatasets`. */
 export interface SampleOptions extends SampleAttributes {
-  /** How often each dataset is drawn, relative to the others; a dataset of such arrays to vary it. */
+  /** How often each dataset is drawn, relative to the others; or a dataset of such arrays. */
   readonly weights?: readonly number[] | Dataset<unknown>;
 }
 
@@ -218,19 +218,19 @@ export interface SaveOptions<T, C extends Captures> extends FunctionOptions<C>, 
 
 /** Options of `load`. */
 export interface LoadOptions<T, R> {
-  /** Puts the datasets that the shards are together; by default they are read one after the other. */
+  /** Combines the shards' datasets; by default they are read one after the other. */
   readonly readerFunc?: (shards: Dataset<Dataset<T>>) => Dataset<R>;
-  /** Whether elements are read while they are still being written, even before that has begun. Default false. */
+  /** Whether elements are read while the save is still in progress, or has not begun. Default false. */
   readonly wait?: boolean | LoadWait;
 }
 
 /** Options of `snapshot`. */
 export interface SnapshotOptions<T, R, C extends Captures> extends FunctionOptions<C> {
-  /** Not compressed by default. */
+  /** Default: not compressed. */
   readonly compression?: "gzip";
   /** Assigns elements to shards, numbered from 0 to at most 1023; by default there is one. */
   readonly shardFunc?: ElementFunction<T, number | bigint | Promise<number>, C>;
-  /** Puts the datasets that the shards are together; by default they are read one after the other. */
+  /** Combines the shards' datasets; by default they are read one after the other. */
   readonly readerFunc?: ElementFunction<Dataset<Dataset<T>>, Dataset<R> | Promise<Dataset<R>>, C>;
 }
 
@@ -238,23 +238,24 @@ type Datasets =
   | readonly (Dataset<unknown> | Datasets)[]
   | { readonly [component: string]: Dataset<unknown> | Datasets };
 
-/** The elements of several datasets side by side. */
+/** The elements of a zip of several datasets. */
 export type Zipped<D> = {
   -readonly [K in keyof D]: D[K] extends Dataset<infer E> ? E
     : D[K] extends Datasets ? Zipped<D[K]>
     : never;
 };
 
-/** The next iterator of a dataset, on another host than the one that is installed. */
+/** The next iterator of a dataset, on a given host instead of the installed one. */
 export let iterateOn: <T>(dataset: Dataset<T>, host: Host) => DatasetIterator<T>;
 
 /**
- * A sequence of elements, described by how it is made. Immutable: every method gives a new dataset.
+ * A sequence of elements, described by the operators that make it. Immutable: every method gives a
+ * new dataset.
  *
  * Elements are trees of plain objects and arrays with leaves that are numbers, bigints, booleans,
  * strings, typed arrays and tensors. Arguments are checked when an operator is called
- * (`invalid_argument`); what only the data can show is an error of the element that shows it, and
- * costs that element alone.
+ * (`invalid_argument`). Errors that only the data can reveal fail the element concerned, and no
+ * other.
  *
  * @example
  * ```ts
@@ -295,7 +296,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Evenly spaced numbers without end.
+   * An endless sequence of evenly spaced numbers.
    *
    * @example
    * ```ts
@@ -309,9 +310,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Random integers from 0 up to but not including 2³², without end; plain numbers, which hold all
-   * that tf.data's int64 does here. The same in every iteration, unless `rerandomizeEachIteration`;
-   * the same in every run with a seed (here, or by `withOptions`).
+   * An endless sequence of random integers from 0 up to but not including 2³²: plain numbers, which
+   * hold every value that tf.data's int64 has here. The same in every iteration, unless
+   * `rerandomizeEachIteration`; the same in every run with a seed (here, or by `withOptions`).
    *
    * @example
    * ```ts
@@ -325,7 +326,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The elements of an iterable as they are. They are read once, now, and kept.
+   * The elements of an iterable, unchanged. They are read once, now, and kept.
    *
    * @example
    * ```ts
@@ -340,7 +341,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * One element. Nested arrays of scalars are read as tensors.
+   * A dataset of one element. Nested arrays of scalars are read as tensors.
    *
    * @example
    * ```ts
@@ -355,8 +356,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Slices along axis 0 of every component: rows of nested arrays, tensors and typed arrays, which
-   * all have the same number of them. Rows that are scalars are plain values.
+   * Slices along axis 0 of every component: rows of nested arrays, tensors and typed arrays, all
+   * with the same number of rows. Rows that are scalars are plain values.
    *
    * @example
    * ```ts
@@ -371,8 +372,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * What a generator yields, called anew for every iteration. It cannot be split among workers. A
-   * saved iterator is restored by running it again up to where it was.
+   * The elements that a generator yields; it is called for every iteration. It cannot be split
+   * among workers. A saved iterator is restored by running it again up to its position.
    *
    * @example
    * ```ts
@@ -413,7 +414,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The lines of text files, without their ends. Files that are not compressed divide among workers.
+   * The lines of text files, without line ends. Uncompressed files are divided among workers.
    *
    * @example
    * ```ts
@@ -427,9 +428,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The records of TFRecord files, with both checksums checked. A record is a byte string: functions
-   * are given a `Uint8Array`, and a batch of n records is a `bytes` tensor of shape [n]. What a
-   * function makes of it is `uint8` again, unless its `spec` says `bytes`.
+   * The records of TFRecord files, with both checksums verified. A record is a byte string:
+   * functions get a `Uint8Array`, and a batch of n records is a `bytes` tensor of shape [n]. A
+   * `Uint8Array` that a function returns is `uint8`, unless its `spec` says `bytes`.
    *
    * @example
    * ```ts
@@ -443,14 +444,14 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The samples of tar archives that follow WebDataset's convention: files that stand together and have
-   * the same name, up to its first dot, are the parts of one sample, `{ __key__, jpg, json, cls, … }`.
-   * Parts are bytes, unless `decode` says otherwise; images are left to `image.decode()` in `map()`.
-   * Links, folders and files without an extension are passed over.
+   * The samples of tar archives that follow WebDataset's convention: consecutive files with the
+   * same name, up to its first dot, are the parts of one sample, `{ __key__, jpg, json, cls, … }`.
+   * Parts are bytes, unless `decode` says otherwise; decode images with `image.decode()` in
+   * `map()`. Links, folders and files without an extension are skipped.
    *
-   * An archive that is damaged or cut short gives the samples before, then one error that names file
-   * and byte. An empty file is an archive without samples, and one that ends behind a file is whole, as
-   * `tar` takes it.
+   * A damaged or truncated archive gives the samples before the damage, then one error that names
+   * file and byte. An empty file is an archive without samples, and one that ends after a file is
+   * complete, as in `tar`.
    *
    * @example
    * ```ts
@@ -473,11 +474,11 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The images (`.jpg`, `.jpeg`, `.png`, `.webp`) in a folder that holds a folder of each class, at any
-   * depth, as `{ image, label }`: uint8 of shape [height, width, channels], and the number of the class.
-   * `imageClasses(root)` tells the classes' names in the order of their numbers; given as `classNames`
-   * they need not be listed again by every worker. Files come in random order, unless `shuffle` is false.
-   * An image that cannot be decoded costs that image.
+   * The images (`.jpg`, `.jpeg`, `.png`, `.webp`) in a folder with one subfolder per class, at any
+   * depth, as `{ image, label }`: uint8 of shape [height, width, channels], and the number of the
+   * class. `imageClasses(root)` lists the classes' names in the order of their numbers; with
+   * `classNames` workers need not list them again. Files come in random order, unless `shuffle` is
+   * false. An image that cannot be decoded is a failed element.
    *
    * @example
    * ```ts
@@ -500,9 +501,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The sound of WAV files, as `{ path, samples, sampleRate }`: float32 of shape [frames, channels] from
-   * -1 to 1, of PCM with 8 to 32 bits and of floats. `audio.melSpectrogram()` makes spectrograms of it.
-   * A file that cannot be decoded costs that file.
+   * The sound of WAV files, as `{ path, samples, sampleRate }`: float32 of shape [frames, channels]
+   * from -1 to 1, from PCM with 8 to 32 bits and from floats. `audio.melSpectrogram()` makes
+   * spectrograms of it. A file that cannot be decoded is a failed element.
    *
    * @example
    * ```ts
@@ -519,7 +520,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The values of files that have a JSON value on each line.
+   * The values of files with one JSON value per line.
    *
    * @example
    * ```ts
@@ -533,17 +534,17 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The records of CSV files, as objects by the columns' names or, where these are declared as an array,
-   * as tuples. `columns` says what they hold; without it every field is a string. Columns of int64 and
+   * The records of CSV files, as objects keyed by column name or, if `columns` is an array, as
+   * tuples. `columns` declares types; without it every field is a string. Columns of int64 and
    * uint64 are bigints. A column without a default is required: a missing field (an empty one, or
-   * `naValue`) is an error, for strings too.
+   * `naValue`) is an error, also for strings.
    *
-   * Blank lines are left out, and so is a byte order mark. A record that has too few or too many fields,
-   * lacks a value or has one that is no number costs that record: `data_loss` with file, line and column.
-   * A header that lacks a required column costs the file. An empty file has no records.
+   * Blank lines and a byte order mark are skipped. A record with too few or too many fields, a
+   * missing value or an invalid number fails: `data_loss` with file, line and column. A header
+   * without a required column fails the file. An empty file has no records.
    *
-   * Fields in quotes may contain ends of line, so files are read from their beginning; with
-   * `useQuoteDelim: false` they divide among workers as those of `textLines()` do.
+   * Quoted fields may contain line ends, so files are read from their beginning; with
+   * `useQuoteDelim: false` they are divided among workers like those of `textLines()`.
    *
    * @example
    * ```ts
@@ -574,10 +575,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The records of files whose records all have `recordBytes` bytes, between a header and a footer that
-   * are left out. As those of `tfRecords()`, a record is a byte string. Files that are not compressed
-   * divide among workers. A file with bytes left over is `invalid_argument`, naming the sizes; one that
-   * is compressed gives its records first.
+   * The records of files whose records all have `recordBytes` bytes, between a header and a footer
+   * that are skipped. A record is a byte string, as in `tfRecords()`. Uncompressed files are
+   * divided among workers. A file with bytes left over is `invalid_argument`, naming the sizes; a
+   * compressed one gives its records first.
    *
    * @example
    * ```ts
@@ -594,17 +595,19 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The rows of Parquet files as objects `{ column: value }`. Of the `columns` chosen alone, bytes are read
-   * and decoded. A row group is in memory at a time, in these columns; it is also what a file divides into.
+   * The rows of Parquet files as objects `{ column: value }`. Only the chosen `columns` are read
+   * and decoded. One row group of these columns is in memory at a time; files are divided by row
+   * groups.
    *
-   * Integers of 64 bits are bigints; byte arrays are `Uint8Array`s; structs are objects, and so are maps.
-   * A list is a typed array, or a tensor of booleans, strings, byte strings, or lists of one length;
-   * it is an array where lists differ in length, or where an item is null. Times and dates are left
-   * as they are stored, integers since 1970 in the column's unit (INT96: nanoseconds). Decimals are
-   * numbers. What is absent is null, and has no place in a batch beside values: fill it in by `map`.
+   * Integers of 64 bits are bigints; byte arrays are `Uint8Array`s; structs and maps are objects. A
+   * list is a typed array, or a tensor of booleans, strings, byte strings, or lists of one length;
+   * it is an array where lists differ in length, or where an item is null. Times and dates keep
+   * their stored form: integers since 1970 in the column's unit (INT96: nanoseconds). Decimals are
+   * numbers. Missing values are null, which cannot be batched with other values: replace them with
+   * `map`.
    *
-   * A row group that is damaged is `data_loss` once, and the next one is read. Errors of a file:
-   * `data_loss` where its footer is, `not_found` for a column that it does not have.
+   * A damaged row group is one `data_loss` error, and reading continues with the next. Errors of a
+   * file: `data_loss` for a damaged footer, `not_found` for a column that it does not have.
    *
    * @example
    * ```ts
@@ -625,11 +628,12 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The rows of Arrow's IPC files (Feather, version 2) and streams as objects `{ column: value }`, whose
-   * values have the forms that those of `parquet()` have. A record batch is in memory at a time; it is
-   * read whole, whichever `columns` are chosen. Files divide into their record batches; streams do not.
+   * The rows of Arrow's IPC files (Feather, version 2) and streams as objects `{ column: value }`,
+   * with values like those of `parquet()`. One record batch is in memory at a time; it is read
+   * whole, whichever `columns` are chosen. Files are divided by record batches; streams are not
+   * divided.
    *
-   * Errors as of `parquet()`; `unimplemented` for unions and intervals.
+   * Errors like `parquet()`; `unimplemented` for unions and intervals.
    *
    * @example
    * ```ts
@@ -646,13 +650,13 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The rows of the arrays in NumPy's .npy files, along axis 0: plain values of arrays with one axis,
-   * tensors of those with more. Rows are read where they stand, about 256 KiB at a time; files divide
-   * into runs of about 4 MiB. Dtypes are the integers and floats of either byte order, booleans, and
-   * S and U, which become strings.
+   * The rows of the arrays in NumPy's .npy files, along axis 0: plain values for arrays with one
+   * axis, tensors for those with more. Rows are read in place, about 256 KiB at a time; files are
+   * divided into runs of about 4 MiB. Dtypes are the integers and floats of either byte order,
+   * booleans, and S and U, which become strings.
    *
-   * Errors of a file: `data_loss` where it is damaged or truncated; `unimplemented` for other dtypes,
-   * and for Fortran's order of several axes; `invalid_argument` for a scalar.
+   * Errors of a file: `data_loss` where it is damaged or truncated; `unimplemented` for other
+   * dtypes, and for Fortran order with several axes; `invalid_argument` for a scalar.
    *
    * @example
    * ```ts
@@ -666,12 +670,12 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The rows of the arrays in NumPy's .npz archives side by side, as objects `{ array: row }`; `columns`
-   * chooses arrays by name. What is stored is read as by `npy()`; arrays that are compressed
-   * (`np.savez_compressed`) are in memory while the archive is read, and do not divide.
+   * The rows of the arrays in NumPy's .npz archives, zipped into objects `{ array: row }`;
+   * `columns` chooses arrays by name. Stored arrays are read like `npy()`; compressed ones
+   * (`np.savez_compressed`) are in memory while the archive is read, and are not divided.
    *
-   * Errors as of `npy()`; `not_found` for an array that is not there, `invalid_argument` where arrays
-   * are not equally long.
+   * Errors like `npy()`; `not_found` for a missing array, `invalid_argument` for arrays of
+   * different lengths.
    *
    * @example
    * ```ts
@@ -690,8 +694,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Elements of several datasets side by side, as an array or an object like the one given, which
-   * may hold further ones. It ends with the shortest.
+   * Combines the elements of several datasets into an array or object like the given one, which may
+   * be nested. Ends with the shortest.
    *
    * @example
    * ```ts
@@ -706,13 +710,14 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Elements of several datasets at random: by `weights` (one number for each dataset, or a dataset
-   * of such arrays, one for each element), or equally often. When a dataset has no more, the others
-   * go on, unless `stopOnEmptyDataset`. The same draws in every iteration, unless
-   * `rerandomizeEachIteration`; the same in every run with a seed (here, or by `withOptions`).
+   * Draws elements from several datasets at random: by `weights` (one number for each dataset, or a
+   * dataset of such arrays, one for each element), or equally often. When a dataset has no more,
+   * the others continue, unless `stopOnEmptyDataset`. The draws are the same in every iteration,
+   * unless `rerandomizeEachIteration`; the same in every run with a seed (here, or by
+   * `withOptions`).
    *
-   * Errors: `invalid_argument` for weights below 0 or of another number, and datasets whose elements
-   * differ in structure.
+   * Errors: `invalid_argument` for negative weights or a wrong number of them, and for datasets
+   * whose elements differ in structure.
    *
    * @example
    * ```ts
@@ -733,10 +738,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Elements of several datasets in the order that `choice` says: a dataset of their numbers. It ends
-   * with `choice`, and when a chosen dataset has no more; with `stopOnEmptyDataset: false` such a
-   * choice is passed over, and it ends when no dataset has more. A choice out of range costs that
-   * choice.
+   * Takes elements from several datasets in the order of `choice`, a dataset of their indices. Ends
+   * with `choice`, or when a chosen dataset has no more. With `stopOnEmptyDataset: false` such a
+   * choice is skipped, and it ends when no dataset has more. A choice out of range is a failed
+   * element.
    *
    * @example
    * ```ts
@@ -760,8 +765,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * `fn` of every element, in order. With `numParallelCalls` several calls of an asynchronous
-   * function are in flight; `deterministic: false` gives their results as they come.
+   * Applies `fn` to every element, in order. With `numParallelCalls` several calls of an
+   * asynchronous function are in flight; with `deterministic: false` results come as they complete.
    *
    * @example
    * ```ts
@@ -780,10 +785,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The features of serialised `tf.train.Example`s, as objects; only those asked for are decoded. A
-   * feature is a single value (a bigint, number, `Uint8Array` or string) or, with a shape, a tensor; a
-   * shape `[null]` is as long as the example has it. A feature that is missing and has no default, or is
-   * of another type or size, costs the example: `data_loss`.
+   * Decodes the requested features of serialised `tf.train.Example`s into objects. A feature is a
+   * single value (a bigint, number, `Uint8Array` or string) or, with a shape, a tensor; a shape
+   * `[null]` has the example's length. A feature that is missing without a default, or has another
+   * type or size, fails the example: `data_loss`.
    *
    * @example
    * ```ts
@@ -812,8 +817,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The elements for which `predicate` returns (or resolves to) true. With `numParallelCalls` several
-   * calls of an asynchronous predicate are in flight.
+   * Keeps the elements for which `predicate` returns (or resolves to) true. With `numParallelCalls`
+   * several calls of an asynchronous predicate are in flight.
    *
    * @example
    * ```ts
@@ -832,9 +837,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * What `fn` makes of every element and of a state that each call hands on to the next: it returns
-   * `[state, element]`, or a promise of it, and leaves the state it was given as it is. A call that
-   * fails costs its element and keeps the state.
+   * Applies `fn` to every element and a state that each call passes on to the next. `fn` returns
+   * `[state, element]`, or a promise of it, and must not change the state it gets. A failed call
+   * loses its element and keeps the state.
    *
    * @example
    * ```ts
@@ -857,8 +862,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The first of all elements that are equal, which must be numbers, bigints, booleans, strings or
-   * byte strings. Each that was seen is remembered: `stats()` says how many bytes that is.
+   * Drops elements that are equal to an earlier one. They must be numbers, bigints, booleans,
+   * strings or byte strings. All distinct elements are kept in memory: `stats()` says how many
+   * bytes.
    *
    * @example
    * ```ts
@@ -893,14 +899,14 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The elements of the datasets that `fn` makes, `cycleLength` (4) of them open at once and
-   * `blockLength` (1) elements of each in turn. A dataset that ends makes place for the next when
-   * its turn comes again.
+   * The elements of the datasets that `fn` makes: `cycleLength` (4) of them are open at once, and
+   * give `blockLength` (1) elements each, round-robin. When a dataset ends, the next one takes its
+   * slot when that comes up again.
    *
-   * With `numParallelCalls` (1 to 1024, or `AUTOTUNE`: 4) elements are fetched ahead, from the first
-   * on at most so many at once, calls of `fn` included: up to two blocks of each of `cycleLength +
-   * numParallelCalls` datasets. The order stays what it is without, unless `deterministic` is false:
-   * then whatever is ready is given.
+   * With `numParallelCalls` (1 to 1024, or `AUTOTUNE`: 4) elements are fetched ahead, from the
+   * first one on: at most that many at once, calls of `fn` included, and up to two blocks of each
+   * of `cycleLength + numParallelCalls` datasets. The order stays the same, unless `deterministic`
+   * is false: then whatever is ready is given.
    *
    * @example
    * ```ts
@@ -921,9 +927,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * `size` consecutive elements at a time, every leaf stacked along a new first axis. Numbers become
-   * float64 (or what a spec says), bigints int64. Shapes must agree. A failed element is left out;
-   * what was gathered stays.
+   * Stacks `size` consecutive elements at a time: every leaf gets a new first axis. Numbers become
+   * float64 (or the dtype of a spec), bigints int64. Shapes must agree. A failed element is left
+   * out; gathered elements stay.
    *
    * @example
    * ```ts
@@ -937,9 +943,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Like `batch`, with every component padded: to `paddedShapes`, where -1 or null (and everything,
-   * by default) is the longest of the batch. Padding is 0, "" or `paddingValues`, in which null stands
-   * for the default. An element longer than a fixed length is `data_loss`.
+   * Like `batch`, with every component padded to `paddedShapes`, where -1 or null (the default
+   * everywhere) is the longest of the batch. Padding is 0, "" or `paddingValues`, in which null
+   * stands for the default. An element longer than a fixed length is `data_loss`.
    *
    * @example
    * ```ts
@@ -954,9 +960,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Like `batch`, with components of different lengths put behind each other, as `RaggedTensor`s:
-   * leaves with an axis, unless the spec says that their shape does not vary. Only the first axis may
-   * vary.
+   * Like `batch`, with components of different lengths concatenated into `RaggedTensor`s: all
+   * leaves with an axis, unless the spec says that their shape does not vary. Only the first axis
+   * may vary.
    *
    * @example
    * ```ts
@@ -971,9 +977,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The rows of batches in batches of `size`; of a list of sizes, each in turn, where 0 gives an empty
-   * batch. As `unbatch` and `batch` together, but rows are cut and joined in whole runs, and a batch
-   * cut from a larger one shares its memory.
+   * Regroups the rows of batches into batches of `size`; with a list of sizes, used cyclically,
+   * where 0 gives an empty batch. Like `unbatch` and `batch` together, but by runs of rows, and a
+   * batch cut from a larger one shares its memory.
    *
    * @example
    * ```ts
@@ -988,14 +994,15 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Sequences (typed arrays, tensors) of different lengths put behind each other in rows of `length`
-   * tokens, so that little of a batch is padding. A row is `{ tokens, segmentIds, positions }`: which
-   * of its sequences a token is of (1, 2, …; 0 is padding) and where in it (from 0). Elements that are
-   * objects of sequences of one length keep their components in the place of `tokens`.
+   * Concatenates sequences (typed arrays, tensors) of different lengths into rows of `length`
+   * tokens, so that batches contain little padding. A row is `{ tokens, segmentIds, positions }`:
+   * the number of each token's sequence (1, 2, …; 0 is padding) and its position in that sequence
+   * (from 0). Objects of sequences of one length keep their components in place of `tokens`.
    *
-   * Rows are filled `maxOpenBins` at a time; when a sequence fits none, the fullest is given. The rest
-   * is given at the end. Which sequences share a row depends on their order alone. Those without
-   * tokens are left out. Longer ones than a row are errors, unless `overflow` says otherwise.
+   * `maxOpenBins` rows are filled at a time; when a sequence fits none, the fullest row is given.
+   * The remaining rows come at the end. Which sequences share a row depends on their order alone.
+   * Sequences without tokens are left out. Those longer than a row are errors, unless `overflow`
+   * says otherwise.
    *
    * @example
    * ```ts
@@ -1027,9 +1034,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Elements in random order, each drawn from a buffer of `bufferSize` that is kept full. Another
-   * order in every iteration and repetition, unless `reshuffleEachIteration` is false; with a seed
-   * (here, or by `withOptions`) the orders themselves repeat from run to run.
+   * Shuffles elements: each is drawn at random from a buffer of `bufferSize` that is kept full. The
+   * order differs in every iteration and repetition, unless `reshuffleEachIteration` is false; with
+   * a seed (here, or by `withOptions`) the orders repeat from run to run.
    *
    * @example
    * ```ts
@@ -1043,13 +1050,13 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * All elements in random order, at once and without a buffer: each is fetched by its number when its
-   * turn comes, so that the order costs no memory and a saved position is one number. Reshuffled as
-   * `shuffle()` is. It needs `at()`, below it a source in memory and operators that keep elements one
-   * to one, such as file names or offsets to be read by a later `map`. Workers of a service divide
-   * the one permutation.
+   * All elements in random order, at once and without a buffer: each is fetched by its index when
+   * it is due. So the order uses no memory and a saved position is one number. Reshuffled like
+   * `shuffle()`. It needs `at()`: a source in memory and one-to-one operators below it, such as
+   * file names or offsets that a later `map` reads. Workers of a service divide the one
+   * permutation.
    *
-   * `failed_precondition` over a dataset without random access.
+   * `failed_precondition` for a dataset without random access.
    *
    * @example
    * ```ts
@@ -1064,8 +1071,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The elements `count` times over; for ever without `count`, or with -1. Over an empty dataset it
-   * ends.
+   * The elements `count` times over; endlessly without `count`, or with -1. Ends for an empty
+   * dataset.
    *
    * @example
    * ```ts
@@ -1094,7 +1101,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
 
   /**
    * The elements before the first for which `predicate` returns (or resolves to) false; nothing is
-   * read beyond that one.
+   * read after that one.
    *
    * @example
    * ```ts
@@ -1127,8 +1134,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Every `numShards`-th element, beginning with number `index`. `shard(SHARD_HINT, SHARD_HINT)` leaves
-   * both to the workers of a service, and is refused (`failed_precondition`) anywhere else.
+   * Every `numShards`-th element, starting with number `index`. In `shard(SHARD_HINT, SHARD_HINT)`
+   * a service sets both for each worker; without a service it is refused (`failed_precondition`).
    *
    * @example
    * ```ts
@@ -1142,15 +1149,15 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Keeps the elements after the first complete pass without errors; later iterations read them from
-   * there. Without `path` they are in memory, for the iterations of this dataset. With it they are
-   * in files in that folder of the machine that iterates (`--allow-write`), and in other processes
-   * and runs, too. A pass that is given up, or in which an element fails, leaves nothing behind; nor
-   * does one that ends with its process.
+   * Keeps the elements of the first complete pass without errors; later iterations read the copy.
+   * Without `path` it is in memory, for the iterations of this dataset. With `path` it is in files
+   * in that folder of the machine that iterates (`--allow-write`), also for other processes and
+   * runs. An abandoned or failed pass, or one that ends with its process, leaves nothing behind.
    *
    * Errors of the first element: `already_exists` while another iterator fills the same folder,
-   * `failed_precondition` where it holds what another pipeline made (remove the folder, or choose
-   * another) or the dataset is handed out in splits, `permission_denied`. Damaged files are `data_loss`.
+   * `failed_precondition` where it holds the elements of another pipeline (remove the folder, or
+   * choose another) or the dataset is read in splits, `permission_denied`. Damaged files are
+   * `data_loss`.
    *
    * @example
    * ```ts
@@ -1166,12 +1173,12 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Keeps the elements in files after the first complete pass, as `cache(path)` does, but in a folder
-   * of `path` for each pipeline: where operators, arguments or the source text of functions before
-   * this point change, the elements are made anew. Folders of pipelines that are no more stay until
-   * somebody removes them.
+   * Keeps the elements of the first complete pass in files, like `cache(path)`, but in a separate
+   * folder below `path` for each pipeline: when operators, arguments or the source text of
+   * functions before this point change, the elements are made again. Folders of old pipelines stay
+   * until they are removed by hand.
    *
-   * While another iterator writes the same snapshot, elements go through without being kept.
+   * While another iterator writes the same snapshot, elements pass through without being kept.
    *
    * @example
    * ```ts
@@ -1201,8 +1208,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Reads up to `n` elements ahead of the consumer and no further. `AUTOTUNE`: a modest number,
-   * bounded in bytes.
+   * Reads up to `n` elements ahead of the consumer. `AUTOTUNE`: a modest number, bounded in bytes.
    *
    * @example
    * ```ts
@@ -1216,7 +1222,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * These elements, then those of `other`, which must be of the same structure.
+   * These elements, then those of `other`, which must have the same structure.
    *
    * @example
    * ```ts
@@ -1246,7 +1252,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Elements with their numbers, from `start`. One that fails has a number, too.
+   * Elements with their numbers, from `start`. A failed element is counted, too.
    *
    * @example
    * ```ts
@@ -1260,13 +1266,13 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Datasets of `size` consecutive elements, `stride` (1) apart, each beginning `shift` (`size`)
-   * elements after the one before. Windows may overlap, and be iterated more than once; the last
-   * ones are shorter, unless `dropRemainder` leaves them out. A failed element is left out; what was
-   * gathered stays.
+   * Datasets of `size` consecutive elements, `stride` (1) apart, each starting `shift` (`size`)
+   * elements after the previous one. Windows may overlap, and be iterated more than once; the last
+   * ones are shorter, unless `dropRemainder` leaves them out. A failed element is left out;
+   * gathered elements stay.
    *
    * Elements with components give a dataset per component, in their structure, which `Dataset.zip`
-   * puts together again.
+   * combines again.
    *
    * @example
    * ```ts
@@ -1286,9 +1292,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The elements as they are, and `expected` (or `Infinity`) as their `cardinality()`, for an input
-   * whose own is unknown. If there are more or fewer, that is an error, `failed_precondition`, with
-   * which it ends. A service's worker that reads a part of the dataset does not count.
+   * Passes elements through, and declares `expected` (or `Infinity`) as their `cardinality()`, for
+   * an input whose own is unknown. If there are more or fewer, it ends with the error
+   * `failed_precondition`. A service's worker that reads a part of the dataset does not check.
    *
    * @example
    * ```ts
@@ -1303,12 +1309,12 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The elements, which must be objects, and zeros behind them until there are `count`: numbers 0,
-   * strings "", tensors of zeros, shaped like the last element. The component `maskKey` ("valid") is
-   * true in elements and false in padding. Shards can so be made equally long.
+   * The elements, which must be objects, followed by zeros until there are `count`: numbers 0,
+   * strings "", tensors of zeros, shaped like the last element. The component `maskKey` ("valid")
+   * is true in elements and false in padding. Use it to make shards equally long.
    *
    * Errors: `invalid_argument` for an input known to be longer, or with a component of that name;
-   * `failed_precondition` at the element too many.
+   * `failed_precondition` at the first element beyond `count`.
    *
    * @example
    * ```ts
@@ -1326,9 +1332,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Pairs `[class, element]`, elements being left out at random so that classes come as often as
-   * `targetDist` says. `classOf` gives an element's class, an index into `targetDist`. How often they
-   * come by themselves is `initialDist`, or estimated from what has come so far.
+   * Pairs `[class, element]`, after dropping elements at random until classes have the frequencies
+   * of `targetDist`. `classOf` gives an element's class, an index into `targetDist`. The original
+   * frequencies are `initialDist`, or estimated from the elements so far.
    *
    * @example
    * ```ts
@@ -1352,11 +1358,11 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The elements that do not fail. `stats()` counts the others as `errors`; `logWarning` also writes
-   * them to the log. Where more fail than `maxErrors`, or a larger part than `maxFraction`, it ends
-   * with an error, `resource_exhausted`, that says how many and has the last one as its cause. What
-   * ends the reading of a distributed dataset, such as a service that is gone, is the error of no
-   * element: it is passed on.
+   * Drops elements that fail. `stats()` counts them as `errors`; `logWarning` also logs them. If
+   * more fail than `maxErrors`, or a larger share than `maxFraction`, it ends with the error
+   * `resource_exhausted`, which says how many and has the last one as its cause. An error that ends
+   * the reading of a distributed dataset, such as a lost service, belongs to no element and is
+   * passed on.
    *
    * @example
    * ```ts
@@ -1372,8 +1378,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Gathers elements by `key` into windows of `windowSize`, and gives the elements of what `reduce`
-   * makes of each. Windows that are not full at the end come in increasing order of their keys.
+   * Gathers elements by `key` into windows of `windowSize`, and gives the elements of the dataset
+   * that `reduce` makes of each. Windows that are not full at the end come in increasing order of
+   * their keys.
    *
    * @example
    * ```ts
@@ -1404,9 +1411,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * One element for each `key`, in increasing order of keys, once all of the input was read: what
-   * `reduce` makes of the elements with that key, beginning with `init`, and `finalize` of that. An
-   * element whose function fails costs that element.
+   * One element for each `key`, in increasing order of keys, once the whole input was read:
+   * `reduce` folds the elements with that key, starting from `init`, and `finalize` converts the
+   * result. An element whose function fails is left out.
    *
    * @example
    * ```ts
@@ -1437,10 +1444,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Batches of elements of like length: bucket i holds lengths from `boundaries[i - 1]`, inclusive,
-   * to `boundaries[i]`, exclusive, and gives padded batches of `batchSizes[i]`. With
-   * `padToBucketBoundary` they are padded to the boundary less one, and longer elements are errors;
-   * with `noPadding` nothing is padded, and shapes must agree.
+   * Batches of elements of similar length: bucket i holds lengths from `boundaries[i - 1]`,
+   * inclusive, to `boundaries[i]`, exclusive, and gives padded batches of `batchSizes[i]`. With
+   * `padToBucketBoundary` they are padded to the boundary minus one, and longer elements are
+   * errors; with `noPadding` shapes must agree.
    *
    * @example
    * ```ts
@@ -1463,7 +1470,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * `fn` of this dataset: for pipelines in parts.
+   * Returns `fn(this)`, to build pipelines from parts.
    *
    * @example
    * ```ts
@@ -1481,8 +1488,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Sets options for the whole pipeline; what is set later in the chain wins, and what an operator
-   * says itself wins over that.
+   * Sets options for the whole pipeline. Later ones in the chain take precedence, and an operator's
+   * own options take precedence over both.
    *
    * @example
    * ```ts
@@ -1497,13 +1504,13 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
 
   /**
    * Runs the dataset to its end and writes its elements to files in a folder, for `Dataset.load()`.
-   * The folder holds a saved dataset from the moment all of it is written; the first error ends it,
-   * and nothing stays. Resolves to how much was written.
+   * The folder holds a saved dataset once everything is written; the first error ends the save and
+   * removes its files. Resolves to how much was written.
    *
-   * Errors: `already_exists` where something is saved there (unless `overwrite`: then it stays until
-   * it is replaced) or being saved, `invalid_argument` for an endless dataset, `permission_denied`
-   * without `--allow-write`, `unimplemented` for far storage, `failed_precondition` for elements that
-   * are no plain data.
+   * Errors: `already_exists` where a dataset is saved there (unless `overwrite`: then it stays
+   * until it is replaced) or being saved, `invalid_argument` for an endless dataset,
+   * `permission_denied` without `--allow-write`, `unimplemented` for remote storage,
+   * `failed_precondition` for elements that are no plain data.
    *
    * @example
    * ```ts
@@ -1527,18 +1534,18 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * What `save()` wrote to a folder: in its order, or, where it has shards, one shard after the other,
-   * unless `readerFunc` puts them together otherwise. Spec and number of elements are known; workers
-   * of a service share the reading by files.
+   * The dataset that `save()` wrote to a folder: in its order, or, with shards, one shard after the
+   * other, unless `readerFunc` combines them otherwise. Spec and number of elements are known;
+   * workers of a service divide the reading by files.
    *
-   * With `wait`, what `save()` or `distributedSave()` still writes is read as it becomes final, in the
-   * same order; the end is where they have finished. Spec and number of elements are not known then,
-   * and workers do not share the reading. Reading fails where the save has failed or was given up
-   * (`aborted`, or the code of its failure), is begun anew (`failed_precondition`), or nothing is
-   * written for long (`deadline_exceeded`); leaving the loop ends waiting.
+   * With `wait`, a save by `save()` or `distributedSave()` in progress is read as elements become
+   * final, in the same order, until it has finished. Spec and number of elements are then unknown,
+   * and workers do not divide the reading. Reading fails when the save failed or was abandoned
+   * (`aborted`, or the code of its failure), is restarted (`failed_precondition`), or writes
+   * nothing for long (`deadline_exceeded`); leaving the loop ends the wait.
    *
-   * Errors: `not_found` where nothing is saved, or not to its end, `data_loss` where the list of files
-   * is damaged. Damaged files are errors of their elements.
+   * Errors: `not_found` where nothing, or only a part, is saved, `data_loss` where the list of
+   * files is damaged. Damaged files are errors of their elements.
    *
    * @example
    * ```ts
@@ -1579,8 +1586,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Folds all elements into one value; rejects at the first error, and with `invalid_argument` for an
-   * endless dataset.
+   * Folds all elements into one value; rejects at the first error, and with `invalid_argument` for
+   * an endless dataset.
    *
    * @example
    * ```ts
@@ -1600,8 +1607,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The element of a dataset that has one. Rejects with its error if it fails, and with
-   * `invalid_argument` where there is none, or more than one.
+   * The only element of the dataset. Rejects with its error if it fails, and with
+   * `invalid_argument` where there are none, or more than one.
    *
    * @example
    * ```ts
@@ -1616,13 +1623,13 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Element number `index`, without those before it: of `range`, `from`, `fromTensors` and
-   * `fromTensorSlices`, and of `map`, `take`, `skip`, `shard`, `repeat(n)`, `zip`, `concatenate`,
+   * Element number `index`, without those before it. Works for `range`, `from`, `fromTensors` and
+   * `fromTensorSlices`, and for `map`, `take`, `skip`, `shard`, `repeat(n)`, `zip`, `concatenate`,
    * `enumerate`, `prefetch` and `globalShuffle` over these. It is the element of a first iteration;
-   * what is random in it is drawn anew by every call, unless there is a seed.
+   * without a seed every call draws its own random numbers.
    *
-   * Rejects with `out_of_range` where there is no such element, and with its own error if it fails;
-   * `failed_precondition` for a dataset that can only be iterated over.
+   * Rejects with `out_of_range` where there is no such element, with its own error if it fails, and
+   * with `failed_precondition` for a dataset that can only be iterated over.
    *
    * @example
    * ```ts
@@ -1636,7 +1643,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Has everything before this point run by the workers of a service; what comes after runs here.
+   * Runs everything before this point in the workers of a service; operators after it run here.
    *
    * @example
    * ```ts
@@ -1655,12 +1662,13 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * A dataset that was registered with a service, by its id there: `not_found` if the dispatcher knows
-   * none. What its elements are like is not known here unless `spec` says so, and neither is how many
-   * they are. Under DETERMINISTIC the pipeline itself is asked of the dispatcher, since a part of it
-   * (rows that splits have left over, what cannot be run by splits) runs here. Functions of the pipeline's author in that part run in
-   * a confined process, unless `trustPipeline` is true. Reading fails with `permission_denied` where none can be started (it needs Linux
-   * and `--allow-run=deno`), and where that part opens files.
+   * A dataset registered with a service, by its id there: `not_found` if the dispatcher has none.
+   * Its cardinality is unknown here, and its element spec too unless `spec` is given. Under
+   * DETERMINISTIC the pipeline is fetched from the dispatcher, because a part of it runs here (rows
+   * that splits left over, operators that cannot run split by split). Functions in that part run in
+   * a confined process, unless `trustPipeline` is true. Reading fails with `permission_denied`
+   * where none can be started (it needs Linux and `--allow-run=deno`), and where that part opens
+   * files.
    *
    * @example
    * ```ts
@@ -1681,7 +1689,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Starts iterating. The iterator goes on after a failed element, and says what it has done.
+   * Starts iterating. The iterator continues after a failed element, and has figures.
    *
    * @example
    * ```ts
@@ -1696,8 +1704,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * For a loop: its iterator is closed with the loop, and at the first element that fails, which ends
-   * the loop. The language closes none there, and nobody else could: what it reads from would be read on.
+   * For loops: the iterator is closed with the loop, and at the first element that fails, which
+   * ends the loop. JavaScript does not close it there, and no other code could: its input would be
+   * read on.
    */
   [Symbol.asyncIterator](): DatasetIterator<T> {
     return this.#open({ closesAtError: true });
@@ -1752,9 +1761,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The dataset as bytes, for another thread or host. Its functions must be able to travel:
-   * references made by `udf()`, or self-contained ones; `failed_precondition` names what a function
-   * takes from around it.
+   * The dataset as bytes, for another thread or host. Its functions must be references made by
+   * `udf()`, or self-contained; otherwise `failed_precondition` names the outer variable that a
+   * function uses.
    *
    * @example
    * ```ts
@@ -1770,10 +1779,11 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The dataset that `serialize()` wrote. Nothing of it is evaluated here. It can be looked at, registered and distributed. When it is
-   * iterated, its functions run in a confined process, unless `trustPipeline` is true. Iterating fails with `permission_denied` where
-   * none can be started (it needs Linux and `--allow-run=deno`), and where it opens a file or reads a service. `invalid_argument` for
-   * any other bytes.
+   * The dataset that `serialize()` wrote. Nothing of it is evaluated here. It can be inspected,
+   * registered and distributed. When it is iterated, its functions run in a confined process,
+   * unless `trustPipeline` is true. Iterating fails with `permission_denied` where none can be
+   * started (it needs Linux and `--allow-run=deno`), and where it opens a file or reads from a
+   * service. `invalid_argument` for any other bytes.
    *
    * @example
    * ```ts
@@ -1789,8 +1799,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * A digest of the graph, 64 hexadecimal digits: equal for equal pipelines, functions' sources and
-   * modules' URLs included. Errors as `serialize()`.
+   * A digest of the graph, 64 hexadecimal digits: equal for equal pipelines, including functions'
+   * sources and modules' URLs. Errors like `serialize()`.
    *
    * @example
    * ```ts
@@ -1804,7 +1814,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The graph in words: operators, arguments, what is known of elements and their number.
+   * The graph in words: operators, arguments, specs and cardinalities.
    *
    * @example
    * ```ts
@@ -1818,10 +1828,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 }
 
-/** Changes a pipeline before it is registered with a service; it runs at once, and here. */
+/** Changes a pipeline before it is registered with a service; it runs at once, in this process. */
 export type Rewrite<T, R = T> = (dataset: Dataset<T>) => Dataset<R>;
 
-/** What `rewrite` makes of a dataset; the dataset itself without one. */
+/** The dataset that `rewrite` returns; the dataset itself without one. */
 export function rewritten<T, R>(
   operator: string,
   dataset: Dataset<T>,
@@ -1849,7 +1859,7 @@ function nodeIn(operator: string, argument: string, value: unknown): DatasetNode
   return node;
 }
 
-/** Zips an array or object of datasets; each array or object within it is a zip of its own. */
+/** Zips an array or object of datasets; nested arrays and objects are zips of their own. */
 function zipNode(datasets: unknown): DatasetNode {
   if (!Array.isArray(datasets) && !isPlainObject(datasets)) {
     throw notDataset("zip", "datasets", datasets);
@@ -1859,7 +1869,7 @@ function zipNode(datasets: unknown): DatasetNode {
   return new ZipNode(inputs, keys);
 }
 
-/** Whether a service gives each of its epochs once: what was read of one is not there to be read again. */
+/** Whether a service gives each of its epochs once, so that an epoch cannot be read again. */
 function hasEpochsOnce(node: DatasetNode): boolean {
   const isDistributed = node instanceof DistributeNode || node instanceof FromIdNode;
   if (isDistributed) return node.options.processingMode !== ShardingPolicy.DETERMINISTIC;
