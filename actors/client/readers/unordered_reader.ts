@@ -11,7 +11,7 @@ import { Fifo } from "../../runtime/fifo.ts";
 import { type FencedRef, sameActor } from "../../runtime/ref.ts";
 import { refusedAnswer } from "../../exactly_once/refused.ts";
 import { type ElementAnswer, isFinal } from "../../worker/protocol.ts";
-import { Patience } from "./patience.ts";
+import { LongPollWait } from "./long_poll_wait.ts";
 import {
   BUFFER_BYTES_MAX,
   type HeartbeatNews,
@@ -80,7 +80,7 @@ export class UnorderedReader implements Reader {
   #meanBytes = 0;
   /** When the first request was made. */
   #sinceMs: number | undefined;
-  readonly #patience = new Patience();
+  readonly #longPollWait = new LongPollWait();
   /** Whether the newest heartbeat said that no more tasks or elements will come. */
   #finished = false;
 
@@ -291,13 +291,13 @@ export class UnorderedReader implements Reader {
     const { context } = this.#around;
     const nowMs = context.world.nowMs();
     this.#sinceMs ??= nowMs;
-    if (this.#inFlight++ === 0) this.#patience.begins(nowMs);
+    if (this.#inFlight++ === 0) this.#longPollWait.begins(nowMs);
     const request: Request = {};
     open.requests.push(request);
     const most = this.#mostThatFit;
     // A request that waits while element sizes are unknown may exceed the later limit.
     const isScarce = this.#meanBytes === 0 || most < this.#live;
-    const wanted = isScarce ? { waitMs: this.#patience.waitMs(nowMs, most) } : {};
+    const wanted = isScarce ? { waitMs: this.#longPollWait.waitMs(nowMs, most) } : {};
     context.run(() =>
       open.fetcher.fetch(wanted).then(
         (answer) => this.#answered(open, request, answer),
@@ -318,7 +318,7 @@ export class UnorderedReader implements Reader {
   }
 
   #noteElement(bytes: number): void {
-    this.#patience.came(this.#around.context.world.nowMs());
+    this.#longPollWait.came(this.#around.context.world.nowMs());
     const mean = this.#meanBytes;
     this.#meanBytes = mean === 0 ? bytes : mean + (bytes - mean) / OUTSTANDING_MIN;
   }

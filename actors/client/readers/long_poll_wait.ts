@@ -12,14 +12,14 @@
 
 /** Requests made per element that comes, about. */
 const REQUESTS_PER_ELEMENT = 2;
-const PATIENCE_MIN_MS = 20;
-const PATIENCE_MAX_MS = 5_000;
+const WAIT_MIN_MS = 20;
+const WAIT_MAX_MS = 5_000;
 /** Elements over which the mean time is taken, about. */
 const MEAN_OF = 16;
 /** The most that one time without elements counts, in ms: all workers may have been away. */
-const TIME_MAX_MS = REQUESTS_PER_ELEMENT * PATIENCE_MAX_MS;
+const TIME_MAX_MS = REQUESTS_PER_ELEMENT * WAIT_MAX_MS;
 
-export class Patience {
+export class LongPollWait {
   #meanMs = 0;
   /** The last time an element came. */
   #sinceMs = 0;
@@ -43,6 +43,6 @@ export class Patience {
   waitMs(nowMs: number, requests: number): number {
     const perElementMs = Math.max(this.#meanMs, nowMs - this.#sinceMs);
     const waitMs = requests * perElementMs / REQUESTS_PER_ELEMENT;
-    return Math.round(Math.max(PATIENCE_MIN_MS, Math.min(PATIENCE_MAX_MS, waitMs)));
+    return Math.round(Math.max(WAIT_MIN_MS, Math.min(WAIT_MAX_MS, waitMs)));
   }
 }

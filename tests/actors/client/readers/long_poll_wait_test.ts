@@ -1,12 +1,12 @@
-/** `Patience`: how long requests wait that others could have. Times are handed in. */
-import { Patience } from "../../../../actors/client/readers/patience.ts";
+/** `LongPollWait`: how long requests wait that others could have. Times are handed in. */
+import { LongPollWait } from "../../../../actors/client/readers/long_poll_wait.ts";
 import { assert, assertEquals } from "../../../assert.ts";
 
 const REQUESTS = 8;
 
 /** How long a request may wait where an element comes each so many ms. */
 function waitMsWhere(everyMs: number): number {
-  const patience = new Patience();
+  const patience = new LongPollWait();
   let nowMs = 0;
   patience.begins(nowMs);
   for (let element = 0; element < 200; element++) patience.came(nowMs += everyMs);
@@ -26,7 +26,7 @@ Deno.test("patience has bounds", () => {
 });
 
 Deno.test("patience grows while nothing comes, also before the first element", () => {
-  const patience = new Patience();
+  const patience = new LongPollWait();
   patience.begins(1_000);
   assertEquals(patience.waitMs(1_000, REQUESTS), 20);
   assertEquals(patience.waitMs(1_500, REQUESTS), 2_000);
@@ -34,7 +34,7 @@ Deno.test("patience grows while nothing comes, also before the first element", (
 });
 
 Deno.test("patience: a time in which nothing was asked for is none of waiting", () => {
-  const patience = new Patience();
+  const patience = new LongPollWait();
   patience.begins(0);
   for (let nowMs = 0; nowMs <= 1_000; nowMs += 5) patience.came(nowMs);
   patience.begins(3_600_000);
