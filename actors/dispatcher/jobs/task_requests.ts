@@ -10,7 +10,7 @@ import type { Settings } from "../config.ts";
 import { taskInForce } from "./iterations.ts";
 import { type Listing, SplitListings } from "./listing.ts";
 import type { Mode, Subject } from "../modes/mode.ts";
-import type { SaveAnswer, SaveRequest } from "../modes/saving.ts";
+import type { SaveAnswer, SaveRequest } from "../modes/save/saving.ts";
 import { digestOfSplits } from "../state/split_table.ts";
 import { assignSplit, type SplitAnswer, type SplitRequest } from "../modes/splits.ts";
 import type { DispatcherState } from "../state/state.ts";

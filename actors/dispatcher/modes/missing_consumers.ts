@@ -6,8 +6,8 @@
  */
 import type { Iteration } from "../state/entities.ts";
 import { parametersOf } from "../jobs/iterations.ts";
-import { isHeldUp } from "./ordered.ts";
-import { indices, named } from "./round_places.ts";
+import { isHeldUp } from "./deterministic/ordered.ts";
+import { indices, named } from "./coordinated/round_places.ts";
 import type { DispatcherState } from "../state/state.ts";
 
 /** With more of them it is said how many have come, but not who: each heartbeat of a client asks. */

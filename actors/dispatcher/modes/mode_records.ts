@@ -3,11 +3,11 @@
  *
  * @module
  */
-import * as sequences from "../state/ordered_state.ts";
+import * as sequences from "./deterministic/ordered_state.ts";
 import type { Change } from "../state/record_changes.ts";
 import type { JournalRecord } from "../journal/records.ts";
-import * as rounds from "../state/rounds_state.ts";
-import * as saves from "../state/saving_state.ts";
+import * as rounds from "./coordinated/rounds_state.ts";
+import * as saves from "./save/saving_state.ts";
 import * as splits from "../state/splits_state.ts";
 
 /** What follows: clients hear of it at once, or requests of tasks may be answered now. */

@@ -4,7 +4,7 @@
  * @module
  */
 import type { RoundSchedule } from "../protocol_schedules.ts";
-import type { Saving } from "../state/saving_state.ts";
+import type { Saving } from "./save/saving_state.ts";
 
 /** What modes remember of an iteration. No other part of the dispatcher looks at it. */
 export interface ModeState {

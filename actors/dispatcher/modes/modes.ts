@@ -6,12 +6,12 @@
 import type { ShardingMode } from "../../../data/sharding/sharding_policy.ts";
 import type { Iteration, Job } from "../state/entities.ts";
 import type { JobParameters } from "../protocol.ts";
-import { coordinated } from "./coordinated.ts";
-import { DeterministicMode } from "./deterministic.ts";
+import { coordinated } from "./coordinated/coordinated.ts";
+import { DeterministicMode } from "./deterministic/deterministic.ts";
 import { DynamicMode } from "./dynamic.ts";
 import type { Mode } from "./mode.ts";
 import { OffMode } from "./off.ts";
-import { SaveMode } from "./save.ts";
+import { SaveMode } from "./save/save.ts";
 import { CustomMode, StaticMode } from "./static.ts";
 
 /** How the workers of a job share its dataset, and how its clients read it. */

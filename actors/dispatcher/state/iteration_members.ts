@@ -4,7 +4,7 @@
  * @module
  */
 import { type Client, isServing, type Task } from "./entities.ts";
-import type { RoundIndex } from "../modes/round_index.ts";
+import type { RoundIndex } from "../modes/coordinated/round_index.ts";
 
 /** See the module. It is kept by the tables, and follows from their entities. */
 export class IterationMembers {

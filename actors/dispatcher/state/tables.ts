@@ -22,7 +22,7 @@ import { IterationMembers } from "./iteration_members.ts";
 import { KeyedSets } from "./keyed_sets.ts";
 import type { JobParameters } from "../protocol.ts";
 import type { JournalRecord } from "../journal/records.ts";
-import type { RoundIndex } from "../modes/round_index.ts";
+import type { RoundIndex } from "../modes/coordinated/round_index.ts";
 import { ServingIndex } from "./serving_index.ts";
 
 /** Ids that could have been given, as far as they can be counted; whoever chooses one skips those before it. */

@@ -9,7 +9,7 @@ import type { DispatcherConfig } from "../../../../actors/dispatcher/config.ts";
 import { createDispatcher } from "../../../../actors/dispatcher/dispatcher.ts";
 import type { DispatcherProtocol } from "../../../../actors/dispatcher/protocol.ts";
 import { checkedQuotas } from "../../../../actors/dispatcher/jobs/quotas.ts";
-import { normalFolder } from "../../../../actors/dispatcher/save_folder.ts";
+import { normalFolder } from "../../../../actors/dispatcher/modes/save/save_folder.ts";
 import { RequestRates } from "../../../../actors/dispatcher/jobs/request_rates.ts";
 import type { Identity } from "../../../../actors/runtime/identity.ts";
 import type { AnswerOf, MethodOf, RequestOf } from "../../../../actors/runtime/protocol.ts";

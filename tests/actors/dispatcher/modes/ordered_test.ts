@@ -10,8 +10,11 @@ import { joinIteration } from "../../../../actors/client/joining.ts";
 import { endClient } from "../../../../actors/dispatcher/members/clients.ts";
 import { openIteration } from "../../../../actors/dispatcher/jobs/opening.ts";
 import type { OrderedConsumer } from "../../../../actors/dispatcher/modes/mode_state.ts";
-import { noteReceived } from "../../../../actors/dispatcher/modes/ordered.ts";
-import { join, orderedFrom } from "../../../../actors/dispatcher/state/ordered_state.ts";
+import { noteReceived } from "../../../../actors/dispatcher/modes/deterministic/ordered.ts";
+import {
+  join,
+  orderedFrom,
+} from "../../../../actors/dispatcher/modes/deterministic/ordered_state.ts";
 import {
   type DispatcherProtocol,
   READ_BY_ANOTHER,

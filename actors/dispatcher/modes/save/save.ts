@@ -4,12 +4,19 @@
  *
  * @module
  */
-import { LeatError, type WireError } from "../../../core/error.ts";
-import { ShardingPolicy } from "../../../data/sharding/sharding_policy.ts";
-import type { Client, Dataset, Iteration, Job, Task, TaskOfIteration } from "../state/entities.ts";
-import { endTask, forgetIteration, parametersOf } from "../jobs/iterations.ts";
-import type { AskWorker, Listing, ListingFailure } from "../jobs/listing.ts";
-import type { SavingNews } from "../protocol.ts";
+import { LeatError, type WireError } from "../../../../core/error.ts";
+import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";
+import type {
+  Client,
+  Dataset,
+  Iteration,
+  Job,
+  Task,
+  TaskOfIteration,
+} from "../../state/entities.ts";
+import { endTask, forgetIteration, parametersOf } from "../../jobs/iterations.ts";
+import type { AskWorker, Listing, ListingFailure } from "../../jobs/listing.ts";
+import type { SavingNews } from "../../protocol.ts";
 import {
   assignSaveWork,
   hasSaveWork,
@@ -17,11 +24,11 @@ import {
   saveOwner,
   type SaveRequest,
 } from "./saving.ts";
-import { namedBySaveFolder } from "../save_folder.ts";
-import { isSaveOver, loseWork } from "../state/saving_state.ts";
-import { packSplits, splitCount } from "../state/split_table.ts";
-import type { Turn } from "../turn.ts";
-import { checkOrder, checkPiece, eachElementOnce } from "./deterministic.ts";
+import { namedBySaveFolder } from "./save_folder.ts";
+import { isSaveOver, loseWork } from "./saving_state.ts";
+import { packSplits, splitCount } from "../../state/split_table.ts";
+import type { Turn } from "../../turn.ts";
+import { checkOrder, checkPiece, eachElementOnce } from "../deterministic/deterministic.ts";
 import {
   type Admission,
   type Beginning,
@@ -30,7 +37,7 @@ import {
   Mode,
   type OpenRequest,
   type Subject,
-} from "./mode.ts";
+} from "../mode.ts";
 
 /** See the module. */
 export class SaveMode extends Mode {

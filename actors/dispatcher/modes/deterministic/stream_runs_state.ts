@@ -4,11 +4,11 @@
  *
  * @module
  */
-import type { Iteration, StreamRun } from "./entities.ts";
-import { trimOldest } from "./keyed_sets.ts";
+import type { Iteration, StreamRun } from "../../state/entities.ts";
+import { trimOldest } from "../../state/keyed_sets.ts";
 import { leave } from "./ordered_state.ts";
-import type { RecordOf } from "../journal/records.ts";
-import type { Tables } from "./tables.ts";
+import type { RecordOf } from "../../journal/records.ts";
+import type { Tables } from "../../state/tables.ts";
 
 /** Earlier runs of a stream that are remembered, to be refused. Beyond it the oldest is forgotten. */
 const PAST_RUNS_KEPT = 64;

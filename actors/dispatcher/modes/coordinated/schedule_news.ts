@@ -4,11 +4,11 @@
  *
  * @module
  */
-import type { RequestOf } from "../../runtime/protocol.ts";
-import type { Client, Iteration } from "../state/entities.ts";
-import type { DispatcherProtocol } from "../protocol.ts";
-import type { RoundSchedule, ScheduleNews } from "../protocol_schedules.ts";
-import type { DispatcherState } from "../state/state.ts";
+import type { RequestOf } from "../../../runtime/protocol.ts";
+import type { Client, Iteration } from "../../state/entities.ts";
+import type { DispatcherProtocol } from "../../protocol.ts";
+import type { RoundSchedule, ScheduleNews } from "../../protocol_schedules.ts";
+import type { DispatcherState } from "../../state/state.ts";
 
 /** The schedules that a consumer says it knows. */
 export type KnownSchedules = Pick<

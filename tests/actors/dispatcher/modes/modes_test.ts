@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
-import { LeatError } from "../../../core/error.ts";
-import { TestCluster } from "./lib.ts";
+import { assertEquals, assertRejects, assertStringIncludes } from "../../../assert.ts";
+import { LeatError } from "../../../../core/error.ts";
+import { TestCluster } from "../lib.ts";
 
 Deno.test("a job with an order of splits, or a save, is refused in modes that have none", async () => {
   await using cluster = await TestCluster.start();
@@ -27,21 +27,6 @@ Deno.test("a job with an order of splits, or a save, is refused in modes that ha
   assertStringIncludes(saved.message, "A save goes with processingMode DETERMINISTIC, not DYNAMIC");
 });
 
-/** Where one mode alone is at home outside of modes/: what its class is made of, and how records change it. */
-const OF_ONE_MODE: ReadonlySet<string> = new Set([
-  "absent_consumers.ts",
-  "missing_consumers.ts",
-  "mode_state.ts",
-  "ordered.ts",
-  "ordered_state.ts",
-  "round_places.ts",
-  "rounds.ts",
-  "rounds_state.ts",
-  "saving.ts",
-  "saving_state.ts",
-  "schedule_news.ts",
-  "stream_runs_state.ts",
-]);
 /** The list of all modes, for the shape of requests. */
 const NAMES_MODES = "protocol_check.ts";
 /** A question which mode it is, or a look at what one of them remembers. */
@@ -58,9 +43,9 @@ async function* filesBelow(folder: URL): AsyncGenerator<URL> {
 Deno.test("the dispatcher asks nowhere but in modes/ which mode a job has", async () => {
   const asking: string[] = [];
   let count = 0;
-  for await (const file of filesBelow(new URL("../../../actors/dispatcher/", import.meta.url))) {
+  for await (const file of filesBelow(new URL("../../../../actors/dispatcher/", import.meta.url))) {
     const name = file.pathname.split("/").at(-1)!;
-    if (OF_ONE_MODE.has(name) || name === NAMES_MODES) continue;
+    if (name === NAMES_MODES) continue;
     count++;
     const found = QUESTION.exec(await Deno.readTextFile(file));
     if (found !== null) asking.push(`${name}: ${found[0]}`);

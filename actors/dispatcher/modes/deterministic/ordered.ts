@@ -5,18 +5,18 @@
  *
  * @module
  */
-import type { OrderSeed } from "../../../data/deterministic/order.ts";
-import { splitOrder } from "../../../data/deterministic/order.ts";
-import { LeatError } from "../../../core/error.ts";
-import type { Client, Iteration, Splits, TaskOfIteration } from "../state/entities.ts";
-import type { Ordered } from "./mode_state.ts";
-import { parametersOf } from "../jobs/iterations.ts";
-import { SPARE_SERIES } from "../protocol.ts";
-import { isNew, knownAnswer } from "./split_requests.ts";
-import { splitAt, splitCount } from "../state/split_table.ts";
-import { type SplitAnswer, type SplitRequest, splitsFor } from "./splits.ts";
-import type { DispatcherState } from "../state/state.ts";
-import type { Turn } from "../turn.ts";
+import type { OrderSeed } from "../../../../data/deterministic/order.ts";
+import { splitOrder } from "../../../../data/deterministic/order.ts";
+import { LeatError } from "../../../../core/error.ts";
+import type { Client, Iteration, Splits, TaskOfIteration } from "../../state/entities.ts";
+import type { Ordered } from "../mode_state.ts";
+import { parametersOf } from "../../jobs/iterations.ts";
+import { SPARE_SERIES } from "../../protocol.ts";
+import { isNew, knownAnswer } from "../split_requests.ts";
+import { splitAt, splitCount } from "../../state/split_table.ts";
+import { type SplitAnswer, type SplitRequest, splitsFor } from "../splits.ts";
+import type { DispatcherState } from "../../state/state.ts";
+import type { Turn } from "../../turn.ts";
 
 /** Places that a refusal shows. */
 const PLACES_SHOWN = 10;

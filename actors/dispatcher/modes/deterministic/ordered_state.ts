@@ -3,11 +3,11 @@
  *
  * @module
  */
-import type { Ordered } from "../modes/mode_state.ts";
-import type { RecordOf } from "../journal/records.ts";
-import { survived } from "./runner_deaths_state.ts";
-import { noteRequest } from "../modes/split_requests.ts";
-import { need, type Tables } from "./tables.ts";
+import type { Ordered } from "../mode_state.ts";
+import type { RecordOf } from "../../journal/records.ts";
+import { survived } from "../../state/runner_deaths_state.ts";
+import { noteRequest } from "../split_requests.ts";
+import { need, type Tables } from "../../state/tables.ts";
 
 /** Where a reader begins: at a split, and with some before it of which it needs rows once more. */
 export interface Beginning {

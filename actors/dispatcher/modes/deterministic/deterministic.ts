@@ -4,22 +4,22 @@
  *
  * @module
  */
-import { LeatError } from "../../../core/error.ts";
-import { ShardingPolicy } from "../../../data/sharding/sharding_policy.ts";
-import type { Client, Iteration, Task, TaskOfIteration } from "../state/entities.ts";
-import type { ModeState } from "./mode_state.ts";
-import { whyHeldUp } from "./missing_consumers.ts";
+import { LeatError } from "../../../../core/error.ts";
+import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";
+import type { Client, Iteration, Task, TaskOfIteration } from "../../state/entities.ts";
+import type { ModeState } from "../mode_state.ts";
+import { whyHeldUp } from "../missing_consumers.ts";
 import { assignSequence, isAnswerable, isReceived, noteReceived } from "./ordered.ts";
-import { join, leave, lose, orderedFrom } from "../state/ordered_state.ts";
-import { type JobParameters, READ_BY_ANOTHER } from "../protocol.ts";
-import type { RecordOf } from "../journal/records.ts";
-import { splitCount, SPLITS_MAX } from "../state/split_table.ts";
-import type { SplitAnswer, SplitRequest } from "./splits.ts";
-import type { DispatcherState } from "../state/state.ts";
+import { join, leave, lose, orderedFrom } from "./ordered_state.ts";
+import { type JobParameters, READ_BY_ANOTHER } from "../../protocol.ts";
+import type { RecordOf } from "../../journal/records.ts";
+import { splitCount, SPLITS_MAX } from "../../state/split_table.ts";
+import type { SplitAnswer, SplitRequest } from "../splits.ts";
+import type { DispatcherState } from "../../state/state.ts";
 import { checkFollows, ofOtherRuns, streamRole } from "./stream_readers.ts";
-import { beginInRun, cameInRun, noteReader, pass } from "../state/stream_runs_state.ts";
-import type { Tables } from "../state/tables.ts";
-import type { Turn } from "../turn.ts";
+import { beginInRun, cameInRun, noteReader, pass } from "./stream_runs_state.ts";
+import type { Tables } from "../../state/tables.ts";
+import type { Turn } from "../../turn.ts";
 import {
   type Admission,
   type Beginning,
@@ -31,7 +31,7 @@ import {
   type OpenRequest,
   runIdElsewhere,
   type Subject,
-} from "./mode.ts";
+} from "../mode.ts";
 
 /** See the module. */
 export class DeterministicMode extends Mode {

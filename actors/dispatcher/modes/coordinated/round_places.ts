@@ -3,10 +3,10 @@
  *
  * @module
  */
-import type { Iteration } from "../state/entities.ts";
-import { parametersOf } from "../jobs/iterations.ts";
-import type { ConsumerPlace, RoundsDescription } from "../protocol_figures.ts";
-import type { DispatcherState } from "../state/state.ts";
+import type { Iteration } from "../../state/entities.ts";
+import { parametersOf } from "../../jobs/iterations.ts";
+import type { ConsumerPlace, RoundsDescription } from "../../protocol_figures.ts";
+import type { DispatcherState } from "../../state/state.ts";
 
 /** Consumers that a sentence names; the rest are counted. */
 const NAMED_MAX = 5;

@@ -4,11 +4,11 @@
  *
  * @module
  */
-import { LeatError } from "../../../core/error.ts";
-import type { RequestOf } from "../../runtime/protocol.ts";
-import type { Iteration, StreamRun } from "../state/entities.ts";
-import { type DispatcherProtocol, READ_BY_ANOTHER, TO_FOLLOW } from "../protocol.ts";
-import type { DispatcherState } from "../state/state.ts";
+import { LeatError } from "../../../../core/error.ts";
+import type { RequestOf } from "../../../runtime/protocol.ts";
+import type { Iteration, StreamRun } from "../../state/entities.ts";
+import { type DispatcherProtocol, READ_BY_ANOTHER, TO_FOLLOW } from "../../protocol.ts";
+import type { DispatcherState } from "../../state/state.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 

@@ -7,12 +7,12 @@
  *
  * @module
  */
-import type { WrittenRun } from "../../../data/saved/distributed/work.ts";
-import type { Iteration } from "./entities.ts";
-import type { RecordOf } from "../journal/records.ts";
-import { survived } from "./runner_deaths_state.ts";
-import { splitCount } from "./split_table.ts";
-import { need, type Tables } from "./tables.ts";
+import type { WrittenRun } from "../../../../data/saved/distributed/work.ts";
+import type { Iteration } from "../../state/entities.ts";
+import type { RecordOf } from "../../journal/records.ts";
+import { survived } from "../../state/runner_deaths_state.ts";
+import { splitCount } from "../../state/split_table.ts";
+import { need, type Tables } from "../../state/tables.ts";
 
 /** Splits that follow each other in their order. */
 export interface Run {

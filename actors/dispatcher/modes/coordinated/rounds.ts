@@ -25,14 +25,14 @@
  *
  * @module
  */
-import { LeatError } from "../../../core/error.ts";
-import type { Client, Iteration } from "../state/entities.ts";
-import type { Proposal } from "./mode_state.ts";
-import type { ConsumerReport, Consumers } from "./consumers.ts";
-import { createTask, endTask, finishIfDone, parametersOf } from "../jobs/iterations.ts";
+import { LeatError } from "../../../../core/error.ts";
+import type { Client, Iteration } from "../../state/entities.ts";
+import type { Proposal } from "../mode_state.ts";
+import type { ConsumerReport, Consumers } from "../consumers.ts";
+import { createTask, endTask, finishIfDone, parametersOf } from "../../jobs/iterations.ts";
 import type { RoundIndex } from "./round_index.ts";
-import type { Turn } from "../turn.ts";
-import { ROUNDS_AHEAD_MAX } from "../../worker/protocol.ts";
+import type { Turn } from "../../turn.ts";
+import { ROUNDS_AHEAD_MAX } from "../../../worker/protocol.ts";
 
 /** How far a job that starts again leaps: more rounds than were read since one was last journaled. */
 const LEAP_ROUNDS = 2 ** 20;

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import type { AnswerOf } from "../../runtime/protocol.ts";
-import type { Client, Iteration } from "../state/entities.ts";
-import { parametersOf } from "../jobs/iterations.ts";
-import type { DispatcherProtocol } from "../protocol.ts";
-import type { DispatcherState } from "../state/state.ts";
+import type { AnswerOf } from "../../../runtime/protocol.ts";
+import type { Client, Iteration } from "../../state/entities.ts";
+import { parametersOf } from "../../jobs/iterations.ts";
+import type { DispatcherProtocol } from "../../protocol.ts";
+import type { DispatcherState } from "../../state/state.ts";
 
 type Absent = NonNullable<AnswerOf<DispatcherProtocol, "clientHeartbeat">["absent"]>;
 

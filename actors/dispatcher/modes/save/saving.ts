@@ -4,21 +4,15 @@
  *
  * @module
  */
-import type { SaveWork } from "../../../data/saved/distributed/work.ts";
-import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
-import type { Iteration, TaskOfIteration } from "../state/entities.ts";
-import { orderOf } from "./ordered.ts";
-import type { DispatcherProtocol } from "../protocol.ts";
-import {
-  isSaveOver,
-  type Run,
-  runsOfEntry,
-  type Saving,
-  writtenUpTo,
-} from "../state/saving_state.ts";
-import { splitAt, splitCount } from "../state/split_table.ts";
-import type { DispatcherState } from "../state/state.ts";
-import type { Turn } from "../turn.ts";
+import type { SaveWork } from "../../../../data/saved/distributed/work.ts";
+import type { AnswerOf, RequestOf } from "../../../runtime/protocol.ts";
+import type { Iteration, TaskOfIteration } from "../../state/entities.ts";
+import { orderOf } from "../deterministic/ordered.ts";
+import type { DispatcherProtocol } from "../../protocol.ts";
+import { isSaveOver, type Run, runsOfEntry, type Saving, writtenUpTo } from "./saving_state.ts";
+import { splitAt, splitCount } from "../../state/split_table.ts";
+import type { DispatcherState } from "../../state/state.ts";
+import type { Turn } from "../../turn.ts";
 
 /** What a task asks for. */
 export type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;

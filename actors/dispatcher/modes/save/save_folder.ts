@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import type { RequestOf } from "../runtime/protocol.ts";
-import type { DispatcherProtocol } from "./protocol.ts";
+import { LeatError } from "../../../../core/error.ts";
+import type { RequestOf } from "../../../runtime/protocol.ts";
+import type { DispatcherProtocol } from "../../protocol.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { isServing } from "./entities.ts";
-import type { Rounds } from "../modes/mode_state.ts";
-import { changedTasks, type RoundSchedule, type ScheduleChange } from "../protocol_schedules.ts";
-import type { RecordOf } from "../journal/records.ts";
-import { need, type Tables } from "./tables.ts";
+import { isServing } from "../../state/entities.ts";
+import type { Rounds } from "../mode_state.ts";
+import { changedTasks, type RoundSchedule, type ScheduleChange } from "../../protocol_schedules.ts";
+import type { RecordOf } from "../../journal/records.ts";
+import { need, type Tables } from "../../state/tables.ts";
 
 type ScheduleRecord = RecordOf<
   | "schedule_proposed"

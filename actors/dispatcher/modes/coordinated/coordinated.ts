@@ -5,17 +5,17 @@
  * @module
  */
 import { absentConsumers } from "./absent_consumers.ts";
-import type { Consumers } from "./consumers.ts";
-import type { Client, Iteration } from "../state/entities.ts";
-import { whyNotBegun } from "./missing_consumers.ts";
-import type { ConsumerPlace, RoundsDescription } from "../protocol_figures.ts";
-import type { RecordOf } from "../journal/records.ts";
+import type { Consumers } from "../consumers.ts";
+import type { Client, Iteration } from "../../state/entities.ts";
+import { whyNotBegun } from "../missing_consumers.ts";
+import type { ConsumerPlace, RoundsDescription } from "../../protocol_figures.ts";
+import type { RecordOf } from "../../journal/records.ts";
 import { RoundIndex } from "./round_index.ts";
 import { describeRounds } from "./round_places.ts";
 import { heardConsumer, reviewRounds } from "./rounds.ts";
 import { scheduleNews } from "./schedule_news.ts";
-import type { Tables } from "../state/tables.ts";
-import type { Turn } from "../turn.ts";
+import type { Tables } from "../../state/tables.ts";
+import type { Turn } from "../../turn.ts";
 import {
   type ClientNews,
   type HeardWith,
@@ -25,7 +25,7 @@ import {
   type Mode,
   type OpenRequest,
   type Subject,
-} from "./mode.ts";
+} from "../mode.ts";
 
 /** The mode of jobs whose workers share a dataset as in another mode, and whose consumers read in rounds. */
 export function coordinated(Sharding: new () => Mode): new () => Mode {

@@ -5,9 +5,9 @@
  *
  * @module
  */
-import type { Client } from "../state/entities.ts";
-import type { Rounds } from "./mode_state.ts";
-import type { ScheduleChange } from "../protocol_schedules.ts";
+import type { Client } from "../../state/entities.ts";
+import type { Rounds } from "../mode_state.ts";
+import type { ScheduleChange } from "../../protocol_schedules.ts";
 
 interface Change {
   readonly added: readonly number[];

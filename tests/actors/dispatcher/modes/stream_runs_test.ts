@@ -4,11 +4,11 @@
  *
  * @module
  */
-import { joinIteration } from "../../../actors/client/joining.ts";
-import { READ_BY_ANOTHER, TO_FOLLOW } from "../../../actors/dispatcher/protocol.ts";
-import { LeatError } from "../../../core/error.ts";
-import { assertEquals, assertStringIncludes } from "../../assert.ts";
-import { settle, tableOf, TestCluster } from "./lib.ts";
+import { joinIteration } from "../../../../actors/client/joining.ts";
+import { READ_BY_ANOTHER, TO_FOLLOW } from "../../../../actors/dispatcher/protocol.ts";
+import { LeatError } from "../../../../core/error.ts";
+import { assertEquals, assertStringIncludes } from "../../../assert.ts";
+import { settle, tableOf, TestCluster } from "../lib.ts";
 
 const ORDERED = {
   processingMode: "DETERMINISTIC",
