@@ -140,10 +140,8 @@ export class Figures {
     this.#sums(state, jobId).clientHours += (figures.atMs - entry.figures.atMs) / MS_PER_HOUR;
     const { atMs, elements, bytes, waitingMs, trainingMs } = figures;
     const { decodingMs = 0, unpackingMs = 0, wireBytes = bytes } = figures;
-    entry.reads.add(
-      atMs,
-      reads.filter(({ taskId, worker }) => state.tasks.get(taskId)?.worker === worker),
-    );
+    // Names that no worker has would be kept for every client.
+    entry.reads.add(atMs, reads.filter(({ worker }) => state.workers.has(worker)));
     // How long a job takes to start says nothing of how it goes on.
     const isStarting = entry.figures.elements === 0 && elements > 0;
     if (isStarting) entry.window = new RateWindow(this.#windowMs);
