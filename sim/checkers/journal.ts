@@ -13,6 +13,17 @@ import { LeatError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { SplitOwners } from "./split_owners.ts";
 
+/** Watches what a dispatcher decides, and which of it a crash has undone. */
+export interface RecordWatcher {
+  /** The record was appended. It need not be on disk yet. */
+  journaled(record: JournalRecord): void;
+  /**
+   * The latest records, oldest first, were not on disk when the dispatcher ended. They are void: the
+   * next life does not know them, and nobody was told of them. Their ids may be given again.
+   */
+  lost(records: readonly JournalRecord[]): void;
+}
+
 /** One life of a dispatcher. */
 interface Life {
   /** The snapshot of its first state, and its current state. */
@@ -33,12 +44,18 @@ export class JournalChecker {
   #owners = new SplitOwners();
   #life: Life | undefined;
   readonly #asRead: (record: JournalRecord) => JournalRecord;
+  readonly #watcher: RecordWatcher | undefined;
 
   /**
    * @param asRead Returns a record as it is read back from disk; a faster equivalent of the codec.
+   * @param watcher Told of every record, in all lives.
    */
-  constructor(asRead: (record: JournalRecord) => JournalRecord = byCodec) {
+  constructor(
+    asRead: (record: JournalRecord) => JournalRecord = byCodec,
+    watcher?: RecordWatcher,
+  ) {
     this.#asRead = asRead;
+    this.#watcher = watcher;
   }
 
   /** The state of the newest life. */
@@ -58,6 +75,7 @@ export class JournalChecker {
         life.records.push(this.#asRead(record));
         const wrong = this.#owners.note(record);
         if (wrong !== undefined) this.found.push(wrong);
+        this.#watcher?.journaled(record);
       },
       committed: () => {
         const upTo = life.records.length;
@@ -95,6 +113,7 @@ export class JournalChecker {
     // Records that were not written are void: splits belong to their owners on disk.
     this.#owners = new SplitOwners();
     for (const record of this.#kept) this.#owners.note(record);
+    this.#watcher?.lost(records.slice(count));
   }
 
   /**

@@ -10,12 +10,13 @@ import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { FencedRef, Ref } from "../../actors/runtime/ref.ts";
 import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
 import type { Findings } from "./checker.ts";
+import type { RecordWatcher } from "./journal.ts";
 
 type DeathRequest = RequestOf<DispatcherProtocol, "runnerDied">;
 type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
 
 /** Watches the one job of a run whose runners die. */
-export class PoisonChecker {
+export class PoisonChecker implements RecordWatcher {
   readonly #findings: Findings;
   readonly #deathsMax: number;
   /** Reports of deaths, by asker and ask. */
@@ -42,7 +43,6 @@ export class PoisonChecker {
     }
   };
 
-  /** Watches the journal. */
   journaled(record: JournalRecord): void {
     if (record.type === "iteration_failed") this.#failed.add(record.iterationId);
     if (record.type !== "task_created" || !this.#failed.has(record.iterationId)) return;
@@ -50,6 +50,13 @@ export class PoisonChecker {
     this.#findings.add(
       `${worker} was given task ${taskId} of iteration ${iterationId}, which failed`,
     );
+  }
+
+  /** A failure that is not on disk has not happened: the job's tasks may be given again. */
+  lost(records: readonly JournalRecord[]): void {
+    for (const record of records) {
+      if (record.type === "iteration_failed") this.#failed.delete(record.iterationId);
+    }
   }
 
   #allow({ taskId, number }: DeathRequest): void {

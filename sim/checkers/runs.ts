@@ -4,34 +4,40 @@
  *
  * @module
  */
-import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
+import type { JournalRecord, RecordOf } from "../../actors/dispatcher/journal/records.ts";
 import type { Findings } from "./checker.ts";
+import type { RecordWatcher } from "./journal.ts";
+
+type ClientOpened = RecordOf<"client_opened">;
 
 /** Watches one job. Either all readers name their runs, or none does. */
-export class RunsChecker {
+export class RunsChecker implements RecordWatcher {
   readonly #findings: Findings;
-  /** The run of each iteration's first reader. */
-  readonly #runs = new Map<number, string>();
-  /** Runs in the order of their first appearance. */
-  readonly #seen: string[] = [];
+  /** The readers that name their runs, in the order in which they were let in. */
+  #opened: ClientOpened[] = [];
 
   constructor(findings: Findings) {
     this.#findings = findings;
   }
 
-  /** Watches the journal. */
   journaled(record: JournalRecord): void {
     if (record.type !== "client_opened" || record.runId === undefined) return;
     const { runId, clientId, iterationId } = record;
-    const run = this.#runs.get(iterationId) ?? runId;
-    this.#runs.set(iterationId, run);
+    this.#opened.push(record);
+    const run = this.#opened.find((each) => each.iterationId === iterationId)?.runId;
     if (run !== runId) {
       this.#findings.add(`client ${clientId} of "${runId}" reads an iteration of "${run}"`);
     }
-    if (!this.#seen.includes(runId)) this.#seen.push(runId);
-    const newest = this.#seen.at(-1);
+    const newest = [...new Set(this.#opened.map((each) => each.runId))].at(-1);
     if (newest !== runId) {
       this.#findings.add(`client ${clientId} of "${runId}" was let in after "${newest}"`);
     }
+  }
+
+  /** A reader of whom nothing is on disk was not let in: one of another run may have its place. */
+  lost(records: readonly JournalRecord[]): void {
+    const lost = new Set<number>();
+    for (const record of records) if (record.type === "client_opened") lost.add(record.clientId);
+    this.#opened = this.#opened.filter(({ clientId }) => !lost.has(clientId));
   }
 }

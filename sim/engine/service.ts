@@ -17,7 +17,7 @@ import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
 import { createWorker, type WorkerOptions } from "../../actors/worker/worker.ts";
 import { decodeMessage, encodeMessage, MessageSlab } from "../../transport/codec.ts";
 import { FRONT_KINDS } from "../../platform/nodes/service_kinds.ts";
-import { JournalChecker } from "../checkers/journal.ts";
+import { JournalChecker, type RecordWatcher } from "../checkers/journal.ts";
 import type { SimHost } from "../host.ts";
 import { copyMessage } from "./message_copy.ts";
 import type { Boot, SimNode } from "./node.ts";
@@ -38,34 +38,21 @@ export function journalOf(node: SimNode): JournalChecker | undefined {
   return journals.get(node);
 }
 
-/** A node with a dispatcher, whose journal is checked as it grows. */
-export function bootDispatcher(
-  config: DispatcherConfig = {},
-  wrap?: WrapDispatcher,
-): Boot {
+/**
+ * A node with a dispatcher, whose journal is checked as it grows.
+ *
+ * @param watcher Told of its records, in all lives of the node.
+ */
+export function bootDispatcher(config: DispatcherConfig = {}, watcher?: RecordWatcher): Boot {
   return (node) => {
-    const checker = journals.get(node) ?? new JournalChecker(recordsAsRead());
+    const checker = journals.get(node) ?? new JournalChecker(recordsAsRead(), watcher);
     journals.set(node, checker);
     const wrapJournal: DispatcherConfig["wrapJournal"] = (journal, state) => {
       const watched = checker.begin(journal, state);
       return config.wrapJournal?.(watched, state) ?? watched;
     };
-    spawnDispatcher(node, { ...FORGETTING, ...config, wrapJournal }, wrap);
+    spawnDispatcher(node, { ...FORGETTING, ...config, wrapJournal });
   };
-}
-
-/** Passes journaled records to an observer. */
-export function watchedJournal(
-  onRecord: (record: JournalRecord) => void,
-): NonNullable<DispatcherConfig["wrapJournal"]> {
-  return (journal) => ({
-    append: (record) => {
-      onRecord(record);
-      journal.append(record);
-    },
-    committed: () => journal.committed(),
-    close: () => journal.close(),
-  });
 }
 
 /** The same without the check, which keeps the whole journal and encodes it again. */

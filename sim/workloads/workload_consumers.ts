@@ -31,7 +31,7 @@ import { PIPELINE_NAMES, type PipelineName, pipelineOf } from "../reference/orde
 import type { SimRandom } from "../engine/random.ts";
 import { type NextIterator, Readings, take, Trainings } from "./reading.ts";
 import { textOf } from "../reference/reference_stream.ts";
-import { bootDispatcher, bootWorker, DISPATCHER_NODE, watchedJournal } from "../engine/service.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
 import { drawStreamTimings, type ServiceTimings } from "../engine/timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
@@ -127,8 +127,7 @@ class ConsumersRun implements Disposable {
     const windows = { windowSplits: WINDOW_SPLITS, journalRecordsMax: JOURNAL_RECORDS_MAX };
     const patience = this.#areOneGroup ? CLIENT_PATIENCE : {};
     const config = { ...dispatcher, ...windows, ...patience };
-    const wrapJournal = watchedJournal((record) => this.#runs.journaled(record));
-    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher({ ...config, wrapJournal }));
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config, this.#runs));
     const workers = 1 + rng.int(3);
     this.#fleet = new SimFleet(this.cluster, workers, bootWorker(worker));
     this.#consumers = Array.from({ length: count }, (_, index) => {

@@ -28,7 +28,7 @@ import type { SimNode } from "../engine/node.ts";
 import { pacedRunners } from "../faults/paced_runners.ts";
 import type { SimRandom } from "../engine/random.ts";
 import { Readings, Trainings } from "./reading.ts";
-import { bootDispatcher, bootWorker, DISPATCHER_NODE, watchedJournal } from "../engine/service.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
 import { drawTimings, type ServiceTimings } from "../engine/timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
@@ -121,8 +121,7 @@ class PoisonRun implements Disposable {
 
   #bootDispatcher(node: SimNode): void {
     node.system.inspect(this.#poison.observe);
-    const wrapJournal = watchedJournal((record) => this.#poison.journaled(record));
-    bootDispatcher({ journalRecordsMax: JOURNAL_RECORDS_MAX, wrapJournal })(node);
+    bootDispatcher({ journalRecordsMax: JOURNAL_RECORDS_MAX }, this.#poison)(node);
   }
 
   #runners(host: SimHost, place: number, rng: SimRandom) {
