@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { saveByService } from "../actors/client/saving.ts";
+import { saveByService } from "../actors/client/save_client.ts";
 import type { Dataset } from "../data/dataset.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../data/check.ts";
 import { LeatError } from "../core/error.ts";

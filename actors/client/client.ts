@@ -24,7 +24,7 @@ import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer
 import { UnorderedReader } from "./readers/unordered_reader.ts";
 import { joinIteration } from "./joining.ts";
 import type { Numbering } from "./readers/numbering.ts";
-import { OrderedReader } from "./readers/ordered.ts";
+import { OrderedReader } from "./readers/ordered_reader.ts";
 import { elementReaderAccess } from "../worker/protocol_access.ts";
 import type { ClientProtocol } from "./protocol.ts";
 import type {
@@ -34,7 +34,7 @@ import type {
   ReadTotals,
   TaskChanges,
 } from "./readers/reader.ts";
-import { RoundReader } from "./readers/rounds.ts";
+import { RoundReader } from "./readers/round_reader.ts";
 import type { ConsumerMeter } from "./consumer_meter.ts";
 import { WaitLog } from "./wait_log.ts";
 

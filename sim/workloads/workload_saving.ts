@@ -13,7 +13,7 @@
  *
  * @module
  */
-import { saveByService } from "../../actors/client/saving.ts";
+import { saveByService } from "../../actors/client/save_client.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { Dataset } from "../../data/dataset.ts";

@@ -1,5 +1,5 @@
 /** A draining worker: how long it waits for clients to acknowledge what it gave them. */
-import { saveByService } from "../../actors/client/saving.ts";
+import { saveByService } from "../../actors/client/save_client.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { workerAt } from "../../actors/worker/protocol.ts";
 import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
