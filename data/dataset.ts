@@ -4,8 +4,30 @@
  */
 import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
-import { type FunctionExtra, NodeFunction } from "./udf/call.ts";
+import { NodeFunction } from "./udf/call.ts";
 import { checkBoolean, invalidArgument, show } from "./check.ts";
+import type {
+  BucketBySequenceLengthOptions,
+  Datasets,
+  DeserializeOptions,
+  ElementFunction,
+  Extra,
+  Files,
+  FilterOptions,
+  FlatMapOptions,
+  FunctionOptions,
+  GroupByReducerOptions,
+  GroupByWindowOptions,
+  InterleaveOptions,
+  LoadOptions,
+  MapOptions,
+  RejectionResampleOptions,
+  Rewrite,
+  SampleFromDatasetsOptions,
+  SaveOptions,
+  SnapshotOptions,
+  Zipped,
+} from "./dataset_options.ts";
 import { type DatasetIterator, type IterationOptions, openIterator } from "./dataset_iterator.ts";
 import type {
   Batched,
@@ -24,17 +46,14 @@ import {
 } from "./formats/tfrecord/example_features.ts";
 import type { Host } from "./host.ts";
 import { LastReaders } from "./service/last_readers.ts";
-import { type DatasetNode, type HasNode, installFacade, nodeOf } from "./node.ts";
+import { type DatasetNode, installFacade, nodeOf } from "./node.ts";
 import { AssertCardinalityNode } from "./operators/assert_cardinality.ts";
-import { type BatchAttributes, BatchNode } from "./operators/batching/batch.ts";
-import {
-  type BucketAttributes,
-  BucketBySequenceLengthNode,
-} from "./operators/batching/bucket_by_sequence_length.ts";
+import { BatchNode, type BatchOptions } from "./operators/batching/batch.ts";
+import { BucketBySequenceLengthNode } from "./operators/batching/bucket_by_sequence_length.ts";
 import { CacheNode } from "./operators/caching/cache.ts";
 import {
-  type ChooseAttributes,
   ChooseFromDatasetsNode,
+  type ChooseFromDatasetsOptions,
 } from "./operators/combining/choose_from_datasets.ts";
 import { ConcatenateNode } from "./operators/combining/concatenate.ts";
 import { CounterNode } from "./operators/sources/counter.ts";
@@ -48,36 +67,30 @@ import { FromGeneratorNode } from "./operators/sources/from_generator.ts";
 import { GlobalShuffleNode } from "./operators/shuffling/global_shuffle.ts";
 import { GroupByReducerNode } from "./operators/grouping/group_by_reducer.ts";
 import { GroupByWindowNode } from "./operators/grouping/group_by_window.ts";
-import { type IgnoreErrorsAttributes, IgnoreErrorsNode } from "./operators/ignore_errors.ts";
-import { type InterleaveAttributes, InterleaveNode } from "./operators/combining/interleave.ts";
+import { IgnoreErrorsNode, type IgnoreErrorsOptions } from "./operators/ignore_errors.ts";
+import { InterleaveNode } from "./operators/combining/interleave.ts";
 import { MapNode } from "./operators/calling/map.ts";
 import { type DatasetOptions, OptionsNode } from "./operators/options.ts";
-import { type PackAttributes, PackNode } from "./operators/batching/pack.ts";
+import { PackNode, type PackOptions } from "./operators/batching/pack.ts";
 import { PadToCardinalityNode } from "./operators/batching/pad_to_cardinality.ts";
-import { type PaddedBatchAttributes, PaddedBatchNode } from "./operators/batching/padded_batch.ts";
+import { PaddedBatchNode, type PaddedBatchOptions } from "./operators/batching/padded_batch.ts";
 import { PrefetchNode } from "./operators/prefetch.ts";
-import { type RaggedBatchAttributes, RaggedBatchNode } from "./operators/batching/ragged_batch.ts";
-import { type RandomAttributes, RandomNode } from "./operators/sources/random.ts";
+import { RaggedBatchNode, type RaggedBatchOptions } from "./operators/batching/ragged_batch.ts";
+import { RandomNode, type RandomOptions } from "./operators/sources/random.ts";
 import { RangeNode } from "./operators/sources/range.ts";
-import { type RebatchAttributes, RebatchNode } from "./operators/batching/rebatch.ts";
-import {
-  RejectionResampleNode,
-  type ResampleAttributes,
-} from "./operators/combining/rejection_resample.ts";
+import { RebatchNode, type RebatchOptions } from "./operators/batching/rebatch.ts";
+import { RejectionResampleNode } from "./operators/combining/rejection_resample.ts";
 import { RepeatNode } from "./operators/repeat.ts";
-import {
-  type SampleAttributes,
-  SampleFromDatasetsNode,
-} from "./operators/combining/sample_from_datasets.ts";
+import { SampleFromDatasetsNode } from "./operators/combining/sample_from_datasets.ts";
 import { ScanNode } from "./operators/calling/scan.ts";
 import { ShardNode } from "./operators/shard.ts";
-import { type ShuffleAttributes, ShuffleNode } from "./operators/shuffling/shuffle.ts";
+import { ShuffleNode, type ShuffleOptions } from "./operators/shuffling/shuffle.ts";
 import { SnapshotNode } from "./operators/caching/snapshot.ts";
 import { SkipNode, TakeNode } from "./operators/take_skip.ts";
 import { TakeWhileNode } from "./operators/take_while.ts";
 import { UnbatchNode } from "./operators/batching/unbatch.ts";
 import { UniqueNode } from "./operators/unique.ts";
-import { type WindowAttributes, WindowNode } from "./operators/batching/window.ts";
+import { WindowNode, type WindowOptions } from "./operators/batching/window.ts";
 import { ZipNode } from "./operators/combining/zip.ts";
 import { checkOptions } from "./option_names.ts";
 import { elementAt } from "./random_access.ts";
@@ -107,143 +120,12 @@ import { TfRecordsNode } from "./sources/tf_records.ts";
 import { type AudioFile, WavNode } from "./sources/wav.ts";
 import { WebDatasetNode, type WebDatasetOptions } from "./sources/web_dataset.ts";
 import type { ElementSpec } from "./elements/spec.ts";
-import { checkWait, GrowingNode, type LoadWait } from "./saved/growing.ts";
-import { type SaveAttributes, savedIn, saveGraph, type SaveProgress } from "./saved/save.ts";
+import { checkWait, GrowingNode } from "./saved/growing.ts";
+import { savedIn, saveGraph, type SaveProgress } from "./saved/save.ts";
 import { shardDatasets } from "./saved/shards.ts";
 import { storedNode } from "./saved/stored_node.ts";
 import type { Captures, UserFunction } from "./udf/user_function.ts";
 import { deserializeGraph, fingerprintGraph, serializeGraph } from "./wire.ts";
-
-/** The last argument of every user function. */
-export type Extra<C extends Captures = Captures> =
-  & Omit<FunctionExtra, "Dataset">
-  & { readonly Dataset: typeof Dataset }
-  & C;
-
-/** A function of an element, or a reference to one made by `udf()`. */
-export type ElementFunction<T, R, C extends Captures> = UserFunction<
-  (element: T, extra: Extra<C>) => R
->;
-
-/** Named values that the function gets in its last argument. */
-export interface FunctionOptions<C extends Captures> {
-  readonly captures?: C;
-}
-
-/** Options of `map`. */
-export interface MapOptions<C extends Captures> extends FunctionOptions<C> {
-  /** At most this many calls at once, or `AUTOTUNE`; by default one at a time. */
-  readonly numParallelCalls?: number;
-  /** Whether elements keep their order then; by default as set by `withOptions` (true). */
-  readonly deterministic?: boolean;
-  /**
-   * The spec of the function's results, for `elementSpec` and for the dtype of batched numbers. A
-   * result of another dtype, shape or structure fails with `invalid_argument`. Parts of the spec
-   * that are `undefined`, and lengths of null, accept anything.
-   */
-  readonly spec?: ElementSpec;
-}
-
-/** Options of `filter`. */
-export interface FilterOptions<C extends Captures> extends FunctionOptions<C> {
-  /** At most this many calls at once, or `AUTOTUNE`; by default one at a time. */
-  readonly numParallelCalls?: number;
-  /** Whether elements keep their order then; by default as set by `withOptions` (true). */
-  readonly deterministic?: boolean;
-}
-
-/** Options of `flatMap`. */
-export interface FlatMapOptions<C extends Captures> extends FunctionOptions<C> {
-  /** The spec of the elements of the datasets that the function makes, for `elementSpec` and batches. */
-  readonly spec?: ElementSpec;
-}
-
-/** Options of `groupByWindow`. */
-export interface GroupByWindowOptions<T, R, C extends Captures> extends FunctionOptions<C> {
-  /** The key of an element's window: an integer. */
-  readonly key: UserFunction<(element: T, extra: Extra<C>) => number | bigint | Promise<number>>;
-  /** The result of a window, which may be iterated more than once. */
-  readonly reduce: UserFunction<
-    (key: number, window: Dataset<T>, extra: Extra<C>) => Dataset<R> | Promise<Dataset<R>>
-  >;
-  /** The number of elements in a full window. */
-  readonly windowSize: number | UserFunction<(key: number, extra: Extra<C>) => number>;
-}
-
-/** Options of `groupByReducer`. */
-export interface GroupByReducerOptions<T, S, R, C extends Captures> extends FlatMapOptions<C> {
-  /** The key of an element: an integer. */
-  readonly key: UserFunction<(element: T, extra: Extra<C>) => number | bigint | Promise<number>>;
-  /** The state of a key before its first element. */
-  readonly init: UserFunction<(key: number, extra: Extra<C>) => S | Promise<S>>;
-  /** The state after an element; it must not change the state it gets. */
-  readonly reduce: UserFunction<(state: S, element: T, extra: Extra<C>) => S | Promise<S>>;
-  /** The result for a state; by default the state. */
-  readonly finalize?: UserFunction<(state: S, key: number, extra: Extra<C>) => R | Promise<R>>;
-}
-
-/** Options of `bucketBySequenceLength`. */
-export interface BucketOptions<T, C extends Captures> extends FunctionOptions<C>, BucketAttributes {
-  /** The length of an element. */
-  readonly length: UserFunction<(element: T, extra: Extra<C>) => number | Promise<number>>;
-}
-
-/** How a serialised dataset is read back. */
-export interface DeserializeOptions {
-  /**
-   * Whether its author is trusted like the author of this program: its functions then run here,
-   * with all permissions of this process. Default: false, and they run in a confined process.
-   */
-  readonly trustPipeline?: boolean;
-}
-
-/** Options of `sampleFromDatasets`. */
-export interface SampleOptions extends SampleAttributes {
-  /** How often each dataset is drawn, relative to the others; or a dataset of such arrays. */
-  readonly weights?: readonly number[] | Dataset<unknown>;
-}
-
-/** Options of `rejectionResample`. */
-export interface ResampleOptions<T, C extends Captures>
-  extends FunctionOptions<C>, ResampleAttributes {
-  /** The class of an element: an index into `targetDist`. */
-  readonly classOf: ElementFunction<T, number | bigint | Promise<number | bigint>, C>;
-}
-
-/** Options of `save`. */
-export interface SaveOptions<T, C extends Captures> extends FunctionOptions<C>, SaveAttributes {
-  /** Assigns elements to shards, numbered from 0 to at most 1023; by default there is one. */
-  readonly shardFunc?: ElementFunction<T, number | bigint | Promise<number>, C>;
-}
-
-/** Options of `load`. */
-export interface LoadOptions<T, R> {
-  /** Combines the shards' datasets; by default they are read one after the other. */
-  readonly readerFunc?: (shards: Dataset<Dataset<T>>) => Dataset<R>;
-  /** Whether elements are read while the save is still in progress, or has not begun. Default false. */
-  readonly wait?: boolean | LoadWait;
-}
-
-/** Options of `snapshot`. */
-export interface SnapshotOptions<T, R, C extends Captures> extends FunctionOptions<C> {
-  /** Default: not compressed. */
-  readonly compression?: "gzip";
-  /** Assigns elements to shards, numbered from 0 to at most 1023; by default there is one. */
-  readonly shardFunc?: ElementFunction<T, number | bigint | Promise<number>, C>;
-  /** Combines the shards' datasets; by default they are read one after the other. */
-  readonly readerFunc?: ElementFunction<Dataset<Dataset<T>>, Dataset<R> | Promise<Dataset<R>>, C>;
-}
-
-type Datasets =
-  | readonly (Dataset<unknown> | Datasets)[]
-  | { readonly [component: string]: Dataset<unknown> | Datasets };
-
-/** The elements of a zip of several datasets. */
-export type Zipped<D> = {
-  -readonly [K in keyof D]: D[K] extends Dataset<infer E> ? E
-    : D[K] extends Datasets ? Zipped<D[K]>
-    : never;
-};
 
 /** The next iterator of a dataset, on a given host instead of the installed one. */
 export let iterateOn: <T>(dataset: Dataset<T>, host: Host) => DatasetIterator<T>;
@@ -265,13 +147,21 @@ export let iterateOn: <T>(dataset: Dataset<T>, host: Host) => DatasetIterator<T>
  * for await (const batch of dataset) console.log(batch.toArray()); // [0, 4, 16] then [36, 64]
  * ```
  */
-export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
-  /** The last operator of the graph. */
+export class Dataset<out T> implements AsyncIterable<T, undefined> {
+  /**
+   * The last operator of the graph.
+   *
+   * @internal
+   */
   readonly node: DatasetNode;
   #iterations = 0;
   readonly #lastReaders = new LastReaders();
 
-  /** A dataset over a graph; users start from the static methods. */
+  /**
+   * A dataset over a graph; users start from the static methods.
+   *
+   * @internal
+   */
   constructor(node: DatasetNode) {
     this.node = node;
   }
@@ -321,7 +211,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * const coins = Dataset.random({ seed: 4 }).map((x) => x % 2 === 0).take(3);
    * ```
    */
-  static random(options?: RandomAttributes): Dataset<number> {
+  static random(options?: RandomOptions): Dataset<number> {
     return new Dataset(new RandomNode(checkOptions("random", options)));
   }
 
@@ -730,7 +620,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    */
   static sampleFromDatasets<const D extends readonly Dataset<unknown>[]>(
     datasets: D,
-    options?: SampleOptions,
+    options?: SampleFromDatasetsOptions,
   ): Dataset<Zipped<D>[number]> {
     const { weights, ...how } = checkOptions("sampleFromDatasets", options);
     const nodes = nodesIn("sampleFromDatasets", datasets);
@@ -755,7 +645,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   static chooseFromDatasets<const D extends readonly Dataset<unknown>[]>(
     datasets: D,
     choice: Dataset<number | bigint>,
-    options?: ChooseAttributes,
+    options?: ChooseFromDatasetsOptions,
   ): Dataset<Zipped<D>[number]> {
     const nodes = nodesIn("chooseFromDatasets", datasets);
     const chooser = nodeIn("chooseFromDatasets", "choice", choice);
@@ -918,7 +808,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    */
   interleave<R, const C extends Captures = Captures>(
     fn: ElementFunction<T, Dataset<R> | Promise<Dataset<R>>, C>,
-    options?: FunctionOptions<C> & InterleaveAttributes,
+    options?: InterleaveOptions<C>,
   ): Dataset<R> {
     const { captures, ...how } = checkOptions("interleave", options);
     return new Dataset(
@@ -938,7 +828,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * for await (const x of Dataset.range(5).batch(2)) console.log(x.toArray()); // [0, 1] [2, 3] [4]
    * ```
    */
-  batch<R = Batched<T>>(size: number, options?: BatchAttributes): Dataset<R> {
+  batch<R = Batched<T>>(size: number, options?: BatchOptions): Dataset<R> {
     return new Dataset(new BatchNode(this.node, size, checkOptions("batch", options)));
   }
 
@@ -955,7 +845,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * for await (const x of rows) console.log(x.toArray()); // [[1, 0], [2, 2]]
    * ```
    */
-  paddedBatch<R = Batched<T>>(size: number, options?: PaddedBatchAttributes): Dataset<R> {
+  paddedBatch<R = Batched<T>>(size: number, options?: PaddedBatchOptions): Dataset<R> {
     return new Dataset(new PaddedBatchNode(this.node, size, checkOptions("paddedBatch", options)));
   }
 
@@ -972,7 +862,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * for await (const x of rows) console.log(x.toArray()); // [[1], [2, 2], [3, 3, 3]]
    * ```
    */
-  raggedBatch<R = RaggedBatched<T>>(size: number, options?: RaggedBatchAttributes): Dataset<R> {
+  raggedBatch<R = RaggedBatched<T>>(size: number, options?: RaggedBatchOptions): Dataset<R> {
     return new Dataset(new RaggedBatchNode(this.node, size, checkOptions("raggedBatch", options)));
   }
 
@@ -989,7 +879,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * for await (const x of batches) console.log(x.toArray()); // [0] [1, 2] [3] [4, 5]
    * ```
    */
-  rebatch(size: number | readonly number[], options?: RebatchAttributes): Dataset<T> {
+  rebatch(size: number | readonly number[], options?: RebatchOptions): Dataset<T> {
     return new Dataset(new RebatchNode(this.node, size, checkOptions("rebatch", options)));
   }
 
@@ -1015,7 +905,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * }
    * ```
    */
-  pack<R = Packed<T>>(options: PackAttributes): Dataset<R> {
+  pack<R = Packed<T>>(options: PackOptions): Dataset<R> {
     return new Dataset(new PackNode(this.node, checkOptions("pack", options)));
   }
 
@@ -1045,7 +935,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * const shuffled = Dataset.range(100).shuffle(100, { seed: 7 });
    * ```
    */
-  shuffle(bufferSize: number, options?: ShuffleAttributes): Dataset<T> {
+  shuffle(bufferSize: number, options?: ShuffleOptions): Dataset<T> {
     return new Dataset(new ShuffleNode(this.node, bufferSize, checkOptions("shuffle", options)));
   }
 
@@ -1066,7 +956,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * for await (const x of order) console.log(x); // any three, without waiting
    * ```
    */
-  globalShuffle(options?: ShuffleAttributes): Dataset<T> {
+  globalShuffle(options?: ShuffleOptions): Dataset<T> {
     return new Dataset(new GlobalShuffleNode(this.node, checkOptions("globalShuffle", options)));
   }
 
@@ -1287,7 +1177,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * for await (const { y } of records) console.log(y.toArray()); // [0, 1] [4, 9]
    * ```
    */
-  window<R = Windowed<T>>(size: number, options?: WindowAttributes): Dataset<R> {
+  window<R = Windowed<T>>(size: number, options?: WindowOptions): Dataset<R> {
     return new Dataset(new WindowNode(this.node, size, checkOptions("window", options)));
   }
 
@@ -1350,7 +1240,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * ```
    */
   rejectionResample<const C extends Captures = Captures>(
-    options: ResampleOptions<T, C>,
+    options: RejectionResampleOptions<T, C>,
   ): Dataset<[number, T]> {
     const { classOf, captures, ...how } = checkOptions("rejectionResample", options);
     const fn = new NodeFunction("rejectionResample", "classOf", classOf, captures);
@@ -1373,7 +1263,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * for await (const x of dataset) console.log(x); // 1 3
    * ```
    */
-  ignoreErrors(options?: IgnoreErrorsAttributes): Dataset<T> {
+  ignoreErrors(options?: IgnoreErrorsOptions): Dataset<T> {
     return new Dataset(new IgnoreErrorsNode(this.node, checkOptions("ignoreErrors", options)));
   }
 
@@ -1462,7 +1352,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * ```
    */
   bucketBySequenceLength<const C extends Captures = Captures, R = Batched<T>>(
-    options: BucketOptions<T, C>,
+    options: BucketBySequenceLengthOptions<T, C>,
   ): Dataset<R> {
     const { length, captures, ...how } = checkOptions("bucketBySequenceLength", options);
     const fn = new NodeFunction("bucketBySequenceLength", "length", length, captures);
@@ -1828,9 +1718,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 }
 
-/** Changes a pipeline before it is registered with a service; it runs at once, in this process. */
-export type Rewrite<T, R = T> = (dataset: Dataset<T>) => Dataset<R>;
-
 /** The dataset that `rewrite` returns; the dataset itself without one. */
 export function rewritten<T, R>(
   operator: string,
@@ -1845,9 +1732,6 @@ export function rewritten<T, R>(
     `${operator}: rewrite must return a Dataset, got ${show(changed)}`,
   );
 }
-
-/** What file sources read: a path, several, or a dataset of paths. */
-export type Files = string | readonly string[] | Dataset<string>;
 
 function unwrap(files: Files): unknown {
   return nodeOf(files) ?? files;

@@ -3,27 +3,29 @@
  */
 export type { FunctionExtra } from "./udf/call.ts";
 export { specOf } from "./elements/components.ts";
-export {
-  type BucketOptions,
-  Dataset,
-  type DeserializeOptions,
-  type ElementFunction,
-  type Extra,
-  type Files,
-  type FilterOptions,
-  type FlatMapOptions,
-  type FunctionOptions,
-  type GroupByReducerOptions,
-  type GroupByWindowOptions,
-  type LoadOptions,
-  type MapOptions,
-  type ResampleOptions,
-  type Rewrite,
-  type SampleOptions,
-  type SaveOptions,
-  type SnapshotOptions,
-  type Zipped,
-} from "./dataset.ts";
+export { Dataset } from "./dataset.ts";
+export type {
+  BucketBySequenceLengthOptions,
+  Datasets,
+  DeserializeOptions,
+  ElementFunction,
+  Extra,
+  Files,
+  FilterOptions,
+  FlatMapOptions,
+  FunctionOptions,
+  GroupByReducerOptions,
+  GroupByWindowOptions,
+  InterleaveOptions,
+  LoadOptions,
+  MapOptions,
+  RejectionResampleOptions,
+  Rewrite,
+  SampleFromDatasetsOptions,
+  SaveOptions,
+  SnapshotOptions,
+  Zipped,
+} from "./dataset_options.ts";
 export { DatasetIterator, type IterationOptions, openIterator } from "./dataset_iterator.ts";
 export type {
   Batched,
@@ -54,7 +56,7 @@ export {
   type MelSpectrogramOptions,
 } from "./host.ts";
 export { UNKNOWN_CARDINALITY } from "./node.ts";
-export type { BatchAttributes as BatchOptions } from "./operators/batching/batch.ts";
+export type { BatchOptions } from "./operators/batching/batch.ts";
 export type { DistributeOptions } from "./operators/distribute.ts";
 export type { FromIdOptions } from "./operators/sources/from_id.ts";
 export type { DatasetOptions } from "./operators/options.ts";

@@ -5,34 +5,34 @@
 import { LeatError } from "../core/error.ts";
 import { invalidArgument, show } from "./check.ts";
 import type {
-  BucketOptions,
+  BucketBySequenceLengthOptions,
   DeserializeOptions,
   FilterOptions,
   FlatMapOptions,
   FunctionOptions,
   GroupByReducerOptions,
   GroupByWindowOptions,
+  InterleaveOptions,
   LoadOptions,
   MapOptions,
-  ResampleOptions,
-  SampleOptions,
+  RejectionResampleOptions,
+  SampleFromDatasetsOptions,
   SaveOptions,
   SnapshotOptions,
-} from "./dataset.ts";
-import type { BatchAttributes } from "./operators/batching/batch.ts";
-import type { ChooseAttributes } from "./operators/combining/choose_from_datasets.ts";
+} from "./dataset_options.ts";
+import type { BatchOptions } from "./operators/batching/batch.ts";
+import type { ChooseFromDatasetsOptions } from "./operators/combining/choose_from_datasets.ts";
 import type { DistributeOptions } from "./operators/distribute.ts";
 import type { FromIdOptions } from "./operators/sources/from_id.ts";
-import type { IgnoreErrorsAttributes } from "./operators/ignore_errors.ts";
-import type { InterleaveAttributes } from "./operators/combining/interleave.ts";
+import type { IgnoreErrorsOptions } from "./operators/ignore_errors.ts";
 import type { DatasetOptions } from "./operators/options.ts";
-import type { PackAttributes } from "./operators/batching/pack.ts";
-import type { PaddedBatchAttributes } from "./operators/batching/padded_batch.ts";
-import type { RaggedBatchAttributes } from "./operators/batching/ragged_batch.ts";
-import type { RandomAttributes } from "./operators/sources/random.ts";
-import type { RebatchAttributes } from "./operators/batching/rebatch.ts";
-import type { ShuffleAttributes } from "./operators/shuffling/shuffle.ts";
-import type { WindowAttributes } from "./operators/batching/window.ts";
+import type { PackOptions } from "./operators/batching/pack.ts";
+import type { PaddedBatchOptions } from "./operators/batching/padded_batch.ts";
+import type { RaggedBatchOptions } from "./operators/batching/ragged_batch.ts";
+import type { RandomOptions } from "./operators/sources/random.ts";
+import type { RebatchOptions } from "./operators/batching/rebatch.ts";
+import type { ShuffleOptions } from "./operators/shuffling/shuffle.ts";
+import type { WindowOptions } from "./operators/batching/window.ts";
 import type { CsvOptions } from "./sources/csv.ts";
 import type { FileSourceOptions } from "./sources/file_source.ts";
 import type { FixedLengthRecordOptions } from "./sources/fixed_length_records.ts";
@@ -58,7 +58,7 @@ const columnFiles = of<AndCompression<ColumnFileOptions>>({
   numParallelReads: true,
   compression: true,
 });
-const shuffling = of<ShuffleAttributes>({ seed: true, reshuffleEachIteration: true });
+const shuffling = of<ShuffleOptions>({ seed: true, reshuffleEachIteration: true });
 const functions = of<FunctionOptions<Captures>>({ captures: true });
 const distribution = {
   processingMode: true,
@@ -76,8 +76,8 @@ const distribution = {
 
 const OPTIONS = {
   arrow: columnFiles,
-  batch: of<BatchAttributes>({ dropRemainder: true, numParallelCalls: true, deterministic: true }),
-  bucketBySequenceLength: of<BucketOptions<unknown, Captures>>({
+  batch: of<BatchOptions>({ dropRemainder: true, numParallelCalls: true, deterministic: true }),
+  bucketBySequenceLength: of<BucketBySequenceLengthOptions<unknown, Captures>>({
     length: true,
     boundaries: true,
     batchSizes: true,
@@ -88,7 +88,7 @@ const OPTIONS = {
     dropRemainder: true,
     captures: true,
   }),
-  chooseFromDatasets: of<ChooseAttributes>({ stopOnEmptyDataset: true }),
+  chooseFromDatasets: of<ChooseFromDatasetsOptions>({ stopOnEmptyDataset: true }),
   csv: of<CsvOptions>({
     columns: true,
     header: true,
@@ -146,7 +146,7 @@ const OPTIONS = {
     windowSize: true,
     captures: true,
   }),
-  ignoreErrors: of<IgnoreErrorsAttributes>({
+  ignoreErrors: of<IgnoreErrorsOptions>({
     logWarning: true,
     maxErrors: true,
     maxFraction: true,
@@ -158,7 +158,7 @@ const OPTIONS = {
     shuffle: true,
     seed: true,
   }),
-  interleave: of<InterleaveAttributes & FunctionOptions<Captures>>({
+  interleave: of<InterleaveOptions<Captures>>({
     cycleLength: true,
     blockLength: true,
     numParallelCalls: true,
@@ -181,35 +181,35 @@ const OPTIONS = {
     compression: true,
   }),
   npz: columnFiles,
-  pack: of<PackAttributes>({
+  pack: of<PackOptions>({
     length: true,
     algorithm: true,
     maxOpenBins: true,
     overflow: true,
     paddingValues: true,
   }),
-  paddedBatch: of<PaddedBatchAttributes>({
+  paddedBatch: of<PaddedBatchOptions>({
     paddedShapes: true,
     paddingValues: true,
     dropRemainder: true,
   }),
   parquet: columnFiles,
-  raggedBatch: of<RaggedBatchAttributes>({ dropRemainder: true }),
-  random: of<RandomAttributes>({ seed: true, rerandomizeEachIteration: true }),
-  rebatch: of<RebatchAttributes>({ dropRemainder: true }),
+  raggedBatch: of<RaggedBatchOptions>({ dropRemainder: true }),
+  random: of<RandomOptions>({ seed: true, rerandomizeEachIteration: true }),
+  rebatch: of<RebatchOptions>({ dropRemainder: true }),
   reduce: functions,
   registerDataset: of<
     & Pick<DistributeOptions, "compression" | "token" | "ca">
     & { readonly datasetId?: string; readonly rewrite?: unknown }
   >({ datasetId: true, compression: true, rewrite: true, token: true, ca: true }),
-  rejectionResample: of<ResampleOptions<unknown, Captures>>({
+  rejectionResample: of<RejectionResampleOptions<unknown, Captures>>({
     classOf: true,
     targetDist: true,
     initialDist: true,
     seed: true,
     captures: true,
   }),
-  sampleFromDatasets: of<SampleOptions>({
+  sampleFromDatasets: of<SampleFromDatasetsOptions>({
     weights: true,
     seed: true,
     stopOnEmptyDataset: true,
@@ -242,7 +242,7 @@ const OPTIONS = {
     compression: true,
     numParallelReads: true,
   }),
-  window: of<WindowAttributes>({ shift: true, stride: true, dropRemainder: true }),
+  window: of<WindowOptions>({ shift: true, stride: true, dropRemainder: true }),
   withOptions: of<DatasetOptions>({ seed: true, deterministic: true }),
 };
 

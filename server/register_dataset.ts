@@ -5,7 +5,8 @@
  */
 import { registerGraph, type RegisterOptions } from "../actors/client/registering.ts";
 import { invalidArgument } from "../data/check.ts";
-import { Dataset, type Rewrite, rewritten } from "../data/dataset.ts";
+import { Dataset, rewritten } from "../data/dataset.ts";
+import type { Rewrite } from "../data/dataset_options.ts";
 import { checkService, type DistributeOptions } from "../data/operators/distribute.ts";
 import { checkOptions } from "../data/option_names.ts";
 import { openHome } from "../platform/nodes/client_homes.ts";

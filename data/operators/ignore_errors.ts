@@ -13,7 +13,7 @@ import { UnaryIterator, UnaryNode } from "./unary.ts";
 const KIND = "ignoreErrors";
 
 /** What `ignoreErrors` tolerates. */
-export interface IgnoreErrorsAttributes {
+export interface IgnoreErrorsOptions {
   /** Writes every error to the host's log; default false. */
   readonly logWarning?: boolean | undefined;
   /** At most this many errors in an iteration; default: any number. */
@@ -36,7 +36,7 @@ export class IgnoreErrorsNode extends UnaryNode {
 
   constructor(
     input: DatasetNode,
-    { logWarning, maxErrors = Infinity, maxFraction = 1 }: IgnoreErrorsAttributes = {},
+    { logWarning, maxErrors = Infinity, maxFraction = 1 }: IgnoreErrorsOptions = {},
   ) {
     super(KIND, input);
     this.logWarning = checkBoolean(KIND, "logWarning", logWarning, false);

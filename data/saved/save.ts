@@ -3,6 +3,8 @@ import { LeatError } from "../../core/error.ts";
 import { Call, type NodeFunction } from "../udf/call.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../check.ts";
 import { type IterationOptions, rootContext } from "../dataset_iterator.ts";
+import type { SaveOptions } from "../dataset_options.ts";
+import type { Captures } from "../udf/user_function.ts";
 import { installedHost } from "../host.ts";
 import { END } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
@@ -19,20 +21,8 @@ export interface SaveProgress {
   readonly sizeBytes: number;
 }
 
-/** How a dataset is saved. */
-export interface SaveAttributes {
-  /** Default: no compression. */
-  readonly compression?: "gzip" | undefined;
-  /** Whether to replace a saved dataset; otherwise that is `already_exists`. */
-  readonly overwrite?: boolean | undefined;
-  /**
-   * Size in bytes after which a new file begins; workers divide the reading by files. Default 256
-   * MiB.
-   */
-  readonly chunkBytesMax?: number | undefined;
-  /** Called whenever bytes were written, and at the end. */
-  readonly onProgress?: ((progress: SaveProgress) => void) | undefined;
-}
+/** The options without the function. */
+export type SaveAttributes = Omit<SaveOptions<never, Captures>, "shardFunc" | "captures">;
 
 /** Checks the argument `compression` of operators that write elements. */
 export function checkWritingCompression(operator: string, value: unknown): "gzip" | undefined {

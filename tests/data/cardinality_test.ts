@@ -8,7 +8,7 @@ import {
   TensorSpec,
   UNKNOWN_CARDINALITY as UNKNOWN,
 } from "../../mod.ts";
-import type { RandomAttributes } from "../../data/operators/sources/random.ts";
+import type { RandomOptions } from "../../data/operators/sources/random.ts";
 import { assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { collect, collectWithErrors, failingOn } from "./lib/collect.ts";
@@ -100,7 +100,7 @@ Deno.test("counter counts for ever, random access and saving included", async ()
 });
 
 Deno.test("random repeats by seed, in every iteration unless it shall not", async () => {
-  const eight = (options?: RandomAttributes) => Dataset.random(options).take(8);
+  const eight = (options?: RandomOptions) => Dataset.random(options).take(8);
   const seeded = eight({ seed: 4 });
   const first = await collect(seeded);
   assertEquals(await collect(eight({ seed: 4 })), first);

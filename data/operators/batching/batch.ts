@@ -7,7 +7,7 @@ import { type ElementSpec, mapSpec, TensorSpec } from "../../elements/spec.ts";
 import { GatheringNode } from "./gathering.ts";
 
 /** How `batch` runs. */
-export interface BatchAttributes {
+export interface BatchOptions {
   /** Drops a last batch that is not full; default false. */
   readonly dropRemainder?: boolean | undefined;
   /**
@@ -20,9 +20,9 @@ export interface BatchAttributes {
 }
 
 export class BatchNode extends GatheringNode {
-  readonly #parallelism: Omit<BatchAttributes, "dropRemainder">;
+  readonly #parallelism: Omit<BatchOptions, "dropRemainder">;
 
-  constructor(input: DatasetNode, size: unknown, options: BatchAttributes = {}) {
+  constructor(input: DatasetNode, size: unknown, options: BatchOptions = {}) {
     super("batch", input, size, options.dropRemainder);
     this.#parallelism = {
       numParallelCalls: checkParallelCalls("batch", options.numParallelCalls),

@@ -11,12 +11,9 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
-import {
-  checkPaddedShapes,
-  checkPadding,
-  type PaddedShapes,
-  type PaddingValues,
-} from "../../elements/padding.ts";
+import { checkPaddedShapes, checkPadding, type PaddedShapes } from "../../elements/padding.ts";
+import type { BucketBySequenceLengthOptions } from "../../dataset_options.ts";
+import type { Captures } from "../../udf/user_function.ts";
 import { type ElementSpec, mapSpec, TensorSpec } from "../../elements/spec.ts";
 import { BatchNode } from "./batch.ts";
 import { FromNode } from "../sources/from.ts";
@@ -25,16 +22,11 @@ import { Nested } from "../combining/opened.ts";
 import { PaddedBatchNode } from "./padded_batch.ts";
 import { UnaryNode } from "../unary.ts";
 
-/** How elements are put into buckets and batched. */
-export interface BucketAttributes {
-  readonly boundaries: readonly number[];
-  readonly batchSizes: readonly number[];
-  readonly paddedShapes?: PaddedShapes | undefined;
-  readonly paddingValues?: PaddingValues | undefined;
-  readonly padToBucketBoundary?: boolean | undefined;
-  readonly noPadding?: boolean | undefined;
-  readonly dropRemainder?: boolean | undefined;
-}
+/** The options without the functions. */
+export type BucketAttributes = Omit<
+  BucketBySequenceLengthOptions<never, Captures>,
+  "length" | "captures"
+>;
 
 const KIND = "bucketBySequenceLength";
 

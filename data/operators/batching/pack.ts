@@ -37,7 +37,7 @@ import { UnaryNode } from "../unary.ts";
 const KIND = "pack";
 
 /** How sequences are packed. */
-export interface PackAttributes {
+export interface PackOptions {
   /** Tokens per row. */
   readonly length: number;
   /**
@@ -66,7 +66,7 @@ export class PackNode extends UnaryNode {
   readonly overflow: "error" | "truncate" | "split";
   readonly paddingValues: PaddingValues | undefined;
 
-  constructor(input: DatasetNode, options: PackAttributes) {
+  constructor(input: DatasetNode, options: PackOptions) {
     super(KIND, input);
     const { algorithm = "best_fit", maxOpenBins = OPEN_BINS, overflow = "error" } = options;
     this.length = checkInteger(KIND, "length", options.length, 1);
@@ -103,7 +103,7 @@ export class PackNode extends UnaryNode {
 }
 
 registerNode(KIND, {
-  fromWire: (a, [input]) => new PackNode(input!, a as unknown as PackAttributes),
+  fromWire: (a, [input]) => new PackNode(input!, a as unknown as PackOptions),
 });
 
 function checkOneOf<T extends string>(argument: string, value: T, allowed: readonly T[]): T {

@@ -16,7 +16,7 @@ import type { ElementSpec } from "../../elements/spec.ts";
 import { GatheringNode } from "./gathering.ts";
 
 /** How `paddedBatch` pads. */
-export interface PaddedBatchAttributes {
+export interface PaddedBatchOptions {
   readonly paddedShapes?: PaddedShapes | undefined;
   readonly paddingValues?: PaddingValues | undefined;
   readonly dropRemainder?: boolean | undefined;
@@ -25,7 +25,7 @@ export interface PaddedBatchAttributes {
 export class PaddedBatchNode extends GatheringNode {
   readonly padding: Padding;
 
-  constructor(input: DatasetNode, size: unknown, options: PaddedBatchAttributes = {}) {
+  constructor(input: DatasetNode, size: unknown, options: PaddedBatchOptions = {}) {
     super("paddedBatch", input, size, options.dropRemainder);
     this.padding = {
       shapes: checkPaddedShapes("paddedBatch", options.paddedShapes),

@@ -6,13 +6,13 @@ import type { ElementSpec } from "../../elements/spec.ts";
 import { GatheringNode } from "./gathering.ts";
 
 /** How `raggedBatch` ends. */
-export interface RaggedBatchAttributes {
+export interface RaggedBatchOptions {
   /** Drops a last batch that is not full; default false. */
   readonly dropRemainder?: boolean | undefined;
 }
 
 export class RaggedBatchNode extends GatheringNode {
-  constructor(input: DatasetNode, size: unknown, { dropRemainder }: RaggedBatchAttributes = {}) {
+  constructor(input: DatasetNode, size: unknown, { dropRemainder }: RaggedBatchOptions = {}) {
     super("raggedBatch", input, size, dropRemainder);
   }
 

@@ -21,7 +21,7 @@ import { wholeState } from "../../checkpoint/whole_state.ts";
 const KIND = "rebatch";
 
 /** How `rebatch` ends. */
-export interface RebatchAttributes {
+export interface RebatchOptions {
   /** Drops a last batch that is not full; default false. */
   readonly dropRemainder?: boolean | undefined;
 }
@@ -32,7 +32,7 @@ export class RebatchNode extends UnaryNode {
   readonly sizes: readonly number[];
   readonly dropRemainder: boolean;
 
-  constructor(input: DatasetNode, size: unknown, { dropRemainder }: RebatchAttributes = {}) {
+  constructor(input: DatasetNode, size: unknown, { dropRemainder }: RebatchOptions = {}) {
     super(KIND, input);
     this.sizes = typeof size === "number"
       ? [checkInteger(KIND, "size", size, 1)]

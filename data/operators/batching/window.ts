@@ -19,7 +19,7 @@ import { FromNode } from "../sources/from.ts";
 import { UnaryNode } from "../unary.ts";
 
 /** How windows follow each other. */
-export interface WindowAttributes {
+export interface WindowOptions {
   /** The distance between the starts of two windows, in elements; default `size`. */
   readonly shift?: number | undefined;
   /** The distance between elements of a window; default 1. */
@@ -38,7 +38,7 @@ export class WindowNode extends UnaryNode {
   constructor(
     input: DatasetNode,
     size: unknown,
-    { shift = size as number, stride = 1, dropRemainder }: WindowAttributes = {},
+    { shift = size as number, stride = 1, dropRemainder }: WindowOptions = {},
   ) {
     super("window", input);
     this.size = checkInteger("window", "size", size, 1);

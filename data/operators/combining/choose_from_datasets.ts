@@ -9,8 +9,8 @@ import { DirectedIterator, type Selector } from "./directed.ts";
 
 const KIND = "chooseFromDatasets";
 
-/** How `chooseFromDatasets` ends. */
-export interface ChooseAttributes {
+/** Options of `chooseFromDatasets`. */
+export interface ChooseFromDatasetsOptions {
   /** Ends when the chosen dataset has no more; otherwise that choice is skipped. Default true. */
   readonly stopOnEmptyDataset?: boolean | undefined;
 }
@@ -23,7 +23,7 @@ export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
   constructor(
     datasets: readonly DatasetNode[],
     choice: DatasetNode,
-    { stopOnEmptyDataset }: ChooseAttributes = {},
+    { stopOnEmptyDataset }: ChooseFromDatasetsOptions = {},
   ) {
     super(KIND, [...datasets, choice]);
     if (datasets.length === 0) throw invalidArgument(KIND, "datasets", "at least one", datasets);

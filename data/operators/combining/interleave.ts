@@ -2,6 +2,8 @@
 import { Call, NodeFunction } from "../../udf/call.ts";
 import { checkInteger, checkOptionalBoolean } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
+import type { InterleaveOptions } from "../../dataset_options.ts";
+import type { Captures } from "../../udf/user_function.ts";
 import { type HeldElements, heldFrom } from "../../elements/held.ts";
 import { type ElementIterator, END, type Pulled } from "../../iterator.ts";
 import {
@@ -25,18 +27,8 @@ const CYCLE_LENGTH_DEFAULT = 4;
 /** The element that an error is about. */
 export const OF_ITS_DATASETS = "interleave: an element of its datasets";
 
-/** How datasets are interleaved. */
-export interface InterleaveAttributes {
-  /** How many datasets are open at once; 4 by default, and for `AUTOTUNE`. */
-  readonly cycleLength?: number | undefined;
-  readonly blockLength?: number | undefined;
-  /** Elements fetched at once, or `AUTOTUNE`; by default one, on demand. */
-  readonly numParallelCalls?: number | undefined;
-  /** Whether the order is kept when several are fetched at once; by default as set by `withOptions`. */
-  readonly deterministic?: boolean | undefined;
-  /** The spec of the elements of the datasets that the function makes, if declared. */
-  readonly spec?: ElementSpec;
-}
+/** The options without the function's captures. */
+export type InterleaveAttributes = Omit<InterleaveOptions<Captures>, "captures">;
 
 export class InterleaveNode extends UnaryNode {
   override readonly division = "split";

@@ -12,20 +12,19 @@ import {
 } from "../../node.ts";
 import { Draws, Seeding } from "../../random/seeding.ts";
 import { type ElementSpec, TensorSpec } from "../../elements/spec.ts";
+import type { RejectionResampleOptions } from "../../dataset_options.ts";
+import type { Captures } from "../../udf/user_function.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { UnaryNode } from "../unary.ts";
 
 const KIND = "rejectionResample";
 
-/** The wanted classes. */
-export interface ResampleAttributes {
-  /** The wanted frequency of each class, relative to the others. */
-  readonly targetDist: readonly number[];
-  /** The actual frequency of each class; left out, it is estimated from the elements so far. */
-  readonly initialDist?: readonly number[] | undefined;
-  readonly seed?: number | bigint | undefined;
-}
+/** The options without the function. */
+export type ResampleAttributes = Omit<
+  RejectionResampleOptions<never, Captures>,
+  "classOf" | "captures"
+>;
 
 export class RejectionResampleNode extends UnaryNode {
   override readonly division = "whole";

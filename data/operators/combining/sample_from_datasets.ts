@@ -3,6 +3,7 @@ import { isTypedArray } from "../../../core/dtype.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import { checkBoolean, checkSeed, invalidArgument } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
+import type { SampleFromDatasetsOptions } from "../../dataset_options.ts";
 import { type ElementIterator, END } from "../../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
 import { Draws, Seeding } from "../../random/seeding.ts";
@@ -14,14 +15,8 @@ import { DirectedIterator, type Selector } from "./directed.ts";
 
 const KIND = "sampleFromDatasets";
 
-/** How `sampleFromDatasets` draws. */
-export interface SampleAttributes {
-  readonly seed?: number | bigint | undefined;
-  /** Whether every iteration and repetition makes new draws; default false. */
-  readonly rerandomizeEachIteration?: boolean | undefined;
-  /** Ends when the drawn dataset has no more; otherwise the others continue. Default false. */
-  readonly stopOnEmptyDataset?: boolean | undefined;
-}
+/** The options without the weights. */
+export type SampleAttributes = Omit<SampleFromDatasetsOptions, "weights">;
 
 export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
   override readonly division = "whole";

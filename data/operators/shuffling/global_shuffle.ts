@@ -8,13 +8,13 @@ import { checkRandomAccess } from "../../random_access.ts";
 import { Seeding } from "../../random/seeding.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
 import { IndexedIterator, IndexedNode } from "../sources/indexed.ts";
-import type { ShuffleAttributes } from "./shuffle.ts";
+import type { ShuffleOptions } from "./shuffle.ts";
 
 /** Split like a source: tasks get runs of the permutation, and every task can read the whole input. */
 export class GlobalShuffleNode extends IndexedNode {
   readonly seeding: Seeding;
 
-  constructor(input: DatasetNode, options: ShuffleAttributes = {}) {
+  constructor(input: DatasetNode, options: ShuffleOptions = {}) {
     super("globalShuffle", [checkRandomAccess("globalShuffle", input)]);
     const { seed, reshuffleEachIteration } = options;
     this.seeding = new Seeding(

@@ -10,7 +10,7 @@ import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { SameElementsNode, UnaryIterator } from "../unary.ts";
 
 /** How `shuffle` draws. */
-export interface ShuffleAttributes {
+export interface ShuffleOptions {
   readonly seed?: number | bigint | undefined;
   readonly reshuffleEachIteration?: boolean | undefined;
 }
@@ -24,7 +24,7 @@ export class ShuffleNode extends SameElementsNode {
   readonly bufferSize: number;
   readonly seeding: Seeding;
 
-  constructor(input: DatasetNode, bufferSize: unknown, options: ShuffleAttributes = {}) {
+  constructor(input: DatasetNode, bufferSize: unknown, options: ShuffleOptions = {}) {
     super("shuffle", input);
     this.bufferSize = checkInteger("shuffle", "bufferSize", bufferSize, 1);
     const { seed, reshuffleEachIteration } = options;

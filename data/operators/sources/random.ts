@@ -8,7 +8,7 @@ import type { Replicated } from "../../sharding/splits.ts";
 import { IndexedIterator } from "./indexed.ts";
 
 /** How `random` draws. */
-export interface RandomAttributes {
+export interface RandomOptions {
   readonly seed?: number | bigint | undefined;
   /** Whether every iteration and repetition gives other numbers; default false. */
   readonly rerandomizeEachIteration?: boolean | undefined;
@@ -18,7 +18,7 @@ export class RandomNode extends DatasetNode implements Replicated {
   override readonly division = "whole";
   readonly seeding: Seeding;
 
-  constructor({ seed, rerandomizeEachIteration }: RandomAttributes = {}) {
+  constructor({ seed, rerandomizeEachIteration }: RandomOptions = {}) {
     super("random", []);
     this.seeding = new Seeding(
       checkSeed("random", seed),
