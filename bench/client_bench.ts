@@ -1,6 +1,6 @@
 /**
- * One client: eight workers over sockets against eight bare sockets, and what compressing costs where
- * it brings nothing, as on loopback.
+ * One client: eight workers over sockets against eight bare sockets, and the cost of compression
+ * without a gain, as on loopback.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import type { Bench } from "./lib/bench.ts";
 
 const WORKERS = 8;
 const BYTES = LARGE.messageBytes;
-/** As many as a client opens at each task to begin with. */
+/** A client's initial open requests at each task. */
 const IN_FLIGHT = 2;
 
 /** Eight bare sockets, each to a thread of its own; the unit is a message. */
@@ -38,9 +38,9 @@ interface Reading {
   readonly compression: NonNullable<DistributeOptions["compression"]>;
 }
 
-/** A training loop that only takes; the unit is an element. */
+/** A training loop that only reads; the unit is an element. */
 async function openReader({ workers, bytes, compression }: Reading): Promise<Load> {
-  // Pipelines run where their workers do: what is measured is the way from there to the loop.
+  // Inline runners: the bench measures the way from a worker to the loop.
   const cluster = await LocalCluster.start({
     workers,
     carrier: "websocket",
@@ -61,13 +61,13 @@ async function openReader({ workers, bytes, compression }: Reading): Promise<Loa
   });
 }
 
-/** Which zstd makes a third or so of. */
+/** zstd compresses it to about a third. */
 function smaller(): Uint8Array {
   const luck = noise();
   return luck.map((byte, i) => (byte & 3) + (i >> 10));
 }
 
-/** Which nothing makes smaller. */
+/** Incompressible. */
 function noise(): Uint8Array {
   const bytes = new Uint8Array(BYTES);
   for (let at = 0; at < BYTES; at += 65_536) {

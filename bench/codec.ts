@@ -1,6 +1,6 @@
 /**
- * What encoding and decoding cost beside bare msgpackr and beside a bare copy, in one run: `deno
- * run bench/codec.ts`.
+ * The cost of encoding and decoding compared with bare msgpackr and with a bare copy, in one run:
+ * `deno run bench/codec.ts`.
  *
  * @module
  */
@@ -19,7 +19,7 @@ const CONTROL = {
 
 const MEGABYTE = { image: tensor(new Uint8Array(1 << 20), { shape: [16, 256, 256] }), label: 3 };
 
-/** Nanoseconds per call: the best of several rounds, as the machine has other work too. */
+/** Nanoseconds per call: the best of several rounds, because the machine has other work too. */
 function nsPerCall(rounds: number, calls: number, fn: () => unknown): number {
   let best = Infinity;
   for (let round = 0; round < rounds; round++) {

@@ -1,6 +1,5 @@
 /**
- * What it costs that a function runs in a confined process: the same pipelines on threads that are
- * not confined.
+ * The cost of running functions in a confined process: the same pipelines on unconfined threads.
  *
  * @module
  */
@@ -14,7 +13,7 @@ import { sandboxGrants } from "../platform/sandbox/grants.ts";
 import { type Load, pipelinedLoad, sequentialLoad } from "./bare/load.ts";
 import type { Bench } from "./lib/bench.ts";
 
-/** As many as a task asks for ahead of its clients, and one that waits. */
+/** A task's prefetched elements, and one that waits. */
 const IN_FLIGHT = 3;
 
 const numbers = Dataset.range(Number.MAX_SAFE_INTEGER);
@@ -44,7 +43,7 @@ export const benches: Bench[] = [
   },
 ];
 
-/** How long the first element takes where no thread and no process has been started, in ms. */
+/** Time to the first element without any running thread or process, in ms. */
 async function firstElement(runners: RunnerFactory): Promise<number> {
   const began = performance.now();
   const runner = runners.start(settingsOf(numbers.map(tiny).serialize()), NO_SPLITS);

@@ -1,5 +1,5 @@
 /**
- * The data engine beside a loop written by hand: range → map → filter → batch(1024) on one core.
+ * The data engine against a hand-written loop: range → map → filter → batch(1024) on one core.
  *
  * @module
  */

@@ -1,8 +1,8 @@
 /**
- * What the dispatcher does, and what its journal costs: splits handed out, each durable before it is
- * answered, beside rows appended to bare SQLite (`FULL`, 64 to a transaction, as 64 tasks ask at a time)
- * and beside a dispatcher that keeps its journal in memory; heartbeats beside asks of an actor that does
- * nothing; and a start on a long journal beside one on a short one.
+ * The dispatcher and the cost of its journal: assigned splits, each durable before it is answered,
+ * against rows appended to bare SQLite (`FULL`, 64 to a transaction, because 64 tasks ask at a
+ * time) and against a dispatcher with its journal in memory; heartbeats against asks of an actor
+ * that does nothing; and a start on a long journal against one on a short one.
  *
  * @module
  */
@@ -79,7 +79,7 @@ function inMemory(): Place {
   };
 }
 
-/** As many tasks as are in flight, each asking for one split after the other of a dataset that repeats. */
+/** One task per request in flight, each requesting splits of a dataset that repeats. */
 async function openSplits(place: Place): Promise<Load> {
   const { system, dispatcher } = startDispatcher(place);
   await openJob(system, dispatcher);
@@ -113,7 +113,7 @@ function startDispatcher({ openLog }: Place) {
   return { system, dispatcher };
 }
 
-/** Heartbeats of as many workers as are in flight, each with a task. */
+/** Heartbeats of one worker per request in flight, each with a task. */
 async function openHeartbeats(): Promise<Load> {
   const place = onDisk();
   const { system, dispatcher } = startDispatcher(place);
@@ -152,7 +152,7 @@ function openAsks(): Load {
   return pipelinedLoad(IN_FLIGHT, step, () => system.stop());
 }
 
-/** What a dispatcher does before it answers: opening its journal, checking it, and replaying it. */
+/** The start of a dispatcher: opening its journal, checking it, and replaying it. */
 async function openStarts(splits: number): Promise<Load> {
   const place = onDisk();
   const open = async () => await openJournal(await place.openLog("dispatcher"), JOURNAL_OPTIONS);
@@ -233,7 +233,7 @@ async function openJob(system: ActorSystem, dispatcher: Ref<DispatcherProtocol>)
   }, patience);
 }
 
-/** Registers a worker that can list splits and does nothing else, and gives it and the task it got. */
+/** Registers a worker that can only list splits; returns it and its task. */
 async function startTask(
   system: ActorSystem,
   dispatcher: Ref<DispatcherProtocol>,
@@ -263,7 +263,7 @@ async function startTask(
   return { taskId: task.taskId, worker };
 }
 
-/** Asks for splits as a task does. */
+/** Requests splits as a task does. */
 class Asker {
   readonly #system: ActorSystem;
   readonly #dispatcher: Ref<DispatcherProtocol>;
@@ -278,7 +278,7 @@ class Asker {
     this.#taskId = taskId;
   }
 
-  /** One split; at the end of a repetition, of the next one. */
+  /** One split; at the end of a repetition, one of the next. */
   async next(): Promise<void> {
     for (;;) {
       const { split } = await this.#system.ask(this.#dispatcher, "getSplit", {

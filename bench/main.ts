@@ -1,5 +1,5 @@
 /**
- * `deno task bench`: runs every bench beside this file and prints its ratio to the bare primitive.
+ * `deno task bench`: runs every bench in this folder and prints its ratio to the bare primitive.
  *
  * @module
  */
@@ -19,18 +19,19 @@ import { LeatError } from "../core/error.ts";
 import type { Bench } from "./lib/bench.ts";
 import { runBenches } from "./lib/run.ts";
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM = {
   usage: "deno task bench",
-  summary: "Runs Leat and the bare primitives in turns and prints the ratios. Ends with status 1 " +
+  summary:
+    "Runs Leat and the bare primitives alternately and prints the ratios. Ends with status 1 " +
     "if a ratio is below its floor.",
   options: {
     filter: text({ help: "Runs only benches whose name contains this.", default: "" }),
     list: flag("Names the benches and runs none."),
-    rounds: integer({ help: "Turns that each side takes.", default: 7, min: 1 }),
-    windowMs: milliseconds({ help: "Length of a turn.", default: 300, min: 1 }),
+    rounds: integer({ help: "Windows for each side.", default: 7, min: 1 }),
+    windowMs: milliseconds({ help: "Length of a window.", default: 300, min: 1 }),
     json: text({
-      help: "Also writes the results there, every round of them.",
+      help: "Also writes the results to this file, with every round.",
       placeholder: "FILE",
     }),
   },
@@ -42,7 +43,7 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
   const benches = (await discover()).filter(({ name }) => name.includes(values.filter));
   if (benches.length === 0) {
     throw new UsageError(
-      `--filter is '${values.filter}', and no bench is called like it; see --list`,
+      `--filter is '${values.filter}', and no bench has such a name; see --list`,
     );
   }
   if (values.list) {
@@ -54,7 +55,7 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
   if (!results.every((result) => result.passed)) Deno.exitCode = EXIT_FAILURE;
 }
 
-/** The benches of every `*_bench.ts` beside this file, in the order of their names. */
+/** The benches of every `*_bench.ts` in this folder, in the order of their names. */
 async function discover(): Promise<Bench[]> {
   const here = new URL("./", import.meta.url);
   const files: string[] = [];

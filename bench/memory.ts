@@ -2,9 +2,9 @@
  * `deno task bench:memory`: how much memory a long stream of records takes, and whether it grows.
  *
  * TFRecords of 16 KB go through `shuffle(1000)` and `batch(64)` for several epochs. Resident memory
- * is read all along, and its peak above the start is printed for every epoch. It ends with status 1
- * if a peak is above the limit, or if that of the last epoch is more than a tenth of the limit above
- * that of the first.
+ * is sampled throughout, and its peak above the start is printed for every epoch. It ends with
+ * status 1 if a peak is above the limit, or if that of the last epoch is more than a tenth of the
+ * limit above that of the first.
  *
  * @module
  */
@@ -18,7 +18,7 @@ const RECORD_BYTES = 16 * 1024;
 const RECORDS_PER_FILE = 16 * 1024;
 const FOLDER = ".cache/bench-memory";
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM = {
   usage: "deno task bench:memory",
   summary: "Streams TFRecords of 16 KB through shuffle(1000) and batch(64) and prints the memory " +
@@ -77,7 +77,7 @@ async function main(
   if (!passed) Deno.exitCode = EXIT_FAILURE;
 }
 
-/** Reads everything once, looking at resident memory after every batch. */
+/** Reads everything once, sampling resident memory after every batch. */
 async function readAll(
   records: Dataset<unknown>,
 ): Promise<{ peakBytes: number; readBytes: number }> {

@@ -1,7 +1,8 @@
 /**
- * DETERMINISTIC against DYNAMIC: what an order that is the same for any cluster costs. Both read the
- * same pipelines through clusters of threads; workers and trainer share this machine's cores. What
- * its reader had to hold, and how long it waited for one split while others were there, is printed.
+ * DETERMINISTIC against DYNAMIC: the cost of an order that is the same for any cluster. Both read
+ * the same pipelines through clusters of threads; workers and trainer share this machine's cores.
+ * It prints how much the reader had to hold, and how long it waited for one split while others were
+ * available.
  *
  * @module
  */
@@ -12,7 +13,7 @@ import type { Bench } from "./lib/bench.ts";
 
 const WORKERS = 2;
 const ROWS_PER_BATCH = 32;
-/** How often the reader's figures are looked at, in ms. */
+/** How often the reader's statistics are sampled, in ms. */
 const LOOK_MS = 100;
 
 /** Some 20 µs of arithmetic for each element. */
@@ -24,18 +25,18 @@ function computed(elements: number): Dataset<number> {
   });
 }
 
-/** An epoch of each takes about a second, so that what a job takes to start counts for little. */
+/** An epoch of each takes about a second, so that a job's start counts for little. */
 const PIPELINES: Readonly<Record<string, () => Dataset<unknown>>> = {
   "light maps, batches of 32": () => computed(64_000).batch(ROWS_PER_BATCH),
   // Every split has rows left over, which the reader joins.
   "light maps and a filter, batches of 32": () =>
     computed(64_000).filter((x) => x % 7 !== 0).batch(ROWS_PER_BATCH),
-  // Made for next to nothing: what counts is how batches travel.
+  // Produced at almost no cost: the transport of batches dominates.
   "batches of 512 KB": () =>
     Dataset.range(64_000).map((_, { row }) => row, {
       captures: { row: new Float64Array(2_048) },
     }).batch(ROWS_PER_BATCH),
-  // As elements of far storage are.
+  // Like elements of far storage.
   "elements waited for, 8 at a time": () =>
     Dataset.range(8_000).map(async (x) => {
       await Atomics.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2).value;
@@ -44,8 +45,8 @@ const PIPELINES: Readonly<Record<string, () => Dataset<unknown>>> = {
 };
 
 /**
- * The load; its unit is an element, and its step a whole epoch: so nothing is produced ahead while it
- * is not measured.
+ * The load; its unit is an element, and its step a whole epoch: so nothing is prefetched between
+ * measurements.
  */
 async function open(
   name: string,
@@ -67,7 +68,7 @@ async function open(
   });
 }
 
-/** What the dispatcher hears of the reader. */
+/** The reader's statistics at the dispatcher. */
 class ReaderFigures {
   readonly #timer: ReturnType<typeof setInterval>;
   readonly #waits = new Map<number, { waitingMs: number; headOfLineMs: number }>();

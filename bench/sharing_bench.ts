@@ -1,7 +1,7 @@
 /**
- * Ephemeral data sharing: what each of many trainers gets of a pipeline that is the bottleneck, against
- * what one trainer alone gets of it. Worker and trainers run on threads of this machine: where the
- * pipeline computes, reading for all trainers has to find room beside it on the same cores.
+ * Ephemeral data sharing: the rate of each of many trainers when the pipeline is the bottleneck,
+ * against that of one trainer alone. Worker and trainers run on threads of this machine: a pipeline
+ * that computes competes with their reading for the same cores.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import type { Bench } from "./lib/bench.ts";
 
 const BATCH_BYTES = 4_096;
 
-/** Pipelines that make a batch in some 10 ms. */
+/** Pipelines that produce a batch in about 10 ms. */
 const PIPELINES = {
   computed: () =>
     endless().map((x, { bytes }) => {
@@ -22,7 +22,7 @@ const PIPELINES = {
       }
       return new Uint8Array(bytes).fill(value);
     }, { captures: { bytes: BATCH_BYTES } }),
-  // As elements of far storage are.
+  // Like elements of far storage.
   "waited for": () =>
     endless().map(async (x, { bytes }) => {
       await Atomics.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10).value;
@@ -34,7 +34,7 @@ function endless(): Dataset<number> {
   return Dataset.range(1_000_000).repeat();
 }
 
-/** So many trainers read as fast as they can; the unit is a batch of one of them. */
+/** `trainers` trainers read as fast as they can; the unit is a batch of one of them. */
 async function open(pipeline: keyof typeof PIPELINES, trainers: number): Promise<Load> {
   const cluster = await LocalCluster.start({ workers: 1, carrier: "thread" });
   const readers = Array.from({ length: trainers }, (_, index) =>
@@ -42,7 +42,7 @@ async function open(pipeline: keyof typeof PIPELINES, trainers: number): Promise
       service: cluster,
       jobName: "shared",
       sharing: { trainerId: `${index}` },
-      // What was made while nobody measured is soon used up.
+      // Batches prefetched between measurements are soon used up.
       maxOutstandingRequests: 2,
     }).iterator());
   let turn = 0;

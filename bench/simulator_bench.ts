@@ -1,6 +1,6 @@
 /**
- * How many events of a simulated cluster are run in a second of processor time, with all that actors,
- * codec, network and checkers do in them, beside bare events that do nothing.
+ * Simulated events per second of CPU time, with all the work of actors, codec, network and
+ * checkers, against bare events that do nothing.
  *
  * @module
  */
@@ -12,9 +12,9 @@ import { open as openEvents } from "./bare/events.ts";
 import type { Load } from "./bare/load.ts";
 import type { Bench } from "./lib/bench.ts";
 
-/** The seeds that are run, over and over: others would have other events. */
+/** The seeds that are run repeatedly: others would have other events. */
 const SEEDS = 32;
-/** How often they are all run first: the code is compiled for most of that. */
+/** How often they are all run first: for most of that time code is being compiled. */
 const WARM_UP_TIMES = 4;
 
 /** The benches of this file. */
@@ -45,7 +45,7 @@ async function openCluster(): Promise<Load> {
   };
 }
 
-/** Runs one of the seeds, and says how many events that were. */
+/** Runs one of the seeds, and returns its number of events. */
 async function runSeed(run: number): Promise<number> {
   const options = drawOptions(BigInt(1 + run % SEEDS));
   const { cluster, violations } = await WORKLOADS.dynamic!(options);

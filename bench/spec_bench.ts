@@ -1,6 +1,6 @@
 /**
- * What holding elements to a declared spec costs: one pipeline with it and without, on plain numbers, the cheapest elements
- * there are, and on rows of a few components, as parsed records are.
+ * The cost of checking elements against a declared spec: one pipeline with and without it, on plain
+ * numbers, the cheapest elements, and on rows of a few components, like parsed records.
  *
  * @module
  */

@@ -1,6 +1,5 @@
 /**
- * How soon there is a batch: of a job that has just begun, and of a worker that has just been added.
- * Against starting a bare thread.
+ * Time to the first batch: of a new job, and of an added worker, against starting a bare thread.
  *
  * @module
  */
@@ -38,7 +37,7 @@ export const benches: Bench[] = [
   },
 ];
 
-/** Dispatcher after dispatcher, each on a thread, until it can be asked; the unit is a node. */
+/** One dispatcher after the other, each on a thread, until it answers; the unit is a node. */
 function openNodes(): Load {
   return sequentialLoad(async () => {
     const fleet = new LocalFleet("bench", { logLevel: "off" });
@@ -55,7 +54,7 @@ function batchesOf(service: LocalCluster) {
   return Dataset.range(100).batch(10).distribute({ service, processingMode: "DYNAMIC" }).iterator();
 }
 
-/** Job after job on a cluster that runs; the unit is a job. */
+/** One job after the other on a running cluster; the unit is a job. */
 async function openNewJobs(): Promise<Load> {
   const cluster = await LocalCluster.start({ workers: 2, carrier: "thread" });
   const step = async () => {

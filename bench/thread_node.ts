@@ -1,6 +1,6 @@
 /**
- * The far side of the benches of the thread and WebSocket carriers: an actor that adds one, and one
- * that gives blocks.
+ * The remote side of the benches of the thread and WebSocket carriers: an actor that adds one, and
+ * one that produces blocks.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import type { ActorFactory } from "../actors/runtime/actor.ts";
 import type { NodeParts } from "../transport/thread_control.ts";
 import { Payload } from "../transport/payload.ts";
 
-/** What the actor can be asked. */
+/** The protocol of the actor. */
 export interface Source {
   increment(value: number): number;
   /** A block of so many bytes, whose first byte counts the blocks. */

@@ -1,6 +1,6 @@
 /**
- * Batches pulled from an actor on another thread over a WebSocket, against bare messages: encoded,
- * sent, received and decoded.
+ * Batches pulled from an actor on another thread over a WebSocket, against bare messages that are
+ * encoded, sent, received and decoded.
  *
  * @module
  */

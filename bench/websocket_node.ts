@@ -1,6 +1,6 @@
 /**
- * The far side of `websocket_bench.ts`, a Web Worker: a node that listens and answers with batches.
- * It first says its address.
+ * The remote side of `websocket_bench.ts`, a Web Worker: a node that listens and answers with
+ * batches. Its first message is its address.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { Payload } from "../transport/payload.ts";
 import { serveWebSocket } from "../transport/web_socket.ts";
 import { DenoWorld } from "../platform/deno_world.ts";
 
-/** What the node's `/source` can be asked. */
+/** The protocol of the node's `/source`. */
 export interface SourceProtocol {
   /** A batch of so many bytes, encoded as a worker encodes an element. */
   batch(request: { readonly byteLength: number }): { readonly batch: Payload };

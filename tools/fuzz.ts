@@ -1,10 +1,11 @@
 /**
- * Gives Leat's readers what no writer writes, until one of them does anything but read it or refuse it:
+ * Feeds Leat's readers invalid input, until one neither reads nor refuses it:
  *
  *     deno task fuzz --minutes 10
  *
- * An input is a real one, changed in a few places. A failure is an error that is no `LeatError` or says `internal` or `unknown`, a
- * reader that never ends, a process that dies, or too much memory. It is made smaller and written to a file.
+ * An input is a valid one, changed in a few places. A failure is an error that is no `LeatError` or
+ * has the code `internal` or `unknown`, a reader that never ends, a process that dies, or too much
+ * memory. A failing input is shrunk and written to a file.
  *
  * @module
  */
@@ -28,17 +29,17 @@ const MODULE = import.meta.resolve("./fuzz/targets.ts");
 /** Where failing inputs are written. */
 const FOLDER = ".cache/fuzz";
 const ALL = "all";
-/** For all targets together, unless somebody says. */
+/** Default for all targets together. */
 const MINUTES = 5;
 
 const OPTIONS = {
   minutes: number({
-    help: `How long, for all targets together; ${MINUTES} unless the inputs are counted.`,
+    help: `Time for all targets together; ${MINUTES} unless the inputs are counted.`,
     min: 0.001,
   }),
   inputs: integer({ help: "How many inputs of each target.", min: 1 }),
   seed: integer({
-    help: "What the inputs are drawn from. The same seed gives the same inputs.",
+    help: "The seed of the inputs. The same seed gives the same inputs.",
     default: 1,
     min: 0,
     max: Number.MAX_SAFE_INTEGER,
@@ -57,10 +58,11 @@ const OPTIONS = {
   }),
 };
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task fuzz",
-  summary: "Gives Leat's readers damaged and hostile input, and fails where one does not bear it.",
+  summary:
+    "Gives Leat's readers damaged and hostile input, and fails if one does not withstand it.",
   options: OPTIONS,
   check: ({ input, target, inputs, minutes }) => {
     if (input === undefined) return;
@@ -73,7 +75,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "Targets:",
     ...Object.entries(TARGETS).map(([name, { help }]) => `  ${name.padEnd(14)}${help}`),
     "",
-    `A failing input is made smaller and written to ${FOLDER}. The exit status is 1 if there was one.`,
+    `A failing input is shrunk and written to ${FOLDER}. The exit status is 1 if there was one.`,
   ].join("\n"),
 };
 
@@ -148,7 +150,7 @@ async function report(target: string, failure: Failure): Promise<void> {
   console.log(`Repeat it: deno task fuzz --target ${target} --input ${path}\n`);
 }
 
-/** Runs the input of a file in a child, and says how it fared. */
+/** Runs the input of a file in a child, and prints the result. */
 async function runFile(settings: Settings, path: string): Promise<void> {
   const { target, memoryMb, timeoutS } = settings;
   const bytes = await UsageError.where(() => read(path));

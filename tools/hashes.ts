@@ -4,8 +4,8 @@
  *     deno task hashes
  *     deno task hashes --write
  *
- * A trace covers every message of a run with its time and fate. A change that is meant to move code
- * only leaves all hashes as they are. See docs/simulation.md.
+ * A trace covers every message of a run with its time and fate. A change that only moves code
+ * leaves all hashes unchanged. See docs/simulation.md.
  *
  * @module
  */
@@ -41,14 +41,14 @@ import { WORKLOADS } from "../sim/workloads/workloads.ts";
 const FILE = new URL("../tests/sim/trace_hashes.txt", import.meta.url);
 /** Seeds of each workload that are recorded. */
 const SEEDS = 200;
-/** Runs are never given up for being slow: timers take no more. */
+/** Slow runs are never abandoned: this is the longest delay of a timer. */
 const SEED_TIMEOUT_MS = 2_000_000_000;
 
-/** Stands for the hash of a run that was not begun. */
+/** Replaces the hash of a run that was not started. */
 const NOT_RUN = "none";
 
 const OPTIONS = {
-  write: flag("Records the hashes, in place of comparing them."),
+  write: flag("Records the hashes instead of comparing them."),
   workload: choice([ALL, ...Object.keys(WORKLOADS)], {
     help: "Compares the runs of this workload only.",
     placeholder: "NAME",
@@ -69,15 +69,15 @@ const OPTIONS = {
 
 type Settings = Values<typeof OPTIONS>;
 
-/** What it takes and says of itself. */
+/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task hashes",
   summary: `Compares the trace hashes of ${SEEDS} seeds of each workload with the recorded ones, ` +
     "and says which run differs first.",
   options: OPTIONS,
   notes:
-    "The exit status is 1 if a hash differs. A run that breaks a promise is shown, and has a hash " +
-    "too: promises are what `deno task vopr` is for.",
+    "The exit status is 1 if a hash differs. A run that breaks a guarantee is shown, and has a hash " +
+    "too: guarantees are what `deno task vopr` is for.",
   check({ write, workload, seeds }) {
     if (!write || (workload === ALL && seeds === SEEDS)) return;
     throw new UsageError("--write records all: leave out --workload and --seeds");

@@ -1,6 +1,6 @@
 /**
- * The project's own lint rules, run by `deno lint`: which layer may import which, which files may use a
- * package, and where ambient time, randomness, timers and the console are refused.
+ * The project's own lint rules, run by `deno lint`: which layer may import which, which files may
+ * use a package, and where ambient time, randomness, timers and the console are forbidden.
  *
  * The first two keep the parts replaceable. The third keeps every actor fit for the deterministic
  * simulator: with one forgotten `Date.now()` the same seed no longer gives the same run.
@@ -11,13 +11,13 @@
 import { dirname, relative, resolve } from "node:path/posix";
 import { fileURLToPath } from "node:url";
 
-/** The top of the tree; layers are named from here. */
+/** The top of the tree; layers are named relative to it. */
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
 /** A folder whose imports are restricted, or `undefined` for a file outside of all. */
 type Layer = string | undefined;
 
-/** Longest first: a file belongs to the first that holds it. */
+/** Longest first: a file belongs to the first that contains it. */
 const LAYERS = [
   "actors/runtime",
   "actors/exactly_once",
@@ -61,9 +61,9 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   platform: PRODUCTION.filter((layer) => layer !== "server"),
   server: PRODUCTION,
   "mod.ts": PRODUCTION,
-  // What was promised is checked alike in the simulator and beside real processes.
+  // Checkers run in the simulator and with real processes.
   "sim/checkers": PRODUCTION,
-  // What programs show themselves with: arguments, tables, pages.
+  // The user interface of programs: arguments, tables, pages.
   "cli/lib": ["core"],
   sim: [...PRODUCTION, "mod.ts", "cli/lib", "sim/checkers"],
   cli: [...PRODUCTION, "mod.ts", "cli/lib", "sim", "sim/checkers"],
@@ -72,7 +72,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   "bench/bare": [],
 };
 
-/** The messages of an actor are for whoever talks to it: service actors may import these of each other. */
+/** Service actors may import each other's messages. */
 const PROTOCOL_FILE = /^actors\/[a-z]+\/protocol(_[a-z_]+)?\.ts$/;
 
 /** Packages that only some layers may import: each is meant to be replaceable in one place. */
@@ -96,7 +96,7 @@ const PACKAGES: readonly [name: string, allowed: RegExp, remedy: string][] = [
   ["node:assert", /^tests\/assert\.ts$/, "use tests/assert.ts"],
 ];
 
-/** Layers in which everything that differs from run to run comes from the world or the host. */
+/** Layers that take everything nondeterministic from the platform or the host. */
 const PURE_LAYERS = /^(core|data|actors|transport)\/|^mod\.ts$/;
 
 const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
@@ -110,7 +110,7 @@ const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
   "setTimeout",
 ]);
 
-/** Members of globals that are otherwise harmless. */
+/** Members of otherwise harmless globals. */
 const AMBIENT_MEMBERS: Readonly<Record<string, readonly string[]>> = {
   crypto: ["getRandomValues", "randomUUID"],
   Date: ["now"],
@@ -140,7 +140,10 @@ function isWorkshop(layer: string): boolean {
 // ---------------------------------------------------------------------------------------------
 // Imports
 
-/** Calls `visit` for whatever names another module by a literal: imports, re-exports, `new URL`, `resolve`. */
+/**
+ * Calls `visit` for everything that names another module by a literal: imports, re-exports, `new
+ * URL`, `resolve`.
+ */
 function importVisitor(
   visit: (specifier: string, node: Deno.lint.Node) => void,
 ): Deno.lint.LintVisitor {
@@ -240,7 +243,7 @@ const ambient: Deno.lint.Rule = {
     const path = pathOf(context.filename);
     if (path === undefined || !PURE_LAYERS.test(path)) return {};
     const declared = new Set<string>();
-    /** By offset: of `{ setTimeout }` the linter shows both the key and the value. */
+    /** By offset: the linter reports both the key and the value of `{ setTimeout }`. */
     const uses = new Map<number, { node: Deno.lint.Node; name: string; text: string }>();
     const declare = (pattern: Pattern | null) => {
       if (pattern !== null) { for (const name of boundNames(pattern)) declared.add(name); }
@@ -264,7 +267,7 @@ const ambient: Deno.lint.Rule = {
         if (text !== undefined) uses.set(node.range[0], { node, name: node.name, text });
       },
       "Program:exit"() {
-        // A name that the file binds itself is no global; which scope binds it is not looked at.
+        // A name that the file binds itself is not a global, in any scope of the file.
         for (const { node, name, text } of uses.values()) {
           if (declared.has(name)) continue;
           context.report({
@@ -278,7 +281,7 @@ const ambient: Deno.lint.Rule = {
   },
 };
 
-/** What of the ambient world a reference to a global reaches for; `undefined` if nothing. */
+/** The ambient use of a global, if any. */
 function ambientUse(node: Deno.lint.Identifier): string | undefined {
   const { name, parent } = node;
   if (AMBIENT_GLOBALS.has(name)) return name;
@@ -298,7 +301,7 @@ function ambientUse(node: Deno.lint.Identifier): string | undefined {
   return parent.type === "VariableDeclarator" ? name : undefined;
 }
 
-/** Whether `Date` is called, or constructed from nothing. */
+/** Whether `Date` is called, or constructed without arguments. */
 function readsClock(node: Deno.lint.Identifier): boolean {
   const { parent } = node;
   if (parent.type === "CallExpression") return same(parent.callee, node);
@@ -317,7 +320,7 @@ function memberName(node: Deno.lint.MemberExpression): string | undefined {
 /** Types whose identifiers are expressions although their names begin with TS. */
 const TS_EXPRESSIONS = /^TS(As|NonNull|Satisfies|Instantiation)Expression$/;
 
-/** Whether an identifier stands for a value, and is not the name of a member, a type or a label. */
+/** Whether an identifier is a value, and not the name of a member, a type or a label. */
 function isReference(node: Deno.lint.Identifier): boolean {
   const parent: Deno.lint.Node = node.parent;
   switch (parent.type) {
@@ -345,7 +348,7 @@ function same(a: Deno.lint.Node, b: Deno.lint.Node): boolean {
   return a.range[0] === b.range[0] && a.range[1] === b.range[1];
 }
 
-/** Whatever binds names; Deno's list of nodes leaves the parameter properties out. */
+/** Anything that binds names; Deno's list of nodes lacks parameter properties. */
 type Pattern = Deno.lint.Node | Deno.lint.TSParameterProperty;
 
 /** The names that a binding pattern introduces. */

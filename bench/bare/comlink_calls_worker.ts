@@ -1,5 +1,5 @@
 /**
- * The far side of `comlink_calls.ts`: a function of one number.
+ * The remote side of `comlink_calls.ts`: a function of one number.
  *
  * @module
  */

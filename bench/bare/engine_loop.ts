@@ -1,9 +1,9 @@
 /**
- * range → map → filter → batch(1024) by hand, with plain iterators on one core: the ceiling that the
- * data engine is held against.
+ * range → map → filter → batch(1024) by hand, with plain iterators on one core: the ceiling for the
+ * data engine.
  *
  * The iterators are the standard's: `next()` returns an object of `value` and `done`. Full batches
- * of numbers are `Float64Array`s, as a data pipeline's are.
+ * of numbers are `Float64Array`s, like a data pipeline's.
  *
  * @module
  */
@@ -15,12 +15,12 @@ import { synchronousLoad } from "./load.ts";
 export const ELEMENTS = 1 << 20;
 export const BATCH_SIZE = 1024;
 
-/** What is mapped. */
+/** The mapped function. */
 export function transform(x: number): number {
   return x * 2 + 1;
 }
 
-/** What is kept: two of three. */
+/** The filter: keeps two of three. */
 export function keeps(x: number): boolean {
   return x % 3 !== 0;
 }

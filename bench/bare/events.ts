@@ -1,6 +1,6 @@
 /**
- * Events of a virtual time, taken from a binary heap by their times, each in a macrotask of its own and
- * each scheduling the next of its kind: what a simulator does between the things that it simulates.
+ * Events in virtual time, taken from a binary heap by their times, each in a macrotask of its own
+ * and each scheduling the next of its kind: the overhead of a simulator.
  *
  * @module
  */
@@ -8,12 +8,12 @@
 import process from "node:process";
 import { type Figure, type Load, measure, type MeasureOptions, printFigure } from "./load.ts";
 
-/** Events that wait at any time. */
+/** Waiting events at any time. */
 const PENDING = 64;
-/** Macrotasks queued for one turn of the event loop. */
+/** Macrotasks queued at a time. */
 const QUEUED = 32;
 
-/** The load; its unit is an event, and its time that of the processor. */
+/** The load; its unit is an event, in CPU time. */
 export function open(): Load {
   const heap: number[] = [];
   for (let i = 0; i < PENDING; i++) push(heap, i);

@@ -1,15 +1,15 @@
 /**
  * What every bare program measures and how it is printed: a load that is opened once and run for
- * windows of time, the rate being the median of several after a warm-up.
+ * windows of time; the rate is the median of several after a warm-up.
  *
- * Nothing in this folder imports anything of Leat, so a weak baseline cannot hide.
+ * Nothing in this folder imports Leat, so that a slow baseline cannot hide.
  *
  * @module
  */
 
 /** Something that can be run for a while at full speed. Disposing it frees what it holds. */
 export interface Load extends AsyncDisposable {
-  /** Runs for about `ms` milliseconds and gives the rate, in units per second. */
+  /** Runs for about `ms` milliseconds and returns the rate, in units per second. */
   window(ms: number): Promise<number>;
 }
 
@@ -17,7 +17,7 @@ export interface Load extends AsyncDisposable {
 export interface MeasureOptions {
   /** Length of a window in milliseconds. Default: 400. */
   readonly windowMs?: number;
-  /** How many windows the median is taken of. Default: 5. */
+  /** The number of windows for the median. Default: 5. */
   readonly windows?: number;
   /** How long the load runs before the first window, in milliseconds. Default: 500. */
   readonly warmUpMs?: number;
@@ -77,7 +77,7 @@ export function synchronousLoad(step: () => number, close: () => void = () => {}
   };
 }
 
-/** A load that keeps `inFlight` calls of `step` under way, each worth `units`. */
+/** A load that keeps `inFlight` calls of `step` open, each worth `units`. */
 export function pipelinedLoad(
   inFlight: number,
   step: () => Promise<number>,
@@ -96,7 +96,9 @@ export function pipelinedLoad(
   };
 }
 
-/** A load that calls `step` again and again. It gives how much of its time counts, in milliseconds. */
+/**
+ * A load that calls `step` repeatedly. `step` returns how much of its time counts, in milliseconds.
+ */
 export function sequentialLoad(
   step: () => Promise<number>,
   close: () => void | Promise<void> = () => {},
@@ -117,7 +119,7 @@ export function sequentialLoad(
   };
 }
 
-/** Keeps `inFlight` calls of `step` under way until `isOver`, and gives the sum of what they returned. */
+/** Keeps `inFlight` calls of `step` open until `isOver`, and returns the sum of their results. */
 export async function drive(
   inFlight: number,
   step: () => Promise<number>,
@@ -126,7 +128,7 @@ export async function drive(
   let sum = 0;
   const lane = async () => {
     while (!isOver()) {
-      // Not `sum += await …`: that would add to what was there before the wait.
+      // Not `sum += await …`: that would add to the value before the wait.
       const units = await step();
       sum += units;
     }
@@ -135,7 +137,9 @@ export async function drive(
   return sum;
 }
 
-/** Prints a figure: for programs a line of JSON on standard output, for people one on standard error. */
+/**
+ * Prints a figure: a line of JSON on standard output for programs, one on standard error for users.
+ */
 export function printFigure(figure: Figure): void {
   const lowest = Math.min(...figure.windows);
   const highest = Math.max(...figure.windows);

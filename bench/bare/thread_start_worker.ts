@@ -1,5 +1,5 @@
 /**
- * The far side of `thread_start.ts`: says that it is there.
+ * The remote side of `thread_start.ts`: reports that it runs.
  *
  * @module
  */

@@ -11,7 +11,7 @@ import { pipelinedLoad, printFigure } from "./load.ts";
 export const BUFFER_BYTES = 1_000_000;
 export const IN_FLIGHT = 8;
 
-/** How a buffer gets from one thread to another. */
+/** How a buffer is sent from one thread to another. */
 export type Passage = "transfer" | "copy";
 
 /** The load; its unit is 10⁶ bytes. */

@@ -12,7 +12,7 @@ import { pipelinedLoad, printFigure } from "./load.ts";
 /** Where the server runs. */
 export type Place = "thread" | "process";
 
-/** A size of messages, and how many requests are under way at once. */
+/** A size of messages, and the number of concurrent requests. */
 export interface Traffic {
   readonly messageBytes: number;
   readonly inFlight: number;
@@ -84,7 +84,7 @@ async function startProcess(): Promise<Server> {
   };
 }
 
-/** Gives MB/s (10⁶ bytes) for large traffic, messages/s for small. */
+/** Returns MB/s (10⁶ bytes) for large traffic, messages/s for small. */
 export async function run(
   traffic: Traffic,
   place: Place,

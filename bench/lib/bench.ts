@@ -1,23 +1,26 @@
 /**
- * Leat against a bare primitive in one run: both are opened, warmed up, and take turns of a window
- * each, so that whatever else the machine does falls on both. What counts is the ratio.
+ * Leat against a bare primitive in one run: both are opened, warmed up, and measured in alternating
+ * windows, so that other load on the machine affects both. The ratio is what counts.
  *
  * @module
  */
 
 import { type Load, median } from "../bare/load.ts";
 
-/** A pair of loads and the ratio that Leat has to reach. */
+/** A pair of loads and the ratio that Leat must reach. */
 export interface Bench {
   /** Short, unique, for `--filter` and the table. */
   readonly name: string;
-  /** What the table shows: what both loads count per second, times `scale`. */
+  /** The unit of the table: what both loads count per second, times `scale`. */
   readonly unit: string;
-  /** The table shows how long one takes instead, and `unit` is `"ms"`. Ratios are of rates either way. */
+  /**
+   * The table shows the duration of one unit instead, and `unit` is `"ms"`. Ratios are of rates
+   * either way.
+   */
   readonly isDuration?: boolean;
-  /** The lowest ratio of Leat to bare that is accepted. */
+  /** The lowest accepted ratio of Leat to bare. */
   readonly floor: number;
-  /** How much of `unit` one of what the loads count is. Default: 1. */
+  /** Table units per unit of the loads. Default: 1. */
   readonly scale?: number;
   /** The load without Leat. */
   bare(): Load | Promise<Load>;
@@ -25,24 +28,24 @@ export interface Bench {
   leat(): Load | Promise<Load>;
 }
 
-/** How a bench is run. */
+/** Options of running a bench. */
 export interface RatioOptions {
-  /** Turns that each load takes. Default: 7. */
+  /** Windows of each load. Default: 7. */
   readonly rounds?: number;
-  /** Length of a turn in milliseconds. Default: 300. */
+  /** Length of a window in milliseconds. Default: 300. */
   readonly windowMs?: number;
-  /** How long each load runs before the first turn, in milliseconds. Default: 600. */
+  /** How long each load runs before the first window, in milliseconds. Default: 600. */
   readonly warmUpMs?: number;
 }
 
-/** What came of a bench. */
+/** The result of a bench. */
 export interface RatioResult {
   readonly name: string;
   readonly unit: string;
-  /** Medians of the rates, or how long one takes. */
+  /** Medians of the rates, or durations of one unit. */
   readonly bare: number;
   readonly leat: number;
-  /** The median of the rounds' ratios, each of two neighbouring turns. */
+  /** The median of the rounds' ratios, each of two adjacent windows. */
   readonly ratio: number;
   readonly floor: number;
   readonly passed: boolean;
@@ -101,7 +104,7 @@ export function resultTable(results: readonly RatioResult[]): string {
   return [line(HEADER), rule, ...rows.map(line)].join("\n");
 }
 
-/** Four significant digits at least, thousands set apart. */
+/** At least four significant digits, with thousands separators. */
 function figureText(value: number): string {
   const digits = value >= 1000 ? 0 : value >= 10 ? 1 : 3;
   return value.toLocaleString("en-US", {

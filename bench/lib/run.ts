@@ -8,13 +8,13 @@
 import { StopRequests } from "../../cli/lib/stop_requests.ts";
 import { type Bench, type RatioOptions, type RatioResult, resultTable, runRatio } from "./bench.ts";
 
-/** How benches are run, and where their results go. */
+/** How benches are run, and where their results are written. */
 export interface RunOptions extends RatioOptions {
   /** A file for the results as JSON. Default: none. */
   readonly json?: string | undefined;
 }
 
-/** Runs the benches in order, prints a table and answers what it shows. */
+/** Runs the benches in order, prints a table and returns its results. */
 export async function runBenches(
   benches: readonly Bench[],
   options: RunOptions = {},

@@ -1,5 +1,5 @@
 /**
- * Fuzzing one target: children run inputs, and each failure is made smaller.
+ * Fuzzes one target: children run inputs, and each failure is shrunk.
  *
  * @module
  */
@@ -7,11 +7,11 @@ import { runChild } from "./child_run.ts";
 import type { Failure, News, Reason, Task } from "./news.ts";
 import { shrink } from "./shrink.ts";
 
-/** A target with so many faults is given up. */
+/** A target with so many faults is abandoned. */
 const FAILURES_MAX = 10;
-/** Inputs that end their process are made smaller by as many processes, … */
+/** Most processes that shrink an input which ends its process, … */
 const SHRINK_CHILDREN_MAX = 30;
-/** … for so long, in ms. */
+/** … and most time for that, in ms. */
 const SHRINK_MS = 60_000;
 
 /** What is run, and for how long. */
@@ -27,21 +27,21 @@ export interface CampaignOptions {
   readonly memoryBytesMax: number;
   /** How long one input may take, in ms. */
   readonly stepMs: number;
-  /** How long an input that ends its process is made smaller, in ms. Default: a minute. */
+  /** How long an input that ends its process is shrunk, in ms. Default: a minute. */
   readonly shrinkMs?: number;
-  /** Told how many inputs have run, and how many faults they have found. */
+  /** Called with the number of inputs so far, and the number of faults. */
   readonly onProgress?: (runs: number, failed: number) => void;
   readonly signal?: AbortSignal;
 }
 
-/** What came of it. */
+/** The result. */
 export interface CampaignResult {
   readonly runs: number;
   readonly valid: number;
   readonly failures: readonly Failure[];
 }
 
-/** Fuzzes one target. Ends at the last input, at the end of the time, or when it was stopped. */
+/** Fuzzes one target. Ends at the last input, at the end of the time, or when stopped. */
 export async function fuzz(options: CampaignOptions): Promise<CampaignResult> {
   const { seed, inputs = Number.MAX_SAFE_INTEGER, ms = Infinity, stepMs, signal } = options;
   const { module, target, memoryBytesMax, onProgress = () => {} } = options;
@@ -88,7 +88,7 @@ export async function fuzz(options: CampaignOptions): Promise<CampaignResult> {
       first = end.failures.at(-1)!.index + 1;
       isCareful = false;
     } else if (!isCareful) {
-      // One of the inputs from here on: the next child says which.
+      // One of the inputs from here on: the next child finds out which.
       first = end.at.index;
       isCareful = true;
     } else {
@@ -108,7 +108,7 @@ export async function fuzz(options: CampaignOptions): Promise<CampaignResult> {
   return { runs: first, valid, failures: [...failures.values()] };
 }
 
-/** The input of a failure that ended its process, made smaller by processes of their own. */
+/** Shrinks an input that ended its process, in processes of their own. */
 async function smaller(options: CampaignOptions, failure: Failure): Promise<string> {
   if (failure.reason === "error") return failure.input;
   const { reason } = failure;

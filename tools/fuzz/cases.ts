@@ -8,10 +8,12 @@ import { SimRandom } from "../../sim/engine/random.ts";
 import { mutateBytes } from "./mutate_bytes.ts";
 import type { OpenTarget } from "./target.ts";
 
-/** Codes that say that nobody thought of an error: what was thrown was no `LeatError`, and is the cause of one. */
+/**
+ * Codes of unexpected errors: the thrown error was not a `LeatError`, and became the cause of one.
+ */
 const UNEXPECTED_CODES: ReadonlySet<string> = new Set(["internal", "unknown"]);
 
-/** Gives the inputs of a target: first its seeds, then mutants. */
+/** The inputs of a target: first its seeds, then mutants. */
 export function inputsOf(target: OpenTarget, name: string, seed: bigint) {
   const root = new SimRandom(seed).fork(name);
   const { seeds } = target;
@@ -23,7 +25,7 @@ export function inputsOf(target: OpenTarget, name: string, seed: bigint) {
   };
 }
 
-/** How an input fared. */
+/** The result of an input. */
 export type Verdict =
   | { readonly kind: "valid" }
   | { readonly kind: "refused"; readonly code: string }
@@ -48,7 +50,7 @@ function messageOf(error: unknown): string {
   return cause === undefined ? own : `${own}\nCaused by: ${messageOf(cause)}`;
 }
 
-/** What failures of one fault have in common: what was thrown, and where. */
+/** Groups failures of one fault: what was thrown, and where. */
 function signatureOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error).slice(0, 80);
   if (error.cause instanceof Error) return signatureOf(error.cause);

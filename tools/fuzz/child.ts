@@ -1,6 +1,6 @@
 /**
- * The process in which inputs run. It reads its task from the command line and tells in lines of JSON how it goes. Whatever an input
- * does to it, the process that started it notices.
+ * The process in which inputs run. It reads its task from the command line and reports in lines of
+ * JSON. The process that started it notices whatever an input does to it.
  *
  * @module
  */
@@ -10,9 +10,9 @@ import { inputsOf, judge } from "./cases.ts";
 import { shrink } from "./shrink.ts";
 import type { OpenTarget, TargetModule } from "./target.ts";
 
-/** Between two lines that say how far it is, in ms. */
+/** Time between two progress lines, in ms. */
 const ANNOUNCED_EVERY_MS = 100;
-/** Runs of an input that is made smaller. */
+/** Most runs while shrinking an input. */
 const SHRINK_RUNS_MAX = 2_000;
 const SHRINK_BYTES_MAX = 20_000;
 
@@ -77,11 +77,11 @@ async function smaller(
   }, { runsMax: SHRINK_RUNS_MAX });
 }
 
-/** What the process has held at most. A new process begins with the peak of the one that started it. */
+/** The peak memory of the process. A new process inherits the peak of the one that started it. */
 const peakBytesOfProcess = () => process.resourceUsage().maxRSS * 1_024;
 const inheritedBytes = peakBytesOfProcess();
 
-/** Ends the process where it has held more than it may. */
+/** Ends the process if it has exceeded the memory limit. */
 function checkMemory({ memoryBytesMax }: Task, index: number, input: Uint8Array): void {
   const peak = peakBytesOfProcess();
   const peakBytes = peak > inheritedBytes ? peak : Deno.memoryUsage().rss;

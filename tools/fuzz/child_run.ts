@@ -1,5 +1,6 @@
 /**
- * Running inputs in a process of their own: it may crash, hang or take all memory, and nothing else does.
+ * Runs inputs in a process of their own: if it crashes, hangs or runs out of memory, nothing else
+ * does.
  *
  * @module
  */
@@ -9,28 +10,28 @@ import { EXIT_MEMORY, type Failure, type News, type Task } from "./news.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const CHILD = fileURLToPath(new URL("./child.ts", import.meta.url));
-/** What is kept of what a child said while it crashed. */
+/** Characters kept of a crashed child's output. */
 const SAID_CHARS_MAX = 2_000;
-/** A child that starts loads its modules and makes its seeds. */
+/** A starting child loads its modules and creates its seeds. */
 const START_MS = 120_000;
 
 /** How a child ended. */
 export interface ChildEnd {
-  /** The last input that it said it began; `undefined` where it began none. */
+  /** The last input that it announced; `undefined` if none. */
   readonly at: Extract<News, { kind: "at" }> | undefined;
-  /** What it told when it came to its end by itself. */
+  /** Its last message if it ended by itself. */
   readonly done?: Extract<News, { kind: "done" }>;
-  /** What it told was wrong. */
+  /** The failures that it reported. */
   readonly failures: readonly Failure[];
-  /** Why it ended early, and what it said. */
+  /** Why it ended early, and its output. */
   readonly died?: { readonly reason: "crash" | "hang" | "memory"; readonly said: string };
 }
 
 /** How a child is watched. */
 export interface Watch {
-  /** How long it may say nothing. */
+  /** Longest time without output. */
   readonly stepMs: number;
-  /** Told of each line. */
+  /** Called for each line. */
   readonly onNews?: (news: News) => void;
   /** Ends the child. */
   readonly signal?: AbortSignal;

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Bytes of UTF-8 as lines; what has no line end behind it is dropped, since its writer died in the middle of it. */
+/** UTF-8 bytes as lines; an unterminated last line is dropped, since its writer died within it. */
 export class LineStream implements TransformStream<Uint8Array<ArrayBuffer>, string> {
   readonly readable: ReadableStream<string>;
   readonly writable: WritableStream<Uint8Array<ArrayBuffer>>;

@@ -1,22 +1,22 @@
 /**
- * Mutants of bytes: a few of the changes that find faults in readers of binary formats.
+ * Mutants of bytes: some of the changes that find faults in readers of binary formats.
  *
  * @module
  */
 import type { SimRandom } from "../../sim/engine/random.ts";
 
-/** No mutant is longer. */
+/** Most bytes of a mutant. */
 const BYTES_MAX = 64 * 1024;
 /** Most changes of one mutant. */
 const CHANGES_MAX = 4;
 
-/** Numbers at which sizes, counts and signs go wrong. */
+/** Numbers at which sizes, counts and signs often go wrong. */
 const NUMBERS = [
   ...[0n, 1n, 2n, 0x7fn, 0x80n, 0xffn, 0x7fffn, 0x8000n, 0xffffn, 1n << 20n, 0x7fffffffn],
   ...[0x80000000n, 0xfffffffen, 0xffffffffn, (1n << 53n) - 1n, 1n << 53n, (1n << 63n) - 1n],
   ...[1n << 63n, (1n << 64n) - 1n],
 ] as const;
-/** The same where numbers stand as text. */
+/** The same for numbers in text. */
 const TEXTS = ["-1", "0", "1e309", "NaN", "99999999999999999999", "2147483648", "\0", "\ufeff"];
 
 /** The input with one to `CHANGES_MAX` changes. */
@@ -103,7 +103,7 @@ function spliced(bytes: Uint8Array, at: number, removed: number, part: Uint8Arra
   return whole;
 }
 
-/** The first decimal number at `from` or behind it. */
+/** The first decimal number at or after `from`. */
 function digitsFrom(
   bytes: Uint8Array,
   from: number,

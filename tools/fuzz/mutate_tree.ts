@@ -1,5 +1,6 @@
 /**
- * Mutants of plain data: JSON, and what envelopes carry. The shape stays mostly right, so that a mutant comes past the first check.
+ * Mutants of plain data: JSON, and the content of envelopes. The shape stays mostly valid, so that
+ * a mutant passes the first check.
  *
  * @module
  */
@@ -7,11 +8,11 @@ import { isPlainObject } from "../../core/tree.ts";
 import type { SimRandom } from "../../sim/engine/random.ts";
 import { mutateBytes } from "./mutate_bytes.ts";
 
-/** Stands for arrays nested deeper than can be copied: see `writeJson`. */
+/** Represents arrays nested too deeply to be copied: see `writeJson`. */
 const DEEP = "leat fuzz: deep";
 const DEEP_BRACKETS = 20_000;
 
-/** What stands in place of something else. All of it is JSON. */
+/** Replacements for values. All of it is JSON. */
 const OTHERS: readonly unknown[] = [
   ...[null, true, false, 0, -1, 0.5, 1e308, 2 ** 31, 2 ** 32, 2 ** 53, -(2 ** 53)],
   ...["", "x", "\u2028", "__proto__", "constructor", "9".repeat(40), [], {}, [null], [[]]],
@@ -21,7 +22,7 @@ const OTHERS: readonly unknown[] = [
   ...[{ $float64: "AAAA" }, { $spec: { dtype: "uint8", shape: [null] } }],
 ];
 
-/** Deeper places are not changed. */
+/** Deeper values are not changed. */
 const VISITED_DEPTH_MAX = 100;
 
 /** A tree as JSON. */
@@ -32,7 +33,7 @@ export function writeJson(tree: unknown): Uint8Array {
   );
 }
 
-/** A place in a tree. */
+/** A position in a tree. */
 interface Spot {
   readonly holder: Record<string, unknown> | unknown[];
   readonly key: string | number;
@@ -41,7 +42,7 @@ interface Spot {
 /**
  * A copy with one to three changes.
  *
- * @param others More of what may stand in place of something else.
+ * @param others Further replacements for values.
  */
 export function mutateTree<T>(tree: T, random: SimRandom, others: readonly unknown[] = []): T {
   const root = structuredClone({ tree });

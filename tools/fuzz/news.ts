@@ -1,11 +1,11 @@
 /**
- * What the process that fuzzes and the one that watches it tell each other.
+ * The messages between the fuzzing process and the one that watches it.
  *
  * @module
  */
 import type { Verdict } from "./cases.ts";
 
-/** What a child is to run. */
+/** The task of a child. */
 export interface Task {
   /** The module of the targets. */
   readonly module: string;
@@ -15,22 +15,24 @@ export interface Task {
   readonly first: number;
   /** … and the one after the last. */
   readonly end: number;
-  /** How long it goes on, in ms. Default: to the last input. */
+  /** How long to run, in ms. Default: to the last input. */
   readonly ms?: number;
-  /** Tells each input before it runs. */
+  /** Announces each input before it runs. */
   readonly isCareful: boolean;
   readonly memoryBytesMax: number;
   /** This input alone, in base64. */
   readonly input?: string;
 }
 
-/** A child exits with it after an input that took too much memory: what was taken once stays the peak. */
+/**
+ * A child's exit code after an input that exceeded the memory limit: the peak never falls again.
+ */
 export const EXIT_MEMORY = 3;
 
 /** Why an input is a failure. */
 export type Reason = "error" | "memory" | "hang" | "crash";
 
-/** An input that the code did not bear. */
+/** An input that the code did not withstand. */
 export interface Failure {
   readonly kind: "failure";
   readonly index: number;
@@ -44,12 +46,14 @@ export interface Failure {
 
 /** A line of a child. */
 export type News =
-  /** The input that is about to run; its bytes where the child was told to be careful; how many were valid so far. */
+  /**
+   * The input that is about to run; its bytes if the task is careful; how many were valid so far.
+   */
   | { readonly kind: "at"; readonly index: number; readonly valid: number; readonly input?: string }
   | Failure
   | { readonly kind: "done"; readonly runs: number; readonly valid: number };
 
-/** An error of another class than is allowed. */
+/** A failure with an error outside the allowed codes. */
 export function inProcessFailure(
   index: number,
   input: Uint8Array,

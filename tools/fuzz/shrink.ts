@@ -1,17 +1,17 @@
 /**
- * Making a failing input smaller while it still fails.
+ * Shrinks a failing input while it still fails.
  *
  * @module
  */
 
-/** How long shrinking may go on. */
+/** Limits of shrinking. */
 export interface ShrinkLimits {
   readonly runsMax: number;
 }
 
 /**
- * A shorter input that fails, too, or the input itself: parts are taken out, from halves down to single bytes, and what is left is
- * set to zero.
+ * A shorter input that fails too, or the input itself: parts are removed, from halves down to
+ * single bytes, and the rest is set to zero.
  */
 export async function shrink(
   input: Uint8Array,

@@ -1,5 +1,5 @@
 /**
- * What is fuzzed: one kind of input, and the code that has to bear any of it.
+ * A fuzz target: one kind of input, and the code that must withstand it.
  *
  * @module
  */
@@ -7,16 +7,17 @@ import type { SimRandom } from "../../sim/engine/random.ts";
 
 /** A target that is ready to run. */
 export interface OpenTarget {
-  /** Valid inputs. Every mutant is made of these. */
+  /** Valid inputs. Every mutant is derived from these. */
   readonly seeds: readonly [Uint8Array, ...Uint8Array[]];
-  /** Makes a mutant. Default: `mutateBytes`. */
+  /** Creates a mutant. Default: `mutateBytes`. */
   mutate?(input: Uint8Array, random: SimRandom, seeds: readonly Uint8Array[]): Uint8Array;
   /**
-   * Runs one input. Returning says that it was valid, throwing a `LeatError` that it was refused. Everything else is a failure: other
-   * errors, a promise that never settles, a process that ends, too much memory or time.
+   * Runs one input. A return means that it was valid, a `LeatError` that it was refused. Everything
+   * else is a failure: other errors, a promise that never settles, a process that ends, too much
+   * memory or time.
    */
   run(input: Uint8Array): unknown;
-  /** Lets go of what `open` took. */
+  /** Releases what `open` allocated. */
   close?(): void | Promise<void>;
 }
 
@@ -24,7 +25,9 @@ export interface OpenTarget {
 export interface Target {
   /** One line for `--help`. */
   readonly help: string;
-  /** What its readers may take where they are told to: they have a limit of their own. Default: what all targets may take. */
+  /**
+   * The memory limit that its readers are given, if they accept one. Default: that of all targets.
+   */
   readonly memoryBytesMax?: number;
   open(): OpenTarget | Promise<OpenTarget>;
 }

@@ -14,7 +14,7 @@ import { PROCESS_TARGETS } from "./targets/processes.ts";
 import { REQUEST_TARGETS } from "./targets/requests.ts";
 import { SOCKET_TARGETS } from "./targets/sockets.ts";
 
-/** See the module. */
+/** All targets, by name. */
 export const TARGETS: Readonly<Record<string, Target>> = {
   ...SOCKET_TARGETS,
   ...MESSAGE_TARGETS,

@@ -1,5 +1,6 @@
 /**
- * What `iterator.save()` gives: states of iterators. Their checksum is made right again, so that the state itself is looked at.
+ * Results of `iterator.save()`: states of iterators. Their checksum is repaired, so that the state
+ * itself is read.
  *
  * @module
  */
@@ -10,7 +11,7 @@ import { mutateBytes } from "../mutate_bytes.ts";
 import { mutateTree, writeJson } from "../mutate_tree.ts";
 import type { Target } from "../target.ts";
 
-/** Format and checksum stand before the state. */
+/** Format and checksum precede the state. */
 const FORMAT_BYTES = 8;
 const HEADER_BYTES = FORMAT_BYTES + 32;
 const STEPS_MAX = 12;
@@ -34,7 +35,7 @@ const PIPELINES: readonly (() => Dataset<unknown>)[] = [
   () => Dataset.sampleFromDatasets([Dataset.range(9), Dataset.random()], { seed: 2n }).take(30),
 ].map((make) => make as () => Dataset<unknown>);
 
-/** States after some elements, each with the number of its pipeline before it. */
+/** States after some elements, each preceded by the number of its pipeline. */
 async function states(): Promise<[Uint8Array, ...Uint8Array[]]> {
   const found: Uint8Array[] = [];
   for (const [number, make] of PIPELINES.entries()) {
@@ -52,7 +53,7 @@ async function states(): Promise<[Uint8Array, ...Uint8Array[]]> {
   return [first!, ...others];
 }
 
-/** With the checksum that its bytes have. */
+/** With a valid checksum. */
 function sealed(input: Uint8Array): Uint8Array {
   const bytes = input.slice();
   if (bytes.length < 1 + HEADER_BYTES) return bytes;
@@ -62,7 +63,7 @@ function sealed(input: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** Changes the JSON of a state and lets the bytes behind it be. */
+/** Changes the JSON of a state and leaves the bytes after it. */
 function withJson(input: Uint8Array, change: (tree: unknown) => unknown): Uint8Array {
   const start = 1 + HEADER_BYTES;
   const view = new DataView(input.buffer, input.byteOffset);
@@ -82,7 +83,7 @@ async function restore(input: Uint8Array): Promise<void> {
     await iterator.restore(input.subarray(1));
   } catch (error) {
     if (!(error instanceof LeatError)) throw error;
-    // Functions are called again while a state is restored; what they fail with has any code.
+    // Restoring a state calls functions again, whose errors have any code.
     throw new LeatError("invalid_argument", error.message);
   }
   try {
@@ -92,7 +93,8 @@ async function restore(input: Uint8Array): Promise<void> {
     }
     await iterator.return();
   } catch {
-    // What a state with a right checksum says is believed: elements may be of another kind than functions and operators take.
+    // A state with a valid checksum is trusted: its elements may have the wrong type for functions
+    // and operators.
   }
 }
 
@@ -102,7 +104,7 @@ const numbers = () =>
     processingMode: "DETERMINISTIC",
   });
 
-/** A token of a stream that was read for a while, with the same header as one that was not. */
+/** A token of a partly read stream, and one of an unread stream with the same header. */
 async function tokens(): Promise<[Uint8Array, Uint8Array]> {
   await using iterator = openIterator(numbers().node, { seed: 1n });
   const begun = Uint8Array.of(0, ...await iterator.save());
@@ -121,7 +123,7 @@ async function restoreToken(input: Uint8Array): Promise<void> {
   await iterator.save();
 }
 
-/** A mutant of a state; mostly with the right checksum, and always of the same pipeline. */
+/** A mutant of a state; mostly with a valid checksum, and always of the same pipeline. */
 function mutateState(
   input: Uint8Array,
   random: SimRandom,
@@ -137,7 +139,7 @@ function mutateState(
   }));
 }
 
-/** See the module. */
+/** Targets that restore checkpoints. */
 export const CHECKPOINT_TARGETS: Readonly<Record<string, Target>> = {
   checkpoint: {
     help: "saved iterators of some pipelines, which are restored and read on",

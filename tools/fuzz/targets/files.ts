@@ -20,17 +20,20 @@ import { paxHeader, tar } from "../../../tests/data/formats/tar_writer.ts";
 import { mutateBytes } from "../mutate_bytes.ts";
 import type { OpenTarget, Target } from "../target.ts";
 
-/** A file gives no more elements than it has bytes. One that goes on for ever is caught here. */
+/** A file has no more elements than bytes. This catches a reader that never ends. */
 const ELEMENTS_MAX = 200_000;
-/** Formats in which a row may take no bytes, as one of nulls in Arrow and of empty texts in NumPy. They are read so far. */
+/**
+ * Formats in which a row may take no bytes, like nulls in Arrow and empty texts in NumPy. They are
+ * read up to that limit.
+ */
 const HAS_EMPTY_ROWS: ReadonlySet<string> = new Set(["arrow", "npy", "npz"]);
-/** So many errors in a row, and a reader does not get on. */
+/** A reader with so many consecutive errors makes no progress. */
 const ERRORS_MAX = 20_000;
 
 const PATH = "/fuzzed";
 const text = (value: string) => new TextEncoder().encode(value);
 
-/** Files of which each path is these bytes. */
+/** Files with these bytes at every path. */
 function filesOf(bytes: Uint8Array): Files {
   return {
     open: () => Promise.resolve(new BytesFile(bytes)),
@@ -107,7 +110,7 @@ function tfRecords(records: readonly Uint8Array[]): Uint8Array {
   }));
 }
 
-/** The first record's checksums made right. */
+/** Repairs the first record's checksums. */
 function resealed(input: Uint8Array): Uint8Array {
   const bytes = input.slice();
   if (bytes.length < 16) return bytes;
@@ -199,7 +202,7 @@ function compressed(name: keyof typeof compressions): Target {
   );
 }
 
-/** See the module. */
+/** Targets that read files. */
 export const FILE_TARGETS: Readonly<Record<string, Target>> = {
   tfrecord: format(
     "TFRecord files, the first record's checksums made right",
@@ -246,7 +249,7 @@ export const FILE_TARGETS: Readonly<Record<string, Target>> = {
   ),
   npz: format("archives of NumPy arrays", () => Dataset.npz(PATH), npzFiles),
   webdataset: format("tar files of samples", () => Dataset.webDataset(PATH), () => TARS),
-  // A few bytes may stand for as many equal values as a row group may hold.
+  // A few bytes may encode as many equal values as a row group may hold.
   parquet: {
     ...format("Parquet files", () => Dataset.parquet(PATH), parquetFiles),
     memoryBytesMax: 2 * ROW_GROUP_BYTES_MAX,

@@ -1,5 +1,5 @@
 /**
- * What a dataset is as bytes: its graph, and the texts of its functions.
+ * Serialised datasets: graphs, and the texts of functions.
  *
  * @module
  */
@@ -11,9 +11,9 @@ import { mutateBytes } from "../mutate_bytes.ts";
 import { mutateTree, writeJson } from "../mutate_tree.ts";
 import type { Target } from "../target.ts";
 
-/** So many elements are read of a graph, at most. */
+/** Most elements read of a graph. */
 const STEPS_MAX = 20;
-/** A function that sets it ran while it was only read. */
+/** Set by a function that ran although it was only parsed. */
 const MARK = "leatFuzzMark";
 
 const FUNCTIONS = [
@@ -50,7 +50,7 @@ function datasets(): Dataset<unknown>[] {
   ] as Dataset<unknown>[];
 }
 
-/** Reads a graph back, and does with it all that needs no trust. */
+/** Reads a graph, and does everything with it that needs no trust. */
 async function runGraph(input: Uint8Array): Promise<void> {
   const dataset = Dataset.deserialize(input);
   void dataset.elementSpec;
@@ -70,7 +70,10 @@ async function runGraph(input: Uint8Array): Promise<void> {
   });
 }
 
-/** Checks a text, and evaluates it only where it passed: it has to be one function then, and nothing may have run. */
+/**
+ * Checks a text, and evaluates it only if it passed: then it must be one function, and nothing may
+ * have run.
+ */
 function runFunction(input: Uint8Array): void {
   const { source } = analyzeFunction(read(input));
   const scope = Array as unknown as Record<string, unknown>;
@@ -83,7 +86,7 @@ function runFunction(input: Uint8Array): void {
   }
 }
 
-/** See the module. */
+/** Targets that read graphs and functions. */
 export const GRAPH_TARGETS: Readonly<Record<string, Target>> = {
   graph: {
     help: "serialised datasets, which are read back, looked at and iterated without trust",

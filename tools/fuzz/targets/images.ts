@@ -77,7 +77,7 @@ function pngs(): Uint8Array[] {
   ];
 }
 
-/** Checksums of a PNG's chunks made right, as far as there are chunks. */
+/** Repairs the checksums of a PNG's chunks, as far as there are chunks. */
 function resealed(input: Uint8Array): Uint8Array {
   const bytes = input.slice();
   const view = new DataView(bytes.buffer);
@@ -90,7 +90,7 @@ function resealed(input: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** See the module. */
+/** Targets that decode images. */
 export const IMAGE_TARGETS: Readonly<Record<string, Target>> = {
   jpeg: image("JPEGs, under libjpeg-turbo", jpegs),
   png: image("PNGs, checksums of chunks made right", pngs, (input, random, seeds) => {

@@ -1,5 +1,5 @@
 /**
- * The dispatcher's journal: the file as it lies on disk, and the records in it.
+ * The dispatcher's journal: the file on disk, and the records in it.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Target } from "../target.ts";
 
 const RECORDS = Array.from({ length: 12 }, (_, i) => new Uint8Array(20 + 40 * i).fill(i + 1));
 
-/** A log with a snapshot and records behind it, closed: one file. */
+/** A closed log with a snapshot and later records: one file. */
 async function logFile(folder: string, hasSnapshot: boolean): Promise<Uint8Array> {
   const path = `${folder}/made-${hasSnapshot}`;
   const log = await openSqliteLog(path);
@@ -23,7 +23,10 @@ async function logFile(folder: string, hasSnapshot: boolean): Promise<Uint8Array
   return await Deno.readFile(path);
 }
 
-/** A damaged log is refused, or has what was written: all of it, or the beginning of it. Never anything else. */
+/**
+ * A damaged log is refused, or returns the written records or a prefix of them. Never anything
+ * else.
+ */
 async function readLog(path: string): Promise<void> {
   const log = await openSqliteLog(path);
   try {
@@ -47,7 +50,7 @@ function records(): Uint8Array {
   return batch.encode();
 }
 
-/** See the module. */
+/** Targets that read journals. */
 export const JOURNAL_TARGETS: Readonly<Record<string, Target>> = {
   journal: {
     help: "files of the journal (SQLite), which have no record that was never written",

@@ -1,5 +1,5 @@
 /**
- * What comes over a socket: frames, messages, envelopes, hellos and compressed messages.
+ * Input from a socket: frames, messages, envelopes, hellos and compressed messages.
  *
  * @module
  */
@@ -21,7 +21,7 @@ import { type Hello, readHello, writeBye, writeHello } from "../../../transport/
 import { Reassembly } from "../../../transport/web_socket/reassembly.ts";
 import type { Target } from "../target.ts";
 
-/** What a node takes from a stranger: no message is larger. */
+/** Largest message from an untrusted peer. */
 const MESSAGE_BYTES_MAX = 64 * 2 ** 20;
 
 const REF = { node: "ws://127.0.0.1:1", path: "/worker", incarnation: "1" };
@@ -43,7 +43,7 @@ function messages(): [Uint8Array, ...Uint8Array[]] {
   return [first!, ...others];
 }
 
-/** A list of frames in one input: each with its length before it. */
+/** The frames of an input: each with its length before it. */
 function framesIn(input: Uint8Array): Uint8Array[] {
   const frames: Uint8Array[] = [];
   for (let at = 0; at + 2 <= input.length;) {
@@ -59,7 +59,7 @@ function joined(frames: readonly Uint8Array[]): Uint8Array {
   return Uint8Array.from(parts);
 }
 
-/** What a link does with the frames of a peer, one after the other. */
+/** Processes the frames of a peer in order, as a link does. */
 function takeFrames(input: Uint8Array): void {
   const reassembly = new Reassembly(MESSAGE_BYTES_MAX);
   const take = (message: Uint8Array) => asEnvelope(decodeMessage(message));
@@ -93,7 +93,7 @@ function fragmented(message: Uint8Array): Uint8Array[] {
   return [fragment(0, half), fragment(half, message.length - half)];
 }
 
-/** A goodbye is thrown as the error that the peer wrote, whatever its code. */
+/** A goodbye is thrown as the peer's error, whatever its code. */
 function helloOf(input: Uint8Array): Hello {
   try {
     return readHello(input, "dialler");
@@ -105,7 +105,7 @@ function helloOf(input: Uint8Array): Hello {
 
 const hello = { node: "ws://127.0.0.1:1", incarnation: "1", messageBytesMax: 1 << 20 };
 
-/** See the module. */
+/** Targets that read messages. */
 export const MESSAGE_TARGETS: Readonly<Record<string, Target>> = {
   codec: {
     help: "messages: msgpack envelopes and their payloads",
@@ -113,7 +113,7 @@ export const MESSAGE_TARGETS: Readonly<Record<string, Target>> = {
       seeds: messages(),
       run(input) {
         const value = decodeMessage(input);
-        // What was read can be written, and is the same then.
+        // What was read can be written, and reads the same again.
         const again = encodeMessage(value);
         if (Deno.inspect(decodeMessage(again)) !== Deno.inspect(value)) {
           throw new Error("a message that is written again is another one");

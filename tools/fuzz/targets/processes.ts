@@ -1,5 +1,6 @@
 /**
- * What a confined process says to its worker: messages through a pipe and a shared file, and what is read out of them.
+ * Answers of a confined process to its worker: messages through a pipe and a shared file, and their
+ * contents.
  *
  * @module
  */
@@ -14,12 +15,12 @@ import type { SlotFile } from "../../../transport/process/slots.ts";
 import { splitTableOf, steppedOf } from "../../../platform/sandbox/untrusted_answers.ts";
 import type { Target } from "../target.ts";
 
-/** What one read of the pipe gives. */
+/** Bytes of one read of the pipe. */
 const READ_BYTES = 300;
-/** How the rules of the link, and of what is said on it, are told to be broken. */
+/** Messages of protocol errors of the link, and of invalid answers. */
 const REFUSALS = /^(The other process broke the rules|What a confined process answered is not)/;
 
-/** A shared file that has zeros wherever it is read, as a sparse one. */
+/** A shared file that reads as zeros everywhere, like a sparse one. */
 const slots = {
   read: (_slot: number, into: Uint8Array) => void into.fill(0, 0, 64),
   write: () => {},
@@ -41,7 +42,7 @@ function reply(body: unknown): Uint8Array {
 
 const HELLO = pipedFrames([writeHello({ ...REMOTE, role: "dialler", messageBytesMax: 2 ** 30 })]);
 
-/** Takes a message for each of what it might be. */
+/** Reads a message as each kind of answer. */
 function readAnswer(message: unknown): void {
   for (const read of [steppedOf, splitTableOf]) {
     try {
@@ -88,7 +89,7 @@ const STEPS = [
 ];
 const TABLE = [{ starts: new Float64Array([0, 5]), stops: new Float64Array([5, 9]) }];
 
-/** See the module. */
+/** Targets that read answers of confined processes. */
 export const PROCESS_TARGETS: Readonly<Record<string, Target>> = {
   process: {
     help: "what a confined process says to its worker",

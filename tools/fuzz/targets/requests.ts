@@ -1,5 +1,5 @@
 /**
- * What is asked of a dispatcher that has workers, jobs and clients.
+ * Requests to a dispatcher that has workers, jobs and clients.
  *
  * @module
  */
@@ -25,7 +25,7 @@ type Method = MethodOf<DispatcherProtocol>;
 type Asked = readonly [method: string, request: unknown];
 type Check = (request: unknown) => unknown;
 
-/** Changes what an input says, and lets be what cannot be written. */
+/** Changes the content of an input; mutants that cannot be written are dropped. */
 function mutate(input: Uint8Array, random: SimRandom, seeds: readonly Uint8Array[]): Uint8Array {
   const others = decodeMessage(seeds[random.int(seeds.length)]!) as unknown[];
   try {
@@ -35,7 +35,7 @@ function mutate(input: Uint8Array, random: SimRandom, seeds: readonly Uint8Array
   }
 }
 
-/** The requests of an input; what is no list of them is refused. */
+/** The requests of an input; any other input is refused. */
 function asked(input: Uint8Array): Asked[] {
   const list = decodeMessage(input);
   if (!Array.isArray(list)) throw new LeatError("invalid_argument", "no list of requests");
@@ -44,7 +44,10 @@ function asked(input: Uint8Array): Asked[] {
   );
 }
 
-/** Asks a new dispatcher one request after the other. It lives on, answers with known errors, and its journal replays. */
+/**
+ * Sends requests to a new dispatcher in order. It must survive, answer with known errors, and its
+ * journal must replay.
+ */
 async function ask(input: Uint8Array): Promise<void> {
   const requests = asked(input);
   await using cluster = await TestCluster.start();
@@ -94,7 +97,7 @@ const CHECKS: readonly Readonly<Record<string, Check>>[] = [
   workerChecks,
 ];
 
-/** See the module. */
+/** Targets that read requests. */
 export const REQUEST_TARGETS: Readonly<Record<string, Target>> = {
   dispatcher: {
     help: "requests to a dispatcher that has jobs, workers and clients",

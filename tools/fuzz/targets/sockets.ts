@@ -1,5 +1,5 @@
 /**
- * What comes over a TCP connection before it is a message: HTTP requests and frames of WebSockets.
+ * Input from a TCP connection before it is a message: HTTP requests and WebSocket frames.
  *
  * @module
  */
@@ -10,9 +10,9 @@ import { LeatError } from "../../../core/error.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import type { Target } from "../target.ts";
 
-/** How a link is closed for what its peer did. Anything else is an error that nobody thought of. */
+/** Messages of a link closed because of its peer. Anything else is an unexpected error. */
 const REFUSALS = /^(Malformed frame|Not the WebSocket protocol): |^closed$/;
-/** What one read of the connection gives. */
+/** Bytes of one read of the connection. */
 const READ_BYTES = 700;
 
 const text = (value: string) => new TextEncoder().encode(value);
@@ -63,7 +63,7 @@ async function readHttp(input: Uint8Array): Promise<void> {
 const binary = (length: number, key: number) =>
   clientFrame(OPCODE.BINARY, new Uint8Array(length), key);
 
-/** See the module. */
+/** Targets that read sockets. */
 export const SOCKET_TARGETS: Readonly<Record<string, Target>> = {
   http: {
     help: "heads of HTTP requests",
