@@ -30,7 +30,7 @@ import type { ClientProtocol } from "./protocol.ts";
 import type {
   HeartbeatNews,
   Reader,
-  ReaderSurroundings,
+  ReaderDependencies,
   ReadTotals,
   TaskChanges,
 } from "./readers/reader.ts";
@@ -120,12 +120,10 @@ export function createClient(
   };
 }
 
-function readerFor(surroundings: ReaderSurroundings): Reader {
-  const { processingMode, numConsumers } = surroundings.options.parameters;
-  if (processingMode === ShardingPolicy.DETERMINISTIC) return new OrderedReader(surroundings);
-  return numConsumers === undefined
-    ? new UnorderedReader(surroundings)
-    : new RoundReader(surroundings);
+function readerFor(deps: ReaderDependencies): Reader {
+  const { processingMode, numConsumers } = deps.options.parameters;
+  if (processingMode === ShardingPolicy.DETERMINISTIC) return new OrderedReader(deps);
+  return numConsumers === undefined ? new UnorderedReader(deps) : new RoundReader(deps);
 }
 
 class Client {
@@ -153,8 +151,8 @@ class Client {
     this.#options = options;
     this.#feed = feed;
     const refresh = () => this.#refresh();
-    const surroundings = { context, options, feed, refresh, totals: this.#totals };
-    this.#reader = readerFor(surroundings);
+    const deps = { context, options, feed, refresh, totals: this.#totals };
+    this.#reader = readerFor(deps);
     this.#meter = feed.measure(() => context.world.nowMs());
     feed.onTaken = () => this.#reader.pump();
     feed.stats = () => this.#figures();

@@ -20,7 +20,7 @@ import type {
   HeartbeatNews,
   HeartbeatReport,
   Reader,
-  ReaderSurroundings,
+  ReaderDependencies,
   TaskChanges,
 } from "./reader.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
@@ -83,7 +83,7 @@ interface ArrivedSplit {
 type Passed = Extract<Placed, { readonly kind: "passed" }>;
 
 export class OrderedReader implements Reader {
-  readonly #around: ReaderSurroundings;
+  readonly #deps: ReaderDependencies;
   readonly #tasks = new Map<number, OpenTask>();
   readonly #splits = new Map<number, ArrivedSplit>();
   /** Where the stream resumes, and the earlier splits of which rows are needed again. */
@@ -118,10 +118,10 @@ export class OrderedReader implements Reader {
   #bytesMax = 0;
   #openSplitsMax = 0;
 
-  constructor(around: ReaderSurroundings) {
-    this.#around = around;
-    this.#headOfLine = new BlockedMeter(() => around.context.world.nowMs());
-    const { startAt = 0, behind = [], numbering } = around.options.ordered ?? {};
+  constructor(deps: ReaderDependencies) {
+    this.#deps = deps;
+    this.#headOfLine = new BlockedMeter(() => deps.context.world.nowMs());
+    const { startAt = 0, behind = [], numbering } = deps.options.ordered ?? {};
     this.#numbers = numbering === undefined ? undefined : new StreamNumbers(numbering);
     this.#startAt = startAt;
     this.#behind = behind;
@@ -172,7 +172,7 @@ export class OrderedReader implements Reader {
     // Any other task may be assigned the splits of the lost ones.
     if (gone.length > 0) { for (const open of this.#tasks.values()) endPause(open); }
     for (const task of come) {
-      const fetcher = new TaskFetcher(this.#around, this.#clientId, task, {
+      const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, {
         onUnreachable: () => {},
       });
       const open = {
@@ -199,7 +199,7 @@ export class OrderedReader implements Reader {
 
   pump(): void {
     this.#giveOn();
-    const { feed } = this.#around;
+    const { feed } = this.#deps;
     this.#headOfLine.note(feed.isWaitedFor && this.#elements > 0);
     const isFull = this.#isFull;
     // A full window is emptied by the training loop, unless the next split is missing.
@@ -249,7 +249,7 @@ export class OrderedReader implements Reader {
   }
 
   get #isFull(): boolean {
-    const { feed, options: { bufferBytesMax = WINDOW_BYTES_MAX } } = this.#around;
+    const { feed, options: { bufferBytesMax = WINDOW_BYTES_MAX } } = this.#deps;
     return this.#bytes + feed.bytes >= bufferBytesMax || this.#elements >= WINDOW_ELEMENTS_MAX;
   }
 
@@ -259,7 +259,7 @@ export class OrderedReader implements Reader {
    * its elements, or the others cannot reach theirs.
    */
   get #hasRoom(): boolean {
-    const { feed, options } = this.#around;
+    const { feed, options } = this.#deps;
     const most = options.maxOutstandingRequests ?? READY_MAX;
     if (this.#numbers !== undefined) {
       this.#ownFed.splice(0, this.#ownFed.length - feed.length);
@@ -274,7 +274,7 @@ export class OrderedReader implements Reader {
   }
 
   #isOwn(number: number): boolean {
-    const { parameters: { numConsumers = 1 }, consumerIndex = 0 } = this.#around.options;
+    const { parameters: { numConsumers = 1 }, consumerIndex = 0 } = this.#deps.options;
     return number % numConsumers === consumerIndex;
   }
 
@@ -287,7 +287,7 @@ export class OrderedReader implements Reader {
 
   /** Gives the next items that have arrived, while there is space. */
   #giveOn(): void {
-    const { feed } = this.#around;
+    const { feed } = this.#deps;
     if (!this.#isTableKnown) return this.#askForTable();
     while (!feed.closed && this.#hasRoom) {
       if (this.#head >= this.#total) return feed.end();
@@ -312,7 +312,7 @@ export class OrderedReader implements Reader {
   #askForTable(): void {
     if (this.#isTableAsked || this.#elements === 0) return;
     this.#isTableAsked = true;
-    this.#around.refresh();
+    this.#deps.refresh();
   }
 
   /**
@@ -322,14 +322,14 @@ export class OrderedReader implements Reader {
   #tellLeft(left: readonly number[]): void {
     for (const { task: { source } } of this.#tasks.values()) {
       for (const consumerIndex of left) {
-        this.#around.context.tell(source, "leave", { clientId: SOME_CLIENT, consumerIndex });
+        this.#deps.context.tell(source, "leave", { clientId: SOME_CLIENT, consumerIndex });
       }
     }
   }
 
   #fetch(open: OpenTask, wanted: WantedSplit): void {
     open.inFlight++;
-    this.#around.context.run(async () => {
+    this.#deps.context.run(async () => {
       const answer = await open.fetcher.fetch(wanted).catch((error): ElementAnswer =>
         failedAnswer(LeatError.from(error))
       );
@@ -342,11 +342,11 @@ export class OrderedReader implements Reader {
   #came(open: OpenTask, answer: ElementAnswer, upTo: number): void {
     if (answer.kind !== "later") open.pauseMs = LATER_MIN_MS;
     if ("place" in answer && answer.place !== undefined) this.#arrive(answer as Placed);
-    else if (answer.kind === "error") this.#around.feed.fail(LeatError.fromWire(answer.error));
+    else if (answer.kind === "error") this.#deps.feed.fail(LeatError.fromWire(answer.error));
     else if (answer.kind === "later") this.#pause(open, (answer.from ?? upTo + 1) - 1);
     else if (answer.kind === "end" && !open.ended) {
       open.ended = true;
-      if (this.#lacksTasks) this.#around.refresh();
+      if (this.#lacksTasks) this.#deps.refresh();
     }
     this.pump();
   }
@@ -357,7 +357,7 @@ export class OrderedReader implements Reader {
     // A lost split is assigned only once the dispatcher knows that this reader has all before it.
     if (this.#mark > this.#markTold && this.#isHeadNowhere) this.#tellMark();
     if (open.pause !== undefined) return;
-    open.pause = this.#around.context.timer(open.pauseMs, () => {
+    open.pause = this.#deps.context.timer(open.pauseMs, () => {
       open.pause = undefined;
       open.lackedUpTo = -1;
       this.pump();
@@ -386,7 +386,7 @@ export class OrderedReader implements Reader {
     }
     this.#elements++;
     if ("element" in answer) this.#bytes += answer.element.byteLength;
-    this.#bytesMax = Math.max(this.#bytesMax, this.#bytes + this.#around.feed.bytes);
+    this.#bytesMax = Math.max(this.#bytesMax, this.#bytes + this.#deps.feed.bytes);
     this.#openSplitsMax = Math.max(this.#openSplitsMax, sequence - this.#mark + 1);
     split.early.set(index, answer);
     for (let next = takeNext(split); next !== undefined; next = takeNext(split)) {
@@ -422,7 +422,7 @@ export class OrderedReader implements Reader {
 
   #tellMark(): void {
     this.#markTold = this.#mark;
-    this.#around.refresh();
+    this.#deps.refresh();
   }
 
   /** The split after this one. Splits between the rows needed again and the resume position are skipped. */
@@ -433,10 +433,10 @@ export class OrderedReader implements Reader {
   }
 
   #checkTable(digest: string): void {
-    const { expectedDigest, onTable } = this.#around.options.ordered ?? {};
+    const { expectedDigest, onTable } = this.#deps.options.ordered ?? {};
     onTable?.(digest);
     if (expectedDigest === undefined || expectedDigest === digest) return;
-    this.#around.feed.fail(
+    this.#deps.feed.fail(
       new LeatError(
         "failed_precondition",
         "The iterator was saved when the dataset had other splits: its files, or what a pattern " +

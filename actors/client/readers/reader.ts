@@ -59,7 +59,7 @@ export interface ReadTotals {
 }
 
 /** What a reader depends on. */
-export interface ReaderSurroundings {
+export interface ReaderDependencies {
   readonly context: ActorContext;
   readonly options: ClientOptions;
   readonly feed: Feed;

@@ -35,7 +35,7 @@ import {
   type HeartbeatNews,
   type HeartbeatReport,
   type Reader,
-  type ReaderSurroundings,
+  type ReaderDependencies,
   type TaskChanges,
 } from "./reader.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
@@ -70,7 +70,7 @@ interface Round {
 const UNCONFIRMED = { telling: undefined, agreed: false };
 
 export class RoundReader implements Reader {
-  readonly #around: ReaderSurroundings;
+  readonly #deps: ReaderDependencies;
   readonly #tasks = new Map<number, OpenTask>();
   readonly #schedules = new RoundSchedules();
   /** Requested and not yet given to the training loop, in order. */
@@ -83,8 +83,8 @@ export class RoundReader implements Reader {
   #end = Infinity;
   #clientId = -1;
 
-  constructor(around: ReaderSurroundings) {
-    this.#around = around;
+  constructor(deps: ReaderDependencies) {
+    this.#deps = deps;
   }
 
   get inFlight(): number {
@@ -147,11 +147,11 @@ export class RoundReader implements Reader {
     this.#deliver();
     if (finished) this.#endIfNobodyServes();
     this.pump();
-    if (isNew) this.#around.refresh();
+    if (isNew) this.#deps.refresh();
   }
 
   pump(): void {
-    const { feed } = this.#around;
+    const { feed } = this.#deps;
     while (
       this.#next >= 0 && this.#next < this.#schedules.limit && !feed.closed && this.#hasRoom() &&
       this.#isServed(this.#next)
@@ -174,7 +174,7 @@ export class RoundReader implements Reader {
   }
 
   #hasRoom(): boolean {
-    const { feed, options } = this.#around;
+    const { feed, options } = this.#deps;
     const { maxOutstandingRequests = ROUNDS_AHEAD, bufferBytesMax = BUFFER_BYTES_MAX } = options;
     const ahead = this.#rounds.length + feed.length;
     return ahead === 0 || ahead < Math.min(maxOutstandingRequests, ROUNDS_AHEAD_MAX) &&
@@ -188,7 +188,7 @@ export class RoundReader implements Reader {
     }
     for (const task of come) {
       const onUnreachable = () => this.#lost(open);
-      const fetcher = new TaskFetcher(this.#around, this.#clientId, task, { onUnreachable });
+      const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, { onUnreachable });
       const open: OpenTask = { task, fetcher, lost: false };
       this.#tasks.set(task.taskId, open);
     }
@@ -249,7 +249,7 @@ export class RoundReader implements Reader {
     const open = this.#taskFor(round.number);
     if (round.answer !== undefined || open === undefined || open === round.askedOf) return;
     round.askedOf = open;
-    this.#around.context.run(async () => {
+    this.#deps.context.run(async () => {
       const answer = await this.#fetch(round.number, open);
       if (answer === undefined || round.askedOf !== open) return;
       round.answer = answer;
@@ -299,9 +299,9 @@ export class RoundReader implements Reader {
     const telling = round.telling = Symbol();
     if (open === undefined || round.agreed) return;
     const { absent } = this.#absentIn(round.number);
-    const { numConsumers = 1 } = this.#around.options.parameters;
+    const { numConsumers = 1 } = this.#deps.options.parameters;
     if ((absent?.length ?? 0) + 1 >= numConsumers) return this.#agree(round);
-    this.#around.context.run(async () => {
+    this.#deps.context.run(async () => {
       const isWanted = () =>
         round.telling === telling && round.askedOf === open && !round.agreed &&
         this.#isListed(open);
@@ -320,7 +320,7 @@ export class RoundReader implements Reader {
     open: OpenTask,
     absent: readonly number[] | undefined,
   ): Promise<"confirmed" | "again" | LeatError> {
-    const { context, options: { consumerIndex = -1, requestTimeoutMs } } = this.#around;
+    const { context, options: { consumerIndex = -1, requestTimeoutMs } } = this.#deps;
     const source = open.task.source as Ref<RoundSourceProtocol>;
     const request = { consumerIndex, round, ...(absent === undefined ? {} : { absent }) };
     const timeoutMs = requestTimeoutMs ?? CONFIRM_TIMEOUT_MS;
@@ -341,7 +341,7 @@ export class RoundReader implements Reader {
   #agree(round: Round): void {
     round.agreed = true;
     this.#deliver();
-    if (this.#isAtEnd) this.#around.refresh();
+    if (this.#isAtEnd) this.#deps.refresh();
     this.#confirmHeld();
     this.pump();
   }
@@ -360,11 +360,11 @@ export class RoundReader implements Reader {
   #lost(open: OpenTask): void {
     if (open.lost || !this.#isListed(open)) return;
     open.lost = true;
-    this.#around.refresh();
+    this.#deps.refresh();
   }
 
   #deliver(): void {
-    const { feed } = this.#around;
+    const { feed } = this.#deps;
     for (let round = this.#rounds[0]; round?.agreed; round = this.#rounds[0]) {
       const { answer } = round;
       if (round.number >= this.#end || answer?.kind === "end") break;
@@ -394,12 +394,12 @@ export class RoundReader implements Reader {
   #endIfNobodyServes(): void {
     const { newest } = this.#schedules;
     if (newest?.taskIds.length === 0 && this.#rounds[0]?.answer === undefined) {
-      this.#around.feed.end();
+      this.#deps.feed.end();
     }
   }
 
   #waitsFor(): RoundWait {
-    const { feed } = this.#around;
+    const { feed } = this.#deps;
     const [round] = this.#rounds;
     if (feed.length > 0 || feed.closed) return "loop";
     if (round?.answer !== undefined) return "consumers";

@@ -13,7 +13,7 @@ import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import { ElementFetcher, REQUEST_TIMEOUT_MS, type Wanted } from "../../exactly_once/fetcher.ts";
 import type { ElementAnswer, WayFigures } from "../../worker/protocol.ts";
-import type { ReaderSurroundings } from "./reader.ts";
+import type { ReaderDependencies } from "./reader.ts";
 import { RequestTuner } from "./request_tuner.ts";
 import { sayUnreached } from "../unreached.ts";
 import { BandwidthMeter } from "./bandwidth_meter.ts";
@@ -39,7 +39,7 @@ export interface TaskFetcherOptions {
 }
 
 export class TaskFetcher {
-  readonly #around: ReaderSurroundings;
+  readonly #deps: ReaderDependencies;
   readonly #task: TaskSource;
   readonly #options: TaskFetcherOptions;
   readonly #fetcher: ElementFetcher;
@@ -61,17 +61,16 @@ export class TaskFetcher {
   #unpackedBytes = 0;
 
   constructor(
-    around: ReaderSurroundings,
+    deps: ReaderDependencies,
     clientId: number,
     task: TaskSource,
     options: TaskFetcherOptions,
   ) {
-    this.#around = around;
+    this.#deps = deps;
     this.#task = task;
     this.#options = options;
-    const { context } = around;
-    const { trainerId, consumerIndex, requestTimeoutMs = REQUEST_TIMEOUT_MS, isFar } =
-      around.options;
+    const { context } = deps;
+    const { trainerId, consumerIndex, requestTimeoutMs = REQUEST_TIMEOUT_MS, isFar } = deps.options;
     this.#isFar = isFar?.(task.source.node) ?? false;
     this.#wayToldMs = context.world.nowMs();
     this.#fetcher = new ElementFetcher(context, task.source, {
@@ -110,7 +109,7 @@ export class TaskFetcher {
 
   /** See {@linkcode ElementFetcher.fetch}. A failed decompression is an error, usually `data_loss`. */
   async fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
-    const { world } = this.#around.context;
+    const { world } = this.#deps.context;
     const askedMs = world.nowMs();
     this.#outstanding++;
     try {
@@ -134,14 +133,14 @@ export class TaskFetcher {
   }
 
   #noted(answer: WithElement, askedMs: number): WithElement {
-    const nowMs = this.#around.context.world.nowMs();
+    const nowMs = this.#deps.context.world.nowMs();
     const { heldMs = 0, element: { byteLength } } = answer;
     this.#elements++;
     this.#wireBytes += byteLength;
-    this.#around.totals.wireBytes += byteLength;
+    this.#deps.totals.wireBytes += byteLength;
     this.#answerMs += nowMs - askedMs;
     this.#heldMs += heldMs;
-    this.#tuner.came(nowMs, nowMs - askedMs, heldMs, this.#around.feed.isWaitedFor);
+    this.#tuner.came(nowMs, nowMs - askedMs, heldMs, this.#deps.feed.isWaitedFor);
     if (this.#isFar) this.#way.came(nowMs, byteLength, nowMs - askedMs - heldMs);
     return answer;
   }
@@ -152,7 +151,7 @@ export class TaskFetcher {
       this.#bytes += bytes.byteLength;
       return answer;
     }
-    const { world } = this.#around.context;
+    const { world } = this.#deps.context;
     const startMs = world.nowMs();
     try {
       const element = new Payload(decompressFrame(bytes));
@@ -164,7 +163,7 @@ export class TaskFetcher {
     } finally {
       const ms = world.nowMs() - startMs;
       this.#unpackMs += ms;
-      this.#around.totals.unpackingMs += ms;
+      this.#deps.totals.unpackingMs += ms;
     }
   }
 
@@ -188,7 +187,7 @@ export class TaskFetcher {
     this.#wayToldMs = nowMs;
     return {
       bytesPerSecond,
-      waitingShare: this.#around.feed.waitingShare,
+      waitingShare: this.#deps.feed.waitingShare,
       ...(this.#unpackMs === 0
         ? {}
         : { unpackBytesPerSecond: 1_000 * this.#unpackedBytes / this.#unpackMs }),
@@ -198,7 +197,7 @@ export class TaskFetcher {
   #measureRoundTrip(nowMs: number): void {
     if (nowMs - this.#roundTripMs < ROUND_TRIP_EVERY_MS) return;
     this.#roundTripMs = nowMs;
-    const { context } = this.#around;
+    const { context } = this.#deps;
     context.run(async () => {
       if (await this.#answersWithin(ROUND_TRIP_TIMEOUT_MS)) {
         this.#way.roundTrip(context.world.nowMs() - nowMs);
@@ -208,7 +207,7 @@ export class TaskFetcher {
 
   /** Probes until the task answers, or is known to be gone. */
   async #probe(): Promise<void> {
-    const { context } = this.#around;
+    const { context } = this.#deps;
     for (let failures = 0; !this.#left; failures++) {
       if (await this.#answersWithin(PROBE_TIMEOUT_MS)) return;
       const pauseMs = Math.min(PROBE_MAX_MS, PROBE_MIN_MS * 2 ** Math.min(failures, 10));
@@ -221,7 +220,7 @@ export class TaskFetcher {
   /** Whether an answer comes in time, even that the task is gone. */
   async #answersWithin(timeoutMs: number): Promise<boolean> {
     try {
-      await this.#around.context.ask(this.#task.source, "stats", null, { timeoutMs });
+      await this.#deps.context.ask(this.#task.source, "stats", null, { timeoutMs });
       return true;
     } catch (error) {
       const { code } = LeatError.from(error);
@@ -230,7 +229,7 @@ export class TaskFetcher {
   }
 
   #unreachable(error: LeatError): void {
-    const { context, options } = this.#around;
+    const { context, options } = this.#deps;
     const { worker, source } = this.#task;
     this.#options.onUnreachable();
     // A worker that answered before and is lost now is the dispatcher's to handle.

@@ -17,7 +17,7 @@ import {
   type HeartbeatNews,
   type HeartbeatReport,
   type Reader,
-  type ReaderSurroundings,
+  type ReaderDependencies,
   type TaskChanges,
 } from "./reader.ts";
 import { REQUESTS_START } from "./request_tuner.ts";
@@ -61,7 +61,7 @@ interface OpenTask {
 export class UnorderedReader implements Reader {
   /** Arrived elements are given at once. */
   readonly earlyBytes = 0;
-  readonly #around: ReaderSurroundings;
+  readonly #deps: ReaderDependencies;
   readonly #tasks = new Map<number, OpenTask>();
   /** Tasks that may be asked, round-robin. Those that no longer qualify are dropped in passing. */
   readonly #ring = new Fifo<OpenTask>();
@@ -84,8 +84,8 @@ export class UnorderedReader implements Reader {
   /** Whether the newest heartbeat said that no more tasks or elements will come. */
   #finished = false;
 
-  constructor(around: ReaderSurroundings) {
-    this.#around = around;
+  constructor(deps: ReaderDependencies) {
+    this.#deps = deps;
   }
 
   get inFlight(): number {
@@ -132,7 +132,7 @@ export class UnorderedReader implements Reader {
 
   /** With one order for everyone, all clients would ask the same few tasks first. */
   #inOwnOrder<T>(items: readonly T[]): T[] {
-    const { random } = this.#around.context;
+    const { random } = this.#deps.context;
     const drawn = items.map((item) => ({ item, place: random.next() }));
     return drawn.sort((a, b) => a.place - b.place).map(({ item }) => item);
   }
@@ -163,7 +163,7 @@ export class UnorderedReader implements Reader {
   #open(task: TaskSource): OpenTask {
     this.#live++;
     this.#wanted += REQUESTS_START;
-    const fetcher = new TaskFetcher(this.#around, this.#clientId, task, {
+    const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, {
       onUnreachable: () => this.#lostSight(open),
       whenRoom: () => this.#placeAt(open),
     });
@@ -224,7 +224,7 @@ export class UnorderedReader implements Reader {
    * cannot block the others, the number grows while nothing comes.
    */
   get #most(): number {
-    const { context: { world }, options: { maxOutstandingRequests = Infinity } } = this.#around;
+    const { context: { world }, options: { maxOutstandingRequests = Infinity } } = this.#deps;
     if (this.#meanBytes > 0) return maxOutstandingRequests;
     const waitedMs = world.nowMs() - (this.#sinceMs ?? world.nowMs());
     const begun = OUTSTANDING_MIN * (1 + Math.floor(waitedMs / FIRST_PATIENCE_MS));
@@ -233,7 +233,7 @@ export class UnorderedReader implements Reader {
 
   /** The same limit where elements are so large that fewer fit. */
   get #mostThatFit(): number {
-    const { bufferBytesMax = BUFFER_BYTES_MAX } = this.#around.options;
+    const { bufferBytesMax = BUFFER_BYTES_MAX } = this.#deps.options;
     const fit = this.#meanBytes === 0 ? Infinity : Math.ceil(bufferBytesMax / this.#meanBytes);
     return Math.max(1, Math.min(this.#most, fit));
   }
@@ -270,13 +270,13 @@ export class UnorderedReader implements Reader {
   }
 
   get #hasRoom(): boolean {
-    const { feed, options } = this.#around;
+    const { feed, options } = this.#deps;
     const { bufferBytesMax = BUFFER_BYTES_MAX } = options;
     if (feed.closed) return false;
     const most = this.#most;
     const requests = this.#inFlight - this.#withoutPlace;
     if (requests === 0 && feed.length === 0) return true;
-    if (this.#around.context.world.fault("first_come.buffer_full")) return false;
+    if (this.#deps.context.world.fault("first_come.buffer_full")) return false;
     if (requests + feed.length >= (most < Infinity ? most : this.#outstandingMax)) return false;
     return feed.bytes + requests * this.#meanBytes < bufferBytesMax;
   }
@@ -288,7 +288,7 @@ export class UnorderedReader implements Reader {
 
   #fetch(open: OpenTask): void {
     this.#letReturn(open);
-    const { context } = this.#around;
+    const { context } = this.#deps;
     const nowMs = context.world.nowMs();
     this.#sinceMs ??= nowMs;
     if (this.#inFlight++ === 0) this.#longPollWait.begins(nowMs);
@@ -318,13 +318,13 @@ export class UnorderedReader implements Reader {
   }
 
   #noteElement(bytes: number): void {
-    this.#longPollWait.came(this.#around.context.world.nowMs());
+    this.#longPollWait.came(this.#deps.context.world.nowMs());
     const mean = this.#meanBytes;
     this.#meanBytes = mean === 0 ? bytes : mean + (bytes - mean) / OUTSTANDING_MIN;
   }
 
   #came(open: OpenTask, answer: ElementAnswer): void {
-    const { feed, refresh } = this.#around;
+    const { feed, refresh } = this.#deps;
     if (!open.ended) {
       this.#wanted += open.fetcher.wanted - open.wanted;
       open.wanted = open.fetcher.wanted;
@@ -362,6 +362,6 @@ export class UnorderedReader implements Reader {
 
   /** An ended task may still owe an element whose answer was lost and is requested again. */
   #endIfDone(): void {
-    if (this.#finished && this.#live === 0 && this.#inFlight === 0) this.#around.feed.end();
+    if (this.#finished && this.#live === 0 && this.#inFlight === 0) this.#deps.feed.end();
   }
 }
