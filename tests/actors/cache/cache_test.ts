@@ -38,7 +38,7 @@ Deno.test("cache shows two trainers the same stream and produces it once", async
   assertEquals([produced <= 22, served], [true, 40]);
 });
 
-Deno.test("cache lets a fast trainer run on while another does not read at all", async () => {
+Deno.test("cache does not hold a fast trainer back for one that does not read", async () => {
   const element = new Float64Array(100); // 800 bytes each
   const big = Dataset.range(1_000_000).map((x, { element }) => ({ x, element }), {
     captures: { element },
@@ -60,7 +60,7 @@ Deno.test("cache lets a fast trainer run on while another does not read at all",
   assertEquals(stats.skipped, next - 1);
 });
 
-Deno.test("cache says what has arrived of its task, which is to end", async () => {
+Deno.test("cache acknowledges its task's answers so that the task can end", async () => {
   const { bench, cache, read } = cached(Dataset.range(2), 1 << 20);
   await using _ = bench;
   for (const expected of [0, 1, "end"]) assertEquals(await read("t", 1), expected);
@@ -68,7 +68,7 @@ Deno.test("cache says what has arrived of its task, which is to end", async () =
   assertEquals(answer, { acknowledged: 3 });
 });
 
-Deno.test("cache continues a trainer that comes back under its id as another client", async () => {
+Deno.test("cache continues a trainer that returns under its id as another client", async () => {
   const { bench, read } = cached(Dataset.range(100).repeat(), 1 << 20);
   await using _ = bench;
   assertEquals([await read("t", 1), await read("t", 1)], [0, 1]);
@@ -82,7 +82,7 @@ Deno.test("cache refuses an element larger than its window, naming both sizes", 
   assertEquals(/element of 8\d{3} bytes .* window of 500 bytes/.test(message), true, message);
 });
 
-Deno.test("cache tells its trainers why its task refuses it, and does not take that for the end", async () => {
+Deno.test("cache passes its task's refusal to trainers, and not as the end", async () => {
   const { bench, cache } = cached(Dataset.range(10), 1 << 20);
   await using _ = bench;
   const refuses = bench.system.spawn<CacheProtocol>({
@@ -107,14 +107,14 @@ Deno.test("cache tells its trainers why its task refuses it, and does not take t
   }
 });
 
-Deno.test("cache refuses a request that does not say whose it is", async () => {
+Deno.test("cache refuses a request without a trainer id", async () => {
   const { bench, cache } = cached(Dataset.range(10), 1 << 20);
   await using _ = bench;
   const error = await assertRejects(() => bench.get(cache, 1), LeatError, "trainerId");
   assertEquals(error.code, "invalid_argument");
 });
 
-Deno.test("cache bounds its window also where every element fails", async () => {
+Deno.test("cache bounds its window even if every element fails", async () => {
   const failing = Dataset.range(10).repeat().map((): number => {
     throw new RangeError("a bad element");
   });
@@ -128,7 +128,7 @@ Deno.test("cache bounds its window also where every element fails", async () => 
   assertEquals(stats.bufferedBytes <= 10_000, true, `${stats.bufferedBytes} bytes`);
 });
 
-Deno.test("cache makes an element once for any number of trainers, who are all given the same bytes", async () => {
+Deno.test("cache makes an element once and gives all trainers the same bytes", async () => {
   const TRAINERS = 64;
   const { bench, cache } = cached(Dataset.range(100).repeat(), 1 << 20);
   await using _ = bench;
@@ -148,7 +148,7 @@ Deno.test("cache makes an element once for any number of trainers, who are all g
   assertEquals(served, 10 * TRAINERS);
 });
 
-Deno.test("cache has the next element made while the front trainer trains, and only that one", async () => {
+Deno.test("cache makes one element ahead while the front trainer trains", async () => {
   const { bench, cache, read } = cached(Dataset.range(100).repeat(), 1 << 20);
   await using _ = bench;
   for (let i = 0; i < 5; i++) {
@@ -161,7 +161,7 @@ Deno.test("cache has the next element made while the front trainer trains, and o
   assertEquals([sharing!.trainers, sharing!.elements], [2, 6]);
 });
 
-Deno.test("cache counts what was there when it was asked for, and what had to be waited for", async () => {
+Deno.test("cache counts hits and misses", async () => {
   const { bench, cache, read } = cached(Dataset.range(100).repeat(), 1 << 20);
   await using _ = bench;
   await read("a", 1);
@@ -173,7 +173,7 @@ Deno.test("cache counts what was there when it was asked for, and what had to be
   assertEquals([sharing!.hits, sharing!.misses, served], [2, 1, 3]);
 });
 
-Deno.test("cache says with an element how many the trainer has missed before it", async () => {
+Deno.test("cache reports with an element how many the trainer missed before it", async () => {
   const { bench, cache, read } = cached(Dataset.range(1_000).repeat(), 4 * 1_024);
   await using _ = bench;
   assertEquals(await read("slow", 1), 0);
@@ -189,7 +189,7 @@ Deno.test("cache says with an element how many the trainer has missed before it"
   assertEquals(next.kind === "element" && next.skipped, undefined);
 });
 
-Deno.test("cache counts small elements for what the runtime needs to keep them", async () => {
+Deno.test("cache counts small elements with the runtime's overhead", async () => {
   const { bench, cache, read } = cached(Dataset.range(1_000).repeat(), 10 * 1_024);
   await using _ = bench;
   for (let i = 0; i < 30; i++) await read("t", 1);
@@ -197,7 +197,7 @@ Deno.test("cache counts small elements for what the runtime needs to keep them",
   assertEquals([bufferedBytes, sharing!.elements], [10 * 1_024, 10]);
 });
 
-Deno.test("cache lets its oldest elements go when it is given less room", async () => {
+Deno.test("cache drops its oldest elements when its window shrinks", async () => {
   const { bench, cache, read } = cached(Dataset.range(1_000).repeat(), 1 << 20);
   await using _ = bench;
   for (let i = 0; i < 30; i++) await read("t", 1);
@@ -211,7 +211,7 @@ Deno.test("cache lets its oldest elements go when it is given less room", async 
 /** A pipeline of which no element comes. */
 const STUCK = Dataset.range(2).repeat().map((x) => x === 0 ? x : new Promise<number>(() => {}));
 
-Deno.test("cache keeps the element that a client waited for in vain for its trainer's next one", async () => {
+Deno.test("cache keeps the element that a departed client waited for, for its trainer's next client", async () => {
   const { bench, cache, read } = cached(STUCK, 1 << 20);
   await using _ = bench;
   assertEquals(await read("t", 1), 0);
@@ -221,7 +221,7 @@ Deno.test("cache keeps the element that a client waited for in vain for its trai
   assertEquals((await statsOf(bench, cache)).served, 1);
 });
 
-Deno.test("cache answers later to who has other sources to ask, and its pointer stays", async () => {
+Deno.test("cache answers later to a client with other sources, and keeps its pointer", async () => {
   const { bench, cache, read } = cached(STUCK, 1 << 20);
   await using _ = bench;
   assertEquals(await read("t", 1), 0);

@@ -54,7 +54,7 @@ Deno.test("SlidingWindow starts a late joiner at the back of the window", () => 
   assertEquals(window.skipped, 0, "what a reader never pointed to was not skipped by it");
 });
 
-Deno.test("SlidingWindow answers undefined at the front and goes on from there", () => {
+Deno.test("SlidingWindow answers undefined at the front and continues from there", () => {
   const window = windowOf(8, "a");
   assertEquals(window.read("r")?.value, "a");
   assertEquals(window.read("r"), undefined);
@@ -73,7 +73,7 @@ Deno.test("SlidingWindow is bounded in bytes, not in items", () => {
   assertEquals(window.read("r")?.value, "small");
 });
 
-Deno.test("SlidingWindow lets its oldest items go when it gets less room, and grows again", () => {
+Deno.test("SlidingWindow drops its oldest items when it shrinks, and can grow again", () => {
   const window = windowOf(4, "a", "b", "c", "d");
   assertEquals(window.read("r")?.value, "a");
   window.resize(2);
@@ -84,7 +84,7 @@ Deno.test("SlidingWindow lets its oldest items go when it gets less room, and gr
   assertEquals(window.read("late")?.value, "c");
 });
 
-Deno.test("SlidingWindow counts what a reader misses once, also where it first finds nothing", () => {
+Deno.test("SlidingWindow counts a missed item once, also if the reader first finds nothing", () => {
   const window = windowOf(4, "a", "b");
   assertEquals(window.read("r")?.value, "a");
   window.resize(0);
@@ -95,7 +95,7 @@ Deno.test("SlidingWindow counts what a reader misses once, also where it first f
   assertEquals(window.skipped, 1);
 });
 
-Deno.test("SlidingWindow forgets the reader that was silent longest when there are too many", () => {
+Deno.test("SlidingWindow forgets the reader idle longest when there are too many", () => {
   const window = windowOf(4, "a", "b");
   for (let i = 0; i < READERS_MAX; i++) assertEquals(window.read(`r${i}`)?.value, "a");
   assertEquals(window.read("r0")?.value, "b");
@@ -142,7 +142,7 @@ class Reference {
   }
 }
 
-Deno.test("SlidingWindow does what a list of the whole stream does, whatever is asked of it", () => {
+Deno.test("SlidingWindow behaves like a list of the whole stream for random calls", () => {
   const step = fc.oneof(
     { weight: 4, arbitrary: fc.record({ push: fc.integer({ min: 1, max: 6 }) }) },
     { weight: 8, arbitrary: fc.record({ read: fc.constantFrom("a", "b", "c") }) },

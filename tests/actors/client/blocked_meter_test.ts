@@ -2,7 +2,7 @@
 import { BlockedMeter } from "../../../actors/client/blocked_meter.ts";
 import { assertEquals } from "../../assert.ts";
 
-Deno.test("BlockedMeter counts the time in which something was in the way, the present one included", () => {
+Deno.test("BlockedMeter counts blocked time, including the block in progress", () => {
   let nowMs = 0;
   const meter = new BlockedMeter(() => nowMs);
   const at = (ms: number, isBlocked: boolean) => {

@@ -31,7 +31,7 @@ Deno.test("Feed.measure tells waiting from training, elements and bytes", async 
   assertEquals(meter.figures, figures);
 });
 
-Deno.test("Feed.measure sees the wait of a loop that was there before", async () => {
+Deno.test("Feed.measure counts the wait of a loop that began before it", async () => {
   let nowMs = 0;
   const feed = new Feed();
   const first = feed.take();
@@ -43,7 +43,7 @@ Deno.test("Feed.measure sees the wait of a loop that was there before", async ()
   assertEquals(meter.figures, figures);
 });
 
-Deno.test("Feed.decode is neither waiting nor training", () => {
+Deno.test("Feed.decode counts as neither waiting nor training", () => {
   let nowMs = 0;
   const feed = new Feed();
   // Each look at the clock takes a while, as decoding does.
@@ -59,7 +59,7 @@ Deno.test("Feed.decode is neither waiting nor training", () => {
   assertEquals(waitingMs + trainingMs + decodingMs, 10 + decodedMs + 10, "no time is lost");
 });
 
-Deno.test("Feed.waitingShare tells of the newest time, not of the whole", () => {
+Deno.test("Feed.waitingShare covers recent time only", () => {
   let nowMs = 0;
   const feed = new Feed();
   feed.measure(() => nowMs);
@@ -79,7 +79,7 @@ Deno.test("Feed.waitingShare tells of the newest time, not of the whole", () => 
   assertEquals(feed.waitingShare, 1);
 });
 
-Deno.test("Feed.measure counts no end of a split as an element", () => {
+Deno.test("Feed.measure does not count the end of a split as an element", () => {
   const feed = new Feed();
   const meter = feed.measure(() => 0);
   feed.push({ kind: "split_end", place: { sequence: 0, split: 0, index: 0 } });

@@ -89,7 +89,7 @@ class ClientBench implements AsyncDisposable {
   }
 }
 
-Deno.test("a client that is woken sends a heartbeat at once, and else one in each refresh time", async () => {
+Deno.test("a client sends a heartbeat at once when woken, and otherwise once per refresh interval", async () => {
   await using bench = new ClientBench();
   await settle();
   assertEquals(bench.heartbeats, 1);
@@ -101,7 +101,7 @@ Deno.test("a client that is woken sends a heartbeat at once, and else one in eac
   assertEquals(bench.heartbeats, 3);
 });
 
-Deno.test("a client that is woken while its heartbeat is not answered sends one more, not one for each", async () => {
+Deno.test("a client woken several times during a heartbeat sends one more", async () => {
   await using bench = new ClientBench();
   await settle();
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -113,7 +113,7 @@ Deno.test("a client that is woken while its heartbeat is not answered sends one 
   assertEquals(bench.heartbeats, 3);
 });
 
-Deno.test("a client makes up for a hint that it missed at its next regular heartbeat", async () => {
+Deno.test("a client learns missed news at its next regular heartbeat", async () => {
   await using bench = new ClientBench();
   await settle();
   bench.world.fault = (point) => point === "client.miss_news";
@@ -123,7 +123,7 @@ Deno.test("a client makes up for a hint that it missed at its next regular heart
   assertEquals(bench.heartbeats, 2);
 });
 
-Deno.test("a client that is stopped asks nothing of the tasks that its last heartbeat's answer names", async () => {
+Deno.test("a stopped client asks nothing of the tasks in its last heartbeat's answer", async () => {
   for (const rounds of [{}, { numConsumers: 2 }]) {
     await using bench = new ClientBench(rounds);
     bench.addTask();

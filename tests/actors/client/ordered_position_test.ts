@@ -20,7 +20,7 @@ function savedWith(state: unknown): Uint8Array {
   return encodeIteration(numbers().node, { ...coordinates, shared: [], state });
 }
 
-Deno.test("restore takes a place in a stream, and refuses what is none before anything is dialled", async () => {
+Deno.test("restore accepts a position in a stream, and refuses anything else before dialling", async () => {
   await using iterator = numbers().iterator();
   await iterator.restore(savedWith(PLACE));
   const wrong = [

@@ -43,7 +43,7 @@ function endSplit(feed: Feed, sequence: number, index: number): void {
   feed.push({ kind: "split_end", place: { sequence, split: sequence, index } });
 }
 
-Deno.test("a consumer restored in a repetition in which others were given all before goes on to the next", async () => {
+Deno.test("a consumer restored in a repetition whose elements others were given continues with the next", async () => {
   const service = new Service();
   registerServed((node, context) => {
     const { inputs: [input], options } = node as DistributeNode;

@@ -29,7 +29,7 @@ function systemWith(dispatcherNode: string) {
   return { system, feed, client };
 }
 
-Deno.test("a client that cannot join is stopped without waiting for its dispatcher", async () => {
+Deno.test("a client that cannot join stops without waiting for its dispatcher", async () => {
   const { system, feed, client } = systemWith("nowhere");
   client();
   await settle();
@@ -39,7 +39,7 @@ Deno.test("a client that cannot join is stopped without waiting for its dispatch
   await assertRejects(() => taken, LeatError, "disposed");
 });
 
-Deno.test("a client that is stopped while it joins is released all the same", async () => {
+Deno.test("a client stopped while it joins is released", async () => {
   const { system, client } = systemWith("bench");
   const joined = Promise.withResolvers<{ jobId: number; iterationId: number; clientId: number }>();
   const released: number[] = [];

@@ -26,7 +26,7 @@ class Quiet {
   }
 }
 
-Deno.test("sayUnreached says a worker once for all iterators, and then how many more there were", () => {
+Deno.test("sayUnreached reports a worker once for all iterators, then how many more there were", () => {
   const quiet = new Quiet();
   for (let i = 0; i < 50; i++) quiet.say("worker w1");
   quiet.say("worker w2");
@@ -43,7 +43,7 @@ Deno.test("sayUnreached says a worker once for all iterators, and then how many 
   assertEquals(other.lines.length, 1);
 });
 
-Deno.test("sayUnreached tells with the next iterator what nobody was left to tell", () => {
+Deno.test("sayUnreached reports a left-over count with the next iterator", () => {
   const quiet = new Quiet();
   quiet.say("worker w1");
   quiet.say("worker w1");
@@ -55,7 +55,7 @@ Deno.test("sayUnreached tells with the next iterator what nobody was left to tel
   assertEquals(quiet.lines.length, 3); // not told twice
 });
 
-Deno.test("sayUnreached keeps no worker for longer than it counts its iterators", () => {
+Deno.test("sayUnreached forgets a worker once it stops counting", () => {
   const quiet = new Quiet();
   quiet.say("worker w1");
   quiet.say("worker w1");

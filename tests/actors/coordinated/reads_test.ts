@@ -24,7 +24,7 @@ function coordinated(dataset: Dataset<unknown>, numConsumers: number, skipAfterM
   return { bench, reads, read };
 }
 
-Deno.test("reads gives consumer c element c of each round, whoever comes first", async () => {
+Deno.test("reads gives consumer c element c of each round, in any order of requests", async () => {
   const { bench, read } = coordinated(Dataset.range(100).repeat(), 3);
   await using _ = bench;
   assertEquals([await read(2, 0), await read(0, 0), await read(1, 0)], [2, 0, 1]);
@@ -36,7 +36,7 @@ Deno.test("reads gives consumer c element c of each round, whoever comes first",
   ]);
 });
 
-Deno.test("reads says what has arrived of its task, which is to end", async () => {
+Deno.test("reads acknowledges its task's answers so that the task can end", async () => {
   const { bench, reads, read } = coordinated(Dataset.range(2), 2);
   await using _ = bench;
   for (const expected of [0, "end"]) assertEquals(await read(0, expected === 0 ? 0 : 1), expected);
@@ -44,14 +44,14 @@ Deno.test("reads says what has arrived of its task, which is to end", async () =
   assertEquals(answer, { acknowledged: 4 });
 });
 
-Deno.test("reads gives no element to two rounds, though they are asked for at once", async () => {
+Deno.test("reads gives no element to two rounds that are requested at once", async () => {
   const { bench, read } = coordinated(Dataset.range(100).repeat(), 2);
   await using _ = bench;
   const asked = [0, 1, 2].flatMap((round) => [read(0, round), read(1, round)]);
   assertEquals(await Promise.all(asked), [0, 1, 2, 3, 4, 5]);
 });
 
-Deno.test("reads asks once for each element of rounds of more consumers than a task keeps answers for", async () => {
+Deno.test("reads requests each element once, even with more consumers than a task keeps answers for", async () => {
   await using bench = new TaskBench(Dataset.range(1));
   const repeats = new Repeats(bench.system.world);
   const asked: number[] = [];
@@ -86,7 +86,7 @@ Deno.test("reads asks once for each element of rounds of more consumers than a t
   assertEquals(asked, Array.from(asked, (_, i) => i + 1));
 });
 
-Deno.test("reads refuses a round that has long passed, saying which one is reached", async () => {
+Deno.test("reads refuses a round long past, naming the newest one", async () => {
   const { bench, read } = coordinated(Dataset.range(100).repeat(), 2);
   await using _ = bench;
   await read(0, 700);
@@ -94,7 +94,7 @@ Deno.test("reads refuses a round that has long passed, saying which one is reach
   assertEquals(error.code, "failed_precondition");
 });
 
-Deno.test("reads serves a round that a lost worker was to serve, though later ones were asked for", async () => {
+Deno.test("reads serves a lost worker's round after later ones were requested", async () => {
   const { bench, read } = coordinated(Dataset.range(100).repeat(), 2);
   await using _ = bench;
   assertEquals([await read(0, 11), await read(1, 11)], [0, 1]);
@@ -138,7 +138,7 @@ Deno.test("reads skips a late round for all consumers and gives its elements to 
   assertEquals(rounds, [[0, 1]]);
 });
 
-Deno.test("reads gives a refusal of one element to its consumer alone, any other to its round, and goes on behind both", async () => {
+Deno.test("reads gives one element's refusal to its consumer, any other to its round, and continues after both", async () => {
   await using bench = new TaskBench(Dataset.range(1));
   const refusals = new Map([
     [3, new LeatError("resource_exhausted", "too large", { details: { bytes: 9, bytesMax: 8 } })],
@@ -181,7 +181,7 @@ Deno.test("reads gives a refusal of one element to its consumer alone, any other
   ]);
 });
 
-Deno.test("reads counts no round as skipped that was refused in time", async () => {
+Deno.test("reads does not count a round refused in time as skipped", async () => {
   await using bench = new TaskBench(Dataset.range(1));
   const gone = bench.spawn({
     name: "gone",
@@ -219,7 +219,7 @@ Deno.test("reads refuses a consumer index beyond the job's consumers", async () 
   assertEquals(error.code, "invalid_argument");
 });
 
-Deno.test("reads keeps only what consumers have yet to come for", async () => {
+Deno.test("reads keeps only elements that consumers have not fetched", async () => {
   const bytes = 10_000;
   const dataset = Dataset.range(100).repeat().map((_x, { bytes }) => new Uint8Array(bytes), {
     captures: { bytes },
@@ -237,7 +237,7 @@ Deno.test("reads keeps only what consumers have yet to come for", async () => {
   assertEquals(error.code, "failed_precondition");
 });
 
-Deno.test("reads says that a round is held by all when all have said so, but for those that take no part", async () => {
+Deno.test("reads confirms a round when all consumers that take part hold it", async () => {
   const { bench, reads, read } = coordinated(Dataset.range(100).repeat(), 3);
   await using _ = bench;
   const heard: string[] = [];
@@ -298,7 +298,7 @@ function bounded() {
   return { bench, read, answered, heldBytes };
 }
 
-Deno.test("reads begins no round while too many bytes wait for a consumer that lags, until it comes", async () => {
+Deno.test("reads begins no round while too many bytes wait for a lagging consumer", async () => {
   const { bench, read, answered, heldBytes } = bounded();
   await using _ = bench;
   await read(0, 0);
@@ -312,7 +312,7 @@ Deno.test("reads begins no round while too many bytes wait for a consumer that l
   assertEquals(answered.slice(2).toSorted(), ["0 of 2", "1 of 0"]);
 });
 
-Deno.test("reads begins a round that comes before what waits, however much that is", async () => {
+Deno.test("reads begins a round earlier than the waiting ones, however many bytes wait", async () => {
   const { bench, read, answered } = bounded();
   await using _ = bench;
   await read(0, 10);
@@ -321,7 +321,7 @@ Deno.test("reads begins a round that comes before what waits, however much that 
   assertEquals(answered.length, 4);
 });
 
-Deno.test("reads keeps no bytes for consumers that take no part, nor of rounds that nobody wants", async () => {
+Deno.test("reads keeps no bytes for absent consumers or unwanted rounds", async () => {
   const { bench, read, answered } = bounded();
   await using _ = bench;
   await read(0, 0);

@@ -15,7 +15,7 @@ class WatchedMap<K, V> extends Map<K, V> {
   }
 }
 
-Deno.test("Rounds.confirm: all hear when the last holds a round, and each is looked at once, however many they are", async () => {
+Deno.test("Rounds.confirm answers all when the last holds a round, visiting each once", async () => {
   const CONSUMERS = 100;
   const rounds = new Rounds(CONSUMERS);
   const round = rounds.add(0, Promise.resolve());
@@ -33,7 +33,7 @@ Deno.test("Rounds.confirm: all hear when the last holds a round, and each is loo
   assert(waiting.looks <= CONSUMERS, `${waiting.looks} looks`);
 });
 
-Deno.test("Rounds.confirm: who knows of absent consumers hears without them, and the others do not", async () => {
+Deno.test("Rounds.confirm answers those that know of absent consumers without them, and no others", async () => {
   const rounds = new Rounds(4);
   const round = rounds.add(0, Promise.resolve());
   const heard: number[] = [];
@@ -51,7 +51,7 @@ Deno.test("Rounds.confirm: who knows of absent consumers hears without them, and
   );
 });
 
-Deno.test("Rounds.confirm: of a consumer that says again and again that it holds a round, one waits", async () => {
+Deno.test("Rounds.confirm keeps only the last of a consumer's repeated confirmations", async () => {
   const rounds = new Rounds(2);
   const round = rounds.add(7, Promise.resolve());
   const ends: string[] = [];

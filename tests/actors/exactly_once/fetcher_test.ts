@@ -111,7 +111,7 @@ test("ElementFetcher gets an element that takes longer than its requests may sta
   assertEquals(new Set(bench.requests.map(({ sequence }) => sequence)).size, 1);
 });
 
-Deno.test("ElementFetcher asks again when it is told to for what has not arrived, and says what has", async () => {
+Deno.test("ElementFetcher.askAgain repeats requests without an answer, and acknowledges the others", async () => {
   const ready = Promise.withResolvers<void>();
   const produce = async ({ sequence }: GetElementRequest) => {
     if (sequence > 1) await ready.promise;
@@ -132,7 +132,7 @@ Deno.test("ElementFetcher asks again when it is told to for what has not arrived
   assertEquals(fetcher.askAgain(), 3);
 });
 
-Deno.test("ElementFetcher asks for more than its source keeps answers for when that may be asked, each once", async () => {
+Deno.test("ElementFetcher holds requests beyond its source's limit back, and sends each once", async () => {
   const wanted = Array.from({ length: 3_000 }, (_, i) => i + 1);
   await using bench = new FetchBench(({ sequence }) => element(sequence));
   const { fetcher, requests } = bench;
@@ -141,7 +141,7 @@ Deno.test("ElementFetcher asks for more than its source keeps answers for when t
   assertEquals(requests.map(({ sequence }) => sequence), wanted);
 });
 
-Deno.test("ElementFetcher stops what it has not asked for yet, too", async () => {
+Deno.test("ElementFetcher.stop also ends requests held back", async () => {
   const never = Promise.withResolvers<ElementAnswer>();
   await using bench = new FetchBench(() => never.promise);
   const { fetcher } = bench;
@@ -171,7 +171,7 @@ test("ElementFetcher asks again for each of several elements that take long", as
   assertEquals((await Promise.all(fetching)).map(opened), [1, 2, 3]);
 });
 
-Deno.test("ElementFetcher gets an element that came while its thread was busy", async () => {
+Deno.test("ElementFetcher gets an element that arrived while its thread was busy", async () => {
   // Long enough for a machine that stands still as well: after ten times this an answer is too late.
   const requestTimeoutMs = 300;
   const beBusy = () => {
@@ -188,7 +188,7 @@ Deno.test("ElementFetcher gets an element that came while its thread was busy", 
   for (let i = 1; i <= 2; i++) assertEquals(opened(await bench.fetcher.fetch()), i);
 });
 
-Deno.test("ElementFetcher reports an element that is too large to travel, once, and goes on", async () => {
+Deno.test("ElementFetcher reports an element too large to send once, and continues", async () => {
   const sizes = [10_000, 10];
   const produce = () => element(new Uint8Array(sizes.shift() ?? 0));
   await using bench = new FetchBench(produce, { limits: { messageBytesMax: 5_000 } });

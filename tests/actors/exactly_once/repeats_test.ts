@@ -33,7 +33,7 @@ Deno.test("Repeats gives a repeated request the same answer without producing ag
   assertEquals(produced, 1);
 });
 
-Deno.test("Repeats gives what is still being produced to the repeated request, not to the one before", async () => {
+Deno.test("Repeats gives an answer in production to the repeated request, not the earlier one", async () => {
   const repeats = new Repeats(world);
   const later = Promise.withResolvers<ElementAnswer>();
   const request = { clientId: 1, sequence: 1, acknowledged: 0 };
@@ -46,7 +46,7 @@ Deno.test("Repeats gives what is still being produced to the repeated request, n
   assertEquals(repeats.answer(request, () => element(9)), element(1));
 });
 
-Deno.test("Repeats forgets what was acknowledged and refuses to produce it again", () => {
+Deno.test("Repeats forgets acknowledged answers and refuses to repeat them", () => {
   const repeats = new Repeats(world);
   repeats.answer({ clientId: 1, sequence: 1, acknowledged: 0 }, () => element(1));
   repeats.answer({ clientId: 1, sequence: 2, acknowledged: 1 }, () => element(2));
@@ -55,7 +55,7 @@ Deno.test("Repeats forgets what was acknowledged and refuses to produce it again
   assertEquals(error.code, "aborted");
 });
 
-Deno.test("Repeats answers requests in the order of their sequence, whichever comes first", async () => {
+Deno.test("Repeats answers requests in the order of their sequence", async () => {
   const repeats = new Repeats(world);
   let produced = 0;
   const ask = (sequence: number) =>
@@ -72,7 +72,7 @@ Deno.test("Repeats keeps clients apart", () => {
   assertEquals([one, two], [element(1), element(2)]);
 });
 
-Deno.test("Repeats produces anew after a request that failed", async () => {
+Deno.test("Repeats produces again after a request that failed", async () => {
   const repeats = new Repeats(world);
   const request = { clientId: 1, sequence: 1, acknowledged: 0 };
   const failing = repeats.answer(
@@ -83,7 +83,7 @@ Deno.test("Repeats produces anew after a request that failed", async () => {
   assertEquals(await repeats.answer(request, () => element(1)), element(1));
 });
 
-Deno.test("Repeats bounds what a client leaves unacknowledged", () => {
+Deno.test("Repeats bounds a client's unacknowledged answers", () => {
   const repeats = new Repeats(world);
   const fill = () => {
     for (let sequence = 1; sequence < 10_000; sequence++) {
@@ -93,7 +93,7 @@ Deno.test("Repeats bounds what a client leaves unacknowledged", () => {
   assertEquals(assertThrows(fill, LeatError).code, "resource_exhausted");
 });
 
-Deno.test("Repeats takes the lowest request, whichever later ones came before it, and none that is too far ahead", async () => {
+Deno.test("Repeats accepts the lowest request after later ones, and none too far ahead", async () => {
   const repeats = new Repeats(world);
   const ask = (sequence: number, acknowledged: number) =>
     Promise.resolve().then(() =>
@@ -108,7 +108,7 @@ Deno.test("Repeats takes the lowest request, whichever later ones came before it
   assertEquals(again, refused.map((s) => s <= 2 * taken ? "element" : "resource_exhausted"));
 });
 
-Deno.test("Repeats awaits who was given elements or errors, until they are acknowledged or for a while", () => {
+Deno.test("Repeats.awaited lists clients with unacknowledged elements or errors, for a limited time", () => {
   const repeats = new Repeats(world);
   const given: Record<number, ElementAnswer> = {
     1: element(1),
@@ -128,7 +128,7 @@ Deno.test("Repeats awaits who was given elements or errors, until they are ackno
   assertEquals(awaited(), []);
 });
 
-Deno.test("Repeats forgets clients that have been silent for long", () => {
+Deno.test("Repeats forgets clients that have been idle for long", () => {
   const repeats = new Repeats(world);
   repeats.answer({ clientId: 1, sequence: 1, acknowledged: 0 }, () => element(1));
   nowMs += 3_600_000;
@@ -136,7 +136,7 @@ Deno.test("Repeats forgets clients that have been silent for long", () => {
   assertEquals(repeats.clients, 1);
 });
 
-Deno.test("Repeats forgets a silent client also where no other comes, but none that waits", async () => {
+Deno.test("Repeats forgets an idle client without further requests, but none that waits", async () => {
   const repeats = new Repeats(world);
   const answer = Promise.withResolvers<ElementAnswer>();
   const waiting = repeats.answer(
@@ -156,7 +156,7 @@ Deno.test("Repeats forgets a silent client also where no other comes, but none t
   assertEquals(repeats.clients, 1);
 });
 
-Deno.test("Repeats waits for no request that its client has given up", async () => {
+Deno.test("Repeats does not wait for a request that its client gave up", async () => {
   const repeats = new Repeats(world);
   const second = repeats.answer({ clientId: 1, sequence: 2, acknowledged: 0 }, () => element(2));
   // The first one never came, and its client has settled it.
@@ -177,7 +177,7 @@ for (const kind of ["element", "remainder"] as const) {
   });
 }
 
-Deno.test("Repeats refuses a client more than so many bytes unacknowledged, and goes on when it acknowledges", () => {
+Deno.test("Repeats refuses requests beyond a limit of unacknowledged bytes, until they are acknowledged", () => {
   const repeats = new Repeats(world, 1_000);
   const ask = (clientId: number, sequence: number, acknowledged = 0) =>
     repeats.answer({ clientId, sequence, acknowledged }, () => element(...new Uint8Array(300)));
@@ -190,7 +190,7 @@ Deno.test("Repeats refuses a client more than so many bytes unacknowledged, and 
   ask(1, 4, 1);
 });
 
-Deno.test("Repeats refuses a client that waits for more than so many bytes, as far as can be reckoned", () => {
+Deno.test("Repeats refuses requests beyond a limit of estimated bytes waited for", () => {
   const repeats = new Repeats(world, 1_000);
   const wait = (sequence: number) =>
     repeats.answer({ clientId: 1, sequence, acknowledged: 0 }, () => new Promise(() => {}));
@@ -207,7 +207,7 @@ Deno.test("Repeats refuses a client that waits for more than so many bytes, as f
   assertEquals(assertThrows(() => asked(11), LeatError).code, "resource_exhausted");
 });
 
-Deno.test("Repeats gives one element however long it is", () => {
+Deno.test("Repeats gives a single element of any size", () => {
   const repeats = new Repeats(world, 1_000);
   const request = { clientId: 1, sequence: 1, acknowledged: 0 };
   const answer = repeats.answer(request, () => element(...new Uint8Array(5_000)));

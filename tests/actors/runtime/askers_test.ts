@@ -103,7 +103,7 @@ class AskersBench implements AsyncDisposable {
 
 const namesOf = (count: number) => Array.from({ length: count }, (_, i) => `asker-${i}`);
 
-Deno.test("answers are not kept behind an ask that waits long", async () => {
+Deno.test("answers are dropped while an earlier ask still waits", async () => {
   await using pair = new TestPair();
   const ref = spawnProbe(pair.b);
   const waiting = pair.a.system.ask(ref, "wait", null, PATIENTLY);
@@ -115,7 +115,7 @@ Deno.test("answers are not kept behind an ask that waits long", async () => {
   assertEquals(await waiting, "released");
 });
 
-Deno.test("answers to actors that have ended are forgotten, and late attempts of them dropped", async () => {
+Deno.test("answers to ended actors are forgotten, and their late attempts dropped", async () => {
   await using bench = new AskersBench();
   const names = namesOf(LOOK_FROM);
   await bench.ask("living", ...names);
@@ -132,7 +132,7 @@ Deno.test("answers to actors that have ended are forgotten, and late attempts of
   assertEquals(await bench.calls(), names.length + 2, "and nothing was handled twice");
 });
 
-Deno.test("answers to a node that has restarted are forgotten, and late attempts of it dropped", async () => {
+Deno.test("answers to a restarted node are forgotten, and its late attempts dropped", async () => {
   await using bench = new AskersBench();
   await bench.ask(...namesOf(LOOK_FROM));
   await bench.restart();
@@ -143,7 +143,7 @@ Deno.test("answers to a node that has restarted are forgotten, and late attempts
   assertEquals(await bench.calls(), LOOK_FROM + 1);
 });
 
-Deno.test("answers to a node that cannot be reached are kept: it may live, and ask again", async () => {
+Deno.test("answers to an unreachable node are kept, because it may ask again", async () => {
   await using bench = new AskersBench();
   await bench.ask(...namesOf(LOOK_FROM));
   await bench.a.system.stop();

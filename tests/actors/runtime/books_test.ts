@@ -32,7 +32,7 @@ function begin(answers: Answers, source: string, id: number, settledBelow: numbe
 
 const lifeOf = (incarnation: string) => ({ node: "there", path: "/asker", incarnation });
 
-Deno.test("Answers forgets what is below the settled mark", () => {
+Deno.test("Answers forgets answers below the settled mark", () => {
   const answers = new Answers();
   for (const id of [1, 2, 3]) {
     assertEquals(begin(answers, "asker", id, 1), "new");
@@ -44,7 +44,7 @@ Deno.test("Answers forgets what is below the settled mark", () => {
   assertEquals(begin(answers, "asker", 2, 3), "new", "its asker will never ask that again");
 });
 
-Deno.test("Answers forgets what is settled behind an ask that waits", () => {
+Deno.test("Answers forgets settled answers after an ask that still waits", () => {
   const answers = new Answers();
   for (const id of [1, 2, 5, 7, 8]) begin(answers, "asker", id, 1);
   for (const id of [2, 5, 7, 8]) answers.settle("asker", id, reply(id));
@@ -59,7 +59,7 @@ Deno.test("Answers forgets what is settled behind an ask that waits", () => {
   assertEquals(begin(answers, "asker", 9, 1), reply(9), "nothing was said of it");
 });
 
-Deno.test("Answers looks for quiet askers when much is kept, seldom for the same, and forgets them", () => {
+Deno.test("Answers checks idle askers when much is kept, ever more rarely, and forgets them", () => {
   const answers = new Answers();
   const settle = (source: string, nowMs: number) => {
     begin(answers, source, 1, 1, nowMs);
@@ -86,7 +86,7 @@ Deno.test("Answers looks for quiet askers when much is kept, seldom for the same
   assertEquals(answers.size, LOOK_FROM - 1, "an answer that its asker did not live to hear too");
 });
 
-Deno.test("Answers knows an ask that is being handled, and handles a dropped one anew", () => {
+Deno.test("Answers recognises an ask in progress, and handles a dropped one again", () => {
   const answers = new Answers();
   assertEquals(begin(answers, "asker", 1, 1), "new");
   assertEquals(begin(answers, "asker", 1, 1), "pending");
@@ -106,7 +106,7 @@ Deno.test("Answers keeps a bounded number, the newest", () => {
   assertEquals(begin(answers, "asker", 1, 1), "new");
 });
 
-Deno.test("Answers forgets first what those were answered that have been quiet longest", () => {
+Deno.test("Answers first forgets answers to the askers idle longest", () => {
   const answers = new Answers();
   const settle = (source: string, id: number, nowMs: number) => {
     begin(answers, source, id, 1, nowMs);
@@ -122,7 +122,7 @@ Deno.test("Answers forgets first what those were answered that have been quiet l
   assertEquals(begin(answers, "other 0", 1, 1, 2 * count), "new");
 });
 
-Deno.test("Answers forgets what was answered to askers that have given up long ago", () => {
+Deno.test("Answers forgets answers to askers whose deadline is long past", () => {
   const answers = new Answers();
   const atMs = 10 * FORGET_AFTER_MS;
   for (const asker of ["ended", "alive"]) {
@@ -139,14 +139,14 @@ Deno.test("Answers forgets what was answered to askers that have given up long a
   assertEquals(begin(answers, "slow", 1, 1, laterMs), "pending", "it is being handled still");
 });
 
-Deno.test("numbers count per target, and never fall back when counts are folded away", () => {
+Deno.test("SendNumbers counts per target, and never decreases when counts are folded", () => {
   const numbers = new SendNumbers();
   assertEquals([numbers.next("x"), numbers.next("x"), numbers.next("y")], [1, 2, 1]);
   for (let i = 0; i < 10_000; i++) numbers.next(`other ${i}`);
   assert(numbers.next("x") > 2);
 });
 
-Deno.test("numbers of a target that is in use have no gaps, however many others come", () => {
+Deno.test("SendNumbers leaves no gaps for a target in use, however many others there are", () => {
   const numbers = new SendNumbers();
   for (let i = 0; i < 50; i++) numbers.next("seldom");
   numbers.next("often");
@@ -156,7 +156,7 @@ Deno.test("numbers of a target that is in use have no gaps, however many others 
   }
 });
 
-Deno.test("marks of a sender that is heard are not forgotten, however many others come", () => {
+Deno.test("ReceiveMarks keeps the mark of an active sender, however many others there are", () => {
   const marks = new ReceiveMarks();
   marks.accept("often", 1);
   for (let i = 0; i < 40_000; i++) {
@@ -165,7 +165,7 @@ Deno.test("marks of a sender that is heard are not forgotten, however many other
   }
 });
 
-Deno.test("Recent remembers those used last, and tells once what it forgets", () => {
+Deno.test("Recent keeps the names used last, and reports each dropped value once", () => {
   const forgotten: number[] = [];
   const recent = new Recent<number>(3, (values) => forgotten.push(...values));
   for (const i of [1, 2, 3, 4]) recent.set(`${i}`, i);
@@ -184,7 +184,7 @@ Deno.test("Recent remembers those used last, and tells once what it forgets", ()
   assertEquals(new Set(forgotten).size, forgotten.length);
 });
 
-Deno.test("a closed mark lets nothing in any more, and is forgotten last", () => {
+Deno.test("ReceiveMarks accepts nothing from a closed sender, and forgets it last", () => {
   const marks = new ReceiveMarks();
   marks.accept("ended", 1);
   for (let i = 1; i < 16_384; i++) marks.accept(`early ${i}`, 1);
@@ -194,7 +194,7 @@ Deno.test("a closed mark lets nothing in any more, and is forgotten last", () =>
   assertEquals(marks.accept("ended", 3), -1);
 });
 
-Deno.test("marks take what is newer and count what is missing", () => {
+Deno.test("ReceiveMarks accepts newer numbers and counts missing ones", () => {
   const marks = new ReceiveMarks();
   assertEquals(marks.accept("s", 5), 0, "the first is taken as it is");
   assertEquals(marks.accept("s", 6), 0);
@@ -204,7 +204,7 @@ Deno.test("marks take what is newer and count what is missing", () => {
   assertEquals(marks.accept("t", 1), 0);
 });
 
-Deno.test("Fifo keeps order through its compactions", () => {
+Deno.test("Fifo keeps order across compactions", () => {
   const fifo = new Fifo<number>();
   let next = 0;
   let expected = 0;
@@ -217,7 +217,7 @@ Deno.test("Fifo keeps order through its compactions", () => {
   assertEquals([fifo.shift(), expected], [undefined, next]);
 });
 
-Deno.test("Deadlines fires what is due in the order of deadlines, and nothing that was removed", async () => {
+Deno.test("Deadlines fires due items in order, and no removed ones", async () => {
   const world = new DenoWorld();
   const fired: string[] = [];
   const { promise: done, resolve } = Promise.withResolvers<void>();
@@ -235,7 +235,7 @@ Deno.test("Deadlines fires what is due in the order of deadlines, and nothing th
   assertEquals(fired, ["first", "second", "last"]);
 });
 
-Deno.test("Deadlines keeps the order of deadlines when a busy thread finds all of them due", async () => {
+Deno.test("Deadlines fires in order when a busy thread finds all due", async () => {
   const world = new DenoWorld();
   const fired: string[] = [];
   const { promise: done, resolve } = Promise.withResolvers<void>();
@@ -251,7 +251,7 @@ Deno.test("Deadlines keeps the order of deadlines when a busy thread finds all o
   assertEquals(fired, ["first", "second", "last"]);
 });
 
-Deno.test("Deadlines keeps what is added in place of another of its time that is due as well", async () => {
+Deno.test("Deadlines keeps an item added by another of the same bucket", async () => {
   const world = new DenoWorld();
   const fired: string[] = [];
   const { promise: done, resolve } = Promise.withResolvers<void>();
@@ -270,7 +270,7 @@ Deno.test("Deadlines keeps what is added in place of another of its time that is
   assertEquals(fired, ["first", "again"]);
 });
 
-Deno.test("Deadlines leaves no timer when everything was removed or cleared", () => {
+Deno.test("Deadlines keeps no timer when all items are removed or cleared", () => {
   const world = new DenoWorld();
   const deadlines = new Deadlines<string>(world, () => {});
   deadlines.remove(deadlines.add(world.nowMs() + 3_600_000, "x"));
@@ -288,7 +288,7 @@ Deno.test("copyBody copies plain data deeply and hands tensors over", () => {
   assert(copy.image === image);
 });
 
-Deno.test("copyBody refuses what other carriers could not carry, naming its place", () => {
+Deno.test("copyBody refuses values that other carriers could not send, naming their path", () => {
   for (
     const strange of [() => 1, Symbol("s"), new Map(), new Date(0), JSON.parse('{"__proto__":1}')]
   ) {
@@ -297,7 +297,7 @@ Deno.test("copyBody refuses what other carriers could not carry, naming its plac
   }
 });
 
-Deno.test("references compare by name, and by life where both say which", () => {
+Deno.test("references compare by name, and by incarnation where both have one", () => {
   const name = { node: "a", path: "/x" };
   const first = { ...name, incarnation: "0-1" };
   const second = { ...name, incarnation: "0-2" };

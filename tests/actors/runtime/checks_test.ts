@@ -78,7 +78,7 @@ Deno.test("guardOf accepts what valibot accepts, and nothing else", () => {
   assertEquals(seen.every((times) => times > 20), true, `${seen}`);
 });
 
-Deno.test("checksOf shows of a long value its beginning", () => {
+Deno.test("checksOf shows the beginning of a long value", () => {
   interface Namer {
     name(request: { readonly count: number }): null;
   }

@@ -14,7 +14,7 @@ class Dialled implements Connector {
   }
 }
 
-Deno.test("a node dials nobody to answer: an answer goes over the link of its question or is lost", async () => {
+Deno.test("a node never dials to answer: an answer uses the link of its request or is lost", async () => {
   const connector = new Dialled();
   await using node = new TestNode("ws://listener", { connector });
   await using stranger = new TestNode("ws://victim");
@@ -39,7 +39,7 @@ Deno.test("a node dials nobody to answer: an answer goes over the link of its qu
   assertEquals(connector.nodes, []);
 });
 
-Deno.test("a node that says whom it may dial dials nobody else", async () => {
+Deno.test("a node with mayDial dials only permitted nodes", async () => {
   const connector = new Dialled();
   const mayDial = (node: string) => node === "ws://known";
   await using node = new TestNode("ws://listener", { connector, mayDial });

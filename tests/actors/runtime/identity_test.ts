@@ -64,13 +64,13 @@ function askOf(target: Ref, method: string, body: unknown): AskEnvelope {
   return { kind: "ask", source, target, number: 1, id: 1, method, body, timeoutMs: 1_000 };
 }
 
-Deno.test("Delivery.sender is this process for a message of the same node", async () => {
+Deno.test("Delivery.sender is this process for a message within a node", async () => {
   await using node = new TestNode("a");
   const who = spawnWho(node);
   assertEquals(await node.system.ask(who, "who", null, SOON), { ...SAME_PROCESS });
 });
 
-Deno.test("Delivery.sender is what the link has proved, whatever the message says", async () => {
+Deno.test("Delivery.sender is the identity that the link has proved, whatever the message says", async () => {
   await using node = new TestNode("a");
   const who = spawnWho(node);
   const link = new ProvedLink({ name: "team-a", role: "client" });
@@ -87,7 +87,7 @@ Deno.test("Delivery.sender is what the link has proved, whatever the message say
   ]);
 });
 
-Deno.test("Access refuses a role that is not in the table, by its name, and logs it once", async () => {
+Deno.test("Access refuses a role that is not in the table, naming it, and logs it once", async () => {
   const lines: string[] = [];
   const world = new DenoWorld({ print: (_, line) => lines.push(line) });
   await using node = new TestNode("a", { world });
@@ -108,7 +108,7 @@ Deno.test("Access refuses a role that is not in the table, by its name, and logs
   assertEquals(lines.filter((line) => line.includes("team-a")).length, 1);
 });
 
-Deno.test("Access without a table is for admins alone", async () => {
+Deno.test("an actor without an access table serves only admins", async () => {
   await using node = new TestNode("a");
   const ref = node.system.spawn<Who>({
     name: "who",
@@ -122,7 +122,7 @@ Deno.test("Access without a table is for admins alone", async () => {
   assertEquals(await node.system.ask(ref, "end", null, SOON), null);
 });
 
-Deno.test("an answer of another node than was asked is dropped, unless an admin gives it", async () => {
+Deno.test("an answer of a node that was not asked is dropped, unless it is an admin's", async () => {
   for (const [role, code] of [["worker", undefined], ["admin", "unavailable"]] as const) {
     await using node = new TestNode("a");
     const asked = new ProvedLink({ name: "asked", role: "worker" }, "asked");
@@ -150,7 +150,7 @@ Deno.test("an answer of another node than was asked is dropped, unless an admin 
   }
 });
 
-Deno.test("a node that watches without end is refused beyond so many", async () => {
+Deno.test("a node that holds too many watches is refused more", async () => {
   await using node = new TestNode("a");
   const target = spawnWho(node);
   const link = new ProvedLink({ name: "team-a", role: "client" });
@@ -167,7 +167,7 @@ Deno.test("a node that watches without end is refused beyond so many", async () 
   assertEquals([down.id, down.error.code], [id, "resource_exhausted"]);
 });
 
-Deno.test("a node's name is not taken from an identity that is linked by another, but by an admin", async () => {
+Deno.test("a linked identity's node name can be taken over only by an admin", async () => {
   await using node = new TestNode("a");
   const first = new ProvedLink({ name: "team-a", role: "client" });
   node.system.attach(first);

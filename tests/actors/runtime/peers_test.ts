@@ -71,7 +71,7 @@ class CountedRefs {
   }
 }
 
-Deno.test("ActorSystem looks at what hangs on a lost link, and at nothing else", async () => {
+Deno.test("ActorSystem visits only the items of a lost link", async () => {
   const count = 200;
   await using system = new ActorSystem({ node: "here", world: new DenoWorld({ logLevel: "off" }) });
   const links = Array.from({ length: count }, (_, i) => new CutLink(`there ${i}`));
@@ -98,7 +98,7 @@ Deno.test("ActorSystem looks at what hangs on a lost link, and at nothing else",
   assert(refs.looks <= 10 * count, `${refs.looks} looks for ${count} links`);
 });
 
-Deno.test("ActorSystem tells watchers of an end in the order they came, but not those whose link is lost", async () => {
+Deno.test("ActorSystem tells watchers of an end in order, except those whose link is lost", async () => {
   await using system = new ActorSystem({ node: "here", world: new DenoWorld({ logLevel: "off" }) });
   const told: string[] = [];
   system.inspect((event) => {
@@ -124,7 +124,7 @@ Deno.test("ActorSystem tells watchers of an end in the order they came, but not 
   assertEquals(told, ["b 3", "b 2"]);
 });
 
-Deno.test("Groups keeps the order of a group while members go, and forgets an empty one", () => {
+Deno.test("Groups keeps the order of a group when members are removed, and forgets an empty one", () => {
   const groups = new Groups<string, number>();
   const members = [1, 2, 3, 4].map((item) => groups.add("odd", item));
   groups.add("other", 5);

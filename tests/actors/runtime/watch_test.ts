@@ -27,7 +27,7 @@ function downOf(node: TestNode, target: Ref): { down: Promise<LeatError>; unwatc
   return { down: promise, unwatch: node.system.watch(target, resolve) };
 }
 
-Deno.test("watch tells of a death and of a stop, locally and over a link", async () => {
+Deno.test("watch reports a death and a stop, locally and over a link", async () => {
   await using pair = new TestPair();
   for (const node of [pair.a, pair.b]) {
     const victim = spawnProbe(node, { name: "victim", restart: "temporary" });
@@ -45,7 +45,7 @@ Deno.test("watch tells of a death and of a stop, locally and over a link", async
   }
 });
 
-Deno.test("watch of nobody is down at once", async () => {
+Deno.test("watch of a missing actor is down at once", async () => {
   await using pair = new TestPair();
   for (const node of ["a", "b"]) {
     const { down } = downOf(pair.a, { node, path: "/nobody" });
@@ -55,7 +55,7 @@ Deno.test("watch of nobody is down at once", async () => {
   assertEquals((await down).code, "unavailable");
 });
 
-Deno.test("watch of an earlier life is down at once", async () => {
+Deno.test("watch of an earlier incarnation is down at once", async () => {
   await using pair = new TestPair();
   const first = spawnProbe(pair.b);
   await pair.b.system.stopActor("probe");
@@ -64,7 +64,7 @@ Deno.test("watch of an earlier life is down at once", async () => {
   assertEquals((await down).code, "failed_precondition");
 });
 
-Deno.test("watch tells of a lost link, and only once", async () => {
+Deno.test("watch reports a lost link once", async () => {
   await using pair = new TestPair();
   const ref = spawnProbe(pair.b);
   const downs: LeatError[] = [];
@@ -81,7 +81,7 @@ Deno.test("watch tells of a lost link, and only once", async () => {
   assert(!pair.b.of("send").some(({ envelope }) => envelope.kind === "down"), "it has been told");
 });
 
-Deno.test("watch tells an end from a closed link and from a lost one", async () => {
+Deno.test("watch distinguishes an end, a closed link and a lost link", async () => {
   const endOf = (node: TestNode, target: Ref) =>
     new Promise<WatchEnd>((resolve) => node.system.watch(target, (_error, end) => resolve(end)));
   const broken = new LeatError("unavailable", "broken for the test");
@@ -103,7 +103,7 @@ Deno.test("watch tells an end from a closed link and from a lost one", async () 
   }
 });
 
-Deno.test("whoever asks from outside any actor can be watched, until the node ends", async () => {
+Deno.test("a caller outside actors can be watched until the node ends", async () => {
   await using pair = new TestPair();
   const { system } = pair.b;
   const asker = Promise.withResolvers<FencedRef>();
@@ -129,7 +129,7 @@ Deno.test("whoever asks from outside any actor can be watched, until the node en
   assertEquals(ends, ["ended"]);
 });
 
-Deno.test("unwatch hears nothing more", async () => {
+Deno.test("unwatch ends reports", async () => {
   await using pair = new TestPair();
   const ref = spawnProbe(pair.b);
   let downs = 0;
@@ -168,7 +168,7 @@ Deno.test("/node starts, lists and stops actors of the kinds it offers", async (
   assert(pair.b.system.actors().some(({ ref }) => ref.path === "/probe"), "not its to stop");
 });
 
-Deno.test("/node refuses a request of another shape, or a config that its kind cannot have, and lives on", async () => {
+Deno.test("/node refuses a malformed request or invalid config and continues", async () => {
   const probeOf = ({ size }: { size: number }) => ({ create: probe, mailboxMax: size });
   await using pair = new TestPair({ b: { kinds: { probe: probeOf } } });
   const node = nodeActorOf("b");
@@ -187,7 +187,7 @@ Deno.test("/node refuses a request of another shape, or a config that its kind c
   assertEquals(pair.b.of("restart"), []);
 });
 
-Deno.test("whenLinked tells once that there is a link to a node", async () => {
+Deno.test("whenLinked calls once when there is a link to a node", async () => {
   await using pair = new TestPair();
   const heard: string[] = [];
   const spawn = (name: string) => {

@@ -58,7 +58,7 @@ function setup() {
   return { bench, task, cache, reads, worker, ask };
 }
 
-Deno.test("tasks, caches, schedulers and workers refuse a request of another shape, and live on", async () => {
+Deno.test("tasks, caches, schedulers and workers refuse a malformed request and continue", async () => {
   const { bench, task, cache, reads, worker, ask } = setup();
   await using _ = bench;
   let died = 0;

@@ -64,7 +64,7 @@ async function schedulerOf(options: Partial<WorkerOptions>): Promise<unknown> {
   return config;
 }
 
-Deno.test("a worker sets its schedulers of rounds up as its options say", async () => {
+Deno.test("a worker configures its schedulers by its options", async () => {
   assertEquals(await schedulerOf({}), { numConsumers: 3, skipAfterMs: 100 });
   assertEquals(
     await schedulerOf({ skipAfterMs: 7, roundsBytesMax: 1_000 }),

@@ -2,7 +2,7 @@
 import { BandwidthMeter } from "../../../../actors/client/readers/bandwidth_meter.ts";
 import { assertAlmostEquals, assertEquals } from "../../../assert.ts";
 
-Deno.test("BandwidthMeter counts what an empty message takes as no time of sending", () => {
+Deno.test("BandwidthMeter subtracts the round trip of an empty message", () => {
   const meter = new BandwidthMeter();
   assertEquals(meter.bytesPerSecond, undefined);
   meter.roundTrip(40);
@@ -11,7 +11,7 @@ Deno.test("BandwidthMeter counts what an empty message takes as no time of sendi
   assertAlmostEquals(meter.bytesPerSecond!, 1e6 / 0.06, 1);
 });
 
-Deno.test("BandwidthMeter counts the time once in which answers overlap", () => {
+Deno.test("BandwidthMeter counts overlapping answers once", () => {
   const meter = new BandwidthMeter();
   meter.roundTrip(0);
   // Two that were asked for at once share the way: 10 MB/s in all.
@@ -22,7 +22,7 @@ Deno.test("BandwidthMeter counts the time once in which answers overlap", () => 
   assertAlmostEquals(meter.bytesPerSecond!, 10e6, 1);
 });
 
-Deno.test("BandwidthMeter follows a way that becomes faster", () => {
+Deno.test("BandwidthMeter follows a network that becomes faster", () => {
   const meter = new BandwidthMeter();
   meter.roundTrip(10);
   for (let at = 0; at < 10_000; at += 100) meter.came(at, 1e5, 110);

@@ -136,7 +136,7 @@ const codeOf = (error: unknown) => LeatError.from(error).code;
 const inOrder = (total: number) =>
   Array.from({ length: total }, (_, i) => [`element ${i}.0`, `split_end ${i}.1`]).flat();
 
-Deno.test("a reader keeps no more out of order than its window, and what was in flight", async () => {
+Deno.test("an ordered reader holds at most its window and the answers in flight", async () => {
   const total = 100;
   const bufferBytesMax = 10 * ELEMENT_BYTES;
   await using bench = new ReaderBench({ total, bufferBytesMax });
@@ -175,7 +175,7 @@ Deno.test("a reader keeps no more out of order than its window, and what was in 
   assertEquals(await rest, inOrder(total));
 });
 
-Deno.test("a reader drops what it has, whoever gives it again, and puts in order what is overtaken", async () => {
+Deno.test("an ordered reader drops repeated elements and sorts those that overtook others", async () => {
   await using bench = new ReaderBench({ total: 3, bufferBytesMax: 10_000 });
   const answers = [
     element(1, 0),
@@ -200,7 +200,7 @@ Deno.test("a reader drops what it has, whoever gives it again, and puts in order
   ]);
 });
 
-Deno.test("a reader whose tasks all say they have no more asks the dispatcher for others", async () => {
+Deno.test("an ordered reader whose tasks have all ended asks the dispatcher for others", async () => {
   await using bench = new ReaderBench({ total: 2, bufferBytesMax: 10_000 });
   const [first, second] = [[...splits(0, 1)], [...splits(1, 2)]];
   bench.addTask(() => {
@@ -213,7 +213,7 @@ Deno.test("a reader whose tasks all say they have no more asks the dispatcher fo
   assertEquals(await bench.rest(), inOrder(2));
 });
 
-Deno.test("a reader gives nothing before it knows the table of splits, and asks for it when something has come", async () => {
+Deno.test("an ordered reader gives nothing before it knows the table of splits, and asks for it", async () => {
   for (const isExpected of [true, false]) {
     const told: string[] = [];
     await using bench = new ReaderBench({
@@ -235,12 +235,12 @@ Deno.test("a reader gives nothing before it knows the table of splits, and asks 
   }
 });
 
-Deno.test("a reader of no splits comes to the end without any task", async () => {
+Deno.test("an ordered reader of no splits ends without any task", async () => {
   await using bench = new ReaderBench({ total: 0, bufferBytesMax: 10_000 });
   assertEquals(await bench.rest(), []);
 });
 
-Deno.test("a reader keeps of runs that overtake each other the longest, and nothing of the others", async () => {
+Deno.test("an ordered reader keeps only the longest of overlapping passed runs", async () => {
   const passed = (index: number, count: number): ElementAnswer => {
     return { kind: "passed", place: { sequence: 0, split: 0, index }, count };
   };
@@ -269,7 +269,7 @@ Deno.test("a reader keeps of runs that overtake each other the longest, and noth
   }
 });
 
-Deno.test("a reader tells what it has whole, and what it has beyond something that is missing", async () => {
+Deno.test("an ordered reader reports whole splits, and those after a missing one", async () => {
   await using bench = new ReaderBench({ total: 4, bufferBytesMax: 10_000 });
   const missing = Promise.withResolvers<ElementAnswer>();
   const answers = [...splits(0, 1), ...splits(2, 3)];
@@ -317,7 +317,7 @@ function distantBench(lost?: number) {
   return { bench, world, refreshMs, refusedMs, answer: mayAnswer.resolve, wanted: inOrder(total) };
 }
 
-Deno.test("a reader asks a task ever more seldom for what that has nothing of, and for what it has at once", async () => {
+Deno.test("an ordered reader backs off from a task that lacks a split, and asks at once for splits that it has", async () => {
   const { bench, world, refusedMs, answer, wanted } = distantBench();
   await using _ = bench;
   await settle();
@@ -328,7 +328,7 @@ Deno.test("a reader asks a task ever more seldom for what that has nothing of, a
   assertEquals(refusedMs.length, 14);
 });
 
-Deno.test("a reader asks again at once for what a task lacked when another task is gone", async () => {
+Deno.test("an ordered reader asks again at once for a lacked split when another task is gone", async () => {
   const { bench, world, refreshMs, refusedMs } = distantBench();
   await using _ = bench;
   await settle();
@@ -339,7 +339,7 @@ Deno.test("a reader asks again at once for what a task lacked when another task 
   assertEquals(refusedMs.slice(before), [refreshMs, refreshMs]);
 });
 
-Deno.test("a reader tells what it has at once where no task has what comes next", async () => {
+Deno.test("an ordered reader reports its mark at once when no task has the next split", async () => {
   const { bench, world, refusedMs } = distantBench(3);
   await using _ = bench;
   await settle();
@@ -371,7 +371,7 @@ testInVirtualTime(
   },
 );
 
-Deno.test("a reader does not go through all of its tasks for each element", async () => {
+Deno.test("an ordered reader does not visit all of its tasks for each element", async () => {
   const MapIterator = Object.getPrototypeOf(new Map().values()) as Iterator<unknown>;
   /** How much is come by in maps for each element, with so many tasks that say nothing. */
   const looksPerElement = async (silent: number) => {

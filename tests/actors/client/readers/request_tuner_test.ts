@@ -33,7 +33,7 @@ function read(tuner: RequestTuner, count: number, way: Way, fromMs = 0): number 
   return freeMs;
 }
 
-Deno.test("RequestTuner asks for as many as a long way needs, and no more", () => {
+Deno.test("RequestTuner opens as many requests as a long round trip needs, and no more", () => {
   const tuner = new RequestTuner();
   assertEquals(tuner.wanted, REQUESTS_START);
   // 10 elements come in the time of a travel.
@@ -41,13 +41,13 @@ Deno.test("RequestTuner asks for as many as a long way needs, and no more", () =
   assert(tuner.wanted >= 10 && tuner.wanted <= 24, `${tuner.wanted}`);
 });
 
-Deno.test("RequestTuner never asks for more than its bound", () => {
+Deno.test("RequestTuner never exceeds its bound", () => {
   const tuner = new RequestTuner();
   read(tuner, 5_000, { travelMs: 1_000, elementMs: 0.1 });
   assertEquals(tuner.wanted, REQUESTS_MAX);
 });
 
-Deno.test("RequestTuner asks for no more where more would only wait in line", () => {
+Deno.test("RequestTuner adds no requests that would only queue", () => {
   const short = new RequestTuner();
   read(short, 1_000, { travelMs: 0.2, elementMs: 5 });
   assert(short.wanted <= 3, "the way is short, and full");
@@ -59,7 +59,7 @@ Deno.test("RequestTuner asks for no more where more would only wait in line", ()
   assertEquals(rested.wanted, REQUESTS_START, "the training loop is");
 });
 
-Deno.test("RequestTuner takes back what brings nothing any more", () => {
+Deno.test("RequestTuner removes requests that no longer help", () => {
   const tuner = new RequestTuner();
   const nowMs = read(tuner, 1_000, { travelMs: 100, elementMs: 5 });
   assert(tuner.wanted > 10);
@@ -67,7 +67,7 @@ Deno.test("RequestTuner takes back what brings nothing any more", () => {
   assertEquals(tuner.wanted, REQUESTS_START);
 });
 
-Deno.test("RequestTuner asks on where a coarse clock stands still through many answers", () => {
+Deno.test("RequestTuner keeps measuring when a coarse clock does not advance over many answers", () => {
   const tuner = new RequestTuner();
   for (let answer = 0; answer < 1_000; answer++) {
     const nowMs = 16 * Math.floor(answer / 100);

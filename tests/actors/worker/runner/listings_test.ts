@@ -62,7 +62,7 @@ class Bench {
   }
 }
 
-Deno.test("Listings runs two at a time, and one for all who ask for a dataset that has not begun", async () => {
+Deno.test("Listings runs two at a time, and shares one that has not begun", async () => {
   const bench = new Bench();
   const first = bench.list(1);
   bench.list(2);
@@ -81,7 +81,7 @@ Deno.test("Listings runs two at a time, and one for all who ask for a dataset th
   assertEquals(await again, []);
 });
 
-Deno.test("Listings lists nothing that nobody waits for any more, and gives up what has begun", async () => {
+Deno.test("Listings drops and stops listings that are no longer waited for", async () => {
   const bench = new Bench();
   const begun = bench.list(1, 10);
   const other = bench.list(2);
@@ -95,7 +95,7 @@ Deno.test("Listings lists nothing that nobody waits for any more, and gives up w
   assertEquals(await Promise.all([other, ...shared]), [[], [], []]);
 });
 
-Deno.test("Listings goes on beside listings that cannot be stopped", async () => {
+Deno.test("Listings continues next to listings that cannot be stopped", async () => {
   const bench = new Bench();
   bench.isDeaf = true;
   const stuck = [bench.list(1, 10), bench.list(2, 10)];
@@ -109,7 +109,7 @@ Deno.test("Listings goes on beside listings that cannot be stopped", async () =>
   assertEquals(await next, []);
 });
 
-Deno.test("Listings takes a dataset for no other one that has its id", async () => {
+Deno.test("Listings tells datasets with the same id apart", async () => {
   const bench = new Bench();
   bench.list(1);
   bench.list(2);

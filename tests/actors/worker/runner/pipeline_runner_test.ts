@@ -26,7 +26,7 @@ function settingsOf(dataset: Dataset<unknown>): RunnerSettings {
   };
 }
 
-Deno.test("PipelineRunners keeps no runner that was disposed", async () => {
+Deno.test("PipelineRunners keeps no disposed runner", async () => {
   const runners = new PipelineRunners(new DenoHost());
   const settings = settingsOf(Dataset.range(10));
   const refs: WeakRef<object>[] = [];
@@ -53,7 +53,7 @@ Deno.test("a split that cannot be opened fails at each step, and never ends", as
   await runners.close();
 });
 
-Deno.test("a split is run once: steps asked for beyond its end are answered with the end", async () => {
+Deno.test("a split runs once: steps beyond its end get the end", async () => {
   const runners = new PipelineRunners(new DenoHost());
   const runner = runners.start(settingsOf(Dataset.range(10)), NO_SPLITS);
   const only = { index: 0, start: 0, stop: 2, grant: 1 };
@@ -62,7 +62,7 @@ Deno.test("a split is run once: steps asked for beyond its end are answered with
   await runners.close();
 });
 
-Deno.test("a split that a task is handed again is run again, from its beginning", async () => {
+Deno.test("a split that is assigned again runs again from its beginning", async () => {
   const runners = new PipelineRunners(new DenoHost());
   const runner = runners.start(settingsOf(Dataset.range(10)), NO_SPLITS);
   const kinds: string[] = [];
@@ -74,7 +74,7 @@ Deno.test("a split that a task is handed again is run again, from its beginning"
   await runners.close();
 });
 
-Deno.test("an element too large for a message costs itself, and says which pipeline gave it", async () => {
+Deno.test("an element too large for a message fails alone and names its pipeline", async () => {
   const runners = new PipelineRunners(new DenoHost());
   const dataset = Dataset.range(2).map((x): unknown => {
     if (x === 1) return x;

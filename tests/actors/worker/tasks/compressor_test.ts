@@ -21,7 +21,7 @@ function reports(
   }
 }
 
-Deno.test("a Compressor that is told what to do does it, and says so", () => {
+Deno.test("a Compressor with a fixed codec uses it and reports it", () => {
   for (const setting of ["zstd", "gzip"] as const) {
     const compressor = new Compressor(setting);
     assertEquals(compressor.wish, { codec: setting, isTrial: false });
@@ -44,7 +44,7 @@ Deno.test("an automatic Compressor tries nothing before a client reads over a ne
   }
 });
 
-Deno.test("an automatic Compressor compresses over a slow way, and not over one that is faster than it", () => {
+Deno.test("an automatic Compressor compresses over a slow network, and not over one faster than itself", () => {
   const slow = new Compressor();
   reports(slow, 40, { bytesPerSecond: 10e6 });
   assertEquals(slow.figures.active, "zstd");
@@ -54,7 +54,7 @@ Deno.test("an automatic Compressor compresses over a slow way, and not over one 
   assertEquals(fast.figures.active, "none");
 });
 
-Deno.test("an automatic Compressor leaves alone what a pipeline takes longer to make than to send", () => {
+Deno.test("an automatic Compressor leaves elements that take longer to make than to send", () => {
   const compressor = new Compressor();
   for (let report = 1; report < 40; report++) {
     // 10 MB/s come out of the pipeline, and 12 MB/s would go over.
@@ -65,7 +65,7 @@ Deno.test("an automatic Compressor leaves alone what a pipeline takes longer to 
   assertStringIncludes(compressor.figures.reason, "longer to make than to send");
 });
 
-Deno.test("an automatic Compressor tries what does not get smaller ever more seldom", () => {
+Deno.test("an automatic Compressor tries data that does not shrink ever more rarely", () => {
   const compressor = new Compressor();
   const trials = (elements: number) => {
     const before = compressor.figures.ms;
@@ -81,7 +81,7 @@ Deno.test("an automatic Compressor tries what does not get smaller ever more sel
   assertEquals(compressor.figures.active, "zstd");
 });
 
-Deno.test("an automatic Compressor changes its mind neither at once nor at the edge", () => {
+Deno.test("an automatic Compressor changes neither at the first report nor for a small gain", () => {
   const compressor = new Compressor();
   reports(compressor, 40, { bytesPerSecond: 10e6 });
   assertEquals(compressor.figures.active, "zstd");
@@ -97,7 +97,7 @@ Deno.test("an automatic Compressor changes its mind neither at once nor at the e
   assertEquals(other.figures.active, "none");
 });
 
-Deno.test("an automatic Compressor goes on while training loops no longer wait", () => {
+Deno.test("an automatic Compressor continues when training loops no longer wait", () => {
   const compressor = new Compressor();
   reports(compressor, 40, { bytesPerSecond: 10e6 });
   reports(compressor, 40, { bytesPerSecond: 10e6, waitingShare: 0 });

@@ -186,7 +186,7 @@ Deno.test("an ordered task gives a lower split that comes late before the higher
   assertEquals(given, ["element 2.0", "split_end 2.1", "split_end 5.1"]);
 });
 
-Deno.test("an ordered task gives nothing beyond what is asked for, but waits for what it is producing", async () => {
+Deno.test("an ordered task gives nothing beyond the requested splits, but waits for one in production", async () => {
   await using bench = new OrderedBench();
   await bench.handOut(5);
   await bench.step(5, ELEMENT);
@@ -205,7 +205,7 @@ Deno.test("an ordered task gives nothing beyond what is asked for, but waits for
   assertEquals(await shortOf(bench.get(5)), "element 5.0");
 });
 
-Deno.test("an ordered task tells a reader that waits that something else is ready, and keeps that", async () => {
+Deno.test("an ordered task tells a waiting reader that another split is ready, and keeps that", async () => {
   await using bench = new OrderedBench();
   const wanted = bench.get(3);
   await bench.handOut(5);
@@ -214,7 +214,7 @@ Deno.test("an ordered task tells a reader that waits that something else is read
   assertEquals(await shortOf(bench.get()), "element 5.0");
 });
 
-Deno.test("a split is produced again, and given on where it was, when its runner dies", async () => {
+Deno.test("a split whose runner dies is produced again and continues at its position", async () => {
   await using bench = new OrderedBench();
   const asked = [shortOf(bench.get()), shortOf(bench.get()), shortOf(bench.get())];
   await bench.handOut(0);
@@ -225,7 +225,7 @@ Deno.test("a split is produced again, and given on where it was, when its runner
   assertEquals(bench.runners, 2);
 });
 
-Deno.test("what a runner says after its death does not end a split", async () => {
+Deno.test("a dead runner's answers do not end a split", async () => {
   await using bench = new OrderedBench();
   await bench.handOut(5);
   await until(() => bench.steps.find(({ split }) => split === 5));
@@ -243,7 +243,7 @@ Deno.test("what a runner says after its death does not end a split", async () =>
   assertEquals(given, ["split_end 2.0", "element 5.0", "split_end 5.1"]);
 });
 
-Deno.test("a split whose runner dies is begun again when the dispatcher has noted the death, and not when it says no", async () => {
+Deno.test("a split whose runner dies restarts once the dispatcher allows it, and not otherwise", async () => {
   await using bench = new OrderedBench();
   const noted = bench.noteDeaths = Promise.withResolvers<boolean>();
   await bench.handOut(4);
@@ -285,7 +285,7 @@ testInVirtualTime(
   },
 );
 
-Deno.test("an ordered task that drains ends without waiting for splits it has asked for", async () => {
+Deno.test("a draining ordered task ends without waiting for requested splits", async () => {
   await using bench = new OrderedBench();
   await bench.handOut(0);
   await bench.step(0, ELEMENT);
@@ -301,7 +301,7 @@ Deno.test("an ordered task that drains ends without waiting for splits it has as
   assertEquals(await shortOf(bench.get()), "end");
 });
 
-Deno.test("an ordered task that is refused splits because they cannot be listed ends, and is not fenced", async () => {
+Deno.test("an ordered task whose splits cannot be listed ends without being fenced", async () => {
   await using bench = new OrderedBench();
   const { answer } = await bench.request();
   answer.reject(new LeatError("not_found", "there are no such files"));
@@ -309,7 +309,7 @@ Deno.test("an ordered task that is refused splits because they cannot be listed 
   assertEquals(bench.fenced, false);
 });
 
-Deno.test("an ordered task that is handed a split once more has it run once more", async () => {
+Deno.test("an ordered task runs a split again that is assigned again", async () => {
   await using bench = new OrderedBench();
   const grants: number[] = [];
   for (let times = 0; times < 2; times++) {

@@ -44,7 +44,7 @@ function looksPerTake(readers: number, items: number): number {
   return looks / (readers * items);
 }
 
-Deno.test("SplitItems keeps what the slowest reader has not taken, whatever the readers do", () => {
+Deno.test("SplitItems keeps every item that the slowest reader has not taken", () => {
   const readers = 3;
   const reader = fc.integer({ min: 0, max: readers - 1 });
   const step = fc.oneof(
@@ -77,7 +77,7 @@ Deno.test("SplitItems keeps what the slowest reader has not taken, whatever the 
   }));
 });
 
-Deno.test("SplitItems looks at a few readers for each take, however many there are", () => {
+Deno.test("SplitItems visits few readers per take, however many there are", () => {
   const few = looksPerTake(8, 512);
   assert(few > 0);
   assert(looksPerTake(512, 4) <= 2 * few, `${looksPerTake(512, 4)} looks, and ${few} for few`);

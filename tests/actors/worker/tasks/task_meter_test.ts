@@ -5,7 +5,7 @@ import { Payload } from "../../../../transport/payload.ts";
 import { assertEquals, assertRejects } from "../../../assert.ts";
 import { HeldRunner } from "../../lib/held_runner.ts";
 
-Deno.test("TaskMeter.busyMs is the time with anything to do, however much at once", async () => {
+Deno.test("TaskMeter.busyMs counts overlapping work once", async () => {
   let nowMs = 100;
   const meter = new TaskMeter(() => nowMs);
   const held = new HeldRunner();
@@ -29,7 +29,7 @@ Deno.test("TaskMeter.busyMs is the time with anything to do, however much at onc
   assertEquals(meter.busyMs, 60);
 });
 
-Deno.test("TaskMeter counts over all runners, and the work of a disposed one no longer", async () => {
+Deno.test("TaskMeter counts over all runners, without work of disposed ones", async () => {
   let nowMs = 0;
   const meter = new TaskMeter(() => nowMs);
   const [one, other] = [new HeldRunner(), new HeldRunner()];
@@ -50,7 +50,7 @@ Deno.test("TaskMeter counts over all runners, and the work of a disposed one no 
   assertEquals([meter.busyMs, meter.bytesRead, meter.runnerRestarts], [15, 17, 1]);
 });
 
-Deno.test("TaskMeter counts what is an element for clients", () => {
+Deno.test("TaskMeter counts only elements that clients get", () => {
   const meter = new TaskMeter(() => 0);
   const element = new Payload(new Uint8Array(30));
   const place = { sequence: 0, split: 0, index: 0 };

@@ -45,7 +45,7 @@ function pipelineOf() {
   return { pipeline, runners };
 }
 
-Deno.test("TaskPipeline.died is so once for a runner, however much it was asked, and not of another", async () => {
+Deno.test("TaskPipeline.died reports each death once, and only of the current runner", async () => {
   const { pipeline, runners } = pipelineOf();
   const runner = pipeline.start();
   const steps = [pipeline.step(runner), pipeline.step(runner)];
@@ -59,7 +59,7 @@ Deno.test("TaskPipeline.died is so once for a runner, however much it was asked,
   assertEquals(pipeline.stats({ produced: 0, bufferedBytes: 0, waiting: 0 }).runnerRestarts, 1);
 });
 
-Deno.test("TaskPipeline counts nothing as compressed that comes of a runner which is not wanted any more", async () => {
+Deno.test("TaskPipeline does not count compression by a retired runner", async () => {
   const { pipeline, runners } = pipelineOf();
   const runner = pipeline.start();
   const compressed = () =>

@@ -11,7 +11,7 @@ import { assertEquals, assertRejects } from "../../../assert.ts";
 import { until } from "../../../lib/until.ts";
 import { opened, TaskBench } from "../../lib/task_bench.ts";
 
-Deno.test("task hands each element to exactly one client, then the end to all", async () => {
+Deno.test("task gives each element to exactly one client, then the end to all", async () => {
   await using bench = new TaskBench(Dataset.range(6));
   const got: unknown[] = [];
   for (let i = 0; i < 3; i++) {
@@ -36,7 +36,7 @@ Deno.test("task answers a repeated request with the same element", async () => {
   assertEquals(error.code, "aborted");
 });
 
-Deno.test("task reports a failed element and goes on with the next", async () => {
+Deno.test("task reports a failed element and continues with the next", async () => {
   const dataset = Dataset.range(3).map((x) => {
     if (x === 1) throw new RangeError("element one is bad");
     return x;
@@ -48,7 +48,7 @@ Deno.test("task reports a failed element and goes on with the next", async () =>
   assertEquals(String(got[1]).includes("element one is bad"), true);
 });
 
-Deno.test("task whose runner dies says so and starts another, until the dispatcher allows none, and never that the data has ended", async () => {
+Deno.test("task whose runner dies reports it and starts another while the dispatcher allows it, and never reports an end of the data", async () => {
   const runnersOf = (runners: RunnerFactory): RunnerFactory => ({
     start: (settings, splits) => {
       const runner = runners.start(settings, splits);
@@ -80,7 +80,7 @@ Deno.test("task whose runner dies says so and starts another, until the dispatch
   assertEquals([bench.completed, bench.unreadable], [false, false]);
 });
 
-Deno.test("task is drained when all it has given is acknowledged, not when it has given all", async () => {
+Deno.test("task is drained when everything is acknowledged, not when everything is given", async () => {
   await using bench = new TaskBench(Dataset.range(1));
   const ask = (sequence: number, acknowledged: number) =>
     bench.system.ask(bench.task, "getElement", { clientId: 1, sequence, acknowledged }, {
@@ -97,7 +97,7 @@ Deno.test("task is drained when all it has given is acknowledged, not when it ha
   await drained;
 });
 
-Deno.test("task is drained when a client that has been given everything leaves", async () => {
+Deno.test("task is drained when a client that got everything leaves", async () => {
   await using bench = new TaskBench(Dataset.range(1));
   assertEquals(opened(await bench.get(bench.task, 1)), 0);
   let isDrained = false;
@@ -117,7 +117,7 @@ Deno.test("task produces no more than a few elements ahead of its clients", asyn
   assertEquals(produced <= 4, true, `produced ${produced}`);
 });
 
-Deno.test("task produces nothing ahead beyond the bytes that it may hold", async () => {
+Deno.test("task produces nothing ahead beyond its limit of bytes", async () => {
   const elements = Dataset.range(1_000).map(() => new Uint8Array(1_000));
   for (const [aheadBytesMax, expected] of [[1_000, 2], [1_000_000, 3]] as const) {
     await using bench = new TaskBench(elements, { aheadBytesMax });
@@ -130,7 +130,7 @@ Deno.test("task produces nothing ahead beyond the bytes that it may hold", async
   }
 });
 
-Deno.test("task gives others what a client that has left waited for", async () => {
+Deno.test("task gives others the element that a departed client waited for", async () => {
   const slow = Dataset.range(2).map(async (x) => {
     await Atomics.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20).value;
     return x;
