@@ -11,7 +11,7 @@ import { ElementFetcher } from "../../actors/exactly_once/fetcher.ts";
 import { Repeats } from "../../actors/exactly_once/repeats.ts";
 import type { ElementAnswer, GetElementRequest } from "../../actors/worker/protocol.ts";
 import { TaskSplits } from "../../actors/worker/tasks/task_splits.ts";
-import { WaitingRequests } from "../../actors/worker/tasks/waiting.ts";
+import { RequestQueue } from "../../actors/worker/tasks/request_queue.ts";
 import { SimRandom } from "../engine/random.ts";
 import { asksChanged, changed, type Mutant, PerInstance, tampered } from "./mutant.ts";
 
@@ -68,8 +68,8 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
     workload: "off",
     crashes: [],
     install: () => {
-      const { push } = WaitingRequests.prototype;
-      return changed(WaitingRequests.prototype, {
+      const { push } = RequestQueue.prototype;
+      return changed(RequestQueue.prototype, {
         push(waiting) {
           const older = this.leave(waiting.clientId);
           for (const each of [waiting, ...older]) push.call(this, each);

@@ -22,12 +22,12 @@ import { elementSourceAccess } from "../protocol_access.ts";
 import { elementSourceChecks } from "../protocol_check.ts";
 import { REQUEST_TIMEOUT_MS } from "../../exactly_once/fetcher.ts";
 import { Repeats } from "../../exactly_once/repeats.ts";
-import { LastCalls } from "./last_calls.ts";
+import { Drain } from "./drain.ts";
 import type { Runner, RunnerFactory, RunnerOutcome } from "../runner/runner.ts";
 import { RunnerDeaths } from "../runner/runner_deaths.ts";
 import { TaskPipeline, type TaskPipelineOptions } from "./task_pipeline.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
-import { type Waiting, WaitingRequests } from "./waiting.ts";
+import { RequestQueue, type Waiting } from "./request_queue.ts";
 
 /** Elements produced ahead of requests, per task. */
 const AHEAD_ELEMENTS_MAX = 2;
@@ -120,7 +120,7 @@ class Task implements RunningTask {
   readonly #pipeline: TaskPipeline;
   readonly #deaths: RunnerDeaths;
   readonly #ahead = new Fifo<ElementAnswer>();
-  readonly #waiting = new WaitingRequests();
+  readonly #waiting = new RequestQueue();
   #aheadBytes = 0;
   /** Size of the newest element. */
   #newestBytes = 0;
@@ -134,14 +134,14 @@ class Task implements RunningTask {
   /** Why the pipeline cannot be read on. Every later request gets this answer. */
   #failure: Failure | undefined;
   #drained: PromiseWithResolvers<void> | undefined;
-  readonly #lastCalls: LastCalls;
+  readonly #drain: Drain;
   #produced = 0;
 
   constructor(context: ActorContext, options: TaskOptions) {
     this.#context = context;
     this.#options = options;
     this.#repeats = new Repeats(context.world);
-    this.#lastCalls = new LastCalls({
+    this.#drain = new Drain({
       context,
       repeats: this.#repeats,
       acknowledgedWithinMs: options.acknowledgedWithinMs,
@@ -187,7 +187,7 @@ class Task implements RunningTask {
   #noteDrained(): void {
     const isOver = this.#ended || this.#failure !== undefined;
     if (this.#drained === undefined || !isOver || this.#ahead.length > 0) return;
-    if (this.#lastCalls.settle()) this.#drained.resolve();
+    if (this.#drain.settle()) this.#drained.resolve();
   }
 
   getElement(

@@ -24,7 +24,7 @@ interface Turn {
 }
 
 /** The requests of a client are served in the order in which they came. */
-export class WaitingRequests {
+export class RequestQueue {
   /** By client, the next to be served first. */
   readonly #byClient = new Map<number, Turn>();
   #length = 0;

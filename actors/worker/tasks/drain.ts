@@ -17,8 +17,8 @@ const CALL_TIMEOUT_MS = 2_000;
 /** Reasons for which a reader's node refuses requests to an actor that has ended. */
 const GONE: readonly unknown[] = ["no_such_actor", "stale_incarnation"];
 
-/** What {@linkcode LastCalls} needs. */
-export interface LastCallsOptions {
+/** What {@linkcode Drain} needs. */
+export interface DrainOptions {
   readonly context: ActorContext;
   readonly repeats: Repeats;
   /** How long to wait for a reader that does not answer, in ms. */
@@ -27,11 +27,11 @@ export interface LastCallsOptions {
   readonly onChange: () => void;
 }
 
-export class LastCalls {
-  readonly #options: LastCallsOptions;
+export class Drain {
+  readonly #options: DrainOptions;
   #isCalling = false;
 
-  constructor(options: LastCallsOptions) {
+  constructor(options: DrainOptions) {
     this.#options = options;
   }
 
