@@ -32,7 +32,7 @@ class LateTimer implements Timer {
   }
 }
 
-Deno.test("batchTokens pads every row to the longest, or to the length given", () => {
+Deno.test("batchTokens pads every row to the longest, or to the given length", () => {
   assertEquals(batchTokens([3, 5, 1]), { real: 9, padded: 15 });
   assertEquals(batchTokens([3, 5, 1], 8), { real: 9, padded: 24 });
   assertEquals(batchTokens([]), { real: 0, padded: 0 });
@@ -53,7 +53,7 @@ Deno.test("synchronousStep lasts as long as its slowest trainer and the others i
   assertThrows(() => synchronousStep([]), LeatError, "no trainer");
 });
 
-Deno.test("Accelerator makes up for timers that fire late", async () => {
+Deno.test("Accelerator compensates for late timers", async () => {
   const timer = new LateTimer(1.5);
   const accelerator = new Accelerator(timer);
   for (let step = 0; step < 100; step++) await accelerator.step(5);
@@ -62,7 +62,7 @@ Deno.test("Accelerator makes up for timers that fire late", async () => {
   assertAlmostEquals(timer.nowMs, 501.5, 1e-9);
 });
 
-Deno.test("Accelerator makes up for a timer later than a whole step", async () => {
+Deno.test("Accelerator compensates for a timer later than a whole step", async () => {
   const timer = new LateTimer(7);
   const accelerator = new Accelerator(timer);
   for (let step = 0; step < 10; step++) await accelerator.step(5);
@@ -71,7 +71,7 @@ Deno.test("Accelerator makes up for a timer later than a whole step", async () =
   assertEquals(timer.nowMs >= 50 && timer.nowMs <= 57, true);
 });
 
-Deno.test("Accelerator does not catch up on time it waited for data", async () => {
+Deno.test("Accelerator does not compensate for waiting for data", async () => {
   const timer = new LateTimer(0);
   const accelerator = new Accelerator(timer);
   await accelerator.step(5);
@@ -91,11 +91,11 @@ Deno.test("Accelerator ends a step when its signal aborts, and does not count it
   assertEquals(accelerator.busyMs, 0);
 });
 
-Deno.test("Accelerator refuses a duration that is no time", async () => {
+Deno.test("Accelerator refuses an invalid duration", async () => {
   await assertRejects(() => new Accelerator().step(Number.NaN), LeatError, "durationMs is NaN");
 });
 
-Deno.test("SynchronousTraining holds every trainer until the slowest has come", async () => {
+Deno.test("SynchronousTraining holds every trainer until the slowest arrives", async () => {
   const training = new SynchronousTraining(3, new LateTimer(0));
   const done: number[] = [];
   const first = training.step(10).then(() => done.push(0));
@@ -109,7 +109,7 @@ Deno.test("SynchronousTraining holds every trainer until the slowest has come", 
   assertEquals(done.length, 3 - 1);
 });
 
-Deno.test("SynchronousTraining goes on without a trainer that leaves", async () => {
+Deno.test("SynchronousTraining continues without a trainer that leaves", async () => {
   const training = new SynchronousTraining(2, new LateTimer(0));
   const waiting = training.step(10);
   training.leave();

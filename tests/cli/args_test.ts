@@ -37,7 +37,7 @@ function parse(...args: string[]) {
   return parseCommandLine(PROGRAM, args);
 }
 
-Deno.test("parseCommandLine gives defaults for what is absent", async () => {
+Deno.test("parseCommandLine returns defaults for omitted options", async () => {
   assertEquals(await parse(), {
     quick: false,
     workers: 4,
@@ -65,7 +65,7 @@ Deno.test("parseCommandLine reads every kind of option, with a space or an equal
   });
 });
 
-Deno.test("parseCommandLine takes a number below zero for a value, and nothing behind a bare --", async () => {
+Deno.test("parseCommandLine reads a negative number as a value, and nothing after a bare --", async () => {
   const below = integer({ help: "", default: 0, min: -1 });
   const program = { usage: "", summary: "", options: { below, words: texts({ help: "" }) } };
   const read = (...args: string[]) => parseCommandLine(program, args);
@@ -110,7 +110,7 @@ for (const [name, args, message] of REFUSED) {
   });
 }
 
-Deno.test("parseCommandLine refuses the absence of a required option", async () => {
+Deno.test("parseCommandLine refuses a missing required option", async () => {
   const program = {
     usage: "x",
     summary: "x",
@@ -152,7 +152,7 @@ Deno.test("readByNode and readByStd read a command line alike", async () => {
   else assertEquals(readByStd(std.parseArgs, args, shape), expected);
 });
 
-Deno.test("helpText names every option, its value, its default, and keeps to its width", () => {
+Deno.test("helpText names every option, its value and its default within its width", () => {
   const help = helpText(PROGRAM);
   assertStringIncludes(help, "Usage: deno task example [options]");
   assertStringIncludes(help, "--storage-latency-ms MS");
@@ -161,7 +161,7 @@ Deno.test("helpText names every option, its value, its default, and keeps to its
   assert(help.split("\n").every((line) => line.length <= 88), help);
 });
 
-Deno.test("wantsHelp looks no further than a bare --", () => {
+Deno.test("wantsHelp stops at a bare --", () => {
   assert(wantsHelp(["--nonsense", "--help"]));
   assert(wantsHelp(["-h"]));
   assert(!wantsHelp(["--", "--help"]));
@@ -177,7 +177,7 @@ const PLACED = {
   },
 };
 
-Deno.test("operand: a word without a name, wherever it stands, and refused where it is missing or one too many", async () => {
+Deno.test("operand: a positional word anywhere, refused if missing or superfluous", async () => {
   const values = { module: "a.ts", stallMax: 0.02, stepMs: 9 };
   assertEquals(await parseCommandLine(PLACED, ["a.ts", "--step-ms", "9"]), values);
   const behind = await parseCommandLine(PLACED, ["--step-ms", "9", "--stall-max", "5%", "a.ts"]);
@@ -194,7 +194,7 @@ Deno.test("operand: a word without a name, wherever it stands, and refused where
   assertStringIncludes(help, "\n  MODULE ");
 });
 
-Deno.test("percent: a share, with its sign or without, of at most the whole", async () => {
+Deno.test("percent: a share, with or without its sign, of at most the whole", async () => {
   assertEquals(
     (await parseCommandLine(PLACED, ["a.ts", "--step-ms=1", "--stall-max=0.5"])).stallMax,
     0.005,

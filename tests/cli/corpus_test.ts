@@ -105,7 +105,7 @@ Deno.test("generateImages gives the same bytes for a seed and others for another
     assertNotEquals(await make("third", 2), first);
   }));
 
-Deno.test("generateImages uses again what is whole", () =>
+Deno.test("generateImages reuses a complete corpus", () =>
   inFolder(async (directory) => {
     const first = await generateImages({ directory, count: 2 });
     const modified = (await Deno.stat(first.files[0]!)).mtime?.getTime();
@@ -119,7 +119,7 @@ Deno.test("generateImages uses again what is whole", () =>
     assertEquals((await Deno.stat(first.files[0]!)).mtime?.getTime(), modified);
   }));
 
-Deno.test("generateImages makes anew what is of other parameters, and keeps the first", () =>
+Deno.test("generateImages generates again for other parameters, and keeps the first corpus", () =>
   inFolder(async (directory) => {
     await generateImages({ directory, count: 2 });
     assertEquals((await generateImages({ directory, count: 3 })).reused, false);
@@ -141,7 +141,7 @@ const DAMAGES: Record<string, (file: string) => Promise<void>> = {
 };
 
 for (const [damage, inflict] of Object.entries(DAMAGES)) {
-  Deno.test(`openCorpus makes a corpus anew after ${damage}`, () =>
+  Deno.test(`openCorpus regenerates a corpus after ${damage}`, () =>
     inFolder(async (directory) => {
       const first = await generateText({ directory, count: 20 });
       const contents = await contentsOf(first.files);
@@ -153,7 +153,7 @@ for (const [damage, inflict] of Object.entries(DAMAGES)) {
     }));
 }
 
-Deno.test("openCorpus leaves nothing behind when the writer fails, and the cache as it was", () =>
+Deno.test("openCorpus leaves nothing behind when the writer fails, and the cache unchanged", () =>
   inFolder(async (directory) => {
     const parameters = { kind: "test", release: 1 };
     const failing = openCorpus(directory, parameters, async (folder) => {
@@ -203,7 +203,7 @@ Deno.test("generateText is log-normal in length, and its tokens are of the vocab
     assert(frequencies.get(1)! > 5 * frequencies.get(20)!, "few tokens are frequent");
   }));
 
-Deno.test("packImages takes the folders' images in order and names those that are none", () =>
+Deno.test("packImages packs the folders' images in order and names invalid ones", () =>
   inFolder(async (folder) => {
     const source = join(folder, "source");
     await Deno.mkdir(join(source, "class"), { recursive: true });
@@ -226,7 +226,7 @@ Deno.test("packImages takes the folders' images in order and names those that ar
     assertEquals(await sampleImages(corpus, 10), [cat, dog]);
   }));
 
-Deno.test("packImages packs anew when an image has changed, and not otherwise", () =>
+Deno.test("packImages packs again only when an image has changed", () =>
   inFolder(async (folder) => {
     const source = join(folder, "source");
     const directory = join(folder, "cache");
@@ -240,7 +240,7 @@ Deno.test("packImages packs anew when an image has changed, and not otherwise", 
     assertEquals([changed.reused, changed.statistics.widthMean], [false, 32]);
   }));
 
-Deno.test("packImages says what is wrong with a folder without images", () =>
+Deno.test("packImages explains what is wrong with a folder without images", () =>
   inFolder(async (folder) => {
     const directory = join(folder, "cache");
     const missing = await assertRejects(
@@ -286,7 +286,7 @@ Deno.test("packText makes a sample of each line that is not blank", () =>
     assertNotEquals(samples[0]?.[0], samples[0]?.[1]);
   }));
 
-Deno.test("packText says what is wrong with a file without text", () =>
+Deno.test("packText explains what is wrong with a file without text", () =>
   inFolder(async (folder) => {
     const source = join(folder, "text.txt");
     const directory = join(folder, "cache");
@@ -304,7 +304,7 @@ Deno.test("packText says what is wrong with a file without text", () =>
     );
   }));
 
-Deno.test("generateImages and generateText refuse a count that is none", async () => {
+Deno.test("generateImages and generateText refuse an invalid count", async () => {
   for (const count of [0, -1, 1.5, Number.NaN]) {
     for (const generate of [generateImages, generateText]) {
       await assertRejects(
@@ -325,7 +325,7 @@ Deno.test("measureDecodeMs decodes what it is given", () =>
     await assertRejects(() => measureDecodeMs([new Uint8Array(8)]), LeatError, "Not a JPEG");
   }));
 
-Deno.test("prepareCorpus takes the user's own and says what it is", () =>
+Deno.test("prepareCorpus uses the user's own data and describes it", () =>
   inFolder(async (folder) => {
     const images = join(folder, "images");
     await Deno.mkdir(images);

@@ -5,7 +5,7 @@ import { startChild } from "../lib/child.ts";
 
 const leat = (...args: string[]) => startChild("cli/leat.ts", { args });
 
-Deno.test("leat runs a dispatcher, and asks it for its status", async () => {
+Deno.test("leat runs a dispatcher, and requests its status", async () => {
   await using dispatcher = leat("dispatcher", "--port", "0");
   const [, address] = await dispatcher.line(/(ws:\/\/\S+)/);
   await using status = leat("status", "--dispatcher", address!, "--json");
@@ -13,7 +13,7 @@ Deno.test("leat runs a dispatcher, and asks it for its status", async () => {
   assertMatch(status.stdout.text, /"workers": \[\]/);
 });
 
-Deno.test("leat lists its commands, and hands --help to them", async () => {
+Deno.test("leat lists its commands, and forwards --help to them", async () => {
   await using all = leat("--help");
   assertEquals((await all.status).code, 0);
   for (const name of ["dispatcher", "worker", "status", "autoscale", "plan", "cluster"]) {
@@ -24,7 +24,7 @@ Deno.test("leat lists its commands, and hands --help to them", async () => {
   assertStringIncludes(worker.stdout.text, "--dispatcher ADDRESS");
 });
 
-Deno.test("leat refuses a command that there is not, and names the nearest", async () => {
+Deno.test("leat refuses an unknown command, and names the nearest", async () => {
   await using child = leat("wroker");
   assertEquals((await child.status).code, 2);
   assertStringIncludes(child.stderr.text, "did you mean worker?");

@@ -82,7 +82,7 @@ async function codeOf(child: Child): Promise<number> {
   return code;
 }
 
-Deno.test("loadPipeline: a dataset, or what a function answers, by name or as the only one that fits", async () => {
+Deno.test("loadPipeline: a dataset, or the result of a function, by name or as the only candidate", async () => {
   await withModule(
     "export const only = Dataset.range(3); export const limit = 7;",
     async (path) => {
@@ -102,7 +102,7 @@ Deno.test("loadPipeline: a dataset, or what a function answers, by name or as th
   });
 });
 
-Deno.test("loadPipeline: refuses what is no pipeline for workers, and says why", async () => {
+Deno.test("loadPipeline: refuses anything but a pipeline for workers, with the reason", async () => {
   await assertRejects(() => loadPipeline("nowhere.ts"), LeatError, "There is no file 'nowhere.ts'");
   const refused = [
     ["export const limit = 7;", "exports neither a Dataset nor a function; it exports 'limit'"],
@@ -130,7 +130,7 @@ Deno.test("loadPipeline: refuses what is no pipeline for workers, and says why",
   }
 });
 
-Deno.test("profilePipeline: says what computes, and leaves the filling of a buffer out", async () => {
+Deno.test("profilePipeline: names what computes, and excludes the filling of a buffer", async () => {
   const waits = await until(async () => {
     const profile = await profilePipeline(waiting(10_000, 5).shuffle(20), QUICKLY);
     // A machine that becomes busy after the buffer is filled slows single batches: look again.
@@ -151,7 +151,7 @@ Deno.test("profilePipeline: says what computes, and leaves the filling of a buff
   assertStringIncludes(computes.advice, "map (operator 0) takes");
 });
 
-Deno.test("profilePipeline: begins a short dataset again, and has the size and the splits of its batches", async () => {
+Deno.test("profilePipeline: restarts a short dataset, and measures the size and the splits of its batches", async () => {
   const seen: number[] = [];
   // Of a machine that stood still meanwhile another one is taken.
   const profile = await until(async () => {
@@ -186,7 +186,7 @@ Deno.test("profilePipeline: names the element that failed, and refuses a dataset
   );
 });
 
-Deno.test("undisturbed: what other programs took is taken from computing, not from waiting", () => {
+Deno.test("undisturbed: the share of other programs is subtracted from computing, not from waiting", () => {
   const from = (wallMs: number, cpuMs: number, contention: number, fastestMs = 0) =>
     undisturbed({ wallMs, cpuMs, fastestMs }, contention);
   assertEquals(from(30, 10, 3), 10, "computed for 10 ms, three times slower than alone");
@@ -196,12 +196,12 @@ Deno.test("undisturbed: what other programs took is taken from computing, not fr
   assertEquals(from(30, 10, 3, 25), 25, "no batch was faster");
 });
 
-Deno.test("percentile: the value below which so much lies", () => {
+Deno.test("percentile: the value that a share of the values does not exceed", () => {
   assertEquals([0, 0.5, 0.9, 1].map((share) => percentile([5, 1, 4, 2, 3], share)), [1, 3, 5, 5]);
   assertEquals(percentile([], 0.5), NaN);
 });
 
-Deno.test("sweepClusters: finds the fewest workers that are enough, and what they cost against colocated", async () => {
+Deno.test("sweepClusters: finds the fewest workers that suffice, and their cost against colocated", async () => {
   const { runs, recommended, colocated, cheapest, isMet } = await sweepClusters(PROFILE, MACHINES);
   // Five make as many batches as are taken; the waits between them may want one more.
   assert(isMet && recommended.workers >= 5 && recommended.workers <= 6, `${recommended.workers}`);
@@ -215,14 +215,14 @@ Deno.test("sweepClusters: finds the fewest workers that are enough, and what the
   assertEquals(nextLimit(limits).part, "accelerators");
 });
 
-Deno.test("sweepClusters: no workers where a pipeline keeps up without, one worker where it does not read ahead", async () => {
+Deno.test("sweepClusters: no workers for a pipeline that keeps up, one worker for one without prefetching", async () => {
   const fast = { ...PROFILE, batchMs: 10, batchLowMs: 9, batchHighMs: 11, cpuMs: 9 };
   assertEquals((await sweepClusters(fast, MACHINES)).recommended.workers, 0);
   const apart = await sweepClusters({ ...fast, readsAhead: false }, MACHINES);
   assertEquals(apart.recommended.workers, 1);
 });
 
-Deno.test("sweepClusters: ends where more workers bring nothing, and the limit is named", async () => {
+Deno.test("sweepClusters: stops when more workers gain nothing, and names the limit", async () => {
   const slowCard = { ...MACHINES, networkBytesPerSecond: 20e6 };
   const { isMet, recommended, runs } = await sweepClusters(PROFILE, slowCard);
   assert(!isMet && runs.at(-1)!.workers <= 8, `${runs.at(-1)!.workers} workers looked at`);
@@ -233,7 +233,7 @@ Deno.test("sweepClusters: ends where more workers bring nothing, and the limit i
   assertEquals([nextLimit(large).part, nextLimit(large).batchesPerSecond], ["ingest", 25]);
 });
 
-Deno.test("sweepClusters: names the network's options where no batch comes over it, and what would be enough", async () => {
+Deno.test("sweepClusters: names the network's options if no batch arrives, and values that suffice", async () => {
   const networks: [mbps: number, roundTripMs: number][] = [[0.1, 1.2], [10_000, 60_000], [
     0.1,
     60_000,
@@ -251,7 +251,7 @@ Deno.test("sweepClusters: names the network's options where no batch comes over 
   }
 });
 
-Deno.test("sweepClusters: a step of an hour is planned for in few events, and one of a minute as it is", async () => {
+Deno.test("sweepClusters: simulates a step of an hour with few events, and one of a minute unchanged", async () => {
   const rateAt = async (stepMs: number) => {
     const { runs } = await sweepClusters(PROFILE, { ...MACHINES, stepMs });
     return runs[0]!.batchesPerSecond.expected * stepMs / 1_000;
@@ -273,7 +273,7 @@ Deno.test("sweepClusters: a step of an hour is planned for in few events, and on
   assert(Math.max(...counted) < 100_000, `${Math.max(...counted)} events`);
 });
 
-Deno.test("sweepClusters: a worker waits for each split that its batches want", async () => {
+Deno.test("sweepClusters: a worker waits for each split that its batches need", async () => {
   const few = (await sweepClusters(PROFILE, { ...MACHINES, workersMax: 1 })).runs[0]!;
   const many = { ...PROFILE, splitsPerBatch: 100, splitMs: 0.5 };
   const slower = (await sweepClusters(many, { ...MACHINES, workersMax: 1 })).runs[0]!;
@@ -289,7 +289,7 @@ Deno.test("sweepClusters: a worker waits for each split that its batches want", 
   assert(slowest.batchesPerSecond.expected < 0.7 * near.batchesPerSecond.expected);
 });
 
-Deno.test("verify: runs real workers of a pipeline that waits, which are no faster than the model", async () => {
+Deno.test("verify: real workers of a pipeline that waits are no faster than the model", async () => {
   const waitMs = 40;
   const profile = {
     ...PROFILE,
@@ -307,7 +307,7 @@ Deno.test("verify: runs real workers of a pipeline that waits, which are no fast
   assert(measuredBatchesPerSecond > 0 && measuredBatchesPerSecond < 2 * most);
 });
 
-Deno.test("planText and renderPlan: what was measured, a table, plots, and what to do", async () => {
+Deno.test("planText and renderPlan: measurements, a table, plots, and a recommendation", async () => {
   const profile = { ...PROFILE, contention: 2, batchHighMs: 150 };
   const sweep = await sweepClusters(profile, MACHINES);
   const plan: Plan = {
@@ -344,7 +344,7 @@ Deno.test("planText and renderPlan: what was measured, a table, plots, and what 
   assertEquals(JSON.parse(json).modelled.recommended.workers, sweep.recommended.workers);
 });
 
-Deno.test("cli/plan.ts plans for its own pipeline, and names the flag for what a module may not do", async () => {
+Deno.test("cli/plan.ts plans for its own pipeline, and names the flag for a module's denied access", async () => {
   await using plan = startChild("cli/plan.ts", {
     args: [
       ...["cli/plan/demo_pipeline.ts", "--step-ms", "20", "--seconds", "0.2"],
@@ -392,7 +392,7 @@ Deno.test("cli/plan.ts plans for its own pipeline, and names the flag for what a
   assertStringIncludes(wrong.stderr.text, "--step-ms is '0', but has to be");
 });
 
-Deno.test("cli/plan.ts hears Ctrl-C while a user's function never gives way", async () => {
+Deno.test("cli/plan.ts handles Ctrl-C while a user's function never yields", async () => {
   const spinning = "export default Dataset.range(3).map(() => { for (;;); });";
   await withModule(spinning, async (path) => {
     await using plan = startChild("cli/plan.ts", {
@@ -408,7 +408,7 @@ Deno.test("cli/plan.ts hears Ctrl-C while a user's function never gives way", as
   });
 });
 
-Deno.test("profileModule gives a pipeline up that gives no batch for too long, and says what to do", async () => {
+Deno.test("profileModule abandons a pipeline without a batch for too long, with advice", async () => {
   const stuck: [code: string, ...parts: string[]][] = [
     [
       "export default Dataset.range(1000).repeat().filter(() => false);",
@@ -439,7 +439,7 @@ Deno.test("profileModule gives a pipeline up that gives no batch for too long, a
   assertEquals([patienceMs(0.1), patienceMs(5), patienceMs(60)], [120_000, 120_000, 1_200_000]);
 });
 
-Deno.test("Patience is that of loading, then that of a batch, and says after how many none came", async () => {
+Deno.test("Patience limits loading, then each batch, and reports after how many none came", async () => {
   const over = Promise.withResolvers<LeatError>();
   using patience = new Patience("m.ts", { loadingMs: 600_000, batchMs: 1 }, over.resolve);
   patience.came(4);
@@ -447,7 +447,7 @@ Deno.test("Patience is that of loading, then that of a batch, and says after how
   assertStringIncludes((await over.promise).message, "within 0.001 s after the first 4: does");
 });
 
-Deno.test("cli/plan.ts --json keeps standard output for the plan, whatever a module prints", async () => {
+Deno.test("cli/plan.ts --json reserves standard output for the plan, whatever a module prints", async () => {
   const talking = `console.log("at the top");
     export default Dataset.range(1000).map((x) => {
       console.log("of element", x);
@@ -468,7 +468,7 @@ Deno.test("cli/plan.ts --json keeps standard output for the plan, whatever a mod
   });
 });
 
-Deno.test("Stages says how long a stage has lasted, again and again, and off a terminal a StatusLine writes it", async () => {
+Deno.test("Stages shows the duration of a stage, repeatedly, and in a StatusLine outside a terminal", async () => {
   const shown: string[] = [];
   {
     using stages = new Stages({ show: (line) => shown.push(line) });
@@ -494,7 +494,7 @@ Deno.test("Stages says how long a stage has lasted, again and again, and off a t
   assertEquals(written, ["one", "two"]);
 });
 
-Deno.test("cli/plan.ts leaves no folder behind where Ctrl-C meets it while it measures a split", async () => {
+Deno.test("cli/plan.ts leaves no folder behind after Ctrl-C while it measures a split", async () => {
   await using temporary = await TempFolder.make();
   const entries = (folder = temporary.path) =>
     [...Deno.readDirSync(folder)].map(({ name }) => name);
@@ -512,7 +512,7 @@ Deno.test("cli/plan.ts leaves no folder behind where Ctrl-C meets it while it me
   });
 });
 
-Deno.test("cli/plan.ts names the module whose thread an error has ended that nobody caught", async () => {
+Deno.test("cli/plan.ts names the module whose thread died of an uncaught error", async () => {
   const deadly = "export default () => { setTimeout(() => { throw new Error('died') }); " +
     "return Dataset.range(3).map(() => new Promise(() => {})); };";
   await withModule(deadly, async (path) => {
@@ -525,7 +525,7 @@ Deno.test("cli/plan.ts names the module whose thread an error has ended that nob
   });
 });
 
-Deno.test("cli/plan.ts says what a module called that would have ended its thread, in vain if it was caught", async () => {
+Deno.test("cli/plan.ts names the call with which a module tried to end its thread, also if the error was caught", async () => {
   const read = "return Dataset.range(3).map(() => new Promise(() => {}));";
   const ends: [call: string, code: string][] = [
     ["Deno.exit(3)", "Deno.exit(3); export default Dataset.range(3);"],
@@ -551,7 +551,7 @@ Deno.test("cli/plan.ts says what a module called that would have ended its threa
   }
 });
 
-Deno.test("fastestMs: batches that come several at a time take what they wait for, and a slow stretch is left out", async () => {
+Deno.test("fastestMs: batches that arrive in groups share their wait, and a slow stretch is left out", async () => {
   let nowMs = 0;
   let batch = 0;
   const next = () => {

@@ -74,7 +74,7 @@ Deno.test("Progress draws three bars on a terminal and keeps notes above them", 
   assertEquals(rest, []);
 });
 
-Deno.test("Progress leaves a terminal with its cursor, its wrapping and no bars", async () => {
+Deno.test("Progress restores a terminal's cursor and wrapping, and removes the bars", async () => {
   const stream = new Recorder(true);
   {
     using progress = new Progress({ experiments: 1, stream });
@@ -90,7 +90,7 @@ Deno.test("Progress leaves a terminal with its cursor, its wrapping and no bars"
   assertEquals(screen(stream.text).filter((line) => line !== ""), ["a note"]);
 });
 
-Deno.test("Progress writes whole lines without control characters where no terminal is", () => {
+Deno.test("Progress writes whole lines without control characters outside a terminal", () => {
   const stream = new Recorder(false);
   {
     using progress = new Progress({ experiments: 1, stream, plainIntervalMs: 0 });
@@ -109,7 +109,7 @@ Deno.test("Progress writes whole lines without control characters where no termi
   assert(!stream.text.includes("\x1b"));
 });
 
-Deno.test("Progress writes seldom where no terminal is", () => {
+Deno.test("Progress writes rarely outside a terminal", () => {
   const stream = new Recorder(false);
   using progress = new Progress({ experiments: 1, stream, plainIntervalMs: 3_600_000 });
   progress.beginExperiment("scale-out", 1);
@@ -119,7 +119,7 @@ Deno.test("Progress writes seldom where no terminal is", () => {
   assertEquals(stream.text.trimEnd().split("\n").length, 2);
 });
 
-Deno.test("Progress gives the terminal back on Ctrl-C and exits with status 130", async () => {
+Deno.test("Progress restores the terminal on Ctrl-C and exits with status 130", async () => {
   const program = `
     import { StopRequests } from ${JSON.stringify(STOP_REQUESTS_URL)};
     import { Progress } from ${JSON.stringify(PROGRESS_URL)};

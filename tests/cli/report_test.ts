@@ -61,7 +61,7 @@ Deno.test("renderReport is a well-formed page with one section and its plots for
   assertEquals(count("table"), 4);
 });
 
-Deno.test("renderReport refers to nothing outside of itself", () => {
+Deno.test("renderReport is self-contained", () => {
   const html = renderReport(sampleReport());
   for (const { name, attributes } of elementsOf(html)) {
     assert(!["link", "img", "iframe", "object", "embed"].includes(name), `<${name}>`);
@@ -73,7 +73,7 @@ Deno.test("renderReport refers to nothing outside of itself", () => {
   assert(!/<script(?! type="application\/json")/.test(html), "a script that runs");
 });
 
-Deno.test("renderReport names every plot for those who do not see it", () => {
+Deno.test("renderReport labels every plot for screen readers", () => {
   const svgs = renderReport(sampleReport()).match(/<svg[^>]*role="img"[^>]*>.{0,40}/gs) ?? [];
   assertEquals(svgs.length, 10);
   for (const svg of svgs) assertMatch(svg, /aria-label="[^"]+"[^>]*><title>/);
@@ -110,7 +110,7 @@ Deno.test("renderReport marks measured and modelled points differently and expla
   }
 });
 
-Deno.test("renderReport escapes what it is told", () => {
+Deno.test("renderReport escapes its input", () => {
   const report = sampleReport();
   report.run.commandLine = `deno task simulate --images "</code><script>alert(1)</script>&"`;
   report.experiments[0]?.notes.push("</script><b>bold</b>");
@@ -120,20 +120,20 @@ Deno.test("renderReport escapes what it is told", () => {
   assert(!html.includes("<b>bold"));
 });
 
-Deno.test("renderReport carries its numbers for programs to read", () => {
+Deno.test("renderReport contains its numbers as data for programs", () => {
   const html = renderReport(sampleReport());
   const json = /<script type="application\/json" id="results">(.*?)<\/script>/s.exec(html)?.[1];
   assertEquals(JSON.parse(json ?? ""), sampleReport());
 });
 
-Deno.test("renderReport shows the experiments that ran, under the letters they always have", () => {
+Deno.test("renderReport shows the experiments that ran, under their fixed letters", () => {
   const html = renderReport(reportOf(experiment("coordinated_reads")));
   assertStringIncludes(sectionOf(html, "coordinated-reads"), "(c)");
   assertEquals(html.match(/<section /g)?.length, 1);
   elementsOf(renderReport(reportOf()));
 });
 
-Deno.test("renderReport survives runs that gave little", () => {
+Deno.test("renderReport accepts runs with few results", () => {
   const scaleOut: ScaleOutExperiment = { ...experiment("scale_out") };
   scaleOut.curves = scaleOut.curves.slice(0, 1).map((curve) => ({ ...curve, runs: [] }));
   const sharing: SharingExperiment = { ...experiment("sharing"), runs: [] };
@@ -148,7 +148,7 @@ Deno.test("renderReport survives runs that gave little", () => {
   );
 });
 
-Deno.test("writeReport leaves the whole file and nothing beside it", async () => {
+Deno.test("writeReport writes the whole file and leaves no other", async () => {
   const folder = await Deno.makeTempDir({ dir: "/tmp" });
   try {
     await Deno.writeTextFile(`${folder}/report.html`, "an older report");
@@ -163,7 +163,7 @@ Deno.test("writeReport leaves the whole file and nothing beside it", async () =>
   }
 });
 
-Deno.test("summarize computes what it says of scale-out from the runs", () => {
+Deno.test("summarize computes the finding of scale-out from the runs", () => {
   const { finding, headline } = summarize({
     ...experiment("scale_out"),
     hostCores: 4,
@@ -182,7 +182,7 @@ Deno.test("summarize computes what it says of scale-out from the runs", () => {
   assertEquals(headline?.quantity, measured(3, "1"));
 });
 
-Deno.test("summarize holds sharing against one trainer with a deployment of its own", () => {
+Deno.test("summarize compares sharing with one trainer with a deployment of its own", () => {
   const run = (mode: "A" | "C", trainers: number, cpuSeconds: number) => ({
     mode,
     trainers,
@@ -199,7 +199,7 @@ Deno.test("summarize holds sharing against one trainer with a deployment of its 
   assertEquals(headline?.quantity, measured(1.5, "1"));
 });
 
-Deno.test("summarize tells the rate before a kill from that after", () => {
+Deno.test("summarize distinguishes the rates before and after a kill", () => {
   const { table } = summarize({
     ...experiment("worker_failure"),
     intervalMs: 100,

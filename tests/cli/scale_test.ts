@@ -22,7 +22,7 @@ async function run(...args: string[]): Promise<{ code: number; said: string }> {
   return { code, said: text.decode(stdout) + text.decode(stderr) };
 }
 
-Deno.test("scale answers --help, and names what is wrong with an option", async () => {
+Deno.test("scale answers --help, and names the fault of an option", async () => {
   const help = await run("--help");
   assert(help.code === 0, help.said);
   for (const option of ["--workers", "--clients", "--sweep", "--out", "--quick"]) {
@@ -61,7 +61,7 @@ Deno.test("a size is measured through a crash of its dispatcher, and shown in ta
   assertMatch(html, /measured/);
 });
 
-Deno.test("measureAll goes on behind a size that fails, and what is written names it and those to come", async () => {
+Deno.test("measureAll continues after a size that fails, and names it and the untried ones", async () => {
   const written: ScaleResults[] = [];
   const results = await measureAll({ sizes: [8, 16, 32], sweep: [64] }, {
     size: (workers) =>
@@ -84,7 +84,7 @@ Deno.test("measureAll goes on behind a size that fails, and what is written name
   requireAll({ ...results, gaps: [] });
 });
 
-Deno.test("afterWarmUp: a warm-up that fails costs one size, and one that ends is not done again", async () => {
+Deno.test("afterWarmUp: a failed warm-up costs one size, and a successful one is not repeated", async () => {
   let warmUps = 0;
   const warmUp = () =>
     ++warmUps === 1 ? Promise.reject(new LeatError("internal", "too cold")) : Promise.resolve();
@@ -100,7 +100,7 @@ Deno.test("afterWarmUp: a warm-up that fails costs one size, and one that ends i
   assertEquals(warmUps, 2);
 });
 
-Deno.test("the table of sizes says what grows by more than the workers do", () => {
+Deno.test("the table of sizes names the figures that grow faster than the workers", () => {
   const sizes = [sizeOf(8), {
     ...sizeOf(64),
     dispatcherMessages: measured(8 * 100, "messages/s"),
@@ -123,7 +123,7 @@ Deno.test("the table of sizes says what grows by more than the workers do", () =
   assertMatch(page({ sizes, sweep: [], gaps: [] }), /worse than linear/);
 });
 
-Deno.test("every size that was measured is labelled on the x axis, and labels do not lie on one another", () => {
+Deno.test("every measured size is labelled on the x axis, and labels do not overlap", () => {
   const labels = [8, 64, 512, 640, 5_000];
   const html = page({ sizes: labels.map(sizeOf), sweep: [], gaps: [] });
   const axis = html.match(/aria-label="x-axis tick label".*?<\/g>/s)![0];

@@ -123,7 +123,7 @@ function checkWorkerFailure({ elements, timeline }: WorkerFailureExperiment): vo
   assertEquals(timeline.length, 3);
 }
 
-Deno.test("simulate stops at Ctrl-C and reports the experiments that had ended", async () => {
+Deno.test("simulate stops at Ctrl-C and reports the finished experiments", async () => {
   await withFolder(async (folder) => {
     const report = join(folder, "report.html");
     const data = await writeData(folder);

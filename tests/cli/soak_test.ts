@@ -24,7 +24,7 @@ function verdicts(at: (second: number) => number): Record<string, boolean> {
   return Object.fromEntries(trends.map(({ measure, grows }) => [measure, grows]));
 }
 
-Deno.test("trendsOf: what stays, what comes and goes, and what a warm-up takes is no growth", () => {
+Deno.test("trendsOf: constant levels, fluctuations and the warm-up are not growth", () => {
   const flat = Object.fromEntries(MEASURES.map((measure) => [measure, false]));
   assertEquals(verdicts(() => 100), flat);
   assertEquals(verdicts((second) => second % 2 === 0 ? 100 : 400), flat);
@@ -45,7 +45,7 @@ Deno.test("trendsOf: growth beyond the margin is named in each measure, and grow
   }
 });
 
-Deno.test("trendsOf names a slow leak: what rises all the way, and not what comes to an end", () => {
+Deno.test("trendsOf names a slow leak: a rise all the way, but not one that levels off", () => {
   for (const measure of MEASURES) {
     const { more, percent } = MARGINS[measure];
     const base = 10;
@@ -66,7 +66,7 @@ Deno.test("trendsOf names a slow leak: what rises all the way, and not what come
   }
 });
 
-Deno.test("trendsOf says nothing of a process that has lived for less than most of the run, nor of what is not known", () => {
+Deno.test("trendsOf gives no verdict on a short-lived process, nor on unknown measures", () => {
   const series = new Map([
     ["worker-1 (1)", samples((second) => 10 * second, 0, 50)],
     ["worker-1 (2)", samples((second) => 10 * second, 50)],
@@ -79,7 +79,7 @@ Deno.test("trendsOf says nothing of a process that has lived for less than most 
   ]]);
 });
 
-Deno.test("renderSoakReport draws each measure that is known, and says what grew", () => {
+Deno.test("renderSoakReport draws each known measure, and names what grew", () => {
   const series = { "worker-1 (1)": samples((second) => 10 * second) };
   const report: SoakReport = {
     ...{ startedAt: "2030-01-02T03:04:05Z", commandLine: "deno task soak <x>", seconds: SECONDS },
@@ -96,7 +96,7 @@ Deno.test("renderSoakReport draws each measure that is known, and says what grew
   assertStringIncludes(page, "deno task soak &lt;x&gt;");
 });
 
-Deno.test("renderSoakReport has a line for each life that was compared, and one for all short lives of a name", () => {
+Deno.test("renderSoakReport has a line for each compared process, and one for all short-lived ones of a name", () => {
   const lives = Array.from(
     { length: 20 },
     (_, i) => [`worker-2 (${i})`, samples(() => 1, 5 * i, 5 * i + 5)] as const,
@@ -116,7 +116,7 @@ Deno.test("renderSoakReport has a line for each life that was compared, and one 
   assert(ticks < SECONDS / 2, `${ticks} words in a chart, as if each second had one`);
 });
 
-Deno.test("a soak that was too short says what it was too short for, and shows no table without rows", () => {
+Deno.test("a soak that was too short says how long it must be, and shows no table without rows", () => {
   const series = { "worker-1 (1)": samples(() => 1, 0, LOOKS_MIN - 1) };
   const seconds = LOOKS_MIN - 1;
   const report: SoakReport = {
@@ -135,7 +135,7 @@ Deno.test("a soak that was too short says what it was too short for, and shows n
   assertEquals(trendsOf(new Map([["worker-1 (1)", enough]]), LOOKS_MIN).length, MEASURES.length);
 });
 
-Deno.test("a short soak looks at every process, and its status says what its table does", async () => {
+Deno.test("a short soak samples every process, and its status agrees with its table", async () => {
   const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-soak-" });
   const path = `${folder}/report.html`;
   await using child = startChild("cli/soak.ts", {
@@ -167,7 +167,7 @@ Deno.test("a short soak looks at every process, and its status says what its tab
   }
 });
 
-Deno.test("cli/soak.ts explains its options, and refuses what cannot be", async () => {
+Deno.test("cli/soak.ts explains its options, and refuses invalid ones", async () => {
   await using help = startChild("cli/soak.ts", { args: ["--help"], flags: FLAGS });
   assertEquals((await help.status).code, 0);
   for (const part of ["Usage: deno task soak", "--minutes", "--chaos", "rss", "25 %, or 32 MiB"]) {
@@ -191,7 +191,7 @@ Deno.test("cli/soak.ts explains its options, and refuses what cannot be", async 
   assertMatch(wrong.stderr.text, /--chaos is 'fire', but has to be one of none, kill, pause, cut/);
 });
 
-Deno.test("a soak that is interrupted says that nothing was judged, and writes no report", async () => {
+Deno.test("an interrupted soak says that nothing was judged, and writes no report", async () => {
   const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-soak-" });
   await using child = startChild("cli/soak.ts", {
     args: [

@@ -121,7 +121,7 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
   assertStringIncludes(shown, "w1 compresses with zstd for resnet: 30 % of the bytes are left");
 });
 
-Deno.test("statusText shows names and texts of others without what would steer a terminal", () => {
+Deno.test("statusText shows untrusted names and texts without terminal escapes", () => {
   const text = "all is well\n\x1b[2Jno jobs\x1b]0;title\x07\u202e";
   const scaling = { workers: 0, wanted: 0, minWorkers: 0, maxWorkers: 8, text, jobs: [] };
   const shown = statusText({ clusterId: "c", scaling, workers: [], jobs: [] });
@@ -129,7 +129,7 @@ Deno.test("statusText shows names and texts of others without what would steer a
   assertEquals(shown.includes("\x1b"), false);
 });
 
-Deno.test("deno task status prints what a dispatcher knows, as tables and as JSON", async () => {
+Deno.test("deno task status prints a dispatcher's state, as tables and as JSON", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, token: "sesame" });
   const service = { dispatcher: dispatcher.address, token: "sesame" };
   await using _worker = await serveWorker({ ...QUIET, ...service, name: "w1" });
@@ -148,7 +148,7 @@ Deno.test("deno task status prints what a dispatcher knows, as tables and as JSO
   assertEquals(JSON.parse(json.stdout).jobs[0].name, "job");
 });
 
-Deno.test("deno task status --watch goes on until it is stopped", async () => {
+Deno.test("deno task status --watch continues until it is stopped", async () => {
   await using dispatcher = await serveDispatcher(QUIET);
   await using child = startChild("cli/status.ts", {
     flags: ["-P=status"],
@@ -159,7 +159,7 @@ Deno.test("deno task status --watch goes on until it is stopped", async () => {
   assertEquals((await child.status).signal, "SIGTERM");
 });
 
-Deno.test("deno task status says what is wrong: no dispatcher, no token, a wrong one, a worker", async () => {
+Deno.test("deno task status explains failures: no dispatcher, no token, a wrong one, a worker", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, token: "sesame" });
   await using worker = await serveWorker({
     ...QUIET,

@@ -22,7 +22,7 @@ async function start(body: string): Promise<Child & { readonly folder: string }>
   return Object.assign(child, { folder });
 }
 
-Deno.test("StopRequests takes one Ctrl-C that arrives twice, as in a task, for one, and a later one for a second", async () => {
+Deno.test("StopRequests treats one Ctrl-C that arrives twice, as in a task, as one, and a later one as a second", async () => {
   await using child = await start(`
     requests.first.then(() => console.log("stopping"));
     await forever;`);
@@ -39,7 +39,7 @@ Deno.test("StopRequests takes one Ctrl-C that arrives twice, as in a task, for o
   await Deno.remove(child.folder, { recursive: true });
 });
 
-Deno.test("StopRequests cleans up and says what is lost, also where the work fails because all of it is stopped", async () => {
+Deno.test("StopRequests cleans up and reports what is lost, also if the work fails because of the stop", async () => {
   await using child = await start(`
     const work = requests.first.then(() => { throw new Error("a part has ended"); });
     await requests.interrupting(work, async () => {
@@ -54,7 +54,7 @@ Deno.test("StopRequests cleans up and says what is lost, also where the work fai
   await Deno.remove(child.folder, { recursive: true });
 });
 
-Deno.test("plan and scale say at Ctrl-C what was done and what is lost, and end with status 130", async () => {
+Deno.test("plan and scale report at Ctrl-C what was done and what is lost, and end with status 130", async () => {
   await using plan = startChild("cli/plan.ts", {
     args: ["cli/plan/demo_pipeline.ts", "--step-ms", "20", "--seconds", "600"],
     flags: ["-P=plan", "--no-check"],

@@ -37,7 +37,7 @@ Deno.test("renderTable makes every line equally wide", () => {
   assertEquals(new Set(frame.map((line) => line.length)).size, 1);
 });
 
-Deno.test("renderTable puts words left, numbers right, and points under points", () => {
+Deno.test("renderTable aligns text left, numbers right, and points", () => {
   const [local, slow] = cells(renderTable(TABLE)).slice(-2);
   assert(local && slow);
   assertEquals(local[0]?.trimEnd(), " local");
@@ -49,7 +49,7 @@ Deno.test("renderTable puts words left, numbers right, and points under points",
   }
 });
 
-Deno.test("renderTable shows units in headings, of which long ones are broken", () => {
+Deno.test("renderTable shows units in headings, and wraps long ones", () => {
   const text = renderTable(TABLE);
   const headings = cells(text).slice(0, -2);
   const heading = (column: number) => headings.map((line) => line[column]?.trim()).join(" ").trim();
@@ -60,14 +60,14 @@ Deno.test("renderTable shows units in headings, of which long ones are broken", 
   assert(headings.length > 1);
 });
 
-Deno.test("renderTable marks what is modelled and explains the mark, and only then", () => {
+Deno.test("renderTable marks modelled numbers and explains the mark, and only then", () => {
   assertStringIncludes(renderTable(TABLE), "1.235 ◇");
   assertStringIncludes(renderTable(TABLE), MODELLED_LEGEND);
   const allMeasured = { ...TABLE, rows: TABLE.rows.slice(1) };
   assert(!renderTable(allMeasured).includes("◇"));
 });
 
-Deno.test("cellText converts to the column's unit and refuses what is no conversion", () => {
+Deno.test("cellText converts to the column's unit and refuses other units", () => {
   assertEquals(
     cellText(measured(2_500_000, "bytes"), { heading: "", unit: "MB", digits: 1 }),
     "2.5",
@@ -81,7 +81,7 @@ Deno.test("cellText converts to the column's unit and refuses what is no convers
   );
 });
 
-Deno.test("formatNumber keeps three figures unless told how many digits", () => {
+Deno.test("formatNumber keeps three significant digits by default", () => {
   assertEquals(formatNumber(0.012345), "0.0123");
   assertEquals(formatNumber(1.5), "1.50");
   assertEquals(formatNumber(123_456.7), "123,457");

@@ -57,7 +57,7 @@ function* numericOptions(): Iterable<[program: AnyProgram, option: string]> {
   }
 }
 
-Deno.test("every numeric option of every program refuses what is no number, or none it can have", async () => {
+Deno.test("every numeric option of every program refuses invalid numbers", async () => {
   const names = new Set<string>();
   for (const [program, option] of numericOptions()) {
     names.add(option);
@@ -75,7 +75,7 @@ Deno.test("every numeric option of every program refuses what is no number, or n
   }
 });
 
-Deno.test("no program takes a time that timers would take for none", async () => {
+Deno.test("every program refuses times that timers do not support", async () => {
   const taken: string[] = [];
   for (const [program, option] of numericOptions()) {
     if (!/-(ms|s)$/.test(option)) continue;
@@ -85,7 +85,7 @@ Deno.test("no program takes a time that timers would take for none", async () =>
   assertEquals(taken, []);
 });
 
-Deno.test("every list of every program refuses a part that it does not have, with the same status as others", async () => {
+Deno.test("every list of every program refuses an unknown part, with the same status as others", async () => {
   const lists: [program: unknown, option: string, value: string, remedy: string][] = [
     [chaos, "--faults", "kill,fire", "kill, pause, cut"],
     [chaos, "--modes", "DYNAMIC,", "DETERMINISTIC"],
@@ -110,7 +110,7 @@ Deno.test("every list of every program refuses a part that it does not have, wit
   assertEquals((await parseCommandLine(scale, ["--workers", "9, 8,9"])).workers, [8, 9]);
 });
 
-Deno.test("programs refuse options that cannot stand together before they begin", async () => {
+Deno.test("programs refuse options that exclude each other before they start", async () => {
   const pairs: [program: unknown, args: string[], message: string][] = [
     [autoscale, ["--min=5", "--max=4"], "--min is 5 and --max 4"],
     [chaos, ["--kills=3", "--faults=cut"], "--kills is 3, but --faults cut has none"],

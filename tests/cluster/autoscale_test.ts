@@ -16,7 +16,7 @@ async function untilAlive(dispatcher: DispatcherServer, names: readonly string[]
   }, 20);
 }
 
-Deno.test("deno task autoscale has as many worker processes as are wanted and takes them with it when it is asked to stop", async () => {
+Deno.test("deno task autoscale runs as many worker processes as are wanted and stops them on request", async () => {
   await using dispatcher = await serveDispatcher({
     token: TOKEN,
     logLevel: "off",
@@ -46,7 +46,7 @@ Deno.test("deno task autoscale has as many worker processes as are wanted and ta
   await untilAlive(dispatcher, []);
 });
 
-Deno.test("deno task autoscale ends with the option to give when the dispatcher wants another token, and refuses what workers would not take", async () => {
+Deno.test("deno task autoscale names the option for a required token, and refuses invalid arguments of workers", async () => {
   await using dispatcher = await serveDispatcher({ token: TOKEN, logLevel: "off" });
   const run = async (...args: string[]) => {
     const all = ["--dispatcher", dispatcher.address, "--interval-ms", "100", ...args];

@@ -14,7 +14,7 @@ const FLAGS = ["-P=cluster"];
 /** Many processes are started, one after the other: on a busy machine each takes seconds. */
 const PATIENCE_MS = 300_000;
 
-Deno.test("kills, pauses and cuts leave jobs of three modes their promises while workers come and go", async () => {
+Deno.test("jobs of three modes keep their guarantees under kills, pauses and cuts while workers come and go", async () => {
   await using child = startChild("cli/chaos.ts", {
     args: [
       ...["--minutes", "0.01", "--modes", "DYNAMIC,sharing,save", "--faults-per-run", "6"],
@@ -55,7 +55,7 @@ Deno.test("kills, pauses and cuts leave jobs of three modes their promises while
   assertMatch(child.stdout.text, /^promises +kept$/m);
 });
 
-Deno.test("chaos ends with status 1, the seed, what was broken and the logs when a job hangs", async () => {
+Deno.test("chaos ends with status 1, the seed, the broken guarantee and the logs when a job hangs", async () => {
   await using child = startChild("cli/chaos.ts", {
     args: [
       ...["--modes", "DYNAMIC", "--workers", "1", "--elements", "32", "--seed", "8"],
@@ -78,7 +78,7 @@ Deno.test("chaos ends with status 1, the seed, what was broken and the logs when
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("cli/chaos.ts explains its options, and refuses what cannot be", async () => {
+Deno.test("cli/chaos.ts explains its options, and refuses invalid ones", async () => {
   const run = async (...args: string[]) => {
     await using child = startChild("cli/chaos.ts", { args, flags: FLAGS });
     const { code } = await child.status;
@@ -94,7 +94,7 @@ Deno.test("cli/chaos.ts explains its options, and refuses what cannot be", async
   assertStringIncludes(few.err, "--max-workers is 3 and --workers 3: give more, or leave it out");
 });
 
-Deno.test("chaos counts workers that are given up, not those that leave in order, and keeps what readers are warned of", async () => {
+Deno.test("chaos counts workers that time out, not those that stop in order, and keeps readers' warnings", async () => {
   const logs = new ProcessLogs();
   const gone = (name: string) => logs.write("dispatcher", `INFO  Worker "${name}" is gone`);
   logs.leaves("worker-1", true);
@@ -114,7 +114,7 @@ Deno.test("chaos counts workers that are given up, not those that leave in order
   logs.heardReader("warn", "WARN  Too late");
 });
 
-Deno.test("a relay passes bytes on, holds them up while it is frozen, and closes what is cut", async () => {
+Deno.test("a relay forwards bytes, stalls them while frozen, and closes cut connections", async () => {
   using relay = new Relay();
   using server = Deno.listen({ hostname: "127.0.0.1", port: relay.port });
   const [hostname = "", port] = relay.advertise.split(":");

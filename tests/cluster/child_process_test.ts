@@ -5,7 +5,7 @@ import { assertEquals } from "../assert.ts";
 import { soon } from "./lib.ts";
 
 // What would be left of it is found by Deno's check for resources.
-Deno.test("a child process that was killed leaves no handle behind", async () => {
+Deno.test("a killed child process leaves no handle behind", async () => {
   const args = ["--port", "0"];
   const child = await ChildProcess.start("dispatcher", "cli/dispatcher.ts", args, {
     onLog: () => {},

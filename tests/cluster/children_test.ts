@@ -7,7 +7,7 @@ import { soon } from "./lib.ts";
 /** Lets what hangs on settled promises run. */
 const settled = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 
-Deno.test("children that were killed and started again many times are remembered while they live, and no longer", async () => {
+Deno.test("children that were killed and restarted many times are remembered only while they live", async () => {
   const children = new Children<{ name: number; ended: Promise<string> }>();
   const sizes = new Set<number>();
   for (let name = 0; name < 100; name++) {
@@ -23,7 +23,7 @@ Deno.test("children that were killed and started again many times are remembered
   assertEquals(await children.running(), []);
 });
 
-Deno.test("a child that could not be started is forgotten, and one that starts is waited for", async () => {
+Deno.test("a child that could not be started is forgotten, and a starting one is awaited", async () => {
   const children = new Children<{ name: string; ended: Promise<string> }>();
   const ended = new Promise<string>(() => {});
   const late = Promise.withResolvers<{ name: string; ended: Promise<string> }>();
@@ -37,7 +37,7 @@ Deno.test("a child that could not be started is forgotten, and one that starts i
   assertEquals(children.size, 2);
 });
 
-Deno.test("a process that was killed is remembered no longer", async () => {
+Deno.test("a killed process is forgotten", async () => {
   const children = new Children<ChildProcess>();
   const starting = ChildProcess.start("dispatcher", "cli/dispatcher.ts", ["--port", "0"], {
     onLog: () => {},

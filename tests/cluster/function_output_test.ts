@@ -67,7 +67,7 @@ Deno.test("what a function prints or throws begins no line of its worker's log, 
   }
 });
 
-Deno.test("a function that prints without end fills its worker's log up to a limit", async () => {
+Deno.test("a function that prints endlessly fills its worker's log up to a limit", async () => {
   await using dispatcher = await startDispatcher();
   const { address } = dispatcher;
   await using worker = startChild("cli/worker.ts", { args: ["--dispatcher", address] });

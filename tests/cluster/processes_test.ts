@@ -111,7 +111,7 @@ Deno.test("a cluster of a dispatcher and three worker processes", async (t) => {
   });
 });
 
-Deno.test("worker processes that drain when they are asked to stop", async (t) => {
+Deno.test("worker processes drain on request", async (t) => {
   // They would be missed after the job's patience only.
   await using dispatcher = await startDispatcher();
   const workers = await startWorkers(dispatcher, 2, "--drain-ms", "600000");
@@ -131,7 +131,7 @@ Deno.test("worker processes that drain when they are asked to stop", async (t) =
   });
 });
 
-Deno.test("the cluster program runs its job, keeps its promise, and leaves no process behind", async () => {
+Deno.test("the cluster program runs its job, keeps its guarantee, and leaves no process behind", async () => {
   const { child, pids } = await startCluster(2, "--elements", "5000", "--work", "10");
   await using _child = child;
   await child.line(/exactly once: kept/);
@@ -139,7 +139,7 @@ Deno.test("the cluster program runs its job, keeps its promise, and leaves no pr
   for (const pid of pids) await gone(pid);
 });
 
-Deno.test("the cluster program keeps its promise with a worker killed, and says what was lost", async () => {
+Deno.test("the cluster program keeps its guarantee with a worker killed, and reports what was lost", async () => {
   const { child } = await startCluster(2, "--elements", "20000", "--kill-after", "4000");
   await using _child = child;
   await child.line(/ended: SIGKILL/);
@@ -147,7 +147,7 @@ Deno.test("the cluster program keeps its promise with a worker killed, and says 
   assertEquals((await soon("its end", child.status)).code, 0);
 });
 
-Deno.test("the cluster program does not wait for ever for workers that nobody starts", async () => {
+Deno.test("the cluster program does not wait forever for workers that nothing restarts", async () => {
   const args = ["--workers", "1", "--kill-after", "4000"];
   await using refused = startChild("cli/cluster.ts", { args, flags: ["-P=cluster"] });
   assertEquals((await soon("its refusal", refused.status)).code, 2);

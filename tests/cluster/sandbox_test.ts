@@ -127,7 +127,7 @@ Deno.test("functions come from data roots, and from hosts that were granted", as
   await server.shutdown();
 });
 
-Deno.test("a function's module that names packages makes its worker ask no registry", async () => {
+Deno.test("a function's module that names packages makes its worker contact no registry", async () => {
   const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "leat-modules-" }));
   const modules: Record<string, string> = {
     "types.ts": 'import type { A } from "npm:leat-a"; enum B { C = 4 } export const f = () => B.C;',

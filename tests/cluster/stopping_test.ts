@@ -31,7 +31,7 @@ async function callStuck(job: DistributeOptions, signal: AbortSignal): Promise<v
   }
 }
 
-Deno.test("a worker that cannot end --runaway-threads-max threads lets clients fetch what it holds, and exits with status 1", async () => {
+Deno.test("a worker with --runaway-threads-max threads that cannot be ended drains, and exits with status 1", async () => {
   await using dispatcher = await startDispatcher("--worker-timeout-ms", NEVER_MS);
   // Far longer than a thread takes to end that can be ended: on a busy machine that is seconds.
   const [worker] = await startWorkers(dispatcher, 1, ...[
@@ -76,7 +76,7 @@ Deno.test("a worker that cannot end --runaway-threads-max threads lets clients f
   assertMatch(stderr.text, /Worker "w1" gives up: 2 of its threads were told to end and have not/);
 });
 
-Deno.test("a worker and a dispatcher end with status 0 when they are asked to, though nobody else answers", async (t) => {
+Deno.test("a worker and a dispatcher end with status 0 on request, although no other node answers", async (t) => {
   await using dispatcher = await startDispatcher("--worker-timeout-ms", NEVER_MS);
   const { address, child: dispatching } = dispatcher;
   const [worker] = await startWorkers(dispatcher, 1, "--function-timeout-ms", NEVER_MS);

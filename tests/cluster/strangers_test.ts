@@ -56,7 +56,7 @@ for (const program of [DISPATCHER, WORKER, "cli/cluster.ts"]) {
 
 // Processes take longer to start than to say no: cases share clusters.
 
-Deno.test("a stranger without the token of a file is turned away, one with it is served", async () => {
+Deno.test("a client without a token of the file is refused, one with it is served", async () => {
   const file = await Deno.makeTempFile({ prefix: "leat-test-" });
   await Deno.writeTextFile(file, "sesame\n");
   await using dispatcher = await startDispatcher("--token-file", file);
@@ -78,7 +78,7 @@ Deno.test("a stranger without the token of a file is turned away, one with it is
   await Deno.remove(file);
 });
 
-Deno.test("a file of tokens gives a worker, a client and a viewer what their roles may", async () => {
+Deno.test("a file of tokens gives a worker, a client and a viewer the permissions of their roles", async () => {
   await using folder = await TempFolder.make({
     tokens: "one worker token-of-worker-one\nteam client token-of-the-team\n" +
       "eyes viewer token-of-the-viewer\n",
@@ -99,7 +99,7 @@ Deno.test("a file of tokens gives a worker, a client and a viewer what their rol
   assertMatch(await failureOf(DISPATCHER, ...fileOf("wrong")), /wrong, line 2: the role of "eyes"/);
 });
 
-Deno.test("a token's file that is missing or empty is named", async () => {
+Deno.test("a missing or empty token file is named", async () => {
   await using temporary = await TempFolder.make();
   const folder = temporary.path;
   const file = join(folder, "token");
@@ -112,7 +112,7 @@ Deno.test("a token's file that is missing or empty is named", async () => {
   assertMatch(await failureOf(DISPATCHER, "--token-file", file, "--token", "x"), /give one/);
 });
 
-Deno.test("with TLS the service is read by those who trust its authority", async () => {
+Deno.test("with TLS the service is read by clients that trust its authority", async () => {
   await using dispatcher = await startDispatcher("--host", "localhost", ...TLS, "--ca", CA);
   assertMatch(dispatcher.address, /^wss:\/\/localhost:/);
   await using _workers = all(
@@ -144,7 +144,7 @@ Deno.test("a port in use is named with the remedy", async () => {
   assertMatch(said, /in use.*another port/);
 });
 
-Deno.test("a journal that cannot be used is named: no folder, damaged, or another dispatcher's", async () => {
+Deno.test("an unusable journal is explained: no folder, damaged, or another dispatcher's", async () => {
   await using temporary = await TempFolder.make();
   const folder = temporary.path;
   const file = join(folder, "file");
@@ -163,7 +163,7 @@ Deno.test("a journal that cannot be used is named: no folder, damaged, or anothe
   }
 });
 
-Deno.test("settings that make no sense are refused, naming them", async () => {
+Deno.test("invalid settings are refused, naming them", async () => {
   const here = ["--dispatcher", "ws://127.0.0.1:1"];
   assertStringIncludes(await failureOf(WORKER, "--dispatcher", "nonsense"), `"nonsense"`);
   assertStringIncludes(await failureOf(WORKER), "--dispatcher is required");
@@ -175,7 +175,7 @@ Deno.test("settings that make no sense are refused, naming them", async () => {
   assertMatch(await failureOf(DISPATCHER, "--port", "65536"), /'65536'.*0 to 65535/);
 });
 
-Deno.test("beyond this machine only with a token, or told to", async () => {
+Deno.test("listening beyond this machine needs a token, or --insecure", async () => {
   const said = await failureOf(DISPATCHER, "--port", "0", "--host", "0.0.0.0");
   assertMatch(said, /0\.0\.0\.0 without a token.*--insecure/);
   // So does a worker whose dispatcher is elsewhere: it has to be reached.
@@ -184,7 +184,7 @@ Deno.test("beyond this machine only with a token, or told to", async () => {
   assertMatch(dispatcher.address, /^ws:\/\/(?!0\.0\.0\.0|localhost)/);
 });
 
-Deno.test("a worker waits for its dispatcher, saying for whom", async () => {
+Deno.test("a worker waits for its dispatcher, naming it", async () => {
   const first = await startDispatcher();
   const { port } = new URL(first.address);
   await first[Symbol.asyncDispose]();
@@ -196,7 +196,7 @@ Deno.test("a worker waits for its dispatcher, saying for whom", async () => {
   await second.child.line(/1 of 1 worker alive/);
 });
 
-Deno.test("of two workers with one name the later waits, saying why, until the earlier has gone", async () => {
+Deno.test("the second of two workers with one name waits, saying why, until the first has ended", async () => {
   await using dispatcher = await startDispatcher();
   const [first] = await startWorkers(dispatcher, 1);
   await using earlier = first!;
@@ -207,7 +207,7 @@ Deno.test("of two workers with one name the later waits, saying why, until the e
   await soon("its turn", later.child.stderr.match(/"w1" works for/));
 });
 
-Deno.test("an advertised address that leads nowhere is told by worker, dispatcher and client", async () => {
+Deno.test("an advertised address that leads nowhere is reported by worker, dispatcher and client", async () => {
   await using dispatcher = await startDispatcher();
   await using _near = await startWorker(dispatcher.address, "--name", "near");
   const args = ["--name", "far", "--advertise", `127.0.0.1:${CLOSED_PORT}`];

@@ -13,7 +13,7 @@ Deno.test("DenoHost.nowMs never goes back", () => {
   }
 });
 
-Deno.test("DenoHost.yield lets timers and file reads happen between its turns", async () => {
+Deno.test("DenoHost.yield lets timers and file reads run in between", async () => {
   const host = new DenoHost();
   let timers = 0, reads = 0;
   const timer = setInterval(() => timers++, 1);
@@ -33,7 +33,7 @@ Deno.test("DenoHost.yield lets timers and file reads happen between its turns", 
   await reading;
 });
 
-Deno.test("DenoHost.yield is a macrotask: promises that are due run before it", async () => {
+Deno.test("DenoHost.yield is a macrotask: pending promise callbacks run before it", async () => {
   const order: string[] = [];
   const turn = new DenoHost().yield().then(() => order.push("yield"));
   await Promise.resolve().then(() => Promise.resolve()).then(() => order.push("promise"));
@@ -54,7 +54,7 @@ Deno.test("DenoHost.sleep ends by itself or with the reason of its signal", asyn
   }
 });
 
-Deno.test("DenoHost.sleep leaves nothing on its signal, which may live as long as the program", async () => {
+Deno.test("DenoHost.sleep leaves no listener on its signal", async () => {
   let listeners = 0;
   class CountingTarget extends EventTarget {
     override addEventListener(...args: Parameters<EventTarget["addEventListener"]>): void {

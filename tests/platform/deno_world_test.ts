@@ -8,7 +8,7 @@ import { DenoWorld } from "../../platform/deno_world.ts";
 import { assert, assertEquals, assertMatch, assertNotEquals, assertRejects } from "../assert.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 
-Deno.test("macrotask keeps the order of calls, and what is added meanwhile comes after", async () => {
+Deno.test("macrotask keeps the order of calls, and runs those added meanwhile afterwards", async () => {
   const world = new DenoWorld();
   const order: string[] = [];
   await new Promise<void>((resolve) => {
@@ -43,7 +43,7 @@ Deno.test("timer never fires early, in the order of delays, and not once cancell
   assertEquals([fired, early], [[0, 33.3, 79.9, 122.2], []]);
 });
 
-Deno.test("timer takes delays beyond what setTimeout can", async () => {
+Deno.test("timer supports delays longer than setTimeout's", async () => {
   const world = new DenoWorld();
   let fired = false;
   const timer = world.timer(2 ** 40, () => fired = true);
@@ -52,7 +52,7 @@ Deno.test("timer takes delays beyond what setTimeout can", async () => {
   assertEquals(fired, false);
 });
 
-Deno.test("random repeats for a seed, forks apart from draws, and differs without one", () => {
+Deno.test("random repeats for a seed, forks independently of draws, and differs without a seed", () => {
   const [one, two] = [new DenoWorld({ seed: 7n }), new DenoWorld({ seed: 7n })];
   two.random.fork("x").next();
   assertEquals(one.random.next(), two.random.next());
@@ -101,7 +101,7 @@ Deno.test("log writes one line per call, at its level and above", async () => {
   assert(!lines[0]!.includes("unseen"));
 });
 
-Deno.test("log gives its lines, with their level, to who wants them printed elsewhere", () => {
+Deno.test("log passes lines with their level to a given printer", () => {
   const printed: string[][] = [];
   const print = (level: string, line: string) => void printed.push([level, line.slice(-5)]);
   const world = new DenoWorld({ logLevel: "warn", print });
@@ -111,7 +111,7 @@ Deno.test("log gives its lines, with their level, to who wants them printed else
   assertEquals(printed, [["warn", "this1"], ["error", "this2"]]);
 });
 
-Deno.test("log shows what others wrote, and does not let it steer a terminal or begin a line", () => {
+Deno.test("log prints untrusted text without terminal escapes and without forged lines", () => {
   const printed: string[] = [];
   const world = new DenoWorld({ print: (_, line) => void printed.push(line) });
   const text = "a\x1b[2J\u009b31m\r\nb\u2028c\u202ed\x07\u0085";

@@ -14,7 +14,7 @@ async function refusalOf(check: () => Promise<unknown>): Promise<string> {
   return message;
 }
 
-Deno.test("requireSecretsOutside lets a secret be that lies beside a data root, whatever its name begins with", async () => {
+Deno.test("requireSecretsOutside allows a secret next to a data root, even with a common name prefix", async () => {
   await using folder = await TempFolder.make(FILES);
   const secret = { what: "token", path: `${folder.path}/database/token` };
   await requireSecretsOutside({ dataRoots: [`${folder.path}/data`, "s3://bucket/data"] }, [secret]);

@@ -45,7 +45,7 @@ Deno.test("serveDispatcher and serveWorker serve a job, and leave nothing behind
   await until(async () => (await dispatcher.describe()).workers[0]?.alive === false);
 });
 
-Deno.test("WorkerServer.close leaves nothing behind while its dispatcher is away", async () => {
+Deno.test("WorkerServer.close leaves nothing behind while its dispatcher is unreachable", async () => {
   const dispatcher = await serveDispatcher(QUIET);
   const worker = await serveWorker({
     ...QUIET,
@@ -56,7 +56,7 @@ Deno.test("WorkerServer.close leaves nothing behind while its dispatcher is away
   await worker.close({ drainTimeoutMs: 60_000 });
 });
 
-Deno.test("WorkerServer.failed tells of a refusal, and the worker can still be closed", async () => {
+Deno.test("WorkerServer.failed reports a refusal, and the worker can still be closed", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, token: "sesame" });
   await using worker = await serveWorker({
     ...QUIET,
@@ -88,7 +88,7 @@ Deno.test("of two workers of one name the first works, and the second once it is
 });
 
 Deno.test({
-  name: "servers take an IPv6 address with the brackets that it has in URLs, or without",
+  name: "servers accept an IPv6 address with or without brackets",
   ignore: !hasIPv6(),
   fn: async () => {
     for (const hostname of ["::1", "[::1]"]) {
@@ -101,7 +101,7 @@ Deno.test({
   },
 });
 
-Deno.test("serveDispatcher and serveWorker reject settings that make no sense, and listen nowhere", async () => {
+Deno.test("serveDispatcher and serveWorker refuse invalid settings before they listen", async () => {
   const code = async (start: () => Promise<unknown>) =>
     (await assertRejects(start, LeatError)).code;
   const dispatcher = "ws://127.0.0.1:1";

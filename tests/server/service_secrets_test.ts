@@ -21,7 +21,7 @@ function assertSaysOnly({ code, message }: LeatError, ...parts: readonly string[
   for (const part of parts) assert(message.includes(part), `"${part}" in "${message}"`);
 }
 
-Deno.test("serveWorker and LocalCluster show no secret that services have in the wrong place", async () => {
+Deno.test("serveWorker and LocalCluster errors show no misplaced secret of services", async () => {
   const wrong: [services: unknown, ...parts: string[]][] = [
     [SECRET, "services", "an object"],
     [null, "services", "an object", "got null"],
@@ -80,7 +80,7 @@ Deno.test("serveWorker refuses two spellings of one service without its secrets"
   assertSaysOnly(error, "serveWorker: services", '"ws://a:1" and "ws://A:1/"');
 });
 
-Deno.test("--service-token-file takes each service once, and shows no secret in the place of an address", async () => {
+Deno.test("--service-token-file accepts each service once, and shows no secret in the place of an address", async () => {
   await using folder = await TempFolder.make({ a: "of-a\n", b: "of-b" });
   const [a, b] = [`${folder.path}/a`, `${folder.path}/b`];
   assertEquals(await readServiceTokens([`ws://h:1/=${a}`, `ws://h:2=${b}`]), {
@@ -97,7 +97,7 @@ Deno.test("--service-token-file takes each service once, and shows no secret in 
   }
 });
 
-Deno.test("serviceAddress shows what it refuses, but for the secrets that URLs may have", () => {
+Deno.test("serviceAddress shows the refused text without the secrets of a URL", () => {
   for (
     const [text, shown] of [
       ["http://h:1", "http://h:1"],

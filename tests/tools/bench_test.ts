@@ -49,7 +49,7 @@ Deno.test("median is the middle, or the mean of the middle two", () => {
   assertEquals(median([4, 1, 3, 2]), 2.5);
 });
 
-Deno.test("measure leaves the warm-up out and closes the load", async () => {
+Deno.test("measure excludes the warm-up and closes the load", async () => {
   const log: string[] = [];
   const open = () => scripted("load", [1, 10, 30, 20], log);
   const figure = await measure("x", "things/s", open, { windows: 3 });
@@ -67,7 +67,7 @@ Deno.test("runRatio alternates the loads and takes the median of the rounds' rat
   assertEquals(log, [...turns, "close leat", "close bare"]);
 });
 
-Deno.test("runRatio does not pass a ratio below its floor, and the table says so", async () => {
+Deno.test("runRatio fails a ratio below its floor, and the table says so", async () => {
   const result = await runRatio(bench([1, 100], [1, 49]), { rounds: 1 });
   assert(!result.passed);
   const [, , row = ""] = resultTable([result]).split("\n");
@@ -81,7 +81,7 @@ Deno.test("runRatio closes the bare load when the other cannot be opened", async
   assertEquals(log, ["close bare"]);
 });
 
-Deno.test("deno task bench says before it begins where its results cannot be written", async () => {
+Deno.test("deno task bench reports before it begins that its results cannot be written", async () => {
   const file = `${await Deno.makeTempDir()}/missing/results.json`;
   const args = ["run", "-P=bench", "bench/main.ts", "--filter", "engine", "--json", file];
   const { code, stdout, stderr } = await new Deno.Command("deno", { args }).output();
@@ -91,7 +91,7 @@ Deno.test("deno task bench says before it begins where its results cannot be wri
   assertStringIncludes(said, "Name another file with --json");
 });
 
-Deno.test("runBenches that is interrupted shows the benches that were finished, and says how many", async () => {
+Deno.test("an interrupted runBenches shows the finished benches and their number", async () => {
   const folder = await Deno.makeTempDir();
   const file = `${folder}/results.json`;
   await using child = startChild("tests/tools/fixture_benches.ts", {

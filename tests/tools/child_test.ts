@@ -11,7 +11,7 @@ function start(mode: string): Child {
   return startChild(PROGRAM, { flags: [], args: [mode], stopTimeoutMs });
 }
 
-Deno.test("startChild gives the lines, the streams and the exit code of a child", async () => {
+Deno.test("startChild returns the lines, the streams and the exit code of a child", async () => {
   await using child = start("leave");
   assertEquals((await child.line(/mode (\w+)/))[1], "leave");
   const { success, code, signal } = await child.status;
@@ -28,7 +28,7 @@ Deno.test("Child.kill ends a child with the signal that its status names", async
   child.kill("SIGKILL");
 });
 
-Deno.test("Child.write reaches the standard input, and lines are given once", async () => {
+Deno.test("Child.write reaches the standard input, and lines are returned once", async () => {
   await using child = start("echo");
   await child.line(/child of/);
   await child.write("one\n");

@@ -30,19 +30,19 @@ function planted(target: string) {
   };
 }
 
-Deno.test("fuzz runs all inputs of a target that bears them", async () => {
+Deno.test("fuzz runs all inputs of a target that withstands them", async () => {
   const { runs, valid, failures } = await fuzz(planted("sound"));
   assertEquals([runs, valid, failures], [60, 60, []]);
 });
 
-Deno.test("fuzz tells an error of another class, once, with a small input that still fails", async () => {
+Deno.test("fuzz reports an error of another class, once, with a small input that still fails", async () => {
   const { runs, failures: [failure, ...others] } = await fuzz(planted("error"));
   assertEquals([runs, failure!.reason, others], [60, "error", []]);
   assert(failure!.message.includes("TypeError"), failure!.message);
   assertEquals(Uint8Array.fromBase64(failure!.input).length, BYTES_MAX + 1);
 });
 
-Deno.test("fuzz tells which input ends its process, and goes on behind it", async () => {
+Deno.test("fuzz reports which input ends its process, and continues after it", async () => {
   const { runs, failures } = await fuzz({ ...planted("crash"), inputs: 12, shrinkMs: 0 });
   assertEquals([runs, failures.map(({ reason }) => reason)], [12, ["crash"]]);
   assertLess(BYTES_MAX, Uint8Array.fromBase64(failures[0]!.input).length);
@@ -54,7 +54,7 @@ Deno.test("fuzz ends a process whose input never ends, and names the input", asy
   assertEquals(Uint8Array.fromBase64(failures[0]!.input).length, BYTES_MAX + 1);
 });
 
-Deno.test("fuzz tells which input takes too much memory", async () => {
+Deno.test("fuzz reports which input takes too much memory", async () => {
   const { failures } = await fuzz({
     ...planted("memory"),
     inputs: 4,
@@ -78,7 +78,7 @@ async function withTarget(
   }
 }
 
-Deno.test("what the fuzzer has found stays mended", async (t) => {
+Deno.test("inputs that once failed are handled", async (t) => {
   for (const { target: name, why, input } of kept) {
     await t.step(`${name}: ${why}`, () =>
       withTarget(name, async (target) => {
@@ -118,7 +118,7 @@ Deno.test("images under native decoders are borne in a process of their own", as
   }
 });
 
-Deno.test("deno task fuzz repeats a kept input by its file, and says how it fares", async () => {
+Deno.test("deno task fuzz repeats a kept input from its file, and prints the result", async () => {
   const path = await Deno.makeTempFile();
   try {
     const { target, input } = kept[0]!;

@@ -107,13 +107,13 @@ for (const [path, source] of ALLOWED) {
   });
 }
 
-Deno.test("a refusal says what is wrong and what to do", () => {
+Deno.test("a lint error says what is wrong and what to do", () => {
   const [found] = lint("transport/a.ts", DOC + `import "../data/node.ts";`);
   assertStringIncludes(found?.message ?? "", "transport must not import data/node.ts");
   assertStringIncludes(found?.hint ?? "", "transport may import actors/runtime, core");
 });
 
-Deno.test("the rules leave files outside of the tree alone", () => {
+Deno.test("the rules ignore files outside of the tree", () => {
   const found = Deno.lint.runPlugin(layers, "/elsewhere/core/a.ts", DOC + "Date.now();");
   assertEquals(found, []);
 });

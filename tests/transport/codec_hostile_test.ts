@@ -33,7 +33,7 @@ function refused(code: LeatErrorCode, part: string, frame: Uint8Array): void {
 
 const EIGHT = new Uint8Array(8);
 
-Deno.test("decodeMessage reads what a foreign writer may write: long forms, float32, bin, every integer", () => {
+Deno.test("decodeMessage reads what other writers may write: long forms, float32, bin, every integer", () => {
   const frame = message(
     "dc 0009 ca3fc00000 c40101 c500020102 d9 01 61 cc01 cd0001 d0ff d1ffff c9 00000004 50 00000000",
     EIGHT,
@@ -51,13 +51,13 @@ Deno.test("decodeMessage reads what a foreign writer may write: long forms, floa
   ]);
 });
 
-Deno.test("decodeMessage says how many bytes were expected and present", () => {
+Deno.test("decodeMessage reports the expected and the present number of bytes", () => {
   const frame = encodeMessage({ t: tensor(new Float64Array(16)) });
   refused("data_loss", "needs 128 bytes, 100 are there", frame.slice(0, frame.length - 28));
   refused("data_loss", "needs 5 bytes, 3 are there", frame.slice(0, 3));
 });
 
-Deno.test("decodeMessage refuses lengths that nothing stands behind, before making room for them", () => {
+Deno.test("decodeMessage refuses lengths without data before allocating memory", () => {
   refused("data_loss", "4294967295 values", message("dd ffffffff"));
   refused("data_loss", "8589934590 values", message("df ffffffff"));
   refused("data_loss", "4294967295 bytes", message("db ffffffff 61"));
@@ -69,7 +69,7 @@ Deno.test("decodeMessage refuses lengths that nothing stands behind, before maki
   refused("data_loss", "payload 0", cut);
 });
 
-Deno.test("decodeMessage refuses trailing bytes, in the envelope and behind the message", () => {
+Deno.test("decodeMessage refuses trailing bytes, in the envelope and after the message", () => {
   refused("invalid_argument", "goes on after its value", message("c0 c0"));
   const frame = encodeMessage({ t: tensor([1]) });
   const longer = new Uint8Array(frame.length + 64);
@@ -178,7 +178,7 @@ Deno.test("decodeMessage refuses offsets and row splits that are out of order", 
   }
 });
 
-Deno.test("decodeMessage after a refusal reads the next message as if nothing had been", () => {
+Deno.test("decodeMessage reads the next message normally after a refusal", () => {
   assertThrows(() => decodeMessage(message("92 c1")), LeatError);
   assertEquals(decodeMessage(encodeMessage({ fine: [1, "x"] })), { fine: [1, "x"] });
 });

@@ -138,7 +138,7 @@ Deno.test("codec round trip covers every dtype, dense and ragged, with and witho
   }
 });
 
-Deno.test("encodeMessage is a function of its value: the same bytes again, whatever was encoded between", () => {
+Deno.test("encodeMessage is a function of its value: the same bytes again, whatever was encoded in between", () => {
   fc.assert(
     fc.property(elements, elements, (element, other) => {
       const first = encodeMessage(element);
@@ -166,7 +166,7 @@ Deno.test("decodeMessage refuses every truncation of a message as data_loss", ()
   );
 });
 
-Deno.test("decodeMessage meets flipped bytes with a value or a LeatError, never with anything else", () => {
+Deno.test("decodeMessage of flipped bytes returns a value or throws a LeatError", () => {
   const flips = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 8 });
   let refused = 0;
   fc.assert(
@@ -190,7 +190,7 @@ Deno.test("decodeMessage meets flipped bytes with a value or a LeatError, never 
   assert(refused > 500, `only ${refused} of 3000 damaged messages were refused`);
 });
 
-Deno.test("decodeMessage meets random bytes after a valid header with a value or a LeatError", () => {
+Deno.test("decodeMessage of random bytes after a valid header returns a value or throws a LeatError", () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 1, maxLength: 300 }), (envelope) => {
       const frame = new Uint8Array([

@@ -58,7 +58,7 @@ Deno.test("codec keeps the order of keys and drops those whose value is undefine
   assert("gone" in sent, "the caller's object stays as it was");
 });
 
-Deno.test("codec takes objects whose keys msgpackr would call", () => {
+Deno.test("codec accepts objects with keys that msgpackr would call", () => {
   const odd = { constructor: 1, toJSON: "x", hasOwnProperty: 0, length: 3 };
   assertEquals(roundTrip(odd), odd);
   const bare = Object.assign(Object.create(null), { toJSON: 1, a: undefined, b: 2 });
@@ -79,7 +79,7 @@ Deno.test("codec keeps text with a byte-order mark, emoji, and any length", () =
   }
 });
 
-Deno.test("codec refuses what cannot travel, naming its path", () => {
+Deno.test("codec refuses values that cannot be sent, naming their path", () => {
   const cyclic: unknown[] = [];
   cyclic.push(cyclic);
   const refused: [unknown, string][] = [
@@ -108,7 +108,7 @@ Deno.test("codec refuses what cannot travel, naming its path", () => {
   assertEquals(roundTrip({ after: "a refusal" }), { after: "a refusal" });
 });
 
-Deno.test("codec takes structure as deep as its limit, and no deeper", () => {
+Deno.test("codec accepts structure up to its depth limit, and no deeper", () => {
   const nested = (depth: number) => {
     let value: unknown = 0;
     for (let i = 0; i < depth; i++) value = [value];
@@ -135,7 +135,7 @@ Deno.test("encodeMessage aligns every payload and decodeMessage views it in plac
   assertEquals(ids, sent.ids);
 });
 
-Deno.test("decodeMessage copies payloads of a frame that lies at an odd offset", () => {
+Deno.test("decodeMessage copies payloads of a frame at an odd offset", () => {
   const sent = { a: new Float64Array([1.5, -0]), b: new Uint16Array([7]), c: new Uint8Array(300) };
   const frame = encodeMessage(sent);
   for (const offset of [1, 2, 4, 8]) {
@@ -163,7 +163,7 @@ Deno.test("encodeMessage owns its output: a buffer of its own, exactly as long, 
   assertStrictEquals(first.constructor, Uint8Array);
 });
 
-Deno.test("a payload that came in a message of a slab is sent on in another of the same slab", () => {
+Deno.test("a payload from a message of a slab can be sent in another message of the same slab", () => {
   const slab = new MessageSlab();
   const bytes = Uint8Array.of(1, 2, 3, 4);
   const frame = encodeMessage({ element: new Payload(bytes) }, { slab });
@@ -173,7 +173,7 @@ Deno.test("a payload that came in a message of a slab is sent on in another of t
   assertEquals(again.element.bytes, bytes);
 });
 
-Deno.test("MessageSlab holds messages apart from each other, aligned, and none that is large", () => {
+Deno.test("MessageSlab keeps messages separate and aligned, and takes no large one", () => {
   const slab = new MessageSlab();
   const sent = Array.from({ length: 500 }, (_, i) => ({
     name: "x".repeat(i % 90),
@@ -226,7 +226,7 @@ Deno.test("Payload carries an encoded message that decodes in place where it arr
   assertEquals(t.toArray(), [1, 2]);
 });
 
-Deno.test("encodeMessage writes around a payload that has room before it, once, and otherwise copies", () => {
+Deno.test("encodeMessage writes around a payload with space before it, once, and otherwise copies", () => {
   const inner = encodeMessage({ x: new Float32Array(32_768) }, { roomForEnvelope: true });
   const payload = new Payload(inner, { isAlone: true });
   const before = inner.slice();
@@ -240,7 +240,7 @@ Deno.test("encodeMessage writes around a payload that has room before it, once, 
   assertEquals(inner, before);
 });
 
-Deno.test("encodeMessage copies a payload that is not alone, is shared, has no room, or is too large", () => {
+Deno.test("encodeMessage copies a payload that is not alone, is shared, has no space, or is too large", () => {
   const at = (into: "arraybuffer" | "shared") =>
     encodeMessage(
       { x: new Float32Array(32_768) },
@@ -260,7 +260,7 @@ Deno.test("encodeMessage copies a payload that is not alone, is shared, has no r
   }
 });
 
-Deno.test("Payload on shared memory encodes, and says that it is shared", () => {
+Deno.test("Payload on shared memory encodes, and reports that it is shared", () => {
   const inner = encodeMessage([1, 2, 3], { into: "shared" });
   const payload = new Payload(inner);
   assertEquals(payload.shared, true);
@@ -309,7 +309,7 @@ Deno.test("codec keeps ragged tensors and tensors of no elements and of no axes"
   assertEquals(roundTrip(sent), sent);
 });
 
-Deno.test("encodeMessage after a very large envelope goes on as before", () => {
+Deno.test("encodeMessage works normally after a very large envelope", () => {
   const large = "水".repeat(2 ** 20);
   assertStrictEquals(roundTrip({ large }).large, large);
   const after = { text: "é".repeat(100), list: Array.from({ length: 5000 }, (_, i) => i) };

@@ -28,7 +28,7 @@ function random(length: number): Uint8Array {
 }
 
 for (const codec of CODECS) {
-  Deno.test(`decompressFrame gives back what compressFrame was given (${codec})`, () => {
+  Deno.test(`decompressFrame restores the input of compressFrame (${codec})`, () => {
     const frame = encodeMessage({ x: new Float32Array(500_000).map((_, i) => i % 7) });
     for (const into of ["arraybuffer", "shared"] as const) {
       const compressed = compressFrame(frame, codec, into)!;
@@ -40,7 +40,7 @@ for (const codec of CODECS) {
     }
   });
 
-  Deno.test(`compressFrame leaves a frame as it is that would not get smaller (${codec})`, () => {
+  Deno.test(`compressFrame refuses a frame that would not get smaller (${codec})`, () => {
     assertEquals(compressFrame(encodeMessage(random(100_000)), codec), undefined);
     assertEquals(compressFrame(encodeMessage(7), codec), undefined);
   });
@@ -58,7 +58,7 @@ for (const codec of CODECS) {
     }
   });
 
-  Deno.test(`a message that unpacks to more or less than it says is data_loss (${codec})`, () => {
+  Deno.test(`a message that unpacks to more or less than announced is data_loss (${codec})`, () => {
     for (const difference of [-1, 1]) {
       const compressed = compressFrame(FRAME, codec)!;
       new DataView(compressed.buffer).setUint32(7, FRAME.length + difference);
@@ -94,7 +94,7 @@ Deno.test("compressed messages are the bytes that docs/wire.md shows", () => {
   assertEquals(ours.subarray(5, COMPRESSED_HEADER_BYTES), zstd.subarray(5, 11));
 });
 
-Deno.test("what no writer of compressed messages writes is invalid_argument", () => {
+Deno.test("an invalid compressed message is invalid_argument", () => {
   const compressed = compressFrame(FRAME, "zstd")!;
   const changed = (at: number, byte: number) => {
     const copy = compressed.slice();
@@ -109,7 +109,7 @@ Deno.test("what no writer of compressed messages writes is invalid_argument", ()
   refused(() => decompressFrame(longer), "invalid_argument");
 });
 
-Deno.test("sampleCompression looks at the beginning, the middle and the end of a large frame", () => {
+Deno.test("sampleCompression reads the beginning, the middle and the end of a large frame", () => {
   const frame = new Uint8Array(3_000_000);
   frame.set(random(1_000_000), 1_000_000);
   const { bytes, compressedBytes } = sampleCompression(frame, "zstd");

@@ -6,7 +6,7 @@
 import { decodeMessage, encodeMessage, FramePool } from "../../transport/codec.ts";
 import { assert, assertEquals } from "../assert.ts";
 
-Deno.test("FramePool gives a buffer again to a message of its size, and to no other", () => {
+Deno.test("FramePool reuses a buffer for messages of its size only", () => {
   const pool = new FramePool();
   const write = (fill: number, length = 20_000) =>
     encodeMessage({ x: new Float64Array(length).fill(fill) }, { roomForEnvelope: true, pool });
@@ -20,7 +20,7 @@ Deno.test("FramePool gives a buffer again to a message of its size, and to no ot
   assert(write(4).buffer !== first.buffer, "one that is in use is not given");
 });
 
-Deno.test("FramePool keeps two buffers, and none that is large", () => {
+Deno.test("FramePool keeps two buffers, and no large one", () => {
   const pool = new FramePool();
   const [one, two, three] = [1, 2, 3].map(() => new ArrayBuffer(100)) as [
     ArrayBuffer,

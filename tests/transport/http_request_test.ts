@@ -63,7 +63,7 @@ Deno.test("a server answers a request that comes in pieces, and closes", async (
   assertMatch(answer, /^connection: close, upgrade\r$/m);
 });
 
-Deno.test("a server refuses what is no request, a head without end, and an upgrade without a key", async () => {
+Deno.test("a server refuses an invalid request, an endless head, and an upgrade without a key", async () => {
   assertMatch(await answerTo("\x16\x03\x01"), /^HTTP\/1\.1 400 /);
   assertMatch(await answerTo("GET / HTTP/1.1\r\nbad\r\n\r\n"), /^HTTP\/1\.1 400 /);
   assertMatch(await answerTo(`GET / HTTP/1.1\r\nx: ${"x".repeat(17_000)}`), /^HTTP\/1\.1 431 /);

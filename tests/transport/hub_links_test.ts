@@ -25,7 +25,7 @@ async function endsOf(...links: Link[]): Promise<(string | undefined)[]> {
   return ends;
 }
 
-Deno.test("HubLinks closes the links to a life that is gone, those that come later too, and no others", async () => {
+Deno.test("HubLinks closes all links to an ended incarnation, later ones too, and no others", async () => {
   const links = new HubLinks();
   const [before, other, later, next] = [
     linkTo("a", "1"),

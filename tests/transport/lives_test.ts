@@ -11,7 +11,7 @@ import { assertEquals, assertThrows } from "../assert.ts";
 const as = (name: string, role: AccessRole): Identity => ({ name, role });
 const WORKER = as("one", "worker");
 
-Deno.test("Lives.claim gives a life to its first claimant, who may come again", () => {
+Deno.test("Lives.claim gives an incarnation to its first claimant, who may repeat the claim", () => {
   const lives = new Lives();
   lives.claim("a", WORKER);
   lives.claim("a", WORKER);
@@ -22,7 +22,7 @@ Deno.test("Lives.claim gives a life to its first claimant, who may come again", 
   assertEquals(lives.isOf("a", WORKER), true);
 });
 
-Deno.test("Lives.claim gives a life that a client has taken back to a worker", () => {
+Deno.test("Lives.claim returns an incarnation from a client to a worker", () => {
   const lives = new Lives();
   const team = as("team", "client");
   lives.claim("a", team);

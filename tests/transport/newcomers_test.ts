@@ -27,7 +27,7 @@ Deno.test("Newcomers drops the oldest of an address that has too many", () => {
   assertEquals(arrivals.newcomers.size, 129);
 });
 
-Deno.test("Newcomers drops of the address that has most when there are too many in all", () => {
+Deno.test("Newcomers drops one of the address with most if there are too many in all", () => {
   const arrivals = new Arrivals();
   arrivals.add("alone", "10.0.0.9");
   arrivals.addMany(128, () => "10.0.0.1");
@@ -47,7 +47,7 @@ Deno.test("Newcomers counts an IPv6 network as one address, and IPv4 addresses o
   assertEquals(mapped.dropped, []);
 });
 
-Deno.test("Newcomers no longer counts who has introduced itself or is closed", () => {
+Deno.test("Newcomers no longer counts introduced and closed connections", () => {
   const arrivals = new Arrivals();
   for (let i = 0; i < 1_000; i++) {
     arrivals.newcomers.delete(arrivals.add(String(i), "10.0.0.1"));
@@ -55,7 +55,7 @@ Deno.test("Newcomers no longer counts who has introduced itself or is closed", (
   assertEquals([arrivals.newcomers.size, arrivals.dropped.length], [0, 0]);
 });
 
-Deno.test("Newcomers keeps to fewer after a shortage of files, and to as many as before once it is over", () => {
+Deno.test("Newcomers lowers its limit after a shortage of files, and restores it afterwards", () => {
   const arrivals = new Arrivals();
   arrivals.addMany(50, (i) => `10.0.0.${i % 5}`);
   arrivals.newcomers.shrink(24);
@@ -69,7 +69,7 @@ Deno.test("Newcomers keeps to fewer after a shortage of files, and to as many as
   assert(arrivals.newcomers.size > 100);
 });
 
-Deno.test("Newcomers drops who was challenged after all who were not, and then the oldest", () => {
+Deno.test("Newcomers drops challenged connections after all others, oldest first", () => {
   const arrivals = new Arrivals();
   arrivals.add("first", "10.0.0.1", true);
   arrivals.add("second", "10.0.0.1", true);
@@ -82,7 +82,7 @@ Deno.test("Newcomers drops who was challenged after all who were not, and then t
   assertEquals(arrivals.dropped.at(-1), "first");
 });
 
-Deno.test("Arrival that has proved its token is dropped for no newcomer", () => {
+Deno.test("Arrival that has proved its token is not dropped for newcomers", () => {
   const newcomers = new Newcomers();
   let isDropped = false;
   const proved = new Arrival("10.0.0.1", () => isDropped = true, newcomers);

@@ -25,7 +25,7 @@ function echoOf(port: MessagePort, message: string): Promise<unknown> {
   return promise;
 }
 
-Deno.test("a node's thread talks over the port that it is given, and ends when it is told to", async () => {
+Deno.test("a node's thread uses the port that it is given, and ends on request", async () => {
   const threads = new OwnedThreads();
   const { port1, port2 } = new MessageChannel();
   const ended = threads.run(1, PROGRAM, "echo", port2);
@@ -36,7 +36,7 @@ Deno.test("a node's thread talks over the port that it is given, and ends when i
   port1.close();
 });
 
-Deno.test("a node's thread that dies says why, and takes nothing with it", async () => {
+Deno.test("a node's thread that dies reports the reason, and harms nothing else", async () => {
   const threads = new OwnedThreads();
   const channels = [new MessageChannel(), new MessageChannel()];
   const ends = channels.map(({ port2 }, id) => threads.run(id, PROGRAM, "echo", port2));
@@ -49,7 +49,7 @@ Deno.test("a node's thread that dies says why, and takes nothing with it", async
   for (const { port1 } of channels) port1.close();
 });
 
-Deno.test("a node that is gone gets no thread any more", async () => {
+Deno.test("an ended node gets no more threads", async () => {
   const threads = new OwnedThreads();
   threads.close();
   const { port1, port2 } = new MessageChannel();

@@ -99,7 +99,7 @@ function first(link: Link): Promise<Envelope> {
   return new Promise((resolve) => link.start(resolve));
 }
 
-Deno.test("process link leaves room before a payload from a slot, and aligns it", async () => {
+Deno.test("process link leaves space before a payload from a slot, and aligns it", async () => {
   await using ends = new Ends();
   const [near, far] = await Promise.all([ends.near(), ends.far()]);
   const came = first(near);
@@ -113,7 +113,7 @@ Deno.test("process link leaves room before a payload from a slot, and aligns it"
   assertEquals(bytes.byteOffset + bytes.byteLength, bytes.buffer.byteLength);
 });
 
-Deno.test("process link gives back the memory of what was written and is not kept", async () => {
+Deno.test("process link recycles the memory of written messages that are not kept", async () => {
   await using ends = new Ends();
   const recycled: ArrayBuffer[] = [];
   const recycle = (buffer: ArrayBuffer) => void recycled.push(buffer);
@@ -135,7 +135,7 @@ Deno.test("process link gives back the memory of what was written and is not kep
   assertEquals(recycled.length, 2);
 });
 
-Deno.test("process link is closed by whatever is no message, with why, and nothing is heard of it", async () => {
+Deno.test("process link is closed by an invalid message, with the reason, and delivers nothing of it", async () => {
   const message = encodeMessage(tell(1));
   const large = encodeMessage(tell("x".repeat(UNTRUSTED_ENVELOPE_BYTES_MAX)));
   const stale = encodeMessage(tell(1, "00000000000000cc-1"));
@@ -170,7 +170,7 @@ Deno.test("process link is closed by whatever is no message, with why, and nothi
   }
 });
 
-Deno.test("process link is not opened by what is no hello", async () => {
+Deno.test("process link is not opened by an invalid hello", async () => {
   const cases: [bytes: Uint8Array, code: string, said: string][] = [
     [header(4_097, PIPED), "internal", "no hello"],
     [header(100, 0), "internal", "no hello"],
@@ -193,7 +193,7 @@ Deno.test("process link is not opened by what is no hello", async () => {
   }
 });
 
-Deno.test("process link tells an end amid a message from one behind it", async () => {
+Deno.test("process link distinguishes an end within a message from one after it", async () => {
   for (const [length, code] of [[8, "internal"], [0, "unavailable"], [5, "unavailable"]] as const) {
     await using ends = new Ends();
     const near = await ends.hearing();
@@ -203,7 +203,7 @@ Deno.test("process link tells an end amid a message from one behind it", async (
   }
 });
 
-Deno.test("process link closes where its receiver throws, and sends nothing afterwards", async () => {
+Deno.test("process link closes if its receiver throws, and sends nothing afterwards", async () => {
   await using ends = new Ends();
   const near = await ends.hearing();
   near.start(() => {
@@ -214,7 +214,7 @@ Deno.test("process link closes where its receiver throws, and sends nothing afte
   assertEquals(near.send(tell(1)), false);
 });
 
-Deno.test("process link refuses what its other end would not take", async () => {
+Deno.test("process link refuses messages that its other end would not accept", async () => {
   await using ends = new Ends();
   const [near] = await Promise.all([ends.near(), ends.far({ limits: { messageBytesMax: 1_000 } })]);
   let refused: unknown;

@@ -123,7 +123,7 @@ async function consentTo(request: string, receipt: string): Promise<string> {
     `sec-websocket-accept: ${Buffer.from(digest).toString("base64")}\r\n${receipt}\r\n`;
 }
 
-Deno.test("proofOf and idOf give the bytes that docs/wire.md has", async () => {
+Deno.test("proofOf and idOf return the bytes in docs/wire.md", async () => {
   const file = new URL("./vectors/proof.json", import.meta.url);
   const vector = JSON.parse(await Deno.readTextFile(file));
   const { token, id, diallerProof, listenerProof, ...rest } = vector;
@@ -135,7 +135,7 @@ Deno.test("proofOf and idOf give the bytes that docs/wire.md has", async () => {
   for (const text of Object.values(vector)) assertStringIncludes(page, String(text));
 });
 
-Deno.test("a client in Python comes to the same proof", async () => {
+Deno.test("a client in Python computes the same proof", async () => {
   const script = new URL("./wire_proof.py", import.meta.url).pathname;
   const vectors = new URL("./vectors/proof.json", import.meta.url).pathname;
   const output = await new Deno.Command("python3", { args: [script, vectors] }).output();
@@ -194,7 +194,7 @@ Deno.test("a fake server that reflects the dialler's own proof is not trusted", 
   );
 });
 
-Deno.test("a fake server that relays a proof meant for it gets into no other node", async () => {
+Deno.test("a fake server that relays a proof meant for it reaches no other node", async () => {
   await using node = new Asking({ isService: false });
   await using service = new Asking({ isService: true });
   for (const server of [node.server, service.server]) {
@@ -265,7 +265,7 @@ Deno.test("a recorded exchange lets nobody in again, nor does one with a nonce o
   );
 });
 
-Deno.test("a header that is no proof gets 401, whatever it is", async () => {
+Deno.test("an invalid proof header gets 401", async () => {
   await using node = new Asking();
   const proof = "0".repeat(64);
   const fields = `id=${idOf(TOKEN)}, nonce=${proof}, listener-nonce=${proof}, proof=${proof}`;
@@ -284,7 +284,7 @@ Deno.test("a header that is no proof gets 401, whatever it is", async () => {
   assertEquals(node.links, 0);
 });
 
-Deno.test("Challenges.take takes a nonce once, while it is young, and none from elsewhere", () => {
+Deno.test("Challenges.take accepts a nonce once, before it expires, and none from elsewhere", () => {
   class StillWorld extends DenoWorld {
     now = 1_000;
     override nowMs(): number {

@@ -45,7 +45,7 @@ class Home implements AsyncDisposable {
 
 const remoteOn = (node: string): Ref<Remote> => ({ node, path: "/remote" });
 
-Deno.test("a node on a thread answers, and actors can be started there by kind", async () => {
+Deno.test("a node on a thread answers, and starts actors by kind", async () => {
   await using home = new Home();
   const thread = await home.start("one");
   assertEquals(await home.main.ask(remoteOn("one"), "echo", { x: [1, "a"] }, SOON), {
@@ -60,7 +60,7 @@ Deno.test("a node on a thread answers, and actors can be started there by kind",
   assertStringIncludes(error.message, "it starts: remote");
 });
 
-Deno.test("two threads talk over a channel of their own, not through the hub's thread", async () => {
+Deno.test("two threads use a channel of their own, not the hub's thread", async () => {
   await using home = new Home();
   await Promise.all([home.start("one"), home.start("two")]);
   let passed = 0;
@@ -71,7 +71,7 @@ Deno.test("two threads talk over a channel of their own, not through the hub's t
   assertEquals(home.main.linkedNodes, ["one"]);
 });
 
-Deno.test("a payload arrives whole from a thread, and moves there", async () => {
+Deno.test("a payload arrives whole from a thread, by transfer", async () => {
   await using home = new Home();
   await home.start("one");
   const block = await home.main.ask(remoteOn("one"), "block", 1_000_000, SOON);
@@ -83,7 +83,7 @@ Deno.test("a payload arrives whole from a thread, and moves there", async () => 
   assertEquals(echoed.byteLength, 1_000_000);
 });
 
-Deno.test("a thread that dies is `unavailable` to everyone joined with it, at once", async () => {
+Deno.test("a thread that dies is `unavailable` to all connected nodes, at once", async () => {
   await using home = new Home();
   const [, victim] = await Promise.all([home.start("one"), home.start("two")]);
   const watched = home.main.ask(remoteOn("one"), "watchEnd", remoteOn("two"), SOON);
@@ -101,7 +101,7 @@ Deno.test("a thread that dies is `unavailable` to everyone joined with it, at on
   assertEquals(await home.main.ask(remoteOn("one"), "echo", 1, SOON), 1);
 });
 
-Deno.test("a node that ends its own thread says why to whoever started it, and is gone for all others", async () => {
+Deno.test("a node that ends its own thread reports the reason to its creator, and is gone for all others", async () => {
   await using home = new Home();
   const [, victim] = await Promise.all([home.start("one"), home.start("two")]);
   const watched = home.main.ask(remoteOn("one"), "watchEnd", remoteOn("two"), SOON);
@@ -128,7 +128,7 @@ Deno.test("a link to a node that died while its dialler was busy is closed when 
   assertEquals(await home.main.ask(remoteOn("one"), "relay", relay, SOON), "through");
 });
 
-Deno.test("terminate ends a thread that spins, and its name can be used again", async () => {
+Deno.test("terminate ends a thread that spins, and its name can be reused", async () => {
   await using home = new Home();
   const first = await home.start("one");
   // Not for ever: Deno never ends a thread that spins, and it would take a core from all tests after it.
@@ -160,7 +160,7 @@ Deno.test("the threads of a node end with it, however it ends", async () => {
   await Deno.remove(lock);
 });
 
-Deno.test("a patient ask outlives a thread that is started again", async () => {
+Deno.test("a patient ask survives a thread's restart", async () => {
   await using home = new Home();
   const first = await home.start("one");
   await home.main.ask(remoteOn("one"), "echo", 1, SOON);
@@ -181,7 +181,7 @@ Deno.test("stop ends a node in order, its links with it", async () => {
   assertStringIncludes((await thread.closed).message, "has stopped");
 });
 
-Deno.test("startNode says why a node cannot be there", async () => {
+Deno.test("startNode explains why a node cannot be started", async () => {
   await using home = new Home();
   const broken = await rejection(home.start("one", "broken"), "not_found");
   assertEquals(broken.message, "broken on purpose");
@@ -195,14 +195,14 @@ Deno.test("startNode says why a node cannot be there", async () => {
   await rejection(home.start("one"), "already_exists");
 });
 
-Deno.test("a name nobody has is `not_found`, and the answer lists who is there", async () => {
+Deno.test("an unknown name is `not_found`, and the error lists the known ones", async () => {
   await using home = new Home();
   await home.start("one");
   const asked = home.main.ask(remoteOn("nobody"), "echo", 1, SOON);
   assertStringIncludes((await rejection(asked, "not_found")).message, "main, one");
 });
 
-Deno.test("a system of the hub's thread can be cut off as if it had died", async () => {
+Deno.test("a system of the hub's thread can be disconnected as if it had died", async () => {
   await using home = new Home();
   await home.start("one");
   const other = new ActorSystem({

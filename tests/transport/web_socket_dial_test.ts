@@ -152,7 +152,7 @@ const ANSWERS: Readonly<Record<string, (request: string) => string>> = {
 };
 
 for (const [expected, answer] of Object.entries(ANSWERS)) {
-  Deno.test(`dialling what is no node of Leat is "unavailable": ${expected}`, async () => {
+  Deno.test(`dialling anything but a Leat node is "unavailable": ${expected}`, async () => {
     await using server = new RawServer((connection, request) => write(connection, answer(request)));
     const error = await rejection(connect(server.address), "unavailable");
     assertStringIncludes(error.message, server.address);
@@ -224,7 +224,7 @@ Deno.test("messages in parts, cut anywhere, arrive whole; a ping is answered, a 
   await link.released;
 });
 
-Deno.test("a server that pings and reads nothing has no answers kept for it", async () => {
+Deno.test("a server that sends pings without reading gets no stored answers", async () => {
   const sent = Promise.withResolvers<void>();
   await using server = new RawServer(async (connection, request) => {
     await write(connection, consent(request));
@@ -260,7 +260,7 @@ class StillWorld extends DenoWorld {
   }
 }
 
-Deno.test("an address that failed is left alone for a while that grows up to a second", async () => {
+Deno.test("a failed address is not dialled again for a time that grows up to a second", async () => {
   let dialled = 0;
   await using server = new RawServer((connection) => {
     dialled++;
@@ -279,7 +279,7 @@ Deno.test("an address that failed is left alone for a while that grows up to a s
   assertEquals(pausesMs, [0, 50, 100, 200, 400, 800, 1000, 1000]);
 });
 
-Deno.test("an address that came back is linked, and its failures are forgotten", async () => {
+Deno.test("an address that recovered is linked, and its failures are forgotten", async () => {
   const world = new StillWorld({ logLevel: "off" });
   const connector = webSocketConnector({ world });
   const options = { world, hostname: "127.0.0.1", local: () => LISTENER, onLink: () => {} };
@@ -305,7 +305,7 @@ Deno.test("an address that came back is linked, and its failures are forgotten",
   await third.close();
 });
 
-Deno.test("a thread that was busy itself does not take its peers for dead", async () => {
+Deno.test("a busy thread does not treat its peers as dead", async () => {
   const world = new DenoWorld({ logLevel: "off" });
   const heartbeatMs = 20;
   const arrived = Promise.withResolvers<Link>();
@@ -329,7 +329,7 @@ Deno.test("a thread that was busy itself does not take its peers for dead", asyn
   await near.released;
 });
 
-Deno.test("a process that freezes is found out, and closing its link leaves nothing behind", async () => {
+Deno.test("a frozen process is detected, and closing its link leaves nothing behind", async () => {
   await using child = startChild("tests/transport/fixture_listener.ts", {
     flags: ["--allow-net=127.0.0.1"],
   });
@@ -352,7 +352,7 @@ Deno.test("a process that freezes is found out, and closing its link leaves noth
   }
 });
 
-Deno.test("a receiver whose thread is slow holds the sender back, on another process too", async () => {
+Deno.test("a slow receiver applies backpressure to the sender, also across processes", async () => {
   await using child = startChild("tests/transport/fixture_listener.ts", {
     flags: ["--allow-net=127.0.0.1"],
   });
@@ -380,13 +380,13 @@ Deno.test("a receiver whose thread is slow holds the sender back, on another pro
   assertEquals(answers.map((answer) => (answer as Uint8Array)[0]), [...answers.keys()]);
 });
 
-Deno.test("without permission for the network dialling says what to grant", async () => {
+Deno.test("dialling without network permission explains what to grant", async () => {
   const connector = webSocketConnector({ world: new DenoWorld() });
   const error = await rejection(connector.connect("ws://192.0.2.1:9", LOCAL), "permission_denied");
   assertStringIncludes(error.message, "--allow-net");
 });
 
-Deno.test("a token that no header can carry is refused where it is given", () => {
+Deno.test("a token that no header can carry is refused where it is configured", () => {
   for (const token of ["", "two words", "line\n", "ü"]) {
     const error = assertThrows(() => asking(token), LeatError);
     assertEquals(error.code, "invalid_argument");

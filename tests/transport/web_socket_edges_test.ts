@@ -142,7 +142,7 @@ Deno.test("a web page's request is refused even without a token", async () => {
   assertEquals(response.status, 403);
 });
 
-Deno.test("garbage, text, an oversize or missing hello end that connection and nothing else", async () => {
+Deno.test("garbage, text, an oversize or missing hello end only that connection", async () => {
   await using listener = new Listener({ helloTimeoutMs: 500 });
   const { address } = listener.server;
   const says: ((socket: WebSocket) => void)[] = [
@@ -159,7 +159,7 @@ Deno.test("garbage, text, an oversize or missing hello end that connection and n
   await assertServes(address);
 });
 
-Deno.test("what no node sends, after a good hello, closes that link and nothing else", async () => {
+Deno.test("an invalid message after a valid hello closes only that link", async () => {
   await using listener = new Listener();
   const { address } = listener.server;
   const hello = encodeMessage({
@@ -195,7 +195,7 @@ Deno.test("what no node sends, after a good hello, closes that link and nothing 
   await assertServes(address);
 });
 
-Deno.test("a node that is dialled by another name than its own is answered over the same link", async () => {
+Deno.test("a node that is dialled by another name than its own answers over the same link", async () => {
   await using listener = new Listener();
   await using system = dialler();
   const { address } = listener.server;
@@ -218,7 +218,7 @@ Deno.test("another version of the protocol is answered with an error and closed"
   assertEquals(listener.links, []);
 });
 
-Deno.test("a server that accepts and never answers is `unavailable` when the time is over", async () => {
+Deno.test("a server that accepts and never answers is `unavailable` at the deadline", async () => {
   const silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const accepted: Deno.Conn[] = [];
   const accepting = (async () => {
@@ -234,7 +234,7 @@ Deno.test("a server that accepts and never answers is `unavailable` when the tim
   await accepting;
 });
 
-Deno.test("an address where nobody listens is `unavailable`, with address and cause", async () => {
+Deno.test("an address without a listener is `unavailable`, with address and cause", async () => {
   const address = `ws://127.0.0.1:${CLOSED_PORT}`;
   const connector = webSocketConnector({ world: new DenoWorld() });
   const error = await rejection(connector.connect(address, LOCAL), "unavailable");
@@ -243,7 +243,7 @@ Deno.test("an address where nobody listens is `unavailable`, with address and ca
   await rejection(connector.connect("not-an-address", LOCAL), "not_found");
 });
 
-Deno.test("a link whose wire was pulled closes on both sides, by the heartbeat", async () => {
+Deno.test("a link with a broken wire closes on both sides, by the heartbeat", async () => {
   const heartbeatMs = 20;
   await using listener = new Listener({ heartbeatMs });
   await using proxy = new TcpProxy(listener.server.port);
@@ -259,7 +259,7 @@ Deno.test("a link whose wire was pulled closes on both sides, by the heartbeat",
   }
 });
 
-Deno.test("a link that is cut was closed at its other end, also under TLS", async () => {
+Deno.test("a cut link closes at its other end, also under TLS", async () => {
   const [cert, key, ca] = await certificates();
   for (const tls of [{}, { cert, key }]) {
     await using listener = new Listener(tls);
@@ -274,7 +274,7 @@ Deno.test("a link that is cut was closed at its other end, also under TLS", asyn
   }
 });
 
-Deno.test("the links of a process that is killed were closed there, also with bytes unread", async () => {
+Deno.test("the links of a killed process close at the other end, also with unread bytes", async () => {
   await using listener = new Listener();
   for (const unread of [0, 4_000_000]) {
     await using child = startChild("tests/transport/fixture_dialler.ts", {
@@ -291,7 +291,7 @@ Deno.test("the links of a process that is killed were closed there, also with by
   }
 });
 
-Deno.test("a node stops, and its server, though the other side of a link does not answer", async () => {
+Deno.test("a node and its server stop although the other side of a link does not answer", async () => {
   const listener = new Listener();
   await using proxy = new TcpProxy(listener.server.port);
   const connector = webSocketConnector({ world: new DenoWorld({ logLevel: "off" }) });
@@ -316,7 +316,7 @@ Deno.test("an idle link stays open: the heartbeat answers", async () => {
   await listener.links[0]!.closed;
 });
 
-Deno.test("a patient ask outlives a server that restarts on the same port", async () => {
+Deno.test("a patient ask survives a server's restart on the same port", async () => {
   const first = new Listener();
   const { address, port } = first.server;
   await using system = dialler();
@@ -352,7 +352,7 @@ Deno.test("a port in use, a public interface without a token, half a certificate
   await (serve({ hostname: "0.0.0.0", insecure: true })()).close();
 });
 
-Deno.test("a certificate and a key that do not fit or cannot be read: refused with what to do", async () => {
+Deno.test("a mismatched or unreadable certificate and key: refused with the remedy", async () => {
   const [cert, key, ca] = await certificates();
   const pem = { type: "pkcs8", format: "pem" } as const;
   const options = {
@@ -383,7 +383,7 @@ Deno.test("a certificate and a key that do not fit or cannot be read: refused wi
   }
 });
 
-Deno.test("wss: serves who trusts its authority, and is `unavailable` to others, saying why", async () => {
+Deno.test("wss: serves clients that trust its authority, and is `unavailable` to others, with the reason", async () => {
   const [cert, key, ca] = await certificates();
   await using listener = new Listener({ cert, key, ...asking(TOKEN) });
   const { address } = listener.server;
@@ -398,7 +398,7 @@ Deno.test("wss: serves who trusts its authority, and is `unavailable` to others,
   assertStringIncludes(error.message, "--ca");
 });
 
-Deno.test("who has TLS where the other has not is told which address to write", async () => {
+Deno.test("a mismatch of TLS between two sides is reported with the right address", async () => {
   const [cert, key] = await certificates();
   await using encrypted = new Listener({ cert, key });
   await using plain = new Listener();

@@ -34,7 +34,7 @@ function fragmentOf(id: number, offset: number, total: number, data: Uint8Array)
   return { id, offset, total, data };
 }
 
-Deno.test("a batch gives back its messages, each aligned for the tensors in it", () => {
+Deno.test("a batch returns its messages, each aligned for the tensors in it", () => {
   const sent = [{ a: 1 }, { t: new Float64Array([1.5]) }, "x", { t: new Float64Array(100) }];
   const frame = writeBatch(sent.map((value) => encodeMessage(value)));
   const offsets: number[] = [];
@@ -99,7 +99,7 @@ Deno.test("Reassembly puts messages together whose fragments alternate, each in 
   assertEquals(reassembly.bytes, 0);
 });
 
-Deno.test("Reassembly refuses what is over the limit at the first fragment, before it makes room", () => {
+Deno.test("Reassembly refuses a message over the limit at its first fragment, before allocating memory", () => {
   const reassembly = new Reassembly(1_000);
   const byte = new Uint8Array(1);
   const alone = assertThrows(() => reassembly.add(fragmentOf(1, 0, 2 ** 52, byte)), LeatError);
@@ -111,14 +111,14 @@ Deno.test("Reassembly refuses what is over the limit at the first fragment, befo
   assertEquals(reassembly.bytes, 600);
 });
 
-Deno.test("Reassembly bounds how many messages are incomplete", () => {
+Deno.test("Reassembly bounds the number of incomplete messages", () => {
   const reassembly = new Reassembly(1_000_000);
   const begin = (id: number) => reassembly.add(fragmentOf(id, 0, 2, new Uint8Array(1)));
   for (let id = 0; id < 16; id++) begin(id);
   assertEquals(assertThrows(() => begin(16), LeatError).code, "resource_exhausted");
 });
 
-Deno.test("Reassembly refuses fragments that leave gaps, overlap, change their mind or overrun", () => {
+Deno.test("Reassembly refuses fragments that leave gaps, overlap, contradict each other or overrun", () => {
   const bad = [
     fragmentOf(1, 3, 10, new Uint8Array(1)),
     fragmentOf(1, 1, 10, new Uint8Array(1)),
@@ -134,7 +134,7 @@ Deno.test("Reassembly refuses fragments that leave gaps, overlap, change their m
   }
 });
 
-Deno.test("clientFrame masks as RFC 6455 section 5.7 shows", () => {
+Deno.test("clientFrame masks as in RFC 6455 section 5.7", () => {
   // The key of the RFC's example as this host's word.
   const key = new Uint32Array(new Uint8Array([0x37, 0xfa, 0x21, 0x3d]).buffer)[0]!;
   const frame = clientFrame(OPCODE.TEXT, new TextEncoder().encode("Hello"), key);
@@ -153,7 +153,7 @@ Deno.test("clientFrame writes lengths of 7, 16 and 64 bits", () => {
   assertEquals(heads, ["82fd", "82fe007e", "82feffff", "82ff0000000000010000"]);
 });
 
-Deno.test("readFrameHead waits for a whole head and refuses what no server sends", () => {
+Deno.test("readFrameHead waits for a whole head and refuses one that no server sends", () => {
   const head = new Uint8Array([0, 0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
   for (let end = 1; end < head.length; end++) {
     assertEquals(readFrameHead(head, 1, end, "server"), undefined);

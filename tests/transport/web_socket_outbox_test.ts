@@ -87,7 +87,7 @@ function numbersOf(received: readonly Tag[], pair: string): number[] {
   return received.filter((tag) => tag.pair === pair).map(({ n }) => n);
 }
 
-Deno.test("small messages of one turn share a frame, a lone one is a frame as it is", () => {
+Deno.test("small messages of one macrotask share a frame, and a single one is a frame by itself", () => {
   const wire = new Wire();
   for (let n = 0; n < 10; n++) wire.add("a", n, 100);
   assertEquals(wire.frames.length, 0);
@@ -101,7 +101,7 @@ Deno.test("small messages of one turn share a frame, a lone one is a frame as it
   assertEquals(numbersOf(wire.received, "a"), Array.from({ length: 11 }, (_, n) => n));
 });
 
-Deno.test("a message of 4 MiB goes whole, a larger one in fragments that others overtake", () => {
+Deno.test("a message of 4 MiB is sent whole, a larger one in fragments that others overtake", () => {
   const wire = new Wire();
   wire.add("whole", 0, 4 * MIB - 1000);
   assertEquals(wire.frames.map((frame) => frame[0]), [FRAME.MESSAGE]);
@@ -141,7 +141,7 @@ Deno.test("messages of a pair never overtake one another, whatever their sizes",
   );
 });
 
-Deno.test("a large message waits for what its pair sent before it, in a batch or in the queue", () => {
+Deno.test("a large message waits for earlier messages of its pair, in a batch or in the queue", () => {
   const gathered = new Wire();
   gathered.add("a", 0, 10);
   gathered.add("a", 1, 5 * MIB);
@@ -168,7 +168,7 @@ Deno.test("a stream of other messages does not starve a large one", () => {
   assertEquals(numbersOf(wire.received, "stream"), Array.from({ length: 40 }, (_, n) => n));
 });
 
-Deno.test("the socket gets no more than a window and a frame beyond what was taken", () => {
+Deno.test("the socket gets at most a window and a frame more than was acknowledged", () => {
   const wire = new Wire();
   for (let n = 0; n < 60; n++) wire.add("a", n, MIB);
   wire.add("b", 0, 40 * MIB);
@@ -179,7 +179,7 @@ Deno.test("the socket gets no more than a window and a frame beyond what was tak
   assertEquals(wire.received.length, 61);
 });
 
-Deno.test("ready waits from the high mark to the low one, and bytes count what is not taken", async () => {
+Deno.test("ready waits from the high mark to the low one, and bytes count unacknowledged messages", async () => {
   const wire = new Wire({ highWaterBytes: 3 * MIB, lowWaterBytes: MIB });
   await wire.outbox.ready();
   for (let n = 0; n < 4; n++) wire.add("a", n, MIB);
@@ -196,7 +196,7 @@ Deno.test("ready waits from the high mark to the low one, and bytes count what i
   assertEquals(wire.outbox.bytes, 0);
 });
 
-Deno.test("closing lets everyone go on, and sends nothing more", async () => {
+Deno.test("closing resumes all waiting senders, and sends nothing more", async () => {
   const wire = new Wire({ highWaterBytes: 10, lowWaterBytes: 5 });
   for (let n = 0; n < 20; n++) wire.add("a", n, MIB);
   wire.add("a", 20, 10);
@@ -208,7 +208,7 @@ Deno.test("closing lets everyone go on, and sends nothing more", async () => {
   assertEquals([wire.frames.length, wire.outbox.bytes], [before, 0]);
 });
 
-Deno.test("an acknowledgement of what was not sent, or that goes back, is refused", () => {
+Deno.test("an acknowledgement of unsent bytes, or that goes back, is refused", () => {
   const wire = new Wire();
   wire.add("a", 0, 20_000);
   const { length } = wire.frames[0]!;

@@ -60,7 +60,7 @@ async function filledLog(path: string): Promise<void> {
   await log.close();
 }
 
-Deno.test("openSqliteLog says of a place that can hold no log what is wrong with it", () =>
+Deno.test("openSqliteLog explains why a path cannot hold a log", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/file`, "");
     for (const path of [`${folder}/file/a.log`, `${folder}/file/below/a.log`]) {
@@ -87,7 +87,7 @@ Deno.test("openSqliteLog refuses a second opener and names the file", () =>
     await again.close();
   }));
 
-Deno.test("openSqliteLog creates the folder and leaves nothing but the log there", () =>
+Deno.test("openSqliteLog creates the folder, and only the log in it", () =>
   inFolder(async (folder) => {
     const log = await openSqliteLog(`${folder}/deep/down/a.log`);
     await log.close();
@@ -120,7 +120,7 @@ Deno.test("openSqliteLog answers a damaged, truncated, emptied or foreign file w
     }
   }));
 
-Deno.test("openSqliteLog answers a lost file whose write-ahead file is left with data_loss", () =>
+Deno.test("openSqliteLog answers a lost file with a leftover write-ahead file with data_loss", () =>
   inFolder(async (folder) => {
     const path = `${folder}/a.log`;
     await Deno.writeFile(`${path}-wal`, new Uint8Array(100));
@@ -231,7 +231,7 @@ Deno.test("a log file cut off anywhere is data_loss with file and remedy", () =>
     }
   }));
 
-Deno.test("a mark that is behind, torn or missing keeps no log from being opened", () =>
+Deno.test("a mark that is behind, torn or missing does not prevent opening the log", () =>
   withFastFolder(async (folder) => {
     const path = `${folder}/a.log`;
     const files = await abandonedLog(path);
@@ -268,7 +268,7 @@ Deno.test("an older copy of a log in the place of a newer one is noticed", () =>
     assertStringIncludes(outcome.message, "holds 200 records, but 202 were written");
   }));
 
-Deno.test("openSqliteLog says permission_denied where it may not write", async () => {
+Deno.test("openSqliteLog answers permission_denied for a file that it may not write", async () => {
   const error = await assertRejects(() => openSqliteLog("/proc/leat/a.log"), LeatError);
   assertEquals(error.code, "permission_denied");
   assertStringIncludes(error.message, "/proc/leat/a.log");
@@ -281,7 +281,7 @@ Deno.test("openSqliteLog names the path when its folder is a file", () =>
     assertStringIncludes(error.message, `${folder}/file/a.log`);
   }));
 
-Deno.test("a full disk is resource_exhausted, and what it has not taken is written once there is room", () =>
+Deno.test("a full disk is resource_exhausted, and pending records are written once there is space", () =>
   inFolder(async (folder) => {
     const path = `${folder}/a.log`;
     let bytesMax = 64 * 1024;
@@ -310,7 +310,7 @@ Deno.test("a full disk is resource_exhausted, and what it has not taken is writt
     await log.close();
   }));
 
-Deno.test("a log that is closed on a full disk keeps what was durable", () =>
+Deno.test("a log that is closed on a full disk keeps its durable records", () =>
   inFolder(async (folder) => {
     const path = `${folder}/a.log`;
     let log = await openSqliteLog(path, { bytesMax: () => 64 * 1024 });
@@ -324,7 +324,7 @@ Deno.test("a log that is closed on a full disk keeps what was durable", () =>
     await log.close();
   }));
 
-Deno.test("compaction keeps the file from growing with the records ever appended", () =>
+Deno.test("compaction bounds the file, however many records were ever appended", () =>
   inFolder(async (folder) => {
     const path = `${folder}/a.log`;
     const log = await openSqliteLog(path);
@@ -362,7 +362,7 @@ Deno.test("what a process said was durable is there after SIGKILL", () =>
     await log.close();
   }));
 
-Deno.test("a compaction gives the disk back what records and an older snapshot took", async () => {
+Deno.test("a compaction returns the space of records and the previous snapshot to the disk", async () => {
   await inFolder(async (folder) => {
     const path = `${folder}/large.log`;
     const log = await openSqliteLog(path);
@@ -387,7 +387,7 @@ Deno.test("a compaction gives the disk back what records and an older snapshot t
 });
 
 Deno.test({
-  name: "a used-up quota is resource_exhausted, as a full disk is, and what was written stays",
+  name: "an exhausted quota is resource_exhausted like a full disk, and written records stay",
   ignore: Deno.build.os !== "linux",
   fn: () =>
     inFolder(async (folder) => {

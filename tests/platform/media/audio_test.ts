@@ -54,7 +54,7 @@ function reference(
   return sum;
 }
 
-Deno.test("melSpectrogram is that of the definition for lengths, steps and edges of any kind", () => {
+Deno.test("melSpectrogram follows the definition for all lengths, steps and edges", () => {
   const cases: Required<MelSpectrogramOptions>[] = [
     {
       sampleRate: 16_000,
@@ -112,7 +112,7 @@ Deno.test("melSpectrogram is that of the definition for lengths, steps and edges
   }
 });
 
-Deno.test("melSpectrogram's defaults are those of tf.signal", () => {
+Deno.test("melSpectrogram has the defaults of tf.signal", () => {
   const samples = sound(1000, 16_000);
   const lengths = { sampleRate: 16_000, frameLength: 400, frameStep: 160 };
   const defaults = { fftLength: 512, numMelBins: 20, lowerEdgeHertz: 125, upperEdgeHertz: 3800 };
@@ -122,14 +122,14 @@ Deno.test("melSpectrogram's defaults are those of tf.signal", () => {
   );
 });
 
-Deno.test("melSpectrogram makes no frame of too few samples, and one of just enough", () => {
+Deno.test("melSpectrogram makes no frame of too few samples, and one of exactly enough", () => {
   const options = { sampleRate: 16_000, frameLength: 400, frameStep: 160 };
   const framesOf = (length: number) =>
     audio.melSpectrogram(new Float32Array(length), options).shape[0];
   assertEquals([0, 399, 400, 559, 560].map(framesOf), [0, 0, 1, 1, 2]);
 });
 
-Deno.test("melSpectrogram takes the mean of channels, and tensors of one", () => {
+Deno.test("melSpectrogram averages channels, and accepts tensors of one", () => {
   const [left, right] = [sound(600, 8000), sound(601, 8000)];
   const interleaved = Float32Array.from(
     { length: 1200 },
@@ -145,7 +145,7 @@ Deno.test("melSpectrogram takes the mean of channels, and tensors of one", () =>
   }
 });
 
-Deno.test("melSpectrogram keeps tables of kinds apart, however many there are", () => {
+Deno.test("melSpectrogram keeps the tables of different kinds separate, however many there are", () => {
   const samples = sound(512, 8000);
   const of = (numMelBins: number) =>
     audio.melSpectrogram(samples, {
@@ -159,7 +159,7 @@ Deno.test("melSpectrogram keeps tables of kinds apart, however many there are", 
   assertEquals(of(5), before);
 });
 
-Deno.test("melSpectrogram names the argument that it refuses", () => {
+Deno.test("melSpectrogram names the invalid argument", () => {
   const options = { sampleRate: 16_000, frameLength: 400, frameStep: 160 };
   const cases: [unknown, Partial<MelSpectrogramOptions>, string][] = [
     [[1, 2], {}, "samples must be a Float32Array"],

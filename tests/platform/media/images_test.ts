@@ -56,7 +56,7 @@ function meanDifference(a: Uint8Array, b: Uint8Array): number {
   return a.reduce((sum, value, i) => sum + Math.abs(value - b[i]!), 0) / a.length;
 }
 
-Deno.test("encode and decode keep a picture but for what JPEG loses", async () => {
+Deno.test("encode and decode preserve a picture except for JPEG's loss", async () => {
   for (const [width, height] of [[64, 48], [1, 1], [17, 3], [500, 375]] as const) {
     const original = picture(width, height);
     const jpeg = await images.encode(original, { quality: 95 });
@@ -78,7 +78,7 @@ Deno.test("encode writes smaller files at lower quality", async () => {
   assertEquals(sizes, sizes.toSorted((a, b) => b - a));
 });
 
-Deno.test("encode refuses what is no RGB image", async () => {
+Deno.test("encode refuses other images than RGB", async () => {
   const pixels = new Uint8Array(12);
   const cases: [Tensor, number][] = [
     [new Tensor("uint8", [2, 6], pixels), 90],
@@ -118,7 +118,7 @@ Deno.test("decode crops, then resizes, then mirrors", async () => {
   }
 });
 
-Deno.test("decode answers at once when the library is loaded, and owns what it returns", async () => {
+Deno.test("decode answers synchronously once the library is loaded, and owns its result", async () => {
   const first = await images.encode(picture(20, 10));
   const second = await images.encode(new Tensor("uint8", [10, 20, 3], new Uint8Array(600)));
   await images.decode(first);
@@ -147,7 +147,7 @@ Deno.test("decode reads progressive and grey images, and views of a larger buffe
   assertEquals((await images.decode(view)).data, colour.data);
 });
 
-Deno.test("decode gives a JPEG as grey or with alpha where asked to", async () => {
+Deno.test("decode converts a JPEG to grey or adds alpha on request", async () => {
   const rgb = await images.decode(PROGRESSIVE);
   const rgba = await images.decode(PROGRESSIVE, { channels: 4 });
   assertEquals(rgba.shape, [16, 24, 4]);
@@ -173,7 +173,7 @@ Deno.test("decode refuses a JPEG truncated anywhere", async () => {
   }
 });
 
-Deno.test("decode tells an empty file, another format and garbage apart", async () => {
+Deno.test("decode distinguishes an empty file, another format and garbage", async () => {
   const cases: [Uint8Array, LeatErrorCode, string][] = [
     [new Uint8Array(0), "data_loss", "no bytes"],
     [new TextEncoder().encode("GIF89a"), "invalid_argument", "begin with 47494638, like a GIF"],
@@ -220,7 +220,7 @@ Deno.test("decode refuses CMYK by name", async () => {
   assertEquals(images.size(CMYK), { width: 24, height: 16 });
 });
 
-Deno.test("decode refuses crops and sizes that are none", async () => {
+Deno.test("decode refuses invalid crops and sizes", async () => {
   const jpeg = await images.encode(picture(20, 10));
   const options: ImageDecodeOptions[] = [
     { crop: { x: 0, y: 0, width: 21, height: 10 } },
@@ -240,7 +240,7 @@ Deno.test("decode refuses crops and sizes that are none", async () => {
   assertEquals(huge.code, "resource_exhausted");
 });
 
-Deno.test("decode refuses a progressive JPEG of very many scans", async () => {
+Deno.test("decode refuses a progressive JPEG with very many scans", async () => {
   const end = PROGRESSIVE.length - 2;
   const scan = PROGRESSIVE.lastIndexOf(0xda) - 1;
   assertEquals([...PROGRESSIVE.subarray(scan, scan + 2)], [0xff, 0xda]);

@@ -117,7 +117,7 @@ Deno.test("decode reads PNGs of every colour type and depth, whole and interlace
   }
 });
 
-Deno.test("decode turns transparent colours and palette entries of a PNG into alpha, and drops it unless asked", async () => {
+Deno.test("decode turns transparent colours and palette entries of a PNG into alpha, and drops it unless requested", async () => {
   const at = (x: number) => x;
   const transparent = [pngChunk("tRNS", new Uint8Array([0, 2]))];
   const grey = writePng({ width: 4, height: 1, depth: 8, colour: GREY, at, chunks: transparent });
@@ -170,7 +170,7 @@ Deno.test("decode reads lossless WebPs exactly and lossy ones nearly, with alpha
   assertStringIncludes(error.message, "animated");
 });
 
-Deno.test("decode reads views of a larger buffer, and owns what it returns", async () => {
+Deno.test("decode reads views of a larger buffer, and owns its result", async () => {
   for (const image of [LOSSLESS, writePng({ ...RULED, interlaced: true })]) {
     await images.decode(image); // the library is loaded from here on
     const buffer = new Uint8Array(image.length + 20).fill(0xff);
@@ -235,7 +235,7 @@ Deno.test("decode survives WebPs with any byte changed", async () => {
   assertEquals((await images.decode(LOSSLESS)).data, pixels(24, 16, gradient));
 });
 
-Deno.test("decode refuses a header that claims more memory than its limit, before taking memory for it", async () => {
+Deno.test("decode refuses a header that claims more memory than its limit, before allocating memory", async () => {
   const png = concat(
     PNG_SIGNATURE,
     pngHeader({ width: 100_000, height: 100_000, depth: 8, colour: RGB }),
@@ -289,7 +289,7 @@ Deno.test("decode does not inflate texts in a PNG", async () => {
   assertEquals((await failure(damaged)).code, "data_loss");
 });
 
-Deno.test("decode refuses a small PNG of very many pixels, and keeps no memory of a large one", async () => {
+Deno.test("decode refuses a small PNG with very many pixels, and releases the memory of a large one", async () => {
   const blank = async (side: number) =>
     concat(
       PNG_SIGNATURE,

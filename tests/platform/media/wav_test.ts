@@ -71,7 +71,7 @@ Deno.test("decodeWav divides 16-bit samples by 32768, both above and below zero"
   assertEquals([...samples.data], [32_767 / 32_768, -1, 1 / 32_768, -1 / 32_768]);
 });
 
-Deno.test("decodeWav passes over other chunks, also of odd length, and reads extensible formats and views", () => {
+Deno.test("decodeWav skips other chunks, also of odd length, and reads extensible formats and views", () => {
   const samples = chunk("data", 0, 0x40);
   const plain = decodeWav(riff(chunk("LIST", 1, 2, 3), FORMAT, chunk("fact", 9), samples));
   assertEquals([...plain.samples.data], [0.5]);
@@ -99,7 +99,7 @@ Deno.test("decodeWav refuses a file truncated anywhere", () => {
   assertStringIncludes(refusal(whole.slice(0, -4)).message, `claims 24 bytes, 20 are left`);
 });
 
-Deno.test("decodeWav names what it does not decode, and what is no WAV file", () => {
+Deno.test("decodeWav names unsupported formats, and files of other types", () => {
   const withFormat = (at: number, value: number) => {
     const format = FORMAT.slice();
     format[8 + at] = value;
@@ -124,7 +124,7 @@ Deno.test("decodeWav names what it does not decode, and what is no WAV file", ()
   }
 });
 
-Deno.test("decodeWav believes no count of a chunk that it does not need", () => {
+Deno.test("decodeWav ignores wrong counts in chunks that it does not need", () => {
   // A table of four thousand million cue points in 4 bytes: a library that reads it takes minutes and all memory.
   const cues = chunk("cue ", 0xff, 0xff, 0xff, 0xff);
   assert(decodeWav(riff(FORMAT, cues, chunk("data", 0, 0x40))).samples.size === 1);

@@ -14,13 +14,13 @@ const BRIDGE: HostInterface = { name: "docker0", family: "IPv4", address: "172.1
 const GLOBAL_6: HostInterface = { name: "eth0", family: "IPv6", address: "2001:db8::5" };
 const ETHERNET: HostInterface = { name: "eth0", family: "IPv4", address: "10.0.0.5" };
 
-Deno.test("advertisedHost names the interface that was chosen", () => {
+Deno.test("advertisedHost returns the chosen interface", () => {
   assertEquals(advertisedHost("127.0.0.1", [ETHERNET]), "127.0.0.1");
   assertEquals(advertisedHost("trainer.example", [ETHERNET]), "trainer.example");
   assertEquals(advertisedHost("2001:db8::7", []), "[2001:db8::7]");
 });
 
-Deno.test("advertisedHost of all interfaces prefers IPv4, then real ones, never loopback", () => {
+Deno.test("advertisedHost for all interfaces prefers IPv4, then real ones, never loopback", () => {
   const all = [LOOPBACK, LOOPBACK_6, LINK_LOCAL, UNCONFIGURED, BRIDGE, GLOBAL_6, ETHERNET];
   assertEquals(advertisedHost("0.0.0.0", all), "10.0.0.5");
   assertEquals(advertisedHost("::", all), "10.0.0.5");
@@ -30,7 +30,7 @@ Deno.test("advertisedHost of all interfaces prefers IPv4, then real ones, never 
   assertEquals(advertisedHost("0.0.0.0", []), "127.0.0.1");
 });
 
-Deno.test("advertisedHost works where it may not see the interfaces", async () => {
+Deno.test("advertisedHost works without permission to read the interfaces", async () => {
   const module = new URL("../../../platform/nodes/advertised_host.ts", import.meta.url).href;
   const program = `import { advertisedHost } from "${module}";
     console.log(advertisedHost("0.0.0.0"));`;

@@ -8,7 +8,7 @@ import {
 } from "../../../platform/nodes/service_address.ts";
 import { assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 
-Deno.test("serviceAddress keeps scheme, host and port, and refuses what is no service", () => {
+Deno.test("serviceAddress keeps scheme, host and port, and refuses other texts", () => {
   for (
     const [text, address] of [
       ["ws://10.0.0.5:5050", "ws://10.0.0.5:5050"],
@@ -34,7 +34,7 @@ Deno.test("serviceAddress keeps scheme, host and port, and refuses what is no se
   }
 });
 
-Deno.test("advertisedAddress takes a host, or host and port, before what the server listens on", () => {
+Deno.test("advertisedAddress prefers a given host, or host and port, to the listening address", () => {
   const listening = { scheme: "ws", hostname: "127.0.0.1", port: 5_051 } as const;
   assertEquals(advertisedAddress(listening), "ws://127.0.0.1:5051");
   assertEquals(advertisedAddress(listening, "gpu-7"), "ws://gpu-7:5051");
@@ -45,7 +45,7 @@ Deno.test("advertisedAddress takes a host, or host and port, before what the ser
   }
 });
 
-Deno.test("advertisedAddress refuses port 0, which nobody can dial, and takes a host before a port to come", () => {
+Deno.test("advertisedAddress refuses port 0, and accepts a host before its port is known", () => {
   const listening = { scheme: "ws", hostname: "127.0.0.1", port: 0 } as const;
   for (const [advertise, host] of [["gpu-7:0", "(gpu-7)"], ["[::1]:00000", "([::1])"]]) {
     const address = () => advertisedAddress(listening, advertise);
@@ -57,7 +57,7 @@ Deno.test("advertisedAddress refuses port 0, which nobody can dial, and takes a 
   assertEquals(advertisedAddress(listening, "gpu-7"), "ws://gpu-7:0");
 });
 
-Deno.test("isLoopbackHost knows this machine's names of itself", () => {
+Deno.test("isLoopbackHost knows all names of this machine's loopback", () => {
   for (const host of ["localhost", "127.0.0.1", "127.1.2.3", "::1", "[::1]"]) {
     assertEquals(isLoopbackHost(host), true, host);
   }

@@ -14,7 +14,7 @@ import { until } from "../../lib/until.ts";
 const A = "a-token-of-16-characters";
 const B = "another-of-16-characters";
 
-Deno.test("parseTokens reads names, roles and tokens, and passes over comments", () => {
+Deno.test("parseTokens reads names, roles and tokens, and skips comments", () => {
   const text = `# who may do what\n\nboss admin ${A}\r\n  team-a   client\t${B}  \n`;
   assertEquals(parseTokens(text, "tokens"), [
     { name: "boss", role: "admin", token: A },
@@ -22,7 +22,7 @@ Deno.test("parseTokens reads names, roles and tokens, and passes over comments",
   ]);
 });
 
-Deno.test("parseTokens takes several tokens of one name and role, so that they can be changed", () => {
+Deno.test("parseTokens accepts several tokens of one name and role, for rotation", () => {
   assertEquals(parseTokens(`team client ${A}\nteam client ${B}`, "tokens").length, 2);
 });
 
@@ -49,7 +49,7 @@ Deno.test("parseTokens refuses a file without tokens", () => {
   assertThrows(() => parseTokens("# nobody\n", "tokens"), LeatError, "there is no token in it");
 });
 
-Deno.test("acceptedTokens names the entry that is wrong", () => {
+Deno.test("acceptedTokens names the invalid entry", () => {
   const entries = [{ name: "a", role: "client", token: A }, {
     name: "b",
     role: "client",
@@ -58,7 +58,7 @@ Deno.test("acceptedTokens names the entry that is wrong", () => {
   assertThrows(() => acceptedTokens(entries as never), LeatError, "tokens[1]: ");
 });
 
-Deno.test("TokensFile keeps what it had while the file is malformed or gone, and says why once", async () => {
+Deno.test("TokensFile keeps its tokens while the file is malformed or missing, and logs the reason once", async () => {
   await using folder = await TempFolder.make({ tokens: `team client ${A}\n` });
   const path = `${folder.path}/tokens`;
   const lines: string[] = [];
@@ -82,7 +82,7 @@ Deno.test("TokensFile keeps what it had while the file is malformed or gone, and
   file.close();
 });
 
-Deno.test("TokensFile refuses a file that is not there, naming it", () => {
+Deno.test("TokensFile refuses a missing file, naming it", () => {
   const error = assertThrows(() => new TokensFile(new DenoWorld(), "/nowhere/tokens"), LeatError);
   assertEquals(error.code, "not_found");
   assertStringIncludes(error.message, "/nowhere/tokens");

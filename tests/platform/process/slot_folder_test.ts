@@ -9,7 +9,7 @@ import { startChild } from "../../lib/child.ts";
 import { inFolder, namesIn } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
 
-Deno.test("SlotFolder is private, holds two empty files, and is gone when it is removed", async () => {
+Deno.test("SlotFolder is private, holds two empty files, and can be removed", async () => {
   await inFolder(async (parent) => {
     const folder = new SlotFolder(parent);
     assertEquals(await namesIn(folder.path), ["down", "lock", "up"]);
@@ -26,7 +26,7 @@ Deno.test("SlotFolder is private, holds two empty files, and is gone when it is 
   });
 });
 
-Deno.test("removeLeftFolders removes what ended processes have left, and nothing else", async () => {
+Deno.test("removeLeftFolders removes the folders of ended processes, and nothing else", async () => {
   await inFolder(async (parent) => {
     const needed = new SlotFolder(parent);
     const left = ["leat-slots-left/lock", "leat-slots-left/up", "other/lock", "leat-slots-odd/up"];
@@ -48,7 +48,7 @@ Deno.test("removeLeftFolders removes what ended processes have left, and nothing
   });
 });
 
-Deno.test("a worker that is killed while a runner loads leaves nothing for long", async () => {
+Deno.test("a worker that is killed while a runner loads leaves no folder for long", async () => {
   await inFolder(async (parent) => {
     const program = "tests/platform/process/fixture_loading_runner.ts";
     const options = { flags: ["-A", "--no-check"], env: { TMPDIR: parent } };

@@ -6,7 +6,7 @@
 import { FarRoots } from "../../../platform/sandbox/host/far_roots.ts";
 import { assertEquals } from "../../assert.ts";
 
-Deno.test("FarRoots has what is below its roots, as their servers are asked for it", () => {
+Deno.test("FarRoots contains the paths below its roots, in the form that is sent to servers", () => {
   const roots = new FarRoots(["http://Host.example:80/my data", "s3://bucket/Prefix/"]);
   const inside = [
     ...["http://host.example/my data/a", "HTTP://host.example:80/my%20data/b/c?d=e#f"],

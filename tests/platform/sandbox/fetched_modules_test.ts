@@ -9,7 +9,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "../..
 import { until } from "../../lib/until.ts";
 import { ModuleHost } from "./module_host.ts";
 
-Deno.test("FetchedModules tells where redirects lead, and keeps what has come", async () => {
+Deno.test("FetchedModules reports the targets of redirects, and keeps fetched modules", async () => {
   await using host = new ModuleHost({ "/f": "to /v1/f", "/v1/f": "to ./g.js", "/v1/g.js": "text" });
   const fetched = new FetchedModules([host.name]);
   const found = {
@@ -24,7 +24,7 @@ Deno.test("FetchedModules tells where redirects lead, and keeps what has come", 
   fetched.close();
 });
 
-Deno.test("FetchedModules asks no host that was not granted, whoever redirects to it", async () => {
+Deno.test("FetchedModules contacts no host that was not granted, whatever redirects to it", async () => {
   await using other = new ModuleHost({ "/f.js": "text" });
   await using host = new ModuleHost({
     "/away": `to http://${other.name}/f.js`,
@@ -48,7 +48,7 @@ Deno.test("FetchedModules asks no host that was not granted, whoever redirects t
   fetched.close();
 });
 
-Deno.test("FetchedModules asks once for a module, whatever the fragment of its URL", async () => {
+Deno.test("FetchedModules fetches a module once, whatever the fragment of its URL", async () => {
   await using host = new ModuleHost({ "/f": "to /g#redirected", "/g": "text" });
   const fetched = new FetchedModules([host.name]);
   const found = { url: `http://${host.name}/g`, mediaType: "text/javascript", text: "text" };
@@ -59,7 +59,7 @@ Deno.test("FetchedModules asks once for a module, whatever the fragment of its U
   fetched.close();
 });
 
-Deno.test("FetchedModules keeps what its limits hold, and lets the oldest go", async () => {
+Deno.test("FetchedModules keeps modules up to its limits, and drops the oldest", async () => {
   await using host = new ModuleHost({ "/f": "x".repeat(20), "/to": "to /f" });
   const url = (query: string) => `http://${host.name}/f?${query}`;
   const askedFor = async (fetched: FetchedModules, ...queries: string[]) => {
@@ -82,7 +82,7 @@ Deno.test("FetchedModules keeps what its limits hold, and lets the oldest go", a
   small.close();
 });
 
-Deno.test("FetchedModules bounds what is on its way, and gives back what has come", async () => {
+Deno.test("FetchedModules bounds the bytes in transit, and releases those of arrived modules", async () => {
   const slow = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>();
   const text = new TextEncoder().encode("x".repeat(20));
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, ({ url }) => {
@@ -106,7 +106,7 @@ Deno.test("FetchedModules bounds what is on its way, and gives back what has com
   await server.shutdown();
 });
 
-Deno.test("FetchedModules refuses a URL that is too long, whoever names it", async () => {
+Deno.test("FetchedModules refuses a URL that is too long, also from a redirect", async () => {
   const path = (length: number) => `/${"f".repeat(length)}`;
   const texts: Record<string, string> = { "/away": `to ${path(8_192)}` };
   await using host = new ModuleHost(texts);
@@ -126,7 +126,7 @@ Deno.test("FetchedModules refuses a URL that is too long, whoever names it", asy
   fetched.close();
 });
 
-Deno.test("FetchedModules takes a host with its port, for all of its ports, and by what it is below", async () => {
+Deno.test("FetchedModules matches a host with its port, for all ports, and by its parent domain", async () => {
   await using host = new ModuleHost({ "/f": "text" });
   const url = `http://${host.name}/f`;
   for (const granted of [host.name, "127.0.0.1", "*.0.0.1"]) {

@@ -106,7 +106,7 @@ const PIPELINES: Readonly<Record<string, Dataset<unknown>>> = {
 };
 
 for (const [name, dataset] of Object.entries(PIPELINES)) {
-  Deno.test(`foreign functions give what trusted ones do, also after a restore: ${name}`, async () => {
+  Deno.test(`foreign functions give the same elements as trusted ones, also after a restore: ${name}`, async () => {
     await using trusted = built(dataset, true).iterator();
     const expected = await take(trusted);
     assert(expected.length > 1);
@@ -135,7 +135,7 @@ Deno.test("foreign functions draw one order for all iterations where trusted one
   assert(first.some((x, i) => x !== i));
 });
 
-Deno.test("an element that cannot cross fails alone, among those that are given together", async () => {
+Deno.test("an element that cannot be sent fails alone among those of one answer", async () => {
   const dataset = Dataset.range(600).map((x) => x === 400 ? { x: new Date(0) } : x);
   await using iterator = built(dataset as Dataset<unknown>, false).iterator();
   const given = await take(iterator);
@@ -144,7 +144,7 @@ Deno.test("an element that cannot cross fails alone, among those that are given 
   assertEquals(failed, [400]);
 });
 
-Deno.test("what has come from the process and was not given is saved with its errors", async () => {
+Deno.test("save() includes elements that the process sent ahead, with their errors", async () => {
   const dataset = Dataset.range(900).map((x, { random }) => {
     if (x % 100 === 99) throw new RangeError(`no ${x}`);
     return x + random.int(1000);
@@ -160,7 +160,7 @@ Deno.test("what has come from the process and was not given is saved with its er
   }
 });
 
-Deno.test("what is reduced, and read by number, is so with foreign functions, too", async () => {
+Deno.test("reductions and reads by index give the same with foreign functions", async () => {
   const dataset = built(Dataset.range(5).map((x) => x * x), false) as Dataset<number>;
   assertEquals(await dataset.reduce(0, (sum, x) => sum + x), 30);
   assertEquals(await dataset.at(3), 9);
@@ -201,7 +201,7 @@ const REGISTERED: Readonly<Record<string, Dataset<unknown>>> = {
 };
 
 for (const [name, dataset] of Object.entries(REGISTERED)) {
-  Deno.test(`a reader runs its part of a registered pipeline apart, with the same stream: ${name}`, async () => {
+  Deno.test(`a reader runs its part of a registered pipeline in a separate process, with the same stream: ${name}`, async () => {
     await using cluster = await LocalCluster.start({ workers: 2 });
     const datasetId = await registerDataset(cluster, dataset);
     const read = (trustPipeline: boolean) =>

@@ -15,7 +15,7 @@ async function exportsOf(
   return await import(`data:text/javascript,${encodeURIComponent(source)}`);
 }
 
-Deno.test("sourceOf gives a module of a program that begins with a hashbang", async () => {
+Deno.test("sourceOf accepts a program that begins with a hashbang", async () => {
   for (const name of ["main.js", "main.ts"]) {
     const type = name === "main.ts" ? ": number" : "";
     const text = `#!/usr/bin/env -S deno run\nexport const one${type} = 1;\n`;
@@ -23,7 +23,7 @@ Deno.test("sourceOf gives a module of a program that begins with a hashbang", as
   }
 });
 
-Deno.test("sourceOf strips types where a media type or else a name says TypeScript, and nowhere else", async () => {
+Deno.test("sourceOf strips types if the media type, or else the name, means TypeScript, and only then", async () => {
   // Two comparisons in JavaScript, a call with type arguments in TypeScript.
   const text = "const [a, b, c] = [1, 2, (x) => x], g = (...all) => all.length, x = 5;\n" +
     "export const count = g(a<b,c>(x));";

@@ -74,7 +74,7 @@ function settle(): Promise<void> {
 
 const NEVER = new LeatError("unavailable", "it has not loaded");
 
-Deno.test("ProcessSupply loads no more processes at a time than its limit, for as many as ask", async () => {
+Deno.test("ProcessSupply loads no more processes at a time than its limit, however many callers wait", async () => {
   const supplied = new Supplied(3);
   const got: number[] = [];
   const taken = Array.from({ length: 50 }, async (_, i) => {
@@ -92,7 +92,7 @@ Deno.test("ProcessSupply loads no more processes at a time than its limit, for a
   assertEquals(supplied.started.length, 52);
 });
 
-Deno.test("ProcessSupply starts no process for who has given up in its queue", async () => {
+Deno.test("ProcessSupply starts no process for a caller that cancelled in its queue", async () => {
   const supplied = new Supplied(2);
   const giveUp = new AbortController();
   const first = supplied.supply.take();
@@ -113,7 +113,7 @@ Deno.test("ProcessSupply starts no process for who has given up in its queue", a
   assertEquals(await supplied.supply.take(), supplied.started[2]); // it is still there
 });
 
-Deno.test("ProcessSupply keeps one process that nobody needs any more, and ends the others", async () => {
+Deno.test("ProcessSupply keeps one unneeded process, and ends the others", async () => {
   const supplied = new Supplied(3);
   const giveUp = new AbortController();
   const given = Array.from({ length: 3 }, () => supplied.supply.take(giveUp.signal));
@@ -124,7 +124,7 @@ Deno.test("ProcessSupply keeps one process that nobody needs any more, and ends 
   assertEquals(supplied.started.map(({ isAlive }) => isAlive), [true, false, false]);
 });
 
-Deno.test("ProcessSupply tells one of a process that never loads, and serves the next", async () => {
+Deno.test("ProcessSupply reports a process that never loads to one caller, and serves the next", async () => {
   const supplied = new Supplied(1);
   const [unlucky, next, after] = [1, 2, 3].map(() => supplied.supply.take());
   const told = unlucky!.catch((error) => error);
@@ -143,7 +143,7 @@ Deno.test("ProcessSupply tells one of a process that never loads, and serves the
   assertEquals((await later).number, 4);
 });
 
-Deno.test("ProcessSupply replaces a spare process that has died, and hands nothing out once closed", async () => {
+Deno.test("ProcessSupply replaces a spare process that has died, and assigns nothing once closed", async () => {
   const supplied = new Supplied(1);
   await supplied.step();
   await supplied.started[0]!.terminate();
@@ -160,7 +160,7 @@ Deno.test("ProcessSupply replaces a spare process that has died, and hands nothi
   assertEquals(supplied.loading, 0);
 });
 
-Deno.test("a confined runner that is disposed in the queue ends, and costs no process", async () => {
+Deno.test("a confined runner that is disposed in the queue ends, and starts no process", async () => {
   await using sandbox = await Sandbox.open({}, undefined, {}, { loadingMax: 1 });
   const settings = settingsOf(Dataset.range(3));
   const splits = { next: () => Promise.resolve(null), total: () => Promise.resolve(0) };
@@ -174,7 +174,7 @@ Deno.test("a confined runner that is disposed in the queue ends, and costs no pr
   assertEquals(await sandbox.elements(Dataset.range(2)), [{ value: 0 }, { value: 1 }]);
 });
 
-Deno.test("a confined process that never loads ends its pipeline by an error that names it", async () => {
+Deno.test("a confined process that never loads ends its pipeline with an error that names it", async () => {
   await using sandbox = await Sandbox.open({}, undefined, {}, { loadTimeoutMs: 1 });
   const [came] = await sandbox.elements(Dataset.range(2));
   assert(came !== undefined && "code" in came);
@@ -183,7 +183,7 @@ Deno.test("a confined process that never loads ends its pipeline by an error tha
   assertStringIncludes(came.message, "no function has run in it");
 });
 
-Deno.test("ProcessSupply tries a process that cannot even begin once for each who asks, and goes on", async () => {
+Deno.test("ProcessSupply tries a process that cannot start once per caller, and continues", async () => {
   let starts = 0;
   const supply = new ProcessSupply<Process>(() => {
     starts++;
@@ -204,7 +204,7 @@ Deno.test("sandboxGrants refuses a folder with a comma, and takes one with space
   assertThrows(() => sandboxGrants({ dataRoots: [`${folder.path}/a,b`] }), LeatError, "a comma");
 });
 
-Deno.test("sandboxGrants refuses what is no host, and takes names, addresses and ranges", () => {
+Deno.test("sandboxGrants refuses invalid hosts, and accepts names, addresses and ranges", () => {
   for (const host of ["a b", "http//a", ""]) {
     assertThrows(() => sandboxGrants({ net: [host] }), LeatError, `"${host}", which is no host`);
   }

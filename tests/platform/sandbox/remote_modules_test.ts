@@ -27,7 +27,7 @@ async function load(remote: RemoteModules, names: string, waitMs: number): Promi
   return texts;
 }
 
-Deno.test("RemoteModules fetches for several loads at a time what each of them lacks", async () => {
+Deno.test("RemoteModules fetches the missing modules of several concurrent loads", async () => {
   const remote = new RemoteModules(async (url) => {
     await pause(1);
     return moduleAt(url);
@@ -42,7 +42,7 @@ Deno.test("RemoteModules fetches for several loads at a time what each of them l
   assertEquals(came, chains.map((names) => [...names].map(urlOf)));
 });
 
-Deno.test("RemoteModules fails the loads that name what cannot be fetched, and no others", async () => {
+Deno.test("RemoteModules fails only the loads whose modules cannot be fetched", async () => {
   const remote = new RemoteModules(async (url) => {
     await pause(1);
     if (url === urlOf("x")) throw new LeatError("not_found", "no such module");

@@ -139,7 +139,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a confined process with granted hosts opens sockets to hosts, and no others",
+  name: "a confined process with granted hosts opens only network sockets",
   ignore: !isLinux,
   async fn() {
     const calls: Call[] = [["socket", 2, 1, 0], ["socket", 10, 2, 0], ["socket", 1, 1, 0]];
@@ -151,7 +151,7 @@ Deno.test({
 const EACCES = 13;
 
 Deno.test({
-  name: "a confined process reads of Deno's folder and of the system what Deno needs, and no more",
+  name: "a confined process reads only what Deno needs of its folder and of the system",
   // The kernel decides it where it has Landlock.
   ignore: !isLinux || new KernelCalls().landlockVersion() === 0,
   async fn() {
@@ -237,7 +237,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "where the kernel lacks its guards a worker says so once, and runs functions all the same",
+  name: "a worker whose kernel lacks guards warns once, and still runs functions",
   ignore: !isLinux,
   async fn() {
     const program = fileURLToPath(import.meta.resolve("./fixture_without_guards.ts"));

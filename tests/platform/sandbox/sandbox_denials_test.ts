@@ -17,7 +17,7 @@ function messageOf(came: Came | undefined, code = "permission_denied"): string {
   return came.message;
 }
 
-Deno.test("a confined function reads in the data roots, and computes as any other", async () => {
+Deno.test("a confined function reads in the data roots, and computes like any other", async () => {
   await using sandbox = await Sandbox.open({ "data/a.txt": "one\ntwo\n" });
   const { folder } = sandbox;
   const lines = Dataset.textLines(Dataset.listFiles(`${folder}/data/*.txt`));
@@ -35,7 +35,7 @@ Deno.test("a confined function reads in the data roots, and computes as any othe
   );
 });
 
-Deno.test("a denial names operator, function, what was asked for and the flag that grants it, in one line without Deno's own", async () => {
+Deno.test("a denial names operator, function, the access and the flag that grants it, in one line without Deno's own", async () => {
   await using sandbox = await Sandbox.open({
     "data/leading_out.ts": 'export { f } from "../outside.ts";',
     "outside.ts": "export const f = (x: number): number => x;",
@@ -130,7 +130,7 @@ Deno.test("a confined function has no files, network, environment, programs or n
   }
 });
 
-Deno.test("a function that has found the way to every built-in is denied what Deno denies", async () => {
+Deno.test("a function that has reached every built-in still lacks Deno's permissions", async () => {
   await using sandbox = await Sandbox.open({ "secret.txt": "secret" });
   const { folder } = sandbox;
   await link(`${folder}/secret.txt`, `${folder}/data/link.txt`);
@@ -158,7 +158,7 @@ Deno.test("a function that has found the way to every built-in is denied what De
 });
 
 Deno.test({
-  name: "a function makes no link, not even where it may write",
+  name: "a function creates no link, not even where it may write",
   ignore: Deno.build.os !== "linux",
   async fn() {
     await using sandbox = await Sandbox.open({}, (folder) => ({ writeRoots: [`${folder}/data`] }));
@@ -180,7 +180,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a function has none of the files that its worker has inherited",
+  name: "a function inherits none of its worker's open files",
   ignore: Deno.build.os !== "linux",
   async fn() {
     // A pipe that is not closed at exec, under a number that nothing else has.
@@ -212,7 +212,7 @@ Deno.test({
   },
 });
 
-Deno.test("modules are imported from data roots and from nowhere else", async () => {
+Deno.test("modules are imported only from data roots", async () => {
   await using sandbox = await Sandbox.open({
     "data/functions.ts":
       "export const double = (x: number): number => x * 2; export const one = 1;",
@@ -256,7 +256,7 @@ Deno.test("modules are imported from data roots and from nowhere else", async ()
   assertStringIncludes(messageOf(came.at(-1)), `--allow-write=${folder}/data`);
 });
 
-Deno.test("what an operator grants is there", async () => {
+Deno.test("granted permissions work", async () => {
   const modules: Record<string, string> = { "/f.ts": "export const f = (x: number) => x + 41;" };
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {
     const text = modules[new URL(request.url).pathname];

@@ -100,7 +100,7 @@ async function openEdge(methods: EdgeMethods = {}, options: EdgeOptions = {}) {
   return { edge, link, [Symbol.dispose]: () => edge.close() };
 }
 
-Deno.test("Edge answers, and keeps the code of what fails", async () => {
+Deno.test("Edge answers, and keeps the code of errors", async () => {
   const world = new DenoWorld({ logLevel: "off" });
   const [near, far] = inlinePair(world, NEAR, world, FAR);
   const server = new Edge(Promise.resolve(near), NEAR, {
@@ -125,7 +125,7 @@ Deno.test("Edge answers, and keeps the code of what fails", async () => {
   assertEquals((await server.closed).message, "closed");
 });
 
-Deno.test("Edge keeps asks until its link is open, and rejects them where it cannot be", async () => {
+Deno.test("Edge keeps requests until its link is open, and rejects them if it cannot open", async () => {
   const opening = Promise.withResolvers<Link>();
   const edge = new Edge(opening.promise, NEAR, {});
   const answers = [1, 2].map((x) => edge.ask("m", x));
@@ -149,7 +149,7 @@ Deno.test("Edge keeps asks until its link is open, and rejects them where it can
   assertEquals((await unused.closed).code, "aborted");
 });
 
-Deno.test("Edge asks no more at a time than the other side takes", async () => {
+Deno.test("Edge sends no more concurrent requests than the other side accepts", async () => {
   using peer = await openEdge();
   const count = EDGE_ASKS_MAX + 10;
   const answers = Array.from({ length: count }, (_, i) => peer.edge.ask("m", i));
@@ -161,7 +161,7 @@ Deno.test("Edge asks no more at a time than the other side takes", async () => {
   assertEquals(await Promise.all(answers), Array.from({ length: count }, (_, i) => i));
 });
 
-Deno.test("Edge ends at whatever is no ask and no answer, and nothing is called", async () => {
+Deno.test("Edge ends at anything that is neither request nor answer, and calls nothing", async () => {
   const envelopes: Envelope[] = [
     askOf(1, "constructor", ["return 1"]),
     askOf(1, "__proto__"),
@@ -183,13 +183,13 @@ Deno.test("Edge ends at whatever is no ask and no answer, and nothing is called"
   }
 });
 
-Deno.test("Edge takes no more asks at a time than it says", async () => {
+Deno.test("Edge accepts no more concurrent requests than its limit", async () => {
   using peer = await openEdge({ wait: () => new Promise(() => {}) });
   for (let id = 0; id <= ANSWERING_MAX; id++) peer.link.deliver(askOf(id, "wait"));
   assertMatch((await peer.link.closed).message, /more asks at a time/);
 });
 
-Deno.test("Edge ends at an ask that is longer than it says, and answers one that is not", async () => {
+Deno.test("Edge ends at a request over its size limit, and answers others", async () => {
   let calls = 0;
   using peer = await openEdge({ m: () => ++calls }, { askBytesMax: 1_000 });
   const asked = peer.edge.ask("m");
@@ -202,7 +202,7 @@ Deno.test("Edge ends at an ask that is longer than it says, and answers one that
   assertEquals(calls, 1);
 });
 
-Deno.test("Edge counts an ask as open until there is room behind its answer", async () => {
+Deno.test("Edge counts a request as open until the link has space after its answer", async () => {
   let answered = 0;
   using peer = await openEdge({ known: () => answered++ });
   const written = Promise.withResolvers<void>();
@@ -216,7 +216,7 @@ Deno.test("Edge counts an ask as open until there is room behind its answer", as
   written.resolve();
 });
 
-Deno.test("Edge ends where the other side takes no answer, not even an error", async () => {
+Deno.test("Edge ends if the other side accepts no answer, not even an error", async () => {
   using peer = await openEdge({ known: () => 1 });
   peer.link.send = () => {
     throw new LeatError("resource_exhausted", "larger than the other side takes");
@@ -225,7 +225,7 @@ Deno.test("Edge ends where the other side takes no answer, not even an error", a
   assertEquals((await peer.link.closed).code, "resource_exhausted");
 });
 
-Deno.test("Edge ends where more asks come in a second than it says", async () => {
+Deno.test("Edge ends at more requests in a second than its limit", async () => {
   using peer = await openEdge({ known: () => null }, { asksPerSecondMax: 3 });
   // Whatever second they come in, there are more in one than that.
   for (let id = 0; id < 100; id++) {
@@ -235,7 +235,7 @@ Deno.test("Edge ends where more asks come in a second than it says", async () =>
   assertMatch((await peer.link.closed).message, /more asks in a second/);
 });
 
-Deno.test("Edge bounds the errors that it is told", async () => {
+Deno.test("Edge bounds the errors that it receives", async () => {
   using peer = await openEdge();
   const answer = peer.edge.ask("m");
   const { id } = await peer.link.next();
@@ -250,7 +250,7 @@ Deno.test("Edge bounds the errors that it is told", async () => {
   assertEquals((error.cause as LeatError).message.length < 100_000, true);
 });
 
-Deno.test("what a confined process answers is taken as data of the expected form, or not at all", () => {
+Deno.test("answers of a confined process are plain data of the expected form, or refused", () => {
   const frame = new Uint8Array(3);
   const usage = { cpuSeconds: 1.5, memoryBytes: 2 };
   const step = { outcome: { kind: "element", frame: new Payload(frame) }, bytesRead: 7, usage };
@@ -310,7 +310,7 @@ function obligingHost(opened: string[]): Host {
   return new DenoHost({ files });
 }
 
-Deno.test("HostService opens what was granted, and nothing that only looks like it", async () => {
+Deno.test("HostService opens only granted paths, and none that merely look granted", async () => {
   const opened: string[] = [];
   const service = new HostService(
     obligingHost(opened),
@@ -367,7 +367,7 @@ Deno.test("HostService opens what was granted, and nothing that only looks like 
   assertEquals(opened.filter((path) => path === "closed").length, 1);
 });
 
-Deno.test("HostService decodes bytes, and nothing else", async () => {
+Deno.test("HostService decodes only bytes", async () => {
   const host = new DenoHost({
     images: {
       decode: (bytes) => new Tensor("uint8", [1, 1, bytes.length], bytes.slice()),

@@ -107,7 +107,7 @@ Deno.test("nothing of a task runs on after the task, its threads and timers incl
   await sandbox.processesEnded();
 });
 
-Deno.test("a runner that is disposed while its function spins is ended", async () => {
+Deno.test("disposing a runner ends its spinning function", async () => {
   const module = `export const endless = (x) => { if (x === "two") for (;;); return x; };`;
   await using sandbox = await Sandbox.open({
     "data/lines.txt": "one\ntwo\n",
@@ -125,7 +125,7 @@ Deno.test("a runner that is disposed while its function spins is ended", async (
   await sandbox.processesEnded();
 });
 
-Deno.test("a function that changes every built-in harms the elements of its own task alone", async () => {
+Deno.test("a function that changes every built-in harms only the elements of its own task", async () => {
   await using sandbox = await Sandbox.open();
   const vandal = `(() => {
     Object.defineProperty(Object.prototype, "then", { get() { throw new Error("vandal"); } });

@@ -18,7 +18,7 @@ import { RangeServer } from "../storage/range_server.ts";
 import { S3Server } from "../storage/s3_server.ts";
 import { evaluating, NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
 
-Deno.test("a confined function decodes images as any other does", async () => {
+Deno.test("a confined function decodes images like any other", async () => {
   const images = new Images();
   const picture = new Tensor("uint8", [40, 60, 3], new Uint8Array(7_200).map((_, i) => i % 251));
   const jpeg = await images.encode(picture);
@@ -52,7 +52,7 @@ Deno.test("a confined function decodes images as any other does", async () => {
   ]);
 });
 
-Deno.test("an image that is larger than its host takes is refused in the runner, which goes on", async () => {
+Deno.test("an image over its host's limit is refused in the runner, which continues", async () => {
   await using sandbox = await Sandbox.open();
   const [refused, next] = await sandbox.elementsOf(
     evaluating(["extra.image.decode(new Uint8Array(128 * 2 ** 20))", "1 + 1"]),
@@ -62,7 +62,7 @@ Deno.test("an image that is larger than its host takes is refused in the runner,
   assertEquals(next, { value: 2 });
 });
 
-Deno.test("a confined pipeline reads far files that were granted, and no others", async () => {
+Deno.test("a confined pipeline reads only granted far files", async () => {
   const text = Array.from({ length: 50_000 }, (_, i) => `line ${i}\n`).join("");
   await using server = new RangeServer(new TextEncoder().encode(text));
   const { origin } = server;
@@ -169,7 +169,7 @@ Deno.test("a confined pipeline is led by redirects to what was granted, and nowh
   assertEquals(other.ranges, []);
 });
 
-Deno.test("large elements of a confined pipeline are apart, though their memory is used again", async () => {
+Deno.test("large elements of a confined pipeline do not overlap, though their memory is reused", async () => {
   await using sandbox = await Sandbox.open();
   // Asked for ahead, as a task does, and kept.
   const runner = sandbox.runners.start(
@@ -214,7 +214,7 @@ Deno.test("confined runners run single splits, list them, and count what they re
   assertEquals(table![0], { start: 0, stop: 10 });
 });
 
-Deno.test("a confined pipeline reads the formats whose programs other threads load when they need them", async () => {
+Deno.test("a confined pipeline reads formats that other threads load lazily", async () => {
   await using sandbox = await Sandbox.open({ "data/a.csv": "x\n1\n" });
   const data = `${sandbox.folder}/data`;
   const x = Float64Array.of(2);

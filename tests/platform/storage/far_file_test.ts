@@ -51,7 +51,7 @@ async function failure(work: () => Promise<unknown>, code: LeatErrorCode): Promi
   return error.message;
 }
 
-Deno.test("a far file read in order comes by few ranges that do not overlap, and equals its bytes", async () => {
+Deno.test("a far file read in order uses few ranges without overlap, and equals its bytes", async () => {
   const contents = noise(20 * MIB + 17);
   await using server = new RangeServer(contents);
   const files = filesOf();
@@ -69,7 +69,7 @@ Deno.test("a far file read in order comes by few ranges that do not overlap, and
   assertEquals(files.stats(), { bytesRead: contents.length, reads: 5, opens: 1 });
 });
 
-Deno.test("a far file of one range is one request", async () => {
+Deno.test("a small far file needs one request", async () => {
   await using server = new RangeServer(noise(1000));
   const files = filesOf();
   const file = await files.open(`${server.origin}/file`);
@@ -87,7 +87,7 @@ Deno.test("an empty far file has no bytes", async () => {
   file.close();
 });
 
-Deno.test("reading a far file's footer and what comes before it is one request", async () => {
+Deno.test("reading a far file's footer and the part before it needs one request", async () => {
   await using server = new RangeServer(noise(5 * MIB));
   const file = await filesOf().open(`${server.origin}/file`);
   const size = file.sizeBytes;
@@ -97,7 +97,7 @@ Deno.test("reading a far file's footer and what comes before it is one request",
   assertEquals(server.ranges.slice(1), [`bytes=${size - JUMP_RANGE_BYTES}-${size - 1}`]);
 });
 
-Deno.test("reads of a far file made side by side get their own bytes", async () => {
+Deno.test("concurrent reads of a far file get their own bytes", async () => {
   const contents = noise(12 * MIB);
   await using server = new RangeServer(contents);
   const file = await filesOf().open(`${server.origin}/file`);
@@ -109,7 +109,7 @@ Deno.test("reads of a far file made side by side get their own bytes", async () 
   file.close();
 });
 
-Deno.test("a request that fails for the moment is made again, ever later", async () => {
+Deno.test("a transient failure is retried with growing waits", async () => {
   await using server = new RangeServer(noise(1000));
   server.fault = (_, number) => number <= 3 ? new Response("busy", { status: 503 }) : undefined;
   const waits = new Waits();
@@ -119,7 +119,7 @@ Deno.test("a request that fails for the moment is made again, ever later", async
   assertEquals(waits.ms, [200, 400, 800]);
 });
 
-Deno.test("a server that says when to come back is asked no sooner", async () => {
+Deno.test("a retry waits as long as the server asks for", async () => {
   await using server = new RangeServer(noise(1000));
   const headers = { "retry-after": "3" };
   server.fault = (_, number) =>
@@ -129,7 +129,7 @@ Deno.test("a server that says when to come back is asked no sooner", async () =>
   assertEquals(waits.ms, [3000]);
 });
 
-Deno.test("a server that goes on failing is given up", async () => {
+Deno.test("a server that keeps failing is abandoned", async () => {
   await using server = new RangeServer(noise(1000));
   server.fault = () => new Response("out of order", { status: 500 });
   const open = () => filesOf({ attemptsMax: 4 }).open(`${server.origin}/file`);
@@ -139,7 +139,7 @@ Deno.test("a server that goes on failing is given up", async () => {
   assertEquals(server.ranges.length, 4);
 });
 
-Deno.test("a body that breaks off is asked for from there on", async () => {
+Deno.test("a request for a broken body continues where it broke", async () => {
   await using server = new RangeServer(noise(600_000));
   server.fault = (request, number) => number <= 4 ? server.cut(request, 100_000) : undefined;
   // More cuts than attempts: what gets somewhere is no failure.
@@ -150,7 +150,7 @@ Deno.test("a body that breaks off is asked for from there on", async () => {
   assertEquals(starts, [0, 100_000, 200_000, 300_000, 400_000]);
 });
 
-Deno.test("a server that says nothing, at all or amid a body, is asked again", async () => {
+Deno.test("a server that stalls, before or within a body, gets another request", async () => {
   await using server = new RangeServer(noise(600_000));
   server.fault = (request, number) => {
     if (number === 1) return silence(request);
@@ -163,7 +163,7 @@ Deno.test("a server that says nothing, at all or amid a body, is asked again", a
   assert(server.ranges.length >= 3);
 });
 
-Deno.test("a far file that changes under its reader says so", async () => {
+Deno.test("a far file that changes while it is read fails", async () => {
   const changes: ((server: RangeServer) => void)[] = [
     (server) => server.etag = '"second"',
     (server) => server.contents = noise(5 * MIB),
@@ -194,7 +194,7 @@ Deno.test("a server that ignores ranges is read whole", async () => {
   }
 });
 
-Deno.test("a body that breaks off is skipped to that place where the server ignores ranges", async () => {
+Deno.test("a retry skips the bytes it has if the server ignores ranges", async () => {
   await using server = new RangeServer(noise(300_000));
   server.fault = (_, number) => {
     const part = number === 1 ? server.contents.slice(0, 120_000) : server.contents;
@@ -214,7 +214,7 @@ Deno.test("a server that ignores ranges of a file too large for memory is refuse
   assertStringIncludes(await failure(open, "failed_precondition"), "ignores ranges");
 });
 
-Deno.test("what a server refuses is told by its code, at once, without secrets", async () => {
+Deno.test("a server's refusal becomes an error with its code, at once, without secrets", async () => {
   const cases: [status: number, code: LeatErrorCode][] = [
     [400, "failed_precondition"],
     [401, "permission_denied"],
@@ -234,7 +234,7 @@ Deno.test("what a server refuses is told by its code, at once, without secrets",
   }
 });
 
-Deno.test("a server whose ranges are not those asked for is refused", async () => {
+Deno.test("a server that sends another range is refused", async () => {
   await using server = new RangeServer(noise(10));
   const headers = { "content-range": "bytes 5-9/10" };
   server.fault = () => new Response(noise(5), { status: 206, headers });
@@ -271,7 +271,7 @@ Deno.test("close() ends a far file's requests at once", async () => {
   assertEquals(error.code, "failed_precondition");
 });
 
-Deno.test("reading on after a failure asks the storage again", async () => {
+Deno.test("a read after a failure sends another request", async () => {
   await using server = new RangeServer(noise(4 * MIB));
   const file = await filesOf({ attemptsMax: 1 }).open(`${server.origin}/file`);
   server.fault = () => new Response("", { status: 500 });
@@ -281,7 +281,7 @@ Deno.test("reading on after a failure asks the storage again", async () => {
   file.close();
 });
 
-Deno.test("a range that reading has left is given up", async () => {
+Deno.test("a range that the reader has left is cancelled", async () => {
   await using server = new RangeServer(noise(4 * MIB));
   const ended = Promise.withResolvers<void>();
   server.fault = (request, number) =>
@@ -294,14 +294,14 @@ Deno.test("a range that reading has left is given up", async () => {
   file.close();
 });
 
-Deno.test("a far file closed while bytes arrive lets go of them", async () => {
+Deno.test("a far file closed while bytes arrive releases them", async () => {
   await using server = new RangeServer(noise(20 * MIB));
   const file = await filesOf().open(`${server.origin}/file`);
   await file.read(new Uint8Array(10), 0);
   file.close();
 });
 
-Deno.test("open() gives up once its signal is aborted: before, amid a request, amid a wait", async () => {
+Deno.test("open() ends once its signal is aborted: before, within a request, within a wait", async () => {
   await using server = new RangeServer(noise(10));
   const patient = new StorageFiles({ requests: { backoffMs: 1e9, backoffMsMax: 1e9 } });
   const open = (signal: AbortSignal) => () => patient.open(`${server.origin}/file`, signal);
@@ -321,7 +321,7 @@ Deno.test("open() gives up once its signal is aborted: before, amid a request, a
   await failure(open(AbortSignal.abort()), "cancelled");
 });
 
-Deno.test("headers go to the origin they are for, and redirects are followed", async () => {
+Deno.test("headers go only to their origin, and redirects are followed", async () => {
   await using far = new RangeServer(noise(10));
   await using near = new RangeServer(noise(0));
   const seen: unknown[] = [];
@@ -346,7 +346,7 @@ Deno.test("headers go to the origin they are for, and redirects are followed", a
   assertEquals(seen, [["/file", ...own], ["/moved", ...own], ["/file", null, null]]);
 });
 
-Deno.test("redirects that lead nowhere are told, and not asked for again", async () => {
+Deno.test("redirects that lead nowhere are errors without a retry", async () => {
   await using server = new RangeServer(noise(10));
   const to = (location?: string) => {
     const headers = new Headers(location === undefined ? {} : { location });
@@ -363,7 +363,7 @@ Deno.test("redirects that lead nowhere are told, and not asked for again", async
 });
 
 Deno.test({
-  name: "a host that the program may not connect to is named, with the flag",
+  name: "a missing network permission is reported with host and flag",
   permissions: { net: false },
   fn: async () => {
     const open = () => filesOf().open("https://data.example:8443/file");
@@ -372,7 +372,7 @@ Deno.test({
   },
 });
 
-Deno.test("requests take only numbers that make sense", async () => {
+Deno.test("requests accept only valid numbers", async () => {
   const wrong = [{ attemptsMax: 0 }, { attemptsMax: 1.5 }, { timeoutMs: 0 }, { backoffMs: -1 }];
   for (const requests of wrong) {
     // deno-lint-ignore require-await -- what throws is to reject
@@ -380,7 +380,7 @@ Deno.test("requests take only numbers that make sense", async () => {
   }
 });
 
-Deno.test("FIRST_RANGE_BYTES is what the first request asks for", async () => {
+Deno.test("FIRST_RANGE_BYTES is the size of the first request", async () => {
   await using server = new RangeServer(noise(10));
   (await filesOf().open(`${server.origin}/file`)).close();
   assertEquals(server.ranges, [`bytes=0-${FIRST_RANGE_BYTES - 1}`]);

@@ -153,7 +153,7 @@ Deno.test("DenoFiles.list follows links, but ** enters no linked folder", async 
   });
 });
 
-Deno.test("DenoFiles.list answers relative to the current folder, as the pattern is written", async () => {
+Deno.test("DenoFiles.list returns paths relative to the current folder, like the pattern", async () => {
   const files = new DenoFiles();
   assertEquals(await files.list("tests/platform/storage/files_t*.ts"), [
     "tests/platform/storage/files_test.ts",
@@ -164,7 +164,7 @@ Deno.test("DenoFiles.list answers relative to the current folder, as the pattern
   assert((await files.list("*.json")).includes("deno.json"));
 });
 
-Deno.test("withStorageLatency delays every request, and requests wait side by side", async () => {
+Deno.test("withStorageLatency delays every request, and requests wait concurrently", async () => {
   await withFiles({ data: "0123456789" }, async (folder) => {
     const near = new DenoFiles();
     const far = withStorageLatency(near, 5);
@@ -184,7 +184,7 @@ Deno.test("withStorageLatency delays every request, and requests wait side by si
   });
 });
 
-Deno.test("withStorageLatency refuses what is no duration", () => {
+Deno.test("withStorageLatency refuses invalid durations", () => {
   for (const ms of [-1, NaN, Infinity]) {
     assertThrows(() => withStorageLatency(new DenoFiles(), ms), LeatError);
   }

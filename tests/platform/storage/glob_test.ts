@@ -26,7 +26,7 @@ function matches(pattern: string, path: string): boolean {
   });
 }
 
-Deno.test("a glob pattern matches what its page says", () => {
+Deno.test("a glob pattern matches as documented", () => {
   const cases: [pattern: string, matching: string[], others: string[]][] = [
     ["*", ["a", "a.b", "*"], [".a", "a/b"]],
     ["a*c", ["ac", "abc", "abcbc"], ["a/c", "ab"]],
@@ -69,7 +69,7 @@ Deno.test("a glob pattern matches what its page says", () => {
   }
 });
 
-Deno.test("a glob pattern takes steps as many as its length times the name's", () => {
+Deno.test("matching a glob pattern takes at most its length times the name's steps", () => {
   const letters = [..."ab".repeat(127), "c"];
   let steps = 0;
   const counted = new Proxy(letters, {
@@ -85,14 +85,14 @@ Deno.test("a glob pattern takes steps as many as its length times the name's", (
   }
 });
 
-Deno.test("a path below many ** stands in few places", () => {
+Deno.test("a path below many ** has few positions", () => {
   const [glob] = parseGlobs("**/a/**/a/**/a/**/a/**/b");
   let places = GlobPlaces.begin([glob!.segments!]);
   for (let level = 0; level < 200; level++) places = places.enter("a").below;
   assert(places.count <= glob!.segments!.length, `${places.count} places`);
 });
 
-Deno.test("DenoFiles.list ends at once where a pattern backtracks", async () => {
+Deno.test("DenoFiles.list ends at once for a pattern that backtracks elsewhere", async () => {
   const names = ["a".repeat(255), "b".repeat(255)];
   await withFiles(Object.fromEntries(names.map((name) => [name, ""])), async (folder) => {
     const files = new DenoFiles();

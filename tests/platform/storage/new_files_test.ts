@@ -9,7 +9,7 @@ import { inFolder, namesIn } from "../../lib/temp_folder.ts";
 const files = new DenoNewFiles();
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-Deno.test("DenoNewFiles.create makes a file that is there once it is committed", async () => {
+Deno.test("DenoNewFiles.create creates a file that exists once it is committed", async () => {
   await inFolder(async (folder) => {
     const path = `${folder}/a/b/file`;
     const file = await files.create(path);
@@ -28,7 +28,7 @@ Deno.test("DenoNewFiles.create makes a file that is there once it is committed",
   });
 });
 
-Deno.test("DenoNewFiles removes the folders it made for what is given up, and no others", async () => {
+Deno.test("DenoNewFiles removes the folders of abandoned files, and no others", async () => {
   await inFolder(async (folder) => {
     await Deno.mkdir(`${folder}/mine`);
     const lock = await files.create(`${folder}/mine/new/deep/DONE`);
@@ -50,7 +50,7 @@ Deno.test("DenoNewFiles removes the folders it made for what is given up, and no
   });
 });
 
-Deno.test("DenoNewFiles.create makes its folder again where another writer has given it up", async () => {
+Deno.test("DenoNewFiles.create restores its folder after another writer removed it", async () => {
   await inFolder(async (folder) => {
     const others = new DenoNewFiles();
     const races = Array.from({ length: 20 }, async (_, i) => {
@@ -82,7 +82,7 @@ Deno.test("DenoNewFiles.create refuses a second writer, naming the lock, until t
   });
 });
 
-Deno.test("DenoNewFiles.create takes over what a dead process left, and nothing of a living one", async () => {
+Deno.test("DenoNewFiles.create takes over the file of a dead process, and never of a living one", async () => {
   await inFolder(async (folder) => {
     const path = `${folder}/file`;
     const script = `
@@ -116,7 +116,7 @@ Deno.test("DenoNewFiles.create takes over what a dead process left, and nothing 
   });
 });
 
-Deno.test("DenoNewFiles.create never takes a file that was just put in its place for its own", async () => {
+Deno.test("DenoNewFiles.create never takes over a file that was just completed", async () => {
   await inFolder(async (folder) => {
     const path = `${folder}/file`;
     for (let round = 0; round < 60; round++) {
@@ -131,7 +131,7 @@ Deno.test("DenoNewFiles.create never takes a file that was just put in its place
   });
 });
 
-Deno.test("DenoNewFiles names what it cannot write to", async () => {
+Deno.test("DenoNewFiles names the path that it cannot write", async () => {
   const far = await assertRejects(() => files.create("s3://bucket/key"), LeatError);
   assertEquals(far.code, "unimplemented");
   const denied = await assertRejects(() => files.create("/proc-not-allowed/file"), LeatError);
@@ -139,7 +139,7 @@ Deno.test("DenoNewFiles names what it cannot write to", async () => {
   assert(denied.message.includes("--allow-write"));
 });
 
-Deno.test("DenoNewFiles.remove removes a file, and minds none that is not there", async () => {
+Deno.test("DenoNewFiles.remove removes a file, and ignores a missing one", async () => {
   await inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/file`, "");
     files.remove(`${folder}/file`);

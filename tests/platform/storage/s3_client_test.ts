@@ -22,7 +22,7 @@ async function withStore(
   await fn(new S3Files("s3", settings, new HttpClient({ backoffMs: 0 })), server);
 }
 
-Deno.test("a bucket that says where it is is asked there", async () => {
+Deno.test("a bucket that reports another region is read there", async () => {
   const regions: (string | undefined)[] = [];
   const fault: Fault = (request) => {
     const region = /Credential=[^/]+\/\d+\/([^/]+)/.exec(request.headers.get("authorization")!)
@@ -38,7 +38,7 @@ Deno.test("a bucket that says where it is is asked there", async () => {
   assertEquals(regions, ["us-east-1", "eu-west-1", "eu-west-1"]);
 });
 
-Deno.test("a bucket's answer names a region, and no other host", async () => {
+Deno.test("a region in an answer cannot name another host", async () => {
   await using server = new RangeServer(noise(0));
   const client = new HttpClient();
   const store = new S3Client("s3", s3Settings(KEYS, () => undefined), client);
@@ -70,7 +70,7 @@ Deno.test("redirects of stores are not followed", async () => {
   assertEquals(elsewhere.ranges, []);
 });
 
-Deno.test("a listing's keys are taken as they are written", async () => {
+Deno.test("a listing's keys are literal", async () => {
   const keys = ["a&b<c>\"'.txt", " blank ", "&amp;.txt", "\t.txt", "007", "😀"];
   const escaped = [
     "a&amp;b&lt;c&gt;&quot;&apos;.txt",
@@ -89,7 +89,7 @@ Deno.test("a listing's keys are taken as they are written", async () => {
   });
 });
 
-Deno.test("a listing asks for what the pattern is certain to begin with", async () => {
+Deno.test("a listing requests the prefix that all matches share", async () => {
   const prefixes: (string | null)[] = [];
   const fault: Fault = (request) => {
     prefixes.push(new URL(request.url).searchParams.get("prefix"));
@@ -102,7 +102,7 @@ Deno.test("a listing asks for what the pattern is certain to begin with", async 
   assertEquals(prefixes, ["", "a/b/c-", "a b%/", "a*b", "a/b"]);
 });
 
-Deno.test("a listing that goes on nobody says where is refused, and never taken for whole", async () => {
+Deno.test("a listing without its continuation token is refused, and never taken for complete", async () => {
   const page = (rest: string) =>
     `<ListBucketResult><Contents><Key>d/a</Key></Contents>${rest}</ListBucketResult>`;
   // As the first version of listings says it, and as one that says nothing.
@@ -120,7 +120,7 @@ Deno.test("a listing that goes on nobody says where is refused, and never taken 
   });
 });
 
-Deno.test("a page that is no listing is refused", async () => {
+Deno.test("an answer that is no listing is refused", async () => {
   for (const page of ["<html><body>hello</body></html>", "hello", "", "<<<"]) {
     await withStore(() => new Response(page), async (files) => {
       const error = await assertRejects(() => files.list("s3://bucket/*"), LeatError);
@@ -130,7 +130,7 @@ Deno.test("a page that is no listing is refused", async () => {
   }
 });
 
-Deno.test("a store's own words count for more than its status", async () => {
+Deno.test("a store's error code takes precedence over the status", async () => {
   const page = (code: string) => `<Error><Code>${code}</Code><Message>so it is</Message></Error>`;
   const cases = [["ExpiredToken", "permission_denied", 1], ["RequestTimeout", "unavailable", 6]];
   for (const [said, code, requests] of cases) {
@@ -145,7 +145,7 @@ Deno.test("a store's own words count for more than its status", async () => {
   }
 });
 
-Deno.test("who is refused without credentials is told where they come from", async () => {
+Deno.test("a refusal without credentials explains where they come from", async () => {
   await withStore(() => new Response("", { status: 403 }), async (files) => {
     const error = await assertRejects(() => files.open("s3://bucket/key"), LeatError);
     assertEquals(error.code, "permission_denied");

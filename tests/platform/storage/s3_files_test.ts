@@ -52,7 +52,7 @@ async function elementsOf<T>(dataset: Dataset<T>): Promise<T[]> {
   return await Array.fromAsync(iterator) as T[];
 }
 
-Deno.test("objects of any key are opened and listed by it", async () => {
+Deno.test("objects are opened and listed by any key", async () => {
   const keys = [
     "a b.txt",
     "100%.txt",
@@ -72,7 +72,7 @@ Deno.test("objects of any key are opened and listed by it", async () => {
   assertEquals(files.stats().opens, keys.length + 1);
 });
 
-Deno.test("s3:// patterns match as local ones do", async () => {
+Deno.test("s3:// patterns match like local ones", async () => {
   const names = [
     "1.txt",
     "2.rec",
@@ -109,7 +109,7 @@ Deno.test("s3:// patterns match as local ones do", async () => {
   }
 });
 
-Deno.test("a listing of more than one page is whole", async () => {
+Deno.test("a listing of several pages is complete", async () => {
   // A page has a thousand.
   const names = Array.from({ length: 1050 }, (_, i) => `${i}.txt`);
   await server.putEmpty("many", names);
@@ -134,7 +134,7 @@ Deno.test("an empty object has no bytes", async () => {
   assertEquals(await textOf(storage(), "s3://bucket/empty"), "");
 });
 
-Deno.test("datasets over s3:// give what they give over local files", async () => {
+Deno.test("datasets over s3:// give the same as over local files", async () => {
   await using temporary = await TempFolder.make();
   const folder = temporary.path;
   const records = Array.from(
@@ -166,7 +166,7 @@ Deno.test("datasets over s3:// give what they give over local files", async () =
   }
 });
 
-Deno.test("a cluster's workers read from the store that it was told of", async () => {
+Deno.test("a cluster's workers read from the configured store", async () => {
   await server.put("lines/1.txt", "one\ntwo");
   for (const runners of ["thread", "inline"] as const) {
     await using cluster = await LocalCluster.start({
@@ -181,7 +181,7 @@ Deno.test("a cluster's workers read from the store that it was told of", async (
   }
 });
 
-Deno.test("a slower storage is far storage, later", async () => {
+Deno.test("withStorageLatency also delays far storage", async () => {
   await server.put("slow", "slow");
   const files = workerFiles({ storage: { s3: server.options }, storageLatencyMs: 1 });
   assertEquals(await files.list("s3://bucket/sl*"), ["s3://bucket/slow"]);
@@ -190,7 +190,7 @@ Deno.test("a slower storage is far storage, later", async () => {
   file.close();
 });
 
-Deno.test("a store that refuses says why", async () => {
+Deno.test("a store's refusal is explained", async () => {
   await server.put("here", "here");
   const cases: [path: string, options: StorageOptions["s3"], code: LeatErrorCode, said: string][] =
     [
@@ -225,7 +225,7 @@ Deno.test("gs:// is a store of its own", async () => {
   assertEquals(await files.list("gs://bucket/goo*"), ["gs://bucket/google"]);
 });
 
-Deno.test("an object overwritten while it is read says so", async () => {
+Deno.test("an object that is overwritten while it is read fails", async () => {
   await server.put("changing", noise(4 * MIB));
   const file = await storage().open("s3://bucket/changing");
   await server.put("changing", noise(4 * MIB).reverse());
@@ -234,7 +234,7 @@ Deno.test("an object overwritten while it is read says so", async () => {
   file.close();
 });
 
-Deno.test("a connection that breaks, before an answer or amid one, costs a request", async () => {
+Deno.test("a connection that breaks, before or within an answer, costs one retry", async () => {
   const contents = noise(3 * MIB);
   await server.put("fragile", contents);
   await using wire = new FaultyWire(server.port, [0, 0, 700_000, 200_000, Infinity]);

@@ -19,7 +19,7 @@ function settings(options: S3Options, env: Record<string, string> = {}) {
   return { endpoint: endpoint?.href, ...others };
 }
 
-Deno.test("s3Settings takes from the environment what the options leave out", () => {
+Deno.test("s3Settings takes omitted options from the environment", () => {
   assertEquals(settings({}, ENV), {
     endpoint: "http://127.0.0.1:2000/",
     region: "eu-west-1",
@@ -50,7 +50,7 @@ Deno.test("s3Settings without an environment reads Amazon's public buckets", () 
   });
 });
 
-Deno.test("s3Settings refuses half of a pair of keys, and endpoints that are none", () => {
+Deno.test("s3Settings refuses half of a pair of keys, and invalid endpoints", () => {
   const wrong: [S3Options, Record<string, string>?][] = [
     [{ accessKeyId: "id" }],
     [{ secretAccessKey: "secret" }],
@@ -66,11 +66,11 @@ Deno.test("s3Settings refuses half of a pair of keys, and endpoints that are non
   }
 });
 
-Deno.test("readEnv finds nothing where the program may not look", () => {
+Deno.test("readEnv finds nothing without permission", () => {
   assertEquals(readEnv("PATH"), undefined);
 });
 
-Deno.test("readEnv reads what the program may", async () => {
+Deno.test("readEnv reads permitted variables", async () => {
   const module = import.meta.resolve("../../../platform/storage/s3_settings.ts");
   const { stdout } = await new Deno.Command("deno", {
     args: ["eval", `import { readEnv } from "${module}"; console.log(readEnv("AWS_REGION"));`],

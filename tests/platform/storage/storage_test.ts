@@ -38,7 +38,7 @@ Deno.test("plain paths and file: URLs lead to this machine", async () => {
   await failure(() => files.open(`file://${folder}/none`), "not_found");
 });
 
-Deno.test("a scheme that nobody knows is named, with those there are", async () => {
+Deno.test("an unknown scheme is refused with the known ones", async () => {
   for (
     const work of [
       (path: string) => new StorageFiles().open(path),
@@ -51,7 +51,7 @@ Deno.test("a scheme that nobody knows is named, with those there are", async () 
   }
 });
 
-Deno.test("http: URLs are named one by one", async () => {
+Deno.test("http: URLs cannot be listed by pattern", async () => {
   await using server = new RangeServer(new TextEncoder().encode("one\ntwo"));
   server.fault = (request) =>
     request.url.endsWith("none") ? new Response("", { status: 404 }) : undefined;

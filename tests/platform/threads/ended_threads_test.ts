@@ -32,7 +32,7 @@ async function leftOf(refs: readonly WeakRef<object>[]): Promise<number> {
   return left();
 }
 
-Deno.test("ConfinedRunners keeps nothing of a process that has ended", async () => {
+Deno.test("ConfinedRunners keeps nothing of an ended process", async () => {
   const refs: WeakRef<object>[] = [];
   const run = async (sandbox: Sandbox) => {
     // Nobody else has it.
@@ -49,7 +49,7 @@ Deno.test("ConfinedRunners keeps nothing of a process that has ended", async () 
   assertEquals(await leftOf(refs), 0);
 });
 
-Deno.test("ThreadHub keeps nothing of a node's thread that has ended", async () => {
+Deno.test("ThreadHub keeps nothing of a node's ended thread", async () => {
   const hub = new ThreadHub({
     world: new DenoWorld({ logLevel: "off" }),
     entry: new URL("../../../platform/threads/thread_entry.ts", import.meta.url),
@@ -71,7 +71,7 @@ Deno.test("ThreadHub keeps nothing of a node's thread that has ended", async () 
   await hub.close();
 });
 
-Deno.test("RunnerThreadControl keeps nothing of a pipeline that was put away while it waited for a split", async () => {
+Deno.test("RunnerThreadControl keeps nothing of a pipeline that was disposed while it waited for a split", async () => {
   const control = new RunnerThreadControl();
   const refs: WeakRef<object>[] = [];
   const run = async () => {

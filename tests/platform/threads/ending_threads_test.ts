@@ -44,7 +44,7 @@ class StubbornThread {
   }
 }
 
-Deno.test("EndingThreads counts a thread until it has ended, as a runaway when that takes too long", async () => {
+Deno.test("EndingThreads counts a thread until it has ended, as a runaway if that takes too long", async () => {
   const thread = new StubbornThread();
   await thread.begin();
   const told = Promise.withResolvers<string>();
@@ -60,7 +60,7 @@ Deno.test("EndingThreads counts a thread until it has ended, as a runaway when t
   ending.close();
 });
 
-Deno.test("EndingThreads forgets what has not ended when it is closed", async () => {
+Deno.test("EndingThreads forgets all threads when it is closed", async () => {
   const thread = new StubbornThread();
   await thread.begin();
   const onRunaway = () => {

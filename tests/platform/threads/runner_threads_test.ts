@@ -67,7 +67,7 @@ Deno.test("RunnerThreads runs a pipeline on a thread and answers in order", asyn
   await runners.close();
 });
 
-Deno.test("RunnerThreads reads the splits it is handed, across the thread", async () => {
+Deno.test("RunnerThreads reads its splits across the thread", async () => {
   const runners = new RunnerThreads();
   const handed = [{ start: 2, stop: 4 }, { start: 8, stop: 9 }];
   const runner = runners.start(settings(Dataset.range(10), { splits: true }), {
@@ -78,7 +78,7 @@ Deno.test("RunnerThreads reads the splits it is handed, across the thread", asyn
   await runners.close();
 });
 
-Deno.test("RunnerThreads keeps the code of an error that a split request fails with", async () => {
+Deno.test("RunnerThreads keeps the code of an error of a split request", async () => {
   const runners = new RunnerThreads();
   const error = new LeatError("failed_precondition", "the task has ended", {
     details: { reason: "task_fenced" },
@@ -112,7 +112,7 @@ Deno.test("RunnerThreads stays responsive while a user function spins, and stops
   await runners.close();
 });
 
-Deno.test("RunnerThreads rejects what is open when the thread dies of an error nobody caught", async () => {
+Deno.test("RunnerThreads rejects open calls when the thread dies of an uncaught error", async () => {
   const runners = new RunnerThreads();
   const dying = Dataset.range(1).map(() => {
     Promise.reject(new Error("boom"));
@@ -125,7 +125,7 @@ Deno.test("RunnerThreads rejects what is open when the thread dies of an error n
   await runners.close();
 });
 
-Deno.test("RunnerThreads fails the element whose function would end its thread in silence, and goes on", async () => {
+Deno.test("RunnerThreads fails the element whose function tries to end its thread, and continues", async () => {
   const dataset = Dataset.range(4).map((x) => {
     const scope = globalThis as unknown as {
       Deno: { exit(code: number): never };
@@ -153,7 +153,7 @@ Deno.test("RunnerThreads fails the element whose function would end its thread i
   await runners.close();
 });
 
-Deno.test("RunnerThreads lists splits, and tells why it cannot", async () => {
+Deno.test("RunnerThreads lists splits, or explains why it cannot", async () => {
   const runners = new RunnerThreads();
   const table = await runners.listSplits(Dataset.range(600).batch(10).serialize());
   assertEquals(table[0]![0], { start: 0, stop: 10 });
@@ -167,7 +167,7 @@ Deno.test("RunnerThreads lists splits, and tells why it cannot", async () => {
   await runners.close();
 });
 
-Deno.test("RunnerThreads ends a listing that is given up, with its thread unless that is needed", async () => {
+Deno.test("RunnerThreads ends a cancelled listing, with its thread unless that is needed", async () => {
   let ended = 0;
   const runners = new RunnerThreads({}, {
     start: (...args) => {
@@ -208,7 +208,7 @@ Deno.test("RunnerThreads ends a listing that is given up, with its thread unless
   await others.close();
 });
 
-Deno.test("RunnerThreads says once of a thread that it loads slowly, and what may be done", async () => {
+Deno.test("RunnerThreads warns once of a thread that loads slowly, with advice", async () => {
   const said: string[] = [];
   const runners = new RunnerThreads({}, {
     // It never loads.
@@ -224,7 +224,7 @@ Deno.test("RunnerThreads says once of a thread that it loads slowly, and what ma
 
 // What was sent to a thread that never hears it stays there, ports with it.
 Deno.test(
-  "RunnerThreads counts a thread that never loads among those that are lost, and blames no function",
+  "RunnerThreads counts a thread that never loads as lost, and blames no function",
   {
     sanitizeResources: false,
   },
@@ -252,7 +252,7 @@ Deno.test(
   },
 );
 
-Deno.test("RunnerThreads gives a thread up that does not load in time, with what waits for it", {
+Deno.test("RunnerThreads abandons a thread that does not load in time, with its waiting calls", {
   sanitizeResources: false,
 }, async () => {
   const kept: MessagePort[] = [];
@@ -323,7 +323,7 @@ Deno.test("RunnerThreads counts a function that goes on after its thread was ter
   await runners.close();
 });
 
-Deno.test("RunnerThreads counts no thread that died by itself among those that go on", async () => {
+Deno.test("RunnerThreads does not count a thread that died by itself as a runaway", async () => {
   const told: string[] = [];
   const runaway = (what: string) => told.push(what);
   const runners = new RunnerThreads({}, { onRunaway: runaway, runawayAfterMs: 1 });

@@ -64,7 +64,7 @@ Deno.test("a runner's thread loads no more modules than its budget, and no packa
   ]);
 });
 
-Deno.test("the thread of a node loads what every node needs, and no role before it is told", async () => {
+Deno.test("the thread of a node loads what every node needs, and no role before its start", async () => {
   const modules = [
     ...await loadedBy("platform/threads/thread_entry.ts"),
     ...await loadedBy("server/service_thread.ts"),
@@ -78,7 +78,7 @@ Deno.test("the thread of a node loads what every node needs, and no role before 
   assertEquals(modules.filter((specifier) => HEAVY_BUILTINS.test(specifier)), []);
 });
 
-Deno.test("the thread of a node does not look through the modules of roles that it is not told", async () => {
+Deno.test("the thread of a node does not process the modules of other roles", async () => {
   const modules = await loadedBy("server/service_thread.ts", true);
   assert(modules.length <= 70, `a node's thread looks through ${modules.length} modules`);
 });

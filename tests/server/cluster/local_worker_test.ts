@@ -53,7 +53,7 @@ class Bench {
 /** Lets all that can go on now do so. */
 const settle = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 
-Deno.test("LocalWorker is stopped once it has started where it is stopped while it starts", async () => {
+Deno.test("LocalWorker that is stopped while it starts stops once it has started", async () => {
   for (const isOpened of [false, true]) {
     const { worker, said, opened, known } = new Bench();
     const started = worker.start();
@@ -70,7 +70,7 @@ Deno.test("LocalWorker is stopped once it has started where it is stopped while 
   }
 });
 
-Deno.test("LocalWorker that dies while it starts fails to start, and can be started again", async () => {
+Deno.test("LocalWorker that dies while it starts fails to start, and can be restarted", async () => {
   const bench = new Bench();
   const { worker, opened, known } = bench;
   const started = assertRejects(
@@ -91,7 +91,7 @@ Deno.test("LocalWorker that dies while it starts fails to start, and can be star
   assertEquals(worker.phase, "running");
 });
 
-Deno.test("LocalWorker that dies says so, and is stopped", async () => {
+Deno.test("LocalWorker that dies reports it, and is stopped", async () => {
   const bench = new Bench();
   await bench.run();
   bench.die();
@@ -103,7 +103,7 @@ Deno.test("LocalWorker that dies says so, and is stopped", async () => {
   assertEquals(bench.said, ["died"]);
 });
 
-Deno.test("LocalWorker that retires is waited for, and can be ended at once", async () => {
+Deno.test("LocalWorker waits until its worker has retired, and can kill it meanwhile", async () => {
   const bench = new Bench();
   await bench.run();
   const { worker, said } = bench;
@@ -122,7 +122,7 @@ Deno.test("LocalWorker that retires is waited for, and can be ended at once", as
   assertEquals([worker.phase, retired.sort()], ["stopped", ["1", "2"]]);
 });
 
-Deno.test("a cluster stops a worker that it was told to restart a moment ago, and can restart it", async () => {
+Deno.test("a cluster stops a worker that is restarting, and can restart it", async () => {
   await using cluster = await LocalCluster.start({
     workers: 1,
     carrier: "inline",

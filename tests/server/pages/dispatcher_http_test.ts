@@ -125,7 +125,7 @@ Deno.test("docs/cluster.md says what each metric means", async () => {
   for (const { name } of METRICS) assert(page.includes(`\`${name}\``), name);
 });
 
-Deno.test("a dispatcher that is closed waits for nobody who looks", async () => {
+Deno.test("closing a dispatcher waits for no reader of its pages", async () => {
   const dispatcher = await serveDispatcher(QUIET);
   const { hostname, port } = new URL(dispatcher.page);
   // A browser keeps its connection, and another one takes its time over a request.
@@ -149,7 +149,7 @@ Deno.test("a worker's port has no pages", async () => {
   for (const path of ["/", "/state"]) assertEquals(await statusOf({ page }, path), 426);
 });
 
-Deno.test("the token protects every page but that of probes; in the address it opens the one for browsers alone", async () => {
+Deno.test("the token protects every page except the health probe; in the address it opens only the page for browsers", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, token: "sesame" });
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
   assertEquals(await statusOf(dispatcher, "/healthz"), 200);
@@ -165,7 +165,7 @@ Deno.test("the token protects every page but that of probes; in the address it o
   assertEquals(await statusOf(dispatcher, "/state?token=sesame"), 401);
 });
 
-Deno.test("a token in the address opens no socket", async () => {
+Deno.test("a token in the address does not open a socket", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, token: "sesame" });
   const socket = new WebSocket(`${dispatcher.address}/?token=sesame`);
   const opened = await new Promise<boolean>((resolve) => {
@@ -175,7 +175,7 @@ Deno.test("a token in the address opens no socket", async () => {
   assertEquals(opened, false);
 });
 
-Deno.test("pages of other sites read nothing, not even where their name leads here", async () => {
+Deno.test("pages of other sites read nothing, even if their name resolves to this host", async () => {
   await using dispatcher = await serveDispatcher(QUIET);
   assertEquals(await statusOf(dispatcher, "/state", { origin: "https://evil.example" }), 403);
   assertEquals(await statusForHost(dispatcher, "evil.example:5050"), "403");
@@ -184,7 +184,7 @@ Deno.test("pages of other sites read nothing, not even where their name leads he
   }
 });
 
-Deno.test("state and metrics tell of a job that runs, who waits, and what it has used", async () => {
+Deno.test("state and metrics describe a running job, its waits, and its resource usage", async () => {
   await using dispatcher = await serveDispatcher(QUIET);
   await using worker = await serveWorker({
     ...QUIET,
