@@ -72,7 +72,7 @@ Deno.test("tasks, caches, schedulers and workers refuse a malformed request and 
       cache,
       "getElement",
       { ...WANTED, trainerId: 3 },
-      "trainerId must be a text, got 3",
+      "trainerId must be a text of at most 1024 characters, got 3",
     ],
     [cache, "resize", { windowBytesMax: "1" }, 'windowBytesMax must be a number, got "1"'],
     [
