@@ -1,4 +1,4 @@
-/** batch, paddedBatch, unbatch, bucketBySequenceLength: what stacks, what pads, what is refused. */
+/** batch, paddedBatch, unbatch, bucketBySequenceLength: what they stack, pad and refuse. */
 
 import { assertEquals, assertInstanceOf, assertStringIncludes, assertThrows } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
@@ -25,7 +25,7 @@ Deno.test("batch stacks consecutive elements, the last of them fewer", async () 
   assertEquals(Dataset.range(5).batch(2).cardinality(), 3);
 });
 
-Deno.test("batch with dropRemainder leaves the short one out and makes axis 0 fixed", async () => {
+Deno.test("batch with dropRemainder drops the short batch and fixes axis 0", async () => {
   const dataset = Dataset.range(5).batch(2, { dropRemainder: true });
   assertEquals(await collect(dataset), [[0, 1], [2, 3]]);
   assertEquals(dataset.cardinality(), 2);
@@ -69,7 +69,7 @@ Deno.test("batch keeps what it gathered when an element fails", async () => {
   assertEquals(await collectWithErrors(dataset), ["error data_loss", [0, 1, 3], [4, 5]]);
 });
 
-Deno.test("batch names both shapes and the component when shapes differ, and goes on", async () => {
+Deno.test("batch names both shapes and the component when shapes differ, and continues", async () => {
   const dataset = lengths(3, 4, 3).map((x) => ({ a: { b: x } })).batch(2);
   assertEquals(await collectWithErrors(dataset), [
     "error invalid_argument",
@@ -134,7 +134,7 @@ Deno.test("batch stacks byte strings of any length where the spec says bytes", a
   }
 });
 
-Deno.test("batches larger than what is set aside at first grow", async () => {
+Deno.test("batches grow beyond their initial allocation", async () => {
   const big = Dataset.range(3).map((x) => new Uint8Array(3 << 20).fill(x)).batch(3);
   const [batch] = await Array.fromAsync(big);
   assertEquals(batch!.shape, [3, 3 << 20]);
@@ -142,7 +142,7 @@ Deno.test("batches larger than what is set aside at first grow", async () => {
   assertEquals([0, 1, 2].map((row) => data[row * (3 << 20)]), [0, 1, 2]);
 });
 
-Deno.test("batch and its kin check their arguments when called", () => {
+Deno.test("batch operators check their arguments when called", () => {
   const dataset = Dataset.range(3);
   for (
     const [make, named] of [
@@ -190,7 +190,7 @@ Deno.test("paddedBatch refuses shapes of another rank and values of another type
   assertStringIncludes(value.message, "is no int32");
 });
 
-Deno.test("paddedBatch refuses at once what the spec of its elements tells to be wrong", () => {
+Deno.test("paddedBatch refuses immediately what the spec of its elements rules out", () => {
   const rows = Dataset.from([{ a: new Int32Array(3), b: [tensor(["x"]), 1] }]);
   const good = { a: [4], b: [[null], []] };
   const cases: [options: object, message: string][] = [
@@ -231,7 +231,7 @@ Deno.test("unbatch undoes batch", async () => {
   assertEquals(await collect(Dataset.from([tensor([[1, 2], [3, 4]])]).unbatch()), [[1, 2], [3, 4]]);
 });
 
-Deno.test("unbatch refuses components of different lengths, and passes over empty ones", async () => {
+Deno.test("unbatch refuses components of different lengths, and skips empty ones", async () => {
   const odd = Dataset.from([[new Int8Array(1), new Int8Array(2)]]).unbatch();
   assertEquals(await collectWithErrors(odd), ["error invalid_argument"]);
   assertEquals(await collect(lengths(0, 2, 0).unbatch()), [2, 2]);
@@ -252,7 +252,7 @@ Deno.test("bucketBySequenceLength puts a boundary's length into the bucket above
   ]);
 });
 
-Deno.test("bucketBySequenceLength gives what is left by bucket, or drops it", async () => {
+Deno.test("bucketBySequenceLength gives the remainders by bucket, or drops them", async () => {
   const dataset = lengths(7, 3, 1);
   const shapes = async (options: object) =>
     (await Array.fromAsync(dataset.bucketBySequenceLength({ ...BUCKETS, ...options })))
@@ -275,7 +275,7 @@ Deno.test("bucketBySequenceLength pads to the boundary less one, beyond the last
   assertStringIncludes((await firstError(dataset)).message, "last of the boundaries (");
 });
 
-Deno.test("bucketBySequenceLength with noPadding leaves out what does not stack", async () => {
+Deno.test("bucketBySequenceLength with noPadding drops elements that do not stack", async () => {
   const dataset = lengths(1, 2, 1).bucketBySequenceLength({
     ...BUCKETS,
     batchSizes: [3, 1, 1],
@@ -296,7 +296,7 @@ Deno.test("bucketBySequenceLength checks boundaries and batch sizes", () => {
   ) assertStringIncludes(assertThrows(make(options), LeatError).message, named);
 });
 
-Deno.test("unbatch leaves absent what is absent in every row", async () => {
+Deno.test("unbatch keeps components absent that are absent in every row", async () => {
   const rows = Dataset.from([{ none: null, x: 1 }, { none: null, x: 2 }]);
   assertEquals(await collect(rows.batch(2).unbatch()), [{ none: null, x: 1 }, {
     none: null,
@@ -327,7 +327,7 @@ Deno.test("paddedBatch refuses padding that the dtype cannot hold", async () => 
   assertEquals(await collect(rounded), [[[0, Math.fround(0.1)]]]);
 });
 
-Deno.test("paddedBatch knows the lengths that it is told to pad to, or that elements have", () => {
+Deno.test("paddedBatch knows the padded lengths, or those of its elements", () => {
   const rows = Dataset.from([{ a: new Int8Array(2), b: [new Int8Array(1), 3] }]);
   assertEquals(
     rows.paddedBatch(2, { paddedShapes: { a: [4], b: [[-1], []] }, dropRemainder: true })
@@ -339,7 +339,7 @@ Deno.test("paddedBatch knows the lengths that it is told to pad to, or that elem
   );
 });
 
-Deno.test("a first element that fails leaves nothing that others could differ from", async () => {
+Deno.test("a failing first element fixes no shape for the others", async () => {
   const rows = Dataset.from<unknown>([new Int8Array(9), new Float32Array(1), new Float32Array(2)]);
   assertEquals(await collectWithErrors(rows.paddedBatch(2, { paddedShapes: [2] })), [
     "error data_loss",
@@ -347,7 +347,7 @@ Deno.test("a first element that fails leaves nothing that others could differ fr
   ]);
 });
 
-Deno.test("batch takes numParallelCalls and deterministic as tf.data does, to no effect", async () => {
+Deno.test("batch accepts numParallelCalls and deterministic like tf.data, without effect", async () => {
   const dataset = Dataset.range(5).batch(2, { numParallelCalls: 3, deterministic: false });
   assertEquals(await collect(dataset), [[0, 1], [2, 3], [4]]);
   assertEquals(await collect(Dataset.deserialize(dataset.serialize(), { trustPipeline: true })), [
@@ -362,7 +362,7 @@ Deno.test("batch takes numParallelCalls and deterministic as tf.data does, to no
   }
 });
 
-Deno.test("a batch that cannot be allocated costs that batch", async () => {
+Deno.test("a batch that cannot be allocated is lost alone", async () => {
   const lengths = Dataset.from([1, 1, 2, 2, 1, 1]).map((n) => new Float64Array(n));
   const outlier = { resource_exhausted: new Float64Array(1) };
   Object.defineProperty(outlier.resource_exhausted, "length", { value: 2 ** 50 });
@@ -381,7 +381,7 @@ Deno.test("the type of a batch has the dtype of tensors and typed arrays, and le
   for await (const { pixels, weights, label } of dataset) {
     pixels satisfies Tensor<"uint8">;
     weights satisfies Tensor<"float32">;
-    // @ts-expect-error: a number is what its spec says.
+    // @ts-expect-error: the spec determines the dtype of a number.
     label satisfies Tensor<"float64">;
     assertEquals([pixels.dtype, weights.dtype, label.dtype], ["uint8", "float32", "float64"]);
   }

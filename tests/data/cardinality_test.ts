@@ -1,4 +1,4 @@
-/** How many elements datasets say they have, and the operators that hold them to it. */
+/** The cardinality of datasets, and the operators that enforce it. */
 
 import {
   Dataset,
@@ -17,7 +17,7 @@ const five = () => Dataset.range(5);
 const unknown = () => five().filter(() => true);
 const endless = () => five().repeat();
 
-/** What tf.data answers for the same pipelines. */
+/** The results of tf.data for the same pipelines. */
 const CARDINALITIES: [what: string, dataset: Dataset<unknown>, cardinality: number][] = [
   ["map", five().map((x) => x), 5],
   ["map in parallel", five().map((x) => x, { numParallelCalls: 1 }), 5],
@@ -83,7 +83,7 @@ const CARDINALITIES: [what: string, dataset: Dataset<unknown>, cardinality: numb
   ["assertCardinality", unknown().assertCardinality(3), 3],
 ];
 
-Deno.test("cardinality is exact, infinite or unknown as tf.data has it", () => {
+Deno.test("cardinality is exact, infinite or unknown like in tf.data", () => {
   for (const [what, dataset, cardinality] of CARDINALITIES) {
     assertEquals(dataset.cardinality(), cardinality, what);
   }
@@ -99,7 +99,7 @@ Deno.test("counter counts for ever, random access and saving included", async ()
   assertEquals(await collect(sums), [100, 200]);
 });
 
-Deno.test("random repeats by seed, in every iteration unless it shall not", async () => {
+Deno.test("random repeats by seed, in every iteration unless configured otherwise", async () => {
   const eight = (options?: RandomOptions) => Dataset.random(options).take(8);
   const seeded = eight({ seed: 4 });
   const first = await collect(seeded);
@@ -127,7 +127,7 @@ Deno.test("random's numbers are uniform integers below 2^32", async () => {
   for (const count of counts) assertEquals(Math.abs(count - 1000) < 150, true, String(counts));
 });
 
-Deno.test("random saved anywhere goes on, also without a seed", async () => {
+Deno.test("random continues from every checkpoint, also without a seed", async () => {
   await assertCheckpointLaw(() => Dataset.random({ seed: 3 }).shuffle(2), { elementsMax: 6 });
   const make = () => Dataset.random({ rerandomizeEachIteration: false });
   await using iterator = make().iterator();
@@ -142,7 +142,7 @@ Deno.test("random saved anywhere goes on, also without a seed", async () => {
   assertEquals((await collect(other.take(3))).slice(1), wanted); // and its later iterations too
 });
 
-Deno.test("assertCardinality passes what is right and ends with an error at what is not", async () => {
+Deno.test("assertCardinality passes the right number, and ends with an error otherwise", async () => {
   assertEquals(await collect(unknown().assertCardinality(5)), [0, 1, 2, 3, 4]);
   const answers = (expected: number) => collectWithErrors(unknown().assertCardinality(expected));
   assertEquals(await answers(7), [0, 1, 2, 3, 4, "error failed_precondition"]);
@@ -189,7 +189,7 @@ Deno.test("padToCardinality adds zeros shaped like the elements, and says which 
   assertEquals((await Promise.all(shards.map(collect))).map((shard) => shard.length), [3, 3]);
 });
 
-Deno.test("padToCardinality of nothing pads as the spec says, or ends with an error", async () => {
+Deno.test("padToCardinality of no elements pads by the spec, or ends with an error", async () => {
   const spec = { x: new TensorSpec("int32", [2, null]), y: [new TensorSpec("bool", [])] };
   const none = (how: { spec?: typeof spec }) =>
     Dataset.range(0).map((x) => ({ x }), how).padToCardinality(2);
@@ -200,7 +200,7 @@ Deno.test("padToCardinality of nothing pads as the spec says, or ends with an er
   assertEquals(none({ spec }).elementSpec, { ...spec, valid: new TensorSpec("bool", []) });
 });
 
-Deno.test("padToCardinality refuses what is longer, has no components, or the mask already", async () => {
+Deno.test("padToCardinality refuses a longer dataset, elements without components, and an existing mask", async () => {
   const records = five().map((x) => ({ x }));
   assertThrows(() => records.padToCardinality(4), LeatError, "at least the input's cardinality, 5");
   assertThrows(() => records.repeat().padToCardinality(4), LeatError);
@@ -221,7 +221,7 @@ Deno.test("padToCardinality refuses what is longer, has no components, or the ma
   ]);
 });
 
-Deno.test("padToCardinality saved anywhere goes on, in padding too", async () => {
+Deno.test("padToCardinality continues from every checkpoint, also within padding", async () => {
   await assertCheckpointLaw(() =>
     Dataset.from([{ x: new Int8Array(1) }, { x: new Int8Array(3).fill(2) }]).padToCardinality(5)
   );

@@ -1,6 +1,6 @@
 /**
- * The law of checkpoints for random compositions of operators: whatever is built of them goes on
- * where it was saved, whether somebody chose a seed or not.
+ * The law of checkpoints for random compositions of operators: every pipeline continues from every
+ * checkpoint, with and without a user's seed.
  */
 import fc from "fast-check";
 import { AUTOTUNE, Dataset, LeatError, openIterator, type Tensor } from "../../mod.ts";
@@ -19,7 +19,7 @@ const FILES = Object.fromEntries([30, 7, 12, 9, 1].map((x) => [`/files/${x}`, `$
 const STORED = "/stored";
 const stored = (): Numbers => Dataset.range(5).map((x) => x * 3).cache(STORED);
 
-/** What one dataset of several draws once. */
+/** For values that a dataset draws only once. */
 const ONCE = { reshuffleEachIteration: false };
 
 const SOURCES = {
@@ -166,11 +166,11 @@ function hasNumbers({ node }: Numbers): boolean {
 
 const names = <T extends object>(of: T) => fc.constantFrom(...Object.keys(of) as (keyof T)[]);
 
-/** A pipeline as names and numbers, so that it can be made anew, shrunk and read. */
+/** A pipeline as names and numbers, so that it can be rebuilt, shrunk and read. */
 interface Pipeline {
   readonly source: [name: keyof typeof SOURCES, n: number];
   readonly operators: [name: keyof typeof OPERATORS, n: number][];
-  /** `null` where nobody chose one. */
+  /** `null` without a user's seed. */
   readonly seed: number | null;
 }
 
@@ -180,7 +180,7 @@ const pipelines: fc.Arbitrary<Pipeline> = fc.record({
   seed: fc.option(fc.nat()),
 });
 
-/** Pipelines that were not restored as they should be when they were found. */
+/** Pipelines that once were restored wrongly. */
 const FOUND: Pipeline[] = [
   { // reading ahead that goes on after a save asks an input that does not yet
     source: ["random", 3],
@@ -228,7 +228,7 @@ function build({ source: [source, size], operators }: Pipeline): Numbers {
   return dataset;
 }
 
-Deno.test("what random pipelines are restored from goes on where they were saved", async () => {
+Deno.test("random pipelines continue from their checkpoints", async () => {
   const host = new MemoryHost(FILES);
   await outcomesOf(openIterator(stored().node, { host }));
   await fc.assert(

@@ -89,7 +89,7 @@ Deno.test("a loop over a dataset that ends with an error closes what it read", a
   }
 });
 
-Deno.test("calls of next that are not awaited are answered in order", async () => {
+Deno.test("concurrent calls of next complete in order", async () => {
   for (
     const dataset of [Dataset.range(5), Dataset.range(5).map((x) => turn(x % 2).then(() => x))]
   ) {
@@ -99,7 +99,7 @@ Deno.test("calls of next that are not awaited are answered in order", async () =
   }
 });
 
-Deno.test("return answers what waits, even where an element never comes", async () => {
+Deno.test("return completes waiting calls, even if an element never comes", async () => {
   const iterator = Dataset.range(3).map(() => new Promise<number>(() => {})).iterator();
   const pending = [iterator.next(), iterator.next()];
   assertEquals(await iterator.return(), { done: true, value: undefined });
@@ -107,7 +107,7 @@ Deno.test("return answers what waits, even where an element never comes", async 
   assertEquals(await iterator.next(), { done: true, value: undefined });
 });
 
-Deno.test("disposing stops calls that are in flight from being followed by more", async () => {
+Deno.test("disposing stops further calls after those in flight", async () => {
   let calls = 0;
   const gate = Promise.withResolvers<void>();
   const iterator = Dataset.range(100).map(async (x) => {
@@ -116,7 +116,7 @@ Deno.test("disposing stops calls that are in flight from being followed by more"
     return x;
   }, { numParallelCalls: 3 }).prefetch(5).iterator();
   const pending = iterator.next();
-  // It may give way to the event loop between two calls.
+  // It may yield to the event loop between two calls.
   while (calls < 3) await turn();
   await iterator.return();
   gate.resolve();
@@ -144,6 +144,6 @@ Deno.test("an iterator that is closed in the middle of next() leaves no rejectio
   iterator.return();
   split.reject(new LeatError("cancelled", "The task has ended"));
   assertEquals((await next).done, true);
-  // One that nobody handles fails the test.
+  // An unhandled rejection fails the test.
   await new Promise((resolve) => setTimeout(resolve, 0));
 });

@@ -1,4 +1,4 @@
-/** Explanations: graphs in words, figures beside them, and advice from figures that were made up. */
+/** Explanations: graphs in words, with figures, and advice from made-up figures. */
 
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { adviceOn } from "../../data/advice.ts";
@@ -26,7 +26,7 @@ function advice(
 const slow = Dataset.range(9).map((x) => x);
 const lines = Dataset.textLines("lines.txt");
 
-Deno.test("advice names what works longest, and what would help there", () => {
+Deno.test("advice names the operator that works longest, and a remedy", () => {
   const works = { elements: 100, selfMs: 710 };
   assertMatch(
     advice(slow.batch(3), [{}, works]),
@@ -39,7 +39,7 @@ Deno.test("advice names what works longest, and what would help there", () => {
   assertStringIncludes(advice(lines, [{ ...works, waitMs: 100 }]), "decoding: distribute()");
 });
 
-Deno.test("advice names what is waited for, and not what waits for it", () => {
+Deno.test("advice names the operator that others wait for", () => {
   const later = Dataset.range(9).map((x) => Promise.resolve(x));
   const waits = { waitMs: 900 };
   assertMatch(
@@ -68,7 +68,7 @@ Deno.test("advice names what is waited for, and not what waits for it", () => {
   assertStringIncludes(advice(distributed.batch(2), [waits, waits]), "start more workers");
 });
 
-Deno.test("advice says when nothing is to be done, and what holds much", () => {
+Deno.test("advice says when nothing can be improved, and which operator holds much memory", () => {
   assertStringIncludes(advice(slow, [{ selfMs: 50 }], 60), "The pipeline keeps up");
   assertStringIncludes(advice(slow, [{ selfMs: 50 }], 60, 900), "No operator stands out");
   assertStringIncludes(advice(slow, [{ elements: 0 }]), "Nothing was given yet");
@@ -95,7 +95,7 @@ Deno.test("explain of an iterator prints each operator's figures, and of a datas
   assert(!String(dataset.explain()).includes("gave"));
 });
 
-Deno.test("explain says of operators before a distribute that they are not counted here, and not that they gave nothing", () => {
+Deno.test("explain reports operators before a distribute as not counted here, not as idle", () => {
   const dataset = slow.distribute({ service: "ws://127.0.0.1:1" }).batch(2);
   const text = String(dataset.iterator().explain()).split("\n");
   assertEquals(text.slice(1, 8).filter((_, line) => line % 2 === 0).map((line) => line.trim()), [

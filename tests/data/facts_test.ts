@@ -1,4 +1,4 @@
-/** What a service has to know of each kind of operator, asked of every one that is registered. */
+/** The facts that a service needs about operators, checked for every registered kind. */
 import { type DatasetNode, type Division, nodeKinds } from "../../data/node.ts";
 import { chainOf } from "../../data/deterministic/chain.ts";
 import { FileShardNode } from "../../data/sharding/file_shard.ts";
@@ -86,7 +86,7 @@ const ALL = Object.entries(BY_DIVISION).flatMap(([division, datasets]) =>
   datasets.map(({ node }): [DatasetNode, string] => [node, division])
 );
 
-Deno.test("every kind of operator says how its work can be divided", () => {
+Deno.test("every kind of operator declares how its work can be divided", () => {
   const kinds = new Set(ALL.map(([{ kind }]) => kind));
   assertEquals([...kinds].sort(), nodeKinds().sort());
   for (const [node, division] of ALL) assertEquals(node.division, division, node.kind);
@@ -102,7 +102,7 @@ Deno.test("chainOf: a worker runs what can be divided by elements, splits and ba
   }
 });
 
-Deno.test("operators say what advice on them rests on, and the others nothing", () => {
+Deno.test("operators declare the facts that advice needs", () => {
   const said = ALL.filter(([{ adviceFacts }]) => Object.keys(adviceFacts).length > 0)
     .map(([{ kind, adviceFacts: { toHoldLess, ...facts } }]) =>
       [kind, Object.keys(facts).join(), toHoldLess !== undefined] as const

@@ -22,7 +22,7 @@ Deno.test("groupByReducer gives one element for each key, in numeric order", asy
   assertEquals(await collect(named), ["0 of 3", "1 of 3", "2 of 3"]);
 });
 
-Deno.test("groupByReducer waits for functions that take their time", async () => {
+Deno.test("groupByReducer awaits asynchronous functions", async () => {
   const later = <A extends unknown[], R>(fn: (...args: A) => R) => async (...args: A) => {
     await turn();
     return fn(...args);
@@ -37,7 +37,7 @@ Deno.test("groupByReducer waits for functions that take their time", async () =>
   assertEquals(await collect(dataset), [3, 3, 2]);
 });
 
-Deno.test("groupByReducer: what fails costs its element, or its key", async () => {
+Deno.test("groupByReducer: a failure loses its element, or its key", async () => {
   const failing = Dataset.range(7).map(failingOn(3)).groupByReducer({
     key: (x) => x === 4 ? 0.5 : x % 3,
     init: (key) => [key],
@@ -54,7 +54,7 @@ Deno.test("groupByReducer: what fails costs its element, or its key", async () =
   ]);
 });
 
-Deno.test("groupByReducer saved anywhere goes on, while it reads and while it gives", async () => {
+Deno.test("groupByReducer continues from every checkpoint, while it reads and while it gives", async () => {
   const { key, init } = lists;
   await assertCheckpointLaw(() =>
     Dataset.range(9).shuffle(4).map(failingOn(5)).groupByReducer({
@@ -69,7 +69,7 @@ Deno.test("groupByReducer saved anywhere goes on, while it reads and while it gi
   );
 });
 
-Deno.test("groupByReducer travels, knows its spec and refuses what is no function", async () => {
+Deno.test("groupByReducer can be serialised, knows its spec and refuses non-functions", async () => {
   const spec = new TensorSpec("int64", []);
   const counted = Dataset.range(4).groupByReducer({
     key: (x, { n }) => x % n,
@@ -91,6 +91,6 @@ Deno.test("groupByReducer travels, knows its spec and refuses what is no functio
   );
 });
 
-Deno.test("groupByReducer refuses an endless dataset, of which no key is ever done", () => {
+Deno.test("groupByReducer refuses an endless dataset, whose keys never complete", () => {
   assertThrows(() => Dataset.counter().groupByReducer(lists), LeatError, "groupByWindow");
 });

@@ -1,4 +1,4 @@
-/** `ignoreErrors`: what is left out, what is counted, and when it is too much. */
+/** `ignoreErrors`: which errors it drops and counts, and its limits. */
 
 import { Dataset, LeatError, openIterator } from "../../mod.ts";
 import { DenoHost } from "../../platform/deno_host.ts";
@@ -8,7 +8,7 @@ import { collect, collectWithErrors, failingOn, turn } from "./lib/collect.ts";
 
 const odd = (count: number, failing: number[]) => Dataset.range(count).map(failingOn(...failing));
 
-Deno.test("ignoreErrors leaves out what fails, at once or later, and counts it", async () => {
+Deno.test("ignoreErrors drops and counts failed elements, synchronous or not", async () => {
   for (
     const input of [
       odd(6, [0, 3, 5]),
@@ -27,7 +27,7 @@ Deno.test("ignoreErrors leaves out what fails, at once or later, and counts it",
   assertEquals(await collect(batches), [20, 19]);
 });
 
-Deno.test("ignoreErrors leaves errors that come after it alone", async () => {
+Deno.test("ignoreErrors does not affect errors of later operators", async () => {
   const after = Dataset.range(3).ignoreErrors().map(failingOn(1));
   assertEquals(await collectWithErrors(after), [0, "error data_loss", 2]);
 });
@@ -44,7 +44,7 @@ Deno.test("ignoreErrors ends with an error once more fail than maxErrors", async
   assertEquals(await collect(odd(9, [1, 2, 5]).ignoreErrors({ maxErrors: 3 })), [0, 3, 4, 6, 7, 8]);
 });
 
-Deno.test("ignoreErrors holds errors to maxFraction from the hundredth on and at the end", async () => {
+Deno.test("ignoreErrors enforces maxFraction from the hundredth element on and at the end", async () => {
   const each = (every: number) => (x: number) => {
     if (x % every === 0) throw new LeatError("data_loss", `no ${x}`);
     return x;
@@ -62,7 +62,7 @@ Deno.test("ignoreErrors holds errors to maxFraction from the hundredth on and at
   assertEquals(await count(1, 0, 0), [0, false]);
 });
 
-Deno.test("ignoreErrors writes to the log of the host if it shall", async () => {
+Deno.test("ignoreErrors writes to the host's log if configured", async () => {
   const lines: string[] = [];
   class Listening extends DenoHost {
     override warn(message: string): void {
@@ -78,14 +78,14 @@ Deno.test("ignoreErrors writes to the log of the host if it shall", async () => 
   assert(lines[0]!.startsWith("ignoreErrors: left out an element that failed: data_loss: map"));
 });
 
-Deno.test("ignoreErrors refuses budgets that are none", () => {
+Deno.test("ignoreErrors refuses invalid limits", () => {
   const range = Dataset.range(1);
   assertThrows(() => range.ignoreErrors({ maxErrors: -1 }), LeatError, "maxErrors");
   assertThrows(() => range.ignoreErrors({ maxFraction: 1.5 }), LeatError, "maxFraction");
   assertThrows(() => range.ignoreErrors({ maxFraction: NaN }), LeatError, "maxFraction");
 });
 
-Deno.test("ignoreErrors saved anywhere goes on with the budget it had", async () => {
+Deno.test("ignoreErrors continues from every checkpoint with its counts", async () => {
   for (const maxErrors of [1, 9]) {
     await assertCheckpointLaw(() =>
       odd(9, [1, 4, 5]).shuffle(3).ignoreErrors({ maxErrors, maxFraction: 0.3 }).shuffle(2)

@@ -1,4 +1,4 @@
-/** map: order, parallelism, errors, what functions are given. */
+/** map: order, parallelism, errors, and what functions get. */
 
 import {
   assert,
@@ -12,7 +12,7 @@ import { LeatError } from "../../core/error.ts";
 import { AUTOTUNE, Dataset, TensorSpec, udf } from "../../data/mod.ts";
 import { collect, collectWithErrors, failingOn, turn } from "./lib/collect.ts";
 
-Deno.test("map applies functions that answer at once or later, in order", async () => {
+Deno.test("map applies synchronous and asynchronous functions in order", async () => {
   assertEquals(await collect(Dataset.range(3).map((x) => x * 2)), [0, 2, 4]);
   const later = Dataset.range(3).map(async (x) => {
     await turn();
@@ -21,7 +21,7 @@ Deno.test("map applies functions that answer at once or later, in order", async 
   assertEquals(await collect(later), [0, 2, 4]);
 });
 
-Deno.test("an error of map costs its element, names it, and the next call goes on", async () => {
+Deno.test("an error of map loses its element, names it, and the next call continues", async () => {
   const dataset = Dataset.range(4).map(failingOn(1));
   assertEquals(await collectWithErrors(dataset), [0, "error data_loss", 2, 3]);
   const iterator = dataset.iterator();
@@ -42,7 +42,7 @@ for (const numParallelCalls of [1, 3, AUTOTUNE]) {
   });
 }
 
-Deno.test("map never has more than numParallelCalls calls in flight, and does have as many", async () => {
+Deno.test("map has at most numParallelCalls calls in flight, and reaches that number", async () => {
   let inFlight = 0;
   let most = 0;
   const dataset = Dataset.range(20).map(async (x) => {
@@ -90,7 +90,7 @@ Deno.test("map calls a synchronous function on demand even with numParallelCalls
   assertEquals(calls, 1);
 });
 
-Deno.test("functions are given index, captures, tensor and Dataset", async () => {
+Deno.test("functions get index, captures, tensor and Dataset", async () => {
   const dataset = Dataset.range(10, 13).map(
     (x, { index, offset, tensor, Dataset: Given }) => [
       x + offset,
@@ -181,7 +181,7 @@ Deno.test("stats count elements and the time of functions", async () => {
   assert(map!.selfMs > 0);
 });
 
-/** A promise of no class that the engine knows. */
+/** A promise of a class that the engine does not know. */
 function thenable<T>(settle: () => T): Promise<T> {
   return {
     then(resolve: (value: T) => void, reject: (error: unknown) => void) {
@@ -194,7 +194,7 @@ function thenable<T>(settle: () => T): Promise<T> {
   } as unknown as Promise<T>;
 }
 
-Deno.test("functions may return promises of any make", async () => {
+Deno.test("functions may return promises of any class", async () => {
   const numbers = Dataset.range(8);
   const later = (x: number) => thenable(() => failingOn(2, 5)(x));
   for (const options of [{}, { numParallelCalls: 3 }]) {

@@ -1,4 +1,4 @@
-/** The operators that choose, order, join and repeat elements. */
+/** Operators that select, order, join and repeat elements. */
 
 import {
   assertEquals,
@@ -18,21 +18,21 @@ const slow = <T>(dataset: Dataset<T>) =>
     return x;
   });
 
-Deno.test("filter keeps what the predicate holds for, at once or later", async () => {
+Deno.test("filter keeps the elements for which the predicate is true, synchronous or not", async () => {
   assertEquals(await collect(Dataset.range(5).filter((x) => x % 2 === 1)), [1, 3]);
   assertEquals(await collect(Dataset.range(4).filter((x) => Promise.resolve(x > 1))), [2, 3]);
   assertEquals(await collect(slow(Dataset.range(4)).filter((x) => x > 1)), [2, 3]);
   assertEquals(Dataset.range(5).filter(() => true).cardinality(), UNKNOWN_CARDINALITY);
 });
 
-Deno.test("filter refuses what is neither true nor false; an error costs its element", async () => {
+Deno.test("filter refuses results other than booleans; an error loses its element", async () => {
   const odd = Dataset.range(2).filter(((x: number) => x) as never);
   assertEquals(await collectWithErrors(odd), ["error invalid_argument", "error invalid_argument"]);
   const failing = Dataset.range(4).filter((x) => failingOn(1)(x) !== 2);
   assertEquals(await collectWithErrors(failing), [0, "error data_loss", 3]);
 });
 
-Deno.test("flatMap goes through one dataset after the other", async () => {
+Deno.test("flatMap reads one dataset after the other", async () => {
   const dataset = Dataset.range(4).flatMap((n, { Dataset }) => Dataset.range(n));
   assertEquals(await collect(dataset), [0, 0, 1, 0, 1, 2]);
   assertEquals(await collect(slow(Dataset.range(3)).flatMap((n) => slow(Dataset.range(n)))), [
@@ -42,7 +42,7 @@ Deno.test("flatMap goes through one dataset after the other", async () => {
   ]);
 });
 
-Deno.test("flatMap: a function's error costs its element, an inner one the inner element", async () => {
+Deno.test("flatMap: a function's error loses its element, an inner error the inner element", async () => {
   const dataset = Dataset.range(4).map(failingOn(1))
     .flatMap((n) => Dataset.range(n).map(failingOn(1)));
   assertEquals(await collectWithErrors(dataset), [
@@ -60,7 +60,7 @@ Deno.test("flatMap: a function's error costs its element, an inner one the inner
 const letters = (...words: string[]) =>
   Dataset.from(words).interleave((word) => Dataset.from(word), { cycleLength: 2 });
 
-Deno.test("interleave takes turns and fills a place only when its turn comes", async () => {
+Deno.test("interleave is round-robin, and opens a dataset only when its turn comes", async () => {
   assertEquals((await collect(letters("aaa", "b", "cc", "d"))).join(""), "abaaccd");
   const counts = Dataset.from([4, 5, 6, 4, 5, 6])
     .interleave((n) => Dataset.from([n]).repeat(n), { cycleLength: 2 });
@@ -76,7 +76,7 @@ Deno.test("interleave has four datasets open by default, wherever it runs", asyn
   assertEquals((await collect(dataset)).join(""), "abcdabcdee");
 });
 
-Deno.test("interleave goes on after an inner error, which takes its turn", async () => {
+Deno.test("interleave continues after an inner error, which uses up its turn", async () => {
   const dataset = Dataset.from([0, 10]).interleave(
     (from) => Dataset.range(from, from + 2).map(failingOn(0)),
     { cycleLength: 2 },
@@ -112,7 +112,7 @@ Deno.test("take lets its input go with its last element", async () => {
   assertEquals(ended, true);
 });
 
-Deno.test("shard takes every n-th element and refuses an index that is none", async () => {
+Deno.test("shard takes every n-th element and refuses an invalid index", async () => {
   assertEquals(await collect(Dataset.range(7).shard(3, 1)), [1, 4]);
   assertEquals(Dataset.range(7).shard(3, 0).cardinality(), 3);
   for (const [count, index] of [[3, 3], [3, -1], [0, 0]] as const) {
@@ -132,7 +132,7 @@ Deno.test("repeat repeats, and ends at once over an empty input", async () => {
   assertEquals(Dataset.range(0).repeat().cardinality(), 0);
 });
 
-Deno.test("repeat over nothing but errors gives the errors again and again", async () => {
+Deno.test("repeat over only errors repeats the errors", async () => {
   const dataset = Dataset.range(1).map(failingOn(0)).repeat(2);
   assertEquals(await collectWithErrors(dataset), ["error data_loss", "error data_loss"]);
 });
@@ -159,7 +159,7 @@ Deno.test("shuffle reshuffles each epoch and repeats from run to run with a seed
   assertEquals(first, second);
 });
 
-Deno.test("iterating again reshuffles, unless it shall not", async () => {
+Deno.test("iterating again reshuffles, unless configured otherwise", async () => {
   const dataset = Dataset.range(20).shuffle(20, { seed: 1 });
   assertNotEquals(await collect(dataset), await collect(dataset));
   const fixed = Dataset.range(20).shuffle(20, { reshuffleEachIteration: false });
@@ -242,7 +242,7 @@ Deno.test("zip ends with the shortest and keeps the structure it was given", asy
   assertThrows(() => Dataset.zip([]), LeatError);
 });
 
-Deno.test("zip takes arrays and objects of datasets within each other, as windows come", async () => {
+Deno.test("zip accepts nested arrays and objects of datasets, such as windows", async () => {
   const three = Dataset.range(3);
   const nested = Dataset.zip({ x: three, rest: [three.skip(1), { z: Dataset.from("abc") }] });
   const sums = nested.map(({ x, rest: [y, { z }] }) => `${x + y}${z}`);
@@ -274,7 +274,7 @@ Deno.test("enumerate numbers elements from start", async () => {
   assertEquals(await collect(Dataset.from(["a", "b"]).enumerate(5)), [[5, "a"], [6, "b"]]);
 });
 
-Deno.test("groupByWindow flushes full windows at once and the rest in numeric order", async () => {
+Deno.test("groupByWindow flushes full windows immediately, and the rest in numeric order", async () => {
   const dataset = Dataset.from([3, -10, 2, 3, 12, -1]).groupByWindow({
     key: (x) => x,
     reduce: (key, window) => window.batch(9).map((batch) => [key, batch.size]),
@@ -292,7 +292,7 @@ Deno.test("groupByWindow's window may be iterated twice, and its size depend on 
   assertEquals(await collect(dataset), [0, 0, 2, 2, 1, 3, 1, 3, 4, 4, 5, 5]);
 });
 
-Deno.test("groupByWindow refuses sizes below one and keys that are no integers", async () => {
+Deno.test("groupByWindow refuses sizes below one and keys that are not integers", async () => {
   const group = (key: number, windowSize: number | (() => number)) =>
     Dataset.range(1).groupByWindow({ key: () => key, reduce: (_, window) => window, windowSize });
   assertThrows(() => group(0, 0), LeatError);
@@ -309,12 +309,12 @@ Deno.test("reduce folds all elements and rejects at the first error", async () =
   assertEquals(await failing.catch((error) => error.code), "data_loss");
 });
 
-Deno.test("apply gives what its function makes, which must be a dataset", async () => {
+Deno.test("apply returns its function's result, which must be a dataset", async () => {
   assertEquals(await collect(Dataset.range(3).apply((d) => d.take(1))), [0]);
   assertThrows(() => Dataset.range(3).apply((() => 5) as never), LeatError);
 });
 
-Deno.test("withOptions changes no luck, wherever and however often it stands", async () => {
+Deno.test("withOptions does not change random numbers, wherever and however often it is used", async () => {
   type Step = (dataset: Dataset<unknown>) => Dataset<unknown>;
   const steps: Step[] = [
     (dataset) => dataset.shuffle(8),
@@ -336,7 +336,7 @@ Deno.test("withOptions changes no luck, wherever and however often it stands", a
   }
 });
 
-Deno.test("luck inside flatMap differs from element to element and repeats by seed", async () => {
+Deno.test("random numbers inside flatMap differ by element and repeat by seed", async () => {
   const dataset = Dataset.range(3).flatMap((_, { Dataset }) =>
     Dataset.range(4).map((_, { random }) => random.int(1_000_000))
   ).withOptions({ seed: 9 });
@@ -348,7 +348,7 @@ Deno.test("luck inside flatMap differs from element to element and repeats by se
   assertEquals(await collect(again), first);
 });
 
-Deno.test("groupByWindow takes -0 for 0", async () => {
+Deno.test("groupByWindow treats -0 as 0", async () => {
   const windows = Dataset.from([-0, 0]).groupByWindow({
     key: (x) => x,
     reduce: (key, window) => window.map(() => 1 / key),
@@ -357,14 +357,14 @@ Deno.test("groupByWindow takes -0 for 0", async () => {
   assertEquals(await collect(windows), [Infinity, Infinity]);
 });
 
-Deno.test("interleave passes over places that no dataset came into", async () => {
+Deno.test("interleave skips empty slots", async () => {
   const words = Dataset.from(["ab", "c", "de"]).interleave((word, { Dataset }) => {
     return Dataset.from(word);
   }, { cycleLength: 2 ** 40 });
   assertEquals((await collect(words)).join(""), "acdbe");
 });
 
-Deno.test("operators that take a spec refuse what is none", () => {
+Deno.test("operators with a spec refuse an invalid one", () => {
   const numbers = Dataset.range(1);
   const spec = { x: "float32" } as unknown as TensorSpec;
   assertThrows(() => numbers.map((x) => x, { spec }), LeatError, "map: spec must be");

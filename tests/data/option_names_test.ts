@@ -1,4 +1,4 @@
-/** Arguments: options that an operator does not have are refused, and what is no object of options. */
+/** Options: unknown names and values that are no option objects are refused. */
 
 import { Dataset, LeatError, TensorSpec } from "../../mod.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
@@ -15,7 +15,7 @@ const grouping = { key: same, reduce: same, windowSize: 2 };
 const reducing = { key: same, init: same, reduce: same };
 const sequences = () => Dataset.from([new Int32Array(2)]) as Untyped;
 
-/** Every operator that has options, called with these besides what it requires. */
+/** Every operator with options, called with these besides its required arguments. */
 const CALLS: Record<string, (options: Untyped) => unknown> = {
   arrow: (options) => statics.arrow("a.arrow", options),
   batch: (options) => ten().batch(2, options),
@@ -60,7 +60,7 @@ const CALLS: Record<string, (options: Untyped) => unknown> = {
   withOptions: (options) => ten().withOptions(options),
 };
 
-/** Operators whose options are not an argument of their own in `CALLS`. */
+/** Operators whose options are not a separate argument in `CALLS`. */
 const SPREAD = [
   "bucketBySequenceLength",
   "distribute",
@@ -71,7 +71,7 @@ const SPREAD = [
   "rejectionResample",
 ];
 
-Deno.test("an option that an operator does not have is refused, with those that it has", () => {
+Deno.test("an unknown option is refused, naming the known ones", () => {
   for (const [operator, call] of Object.entries(CALLS)) {
     call({});
     call({ drop_remainder: undefined });
@@ -88,7 +88,7 @@ Deno.test("an option that an operator does not have is refused, with those that 
   );
 });
 
-Deno.test("what stands in the place of options and is none is refused", () => {
+Deno.test("a value in place of options that is no object is refused", () => {
   for (const [operator, call] of Object.entries(CALLS)) {
     if (SPREAD.includes(operator)) continue;
     for (const wrong of [null, 42, "seed", [0.5, 0.5], true, same]) {
@@ -104,7 +104,7 @@ Deno.test("what stands in the place of options and is none is refused", () => {
   }
 });
 
-Deno.test("options that are known are taken, each as it is meant", async () => {
+Deno.test("known options are accepted", async () => {
   const batch = ten().batch(4, { dropRemainder: true, numParallelCalls: 2, deterministic: true });
   assertEquals(batch.cardinality(), 2);
   const spec = new TensorSpec("int32", []);
@@ -113,7 +113,7 @@ Deno.test("options that are known are taken, each as it is meant", async () => {
   assertEquals((await Array.fromAsync(drawn)).length, 10);
 });
 
-Deno.test("null is no value of an option", () => {
+Deno.test("null is refused as the value of an option", () => {
   const refused: [string, () => unknown][] = [
     ["window: shift", () => ten().window(2, { shift: null })],
     ["window: stride", () => ten().window(2, { stride: null })],
@@ -127,7 +127,7 @@ Deno.test("null is no value of an option", () => {
   for (const [what, call] of refused) assertThrows(call, LeatError, `${what} `);
 });
 
-Deno.test("save and load refuse what is no path, no function and no option", async () => {
+Deno.test("save and load refuse invalid paths, functions and options", async () => {
   const path = "./.cache/never-written";
   const refused: [string, () => Promise<unknown>][] = [
     ["save: onProgress must be", () => ten().save(path, { onProgress: 3 })],
@@ -142,7 +142,7 @@ Deno.test("save and load refuse what is no path, no function and no option", asy
   for (const [what, call] of refused) await assertRejects(call, LeatError, what);
 });
 
-Deno.test("what cannot be a tensor is refused by the operator that was given it", () => {
+Deno.test("a value that cannot be a tensor is refused by the operator that gets it", () => {
   for (const operator of ["fromTensors", "fromTensorSlices"]) {
     for (
       const wrong of [undefined, same, new Map(), [1, [2]], [[1], [2, 3]], { x: [1, undefined] }]

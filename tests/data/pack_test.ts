@@ -1,4 +1,4 @@
-/** `pack`: which sequences share a row, and what a row is made of. */
+/** `pack`: which sequences share a row, and the components of a row. */
 
 import { Dataset, LeatError, type Tensor, tensor, TensorSpec } from "../../mod.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
@@ -9,7 +9,7 @@ import { collect, collectWithErrors, failingOn } from "./lib/collect.ts";
 const sequences = (...lengths: number[]) =>
   Dataset.from(lengths.map((length, i) => new Int32Array(length).fill(i + 1)));
 
-/** The tokens of rows, padding left out. */
+/** The tokens of rows, without padding. */
 async function rowsOf(dataset: Dataset<{ tokens: Tensor; segmentIds: Tensor }>) {
   const rows: number[][] = [];
   for await (const { tokens, segmentIds } of dataset) {
@@ -19,7 +19,7 @@ async function rowsOf(dataset: Dataset<{ tokens: Tensor; segmentIds: Tensor }>) 
   return rows;
 }
 
-Deno.test("pack puts sequences behind each other, with segments, positions and padding", async () => {
+Deno.test("pack concatenates sequences, with segments, positions and padding", async () => {
   assertEquals(await collect(sequences(3, 2, 1).pack({ length: 4 })), [
     { tokens: [1, 1, 1, 3], segmentIds: [1, 1, 1, 2], positions: [0, 1, 2, 0] },
     { tokens: [2, 2, 0, 0], segmentIds: [1, 1, 0, 0], positions: [0, 1, 0, 0] },
@@ -78,7 +78,7 @@ Deno.test("pack of too long sequences: an error each, their beginning, or pieces
   ]);
 });
 
-Deno.test("pack keeps components, inner axes and dtypes, and pads each as it is told", async () => {
+Deno.test("pack keeps components, inner axes and dtypes, and pads each with its own value", async () => {
   const element = (from: number, count: number) => ({
     ids: new BigInt64Array(count).fill(BigInt(from)),
     labels: new Int8Array(count).fill(from),
@@ -107,7 +107,7 @@ Deno.test("pack keeps components, inner axes and dtypes, and pads each as it is 
   assertEquals((batch as { ids: Tensor }).ids.shape, [1, 3]);
 });
 
-Deno.test("pack's spec is known where its input's is", () => {
+Deno.test("pack's spec is known if its input's is", () => {
   const index = new TensorSpec("int32", [8]);
   assertEquals(sequences(1, 2).pack({ length: 8 }).elementSpec, {
     tokens: index,
@@ -118,7 +118,7 @@ Deno.test("pack's spec is known where its input's is", () => {
   assertEquals(sequences(1).pack({ length: 8 }).cardinality(), -2);
 });
 
-Deno.test("pack refuses what is no sequence, which costs the element", async () => {
+Deno.test("pack refuses elements that are no sequences, which are lost alone", async () => {
   const odd = [
     { x: 5 },
     { x: new Int32Array(2), y: new Int32Array(1) },
@@ -138,7 +138,7 @@ Deno.test("pack refuses what is no sequence, which costs the element", async () 
   assertThrows(() => Dataset.range(3).pack({ length: 2 }), LeatError, "must be sequences");
 });
 
-Deno.test("pack refuses options that are none", () => {
+Deno.test("pack refuses invalid options", () => {
   const one = sequences(1);
   assertThrows(() => one.pack({ length: 0 }), LeatError, "pack: length");
   assertThrows(() => one.pack({ length: 1, maxOpenBins: 0 }), LeatError, "pack: maxOpenBins");
@@ -157,7 +157,7 @@ Deno.test("pack keeps its open rows when an element fails", async () => {
   }]);
 });
 
-Deno.test("pack holds no more than its open rows", async () => {
+Deno.test("pack holds only its open rows", async () => {
   const input = Dataset.counter().map(() => new Int32Array(60));
   await using iterator = input.pack({ length: 100, maxOpenBins: 4 }).iterator();
   for (let i = 0; i < 50; i++) {
@@ -166,7 +166,7 @@ Deno.test("pack holds no more than its open rows", async () => {
   }
 });
 
-Deno.test("pack saved anywhere goes on with its open rows, by numbers or by content", async () => {
+Deno.test("pack continues from every checkpoint with its open rows, by token or by content", async () => {
   const lengths = [3, 1, 4, 1, 5, 9, 2, 6, 0, 5, 3];
   const options = { length: 6, maxOpenBins: 2, overflow: "split" } as const;
   await assertCheckpointLaw(() => sequences(...lengths).pack(options));

@@ -1,4 +1,4 @@
-/** Several calls at once: how many, in which order, and what becomes of them. */
+/** Parallel calls: how many, in which order, and what happens to them. */
 
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
 import { AUTOTUNE, Dataset, type DatasetOptions, LeatError, openIterator, udf } from "../../mod.ts";
@@ -11,7 +11,7 @@ interface How {
   readonly deterministic?: boolean;
 }
 
-/** The operators that call; each gives the numbers that it is given. */
+/** The operators that call functions; each gives its numbers unchanged. */
 const OPERATORS: Record<
   string,
   (input: Dataset<number>, fn: (x: number) => Promise<unknown>, how: How) => Dataset<unknown>
@@ -22,7 +22,7 @@ const OPERATORS: Record<
 
 const turn = () => new Promise((resolve) => setTimeout(resolve));
 
-/** Counts the calls that are in flight, each until it is let go. */
+/** Counts the calls in flight, each until it is released. */
 class Calls {
   begun = 0;
   most = 0;
@@ -40,12 +40,15 @@ class Calls {
     return this.#inFlight.length;
   }
 
-  /** Waits for so many: a pipeline may give way to the event loop before its first call, and between two. */
+  /**
+   * Waits for that many: a pipeline may yield to the event loop before its first call, and between
+   * two.
+   */
   async begin(count: number): Promise<void> {
     while (this.inFlight < count) await turn();
   }
 
-  /** Lets the call at `index` of those in flight go. */
+  /** Releases the call at `index` of those in flight. */
   async finish(index = 0): Promise<void> {
     this.#inFlight.splice(index, 1)[0]?.();
     await rounds(2);
@@ -76,7 +79,7 @@ for (const [name, apply] of Object.entries(OPERATORS)) {
     });
   }
 
-  Deno.test(`${name} begins no call once it is disposed, and drops what was in flight`, async () => {
+  Deno.test(`${name} starts no call once it is disposed, and drops those in flight`, async () => {
     const calls = new Calls();
     const waiting = Dataset.range(50).map(async (x) => (await rounds(1), x));
     for (const input of [Dataset.range(50), waiting, waiting.prefetch(4)]) {
@@ -95,7 +98,7 @@ for (const [name, apply] of Object.entries(OPERATORS)) {
     }
   });
 
-  Deno.test(`${name} says itself whether order is kept, or its pipeline does`, async () => {
+  Deno.test(`${name} keeps order by its own option, or the pipeline's`, async () => {
     const keepsOrder = async (deterministic?: boolean, ...options: DatasetOptions[]) => {
       const calls = new Calls();
       let dataset = apply(Dataset.range(2), calls.call, {
@@ -120,7 +123,7 @@ for (const [name, apply] of Object.entries(OPERATORS)) {
     assertEquals(await keepsOrder(undefined, no, { seed: 1 }), false);
   });
 
-  Deno.test(`an error of ${name} costs its element while calls overlap`, async () => {
+  Deno.test(`an error of ${name} loses only its element while calls overlap`, async () => {
     const dataset = apply(Dataset.range(7), async (x) => {
       await rounds(x % 3);
       if (x % 3 === 1) throw new LeatError("aborted", `no ${x}`);
@@ -136,7 +139,7 @@ for (const [name, apply] of Object.entries(OPERATORS)) {
     ]);
   });
 
-  Deno.test(`${name} refuses what is no number of calls and no truth about order`, () => {
+  Deno.test(`${name} refuses invalid numbers of calls and orders`, () => {
     const refuse = (how: unknown, named: string) => {
       const error = assertThrows(
         () => apply(Dataset.range(2), rounds, how as How),
@@ -151,13 +154,13 @@ for (const [name, apply] of Object.entries(OPERATORS)) {
   });
 }
 
-Deno.test("withOptions refuses what is no truth about order", () => {
+Deno.test("withOptions refuses an invalid order", () => {
   const options = { deterministic: 1 } as unknown as DatasetOptions;
   const error = assertThrows(() => Dataset.range(2).withOptions(options), LeatError);
   assertStringIncludes(error.message, "withOptions: deterministic");
 });
 
-Deno.test("order is a matter of the whole pipeline, within what its functions make too", async () => {
+Deno.test("order applies to the whole pipeline, including datasets made by functions", async () => {
   const calls = new Calls();
   const elements = collect(
     Dataset.range(1).flatMap((_, { Dataset }) =>
@@ -188,7 +191,7 @@ Deno.test("filter with numParallelCalls that passes nothing lets timers tick and
   }
 });
 
-Deno.test("filter keeps its verdicts apart, and names those that are none", async () => {
+Deno.test("filter keeps parallel results separate, and names invalid ones", async () => {
   const dataset = Dataset.range(6).filter(async (x) => {
     await rounds(x % 2);
     return x === 4 ? "perhaps" as unknown as boolean : x % 3 !== 0;
@@ -196,7 +199,7 @@ Deno.test("filter keeps its verdicts apart, and names those that are none", asyn
   assertEquals(await collectWithErrors(dataset), [1, 2, "error invalid_argument", 5]);
 });
 
-/** Modules are not there before `load()`. */
+/** Modules do not exist before `load()`. */
 class SlowHost extends DenoHost {
   readonly #gate = Promise.withResolvers<void>();
 
@@ -210,7 +213,7 @@ class SlowHost extends DenoHost {
   }
 }
 
-Deno.test("calls that wait for their function to be loaded are not begun after disposal", async () => {
+Deno.test("calls that wait for their function to load are not started after disposal", async () => {
   const url = import.meta.resolve("./lib/functions.ts");
   const { counted } = await import(url) as { counted: { calls: number } };
   const fn = udf<(x: number) => number>(url, "count");

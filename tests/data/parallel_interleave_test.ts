@@ -1,6 +1,6 @@
 /**
- * `interleave` with `numParallelCalls`: order, bounds on what is fetched at once and ahead, saving,
- * disposing.
+ * `interleave` with `numParallelCalls`: order, limits of parallel and prefetched reads,
+ * checkpoints, disposal.
  */
 import { AUTOTUNE, Dataset, LeatError } from "../../mod.ts";
 import { assert, assertEquals } from "../assert.ts";
@@ -18,7 +18,7 @@ interface Watched {
 
 const watched = (): Watched => ({ made: 0, fetched: 0, fetching: 0, fetchingMax: 0 });
 
-/** A dataset of `[outer, inner]` whose elements take turns of the event loop to fetch. */
+/** A dataset of `[outer, inner]` whose elements take several turns of the event loop. */
 function slow(outer: number, length: number, seen = watched()): Dataset<[number, number]> {
   seen.made++;
   return Dataset.fromGenerator(() => {
@@ -39,7 +39,7 @@ function slow(outer: number, length: number, seen = watched()): Dataset<[number,
   });
 }
 
-Deno.test("parallel interleave gives what sequential interleave gives, in its order", async () => {
+Deno.test("parallel interleave gives the same as sequential interleave, in its order", async () => {
   for (const cycleLength of [1, 3, 7]) {
     for (const blockLength of [1, 3]) {
       const made = (numParallelCalls?: number) =>
@@ -59,7 +59,7 @@ Deno.test("parallel interleave gives what sequential interleave gives, in its or
   }
 });
 
-Deno.test("parallel interleave fetches numParallelCalls at once, from the first on, and never more", async () => {
+Deno.test("parallel interleave has numParallelCalls fetches in flight from the start, and never more", async () => {
   for (const numParallelCalls of [1, 3]) {
     const seen = watched();
     const dataset = Dataset.range(20).interleave((n) => slow(n, 5, seen), {
@@ -103,7 +103,7 @@ Deno.test("parallel interleave reads two blocks of cycleLength + numParallelCall
   assertEquals(seen.fetched, 1 + (3 + 2) * 2 * 2);
 });
 
-Deno.test("parallel interleave without order gives what is ready", async () => {
+Deno.test("unordered parallel interleave gives what is ready", async () => {
   const gate = Promise.withResolvers<void>();
   const dataset = Dataset.range(4).interleave(
     (n, { Dataset }) =>
@@ -122,7 +122,7 @@ Deno.test("parallel interleave without order gives what is ready", async () => {
   assertEquals(await Array.fromAsync(iterator), [[0, 0], [0, 1]]);
 });
 
-Deno.test("save of parallel interleave keeps what was fetched ahead", async () => {
+Deno.test("a checkpoint of parallel interleave keeps prefetched elements", async () => {
   for (const [cycleLength, blockLength, numParallelCalls] of [[2, 1, 3], [3, 2, 1]] as const) {
     const made = (deterministic: boolean) => () =>
       Dataset.range(6).shuffle(3).interleave(async (n, { Dataset, random }) => {
@@ -148,7 +148,7 @@ Deno.test("save of parallel interleave keeps what was fetched ahead", async () =
   );
 });
 
-Deno.test("save of parallel interleave begins nothing by itself", async () => {
+Deno.test("saving parallel interleave starts no fetch", async () => {
   const seen = watched();
   const dataset = Dataset.range(4).interleave((n) => slow(n, 2, seen), { numParallelCalls: 2 });
   await using iterator = dataset.iterator();
@@ -176,7 +176,7 @@ Deno.test("disposing a parallel interleave stops all fetches at once", async () 
   assert(seen.fetched <= begun, `${seen.fetched} of ${begun}`);
 });
 
-Deno.test("timers tick while a parallel interleave passes over empty datasets", async () => {
+Deno.test("timers tick while a parallel interleave skips empty datasets", async () => {
   const iterator = Dataset.range(Number.MAX_SAFE_INTEGER)
     .interleave(() => Dataset.range(0), { numParallelCalls: 4 }).iterator();
   const pending = iterator.next();

@@ -1,11 +1,11 @@
-/** Random pipelines against the same thing done with arrays. */
+/** Compares random pipelines with the same operations on arrays. */
 
 import { assertEquals } from "../assert.ts";
 import fc from "fast-check";
 import { Dataset } from "../../data/mod.ts";
 import { collect } from "./lib/collect.ts";
 
-/** An operator, and what it does to an array. */
+/** An operator, and its effect on an array. */
 interface Operator {
   readonly name: string;
   on(dataset: Dataset<number>): Dataset<number>;
@@ -14,7 +14,7 @@ interface Operator {
 
 const small = fc.integer({ min: 1, max: 5 });
 
-/** Gives elements later, so that every operator is taken through its asynchronous path too. */
+/** Gives elements later, to test the asynchronous path of every operator. */
 const later: Operator = {
   name: "later",
   on: (dataset) => dataset.map((x) => Promise.resolve(x)),

@@ -10,7 +10,7 @@ import { collect, collectWithErrors, failingOn, plain } from "./lib/collect.ts";
 
 const range = (n: number) => Dataset.range(n);
 
-/** Everything that has random access. */
+/** All datasets with random access. */
 const DATASETS: Record<string, () => Dataset<unknown>> = {
   range: () => Dataset.range(2, 20, 3),
   from: () => Dataset.from(["a", "b", "c"]),
@@ -43,7 +43,7 @@ Deno.test("at gives every element that iterating gives, by its number", async ()
   }
 });
 
-Deno.test("at refuses numbers that no element has, and datasets that have to be iterated over", async () => {
+Deno.test("at refuses numbers out of range, and datasets without random access", async () => {
   for (const index of [-1, 3, 1e9]) {
     const error = await assertRejects(() => range(3).at(index), LeatError);
     assertEquals(error.code, "out_of_range");
@@ -84,7 +84,7 @@ Deno.test("a permutation has every index once, whatever their number", () => {
   }
 });
 
-Deno.test("permutations put every index everywhere, and neighbours apart, equally often", () => {
+Deno.test("permutations put every index at every position, and neighbours at every distance, equally often", () => {
   for (const count of [2, 3, 5, 8, 13]) {
     const tries = 400 * count;
     const places = new Map<string, number>();
@@ -99,7 +99,7 @@ Deno.test("permutations put every index everywhere, and neighbours apart, equall
       }
     }
     for (const [what, found] of places) {
-      // A step is looked at `count` times a try, and is never 0.
+      // A step occurs `count` times per try, and is never 0.
       const wanted = what.startsWith("next") ? tries * count / (count - 1) : tries / count;
       assert(Math.abs(found - wanted) < 6 * Math.sqrt(wanted), `${what} of ${count}: ${found}`);
     }
@@ -115,7 +115,7 @@ Deno.test("a permutation of 2^53 - 1 stays within it", () => {
   assert(found.some((at) => at > 2 ** 50));
 });
 
-Deno.test("globalShuffle gives every element once, from the whole dataset at once", async () => {
+Deno.test("globalShuffle gives every element once, in an order over the whole dataset", async () => {
   const order = await collect(range(1000).globalShuffle({ seed: 1 })) as number[];
   assertEquals(order.toSorted((a, b) => a - b), await collect(range(1000)));
   // The first hundred of a buffered shuffle would all be early ones.
@@ -126,7 +126,7 @@ Deno.test("globalShuffle gives every element once, from the whole dataset at onc
   assertEquals((await collectWithErrors(dataset)).toSorted(), [0, 1, 3, 4, 5, "error data_loss"]);
 });
 
-Deno.test("globalShuffle reshuffles as shuffle does", async () => {
+Deno.test("globalShuffle reshuffles like shuffle", async () => {
   const seeded = () => range(20).globalShuffle({ seed: 3 });
   const first = await collect(seeded());
   assertEquals(await collect(seeded()), first);
@@ -144,7 +144,7 @@ Deno.test("globalShuffle reshuffles as shuffle does", async () => {
   );
 });
 
-Deno.test("globalShuffle saved anywhere goes on, as a position", async () => {
+Deno.test("globalShuffle continues from every checkpoint, which is a position", async () => {
   await assertCheckpointLaw(() => range(7).globalShuffle());
   await assertCheckpointLaw(() => range(5).globalShuffle({ seed: 1 }).repeat(2).shuffle(3));
   const make = () =>
@@ -167,7 +167,7 @@ Deno.test("globalShuffle saved anywhere goes on, as a position", async () => {
   assert((await large.save()).length < 10_000);
 });
 
-Deno.test("tasks that divide a globalShuffle read one permutation", async () => {
+Deno.test("tasks that share a globalShuffle read one permutation", async () => {
   const make = () => range(50).map((x, { random }) => [x, random.int(1e6)]).globalShuffle();
   const whole = await Array.fromAsync(openIterator(make().node, { seed: 9n, epoch: 2 }));
   const runs = [[0, 20], [20, 21], [21, 50]] as const;

@@ -1,4 +1,4 @@
-/** `rebatch` and `raggedBatch`, and `unbatch` of what they give. */
+/** `rebatch` and `raggedBatch`, and `unbatch` of their results. */
 
 import { Dataset, LeatError, RaggedTensor, Tensor, tensor, TensorSpec } from "../../mod.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
@@ -58,7 +58,7 @@ Deno.test("rebatch keeps structure, axes, dtypes, text, ragged tensors and what 
   assertEquals(await collect(arrays), [[1, 2], [3, 4]]);
 });
 
-Deno.test("rebatch copies nothing where a batch is cut from one", async () => {
+Deno.test("rebatch copies nothing if a batch is cut from one batch", async () => {
   const big = Dataset.range(6).batch(6).cache();
   const [whole] = await Array.fromAsync(big);
   const parts = await Array.fromAsync(big.rebatch([2, 4]));
@@ -67,7 +67,7 @@ Deno.test("rebatch copies nothing where a batch is cut from one", async () => {
   }
 });
 
-Deno.test("rebatch knows the shape of its batches where tf.data does", () => {
+Deno.test("rebatch knows the shape of its batches when tf.data does", () => {
   const rows = (count: number, from: number, to: number | number[], input = true, own = false) => {
     const batches = Dataset.range(count).batch(from, { dropRemainder: input });
     const spec = batches.rebatch(to, { dropRemainder: own }).elementSpec as TensorSpec;
@@ -104,12 +104,12 @@ Deno.test("rebatch keeps rows when a batch fails or does not fit", async () => {
   }
 });
 
-Deno.test("rebatch saved anywhere goes on with the rows it held", async () => {
+Deno.test("rebatch continues from every checkpoint with the rows it held", async () => {
   await assertCheckpointLaw(() => Dataset.range(11).batch(4).rebatch([1, 3, 0]));
   await assertCheckpointLaw(() => growing(7).raggedBatch(3).rebatch(2, { dropRemainder: true }));
 });
 
-Deno.test("raggedBatch puts rows of different lengths behind each other", async () => {
+Deno.test("raggedBatch concatenates rows of different lengths", async () => {
   const [first, second] = await Array.fromAsync(growing(5).raggedBatch(3)) as RaggedTensor[];
   assertEquals(first!.toArray(), [[], [1], [2, 2]]);
   assertEquals(first!.rowSplits, new BigInt64Array([0n, 0n, 1n, 3n]));
@@ -123,7 +123,7 @@ Deno.test("raggedBatch puts rows of different lengths behind each other", async 
   assertEquals(await collectRagged(words.raggedBatch(2)), [[["a"], ["b", "c"]]]);
 });
 
-Deno.test("raggedBatch stacks what has no axis, or does not vary by its spec", async () => {
+Deno.test("raggedBatch stacks components without an axis, or of fixed length by the spec", async () => {
   const spec = {
     n: new TensorSpec("float32", []),
     fixed: new TensorSpec("int32", [2]),
@@ -149,7 +149,7 @@ Deno.test("raggedBatch stacks what has no axis, or does not vary by its spec", a
   assertEquals((await Array.fromAsync(same))[0] instanceof Tensor, true);
 });
 
-Deno.test("raggedBatch refuses inner axes that vary, which costs the element", async () => {
+Deno.test("raggedBatch refuses varying inner axes, which loses the element", async () => {
   const shapes = [[1, 2], [2, 3], [2, 2]];
   const odd = Dataset.from(shapes).map(([a, b]) => Tensor.zeros("int8", [a!, b!])).raggedBatch(2);
   await using iterator = odd.iterator();
@@ -159,7 +159,7 @@ Deno.test("raggedBatch refuses inner axes that vary, which costs the element", a
   assertEquals(batch.toArray(), [[[0, 0]], [[0, 0], [0, 0]]]);
 });
 
-Deno.test("unbatch takes ragged tensors apart, and knows how many rows come of even batches", async () => {
+Deno.test("unbatch splits ragged tensors, and knows the number of rows of even batches", async () => {
   assertEquals(await collect(growing(5).raggedBatch(3).unbatch()), await collect(growing(5)));
   const sliced = Dataset.fromTensorSlices(
     new RaggedTensor(tensor([1, 2, 3]), new BigInt64Array([0n, 2n, 3n])),
@@ -172,7 +172,7 @@ Deno.test("unbatch takes ragged tensors apart, and knows how many rows come of e
   assertEquals(Dataset.range(5).repeat().batch(2).unbatch().cardinality(), Infinity);
 });
 
-Deno.test("raggedBatch saved anywhere goes on with the rows it held", async () => {
+Deno.test("raggedBatch continues from every checkpoint with the rows it held", async () => {
   await assertCheckpointLaw(() =>
     growing(7).map((x) => ({ x, n: failingOn(4)(x.length) })).raggedBatch(3)
   );

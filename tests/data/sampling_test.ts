@@ -9,7 +9,7 @@ import { collect, collectWithErrors, failingOn } from "./lib/collect.ts";
 const constants = (count: number) => Array.from({ length: count }, (_, i) => constant(i));
 const constant = <T>(x: T) => Dataset.from([x]).repeat();
 
-/** How often each of the numbers from 0 comes, as parts of all. */
+/** The share of each number from 0 on. */
 async function frequencies(dataset: Dataset<number>, count: number): Promise<number[]> {
   const counts = new Array<number>(count).fill(0);
   let all = 0;
@@ -25,7 +25,7 @@ function assertNear(found: readonly number[], wanted: readonly number[], toleran
   assert(isNear, `${found.map((at) => at.toFixed(3))} instead of ${wanted}`);
 }
 
-Deno.test("sampleFromDatasets draws as often as weights say", async () => {
+Deno.test("sampleFromDatasets draws by its weights", async () => {
   for (const weights of [[1, 0], [0.25, 0.75], [0.1, 0.1, 0.8], [3, 0, 1], undefined]) {
     const count = weights?.length ?? 4;
     const sum = weights?.reduce((a, b) => a + b) ?? 4;
@@ -41,7 +41,7 @@ Deno.test("sampleFromDatasets draws as often as weights say", async () => {
   }
 });
 
-Deno.test("sampleFromDatasets follows weights that vary, and ends with them", async () => {
+Deno.test("sampleFromDatasets follows a dataset of weights, and ends with it", async () => {
   const weights = Dataset.from([[1, 0], [0, 1], [0, 1], [1, 0]]);
   const sampled = Dataset.sampleFromDatasets(constants(2), { weights });
   assertEquals(await collect(sampled), [0, 1, 1, 0]);
@@ -67,7 +67,7 @@ Deno.test("sampleFromDatasets gives each dataset's elements in order, all of the
   assertEquals(sampled.cardinality(), 13);
 });
 
-Deno.test("sampleFromDatasets ends with the first that does, if it shall, or without weights left", async () => {
+Deno.test("sampleFromDatasets ends with the first dataset that ends, if configured, or when no weight is left", async () => {
   const how = { weights: [1, 0], stopOnEmptyDataset: true };
   const [two, five] = [Dataset.range(2), Dataset.range(5)];
   assertEquals(await collect(Dataset.sampleFromDatasets([two, five], how)), [0, 1]);
@@ -79,7 +79,7 @@ Deno.test("sampleFromDatasets ends with the first that does, if it shall, or wit
   assertEquals(Dataset.sampleFromDatasets([two.repeat(), five]).cardinality(), Infinity);
 });
 
-Deno.test("sampleFromDatasets repeats by seed; iterations draw alike unless they shall not", async () => {
+Deno.test("sampleFromDatasets repeats by seed, in every iteration unless configured otherwise", async () => {
   const draw = (seed?: number, rerandomizeEachIteration?: boolean) =>
     Dataset.sampleFromDatasets(constants(5), { seed, rerandomizeEachIteration }).take(30);
   const fixed = draw(7);
@@ -95,7 +95,7 @@ Deno.test("sampleFromDatasets repeats by seed; iterations draw alike unless they
   assertNotEquals(await collect(anew), first);
 });
 
-Deno.test("sampleFromDatasets refuses weights that are none, and elements that differ", () => {
+Deno.test("sampleFromDatasets refuses invalid weights, and elements of different structure", () => {
   const [two, five] = [Dataset.range(2), Dataset.range(5)];
   const sample = (weights: unknown) => () =>
     Dataset.sampleFromDatasets([two, five], { weights: weights as number[] });
@@ -108,12 +108,12 @@ Deno.test("sampleFromDatasets refuses weights that are none, and elements that d
   assertThrows(() => Dataset.sampleFromDatasets([two, letters]), LeatError, "differ at $");
 });
 
-Deno.test("sampleFromDatasets goes on after an element that fails", async () => {
+Deno.test("sampleFromDatasets continues after a failing element", async () => {
   const sampled = Dataset.sampleFromDatasets([Dataset.range(4).map(failingOn(1))]);
   assertEquals(await collectWithErrors(sampled), [0, "error data_loss", 2, 3]);
 });
 
-Deno.test("chooseFromDatasets takes them in the order chosen", async () => {
+Deno.test("chooseFromDatasets takes elements in the chosen order", async () => {
   const words = ["foo", "bar", "baz"].map((word) => constant(word));
   const choices = [1, 0, 1, 2, 0n, 2];
   const chosen = Dataset.chooseFromDatasets(words, Dataset.from(choices));
@@ -123,7 +123,7 @@ Deno.test("chooseFromDatasets takes them in the order chosen", async () => {
   assertEquals(await collect(Dataset.chooseFromDatasets(numbers, turns)), [0, 10, 20, 1, 11, 21]);
 });
 
-Deno.test("chooseFromDatasets ends at an exhausted choice, or passes it over", async () => {
+Deno.test("chooseFromDatasets ends at an exhausted choice, or skips it", async () => {
   const datasets = ["foo", "bar", "baz"].map((word) => Dataset.from([word]).repeat(2));
   const choice = Dataset.from([0, 0, 0, 1, 1, 1, 2, 2, 2]);
   const stopping = Dataset.chooseFromDatasets(datasets, choice);
@@ -136,7 +136,7 @@ Deno.test("chooseFromDatasets ends at an exhausted choice, or passes it over", a
   assertEquals((await collect(endless)).length, 6);
 });
 
-Deno.test("chooseFromDatasets refuses choices that are none, each costing itself", async () => {
+Deno.test("chooseFromDatasets refuses invalid choices, each of which is lost alone", async () => {
   const choice = Dataset.from<number>([0, 2, -1, 0.5, "a" as never, 1]);
   const answers = await collectWithErrors(Dataset.chooseFromDatasets(constants(2), choice));
   assertEquals(answers, [0, ...new Array(4).fill("error invalid_argument"), 1]);
@@ -144,7 +144,7 @@ Deno.test("chooseFromDatasets refuses choices that are none, each costing itself
   assertThrows(() => Dataset.chooseFromDatasets(constants(1), 5 as never), LeatError, "choice");
 });
 
-Deno.test("rejectionResample brings classes to the frequencies wanted", async () => {
+Deno.test("rejectionResample reaches the target distribution", async () => {
   const target = [0.6, 0.4, 0];
   const source = Dataset.range(8000).map((x) => [0, 0, 0, 0, 1, 2, 2, 2, 2, 2][x % 10]!);
   for (const initialDist of [[0.4, 0.1, 0.5], undefined]) {
@@ -157,12 +157,12 @@ Deno.test("rejectionResample brings classes to the frequencies wanted", async ()
     const classes = await collect(resampled) as [number, number][];
     assert(classes.every(([number, element]) => number === element));
     assertNear(await frequencies(Dataset.from(classes.map(([n]) => n)), 3), target);
-    // Of class 1, the rarest beside what is wanted, hardly any is left out.
+    // Class 1 is the rarest in relation to its target, so hardly any of it is dropped.
     assert(classes.filter(([n]) => n === 1).length > 750);
   }
 });
 
-Deno.test("rejectionResample of what is distributed as wanted leaves nothing out", async () => {
+Deno.test("rejectionResample drops nothing if the input has the target distribution", async () => {
   const dist = [0.25, 0.75];
   const classOf = (x: number) => x % 4 === 0 ? 0 : 1;
   const resampled = Dataset.range(40).rejectionResample({
@@ -173,7 +173,7 @@ Deno.test("rejectionResample of what is distributed as wanted leaves nothing out
   assertEquals((await collect(resampled)).length, 40);
 });
 
-Deno.test("rejectionResample repeats by seed, and reshuffles its luck each iteration", async () => {
+Deno.test("rejectionResample repeats by seed, and draws differently in each iteration", async () => {
   const make = (seed?: number) =>
     Dataset.range(200).rejectionResample({ classOf: (x) => x % 2, targetDist: [1, 3], seed });
   const seeded = make(1);
@@ -183,7 +183,7 @@ Deno.test("rejectionResample repeats by seed, and reshuffles its luck each itera
   assertNotEquals(await collect(make(2)), first);
 });
 
-Deno.test("rejectionResample refuses distributions and classes that are none", async () => {
+Deno.test("rejectionResample refuses invalid distributions and classes", async () => {
   const resample = (targetDist: number[], initialDist?: number[]) => () =>
     Dataset.range(4).rejectionResample({
       classOf: (x) => x,
@@ -199,7 +199,7 @@ Deno.test("rejectionResample refuses distributions and classes that are none", a
   assertEquals(answers.slice(-3), [[1, 1], ...new Array(2).fill("error invalid_argument")]);
 });
 
-Deno.test("sampling, choosing and resampling saved anywhere go on where they stood", async () => {
+Deno.test("sampling, choosing and resampling continue from every checkpoint", async () => {
   const inputs = () => [Dataset.range(4), Dataset.range(10, 13).shuffle(2), Dataset.range(0)];
   await assertCheckpointLaw(() => Dataset.sampleFromDatasets(inputs()));
   await assertCheckpointLaw(() => Dataset.sampleFromDatasets(inputs(), { seed: 5 }).shuffle(3));

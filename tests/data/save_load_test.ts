@@ -1,6 +1,4 @@
-/**
- * `save`, `Dataset.load` and `snapshot`: what is written when, and read back.
- */
+/** `save`, `Dataset.load` and `snapshot`: what is written when, and read back. */
 import { Dataset, LeatError, openIterator, tensor, TensorSpec } from "../../mod.ts";
 import { END } from "../../data/iterator.ts";
 import { installedHost } from "../../data/host.ts";
@@ -48,7 +46,7 @@ Deno.test("save and load keep elements, their number and spec", async () => {
   });
 });
 
-Deno.test("save finds out a spec that nobody gave", async () => {
+Deno.test("save infers a missing spec", async () => {
   await inFolder(async (path) => {
     const specOf = async (elements: unknown[]) => {
       await Dataset.from(elements).map((x) => x).save(path, { overwrite: true });
@@ -60,7 +58,7 @@ Deno.test("save finds out a spec that nobody gave", async () => {
   });
 });
 
-Deno.test("save refuses what is saved already, or being saved, or endless", async () => {
+Deno.test("save refuses a folder that is saved or being saved, and endless datasets", async () => {
   await inFolder(async (path) => {
     await Dataset.range(3).save(path);
     const loaded = await Dataset.load(path);
@@ -83,7 +81,7 @@ Deno.test("save refuses what is saved already, or being saved, or endless", asyn
   });
 });
 
-Deno.test("save leaves nothing where an element fails, and what was there stays", async () => {
+Deno.test("save leaves nothing if an element fails, and existing data stays", async () => {
   await inFolder(async (path) => {
     const failing = Dataset.range(5).map(failingOn(3));
     assertEquals(await codeOf(() => failing.save(path)), "data_loss");
@@ -99,7 +97,7 @@ Deno.test("save leaves nothing where an element fails, and what was there stays"
   });
 });
 
-Deno.test("save that fails leaves no folder that it made, and all that were there", async () => {
+Deno.test("a failing save removes the folders that it made, and no others", async () => {
   await inFolder(async (folder) => {
     await Deno.mkdir(`${folder}/mine`);
     const failing = Dataset.range(5).map(failingOn(3));
@@ -114,7 +112,7 @@ Deno.test("save that fails leaves no folder that it made, and all that were ther
   });
 });
 
-Deno.test("save writes files of chunkBytesMax, tells how far it is, and workers share them", async () => {
+Deno.test("save writes files of chunkBytesMax, reports progress, and workers share the files", async () => {
   await inFolder(async (path) => {
     const told: number[] = [];
     const dataset = Dataset.range(12).map((x) => new Uint8Array(1 << 19).fill(x));
@@ -145,7 +143,7 @@ Deno.test("save writes files of chunkBytesMax, tells how far it is, and workers 
   });
 });
 
-Deno.test("save and load put elements into shards, and these together", async () => {
+Deno.test("save divides elements into shards, and load joins these", async () => {
   await inFolder(async (path) => {
     await Dataset.range(7).save(path, { shardFunc: (x) => BigInt(x % 3) });
     assertEquals(await Array.fromAsync(await Dataset.load(path)), [0, 3, 6, 1, 4, 2, 5]);
@@ -160,7 +158,7 @@ Deno.test("save and load put elements into shards, and these together", async ()
   });
 });
 
-Deno.test("save that its process did not live to finish is no saved dataset", async () => {
+Deno.test("a save whose process died is no saved dataset", async () => {
   await inFolder(async (path) => {
     const script = `import { Dataset } from "${new URL("../../mod.ts", import.meta.url)}";
       const dataset = Dataset.range(9).map((x) => {
@@ -179,7 +177,7 @@ Deno.test("save that its process did not live to finish is no saved dataset", as
   });
 });
 
-Deno.test("snapshot is written once, and anew where the pipeline before has changed", async () => {
+Deno.test("snapshot is written once, and again if the pipeline before it has changed", async () => {
   await inFolder(async (path) => {
     let made = 0;
     const squares = (power: number) =>
@@ -233,7 +231,7 @@ Deno.test("snapshot is sharded by shardFunc and read by readerFunc, saved and re
   });
 });
 
-Deno.test("save of a snapshot that is being written goes on writing where it was", async () => {
+Deno.test("a checkpoint of a snapshot that is being written continues to write it", async () => {
   await inFolder(async (path) => {
     const calls: number[] = [];
     const dataset = Dataset.range(5).snapshot(path, {

@@ -1,6 +1,4 @@
-/**
- * What saving means for calls in flight, for reading ahead, and for what is held.
- */
+/** Checkpoints with calls in flight, prefetched elements, and held elements. */
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { Dataset, type DatasetIterator, LeatError, openIterator } from "../../mod.ts";
 import { rootContext } from "../../data/dataset_iterator.ts";
@@ -9,7 +7,7 @@ import { DenoHost } from "../../platform/deno_host.ts";
 import { failingOn, rounds } from "./lib/collect.ts";
 import { readOutcomes } from "./lib/outcomes.ts";
 
-/** A function that holds back what it is called on while it is closed. */
+/** A function that holds its calls while it is closed. */
 class Gate {
   begun = 0;
   #opened = Promise.resolve();
@@ -33,7 +31,7 @@ class Gate {
   }
 }
 
-/** Pipelines of one gate over 50 elements that none can be asked for again. */
+/** Pipelines of one gate over 50 elements without tokens. */
 const READING_AHEAD: Record<string, (pass: Gate["pass"]) => Dataset<unknown>> = {
   prefetch: (pass) => Dataset.range(50).shuffle(2).map(pass).prefetch(6),
   "map with numParallelCalls": (pass) =>
@@ -45,7 +43,7 @@ const READING_AHEAD: Record<string, (pass: Gate["pass"]) => Dataset<unknown>> = 
 };
 
 for (const [name, make] of Object.entries(READING_AHEAD)) {
-  Deno.test(`save waits for what is in flight in ${name}, begins nothing, and lets it go on`, async () => {
+  Deno.test(`save waits for calls in flight in ${name}, starts none, and lets it continue`, async () => {
     const gate = new Gate();
     await using iterator = make(gate.pass).iterator();
     await iterator.next();
@@ -63,7 +61,7 @@ for (const [name, make] of Object.entries(READING_AHEAD)) {
   });
 }
 
-Deno.test("reading ahead goes on after save without being asked", async () => {
+Deno.test("prefetching continues after save without a request", async () => {
   for (const make of Object.values(READING_AHEAD)) {
     const gate = new Gate();
     await using iterator = make(gate.pass).iterator();
@@ -74,7 +72,7 @@ Deno.test("reading ahead goes on after save without being asked", async () => {
   }
 });
 
-Deno.test("save of an iterator that nobody read begins nothing", async () => {
+Deno.test("saving an unread iterator starts nothing", async () => {
   for (const make of Object.values(READING_AHEAD)) {
     const gate = new Gate();
     await using iterator = make(gate.pass).iterator();
@@ -84,7 +82,7 @@ Deno.test("save of an iterator that nobody read begins nothing", async () => {
   }
 });
 
-Deno.test("closing an iterator while it is saved refuses the state and leaves nobody waiting", async () => {
+Deno.test("closing an iterator while it is saved rejects the save and leaves no call waiting", async () => {
   for (const make of Object.values(READING_AHEAD)) {
     const gate = new Gate();
     const iterator = make(gate.pass).iterator();
@@ -99,7 +97,7 @@ Deno.test("closing an iterator while it is saved refuses the state and leaves no
   }
 });
 
-/** What a restored iterator gives of a pipeline whose first iterator gave `taken` outcomes. */
+/** The results of a restored iterator, after the saved one gave `taken` results. */
 async function restoredAfter<T>(
   make: () => Dataset<T>,
   taken: number,
@@ -113,7 +111,7 @@ async function restoredAfter<T>(
   return restored;
 }
 
-Deno.test("calls in flight are made again by number alone; what came of others is kept", async () => {
+Deno.test("calls in flight are repeated by number; results of finished calls are kept", async () => {
   const calls: number[] = [];
   const gate = Promise.withResolvers<void>();
   const make = () =>
@@ -135,7 +133,7 @@ Deno.test("calls in flight are made again by number alone; what came of others i
   assertEquals((await Array.fromAsync(restored)).length, 7);
 });
 
-Deno.test("an error that is due is saved as it is, though the function would not fail again", async () => {
+Deno.test("a pending error is saved, even if the function would not fail again", async () => {
   for (const [options, ahead] of [[{}, 4], [{ numParallelCalls: 3 }, 0]] as const) {
     const failed = new Set<number>();
     const failsOnce = (x: number) => {
@@ -155,7 +153,7 @@ Deno.test("an error that is due is saved as it is, though the function would not
   }
 });
 
-Deno.test("restore fails where an element that is held cannot be made again, and says which", async () => {
+Deno.test("restore fails if a held element cannot be made again, and names it", async () => {
   let fails = false;
   const make = () =>
     Dataset.range(9).map((x) => {
@@ -172,7 +170,7 @@ Deno.test("restore fails where an element that is held cannot be made again, and
   assertStringIncludes(error.message, "map (operator 1): the function failed at element");
 });
 
-Deno.test("stats of a restored iterator count what it gives, whoever called for it", async () => {
+Deno.test("stats of a restored iterator count its elements, whoever started their calls", async () => {
   const makers: (() => Dataset<unknown>)[] = [
     () => Dataset.range(9).map(failingOn(4)),
     () => Dataset.range(9).filter((x) => failingOn(4)(x) !== 7),
@@ -190,14 +188,14 @@ Deno.test("stats of a restored iterator count what it gives, whoever called for 
   }
 });
 
-/** Whoever asks it thinks that nothing takes time, and reads by blocks that grow. */
+/** A host whose clock stands still, so that blocks grow. */
 class StillHost extends DenoHost {
   override nowMs(): number {
     return 0;
   }
 }
 
-Deno.test("stats count what was left of a block by whom it is given", async () => {
+Deno.test("stats count the rest of a block at the iterator that gives it", async () => {
   const waitsAtFive = (x: number) => x === 5 ? rounds(1).then(() => x) : x;
   const { node } = Dataset.range(9).map(waitsAtFive).map(failingOn(3)).batch(8);
   const open = () => openIterator(node, { host: new StillHost() });
@@ -209,7 +207,7 @@ Deno.test("stats count what was left of a block by whom it is given", async () =
   assertEquals(restored.stats().map(({ elements }) => elements), [1, 5, 4, 2]);
 });
 
-/** Pipelines whose elements can be asked for again. */
+/** Pipelines whose elements have tokens. */
 const WITH_TOKENS: Record<string, Dataset<unknown>> = {
   map: Dataset.range(3, 14).map((x, { index, random }) => [x, index, random.int(1000)]),
   "maps that fail": Dataset.range(12).map(failingOn(2, 7)).map((x, { index }) => [x, index]),
@@ -226,7 +224,7 @@ const WITH_TOKENS: Record<string, Dataset<unknown>> = {
 };
 
 for (const [name, dataset] of Object.entries(WITH_TOKENS)) {
-  Deno.test(`the token of an element gives it again: ${name}`, async () => {
+  Deno.test(`a token gives its element again: ${name}`, async () => {
     const iterator = rootContext(dataset.node, { seed: 3n }).makeIterator();
     const held: [unknown, unknown][] = [];
     for (;;) {
@@ -243,7 +241,7 @@ for (const [name, dataset] of Object.entries(WITH_TOKENS)) {
   });
 }
 
-Deno.test("there is no token of an element behind which more were read by the block", async () => {
+Deno.test("an element has no token if more of its block were read after it", async () => {
   for (const dataset of [Dataset.range(9).map(failingOn(1)), Dataset.range(9).filter(failsAtOne)]) {
     const iterator = rootContext(dataset.node, {}).makeIterator();
     assertEquals([await iterator.next(), iterator.token()], [0, 0]);

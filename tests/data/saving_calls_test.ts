@@ -1,16 +1,14 @@
-/**
- * The law of checkpoints for the operators that call functions, gather or read ahead.
- */
+/** The law of checkpoints for operators that call functions, gather or prefetch. */
 import { AUTOTUNE, Dataset, LeatError, tensor, TensorSpec } from "../../mod.ts";
 import { assertCheckpointLaw, type LawOptions } from "./lib/checkpoint_law.ts";
 import { failingOn, rounds } from "./lib/collect.ts";
 
 type Make = () => Dataset<unknown>;
 
-/** Elements that an iterator cannot ask for again: those of a shuffle have no tokens. */
+/** Elements without tokens: those of a shuffle have none. */
 const forgetting = (count: number) => Dataset.range(count).shuffle(4);
 
-/** Fails at some elements, and tells what the function was given. */
+/** Fails at some elements, and returns what the function got. */
 function telling(x: unknown, { index, random }: Told): unknown {
   if (index % 5 === 3) throw new LeatError("data_loss", `no ${x}`);
   return [x, index, random.int(1000)];
@@ -33,7 +31,7 @@ async function keepsLater(x: number): Promise<boolean> {
   return keeps(x);
 }
 
-/** Answers at once, later, or with an error, by turns. */
+/** Returns synchronously, later, or with an error, alternately. */
 const mixed = (x: number) => x % 4 === 1 ? rounds(1).then(() => failingOn(9)(x)) : failingOn(2)(x);
 
 const LEAVES_SPEC = {
@@ -57,7 +55,7 @@ function leavesOf(x: number): unknown {
   };
 }
 
-/** Objects that cannot be asked for again. */
+/** Objects without tokens. */
 const records = (count: number) => forgetting(count).map((n) => ({ n: n + 1 }));
 
 function doubleLater(record: { n: number }): Promise<unknown> {
@@ -65,7 +63,7 @@ function doubleLater(record: { n: number }): Promise<unknown> {
   return rounds(1).then(() => record);
 }
 
-/** The law, at once and after the background has had time. */
+/** Tests the law immediately, and after background work had time. */
 async function assertLaw(make: Make, options: LawOptions = {}): Promise<void> {
   await assertCheckpointLaw(make, options);
   await assertCheckpointLaw(make, { ...options, beforeSave: () => rounds(4) });
@@ -149,13 +147,13 @@ for (const numParallelCalls of [1, 3, 8]) {
 }
 
 for (const [name, make] of Object.entries(IN_ORDER)) {
-  Deno.test(`save and restore go on where they stood: ${name}`, () => assertLaw(make));
+  Deno.test(`save and restore continue at their position: ${name}`, () => assertLaw(make));
 }
 
 for (const numParallelCalls of [1, 3, 8]) {
   Deno.test(`save and restore keep the set of elements: ${numParallelCalls} calls in any order`, async () => {
     const how = { numParallelCalls, deterministic: false };
-    // Luck and index are of the element, however the calls end.
+    // Random numbers and index belong to the element, in whatever order the calls end.
     await assertLaw(() => Dataset.range(9).map(tellingLater, how), { inOrder: false });
     await assertLaw(() => forgetting(9).map(tellingLater, how).prefetch(2), { inOrder: false });
     await assertLaw(() => Dataset.range(9).filter(keepsLater, how), { inOrder: false });

@@ -1,6 +1,6 @@
 /**
- * Luck that nobody chose: what is drawn once for all iterations of a dataset is saved wherever its
- * iterators are, and so are the names of files.
+ * Seeds that no user chose: seeds drawn once for all iterations of a dataset are saved with every
+ * iterator, and so are the names of files.
  */
 import { Dataset, openIterator } from "../../mod.ts";
 import { assert, assertEquals, assertNotEquals } from "../assert.ts";
@@ -12,7 +12,7 @@ type Numbers = Dataset<number>;
 
 const once = { reshuffleEachIteration: false };
 
-/** What draws its luck once where nobody chose a seed; each has 6 elements or more. */
+/** Datasets that draw a seed once if there is no user's seed; each has at least 6 elements. */
 const ONCE: Record<string, () => Numbers> = {
   shuffle: () => Dataset.range(6).shuffle(6, once),
   globalShuffle: () => Dataset.range(6).globalShuffle(once),
@@ -27,7 +27,7 @@ const ONCE: Record<string, () => Numbers> = {
 
 const later = (x: number) => rounds(x % 3).then(() => x);
 
-/** Where iterators of it are let go before the end, made late, or read ahead. */
+/** Pipelines that drop their iterators early, make them late, or prefetch. */
 const WITHIN: Record<string, (drawn: Numbers) => Dataset<unknown>> = {
   itself: (drawn) => drawn,
   repeat: (drawn) => drawn.repeat(2),
@@ -61,7 +61,7 @@ const WITHIN: Record<string, (drawn: Numbers) => Dataset<unknown>> = {
 };
 
 for (const [name, make] of Object.entries(ONCE)) {
-  Deno.test(`${name} without a seed goes on as it was saved, wherever its iterators are`, async () => {
+  Deno.test(`${name} without a seed continues as it was saved, in every position of a pipeline`, async () => {
     for (const within of Object.values(WITHIN)) {
       await assertCheckpointLaw(() => within(make()), {
         seed: "drawn",
@@ -71,7 +71,7 @@ for (const [name, make] of Object.entries(ONCE)) {
     }
   });
 
-  Deno.test(`${name} without a seed gives the same in later iterations, wherever one was saved`, async () => {
+  Deno.test(`${name} without a seed gives the same in later iterations, in every position of a pipeline`, async () => {
     for (const position of [0, 3, Infinity]) {
       const dataset = make();
       await using iterator = dataset.iterator();
@@ -87,7 +87,7 @@ for (const [name, make] of Object.entries(ONCE)) {
   });
 }
 
-Deno.test("the iterator after one that was restored is the next epoch, however many its dataset has had", async () => {
+Deno.test("the iterator after a restored one is the next epoch, however many its dataset has had", async () => {
   const make = () => Dataset.range(20).shuffle(20, { seed: 3 });
   const undisturbed = make();
   const epochs: number[][] = [];
@@ -105,7 +105,7 @@ Deno.test("the iterator after one that was restored is the next epoch, however m
   assertEquals(await Array.fromAsync(dataset), epochs[2]);
 });
 
-Deno.test("datasets that a function makes draw orders of their own, from the luck of its calls", async () => {
+Deno.test("datasets that a function makes draw their own orders, from the random numbers of its calls", async () => {
   const orders = Dataset.range(4).flatMap((_, { Dataset }) =>
     Dataset.range(50).shuffle(50, { reshuffleEachIteration: false }).repeat(2).batch(50)
   );
@@ -117,7 +117,7 @@ Deno.test("datasets that a function makes draw orders of their own, from the luc
 
 const FILES = Object.fromEntries(["a", "b", "c", "d", "e"].map((x) => [`/${x}`, `${x}1\n${x}2\n`]));
 
-Deno.test("names of files are saved as such, wherever their listing is", async () => {
+Deno.test("file names are saved as names, in every position of a pipeline", async () => {
   for (const shuffle of [false, true]) {
     const names = () => Dataset.listFiles("/*", { shuffle }) as Dataset<string>;
     const upper = (name: string) => rounds(1).then(() => name.toUpperCase());
@@ -156,7 +156,7 @@ Deno.test("names of files are saved as such, wherever their listing is", async (
   }
 });
 
-Deno.test("a shuffle of files is saved as their names, not as what was read of them", async () => {
+Deno.test("a shuffle of files is saved as their names, not as their contents", async () => {
   const host = new MemoryHost(FILES);
   const dataset = Dataset.listFiles("/*").map((_name) => new Uint8Array(100_000)).shuffle(9);
   await using iterator = openIterator(dataset.node, { host });
@@ -164,7 +164,7 @@ Deno.test("a shuffle of files is saved as their names, not as what was read of t
   assert((await iterator.save()).length < 10_000);
 });
 
-Deno.test("restore that fails leaves a complete cache, and what was drawn, as they were", async () => {
+Deno.test("a failing restore leaves a complete cache, and drawn seeds, unchanged", async () => {
   const host = new MemoryHost(FILES);
   const make = () => {
     const lines = Dataset.textLines("/a").cache();
@@ -191,7 +191,7 @@ Deno.test("restore that fails leaves a complete cache, and what was drawn, as th
   assertEquals((await iterator.next()).value, [orderBefore[1], whole[1]]);
 });
 
-Deno.test("restore that fails leaves the cache of a dataset that functions give", async () => {
+Deno.test("a failing restore leaves the cache of a dataset that functions give", async () => {
   const host = new MemoryHost(FILES);
   const lines = Dataset.textLines("/a").cache();
   const open = (dataset: Dataset<unknown>) => openIterator(dataset.node, { host });

@@ -1,13 +1,15 @@
 /**
- * Saved iterators of the operators that put datasets together and take them apart: each goes on
- * where it stood.
+ * Checkpoints of operators that combine datasets and split them: each continues at its position.
  */
 import { Dataset, LeatError, tensor } from "../../mod.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { outcomesOf, readOutcomes } from "./lib/outcomes.ts";
 
-/** Datasets of lengths that vary, one in four empty, whose elements depend on luck and index. */
+/**
+ * Datasets of varying lengths, one in four empty, whose elements depend on random numbers and
+ * index.
+ */
 const spread = (n: number) =>
   Dataset.range(n).flatMap((x, { Dataset, random, index }) => {
     const luck = random.next();
@@ -24,7 +26,7 @@ const faulty = (n: number, ...failing: number[]) =>
     return Dataset.from([x]);
   });
 
-Deno.test("save of flatMap repeats the luck of calls and of what they made", async () => {
+Deno.test("a checkpoint of flatMap repeats the random numbers of calls and of their datasets", async () => {
   await assertCheckpointLaw(() => spread(9));
   await assertCheckpointLaw(() => spread(9).shuffle(5));
   await assertCheckpointLaw(() =>
@@ -33,7 +35,7 @@ Deno.test("save of flatMap repeats the luck of calls and of what they made", asy
   await assertCheckpointLaw(() => Dataset.range(4).flatMap(() => Dataset.range(0)));
 });
 
-Deno.test("save of flatMap keeps asynchronous calls and failures in their places", async () => {
+Deno.test("a checkpoint of flatMap keeps asynchronous calls and failures in order", async () => {
   await assertCheckpointLaw(() => faulty(7, 0, 3, 6));
   await assertCheckpointLaw(() =>
     Dataset.range(4).flatMap(async (x, { Dataset, random, index }) => {
@@ -46,7 +48,7 @@ Deno.test("save of flatMap keeps asynchronous calls and failures in their places
   );
 });
 
-Deno.test("save of interleave keeps its places, blocks and turns", async () => {
+Deno.test("a checkpoint of interleave keeps its slots, blocks and turns", async () => {
   const made = (cycleLength: number, blockLength: number) => () =>
     Dataset.range(7).shuffle(4).interleave(
       (x, { Dataset, random }) => {
@@ -70,7 +72,7 @@ Deno.test("save of interleave keeps its places, blocks and turns", async () => {
   );
 });
 
-Deno.test("save of groupByWindow keeps its windows and the one it gives", async () => {
+Deno.test("a checkpoint of groupByWindow keeps its windows and the current one", async () => {
   await assertCheckpointLaw(() =>
     Dataset.range(13).shuffle(5).groupByWindow({
       key: (x, { random }) => x % 3 + (random.int(2) === 0 ? 3 : 0),
@@ -80,7 +82,7 @@ Deno.test("save of groupByWindow keeps its windows and the one it gives", async 
     })
   );
   await assertCheckpointLaw(() =>
-    // elements that give no tokens
+    // elements without tokens
     faulty(9, 4).groupByWindow({
       key: async (x) => {
         await Promise.resolve();
@@ -111,7 +113,7 @@ Deno.test("save of bucketBySequenceLength keeps its buckets", async () => {
   }
 });
 
-Deno.test("save of repeat brings the repetition and its luck", async () => {
+Deno.test("a checkpoint of repeat includes the repetition and its seed", async () => {
   const seeded = () => Dataset.range(5).shuffle(5).repeat(3);
   const elements = await Array.fromAsync(seeded().withOptions({ seed: 1 }));
   const orders = [0, 5, 10].map((at) => String(elements.slice(at, at + 5)));
@@ -127,7 +129,7 @@ Deno.test("save of repeat brings the repetition and its luck", async () => {
   await assertCheckpointLaw(() => spread(4).repeat(2).repeat(2));
 });
 
-Deno.test("save of zip, enumerate, shard and concatenate goes on side by side", async () => {
+Deno.test("a checkpoint of zip, enumerate, shard and concatenate continues all inputs", async () => {
   await assertCheckpointLaw(() =>
     Dataset.zip({ a: Dataset.range(4).shuffle(2), b: spread(9), c: faulty(9, 1) })
   );
@@ -147,7 +149,7 @@ Deno.test("save of zip, enumerate, shard and concatenate goes on side by side", 
   );
 });
 
-Deno.test("save of unbatch keeps the rows that are left", async () => {
+Deno.test("a checkpoint of unbatch keeps the remaining rows", async () => {
   await assertCheckpointLaw(() =>
     Dataset.from([
       { x: tensor([[1, 2], [3, 4]]), y: new Int8Array([1, 2]) },
@@ -157,11 +159,11 @@ Deno.test("save of unbatch keeps the rows that are left", async () => {
   );
 });
 
-Deno.test("save of cache goes on filling, and brings what is complete", async () => {
+Deno.test("a checkpoint of cache continues to fill it, or includes a complete one", async () => {
   await assertCheckpointLaw(() => Dataset.range(5).shuffle(5).cache().repeat(3));
   await assertCheckpointLaw(() => faulty(4, 2).cache().repeat(3));
   await assertCheckpointLaw(() =>
-    // given up in the middle, and not being read when it is saved
+    // left in the middle, and not being read when it is saved
     Dataset.range(4).shuffle(4).cache().concatenate(Dataset.range(2)).repeat(3)
   );
   await assertCheckpointLaw(() => spread(5).cache().take(3).repeat(3));
@@ -193,7 +195,7 @@ Deno.test("restore fills a dataset's cache for the iterations after it", async (
   assertEquals(made, 0);
 });
 
-Deno.test("restore leaves iterators alone that read another pass of the cache", async () => {
+Deno.test("restore does not affect iterators that read another pass of the cache", async () => {
   const make = () => Dataset.range(4).shuffle(4).cache();
   const dataset = make();
   const elements = await Array.fromAsync(dataset);
@@ -225,7 +227,7 @@ Deno.test("zip reports the first input's failure, whichever comes first", async 
   }
 });
 
-Deno.test("save of fromGenerator counts the steps to run again, errors too", async () => {
+Deno.test("a checkpoint of fromGenerator counts the steps to repeat, including errors", async () => {
   await assertCheckpointLaw(() =>
     Dataset.fromGenerator(function* ({ random }) {
       for (let i = 0; i < 5; i++) yield [i, random.next()];

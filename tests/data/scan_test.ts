@@ -9,7 +9,7 @@ import { collect, collectWithErrors, failingOn, turn } from "./lib/collect.ts";
 const sums = (dataset: Dataset<number>) =>
   dataset.scan(0, (sum, x) => [sum + x, sum + x] as [number, number]);
 
-Deno.test("scan hands its state from call to call, at once or later", async () => {
+Deno.test("scan passes its state from call to call, synchronous or not", async () => {
   assertEquals(await collect(sums(Dataset.range(5))), [0, 1, 3, 6, 10]);
   const fibonacci = Dataset.range(8).scan([1, 1] as [number, number], async ([a, b]) => {
     await turn();
@@ -36,7 +36,7 @@ Deno.test("scan keeps its state when an element or a call fails", async () => {
   assertEquals(await collectWithErrors(odd), ["error invalid_argument", "error invalid_argument"]);
 });
 
-Deno.test("scan has as many elements as its input, and the spec it was told", () => {
+Deno.test("scan has as many elements as its input, and the given spec", () => {
   assertEquals(sums(Dataset.range(5)).cardinality(), 5);
   assertEquals(sums(Dataset.range(5).repeat()).cardinality(), Infinity);
   assertEquals(sums(Dataset.range(5)).elementSpec, undefined);
@@ -56,7 +56,7 @@ Deno.test("takeWhile ends at the first element it is false for, and reads no fur
   assertEquals(endless.cardinality(), UNKNOWN_CARDINALITY);
 });
 
-Deno.test("takeWhile's errors cost their elements; what is no boolean is one", async () => {
+Deno.test("takeWhile's errors lose their elements; a result that is no boolean is one", async () => {
   const failing = Dataset.range(5).takeWhile((x) => failingOn(1)(x) < 3);
   assertEquals(await collectWithErrors(failing), [0, "error data_loss", 2]);
   const odd = Dataset.range(1).takeWhile(((x: number) => x) as never);
@@ -77,7 +77,7 @@ Deno.test("unique gives the first of equal scalars", async () => {
   assertEquals(await of([]), []);
 });
 
-Deno.test("unique refuses what is no scalar, early where it can", async () => {
+Deno.test("unique refuses elements that are no scalars, early if possible", async () => {
   const error = assertThrows(() => Dataset.from([{ x: 1 }]).unique(), LeatError);
   assertStringIncludes(error.message, "unique: elements must be");
   assertThrows(() => Dataset.range(4).batch(2).unique(), LeatError);
@@ -85,13 +85,13 @@ Deno.test("unique refuses what is no scalar, early where it can", async () => {
   assertEquals(await collectWithErrors(late), ["error invalid_argument", 1]);
 });
 
-Deno.test("unique says what it holds", async () => {
+Deno.test("unique reports the memory that it holds", async () => {
   await using iterator = Dataset.range(100).unique().iterator();
   while (!(await iterator.next()).done);
   assertEquals(iterator.stats()[0]!.bufferedBytes, 800);
 });
 
-Deno.test("scan, takeWhile and unique saved anywhere go on where they stood", async () => {
+Deno.test("scan, takeWhile and unique continue from every checkpoint", async () => {
   const noisy = (dataset: Dataset<number>) =>
     dataset.scan({ sum: 0n }, ({ sum }, x, { random }) => {
       const next = sum + BigInt(failingOn(3)(x)) + BigInt(random.int(9));

@@ -18,7 +18,7 @@ import { collect } from "./lib/collect.ts";
 const double = udf<(x: number) => number>(import.meta.resolve("./lib/functions.ts"), "double");
 const ints = Dataset.range(1, 5).map((n) => new Int32Array(n).fill(n));
 
-/** Pipelines that between them hold every operator and every kind of attribute. */
+/** Pipelines that together contain every operator and every kind of attribute. */
 const PIPELINES: Record<string, Dataset<unknown>> = {
   range: Dataset.range(5, 0, -2),
   from: Dataset.from([1n, -0, NaN, "é", null, true, new Float16Array([1.5]), { $a: [1] }]),
@@ -75,7 +75,7 @@ const PIPELINES: Record<string, Dataset<unknown>> = {
 };
 
 for (const [name, dataset] of Object.entries(PIPELINES)) {
-  Deno.test(`serialize and deserialize keep what ${name} gives, and its fingerprint`, async () => {
+  Deno.test(`serialize and deserialize keep the elements of ${name}, and its fingerprint`, async () => {
     const copy = Dataset.deserialize(dataset.serialize(), { trustPipeline: true });
     assertEquals(await collect(copy), await collect(dataset));
     assertEquals(copy.fingerprint(), dataset.fingerprint());
@@ -96,7 +96,7 @@ Deno.test("serialize keeps negative zero, and keys that begin with a dollar sign
   assert(Object.is(copy.$bigint, -0));
 });
 
-Deno.test("serialize names the operator and what its function takes from around it", () => {
+Deno.test("serialize names the operator and the outer variables of its function", () => {
   const around = 5;
   const error = assertThrows(
     () => Dataset.range(3).map((x) => x + around).batch(2).serialize(),
@@ -107,7 +107,7 @@ Deno.test("serialize names the operator and what its function takes from around 
   assertStringIncludes(error.message, "around");
 });
 
-Deno.test("serialize says of a name that every function is given that it is taken from the last argument", async () => {
+Deno.test("serialize says that names given to every function come from the last argument", async () => {
   const k = 2;
   const remedyOf = (dataset: Dataset<unknown>) =>
     /Either (take .*), or export/.exec(
@@ -129,7 +129,7 @@ Deno.test("serialize says of a name that every function is given that it is take
   assertEquals(await collect(copy), [0, 1, 0, 1, 2, 0, 1, 2, 3]);
 });
 
-Deno.test("fingerprints are digests that tell arguments, functions and captures apart", () => {
+Deno.test("fingerprints are digests that distinguish arguments, functions and captures", () => {
   const datasets = [
     Dataset.range(3),
     Dataset.range(4),
@@ -206,7 +206,7 @@ Deno.test("deserialize refuses anything that serialize did not write", () => {
   refuse(mapped.replace("$function", () => "$$function"));
 });
 
-Deno.test("explain lists operators with their arguments, numbers and what they give", () => {
+Deno.test("explain lists operators with their arguments, numbers and specs", () => {
   const text = String(Dataset.range(10).map((x) => x).batch(4).explain());
   assertEquals(text.split("\n"), [
     "0 batch(size=4, dropRemainder=false) → 3 elements of unknown",
@@ -258,7 +258,7 @@ Deno.test("a kind of node is registered once", () => {
   assertEquals(error.code, "already_exists");
 });
 
-Deno.test("a dataset that came back has the fingerprint of the one that went, whatever its seed", () => {
+Deno.test("a deserialised dataset has the fingerprint of the original, whatever its seed", () => {
   for (const seed of [-1, -5n, 2n ** 70n + 3n, 7]) {
     const dataset = Dataset.range(3).shuffle(3, { seed }).withOptions({ seed });
     assertEquals(Dataset.deserialize(dataset.serialize()).fingerprint(), dataset.fingerprint());

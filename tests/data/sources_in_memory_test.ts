@@ -20,7 +20,7 @@ Deno.test("range in the wrong direction is empty, and a step of 0 is refused", a
   assertStringIncludes(error.message, "range: step");
 });
 
-Deno.test("from gives elements as they are, once more in every iteration", async () => {
+Deno.test("from gives elements as they are, in every iteration", async () => {
   const dataset = Dataset.from(new Set(["a", "b"]));
   assertEquals(await collect(dataset), ["a", "b"]);
   assertEquals(await collect(dataset), ["a", "b"]);
@@ -28,7 +28,7 @@ Deno.test("from gives elements as they are, once more in every iteration", async
   assertEquals(await collect(Dataset.from([[1, 2], [3]])), [[1, 2], [3]]);
 });
 
-Deno.test("from knows what its elements have in common, and no more", () => {
+Deno.test("from knows the common spec of its elements", () => {
   const spec = Dataset.from([new Int8Array(2), new Int8Array(3)]).elementSpec;
   assertEquals(spec, new TensorSpec("int8", [null]));
   assertEquals(Dataset.from([1, "a"]).elementSpec, undefined);
@@ -109,14 +109,14 @@ Deno.test("disposing runs the finally block of a generator", async () => {
   assertEquals(cleaned, true);
 });
 
-Deno.test("range refuses more elements than can be counted", async () => {
+Deno.test("range refuses more than 2^53 - 1 elements", async () => {
   assertEquals(await collect(Dataset.range(Number.MAX_SAFE_INTEGER).take(2)), [0, 1]);
   for (const make of [() => Dataset.range(1e300), () => Dataset.range(-1e308, 1e308, 1e308)]) {
     assertStringIncludes(assertThrows(make, LeatError).message, "range: stop must be no more than");
   }
 });
 
-Deno.test("fromGenerator takes any thenable for a promise, and refuses results that are none", async () => {
+Deno.test("fromGenerator accepts any thenable as a promise, and refuses invalid results", async () => {
   let given = 0;
   const later = {
     [Symbol.asyncIterator]: () => ({
@@ -132,7 +132,7 @@ Deno.test("fromGenerator takes any thenable for a promise, and refuses results t
   ]);
 });
 
-Deno.test("an element that holds itself is one as it is, and costs itself in a batch", async () => {
+Deno.test("a cyclic element passes unchanged, and is lost in a batch", async () => {
   const cycle: Record<string, unknown> = {};
   cycle.cycle = cycle;
   const dataset = Dataset.from([cycle, cycle]);

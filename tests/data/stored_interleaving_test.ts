@@ -1,6 +1,6 @@
 /**
- * Two who write to one folder: one of them is held up, or killed, before each of its steps in turn, and
- * the other one does all of its own meanwhile. Somebody reads the folder from the beginning.
+ * Two writers of one folder: one of them is paused, or killed, before each of its steps in turn,
+ * while the other one does all its steps. A reader reads the folder from the beginning.
  */
 import { Dataset, type DatasetIterator, LeatError, openIterator } from "../../mod.ts";
 import { GrowingNode } from "../../data/saved/growing.ts";
@@ -14,12 +14,12 @@ import { DiskProcess, SharedDisk } from "./lib/shared_disk.ts";
 
 const FOLDER = "/saved";
 const SPLITS = 3;
-/** Everybody takes more steps than these, … */
+/** Every writer takes more steps than this, … */
 const STEPS_MIN = 10;
-/** … and some about so many. */
+/** … and some about this many. */
 const STEPS_HELD_MAX = 60;
 
-/** Somebody who writes a dataset there. */
+/** A writer of a dataset. */
 interface Writer {
   readonly what: string;
   readonly dataset: Dataset<unknown>;
@@ -55,7 +55,7 @@ function caching(dataset: Dataset<unknown>): Writer {
   };
 }
 
-/** Writes runs of so many splits, an entry each. */
+/** Writes runs of `length` splits, with an entry for each. */
 function joint(dataset: Dataset<unknown>, length: number, overwrite = false): Writer {
   const owner = `cluster-${length}/1`;
   const write = async (host: DiskProcess) => {
@@ -123,13 +123,13 @@ async function loaded(disk: SharedDisk): Promise<unknown[]> {
   return found;
 }
 
-/** Where the two are held up: before which of their steps; 0: nowhere. */
+/** Before which of their steps the two are paused; 0: never. */
 interface Places {
   readonly first: number;
   readonly second?: number;
 }
 
-/** Plays it, and looks what came of it. Calls `onOver` where the first one did not get so far. */
+/** Runs the scenario and checks the result. Calls `onOver` if the first one took fewer steps. */
 async function play(
   { before, first, second, isSame = false }: Pair,
   way: Way,
@@ -180,7 +180,7 @@ async function play(
   const manifest = await readManifest(new DiskProcess(disk), FOLDER);
   const kept = new Set(["DONE", ...manifest!.chunks.map(({ name }) => name)]);
   const stray = disk.names.map(nameOf).filter((name) => !kept.has(name));
-  // What a killed writer has left goes when somebody writes again, or goes on with the same save.
+  // What a killed writer left is removed by the next save, or used if the same save is resumed.
   if (!isKilled || isSame) assert(stray.length === 0, `leaves ${stray}: ${where}`);
   const read = await reader.over;
   const isStart = (stream: unknown[]) => read.found.every((x, i) => x === stream[i]);
@@ -192,13 +192,13 @@ async function play(
   );
 }
 
-/** Two who write to one folder. */
+/** Two writers of one folder. */
 interface Pair {
   readonly what: string;
   readonly before?: Writer;
   readonly first: Writer;
   readonly second: Writer;
-  /** They save the same, together: whoever reads is given all of it. */
+  /** They write the same save together: a reader receives all of it. */
   readonly isSame?: boolean;
 }
 
@@ -255,7 +255,7 @@ const PAIRS: readonly Pair[] = [
 
 for (const pair of PAIRS) {
   for (const way of ["held up", "killed"] as const) {
-    Deno.test(`${pair.what}, one of them ${way} before any of its steps, leave a saved dataset that is whole`, async () => {
+    Deno.test(`${pair.what}, one of them ${way} before any of its steps, leave a complete saved dataset`, async () => {
       let isOver = false;
       let step = 0;
       while (!isOver) await play(pair, way, { first: ++step }, () => isOver = true);
@@ -264,7 +264,7 @@ for (const pair of PAIRS) {
   }
 }
 
-Deno.test("a cache that is given up before any of its steps takes nothing from the one that is written next", async () => {
+Deno.test("a cache that is abandoned before any of its steps removes nothing of the next one", async () => {
   const open = (host: DiskProcess) => openIterator(one.cache(FOLDER).node, { host });
   const readAll = async (iterator: DatasetIterator<unknown>) => {
     for (; !(await iterator.next()).done;);
@@ -284,7 +284,7 @@ Deno.test("a cache that is given up before any of its steps takes nothing from t
     a.letGo();
     await Promise.all([firstDone, returned]);
     const told = await secondDone;
-    // The lock is held still by what was on its way.
+    // Pending steps still hold the lock.
     if (told === "already_exists") await readAll(open(b));
     else assertEquals(told, "", `given up before step ${step}`);
     assertEquals(await loaded(disk), await elementsOf(one), `given up before step ${step}`);
@@ -292,7 +292,7 @@ Deno.test("a cache that is given up before any of its steps takes nothing from t
   assert(step > STEPS_MIN, `${step} steps`);
 });
 
-Deno.test("two who write to one folder, both of them held up somewhere, leave a saved dataset that is whole", async () => {
+Deno.test("two writers of one folder, both paused somewhere, leave a complete saved dataset", async () => {
   const sample = fc.record({
     pair: fc.constantFrom(...PAIRS),
     first: fc.integer({ min: 1, max: STEPS_HELD_MAX }),

@@ -1,4 +1,7 @@
-/** Leat in a project of its own, set up as README.md says: with the types and the packages found from there. */
+/**
+ * Leat in a separate project, set up as README.md says: with the types and packages found from
+ * there.
+ */
 
 import { assert, assertEquals } from "../assert.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
@@ -13,7 +16,7 @@ function blockBelow(readme: string, heading: string, language: string): string {
   return block;
 }
 
-Deno.test("README.md's way to import Leat into another project passes the type check and runs, for copied examples too", async () => {
+Deno.test("README.md's import of Leat into another project passes the type check and runs, also for copied examples", async () => {
   const readme = await Deno.readTextFile(new URL("README.md", ROOT));
   const config = JSON.parse(
     blockBelow(readme, "Importing Leat into a project of your own", "json"),
@@ -25,7 +28,7 @@ Deno.test("README.md's way to import Leat into another project passes the type c
 
   await using temporary = await TempFolder.make();
   const folder = temporary.path;
-  // The packages' versions are known from here, so that no registry is asked.
+  // The lock file fixes the packages' versions, so no registry is asked.
   await Deno.copyFile(new URL("deno.lock", ROOT), `${folder}/deno.lock`);
   const linked = { ...config, links: [ROOT.pathname] };
   await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(linked));

@@ -1,4 +1,4 @@
-/** `SECURITY.md` beside the code: every test that it names is there. */
+/** Compares `SECURITY.md` with the code: every test that it names exists. */
 import { assert, assertEquals } from "../assert.ts";
 
 const PAGE = new URL("../../SECURITY.md", import.meta.url);

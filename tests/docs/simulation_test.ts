@@ -1,4 +1,4 @@
-/** `docs/simulation.md` names every fault, workload and mutant that there is, and what `--faults` takes. */
+/** `docs/simulation.md` names every fault, workload and mutant, and the values of `--faults`. */
 import { FAULTS } from "../../sim/engine/counters.ts";
 import { MUTANTS } from "../../sim/mutants/mutants.ts";
 import { allowedText, FAULT_NAMES } from "../../sim/vopr/fault_values.ts";
@@ -7,7 +7,7 @@ import { assertEquals } from "../assert.ts";
 
 const PAGE = new URL("../../docs/simulation.md", import.meta.url);
 
-Deno.test("docs/simulation.md says of each fault that --faults takes what it may be", async () => {
+Deno.test("docs/simulation.md gives the allowed values of each fault of --faults", async () => {
   const page = await Deno.readTextFile(PAGE);
   const allowed = new Map(
     [...page.matchAll(/^\| `(\w+)` +\|[^|]+\| (.+?) +\|$/gm)].map(([, name, text]) => [name, text]),

@@ -1,4 +1,7 @@
-/** `docs/tf-data.md` beside the code: what it names is there, and what is there is named. */
+/**
+ * Compares `docs/tf-data.md` with the code: every name on the page exists, and every method is on
+ * the page.
+ */
 
 import * as leat from "../../mod.ts";
 import { assert, assertEquals } from "../assert.ts";
@@ -32,7 +35,7 @@ Deno.test("every row of docs/tf-data.md has a name, Leat's name, and what differ
   }
 });
 
-/** What a name of the page stands for, with the text of the file it links to. */
+/** Whether a name of the page exists, given the text of the file that it links to. */
 function exists(name: string, file: string): boolean {
   const [owner, member] = name.split(".") as [string, string | undefined];
   const owners: Record<string, object> = {

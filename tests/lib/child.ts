@@ -15,40 +15,45 @@
 import { fileURLToPath } from "node:url";
 import { PATIENCE_MS } from "./until.ts";
 
-/** The top of the tree, where children run unless told otherwise. */
+/** The repository root, the default folder of children. */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 const STOP_TIMEOUT_MS = 5_000;
-/** What is kept of each stream: more is a child gone wild, and its beginning says why. */
+/**
+ * Maximum output kept of each stream; a child that writes more is broken, and the beginning shows
+ * why.
+ */
 const OUTPUT_CHARS_MAX = 4 << 20;
 
 /** How a child is started. */
 export interface ChildOptions {
   readonly args?: readonly string[];
-  /** Whether what is named is a program (the default) or a task of `deno.json`, which takes no flags. */
+  /**
+   * Whether `program` is a program (the default) or a task of `deno.json`, which takes no flags.
+   */
   readonly command?: "run" | "task";
   /** Deno's own flags, before the program. Default: a permission set, `-P=server`. */
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** The namespace of Linux in whose network it is (`ip netns`). Default: this process's. */
+  /** The Linux network namespace (`ip netns`). Default: this process's. */
   readonly namespace?: string;
-  /** How many files and connections it may have open (`ulimit -n`). Default: as many as this process. */
+  /** Maximum open files and connections (`ulimit -n`). Default: that of this process. */
   readonly openFilesMax?: number;
-  /** How long a child that is disposed has to end at `SIGTERM` before it is killed. Default: 5 s. */
+  /** Time for a disposed child to end after `SIGTERM` before it is killed. Default: 5 s. */
   readonly stopTimeoutMs?: number;
 }
 
 /** A child process of a test. Disposing it ends it and waits for its end. */
 export interface Child extends AsyncDisposable {
   readonly pid: number;
-  /** Settles when the process has ended and its output is read to the end. */
+  /** Settles when the process has ended and its output was read. */
   readonly status: Promise<Deno.CommandStatus>;
   readonly stdout: ChildOutput;
   readonly stderr: ChildOutput;
-  /** The first line of standard output from here on that matches; each line is given once. */
+  /** The next line of standard output that matches; each line is given once. */
   line(pattern: RegExp): Promise<RegExpExecArray>;
-  /** Sends a signal; of no effect on a process that has ended. */
+  /** Sends a signal; ignored if the process has ended. */
   kill(signal: Deno.Signal): void;
   /** Writes to standard input. */
   write(text: string): Promise<void>;
@@ -115,7 +120,7 @@ class ChildProcess implements Child {
     const status = await this.#process.status;
     this.#ended = true;
     await Promise.all([this.stdout.ended, this.stderr.ended]);
-    // The pipe is broken by now; closing it is what frees it here.
+    // The pipe is broken by now, but must be closed to be freed.
     await this.#stdin.close().catch(() => {});
     return status;
   }
@@ -169,7 +174,7 @@ export class ChildOutput {
     return this.#text;
   }
 
-  /** The first line from here on that matches, or `undefined` when the stream has ended without one. */
+  /** The next line that matches, or `undefined` if the stream ended without one. */
   async match(pattern: RegExp): Promise<RegExpExecArray | undefined> {
     while (true) {
       for (let line = this.#lines.shift(); line !== undefined; line = this.#lines.shift()) {
@@ -204,7 +209,7 @@ export class ChildOutput {
   }
 }
 
-/** What a promise gives, or `undefined` if that takes longer than `timeoutMs`. */
+/** The result of a promise, or `undefined` after `timeoutMs`. */
 async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T | undefined> {
   const { promise: expired, resolve } = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => resolve(undefined), timeoutMs);

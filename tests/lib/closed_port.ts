@@ -1,11 +1,11 @@
 /**
- * A port of this machine at which nobody listens.
+ * A port of this machine without a listener.
  *
  * @module
  */
 
 /**
- * The system gives no program a port below 1024 by itself. A port that was free a moment ago may be
- * another test's by now.
+ * The system never assigns a port below 1024. A port that was free a moment ago could belong to
+ * another test by now.
  */
 export const CLOSED_PORT = 1;

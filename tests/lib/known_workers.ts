@@ -1,10 +1,10 @@
 /**
- * The program's threads as a test sees them, which can have one die.
+ * Tracks the program's threads, so that a test can make one die.
  *
  * @module
  */
 
-/** A thread of which the test knows. */
+/** A tracked thread. */
 export class KnownWorker extends globalThis.Worker {
   static readonly all: KnownWorker[] = [];
   readonly name: string | undefined;
@@ -21,14 +21,14 @@ export class KnownWorker extends globalThis.Worker {
     super.terminate();
   }
 
-  /** What a thread's owner sees when it dies by itself: an error, and no answer any more. */
+  /** Acts like a thread that dies: its owner gets an error, and no answer any more. */
   die(): void {
     super.terminate();
     this.dispatchEvent(new ErrorEvent("error", { message: "died for the test" }));
   }
 }
 
-/** Has all threads known that start before the answer is disposed. */
+/** Tracks all threads that start before the result is disposed. */
 export function knowWorkers(): Disposable {
   const { Worker } = globalThis;
   globalThis.Worker = KnownWorker;

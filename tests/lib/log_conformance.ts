@@ -1,5 +1,5 @@
 /**
- * What every durable log must do, whatever it is kept on. A log passes by being opened here.
+ * The conformance suite of durable logs, for every kind of storage.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { assert, assertEquals, assertRejects } from "../assert.ts";
 export interface LogPlace extends AsyncDisposable {
   /** Opens the log that is kept here. */
   open(): Promise<DurableLog>;
-  /** Ends what is open as a power cut would: what is not durable may be lost. The log may be opened again. */
+  /** Cuts the power: what is not durable may be lost. The log may be opened again. */
   crash(): Promise<void>;
 }
 

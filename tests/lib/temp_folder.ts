@@ -1,13 +1,13 @@
 /**
- * Folders of a test's own, which are gone with all in them when it ends, however it does.
+ * Temporary folders of tests, which are removed when the test ends, even if it fails.
  *
  * @module
  */
 
-/** What a folder begins with: contents by path, of which text is written as UTF-8. */
+/** Initial contents of a folder by path; text is written as UTF-8. */
 export type Files = Readonly<Record<string, string | Uint8Array>>;
 
-/** See the module. */
+/** A temporary folder. */
 export class TempFolder implements AsyncDisposable {
   readonly path: string;
 
@@ -31,12 +31,12 @@ export class TempFolder implements AsyncDisposable {
   }
 }
 
-/** Runs something in an empty folder. */
+/** Runs a function in an empty folder. */
 export async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
   await withFiles({}, run);
 }
 
-/** Runs something in a folder that holds files. */
+/** Runs a function in a folder with files. */
 export async function withFiles(
   files: Files,
   run: (folder: string) => Promise<void>,
@@ -45,7 +45,7 @@ export async function withFiles(
   await run(folder.path);
 }
 
-/** What is in a folder, sorted. */
+/** The names in a folder, sorted. */
 export async function namesIn(folder: string): Promise<string[]> {
   return (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name).sort();
 }

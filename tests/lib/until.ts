@@ -1,19 +1,19 @@
 /**
- * Waiting in tests for what comes in its own time.
+ * Waits in tests for conditions.
  *
  * @module
  */
 
 /**
- * How long a test waits for anything, in ms: this turns a hang into a failure. Machines that are slow
- * and busy take a hundred times as long as an idle one, so it is far beyond what anything takes.
+ * Time limit of every wait, in ms: it turns a hang into a failure. A slow and busy machine can take
+ * a hundred times as long as an idle one, so the limit is far beyond any expected time.
  */
 export const PATIENCE_MS = 300_000;
 
 /**
- * Waits until something is so, and gives what was found.
+ * Waits until `look` returns a result, and returns that.
  *
- * @param look What is false or undefined is looked at again.
+ * @param look Returns false or undefined to be called again.
  */
 export async function until<T>(
   look: () => T | Promise<T>,
@@ -25,5 +25,5 @@ export async function until<T>(
     if (found !== false && found !== undefined) return found as Exclude<T, false | undefined>;
     await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
-  throw new Error(`It never came to be so: ${look}`);
+  throw new Error(`The condition never came true: ${look}`);
 }

@@ -1,6 +1,6 @@
 /**
- * Tests whose time is virtual: the clock moves only when everything has come to rest, and then to the
- * next timer. A busy machine changes nothing, and an hour takes no time.
+ * Tests in virtual time: the clock moves only when everything is at rest, and then to the next
+ * timer. A busy machine changes nothing, and an hour takes no time.
  *
  * @example
  * ```ts ignore
@@ -16,7 +16,7 @@
 import type { World } from "../../actors/runtime/world.ts";
 import { SimCluster } from "../../sim/engine/cluster.ts";
 
-/** A test that is not done after so much virtual time has failed: one day. */
+/** Maximum virtual time of a test: one day. */
 const TIME_MAX_MS = 86_400_000;
 
 /** The clock of one test, and the worlds of its nodes. */
@@ -43,7 +43,7 @@ export class VirtualTime {
     return new Promise((resolve) => this.cluster.after(ms, "sleep", resolve));
   }
 
-  /** Waits until something is so, and gives what was found; it looks each millisecond. */
+  /** Waits until `look` returns a result, and returns that; it looks each millisecond. */
   readonly until = async <T>(look: () => T): Promise<Exclude<T, false | undefined>> => {
     for (;;) {
       const found = look();
@@ -54,17 +54,17 @@ export class VirtualTime {
 }
 
 /**
- * Runs something in virtual time. It may wait for actors, timers and promises of this time, and for
- * nothing real: no file, socket, thread or timer of the machine.
+ * Runs a function in virtual time. It may wait for actors, timers and promises of this time, but
+ * not for a real file, socket, thread or timer.
  *
- * @throws LeatError `failed_precondition` if it waits and nothing is left to happen, and
- * `deadline_exceeded` if it is not done after a day; otherwise what it throws itself.
+ * @throws LeatError `failed_precondition` if it waits and no event is left, and `deadline_exceeded`
+ * if it takes longer than a day; otherwise the function's own error.
  */
 export async function runInVirtualTime(run: (time: VirtualTime) => Promise<void>): Promise<void> {
   const cluster = new SimCluster({ seed: 1n, readable: true });
   let ended = false;
   const outcome = Promise.try(() => run(new VirtualTime(cluster))).finally(() => ended = true);
-  // It is awaited below; until then a failure is no unhandled rejection.
+  // It is awaited below; until then a failure must not become an unhandled rejection.
   outcome.catch(() => {});
   await cluster.run({ until: () => ended, timeMaxMs: TIME_MAX_MS });
   await outcome;

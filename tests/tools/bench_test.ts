@@ -1,11 +1,11 @@
-/** Tests of how benches measure: what is counted, the order of turns, the verdict, the table. */
+/** How benches measure: what is counted, the order of the loads, the verdict, the table. */
 
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { drive, type Load, measure, median } from "../../bench/bare/load.ts";
 import { startChild } from "../lib/child.ts";
 import { type Bench, resultTable, runRatio } from "../../bench/lib/bench.ts";
 
-/** A load that notes what happens to it and gives the rates in order. */
+/** A load that records its calls and gives the rates in order. */
 function scripted(name: string, rates: number[], log: string[]): Load {
   return {
     window() {
@@ -59,7 +59,7 @@ Deno.test("measure excludes the warm-up and closes the load", async () => {
 
 Deno.test("runRatio alternates the loads and takes the median of the rounds' ratios", async () => {
   const log: string[] = [];
-  // The second round is disturbed for both: its ratio is what the others' is.
+  // The second round is disturbed for both: its ratio equals the others'.
   const result = await runRatio(bench([1, 100, 10, 200], [1, 80, 8, 100], log), { rounds: 3 });
   assertEquals(result.ratio, 0.8);
   assertEquals([result.bare, result.leat, result.passed], [100, 80, true]);

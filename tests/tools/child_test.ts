@@ -1,11 +1,13 @@
-/** Tests of the helper that starts child processes: lines, signals, exit status, and that none is left. */
+/**
+ * The helper that starts child processes: lines, signals, exit status, and that no process is left.
+ */
 
 import { assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";
 
 const PROGRAM = "tests/tools/fixture_child.ts";
 
-/** One that ignores `SIGTERM` is not waited for; others have time to end by it on any machine. */
+/** The deaf child is killed without a wait; others have time to end on any machine. */
 function start(mode: string): Child {
   const stopTimeoutMs = mode === "deaf" ? 500 : 120_000;
   return startChild(PROGRAM, { flags: [], args: [mode], stopTimeoutMs });
@@ -47,7 +49,7 @@ Deno.test("disposing a child ends and reaps it, also one that ignores SIGTERM", 
     const child = start(mode);
     await child.line(/child of/);
     await child[Symbol.asyncDispose]();
-    // The status is what waiting for the process gave: it settles for a reaped process alone.
+    // The status settles only when the process was reaped.
     assertEquals((await child.status).signal, ended);
   }
 });

@@ -1,4 +1,6 @@
-/** Two benches, for the test of how benches are interrupted: the first ends at once, the second never. */
+/**
+ * Two benches, to test how benches are interrupted: the first ends immediately, the second never.
+ */
 
 import type { Load } from "../../bench/bare/load.ts";
 import type { Bench } from "../../bench/lib/bench.ts";

@@ -1,4 +1,6 @@
-/** A child process for the tests of `tests/lib/child.ts`: it says its name, answers lines, and stays. */
+/**
+ * A child process for the tests of `tests/lib/child.ts`: prints its name, answers lines, and stays.
+ */
 
 const [mode = "stay"] = Deno.args;
 // Before the first line, which tells the test that all is set up.

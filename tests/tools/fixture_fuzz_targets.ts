@@ -1,10 +1,10 @@
 /** Targets that fail on purpose, for the tests of the fuzzer. */
 import type { Target } from "../../tools/fuzz/target.ts";
 
-/** Longer inputs fail. All mutants that insert bytes are. */
+/** Longer inputs fail. Every mutation that inserts bytes makes one. */
 export const BYTES_MAX = 40;
 
-/** A target that bears short inputs. */
+/** A target that accepts short inputs. */
 function failing(
   fail: (input: Uint8Array) => void,
   mutate?: (input: Uint8Array) => Uint8Array,
@@ -23,11 +23,11 @@ function failing(
 
 const held: Uint8Array[] = [];
 
-/** See the module. */
+/** The failing targets by name. */
 export const TARGETS: Readonly<Record<string, Target>> = {
   sound: failing(() => {}),
   error: failing((input) => input.at(BYTES_MAX + 1_000)!.toFixed()),
-  // Each mutant fails: one takes long enough.
+  // Every mutated input hangs; one is enough.
   hang: failing(() => {
     for (;;);
   }, (input) => Uint8Array.of(...input, 0)),

@@ -1,4 +1,7 @@
-/** `deno task fuzz`: it finds planted faults, what it once found stays mended, and a few inputs of every target. */
+/**
+ * `deno task fuzz`: it finds planted faults, its earlier findings stay fixed, and every target
+ * passes a few inputs.
+ */
 import { fuzz } from "../../tools/fuzz/campaign.ts";
 import { inputsOf, judge } from "../../tools/fuzz/cases.ts";
 import type { OpenTarget } from "../../tools/fuzz/target.ts";
@@ -12,9 +15,9 @@ import kept from "./fuzz_cases.json" with { type: "json" };
 const FIXTURE = import.meta.resolve("./fixture_fuzz_targets.ts");
 const PRODUCTION = import.meta.resolve("../../tools/fuzz/targets.ts");
 const MEMORY_BYTES_MAX = 1 << 30;
-/** Far beyond what an input takes on a busy machine. */
+/** Far longer than an input takes on a busy machine. */
 const STEP_MS = 60_000;
-/** Inputs of each target beyond its seeds, and of those that take long. */
+/** Inputs of each target in addition to its seeds, and of slow targets. */
 const INPUTS = 40;
 const SLOW_INPUTS = 3;
 const SLOW: ReadonlySet<string> = new Set(["dispatcher"]);
@@ -88,7 +91,7 @@ Deno.test("inputs that once failed are handled", async (t) => {
   }
 });
 
-Deno.test("every target takes its seeds, and bears what is made of them", async (t) => {
+Deno.test("every target accepts its seeds, and withstands their mutations", async (t) => {
   for (const name of Object.keys(TARGETS)) {
     if (Object.hasOwn(IMAGE_TARGETS, name)) continue;
     await t.step(name, () =>
@@ -106,7 +109,7 @@ Deno.test("every target takes its seeds, and bears what is made of them", async 
   }
 });
 
-Deno.test("images under native decoders are borne in a process of their own", async (t) => {
+Deno.test("native image decoders withstand mutated images in a separate process", async (t) => {
   for (const target of Object.keys(IMAGE_TARGETS)) {
     await t.step(target, async () => {
       const { failures } = await fuzz({

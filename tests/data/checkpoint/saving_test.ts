@@ -5,7 +5,7 @@ import { Dataset, LeatError } from "../../../mod.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 
-Deno.test("save of indexed sources, take, skip and shuffle goes on where it stood", async () => {
+Deno.test("a checkpoint of indexed sources, take, skip and shuffle continues at its position", async () => {
   await assertCheckpointLaw(() => Dataset.range(7));
   await assertCheckpointLaw(() => Dataset.range(9).shuffle(4).skip(2).take(5));
   await assertCheckpointLaw(() => Dataset.from(["a", null, { x: [1n, undefined] }]).shuffle(2));
@@ -35,7 +35,7 @@ Deno.test("restore refuses garbage, damage and other pipelines by their codes", 
   assertEquals(await codeOf(state, Dataset.range(9)), "failed_precondition");
 });
 
-Deno.test("save brings an unseeded iteration's luck, and the epoch that follows it", async () => {
+Deno.test("save includes the seed of an unseeded iteration, and so the epoch after it", async () => {
   const make = () => Dataset.range(30).shuffle(30);
   const first = make();
   await using iterator = first.iterator();
@@ -59,7 +59,7 @@ Deno.test("save brings an unseeded iteration's luck, and the epoch that follows 
   assertEquals(new Set([...epochs, a, b].map(String)).size, 4);
 });
 
-Deno.test("save and restore are answered in turn among calls of next", async () => {
+Deno.test("save, restore and next complete in the order of their calls", async () => {
   const dataset = Dataset.range(5).shuffle(2, { seed: 3, reshuffleEachIteration: false });
   const whole = await Array.fromAsync(dataset);
   await using iterator = dataset.iterator();

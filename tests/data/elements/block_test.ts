@@ -1,4 +1,4 @@
-/** Reading by blocks: that it is as if elements were read one by one. */
+/** Reading in blocks gives the same as reading elements one by one. */
 
 import { assert, assertEquals } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -7,7 +7,7 @@ import { END, NO_BLOCK } from "../../../data/iterator.ts";
 import { Dataset, type DatasetIterator } from "../../../data/mod.ts";
 import { collect, collectWithErrors, failingOn, turn } from "../lib/collect.ts";
 
-/** Everything a dataset gives, asked for by blocks of `count` where that is possible; 0: never. */
+/** Everything a dataset gives, read in blocks of `count` where possible; 0: never. */
 async function byBlocks(dataset: Dataset<unknown>, count: number): Promise<unknown[]> {
   const iterator = rootContext(dataset.node, { seed: 7n }).makeIterator();
   const given: unknown[] = [];
@@ -77,7 +77,7 @@ Deno.test("a batch reads and calls no further than its own elements", async () =
   await iterator.return();
 });
 
-Deno.test("a function that disposes its iterator within a block is called no more", async () => {
+Deno.test("a function that disposes its iterator within a block is not called again", async () => {
   let calls = 0;
   let iterator: DatasetIterator<unknown> | undefined;
   const callsUntilDisposed = (x: number) => {
@@ -94,7 +94,7 @@ Deno.test("a function that disposes its iterator within a block is called no mor
   }
 });
 
-Deno.test("a batch keeps what follows in a block an element that does not fit", async () => {
+Deno.test("a batch keeps the elements of a block after one that does not fit", async () => {
   const odd = Dataset.range(3000).map((x) => x % 1000 === 900 ? "odd" : x).batch(1500);
   const answers = await collectWithErrors(odd);
   assertEquals(answers.filter((answer) => typeof answer === "string"), [
@@ -106,7 +106,7 @@ Deno.test("a batch keeps what follows in a block an element that does not fit", 
   assertEquals(kept, await collect(Dataset.range(3000).filter((x) => x % 1000 !== 900)));
 });
 
-Deno.test("batches of what is more than numbers come by blocks too", async () => {
+Deno.test("batches of structured elements are read in blocks, too", async () => {
   const rows = Dataset.range(700).map((x) => ({ x, odd: x % 2 === 1, name: `${x}` })).batch(300);
   const [first, , last] = await collect(rows) as { x: number[]; odd: boolean[]; name: string[] }[];
   assertEquals(first!.x, Array.from({ length: 300 }, (_, i) => i));

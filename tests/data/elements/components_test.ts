@@ -1,9 +1,9 @@
-/** What is known of elements from an example. */
+/** What an example shows about elements. */
 
 import { Dataset, RaggedTensor, specOf, tensor, TensorSpec } from "../../../mod.ts";
 import { assertEquals } from "../../assert.ts";
 
-Deno.test("specOf says what an element is made of", () => {
+Deno.test("specOf describes the components of an element", () => {
   const scalar = (dtype: TensorSpec["dtype"]) => new TensorSpec(dtype, []);
   assertEquals(
     specOf([1, 1n, true, "a"]),

@@ -1,4 +1,4 @@
-/** Elements that are not what their spec says, and elements with something missing. */
+/** Elements that do not fit their spec, and elements with undefined parts. */
 
 import { LeatError } from "../../../core/error.ts";
 import { RaggedTensor, tensor } from "../../../core/tensor.ts";
@@ -13,7 +13,7 @@ const ragged = new RaggedTensor(tensor(new Float32Array(6)), new BigInt64Array([
 
 const wrong = "error invalid_argument";
 
-/** Of each spec: what fits, and what does not. */
+/** For each spec: values that fit, and values that do not. */
 const LEAVES: [spec: ElementSpec, fits: unknown[], differs: unknown[]][] = [
   [leaf("float64"), [1, -0, NaN, 0.5, tensor(1)], [1n, true, "1", null, new Float64Array(1)]],
   [leaf("float16"), [1e9], [1n]],
@@ -67,7 +67,7 @@ Deno.test("an element that contradicts its spec is an error of that element, wha
   }
 });
 
-Deno.test("an error of what contradicts its spec names operator, element, leaf, spec and value", async () => {
+Deno.test("a spec violation names operator, element, leaf, spec and value", async () => {
   const spec = { image: leaf("uint8", 2, null), meta: [leaf("int32"), leaf("string")] };
   const good = { image: tensor(new Uint8Array(6), { shape: [2, 3] }), meta: [1, "a"] };
   const cases: [element: unknown, ...parts: string[]][] = [
@@ -99,7 +99,7 @@ Deno.test("an error of what contradicts its spec names operator, element, leaf, 
 
 const wrongAt2 = (x: number) => x === 2 ? "two" : x;
 
-Deno.test("every operator that takes a spec holds its elements to it, and goes on", async () => {
+Deno.test("every operator with a spec checks its elements against it, and continues", async () => {
   const spec = leaf("float64");
   const inner = Dataset.range(4).map(wrongAt2);
   const datasets: Record<string, Dataset<unknown>> = {
@@ -135,7 +135,7 @@ Deno.test("a function is called once for an element that contradicts its spec, a
   assertEquals(found, seen.map((x) => x % 100 === 7 ? wrong : x));
 });
 
-Deno.test("an element with something undefined in it is refused where it leaves the pipeline, by its path", async () => {
+Deno.test("an element with an undefined part is refused at the end of the pipeline, by its path", async () => {
   const cases: [element: unknown, path: string][] = [
     [undefined, "there is no element (undefined): return it, or null"],
     [{ a: 1, b: undefined }, "component b is undefined: give null for what is absent"],
@@ -158,12 +158,12 @@ Deno.test("an element with something undefined in it is refused where it leaves 
       assertEquals((await iterator.next()).done, true);
     }
   }
-  // What a function makes of it further down is its own business.
+  // A function further down may still replace it.
   const filled = Dataset.from([{ a: undefined }]).map(({ a }) => ({ a: a ?? null }));
   assertEquals(await collect(filled), [{ a: null }]);
 });
 
-Deno.test("save refuses what has something undefined in it, and leaves nothing", async () => {
+Deno.test("save refuses elements with undefined parts, and leaves nothing", async () => {
   await using temporary = await TempFolder.make();
   const folder = temporary.path;
   const dataset = Dataset.range(2).map((x) => ({ x, y: x === 0 ? 1 : undefined }));
@@ -173,7 +173,7 @@ Deno.test("save refuses what has something undefined in it, and leaves nothing",
   assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
 });
 
-Deno.test("a spec with components that nothing is known of keeps them when it travels", () => {
+Deno.test("a spec with unknown components keeps them when it is serialised", () => {
   const spec = { x: undefined, y: leaf("int8"), z: [undefined, leaf("bool")] };
   const dataset = Dataset.range(1).map(() => ({ x: 0, y: 1, z: [2, true] }), { spec });
   const again = Dataset.deserialize(dataset.serialize(), { trustPipeline: true });

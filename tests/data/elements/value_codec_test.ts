@@ -1,4 +1,4 @@
-/** Values as bytes: what has no form there. */
+/** Encoding of values: those that cannot be encoded. */
 import { LeatError } from "../../../core/error.ts";
 import { EncodedValue, encodeValue } from "../../../data/elements/value_codec.ts";
 import { assertEquals, assertThrows } from "../../assert.ts";
@@ -10,7 +10,7 @@ function nested(depth: number): unknown {
   return value;
 }
 
-Deno.test("encodeValue keeps deep values, and refuses those too deep to be walked by its own error", () => {
+Deno.test("encodeValue keeps deep values, and refuses too deep ones with its own error", () => {
   assertEquals(new EncodedValue(encodeValue(nested(200))).read(), nested(200));
   const error = assertThrows(() => encodeValue(nested(100_000)), LeatError) as LeatError;
   assertEquals(error.code, "failed_precondition");

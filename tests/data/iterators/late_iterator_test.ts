@@ -1,4 +1,4 @@
-/** `LateIterator`: what it runs is fetched when it is needed, once, and then runs as if it had been there. */
+/** `LateIterator`: loads its iterator once, on first use, and then behaves like it. */
 
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -21,7 +21,7 @@ async function rest(iterator: ElementIterator): Promise<unknown[]> {
   return elements;
 }
 
-Deno.test("LateIterator fetches once, at the first next, and gives what is fetched", async () => {
+Deno.test("LateIterator loads once, at the first next, and gives the loaded iterator's elements", async () => {
   let fetches = 0;
   const late = new LateIterator(context, () => {
     fetches++;
@@ -39,7 +39,7 @@ Deno.test("LateIterator gives elements that are null", async () => {
   assertEquals(await rest(late), [null, 1, null, 3]);
 });
 
-Deno.test("LateIterator fails each time it is asked where what it runs is not to be had", async () => {
+Deno.test("LateIterator fails at every call if loading fails", async () => {
   const why = new LeatError("not_found", "no such pipeline");
   const late = new LateIterator(context, () => Promise.reject(why));
   for (let times = 0; times < 2; times++) {
@@ -48,7 +48,7 @@ Deno.test("LateIterator fails each time it is asked where what it runs is not to
   }
 });
 
-Deno.test("LateIterator puts away what comes after it was disposed", async () => {
+Deno.test("LateIterator disposes an iterator that is loaded after its own disposal", async () => {
   const gate = Promise.withResolvers<ElementIterator>();
   const late = new LateIterator(context, () => gate.promise);
   const pending = late.next();
@@ -59,7 +59,7 @@ Deno.test("LateIterator puts away what comes after it was disposed", async () =>
   assert(fetched.disposed);
 });
 
-Deno.test("LateIterator is saved and restored as what it runs would be", async () => {
+Deno.test("LateIterator is saved and restored like its iterator", async () => {
   const late = new LateIterator(context, () => Promise.resolve(range()));
   await late.next();
   const state = await late.save();
@@ -71,7 +71,7 @@ Deno.test("LateIterator is saved and restored as what it runs would be", async (
   assertEquals(await rest(another), [1, 2, 3]);
 });
 
-Deno.test("lateFactory loads once for all iterators, and again where that has failed", async () => {
+Deno.test("lateFactory loads once for all iterators, and again after a failure", async () => {
   let loads = 0;
   const make = lateFactory(() => {
     if (++loads === 1) return Promise.reject(new LeatError("unavailable", "no such module now"));

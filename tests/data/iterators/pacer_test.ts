@@ -7,7 +7,7 @@ import { DenoHost } from "../../../platform/deno_host.ts";
 /** Measures how long the thread is held, by its own clock. */
 class MeasuringHost extends DenoHost {
   elapsedMs = 0;
-  /** How long each stretch was, from one turn of the event loop to the next. */
+  /** The length of each stretch between two turns of the event loop. */
   readonly stretchesMs: number[] = [];
   #startedAtMs = 0;
 
@@ -22,7 +22,7 @@ class MeasuringHost extends DenoHost {
   }
 }
 
-/** The stretches while a batch is made of elements that take so long. */
+/** The stretches while a batch is made of elements that take that long. */
 async function stretchesOf(tookMs: (x: number) => number, count: number): Promise<number[]> {
   const host = new MeasuringHost();
   const dataset = Dataset.range(count).map((x) => {
@@ -38,7 +38,7 @@ Deno.test("elements that are suddenly a thousand times slower do not hold the th
   const stretchesMs = await stretchesOf((x) => x < 50_000 ? 0.001 : 1.5, 50_100);
   assert(stretchesMs.length > 20);
   assert(Math.max(...stretchesMs) < 20, `${Math.max(...stretchesMs)} ms`);
-  // Once it is known that they are slow, it is every few of them.
+  // Once the pacer knows that they are slow, it yields every few elements.
   assert(Math.max(...stretchesMs.slice(-15)) <= 6, `${stretchesMs.slice(-15)} ms`);
 });
 

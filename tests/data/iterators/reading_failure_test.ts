@@ -1,6 +1,6 @@
 /**
- * Failures of reading, as against errors of elements: who passes them on, what is told of them, and
- * that what is saved then goes on from the position before them.
+ * Failures of reading, in contrast to errors of elements: who passes them on, what users are told,
+ * and that a checkpoint continues from the position before them.
  */
 import { ElementIterator, END, type Pulled } from "../../../data/iterator.ts";
 import type { IteratorContext } from "../../../data/context.ts";
@@ -16,13 +16,13 @@ import { TempFolder } from "../../lib/temp_folder.ts";
 const COUNT = 7;
 const GONE = new LeatError("unavailable", "its service is gone");
 
-/** How a source answers: at once or later; and where it cannot be read on. */
+/** How a source behaves: synchronous or not, and where reading fails. */
 interface Reading {
   readonly waits: boolean;
   readonly failsAt: number;
 }
 
-/** Gives the numbers below `COUNT`, but an error in place of 2, from a reader that may be lost. */
+/** Gives the numbers below `COUNT`, with an error in place of 2, from a reader that may be lost. */
 function lossy(reading: Reading): Dataset<number> {
   return new Dataset<number>(new LossyNode(reading));
 }
@@ -137,8 +137,8 @@ const PIPELINES: Record<string, (reading: Reading) => Dataset<unknown>> = {
 };
 
 /**
- * Loses the reader of a pipeline's source at each position, and saves before every `next()` up to the
- * one that tells it, and after that.
+ * Loses the reader of a pipeline's source at each position, and saves before every `next()` up to
+ * the one that reports it, and after that.
  */
 async function assertReadsOn(
   make: (reading: Reading) => Dataset<unknown>,
@@ -177,7 +177,7 @@ for (const [name, make] of Object.entries(PIPELINES)) {
 }
 
 for (const numParallelReads of [1, 3]) {
-  Deno.test(`files of names that cannot be read on keep their order, ${numParallelReads} at once`, async () => {
+  Deno.test(`files keep their order when reading their names fails, with ${numParallelReads} parallel reads`, async () => {
     await using temporary = await TempFolder.make();
     const folder = temporary.path;
     for (let i = 0; i < COUNT; i++) {
@@ -190,7 +190,7 @@ for (const numParallelReads of [1, 3]) {
   });
 }
 
-Deno.test("parallel calls out of order give all that was read before a failure of reading", async () => {
+Deno.test("unordered parallel calls give everything read before a failure of reading", async () => {
   const slowly = async (x: number) => {
     await rounds(4 * (COUNT - x));
     return x;
@@ -204,7 +204,7 @@ Deno.test("parallel calls out of order give all that was read before a failure o
   assert("error" in last && last.error.startsWith(GONE.code));
 });
 
-/** Datasets read side by side, of which one is lost: in a place, waiting for one, or instead of one. */
+/** Datasets read in parallel, one of which is lost. */
 const SIDE_BY_SIDE: Record<string, (reading: Reading, pulled: unknown[]) => Dataset<unknown>> = {
   "in a place": (r, pulled) => sideBySide(r, pulled, 3, (i) => Dataset.range(10 * i, 10 * i + 4)),
   "waiting for a place": (r, pulled) =>
@@ -228,7 +228,7 @@ function sideBySide(
   return Dataset.range(4).interleave(datasetOf, { ...OUT_OF_ORDER, cycleLength });
 }
 
-/** Notes what its consumer has pulled. */
+/** Records what its consumer has pulled. */
 function noted(dataset: Dataset<number>, pulled: unknown[]): Dataset<number> {
   return dataset.map((x) => {
     pulled.push(x);
@@ -241,7 +241,7 @@ const sorted = (outcomes: Outcome[]) =>
     .map((text) => JSON.parse(text) as Outcome);
 
 for (const [name, make] of Object.entries(SIDE_BY_SIDE)) {
-  Deno.test(`interleave out of order gives all that it has read before a failure of reading ${name}`, async () => {
+  Deno.test(`unordered interleave gives everything read before a failure of reading ${name}`, async () => {
     for (const waits of [false, true]) {
       for (let failsAt = 0; failsAt < COUNT; failsAt++) {
         const pulled: unknown[] = [];
@@ -257,12 +257,12 @@ for (const [name, make] of Object.entries(SIDE_BY_SIDE)) {
     }
   });
 
-  Deno.test(`interleave out of order goes on from each place before a failure of reading ${name}`, async () => {
+  Deno.test(`unordered interleave continues from each position before a failure of reading ${name}`, async () => {
     await assertReadsOn((r) => make(r, []), sorted);
   });
 }
 
-Deno.test("interleave out of order reads no further once it has come to a failure of reading", async () => {
+Deno.test("unordered interleave reads no further after a failure of reading", async () => {
   for (const waits of [false, true]) {
     const dataset = Dataset.range(3)
       .interleave((i) => i === 1 ? lossy({ waits, failsAt: 1 }) : Dataset.counter(), OUT_OF_ORDER);
@@ -273,7 +273,7 @@ Deno.test("interleave out of order reads no further once it has come to a failur
   }
 });
 
-Deno.test("ReadingFailure: the user is told its reason, once, and what was read before it first", async () => {
+Deno.test("ReadingFailure: the user gets everything read before, then its reason, once", async () => {
   for (const waits of [false, true]) {
     const dataset = lossy({ waits, failsAt: 2 }).prefetch(4);
     await using iterator = dataset.iterator();
@@ -292,7 +292,7 @@ Deno.test("ReadingFailure: the user is told its reason, once, and what was read 
   }
 });
 
-Deno.test("ignoreErrors leaves out failed elements, not the rest of what cannot be read on", async () => {
+Deno.test("ignoreErrors drops failed elements, but passes on failures of reading", async () => {
   for (const waits of [false, true]) {
     const dataset = lossy({ waits, failsAt: 5 }).ignoreErrors();
     await using iterator = dataset.iterator();

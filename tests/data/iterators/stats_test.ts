@@ -1,4 +1,7 @@
-/** Figures per operator: of every kind of node, of samples, of time by a clock of the test's own, of what is held and what failed. */
+/**
+ * Statistics per operator, for every kind of node: elements, bytes, samples, time by a test clock,
+ * held memory, errors.
+ */
 
 import { Uint8ArrayReader, Uint8ArrayWriter, ZipWriter } from "@zip.js/zip.js";
 import { tableFromArrays, tableToIPC } from "apache-arrow";
@@ -19,7 +22,9 @@ import { tar } from "../formats/tar_writer.ts";
 import { failingOn, turn } from "../lib/collect.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
 
-/** A pipeline whose last operator is of a kind, and how many elements each operator gives. */
+/**
+ * A pipeline that ends with an operator of the kind, and the number of elements of each operator.
+ */
 type Row = [dataset: Dataset<unknown>, ...elements: number[]];
 
 const ints = Dataset.range(1, 5).map((n) => new Int32Array(n).fill(n)); // 1, 2, 3 and 4 of them
@@ -97,13 +102,13 @@ const IN_MEMORY: Record<string, Row> = {
   withOptions: [Dataset.range(9).withOptions({ seed: 1 }), 9, 9],
   zip: [Dataset.zip({ a: Dataset.range(3), b: Dataset.range(3) }), 3, 3, 3],
 };
-/** Endless ones, below the last operator. */
+/** Endless datasets below the last operator. */
 const BELOW: Record<string, Row> = {
   counter: [Dataset.counter().take(9), 9, 9],
   random: [Dataset.random({ seed: 1 }).take(9), 9, 9],
 };
 
-/** Operators whose iterators are not the engine's; and what runs only where files are shared out. */
+/** Operators without an iterator of the engine, and one that needs shared files. */
 const ELSEWHERE = ["distribute", "fromId", "shardFiles"];
 
 function wav(samples: number[]): Uint8Array {
@@ -113,7 +118,7 @@ function wav(samples: number[]): Uint8Array {
 }
 
 async function zip(name: string, contents: Uint8Array): Promise<Uint8Array> {
-  // Its workers would leave a timer of five seconds, which ends during some test on a busy machine.
+  // Its workers would leave a timer of five seconds, which could end during another test.
   const writer = new ZipWriter(new Uint8ArrayWriter(), { useWebWorkers: false });
   await writer.add(name, new Uint8ArrayReader(contents));
   return await writer.close();
@@ -170,7 +175,7 @@ async function fileRows(folder: string): Promise<Record<string, Row>> {
   };
 }
 
-/** Runs to the end, closes, and answers what was given and the figures. */
+/** Runs to the end, closes, and returns the elements and statistics. */
 async function drain(dataset: Pick<Dataset<unknown>, "node">, host: DenoHost = new DenoHost()) {
   await using iterator = openIterator(dataset.node, { host, seed: 1n });
   const given: unknown[] = [];
@@ -180,7 +185,7 @@ async function drain(dataset: Pick<Dataset<unknown>, "node">, host: DenoHost = n
       if (done) break;
       given.push(value);
     } catch {
-      // It is among the figures.
+      // It is among the statistics.
     }
   }
   await iterator.return();
@@ -199,7 +204,7 @@ function assertNear(found: number, expected: number, part: number, what: string)
   assert(Math.abs(found - expected) <= part * expected, `${what}: ${found}, not ${expected}`);
 }
 
-/** What holds of the figures of any pipeline that was run to its end and closed. */
+/** Holds for every pipeline that was run to its end and closed. */
 async function assertFigures(name: string, [dataset, ...elements]: Row): Promise<void> {
   const { given, stats, explanation } = await drain(dataset);
   assertEquals(stats.map((at) => at.elements), elements, name);
@@ -237,7 +242,7 @@ Deno.test("stats of every kind of node count elements and bytes, and hold nothin
   for (const [name, row] of Object.entries(rows)) await assertFigures(name, row);
 });
 
-Deno.test("bytesOut is exact for what is all of one size, and near for what is not, one by one or in blocks", () => {
+Deno.test("bytesOut is exact for elements of one size, and approximate for others, one by one or in blocks", () => {
   const sizes = Array.from({ length: 20_000 }, (_, i) => (i * 7919) % 1000);
   const texts = sizes.map((size) => "x".repeat(size));
   const exact = sizes.reduce((sum, size) => sum + size, 0);
@@ -257,7 +262,7 @@ Deno.test("bytesOut is exact for what is all of one size, and near for what is n
   assertNear(meter.read(0).bytesOut, exact, 0.1, "one by one");
 });
 
-Deno.test("bytesIn of file sources is what was read of files, compressed as it is", async () => {
+Deno.test("bytesIn of file sources counts the bytes read from files, before decompression", async () => {
   await using temporary = await TempFolder.make();
   const folder = temporary.path;
   const text = "a line\n".repeat(5000);
@@ -268,7 +273,7 @@ Deno.test("bytesIn of file sources is what was read of files, compressed as it i
   for (const [name, bytesIn] of [["lines.txt", text.length], ["lines.txt.gz", size]] as const) {
     const lines = Dataset.textLines(`${folder}/${name}`, { compression: "auto" });
     assertEquals((await drain(lines)).stats[0]!.bytesIn, bytesIn);
-    // What opened the dataset has read it.
+    // Opening the dataset has read it.
     const opened = Dataset.from([`${folder}/${name}`])
       .flatMap((path, { Dataset }) => Dataset.textLines(path, { compression: "auto" }));
     const [flatMap, from] = (await drain(opened)).stats;
@@ -276,7 +281,7 @@ Deno.test("bytesIn of file sources is what was read of files, compressed as it i
   }
 });
 
-/** A host on which time passes only where a test says so. */
+/** A host whose clock moves only when a test moves it. */
 class StillHost extends DenoHost {
   ms = 0;
   override nowMs(): number {
@@ -289,7 +294,7 @@ function times(stats: IteratorStats): [number, number][] {
   return stats.map(({ selfMs, waitMs }) => [selfMs, waitMs]);
 }
 
-Deno.test("selfMs is the time of functions, wherever they are called", async () => {
+Deno.test("selfMs is the time of functions, in every operator", async () => {
   const host = new StillHost();
   const slow = <T>(value: T): T => {
     host.ms += 5;
@@ -329,7 +334,7 @@ Deno.test("selfMs is the time of functions, wherever they are called", async () 
   }
 });
 
-Deno.test("waitMs is the time for which inputs were waited for, and not that of others", async () => {
+Deno.test("waitMs is the operator's own time waiting for inputs", async () => {
   const host = new StillHost();
   const later = async (x: number) => {
     await turn();
@@ -359,7 +364,7 @@ Deno.test("waitMs is the time for which inputs were waited for, and not that of 
   }
 });
 
-Deno.test("of file sources, waitMs is the time of reads and selfMs that of decoding", async () => {
+Deno.test("for file sources waitMs is the time of reads, and selfMs that of decoding", async () => {
   class FarHost extends StillHost {
     override files = {
       list: () => Promise.resolve([]),

@@ -1,34 +1,37 @@
 /**
- * The law of checkpoints: an iterator restored from what another one saved gives what the other one
- * would have given, and the other one still gives it.
+ * The law of checkpoints: a restored iterator gives what the saved one would have given, and the
+ * saved one still gives it.
  */
 import { type Dataset, openIterator } from "../../../mod.ts";
 import { assertEquals } from "../../assert.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "./outcomes.ts";
 
-/** How a law is tried. */
+/** How the law is tested. */
 export interface LawOptions {
-  /** False where the order of elements is left to chance; then they are compared as a set. */
+  /** False if the order of elements is not deterministic; then they are compared as a set. */
   readonly inOrder?: boolean;
   /**
-   * The seed of all luck; or `"drawn"`: nobody chose one, each iterator and dataset draws its own, and
-   * what was saved has to bring them.
+   * The seed; or `"drawn"`: there is no user's seed, each iterator and dataset draws its own, and
+   * the checkpoint has to include them.
    */
   readonly seed?: bigint | "drawn";
-  /** How far into the dataset positions are tried; for endless ones. Default: to the end and past it. */
+  /**
+   * Number of elements whose positions are tested, for endless datasets. Default: to the end and
+   * past it.
+   */
   readonly elementsMax?: number;
-  /** Awaited before iterators are saved: lets what goes on in the background get somewhere. */
+  /** Awaited before iterators are saved, so that background work can progress. */
   readonly beforeSave?: () => Promise<void>;
-  /** Whose files are read. What it draws, where luck is drawn, repeats from run to run. */
+  /** The host with the files. With drawn seeds, its random numbers repeat from run to run. */
   readonly host?: DenoHost;
 }
 
 /**
- * Tries the law at every position from 0 to the end and one past it: save, restore, save again a
- * little later, restore again.
+ * Tests the law at every position from 0 to one past the end: save, restore, save again a little
+ * later, restore again.
  *
- * @param make makes the dataset anew, as another process would.
+ * @param make Makes the dataset again, like another process would.
  */
 export async function assertCheckpointLaw(
   make: () => Dataset<unknown>,

@@ -1,11 +1,9 @@
-/**
- * Pipelines whose checkpoints are looked at: one at least for each kind of state that an iterator has.
- */
+/** Pipelines for checkpoint tests: at least one for each kind of iterator state. */
 import { Dataset, LeatError, openIterator } from "../../../mod.ts";
 import { MemoryHost } from "./memory_host.ts";
 import { outcomesOf } from "./outcomes.ts";
 
-/** What all of them run with. */
+/** The seed of all of them. */
 export const SEED = 11n;
 /** More elements than any of them gives. */
 export const ELEMENTS_MAX = 60;
@@ -25,7 +23,7 @@ function failing(x: number): number {
 const numbered = (name: string) =>
   Array.from({ length: 4 }, (_, i) => i === 2 ? "{\n" : `"${name}${i}"\n`).join("");
 
-/** What is there to read. */
+/** The files to read. */
 export const FILES = {
   "/lines/a": "a0\na1\na2\na3\n",
   "/lines/b": "b0\nb1\nb2\nb3\n",
@@ -39,7 +37,7 @@ const LINES = ["/lines/a", "/lines/b", "/lines/c"];
 const JSON_LINES = ["/json/a", "/json/b"];
 const CSV = ["/csv/a", "/csv/b"];
 
-/** Stored before they are read. */
+/** Written before it is read. */
 const CACHED = "/cached";
 const cached = () => generated().cache(CACHED);
 const snapshotted = () => range().snapshot("/snapshot", { shardFunc: (x) => x % 2 });
@@ -140,11 +138,14 @@ export const PIPELINES: Record<string, () => Dataset<unknown> | Promise<Dataset<
   snapshotWriting: () => range().snapshot("/new", { shardFunc: (x) => x % 2 }),
 };
 
-/** An iterator that runs with the seed of them all. */
+/** Opens an iterator with the common seed. */
 export const open = (dataset: Dataset<unknown>, host?: MemoryHost) =>
   openIterator(dataset.node, { seed: SEED, ...(host && { host }) });
 
-/** Files, and what was stored in some. Who goes on writing takes no name of its own: files compare. */
+/**
+ * The files, and stored datasets for some pipelines. Names of written files are fixed, so that
+ * files can be compared.
+ */
 export async function prepared(): Promise<MemoryHost> {
   const host = new MemoryHost(FILES);
   host.entropy64 = () => SEED;

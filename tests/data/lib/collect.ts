@@ -1,4 +1,4 @@
-/** Running pipelines in tests. */
+/** Runs pipelines in tests. */
 
 import { isTypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -17,7 +17,7 @@ export async function collect(dataset: Dataset<unknown>): Promise<unknown[]> {
   return elements;
 }
 
-/** All elements, and in their places the codes of the errors of those that failed. */
+/** All elements; error codes in place of failed ones. */
 export async function collectWithErrors(dataset: Dataset<unknown>): Promise<unknown[]> {
   await using iterator = dataset.iterator();
   const answers: unknown[] = [];
@@ -41,7 +41,7 @@ export function plain(element: unknown): unknown {
   return Object.fromEntries(Object.entries(element).map(([key, part]) => [key, plain(part)]));
 }
 
-/** Throws on these numbers, and gives the others back: an element that fails. */
+/** Throws on these numbers and returns the others. */
 export function failingOn(...numbers: number[]): (x: number) => number {
   return (x) => {
     if (numbers.includes(x)) throw new LeatError("data_loss", `no ${x}`);
@@ -49,12 +49,12 @@ export function failingOn(...numbers: number[]): (x: number) => number {
   };
 }
 
-/** Lets timers and I/O have a turn. */
+/** Lets timers and I/O run. */
 export function turn(ms = 0): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Lets the event loop turn so often. */
+/** Runs that many turns of the event loop. */
 export async function rounds(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise<void>((resolve) => setImmediate(resolve));
 }

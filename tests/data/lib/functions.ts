@@ -1,4 +1,4 @@
-/** Functions that tests name by module and export. */
+/** Functions that tests refer to by module and export. */
 
 export function double(x: number): number {
   return 2 * x;

@@ -1,12 +1,12 @@
-/** A host whose files are in memory, so that they can be set back to what they were. */
+/** A host whose files are in memory, so that their state can be restored. */
 import { LeatError } from "../../../core/error.ts";
 import type { Files, NewFile, NewFiles, OpenFile } from "../../../data/host.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 
-/** Files by their whole names; folders are but the beginnings of names. */
+/** Files by full name; folders are only prefixes of names. */
 export class MemoryHost extends DenoHost {
   contents: Map<string, Uint8Array>;
-  /** The names of files in the making. */
+  /** The names of unfinished files. */
   readonly locked = new Set<string>();
 
   constructor(files: Readonly<Record<string, string>> = {}) {

@@ -1,13 +1,13 @@
 /**
- * What an iterator gives, in a form that can be compared: elements as plain data, and errors by
- * their code and message.
+ * The results of an iterator in a comparable form: elements as plain data, and errors by code and
+ * message.
  */
 import { Dataset, type DatasetIterator, LeatError, RaggedTensor, Tensor } from "../../../mod.ts";
 
-/** One answer of `next()` that was not the end. */
+/** One result of `next()` before the end. */
 export type Outcome = { readonly element: unknown } | { readonly error: string };
 
-/** All that is left of an iterator, at most `countMax`. */
+/** The remaining results of an iterator, at most `countMax`. */
 export async function outcomesOf(
   iterator: DatasetIterator<unknown>,
   countMax = Infinity,
@@ -15,7 +15,7 @@ export async function outcomesOf(
   return await readOutcomes(iterator, countMax);
 }
 
-/** The next `count` outcomes, fewer at the end; the end is asked for as often as it takes. */
+/** The next `count` results, fewer at the end. */
 export async function readOutcomes(
   iterator: DatasetIterator<unknown>,
   count: number,

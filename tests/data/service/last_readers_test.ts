@@ -1,5 +1,6 @@
 /**
- * As whom services know the readers of a dataset, from one iteration to the next.
+ * The identities under which services know the readers of a dataset, from one iteration to the
+ * next.
  *
  * @module
  */
