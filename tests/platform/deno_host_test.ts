@@ -1,4 +1,4 @@
-/** The host on Deno: clock, timers, turns of the event loop, entropy, modules. */
+/** The host on Deno: clock, timers, yielding, entropy, modules. */
 
 import { assert, assertEquals, assertNotEquals, assertRejects } from "../assert.ts";
 import { DenoHost } from "../../platform/deno_host.ts";
@@ -23,7 +23,7 @@ Deno.test("DenoHost.yield lets timers and file reads run in between", async () =
       reads++;
     }
   })();
-  // As many turns as it takes; a yield that starves the event loop would never end this.
+  // Loops until both happen; a yield that starves the event loop would never end.
   while (timers < 5 || reads < 5) {
     await host.yield();
     const until = host.nowMs() + 1;

@@ -1,5 +1,5 @@
 /**
- * The world on Deno keeps what `World` promises.
+ * The platform on Deno keeps the contract of `World`.
  *
  * @module
  */

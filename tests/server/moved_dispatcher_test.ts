@@ -1,6 +1,6 @@
 /**
- * A dispatcher that comes back elsewhere: clients and workers keep the address that they were given, and
- * find it again when that leads to another place, as the name of a host or a load balancer's may.
+ * A dispatcher that moves: clients and workers keep their configured address, and find the
+ * dispatcher again when the address leads to another port, like a host's name or a load balancer.
  */
 import {
   Dataset,
@@ -16,7 +16,7 @@ import { until } from "../lib/until.ts";
 
 const QUIET = { logLevel: "off" } as const;
 
-/** An address that leads wherever it is told, or nowhere. */
+/** An address that forwards to a chosen port, or to none. */
 class Door implements AsyncDisposable {
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #open = new Set<Deno.Conn>();
@@ -31,7 +31,7 @@ class Door implements AsyncDisposable {
     return `127.0.0.1:${(this.#listener.addr as Deno.NetAddr).port}`;
   }
 
-  /** Leads there from now on; who came through it before is cut off. */
+  /** Forwards to that server from now on, and cuts existing connections. */
   leadTo(server: DispatcherPort | undefined): void {
     this.#port = server?.port;
     for (const end of this.#open) this.#close(end);
@@ -59,7 +59,7 @@ class Door implements AsyncDisposable {
     try {
       await from.readable.pipeTo(to.writable);
     } catch {
-      // It was cut off.
+      // It was cut.
     }
     this.#close(from);
     this.#close(to);
@@ -80,7 +80,7 @@ interface DispatcherPort {
   readonly port: number;
 }
 
-/** A dispatcher on a port of its own, which others know by the door. */
+/** A dispatcher on a port of its own, which others know by the forwarding address. */
 async function behind(
   door: Door,
   journal?: string,
@@ -151,7 +151,7 @@ Deno.test("a job that is opened before a private worker is back at a restarted d
   const journal = temporary.path;
   await using door = new Door();
   const dispatcher = `ws://${door.address}`;
-  // Its next heartbeat is too far away.
+  // Its next heartbeat is too late for this test.
   const heartbeatMs = 3_600_000;
   const timeouts = { workerTimeoutMs: 4 * heartbeatMs };
   const before = await behind(door, journal, timeouts);

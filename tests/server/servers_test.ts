@@ -1,4 +1,4 @@
-/** Dispatcher and worker as servers of this process: the sanitizers see what they leave behind. */
+/** Dispatcher and worker as servers of this process: the sanitizers detect leaks. */
 
 import { Dataset, LeatError, serveDispatcher, serveWorker, type Tensor } from "../../mod.ts";
 import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
@@ -16,7 +16,7 @@ async function numbersOf(service: string, elements: number): Promise<number[]> {
   return seen.sort((a, b) => a - b);
 }
 
-/** Whether this machine has a loopback of IPv6. */
+/** Whether this machine has an IPv6 loopback. */
 function hasIPv6(): boolean {
   try {
     Deno.listen({ hostname: "::1", port: 0 }).close();
@@ -35,13 +35,13 @@ Deno.test("serveDispatcher and serveWorker serve a job, and leave nothing behind
     await numbersOf(dispatcher.address, 500),
     Array.from({ length: 500 }, (_, i) => i),
   );
-  // By another of its names: a node is whoever answers there.
+  // By another of its names: whoever answers there is the node.
   const alias = dispatcher.address.replace("127.0.0.1", "localhost");
   assertEquals((await numbersOf(alias, 50)).length, 50);
   const { workers } = await dispatcher.describe();
   assertEquals(workers.map(({ name, alive }) => [name, alive]), [[worker.name, true]]);
   await Promise.all([worker.close(), worker.close()]);
-  // It has said good-bye: for its silence it would not be given up while this waits.
+  // It has deregistered: a timeout would take longer than this wait.
   await until(async () => (await dispatcher.describe()).workers[0]?.alive === false);
 });
 

@@ -1,6 +1,5 @@
 /**
- * What errors tell of addresses and of what opens them: secrets that somebody has put in a wrong place
- * are not shown.
+ * Errors about addresses and credentials: misplaced secrets are not shown.
  *
  * @module
  */
@@ -14,7 +13,7 @@ const DIGITS = 4711;
 const SECRET = `open-${DIGITS}`;
 const dispatcher = "ws://127.0.0.1:1";
 
-/** The error says all of `parts`, and not the secret. */
+/** The error contains all of `parts`, and not the secret. */
 function assertSaysOnly({ code, message }: LeatError, ...parts: readonly string[]): void {
   assertEquals(code, "invalid_argument", message);
   assert(!message.includes(`${DIGITS}`), message);

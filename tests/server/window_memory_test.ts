@@ -1,5 +1,5 @@
 /**
- * What sharing windows take of a machine's memory unless told.
+ * The default memory of sharing windows on a machine.
  *
  * @module
  */

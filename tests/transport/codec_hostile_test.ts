@@ -1,6 +1,6 @@
 /**
- * The codec against messages that no writer writes: each is refused with the code that
- * `docs/wire.md` gives it, and costs next to nothing.
+ * The codec against messages that no writer writes: each is refused with the code in
+ * `docs/wire.md`, at little cost.
  *
  * @module
  */
@@ -110,7 +110,8 @@ Deno.test("decodeMessage refuses structure deeper than its limit without overflo
 
 Deno.test("decodeMessage refuses tokens and extensions that the format does not have", () => {
   refused("invalid_argument", "0xc1", message("c1"));
-  // What msgpackr's own reader would follow: records, bundled strings, references, dates.
+  // Extensions that msgpackr's own reader would follow: records, bundled strings, references,
+  // dates.
   for (
     const foreign of ["d472 40 91 a161 01", "d662 ffffff00", "d669 00000001 90", "d6ff 00000000"]
   ) {

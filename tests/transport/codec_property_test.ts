@@ -1,6 +1,6 @@
 /**
- * The codec by law: over nested elements of every dtype, decoding undoes encoding; and whatever
- * happens to the bytes on the way, the worst outcome is a `LeatError`.
+ * Laws of the codec: over nested elements of every dtype, decoding undoes encoding; and whatever
+ * happens to the bytes in between, the worst outcome is a `LeatError`.
  *
  * @module
  */
@@ -20,10 +20,7 @@ const text = fc.oneof(
 const key = text.filter((name) => name !== "__proto__");
 const bytes = fc.uint8Array({ maxLength: 600 });
 
-/**
- * Random bytes as a typed array: NaNs of every payload, subnormals and infinities come by
- * themselves.
- */
+/** Random bytes as a typed array: includes NaNs of every payload, subnormals and infinities. */
 function typedArray(dtype: FixedDType, length: number): fc.Arbitrary<Uint8Array> {
   const itemBytes = TYPED_ARRAYS[dtype].BYTES_PER_ELEMENT;
   const max = dtype === "bool" ? 1 : 255;
@@ -98,7 +95,7 @@ function assertSame(actual: unknown, expected: unknown): void {
     assertEquals(actual.constructor, expected.constructor);
     return assertEquals(rawBytes(actual as Uint8Array), rawBytes(expected));
   }
-  // Whether a payload is shared is a matter of where the frame lies.
+  // Whether a payload is shared depends on the buffer of the frame.
   if (expected instanceof Payload) return assertSame((actual as Payload).bytes, expected.bytes);
   if (expected instanceof Tensor || expected instanceof RaggedTensor) {
     assertEquals(actual.constructor, expected.constructor);
@@ -172,7 +169,7 @@ Deno.test("decodeMessage of flipped bytes returns a value or throws a LeatError"
   fc.assert(
     fc.property(elements, flips, (element, changes) => {
       const frame = encodeMessage(element);
-      // Most of a frame is payload, where anything goes: every other flip hits the envelope.
+      // Most of a frame is payload, where any bytes are valid: every other flip hits the envelope.
       const envelopeBytes = Math.min(frame.length, 64);
       for (const [i, [at, mask]] of changes.entries()) {
         const index = at % (i % 2 === 0 ? envelopeBytes : frame.length);

@@ -1,6 +1,6 @@
 /**
- * The codec by example: what goes in comes out, aligned and uncopied, and what cannot travel is
- * refused by its path.
+ * The codec by example: values survive, aligned and uncopied, and values that cannot be sent are
+ * refused by their path.
  *
  * @module
  */

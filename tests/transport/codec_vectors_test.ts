@@ -1,6 +1,6 @@
 /**
- * The bytes of the format, held fixed: by a few messages written out by hand, by the committed
- * vectors, and by a reader in Python that knows only the documentation.
+ * Fixes the bytes of the format: by a few messages written out by hand, by the committed vectors,
+ * and by a reader in Python that knows only the documentation.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { CASES, describe, makeVectors, type Vector } from "./vectors/cases.ts";
 const VECTORS = new URL("vectors/vectors.json", import.meta.url);
 const vectors: Vector[] = JSON.parse(await Deno.readTextFile(VECTORS));
 
-/** Spaces and line ends are for people. */
+/** Spaces and line ends are for readability. */
 function hex(spelled: string): string {
   return spelled.replaceAll(/\s/g, "");
 }

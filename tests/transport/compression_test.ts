@@ -1,4 +1,4 @@
-/** Compressed messages: their bytes, what they bring back, and what is refused. */
+/** Compressed messages: their bytes, their contents, and refusals. */
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import {
   COMPRESSED_HEADER_BYTES,
@@ -70,7 +70,7 @@ for (const codec of CODECS) {
     const bomb = compressFrame(encodeMessage(new Uint8Array(2 ** 24)), codec)!;
     assert(bomb.length < 2 ** 18);
     refused(() => decompressFrame(bomb, 2 ** 20), "resource_exhausted");
-    // One that lies about it gets no further than what it said.
+    // One that lies about its size is stopped at the announced size.
     new DataView(bomb.buffer).setUint32(7, 2 ** 10);
     refused(() => decompressFrame(bomb, 2 ** 20), "data_loss");
   });

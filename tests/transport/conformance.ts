@@ -1,6 +1,5 @@
 /**
- * What every carrier promises, as one suite that each of them passes. At the end it prints a table:
- * scenario × carrier.
+ * The contract of every carrier, as one suite. At the end it prints a table: scenario × carrier.
  *
  * @module
  */
@@ -22,24 +21,21 @@ export interface Joined {
   /** The end of the first node, which dialled. */
   readonly near: Link;
   readonly far: Link;
-  /** Breaks it from below, without a goodbye: as a power cut or a killed thread would. */
+  /** Breaks it from below, without a goodbye: like a power cut or a killed thread. */
   cut(): void;
 }
 
 /** A carrier, for {@linkcode conformance}. */
 export interface CarrierUnderTest {
-  /** As the table names it. */
+  /** Its name in the table. */
   readonly name: string;
-  /** The worlds of two nodes. */
+  /** The platforms of two nodes. */
   readonly worlds: readonly [World, World];
   /** Joins two nodes. May be called several times. */
   join(near: NodeId, far: NodeId, limits?: Partial<LinkLimits>): Promise<Joined>;
-  /**
-   * Waits for a promise that settles without any more doing. A carrier whose time stands still
-   * unless it is told to go on does that here.
-   */
+  /** Waits for a promise that settles by itself. A carrier with virtual time advances it here. */
   run<T>(promise: Promise<T>): Promise<T>;
-  /** Lets what is under way arrive. */
+  /** Delivers what is in transit. */
   settle(): Promise<void>;
   /** Whether a small message may overtake a large one of another pair. */
   readonly overtakes: boolean;
@@ -78,7 +74,7 @@ const results = new Map<string, Map<string, string>>();
  * Registers a test for each scenario.
  *
  * @param name The carrier's, for the names of the tests.
- * @param open Makes the carrier anew for each scenario.
+ * @param open Creates the carrier for each scenario.
  * @param isPromised Which scenarios hold on this carrier. Default: all.
  */
 export function conformance(
@@ -309,7 +305,7 @@ function bodyOf(envelope: Envelope): unknown {
   return "body" in envelope ? envelope.body : undefined;
 }
 
-/** Gathers what a link receives. */
+/** Collects the messages that a link receives. */
 class Inbox {
   readonly envelopes: Envelope[] = [];
   #waiting: (() => void)[] = [];
@@ -373,7 +369,7 @@ async function backpressure(carrier: CarrierUnderTest): Promise<void> {
       highest = Math.max(highest, near.bufferedBytes);
     }
   })();
-  // Nobody reads at the other end: the sender must come to a halt.
+  // The other end does not read: the sender must stop.
   let before = -1;
   while (before !== sent) {
     before = sent;

@@ -1,5 +1,5 @@
 /**
- * The carriers of production held to the conformance suite.
+ * The production carriers under the conformance suite.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { TcpProxy } from "./tcp_proxy.ts";
 
 const CUT = new LeatError("unavailable", "cut for the test");
 
-/** What carriers that run in real time have in common. */
+/** Common parts of carriers in real time. */
 function realTime(): Pick<CarrierUnderTest, "worlds" | "run" | "settle" | "close"> {
   return {
     worlds: [new DenoWorld({ logLevel: "off" }), new DenoWorld({ logLevel: "off" })],
@@ -54,7 +54,7 @@ conformance("web_worker", () =>
       return Promise.resolve({
         near,
         far,
-        // A port does not notice: the hub tells both ends.
+        // A port does not report it: the hub notifies both ends.
         cut() {
           port1.close();
           near.close(CUT);
@@ -86,7 +86,7 @@ conformance("web_socket", () => {
       open.push({ [Symbol.asyncDispose]: () => server.close() }, proxy);
       const connector = webSocketConnector({ world: nearWorld, limits });
       const near = await connector.connect(`ws://127.0.0.1:${proxy.port}`, nearId);
-      // The suite names its nodes freely; a dialler calls a node by the address it dialled.
+      // The suite chooses names freely; a dialler calls a node by the address it dialled.
       const named = new NamedLink(near, farId);
       return { near: named, far: await arrived.promise, cut: () => proxy.cut() };
     },
@@ -101,7 +101,7 @@ conformance("process", () => {
   return Promise.resolve({
     ...realTime(),
     name: "process",
-    // One pipe carries everything, in its order.
+    // One pipe carries everything, in order.
     overtakes: false,
     async join(nearId, farId, limits = {}) {
       const pipes = new ProcessPipes();
@@ -119,7 +119,7 @@ conformance("process", () => {
   });
 });
 
-/** A link whose other end goes by another name. */
+/** A link whose other end has another name. */
 class NamedLink implements Link {
   readonly remote: NodeId;
   readonly identity: Identity;

@@ -1,5 +1,5 @@
 /**
- * Another process for tests of links: dials a node, says so, and stays.
+ * Another process for tests of links: dials a node, prints that, and stays.
  *
  * @module
  */

@@ -19,7 +19,7 @@ const server = serveWebSocket({
 });
 const near = new ActorSystem({ node: "near", world, connector: webSocketConnector({ world }) });
 await near.ask(nodeActorOf(server.address), "list", null, { timeoutMs: 3_600_000 });
-// An ask of an actor that is not there leaves a deadline an hour away if nobody cancels it.
+// An uncancelled ask of a missing actor would leave a deadline an hour away.
 near.ask(nodeActorOf("ws://127.0.0.1:1"), "list", null, { timeoutMs: 3_600_000, attemptMs: 60_000 })
   .catch(() => {});
 await near.stop();

@@ -1,5 +1,6 @@
 /**
- * A process with a node that listens, for tests that freeze or kill it. It first says its address.
+ * A process with a node that listens, for tests that freeze or kill it. It first prints its
+ * address.
  *
  * @module
  */
@@ -7,7 +8,7 @@ import { ActorSystem } from "../../actors/runtime/system.ts";
 import { serveWebSocket } from "../../transport/web_socket.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
 
-/** What `/probe` answers. */
+/** The protocol of `/probe`. */
 export interface Mirror {
   echo(value: unknown): unknown;
 }

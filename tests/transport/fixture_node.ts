@@ -1,5 +1,5 @@
 /**
- * What runs on the threads of the tests of `thread_hub.ts`.
+ * The program of threads in the tests of `thread_hub.ts`.
  *
  * @module
  */
@@ -10,10 +10,10 @@ import { Payload } from "../../transport/payload.ts";
 import type { StartThread } from "../../transport/start_thread.ts";
 import type { NodeContext, NodeParts } from "../../transport/thread_control.ts";
 
-/** What the actor on each thread can be asked. */
+/** The protocol of the actor on each thread. */
 export interface Remote {
   echo(value: unknown): unknown;
-  /** Asks another one the same. */
+  /** Forwards the request to another one. */
   relay(request: { to: Ref<Remote>; value: unknown }): unknown;
   /** A payload of so many bytes, each its index modulo 251. */
   block(bytes: number): Payload;
@@ -21,13 +21,13 @@ export interface Remote {
   wait(request: null): null;
   /** Keeps the thread busy. */
   spin(ms: number): null;
-  /** Keeps it busy for as long as there is a file. */
+  /** Keeps it busy as long as a file exists. */
   spinBeside(path: string): null;
-  /** Throws where nobody catches: the whole thread dies. */
+  /** Throws an uncaught error: the whole thread dies. */
   die(request: null): null;
   /** Ends its node's thread for a reason. */
   giveUp(message: string): null;
-  /** Watches another one, and answers what its end was. */
+  /** Watches another one, and answers with its end. */
   watchEnd(target: Ref): { code: string; message: string };
 }
 
@@ -72,7 +72,7 @@ const createRemote: ActorFactory<Remote> = (context) => {
   };
 };
 
-/** Has a thread of the node hold the lock of a file for as long as it lives. */
+/** Makes a thread of the node hold the lock of a file for its whole life. */
 async function lockOnThread(startThread: StartThread, path: string): Promise<void> {
   const program = `addEventListener("message", ({ data: port }) => {
     globalThis.file = Deno.openSync(${JSON.stringify(path)});

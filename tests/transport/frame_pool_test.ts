@@ -1,5 +1,5 @@
 /**
- * Memory of frames that is used again.
+ * Memory of frames that is reused.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * The bytes of envelopes and frames, held fixed by the committed `vectors/frames.json`.
+ * Fixes the bytes of envelopes and frames by the committed `vectors/frames.json`.
  *
  * @module
  */

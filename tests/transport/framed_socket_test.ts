@@ -1,5 +1,5 @@
 /**
- * A socket whose connection is closed by somebody else.
+ * A socket whose connection is closed from elsewhere.
  *
  * @module
  */
@@ -21,7 +21,7 @@ for (const when of ["before it reads", "while it reads"] as const) {
   Deno.test(`FramedSocket is closed and released when its connection is closed ${when}`, async () => {
     const { near, far } = await connection();
     using _far = far;
-    // A listener that stops closes the connections that no link has yet.
+    // A listener that stops closes the connections without a link.
     if (when === "before it reads") near.close();
     const first = new Uint8Array();
     const socket = new FramedSocket(new DenoWorld({ logLevel: "off" }), near, { first });

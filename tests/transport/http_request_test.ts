@@ -1,4 +1,4 @@
-/** What a server's port takes for a request, and what it answers to anything else. */
+/** What a server's port accepts as a request, and its answers to anything else. */
 import { NoRequest, parseHead } from "../../transport/web_socket/http_request.ts";
 import { serveWebSocket } from "../../transport/web_socket.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
@@ -33,7 +33,7 @@ for (const text of BAD) {
   });
 }
 
-/** What a server answers to these bytes, until it closes. */
+/** A server's answer to these bytes, until it closes. */
 async function answerTo(...parts: (string | Uint8Array)[]): Promise<string> {
   const world = new DenoWorld({ logLevel: "off" });
   const local = () => ({ node: "listener", incarnation: "0" });

@@ -1,5 +1,5 @@
 /**
- * Whose lives of nodes are whose.
+ * The owners of incarnations.
  *
  * @module
  */

@@ -1,4 +1,4 @@
-/** Which connection has to go when too many have not introduced themselves. */
+/** Which connection is dropped when too many have sent no hello. */
 import { Arrival } from "../../transport/web_socket/http_listener.ts";
 import { type Newcomer, Newcomers } from "../../transport/web_socket/newcomers.ts";
 import { assert, assertEquals } from "../assert.ts";

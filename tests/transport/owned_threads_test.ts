@@ -6,7 +6,7 @@
 import { OwnedThreads } from "../../transport/owned_threads.ts";
 import { assertEquals, assertStringIncludes } from "../assert.ts";
 
-/** A program that says on its port what it is told there; told "throw", it dies. */
+/** A program that echoes messages on its port; on "throw" it dies. */
 const PROGRAM = `data:application/javascript,${
   encodeURIComponent(`
     addEventListener("message", ({ data: port }) => {

@@ -1,6 +1,6 @@
 /**
- * The link between two processes beside what every carrier promises: a far end that keeps to no rule,
- * and what becomes of memory.
+ * The link between two processes beyond the common contract: a hostile far end, and the reuse of
+ * memory.
  *
  * @module
  */
@@ -28,7 +28,7 @@ const NEAR = { node: "near", incarnation: "00000000000000aa" };
 const FAR = { node: "far", incarnation: "00000000000000bb" };
 const HELLO = { ...FAR, role: "dialler", messageBytesMax: 2 ** 30 } as const;
 
-/** Two pipes in memory and two files, to be used from both ends. */
+/** Two pipes in memory and two files, with access to both ends. */
 class Ends implements AsyncDisposable {
   readonly #out = new TransformStream<Uint8Array, Uint8Array>();
   readonly #in = new TransformStream<Uint8Array, Uint8Array>();
@@ -57,7 +57,7 @@ class Ends implements AsyncDisposable {
     return this.#kept(await openProcessLink(streams, FAR, "dialler", options));
   }
 
-  /** Writes bytes at the far end, as they are, and ends the pipe where it is told to. */
+  /** Writes raw bytes at the far end, and optionally ends the pipe. */
   async tell(bytes: Uint8Array, ends = false): Promise<void> {
     const writer = this.#in.writable.getWriter();
     await writer.write(bytes).catch(() => {});
@@ -65,7 +65,7 @@ class Ends implements AsyncDisposable {
     writer.releaseLock();
   }
 
-  /** The near end, which has heard a hello of a far end that is none. */
+  /** The near end after the far end's handwritten hello. */
   async hearing(): Promise<Link> {
     const opening = this.near({ envelopeBytesMax: UNTRUSTED_ENVELOPE_BYTES_MAX });
     await this.tell(pipedFrames([writeHello(HELLO)]));

@@ -1,6 +1,6 @@
 /**
- * What two processes share to speak to each other, with both ends in this one: pipes of the system
- * through two other processes, and slot files in a folder.
+ * The streams between two processes, with both ends in this one: system pipes through two other
+ * processes, and slot files in a folder.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { streamReader, streamWriter } from "../../platform/process/pipes.ts";
 import { readableSlots, writableSlots } from "../../platform/process/slot_files.ts";
 import { SlotFolder } from "../../platform/process/slot_folder.ts";
 
-/** See the module. */
+/** Streams with both ends in this process. */
 export class ProcessPipes implements AsyncDisposable {
   /** From the near end to the far one. */
   readonly #down = relay();
@@ -34,7 +34,7 @@ export class ProcessPipes implements AsyncDisposable {
     };
   }
 
-  /** Ends both pipes, whatever is in them. */
+  /** Ends both pipes, with everything in them. */
   cut(): void {
     for (const relay of [this.#down, this.#up]) {
       try {
@@ -52,7 +52,7 @@ export class ProcessPipes implements AsyncDisposable {
   }
 }
 
-/** A process that passes on what it reads. */
+/** A process that forwards what it reads. */
 function relay(): Deno.ChildProcess {
   const args = ["-c", "exec cat"];
   return new Deno.Command("sh", { args, stdin: "piped", stdout: "piped" }).spawn();

@@ -1,5 +1,6 @@
 /**
- * Proving a token over real sockets: what is heard, recorded, reflected or relayed lets nobody in.
+ * Proofs of a token over real sockets: overheard, recorded, reflected or relayed proofs admit
+ * nobody.
  *
  * @module
  */
@@ -23,7 +24,7 @@ const DIALLER: NodeId = { node: "dialler", incarnation: "00000000000000cc" };
 const KEY = "AAAAAAAAAAAAAAAAAAAAAA==";
 const world = new DenoWorld({ logLevel: "off" });
 
-/** A node that asks for a proof. Its name is its address. */
+/** A node that requires a proof. Its name is its address. */
 class Asking implements AsyncDisposable {
   readonly server: WebSocketServer;
   links = 0;
@@ -45,7 +46,7 @@ class Asking implements AsyncDisposable {
   }
 }
 
-/** The head of an upgrade request, as anybody may write one. */
+/** The head of an upgrade request with any headers. */
 function upgradeRequest(headers: Readonly<Record<string, string>> = {}): string {
   const all = {
     host: "127.0.0.1",
@@ -60,7 +61,7 @@ function upgradeRequest(headers: Readonly<Record<string, string>> = {}): string 
   }\r\n`;
 }
 
-/** The head of what a server answers to some bytes. */
+/** The head of a server's answer to some bytes. */
 async function answerTo(server: { readonly port: number }, request: string): Promise<string> {
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
   await connection.write(Buffer.from(request, "latin1"));
@@ -88,7 +89,7 @@ function headerOf(head: string, name: string): string | undefined {
   return new RegExp(`^${name}: (Leat .*|proof=.*)\r$`, "mi").exec(head)?.[1];
 }
 
-/** What a server that is no friend says to each request of whoever dials it. */
+/** Runs a hostile server with given answers to each request. */
 async function withFake(
   answer: (request: string) => Promise<string> | string,
   use: (address: string) => Promise<void>,
@@ -112,7 +113,7 @@ async function withFake(
 const challengeWith = (challenge: string) =>
   `HTTP/1.1 401 Unauthorized\r\nwww-authenticate: ${challenge}\r\ncontent-length: 0\r\n\r\n`;
 
-/** Consent as RFC 6455 has it for any key, with what proves the token, or not. */
+/** Acceptance according to RFC 6455 for any key, with or without a proof of the token. */
 async function consentTo(request: string, receipt: string): Promise<string> {
   const key = /sec-websocket-key: (\S+)/.exec(request)![1]!;
   const digest = await crypto.subtle.digest(

@@ -1,5 +1,5 @@
 /**
- * A wire that tests can cut or hold: it stands between two ends of a TCP connection.
+ * A proxy that tests can cut or stall: it is between two ends of a TCP connection.
  *
  * @module
  */
@@ -19,19 +19,19 @@ export class TcpProxy implements AsyncDisposable {
     this.#loops.push(this.#accept(targetPort));
   }
 
-  /** Breaks all connections without a word of the protocol above. */
+  /** Breaks all connections without a message of the protocol above. */
   cut(): void {
     for (const connection of this.#connections) close(connection);
     this.#connections.clear();
     this.release();
   }
 
-  /** Lets nothing through any more, as a wire that was pulled: both ends stay open. */
+  /** Forwards nothing any more, like a broken wire: both ends stay open. */
   hold(): void {
     this.#held = new Promise((resolve) => this.#letGo = resolve);
   }
 
-  /** Lets through again. */
+  /** Forwards again. */
   release(): void {
     this.#held = undefined;
     this.#letGo();

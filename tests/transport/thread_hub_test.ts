@@ -117,7 +117,7 @@ Deno.test("a link to a node that died while its dialler was busy is closed when 
   await using home = new Home();
   const [, victim] = await Promise.all([home.start("one"), home.start("two")]);
   const watched = home.main.ask(remoteOn("one"), "watchEnd", remoteOn("two"), SOON);
-  // It hears of the end and of the link in one go, the end first.
+  // It learns of the end and of the link at once, the end first.
   const busy = home.main.ask(remoteOn("one"), "spin", 400, SOON);
   await new Promise((resolve) => setTimeout(resolve, 100));
   victim.terminate(new LeatError("unavailable", "ended for the test"));
@@ -131,7 +131,8 @@ Deno.test("a link to a node that died while its dialler was busy is closed when 
 Deno.test("terminate ends a thread that spins, and its name can be reused", async () => {
   await using home = new Home();
   const first = await home.start("one");
-  // Not for ever: Deno never ends a thread that spins, and it would take a core from all tests after it.
+  // Not forever: Deno never ends a thread that spins, and it would occupy a core during all later
+  // tests.
   const path = await Deno.makeTempFile({ prefix: "leat-threads-" });
   const spinning = rejection(
     home.main.ask(remoteOn("one"), "spinBeside", path, SOON),

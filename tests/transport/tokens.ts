@@ -11,12 +11,12 @@ import {
   type WebSocketServerOptions,
 } from "../../transport/web_socket.ts";
 
-/** A service that everybody may use who knows the token. */
+/** A service for everybody who knows the token. */
 export function asking(token: string): Pick<WebSocketServerOptions, "tokens" | "isService"> {
   return { isService: true, tokens: new TokenSet([{ token, identity: TOKEN_HOLDER }]) };
 }
 
-/** Somebody who knows a token, or none. */
+/** A client with a token, or without. */
 export function knowing(
   token: string | undefined,
   target: Credential["target"] = "service",

@@ -1,5 +1,5 @@
 /**
- * Dialling: what listens there may be no node of Leat, may misbehave, freeze or come back.
+ * Dialling: the listener may be no Leat node, misbehave, freeze or come back.
  *
  * @module
  */
@@ -31,7 +31,7 @@ const HELLO = encodeMessage({
   messageBytesMax: 1_000_000,
 });
 
-/** A server that speaks TCP and what the test has it say. */
+/** A TCP server with scripted answers. */
 class RawServer implements AsyncDisposable {
   readonly address: string;
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -76,7 +76,7 @@ async function write(connection: Deno.TcpConn, ...parts: (string | Uint8Array)[]
   for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
 }
 
-/** The consent to an upgrade. */
+/** The acceptance of an upgrade. */
 function consent(request: string): string {
   const key = /^sec-websocket-key: (\S+)\r$/m.exec(request)?.[1];
   const accept = createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
@@ -85,7 +85,7 @@ function consent(request: string): string {
     `Sec-WebSocket-Accept: ${accept}\r\n\r\n`;
 }
 
-/** A frame as servers send them: not masked. */
+/** A server's frame: not masked. */
 function frame(opcode: number, payload: Uint8Array, isLast = true): Uint8Array {
   const { length } = payload;
   const head = length < 126 ? [length] : [126, length >> 8, length & 0xff];
@@ -241,7 +241,7 @@ Deno.test("a server that sends pings without reading gets no stored answers", as
   });
   const pinged = Promise.withResolvers<void>();
   socket.listen({ message: () => pinged.resolve(), closed: () => {} });
-  // More than its window and what the system's own buffers take.
+  // More than its window and the system's own buffers.
   socket.send(new Uint8Array(4 * WINDOW_BYTES));
   const before = socket.bufferedAmount;
   sent.resolve();
@@ -251,7 +251,7 @@ Deno.test("a server that sends pings without reading gets no stored answers", as
   await socket.released;
 });
 
-/** A world whose clock stands still. */
+/** A platform whose clock stands still. */
 class StillWorld extends DenoWorld {
   now = 0;
 
@@ -339,7 +339,7 @@ Deno.test("a frozen process is detected, and closing its link leaves nothing beh
   link.start(() => {});
   child.kill("SIGSTOP");
   try {
-    // More than it can take: the goodbye waits behind it for ever.
+    // More than it can accept: the goodbye waits behind it forever.
     for (let i = 1; i <= 20; i++) link.send(tellOf(i, new Uint8Array(1_000_000)));
     const { code, message } = await link.closed;
     assertEquals(code, "unavailable");

@@ -1,5 +1,5 @@
 /**
- * What only a WebSocket meets: strangers, silent peers, servers that come back.
+ * Failures that only a WebSocket has: strangers, silent peers, servers that come back.
  *
  * @module
  */
@@ -57,16 +57,16 @@ class Listener implements AsyncDisposable {
   }
 }
 
-/** A certificate, its key, and who has signed it. */
+/** A certificate, its key, and the authority's certificate. */
 async function certificates(): Promise<[string, string, string]> {
   const pem = (name: string) => Deno.readTextFile(new URL(`./tls/${name}`, import.meta.url));
   return await Promise.all([pem("server.pem"), pem("server.key"), pem("ca.pem")]);
 }
 
-/** An actor of what calls itself "stranger". */
+/** An actor of a node that calls itself "stranger". */
 const FORGED = { node: "stranger", path: "/x", incarnation: "00-1" };
 
-/** Something for the probe. */
+/** A message for the probe. */
 function tellOf(body: unknown): Envelope {
   return {
     kind: "tell",
@@ -89,7 +89,7 @@ function dialler({ token }: { token?: string } = {}): ActorSystem {
   });
 }
 
-/** That a node with the right token is served as ever. */
+/** A node with the right token is still served. */
 async function assertServes(address: string, options: { token?: string } = {}): Promise<void> {
   await using system = dialler(options);
   const ref = { node: address, path: "/probe" } as { node: string; path: string };
@@ -97,7 +97,7 @@ async function assertServes(address: string, options: { token?: string } = {}): 
   assertEquals(answer.value, 1);
 }
 
-/** A connection without Leat: what it received, and how it ended. */
+/** A raw connection: what it received, and how it ended. */
 async function stranger(
   address: string,
   say: (socket: WebSocket) => void,
@@ -179,7 +179,7 @@ Deno.test("an invalid message after a valid hello closes only that link", async 
     fragment.fill(0xff, 1),
     "text",
     encodeMessage({ kind: "ask", source: 1 }),
-    // In the name of another node, and of an actor of another life.
+    // In the name of another node, and of an actor of another incarnation.
     encodeMessage({ ...tellOf("forged"), source: { ...FORGED, node: "dialler" } }),
     encodeMessage({ ...tellOf("forged"), source: { ...FORGED, incarnation: "01-1" } }),
   ];
@@ -200,7 +200,7 @@ Deno.test("a node that is dialled by another name than its own answers over the 
   await using system = dialler();
   const { address } = listener.server;
   const ref = system.spawn<Probe>({ name: "probe", create: probe });
-  // Opens the link; "listener" calls itself by another name than the address that is dialled.
+  // Opens the link; "listener" calls itself by another name than the dialled address.
   await system.ask<Probe, "echo">({ node: address, path: "/probe" }, "echo", 1, SOON);
   const answer = await listener.system.ask<Probe, "echo">(ref, "echo", 2, SOON);
   assertEquals(answer.value, 2);

@@ -1,6 +1,5 @@
 /**
- * What one WebSocket message holds, messages put together from fragments, and WebSocket's own
- * framing.
+ * The frames in WebSocket messages, reassembly of fragments, and WebSocket's own framing.
  *
  * @module
  */
@@ -23,7 +22,7 @@ function hex(bytes: Uint8Array): string {
   return bytes.toHex();
 }
 
-/** As the sender has it: with room before it. */
+/** As the sender has it: with space before it. */
 function withHeadroom(bytes: Uint8Array): Uint8Array {
   const buffer = new Uint8Array(FRAGMENT_HEADROOM_BYTES + bytes.length);
   buffer.set(bytes, FRAGMENT_HEADROOM_BYTES);

@@ -1,5 +1,5 @@
 /**
- * What goes to the socket, in which order, and how much of it before the receiver has taken it.
+ * The frames for the socket: their order, and how many before the receiver's acknowledgement.
  *
  * @module
  */
@@ -24,11 +24,11 @@ interface Tag {
   readonly n: number;
 }
 
-/** A socket that keeps what it is given, and a receiver that takes it when told. */
+/** A socket that keeps its frames, and a receiver that consumes them on command. */
 class Wire {
   readonly outbox: Outbox;
   readonly frames: Uint8Array[] = [];
-  /** Messages whose last byte has been taken, in that order. */
+  /** Fully received messages, in that order. */
   readonly received: Tag[] = [];
   readonly #flushes: (() => void)[] = [];
   readonly #reassembly = new Reassembly(2 ** 30);
@@ -48,12 +48,12 @@ class Wire {
     this.outbox.add(message, () => pair);
   }
 
-  /** Ends the sender's turn. */
+  /** Ends the sender's macrotask. */
   flush(): void {
     for (const flush of this.#flushes.splice(0)) flush();
   }
 
-  /** The receiver takes a frame; false if there is none. */
+  /** The receiver consumes a frame; false if there is none. */
   take(): boolean {
     const frame = this.frames.shift();
     if (frame === undefined) return false;

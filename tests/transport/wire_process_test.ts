@@ -49,7 +49,7 @@ Deno.test("wire_process.py, written from docs/wire.md, is an actor of another pr
     assertEquals(await ask(value), expected);
   }
   assertEquals(await ask({ t: tensor([[1, 2], [3, 4]]) }), { t: tensor([[1, 2], [3, 4]]) });
-  // Several at once, so that both slots are taken in both directions.
+  // Several at once, so that both slots are in use in both directions.
   const sizes = [100_000, 70_000, 5_000_000, 1, 1_000_000, 300_000];
   const blocks = sizes.map((size, i) => new Uint8Array(size).fill(i + 1));
   const echoed = await Promise.all(blocks.map((block) => ask(new Payload(block.slice()))));

@@ -1,5 +1,6 @@
 /**
- * Appends numbered records to the log named on its command line for ever, saying which are durable.
+ * Appends numbered records to the log named on its command line endlessly, and prints which are
+ * durable.
  *
  * @module
  */

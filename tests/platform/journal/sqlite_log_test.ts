@@ -1,5 +1,5 @@
 /**
- * The log on SQLite: the conformance suite, and what only files can suffer.
+ * The log on SQLite: the conformance suite, and failures that only files have.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { startChild } from "../../lib/child.ts";
 import { type LogPlace, testDurableLog } from "../../lib/log_conformance.ts";
 import { inFolder } from "../../lib/temp_folder.ts";
 
-/** Crashes by going on with a copy of the files as they lie on the disk while the log is open. */
+/** Simulates crashes by opening a copy of the files as they are on disk while the log is open. */
 class SqlitePlace implements LogPlace {
   readonly #folder = Deno.makeTempDirSync({ prefix: "leat-log-" });
   readonly #open: DurableLog[] = [];
@@ -128,7 +128,7 @@ Deno.test("openSqliteLog answers a lost file with a leftover write-ahead file wi
     assertEquals(error.code, "data_loss");
   }));
 
-/** Where files cost no waiting for a disk, if there is such a place. */
+/** Uses a folder in memory, if there is one. */
 async function withFastFolder(body: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ dir: "/dev/shm", prefix: "leat-log-" })
     .catch(() => Deno.makeTempDir({ prefix: "leat-log-" }));
@@ -152,7 +152,7 @@ async function abandonedLog(path: string): Promise<Map<string, Uint8Array>> {
   return files;
 }
 
-/** Puts these files in place and opens them: what is read, or why not. */
+/** Restores these files and opens them: returns what is read, or the error. */
 async function reopened(
   path: string,
   files: ReadonlyMap<string, Uint8Array>,

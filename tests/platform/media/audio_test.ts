@@ -1,4 +1,4 @@
-/** Mel spectrograms against the definition, worked out slowly; sound in functions that travel. */
+/** Mel spectrograms against the definition, computed slowly; sound in functions on workers. */
 
 import {
   assert,

@@ -1,7 +1,8 @@
 /**
- * Decodes the images that its command line names, and prints of each the code of the error or the shape, by how many bytes the process
- * has grown, and by how many it is larger once nothing is held of it. It has a process to itself: the memory of one is that of all its
- * threads, and other tests run on those.
+ * Decodes the images that its command line names, and prints for each the error code or the shape,
+ * by how many bytes the process has grown, and how much it keeps after everything is released. It
+ * runs in a process of its own: the memory of a process is that of all its threads, and other tests
+ * run on those.
  *
  * @module
  */
@@ -9,7 +10,7 @@ import { LeatError } from "../../../core/error.ts";
 import { Images } from "../../../platform/media/images.ts";
 
 const { gc } = globalThis as unknown as { gc(): void };
-/** Below this nobody looks further. */
+/** Below this the rest is not measured. */
 const KEPT_BYTES_MAX = 60_000_000;
 
 const images = new Images();
@@ -22,7 +23,7 @@ for (const path of Deno.args) {
     (error) => LeatError.from(error).code,
   );
   const grown = Deno.memoryUsage().rss - before;
-  // What is freed is given back later, by a thread of V8's.
+  // V8 returns freed memory later, on another thread.
   let kept = Infinity;
   for (let attempt = 0; attempt < 300 && kept > KEPT_BYTES_MAX; attempt++) {
     gc();

@@ -1,10 +1,10 @@
-/** Alone in its file, because a library once loaded is there for all that run in the same process. */
+/** Alone in its file, because a loaded library stays for all tests of the process. */
 
 import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Images } from "../../../platform/media/images.ts";
 
-/** The first bytes of a JPEG of 24 × 16, as far as its frame header. */
+/** The first bytes of a JPEG of 24 × 16, up to its frame header. */
 const HEADER = Uint8Array.fromHex("ffd8ffc0001108001000180301220002110103110100ffd9");
 
 Deno.test({

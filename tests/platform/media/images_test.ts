@@ -1,4 +1,4 @@
-/** JPEGs: made here by the encoder, and three small ones of kinds that it does not make. */
+/** JPEGs: made by the encoder, and three small ones of kinds that it does not write. */
 
 import {
   assert,
@@ -195,7 +195,7 @@ Deno.test("decode distinguishes an empty file, another format and garbage", asyn
 Deno.test("decode refuses damaged compressed data", async () => {
   const jpeg = await images.encode(picture(120, 90));
   const damaged = jpeg.slice();
-  // A marker that may not stand within a scan.
+  // A marker that is invalid within a scan.
   damaged.set([0xff, 0xc0], jpeg.length >> 1);
   const error = await failure(damaged);
   assertEquals(error.code, "data_loss");

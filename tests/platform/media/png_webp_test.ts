@@ -1,4 +1,7 @@
-/** PNGs of every kind, written here from the specification, and five small WebPs: read exactly, and refused when damaged. */
+/**
+ * PNGs of every kind, written here from the specification, and five small WebPs: decoded exactly,
+ * and refused when damaged.
+ */
 
 import {
   assert,
@@ -56,7 +59,7 @@ async function failure(bytes: Uint8Array, options?: ImageDecodeOptions): Promise
   ) as LeatError;
 }
 
-/** The bytes of a picture by a rule. */
+/** The bytes of a picture by a formula. */
 function pixels(
   width: number,
   height: number,
@@ -256,7 +259,7 @@ Deno.test("decode refuses a header that claims more memory than its limit, befor
 });
 
 Deno.test("decode refuses a PNG whose data inflates beyond its size", async () => {
-  // The last is small, and so are none of its pixels, and it inflates to 100 MB.
+  // The last one has few bytes and few pixels, and inflates to 100 MB.
   const files = await Promise.all([[600, false], [600, true], [100, false]] as const).then((all) =>
     Promise.all(all.map(async ([megabytes, interlaced]) =>
       concat(
@@ -301,7 +304,7 @@ Deno.test("decode refuses a small PNG with very many pixels, and releases the me
   assertEquals(refused!.outcome, "resource_exhausted");
   assert(refused!.grown < 50_000_000, `${refused!.grown} bytes`);
   assertEquals(large!.outcome, "5000,5000,3");
-  // 25 million pixels: 75 MB are the result, which is no longer held, and a decoder's 150 MB would be kept for ever.
+  // 25 million pixels: the result of 75 MB is released, and a decoder would keep 150 MB forever.
   assert(large!.kept < 60_000_000, `${large!.kept} bytes`);
 });
 
@@ -331,7 +334,10 @@ async function deflatedZeros(megabytes: number): Promise<Uint8Array<ArrayBuffer>
   return new Uint8Array(await new Response(deflated).arrayBuffer());
 }
 
-/** What became of each image in a process of its own, and by how many bytes the process had grown at once and later. */
+/**
+ * The result of each image in a process of its own, and by how many bytes the process grew at once
+ * and later.
+ */
 async function decodeInChild(
   files: readonly Uint8Array[],
 ): Promise<{ outcome: string; grown: number; kept: number }[]> {

@@ -24,7 +24,7 @@ export interface PngPicture {
   readonly chunks?: readonly Uint8Array[];
 }
 
-/** Where the pixels of each of Adam7's seven pictures stand. */
+/** The pixel positions of each of Adam7's seven pictures. */
 const PASSES = [
   { x: 0, y: 0, dx: 8, dy: 8 },
   { x: 4, y: 0, dx: 8, dy: 8 },

@@ -1,4 +1,4 @@
-/** Crop, resize and mirror against a slow and obvious version of each. */
+/** Crop, resize and mirror against slow and obvious versions. */
 
 import { assert, assertEquals } from "../../assert.ts";
 import { RandomStream } from "../../../core/philox.ts";

@@ -1,4 +1,7 @@
-/** WAV files written by another library and by hand, of every kind of samples, and refused when damaged. */
+/**
+ * WAV files written by another library and by hand, with every kind of samples, and refused when
+ * damaged.
+ */
 
 import {
   assert,
@@ -16,7 +19,7 @@ import { concat } from "../../data/formats/reading.ts";
 const LEFT = [0, 0.5, -0.5, 0.25, -1, 0.999];
 const RIGHT = [1 / 3, -1 / 3, 0, 0.75, -0.75, -1];
 
-/** Levels per unit, as the format has them: the largest sample is one level short of 1. */
+/** Levels per unit, according to the format: the largest sample is one level short of 1. */
 const LEVELS: Record<string, number> = { "8": 2 ** 7, "16": 2 ** 15, "24": 2 ** 23, "32": 2 ** 31 };
 
 function written(bitDepth: string): Uint8Array {
@@ -44,7 +47,7 @@ function chunk(name: string, ...data: number[]): Uint8Array {
 
 const text = (value: string) => new TextEncoder().encode(value);
 
-/** A RIFF file of chunks; nobody reads the length it claims. */
+/** A RIFF file of chunks; its claimed length is never read. */
 const riff = (...chunks: Uint8Array[]) =>
   concat(text("RIFF"), new Uint8Array(4), text("WAVE"), ...chunks);
 
@@ -125,7 +128,8 @@ Deno.test("decodeWav names unsupported formats, and files of other types", () =>
 });
 
 Deno.test("decodeWav ignores wrong counts in chunks that it does not need", () => {
-  // A table of four thousand million cue points in 4 bytes: a library that reads it takes minutes and all memory.
+  // A table of four thousand million cue points in 4 bytes: a library that reads it takes minutes
+  // and all memory.
   const cues = chunk("cue ", 0xff, 0xff, 0xff, 0xff);
   assert(decodeWav(riff(FORMAT, cues, chunk("data", 0, 0x40))).samples.size === 1);
 });

@@ -1,4 +1,4 @@
-/** Addresses as people write them, and as servers advertise them. */
+/** Addresses as users write them, and as servers advertise them. */
 
 import { LeatError } from "../../../core/error.ts";
 import {
@@ -53,7 +53,7 @@ Deno.test("advertisedAddress refuses port 0, and accepts a host before its port 
     assertEquals(code, "invalid_argument");
     for (const part of [`"${advertise}"`, "port 0", host!]) assertStringIncludes(message, part);
   }
-  // Checked before it listens, when a free port is yet to be taken.
+  // Checked before listening, when the free port is not known yet.
   assertEquals(advertisedAddress(listening, "gpu-7"), "ws://gpu-7:0");
 });
 

@@ -1,4 +1,4 @@
-/** What a node starts before a task at another node's request. */
+/** The actors that a node starts on request of another node. */
 
 import { assertEquals, assertStringIncludes } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";

@@ -1,5 +1,5 @@
 /**
- * The file of tokens: what it may look like, and what happens when it changes.
+ * The file of tokens: its format, and its changes.
  *
  * @module
  */

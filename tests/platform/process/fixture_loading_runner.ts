@@ -8,5 +8,5 @@ import { sandboxGrants } from "../../../platform/sandbox/grants.ts";
 
 new ConfinedRunners(sandboxGrants());
 console.log("loading");
-// Without this the runner's first message would be read, and the folder removed.
+// Otherwise the runner's first message would be read, and the folder removed.
 if (Deno.args[0] === "stopped") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);

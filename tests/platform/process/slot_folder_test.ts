@@ -1,5 +1,5 @@
 /**
- * Folders of slot files, which nobody may leave behind and nobody may lose.
+ * Folders of slot files must be neither left behind nor lost.
  *
  * @module
  */

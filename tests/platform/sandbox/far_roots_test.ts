@@ -1,5 +1,5 @@
 /**
- * What lies below a granted root.
+ * The paths below a granted root.
  *
  * @module
  */

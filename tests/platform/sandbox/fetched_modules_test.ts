@@ -1,5 +1,5 @@
 /**
- * What is fetched for modules of confined threads, and which hosts are asked for it.
+ * Fetching modules for confined processes, and which hosts are contacted.
  *
  * @module
  */
@@ -72,12 +72,12 @@ Deno.test("FetchedModules keeps modules up to its limits, and drops the oldest",
   assertEquals(await askedFor(few, "c", "b", "c"), 1);
   assertEquals(await askedFor(few, "a"), 1);
   few.close();
-  // Its URL as it was asked for, and where it is; its media type; its text.
+  // Its requested and its final URL; its media type; its text.
   const chars = 2 * url("a").length + "text/javascript".length + 20;
   const small = new FetchedModules([host.name], { charsMax: 2 * chars });
   assertEquals(await askedFor(small, "a", "b", "a", "b"), 2);
   assertEquals(await askedFor(small, "c", "b", "c"), 1);
-  // One more character in a URL, and there is a place for one module alone.
+  // With one more character in a URL, only one module fits.
   assertEquals(await askedFor(small, "bb", "c", "bb"), 3);
   small.close();
 });

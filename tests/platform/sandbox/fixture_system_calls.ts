@@ -1,6 +1,6 @@
 /**
- * Makes system calls through the C library and prints what came of each: a program for tests of what
- * holds a confined process. Its argument is a list of calls, as JSON.
+ * Makes system calls through the C library and prints each result: a program for tests of
+ * confinement. Its argument is a list of calls, as JSON.
  *
  * @module
  */
@@ -8,7 +8,7 @@
 /** A function of the C library and its arguments: a text becomes a pointer to it. */
 export type Call = readonly [name: string, ...args: readonly (number | string)[]];
 
-/** What a call returned, and `errno` where that is -1. */
+/** The result of a call, and `errno` if that is -1. */
 export interface CallOutcome {
   readonly result: number;
   readonly errno: number;
@@ -37,7 +37,7 @@ if (import.meta.main) {
   );
 }
 
-/** What the kernel says of this process. Deno shows it to who has all permissions alone. */
+/** The kernel's status of this process. Deno shows it only with all permissions. */
 function ownStatus(): string {
   const { symbols } = Deno.dlopen("libc.so.6", {
     open: { parameters: ["buffer", "i32"], result: "i32" },

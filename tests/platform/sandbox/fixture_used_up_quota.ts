@@ -1,6 +1,6 @@
 /**
- * A log and a file whose writes beyond some place fail with EDQUOT, as where a quota is used up: the
- * kernel itself answers so, by a filter of system calls. Prints how they end.
+ * A log and a file whose writes beyond some offset fail with EDQUOT, like an exhausted quota: a
+ * filter of system calls makes the kernel answer so. Prints how they end.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";
 /** Numbers of `write` and `pwrite64`. */
 const [WRITE, PWRITE] = Deno.build.arch === "x86_64" ? [1, 18] : [64, 68];
 const EDQUOT = 122;
-/** Where a write begins that fails. */
+/** The offset from which writes fail. */
 const ROOM_BYTES = 64 * 1024;
 
 /** `write` to a file, and `pwrite64` far in one, fail; nothing else does. */

@@ -1,6 +1,6 @@
 /**
- * A confined cluster on a kernel that has no Landlock and takes no filter of system calls: a filter of
- * this process answers so for it. Prints what the cluster makes of a pipeline.
+ * A confined cluster on a kernel without Landlock and without filters of system calls: a filter of
+ * this process answers so. Prints the cluster's result for a pipeline.
  *
  * @module
  */

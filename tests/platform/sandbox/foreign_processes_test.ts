@@ -1,6 +1,6 @@
 /**
- * Functions of pipelines that this program did not build, in processes of their own: what they give is
- * what they give in this process where their author is trusted.
+ * Functions of pipelines that this program did not build, in processes of their own, give the same
+ * as in this process when their author is trusted.
  *
  * @module
  */
@@ -42,7 +42,7 @@ function built(dataset: Dataset<unknown>, trustPipeline: boolean): Dataset<unkno
 
 const seeded = { seed: 7 };
 
-/** Pipelines whose streams depend on all that has to be the same. */
+/** Pipelines whose streams depend on everything that must be the same. */
 const PIPELINES: Readonly<Record<string, Dataset<unknown>>> = {
   "luck of functions": Dataset.range(12).map((x, { random, index }) => [x, random.int(1000), index])
     .withOptions(seeded),
@@ -116,7 +116,7 @@ for (const [name, dataset] of Object.entries(PIPELINES)) {
       await using before = built(dataset, false).iterator();
       assertEquals(await take(before, at), expected.slice(0, at));
       const state = await before.save();
-      // Saving leaves the iterator as it was.
+      // Saving leaves the iterator unchanged.
       assertEquals(await take(before), expected.slice(at), `goes on at ${at}`);
       await using after = built(dataset, false).iterator();
       await after.restore(state);
@@ -184,7 +184,7 @@ Deno.test("a state of a trusted pipeline is refused by an untrusted one, which s
 
 const processingMode = "DETERMINISTIC";
 
-/** Pipelines of which a reader under DETERMINISTIC does a part. */
+/** Pipelines of which a DETERMINISTIC reader runs a part. */
 const REGISTERED: Readonly<Record<string, Dataset<unknown>>> = {
   "batches over the ends of splits": Dataset.range(64).batch(5).map((batch, { random }) => ({
     batch,
@@ -220,7 +220,7 @@ for (const [name, dataset] of Object.entries(REGISTERED)) {
   });
 }
 
-/** A function that runs this text, which names what no function that travels as text may. */
+/** A function that runs this text, whose names are forbidden in serialised functions. */
 function doing(what: string): Dataset<unknown> {
   return Dataset.range(3).map((x, { what }) => x === 1 ? new Function(what)() : x, {
     captures: { what },
@@ -285,7 +285,7 @@ Deno.test("where no process can be started, foreign functions are refused, with 
   const noFolder = await run("--allow-read", "--allow-env", "--allow-run=deno");
   assertStringIncludes(noFolder, "permission_denied");
   assertStringIncludes(noFolder, "write access");
-  // An iterator that nobody closes keeps no program.
+  // An unclosed iterator does not keep the program alive.
   const granted = await run("--allow-read", "--allow-env", "--allow-write", "--allow-run=deno");
   assertEquals(granted, "0\n");
 });

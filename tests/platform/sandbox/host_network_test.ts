@@ -1,5 +1,5 @@
 /**
- * Which hosts the host of a confined runner may connect to.
+ * The hosts that the host of a confined runner may connect to.
  *
  * @module
  */

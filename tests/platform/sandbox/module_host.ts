@@ -4,9 +4,9 @@
  * @module
  */
 
-/** Serves texts by their paths, and redirects where a text is `to ` and a URL. */
+/** Serves texts by their paths, and redirects for a text `to ` with a URL. */
 export class ModuleHost implements AsyncDisposable {
-  /** Paths, in the order in which they were asked for. */
+  /** Paths, in the order of the requests. */
   readonly asked: string[] = [];
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 

@@ -1,5 +1,5 @@
 /**
- * What the modules of user functions become before a confined thread loads them.
+ * Modules of user functions in the form in which a confined process loads them.
  *
  * @module
  */
@@ -39,7 +39,7 @@ Deno.test("sourceOf strips types if the media type, or else the name, means Type
     ["https://h.example/module", "application/typescript", 1],
   ];
   for (const [url, mediaType, count] of cases) {
-    // As a function, `a` can be called with what is left in the parentheses.
+    // With `a` as a function, the remaining parentheses are a valid call.
     const callable = count === 1 ? text.replace("[1, 2,", "[(x) => x, 2,") : text;
     assertEquals(
       (await exportsOf(url, callable, mediaType))["count"],

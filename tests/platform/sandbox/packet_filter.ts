@@ -11,7 +11,7 @@ export interface FilteredCall {
   readonly args?: readonly bigint[];
 }
 
-/** What a filter makes of a call: an outcome of linux/seccomp.h. */
+/** The result of a filter for a call: an outcome of linux/seccomp.h. */
 export function filtered(
   program: Uint8Array<ArrayBuffer>,
   { number, architecture, args = [] }: FilteredCall,

@@ -1,6 +1,6 @@
 /**
- * Processes that are handed out: how many load at a time, who is served, and what becomes of who gives up
- * and of what never loads.
+ * The supply of processes: how many load at the same time, which caller is served, cancelled
+ * callers, and processes that never load.
  *
  * @module
  */
@@ -36,7 +36,7 @@ class Process implements SuppliedProcess {
 class Supplied {
   readonly started: Process[] = [];
   readonly supply: ProcessSupply<Process>;
-  /** The most that loaded at a time. */
+  /** The most that loaded at the same time. */
   loadingMost = 0;
   #loading = 0;
 
@@ -44,7 +44,7 @@ class Supplied {
     this.supply = new ProcessSupply(() => this.#start(), loadingMax);
   }
 
-  /** Lets the oldest that still loads be loaded, or fail. */
+  /** Completes or fails the oldest process that still loads. */
   async step(error?: LeatError): Promise<void> {
     const process = this.started[this.#settled++]!;
     this.#loading--;
@@ -67,7 +67,7 @@ class Supplied {
   }
 }
 
-/** Promises that can go on have gone on. */
+/** Runs all pending promise callbacks. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }
@@ -135,7 +135,7 @@ Deno.test("ProcessSupply reports a process that never loads to one caller, and s
   assertEquals((await next!).number, 1);
   await supplied.step();
   assertEquals((await after!).number, 2);
-  // The spare one fails while nobody asks: it is not tried again for ever, but when somebody does.
+  // The spare one fails while no caller waits: it is not retried forever, but for the next caller.
   await supplied.step(NEVER);
   assertEquals([supplied.started.length, supplied.loading], [4, 0]);
   const later = supplied.supply.take();

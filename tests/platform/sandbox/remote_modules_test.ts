@@ -1,5 +1,5 @@
 /**
- * Which modules of other hosts are fetched, and how often a function's module is loaded for it.
+ * Which remote modules are fetched, and how often a function's module is loaded for it.
  *
  * @module
  */
@@ -12,7 +12,7 @@ const urlOf = (name: string) => `https://modules.example/${name}.js`;
 
 const moduleAt = (url: string) => ({ url, mediaType: "", text: url });
 
-/** Loads modules of which each names the next, and tells of what fails as late as Deno does. */
+/** Loads modules of which each names the next, and reports failures as late as Deno does. */
 async function load(remote: RemoteModules, names: string, waitMs: number): Promise<string[]> {
   const texts: string[] = [];
   for (const name of names) {

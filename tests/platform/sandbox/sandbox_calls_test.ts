@@ -1,6 +1,6 @@
 /**
- * What the kernel denies a confined process, whatever Deno's permissions are: system calls that it
- * never needs, and what root may do beyond other users.
+ * The kernel's denials in a confined process, whatever Deno's permissions are: system calls that it
+ * never needs, and root's privileges.
  *
  * @module
  */
@@ -42,12 +42,12 @@ function programArgs(calls: readonly Call[]): string[] {
   return ["run", ...flags, PROGRAM, JSON.stringify(calls)];
 }
 
-/** What comes of calls in a process that may call the C library, with all of Deno's permission for it. */
+/** Results of calls in a process that may call the C library, with all of Deno's permissions. */
 function unguarded(calls: readonly Call[]): Promise<Probed> {
   return probed(programArgs(calls));
 }
 
-/** The same in one that a launcher has become. */
+/** The same in a launched one. */
 function guarded(
   calls: readonly Call[],
   options: Partial<Launch> & Pick<Launch, "writable">,
@@ -89,7 +89,7 @@ function ordinaryCalls(folder: string): Call[] {
   ];
 }
 
-/** Calls that would harm who makes them where they are allowed. */
+/** Calls that would harm their process if they were allowed. */
 const HARMFUL: readonly Call[] = [
   ["fork"],
   ["vfork"],
@@ -152,7 +152,7 @@ const EACCES = 13;
 
 Deno.test({
   name: "a confined process reads only what Deno needs of its folder and of the system",
-  // The kernel decides it where it has Landlock.
+  // The kernel decides it if it has Landlock.
   ignore: !isLinux || new KernelCalls().landlockVersion() === 0,
   async fn() {
     const kept = ["deps/a", "gen/b", "npm/c", "remote/d", "v8_code_cache_v2"];
@@ -293,7 +293,7 @@ Deno.test("callFilter decides by number and arguments, on both architectures", (
     ["prlimit64 of another", [302, 261], [1n], NOT_PERMITTED],
     ["ioctl FIONBIO", [16, 29], [5n, 0x5421n], ALLOWED],
     ["ioctl TIOCSTI", [16, 29], [0n, 0x5412n], NOT_PERMITTED],
-    // The kernel reads the lower half of such an argument alone.
+    // The kernel reads only the lower half of such an argument.
     ["ioctl TIOCSTI and more", [16, 29], [0n, 0x1_0000_5412n], NOT_PERMITTED],
     ["prctl PR_SET_NAME", [157, 167], [15n], ALLOWED],
     ["prctl PR_SET_PDEATHSIG", [157, 167], [1n], NOT_PERMITTED],

@@ -134,7 +134,8 @@ Deno.test("a function that has reached every built-in still lacks Deno's permiss
   await using sandbox = await Sandbox.open({ "secret.txt": "secret" });
   const { folder } = sandbox;
   await link(`${folder}/secret.txt`, `${folder}/data/link.txt`);
-  // Getters on Object.prototype by which functions once took the real process from Deno's internals.
+  // Getters on Object.prototype by which functions once took the real process from Deno's
+  // internals.
   const getter = `(async () => {
     const taken = [];
     Object.defineProperty(Object.prototype, "xofLen", {
@@ -163,7 +164,7 @@ Deno.test({
   async fn() {
     await using sandbox = await Sandbox.open({}, (folder) => ({ writeRoots: [`${folder}/data`] }));
     const { folder } = sandbox;
-    // WASI makes links without asking Deno. A module with nothing but a memory is enough.
+    // WASI creates links without a permission check. A module with only a memory suffices.
     const linking = `(async () => {
       const bytes = [0,97,115,109,1,0,0,0,1,4,1,96,0,0,3,2,1,0,5,3,1,0,1,7,24,2,6,109,101,109,111,
         114,121,2,0,11,95,105,110,105,116,105,97,108,105,122,101,0,0,10,4,1,2,0,11];

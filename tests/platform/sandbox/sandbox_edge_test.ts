@@ -1,5 +1,5 @@
 /**
- * The edges between confined processes and the others, written to by somebody who keeps to no rule.
+ * Edges between processes, with a hostile peer.
  *
  * @module
  */
@@ -34,14 +34,14 @@ import { assertEquals, assertMatch, assertRejects, assertThrows } from "../../as
 const NEAR: NodeId = { node: "near", incarnation: "aa" };
 const FAR: NodeId = { node: "far", incarnation: "bb" };
 
-/** A link of which the test is the other end. */
+/** A link whose other end is the test. */
 class TestLink implements Link {
   readonly remote = FAR;
   readonly identity = ANYONE;
   readonly bufferedBytes = 0;
   readonly #closed = Promise.withResolvers<LeatError>();
   readonly closed = this.#closed.promise;
-  /** Until when there is no room behind what is sent. */
+  /** Pending while the link has no space after what was sent. */
   written = Promise.resolve();
   readonly #sent: Envelope[] = [];
   #receive: (envelope: Envelope) => void = () => {};
@@ -65,7 +65,7 @@ class TestLink implements Link {
     this.#closed.resolve(why);
   }
 
-  /** What comes from the other end, however it looks. */
+  /** Delivers anything from the other end. */
   deliver(envelope: unknown): void {
     try {
       this.#receive(envelope as Envelope);
@@ -74,7 +74,7 @@ class TestLink implements Link {
     }
   }
 
-  /** What was sent to it next. */
+  /** The next message sent to it. */
   async next(): Promise<Envelope & { readonly id: number; readonly body: unknown }> {
     while (this.#sent.length === 0) await new Promise<void>((resolve) => this.#wake = resolve);
     return this.#sent.shift() as Envelope & { readonly id: number; readonly body: unknown };
@@ -95,7 +95,7 @@ function askOf(id: number, method: string, body: unknown = null): Envelope {
 async function openEdge(methods: EdgeMethods = {}, options: EdgeOptions = {}) {
   const link = new TestLink();
   const edge = new Edge(Promise.resolve(link), NEAR, methods, options);
-  // It takes the link into use.
+  // The edge opens the link first.
   await Promise.resolve();
   return { edge, link, [Symbol.dispose]: () => edge.close() };
 }
@@ -141,7 +141,7 @@ Deno.test("Edge keeps requests until its link is open, and rejects them if it ca
   const failing = new Edge(Promise.reject(new LeatError("unavailable", "gone")), NEAR, {});
   await assertRejects(() => failing.ask("m"), LeatError, "gone");
   assertEquals((await failing.closed).code, "unavailable");
-  // One that is closed meanwhile closes its link.
+  // An edge closed meanwhile closes its link.
   const late = Promise.withResolvers<Link>();
   new Edge(late.promise, NEAR, {}).close(new LeatError("aborted", "not needed"));
   const unused = new TestLink();
@@ -194,7 +194,7 @@ Deno.test("Edge ends at a request over its size limit, and answers others", asyn
   using peer = await openEdge({ m: () => ++calls }, { askBytesMax: 1_000 });
   const asked = peer.edge.ask("m");
   peer.link.deliver(askOf(1, "m", new Uint8Array(1_000)));
-  // What the other side was asked for may be longer.
+  // The answer of the other side may be longer.
   peer.link.deliver({ ...HEAD, kind: "reply", id: 1, body: new Uint8Array(1_001) });
   assertEquals((await asked as Uint8Array).length, 1_001);
   peer.link.deliver(askOf(2, "m", new Uint8Array(1_001)));
@@ -207,7 +207,7 @@ Deno.test("Edge counts a request as open until the link has space after its answ
   using peer = await openEdge({ known: () => answered++ });
   const written = Promise.withResolvers<void>();
   peer.link.written = written.promise;
-  // Nobody reads the answers.
+  // Answers are never read.
   for (let id = 0; id < ANSWERING_MAX; id++) peer.link.deliver(askOf(id, "known"));
   for (let id = 0; id < ANSWERING_MAX; id++) await peer.link.next();
   assertEquals(answered, ANSWERING_MAX);
@@ -227,7 +227,7 @@ Deno.test("Edge ends if the other side accepts no answer, not even an error", as
 
 Deno.test("Edge ends at more requests in a second than its limit", async () => {
   using peer = await openEdge({ known: () => null }, { asksPerSecondMax: 3 });
-  // Whatever second they come in, there are more in one than that.
+  // Enough to exceed the limit in one second, however they are split over two.
   for (let id = 0; id < 100; id++) {
     peer.link.deliver(askOf(id, "known"));
     await Promise.resolve();
@@ -290,10 +290,10 @@ Deno.test("answers of a confined process are plain data of the expected form, or
   for (const table of noTables) assertThrows(() => splitTableOf(table), LeatError);
 });
 
-/** Of hosts that read no other services. */
+/** For hosts that read no other services. */
 const NO_READINGS = {} as HostReadings;
 
-/** A host that opens whatever it is asked to. */
+/** A host that opens whatever is requested. */
 function obligingHost(opened: string[]): Host {
   const file: OpenFile = {
     sizeBytes: 5,
@@ -347,7 +347,7 @@ Deno.test("HostService opens only granted paths, and none that merely look grant
   ) {
     await assertRejects(async () => await open(path), LeatError, "no request");
   }
-  // What it lists is looked at, too.
+  // Its listing is checked, too.
   await assertRejects(async () => await list("s3://bucket/shards/*"), LeatError, "s3://other/b");
   const requests: unknown[] = [
     null,

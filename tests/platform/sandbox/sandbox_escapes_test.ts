@@ -1,6 +1,6 @@
 /**
- * Functions that try to end, block or fill whatever they reach: it costs their own task, and the
- * tasks beside it go on.
+ * Functions that try to end, block or fill everything they reach: only their own task fails, and
+ * the tasks next to it continue.
  *
  * @module
  */
@@ -64,7 +64,7 @@ Deno.test("a function that never gives way is ended, whatever it does, and other
   const endless = [
     "(() => { for (;;); })()",
     "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)",
-    // One call of the engine each, or calls that no check of the engine interrupts.
+    // Single calls of the engine, or calls that no check of the engine interrupts.
     "(() => { const t = `[${'1,'.repeat(5_000_000)}1]`; for (;;) JSON.parse(t); })()",
     "'a'.repeat(2 ** 28).replaceAll('a', 'bb'.repeat(8)).replaceAll('b', 'cc')",
     "import('node:crypto').then((c) => { for (;;) c.generatePrimeSync(4_096); })",
@@ -75,7 +75,7 @@ Deno.test("a function that never gives way is ended, whatever it does, and other
   assertEquals(await patient.evaluate("2"), { value: 2 });
   for (const [i, came] of (await looping).entries()) {
     const code = codeOf(came);
-    // A string may be too long for the engine, which says so at once.
+    // A string may be too long for the engine, which reports it at once.
     const isEnded = code === "deadline_exceeded" || code === "resource_exhausted" ||
       code === "unknown" || code === "unavailable";
     assert(isEnded, `${endless[i]}: ${Deno.inspect(came)}`);

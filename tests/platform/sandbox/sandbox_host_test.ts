@@ -1,6 +1,6 @@
 /**
- * What confined pipelines reach through their host: decoded images and far files; and that they run as
- * they do elsewhere.
+ * What confined pipelines reach through their host: decoded images and far files; and that they run
+ * like others.
  *
  * @module
  */
@@ -31,7 +31,7 @@ Deno.test("a confined function decodes images like any other", async () => {
   await using sandbox = await Sandbox.open();
   const crop = { x: 10, y: 0, width: 50, height: 40 };
   const resize = { width: 20, height: 20 };
-  // Many at a time, in order, and the function's own bytes stay its own.
+  // Many at a time, in order, and the function's own bytes are not overwritten.
   const many = Dataset.from([jpeg]).map(async (bytes, { image }) => {
     const all = await Promise.all(Array.from({ length: 100 }, () => image.decode(bytes)));
     return [all.length, bytes.byteLength];
@@ -74,7 +74,7 @@ Deno.test("a confined pipeline reads only granted far files", async () => {
   assertEquals(read, [{ value: [50_000] }]);
   const asked = server.ranges.length;
   const elsewhere = lines("/other/a.txt").concatenate(lines("/data/../other/a.txt"));
-  // What a pipeline may read, its functions may not ask for by themselves.
+  // The function itself may not fetch what its pipeline may read.
   const fetching = evaluating([`fetch("${origin}/data/a.txt")`]);
   const denials = await sandbox.elementsOf(elsewhere, fetching);
   assertEquals(denials.length, 3);
@@ -163,7 +163,7 @@ Deno.test("a confined pipeline is led by redirects to what was granted, and nowh
   assertEquals(other.ranges, []);
   const [noFile] = await sandbox.elements(lines("file"));
   assertEquals(noFile && "code" in noFile && noFile.code, "failed_precondition");
-  // Listing asks the same server in the same way.
+  // Listing sends the same kind of request to the server.
   const [listed] = await sandbox.elements(Dataset.listFiles(`${server.origin}/data/port`));
   assertEquals(listed && "code" in listed && listed.code, "permission_denied");
   assertEquals(other.ranges, []);
@@ -171,7 +171,7 @@ Deno.test("a confined pipeline is led by redirects to what was granted, and nowh
 
 Deno.test("large elements of a confined pipeline do not overlap, though their memory is reused", async () => {
   await using sandbox = await Sandbox.open();
-  // Asked for ahead, as a task does, and kept.
+  // Prefetched, as a task does, and kept.
   const runner = sandbox.runners.start(
     settingsOf(Dataset.range(400_000).map((x) => x + 1).batch(40_000)),
     NO_SPLITS,

@@ -1,5 +1,5 @@
 /**
- * Pipelines in confined processes, for tests, with the permissions that a test grants.
+ * Pipelines in confined processes, for tests, with given permissions.
  *
  * @module
  */
@@ -15,13 +15,13 @@ import { sandboxGrants, type SandboxOptions } from "../../../platform/sandbox/gr
 import type { WorkerStorage } from "../../../platform/storage/storage.ts";
 import { until } from "../../lib/until.ts";
 
-/** What came of an element. */
+/** The result of an element. */
 export type Came = { readonly value: unknown } | {
   readonly code: LeatErrorCode;
   readonly message: string;
 };
 
-/** Of pipelines that have no splits. */
+/** For pipelines without splits. */
 export const NO_SPLITS: RunnerSplits = {
   next: () => Promise.resolve(null),
   total: () => Promise.resolve(0),
@@ -46,7 +46,7 @@ export class Sandbox implements AsyncDisposable {
     );
   }
 
-  /** @param files Texts by their names below the folder; what is in `data/` may be read. */
+  /** @param files Texts by their names below the folder; those in `data/` may be read. */
   static async open(
     files: Readonly<Record<string, string>> = {},
     options: (folder: string) => SandboxOptions = () => ({}),
@@ -66,12 +66,12 @@ export class Sandbox implements AsyncDisposable {
     await Deno.remove(this.folder, { recursive: true });
   }
 
-  /** Resolves when no process is left but the spare one. */
+  /** Resolves when only the spare process is left. */
   async processesEnded(): Promise<void> {
     await until(() => this.runners.processes <= 1, 10);
   }
 
-  /** Everything that comes of a pipeline, up to the end, or to the death of its process. */
+  /** All results of a pipeline, up to its end, or to the death of its process. */
   async elements(dataset: Dataset<unknown>): Promise<Came[]> {
     const runner = this.runners.start(settingsOf(dataset), NO_SPLITS);
     try {
@@ -82,41 +82,39 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * What an expression is worth in a user function, once it has settled. `globalThis` reaches what is
-   * there, and the function's last argument is `extra`.
+   * The value of an expression in a user function, once it has settled. `globalThis` is the real
+   * one, and the function's last argument is `extra`.
    */
   async evaluate(expression: string): Promise<Came> {
     const [came] = await this.evaluateAll([expression]);
     return came!;
   }
 
-  /** The same of several in one pipeline. */
+  /** The same for several in one pipeline. */
   async evaluateAll(expressions: readonly string[]): Promise<Came[]> {
     return await this.elements(evaluating(expressions));
   }
 
-  /**
-   * Everything that comes of several pipelines, one after the other in one process.
-   */
+  /** All results of several pipelines, one after the other in one process. */
   async elementsOf(...[first, ...others]: readonly Dataset<unknown>[]): Promise<Came[]> {
     return await this.elements(others.reduce((all, one) => all.concatenate(one), first!));
   }
 }
 
-/** What expressions are worth, each in a call of one user function. */
+/** The values of expressions, each in a call of one user function. */
 export function evaluating(expressions: readonly string[]): Dataset<unknown> {
   return Dataset.from([...expressions]).map((expression, extra) =>
     new Function("extra", `return (${expression});`)(extra)
   );
 }
 
-/** Makes a link, by another program: `Deno.symlink` asks for all of the disk. */
+/** Creates a link with another program: `Deno.symlink` needs permission for the whole disk. */
 export async function link(target: string, path: string): Promise<void> {
   const code = "import os, sys; os.symlink(sys.argv[1], sys.argv[2])";
   await new Deno.Command("python3", { args: ["-c", code, target, path] }).output();
 }
 
-/** What a runner is started with. */
+/** The settings of a runner. */
 export function settingsOf(dataset: Dataset<unknown>): RunnerSettings {
   return {
     graph: dataset.serialize(),

@@ -1,4 +1,4 @@
-/** Files behind URLs: a real web server on loopback, which goes wrong in every way that matters. */
+/** Files behind URLs: a real web server on loopback, with every relevant failure. */
 
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
@@ -12,7 +12,7 @@ import { noise, RangeServer, silence } from "./range_server.ts";
 
 const MIB = 1024 * 1024;
 
-/** Time that passes at once, written down. */
+/** Waits that pass at once, recorded. */
 class Waits implements RetryTiming {
   readonly ms: number[] = [];
 
@@ -30,7 +30,7 @@ function filesOf(requests: StorageOptions["requests"] = {}, timing: RetryTiming 
   return new StorageFiles({ requests }, timing);
 }
 
-/** `count` bytes from `offset` on, in as many reads as it takes. */
+/** `count` bytes from `offset` on, in as many reads as needed. */
 async function readAt(file: OpenFile, offset: number, count: number): Promise<Uint8Array> {
   const bytes = new Uint8Array(count);
   for (let at = 0; at < count;) {
@@ -142,7 +142,7 @@ Deno.test("a server that keeps failing is abandoned", async () => {
 Deno.test("a request for a broken body continues where it broke", async () => {
   await using server = new RangeServer(noise(600_000));
   server.fault = (request, number) => number <= 4 ? server.cut(request, 100_000) : undefined;
-  // More cuts than attempts: what gets somewhere is no failure.
+  // More cuts than attempts: an attempt with progress is no failure.
   const file = await filesOf({ attemptsMax: 2 }).open(`${server.origin}/file`);
   assertEquals(await readAll(file), server.contents);
   file.close();
@@ -156,7 +156,7 @@ Deno.test("a server that stalls, before or within a body, gets another request",
     if (number === 1) return silence(request);
     return number === 2 ? server.cut(request, 100_000, "silence") : undefined;
   };
-  // A machine that stands still is as silent as a server: that costs attempts.
+  // A paused machine is as silent as a server: that costs attempts.
   const file = await filesOf({ timeoutMs: 200, attemptsMax: 100 }).open(`${server.origin}/file`);
   assertEquals(await readAll(file), server.contents);
   file.close();
@@ -386,7 +386,7 @@ Deno.test("FIRST_RANGE_BYTES is the size of the first request", async () => {
   assertEquals(server.ranges, [`bytes=0-${FIRST_RANGE_BYTES - 1}`]);
 });
 
-/** A server that is no more. */
+/** A server that was closed. */
 async function closedServer(): Promise<{ origin: string }> {
   const server = new RangeServer(noise(0));
   const { origin } = server;

@@ -1,6 +1,6 @@
-/** A wire to a server on loopback whose connections break. */
+/** A proxy to a server on loopback whose connections break. */
 
-/** Passes bytes on, both ways, as they are. */
+/** Forwards bytes unchanged, both ways. */
 export class FaultyWire implements AsyncDisposable {
   connections = 0;
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -8,7 +8,10 @@ export class FaultyWire implements AsyncDisposable {
   readonly #serving: Promise<void>;
   readonly #passed: Promise<void>[] = [];
 
-  /** @param bytesMax of each connection in turn, and of all after the last: how many bytes come back before it breaks. */
+  /**
+   * @param bytesMax for each connection in order, the last one for all others: how many bytes are
+   * returned before it breaks.
+   */
   constructor(port: number, bytesMax: readonly number[]) {
     this.#serving = this.#serve(port, bytesMax);
   }

@@ -117,7 +117,7 @@ Deno.test("DenoFiles.list finds what the pattern matches, sorted", async () => {
   });
 });
 
-/** Makes links in a program of its own, because making one takes permission for the whole disk. */
+/** Creates links in a program of its own, because that needs permission for the whole disk. */
 async function link(folder: string, links: Record<string, string>): Promise<void> {
   const make = `for (const [name, target] of Object.entries(${JSON.stringify(links)})) {
     Deno.symlinkSync(target, ${JSON.stringify(folder)} + "/" + name);

@@ -1,13 +1,11 @@
-/**
- * An S3-compatible server as a program: it prints its port, and ends when its input does.
- */
+/** An S3-compatible server as a program: it prints its port, and ends when its input does. */
 
 import crypto from "node:crypto";
 import S3rver from "@20minutes/s3rver";
 
 /**
- * The server hides where the next page of a listing begins behind a cipher that Deno does not have; nobody else reads it, so another
- * cipher does.
+ * The server encrypts the continuation token of a listing with a cipher that Deno lacks; only the
+ * server reads it, so another cipher works.
  */
 for (const name of ["createCipheriv", "createDecipheriv"] as const) {
   const make = crypto[name] as typeof crypto.createCipheriv;

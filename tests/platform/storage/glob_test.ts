@@ -1,4 +1,4 @@
-/** Glob patterns: what they mean, and that no pattern takes long. */
+/** Glob patterns: their meaning, and that no pattern is slow. */
 
 import {
   assert,
@@ -116,7 +116,7 @@ Deno.test("a glob pattern beyond a limit is refused, and the limit named", () =>
     assertStringIncludes(error.message, named);
     assert(error.message.length < 500);
   }
-  // What nothing closes stands for itself, and is found out in one pass.
+  // An unclosed bracket or brace is literal, and recognized in one pass.
   for (const open of ["[", "{", "[{", "{[", "{,", "[!"]) {
     assert(matches(open.repeat(4000), open.repeat(4000)));
   }

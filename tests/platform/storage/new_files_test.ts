@@ -1,4 +1,4 @@
-/** Files in the making: whole or not at all, one writer at a time. */
+/** Unfinished files: complete or absent, one writer at a time. */
 
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../../core/error.ts";

@@ -1,6 +1,6 @@
-/** A web server on loopback that knows ranges, and goes wrong as it is told to. */
+/** A web server on loopback that supports ranges, with configurable failures. */
 
-/** What a request is answered with in place of the bytes it asks for; nothing: with the bytes. */
+/** The answer instead of the requested bytes; undefined: the bytes. */
 export type Fault = (
   request: Request,
   number: number,
@@ -30,7 +30,7 @@ export class RangeServer implements AsyncDisposable {
     return `http://127.0.0.1:${this.#server.addr.port}`;
   }
 
-  /** What a server that works answers. */
+  /** The answer of a working server. */
   answer(request: Request): Response {
     const size = this.contents.length;
     const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get("range") ?? "") ?? [];
@@ -46,7 +46,10 @@ export class RangeServer implements AsyncDisposable {
     return new Response(part, { status: 206, headers: { ...headers, ...range } });
   }
 
-  /** The right answer, of whose body only the first `count` bytes come; then the connection breaks, or falls silent. */
+  /**
+   * The right answer, cut after the first `count` bytes of its body; then the connection breaks, or
+   * stalls.
+   */
   cut(request: Request, count: number, then: "break" | "silence" = "break"): Response {
     const { body, status, headers } = this.answer(request);
     let left = count;
@@ -71,7 +74,7 @@ export class RangeServer implements AsyncDisposable {
   }
 }
 
-/** Resolves with an answer once nobody waits for it any more. */
+/** Resolves with an answer once the client has disconnected. */
 export function silence(request: Request): Promise<Response> {
   return new Promise((resolve) => {
     const { signal } = request;
@@ -80,7 +83,7 @@ export function silence(request: Request): Promise<Response> {
   });
 }
 
-/** Bytes that differ from place to place. */
+/** Bytes that differ between offsets. */
 export function noise(count: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(count);
   for (let i = 0, state = 1; i < count; i++) {

@@ -1,4 +1,6 @@
-/** What a store answers that the test server never does: other regions, odd listings, pages that are no listings. */
+/**
+ * Answers of a store that the test server never gives: other regions, odd listings, invalid pages.
+ */
 
 import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -10,7 +12,7 @@ import { type Fault, noise, RangeServer } from "./range_server.ts";
 
 const KEYS = { accessKeyId: "id", secretAccessKey: "secret" };
 
-/** Files of a store that answers as told. */
+/** Files of a store with given answers. */
 async function withStore(
   fault: Fault,
   fn: (files: S3Files, server: RangeServer) => Promise<void>,
@@ -105,7 +107,7 @@ Deno.test("a listing requests the prefix that all matches share", async () => {
 Deno.test("a listing without its continuation token is refused, and never taken for complete", async () => {
   const page = (rest: string) =>
     `<ListBucketResult><Contents><Key>d/a</Key></Contents>${rest}</ListBucketResult>`;
-  // As the first version of listings says it, and as one that says nothing.
+  // In the form of the first version of listings, and without any token.
   for (const rest of ["<NextMarker>d/a</NextMarker>", "<NextContinuationToken/>", ""]) {
     const answer = () => new Response(page(`<IsTruncated>true</IsTruncated>${rest}`));
     await withStore(answer, async (files) => {

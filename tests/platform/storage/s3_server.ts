@@ -41,7 +41,7 @@ export class S3Server implements AsyncDisposable {
     throw new Error("the S3 server said no port");
   }
 
-  /** Where it is, with the keys to it. */
+  /** Its address, with the keys to it. */
   get options(): S3Options & { endpoint: string } {
     return { ...KEYS, endpoint: `http://127.0.0.1:${this.port}`, region: "us-east-1" };
   }
@@ -56,8 +56,8 @@ export class S3Server implements AsyncDisposable {
   }
 
   /**
-   * Stores empty objects as the server itself does, which takes a thousand requests less than `put`.
-   * The keys share a folder.
+   * Stores empty objects directly in the server's files, which saves a thousand requests. The keys
+   * share a folder.
    */
   async putEmpty(folder: string, names: readonly string[]): Promise<void> {
     const path = `${this.#folder}/bucket/${folder}`;

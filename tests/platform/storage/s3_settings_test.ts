@@ -1,4 +1,4 @@
-/** Where settings of a store come from. */
+/** The sources of a store's settings. */
 
 import { assertEquals, assertThrows } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";

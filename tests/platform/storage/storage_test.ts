@@ -1,4 +1,4 @@
-/** Which storage a path leads to. */
+/** The storage that a path leads to. */
 
 import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";

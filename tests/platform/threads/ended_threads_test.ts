@@ -1,5 +1,5 @@
 /**
- * Nothing is kept of threads that have ended: comlink's books are cleared with them.
+ * Ended threads leave nothing behind: comlink's registry is cleared with them.
  *
  * @module
  */
@@ -16,15 +16,18 @@ import { NO_SPLITS, Sandbox, settingsOf } from "../sandbox/sandbox_lib.ts";
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** What ends with a thread takes a few turns of the event loop to be let go, and longer where others run. */
+/**
+ * Objects of a thread are released some event loop iterations after its end, and later on a busy
+ * machine.
+ */
 const ROUNDS_MAX = 1_000;
 const ROUND_MS = 10;
 
-/** How many are still there once all that can be collected has been. */
+/** How many objects remain after garbage collection. */
 async function leftOf(refs: readonly WeakRef<object>[]): Promise<number> {
   const left = () => refs.filter((ref) => ref.deref() !== undefined).length;
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    // A WeakRef holds on until the macrotask that looked at it is over.
+    // A WeakRef keeps its object until the end of the macrotask that read it.
     await new Promise((resolve) => setTimeout(resolve, ROUND_MS));
     collectGarbage();
     if (left() === 0) return 0;
@@ -35,7 +38,7 @@ async function leftOf(refs: readonly WeakRef<object>[]): Promise<number> {
 Deno.test("ConfinedRunners keeps nothing of an ended process", async () => {
   const refs: WeakRef<object>[] = [];
   const run = async (sandbox: Sandbox) => {
-    // Nobody else has it.
+    // The only reference to it.
     const splits = { ...NO_SPLITS };
     const runner = sandbox.runners.start(settingsOf(Dataset.range(1)), splits);
     assertEquals((await runner.next()).kind, "element");
@@ -83,7 +86,7 @@ Deno.test("RunnerThreadControl keeps nothing of a pipeline that was disposed whi
     await asked.promise;
     control.retire();
     port1.close();
-    // What it waits for hangs on the port.
+    // The port keeps its pending calls.
     refs.push(new WeakRef(port2));
   };
   await run();

@@ -1,10 +1,10 @@
-/** Threads that were told to end: real ones, which go on until a flag is set. */
+/** Threads that were asked to end: real ones, which run until a flag is set. */
 
 import { assertEquals } from "../../assert.ts";
 import { EndingThreads } from "../../../platform/threads/ending_threads.ts";
 import { until } from "../../lib/until.ts";
 
-/** A thread that gives way to nothing until its flag is set. */
+/** A thread that never yields until its flag is set. */
 class StubbornThread {
   readonly #flag = new Int32Array(new SharedArrayBuffer(4));
   readonly #worker: Worker;

@@ -1,5 +1,5 @@
 /**
- * Runner threads: real threads, and what happens when they spin or die.
+ * Runner threads: real threads that spin or die.
  *
  * @module
  */
@@ -41,8 +41,8 @@ async function drain(runner: Runner): Promise<unknown[]> {
 }
 
 /**
- * Two elements, of which the second is made for as long as a file is there: Deno never ends a thread that
- * spins, and it would take a core from all tests after it. It says so by a file beside it.
+ * Two elements, of which the second takes as long as a file exists: Deno never ends a thread that
+ * spins, and it would occupy a core during all later tests. It signals its start by another file.
  */
 function spinning(path: string): Dataset<number> {
   return Dataset.range(2).map((x, { path }) => {
@@ -180,7 +180,7 @@ Deno.test("RunnerThreads ends a cancelled listing, with its thread unless that i
   });
   const graph = Dataset.range(600).batch(10).serialize();
   const givingUp = [new AbortController(), new AbortController()];
-  // Before its thread has loaded none is over.
+  // None ends before its thread has loaded.
   const shared = givingUp.map(({ signal }) => runners.listSplits(graph, signal));
   givingUp[0]!.abort();
   assertEquals((await assertRejects(() => shared[0]!, LeatError)).code, "cancelled");
@@ -222,7 +222,7 @@ Deno.test("RunnerThreads warns once of a thread that loads slowly, with advice",
   assertEquals(said.length, 1);
 });
 
-// What was sent to a thread that never hears it stays there, ports with it.
+// Messages to a thread that never reads them stay there, with their ports.
 Deno.test(
   "RunnerThreads counts a thread that never loads as lost, and blames no function",
   {
@@ -335,7 +335,7 @@ Deno.test("RunnerThreads does not count a thread that died by itself as a runawa
     const runner = runners.start(settings(forgetful, { name }), NO_SPLITS);
     assertEquals((await assertRejects(() => runner.next(), LeatError)).code, "unavailable");
     runner.dispose();
-    // Another thread is loaded for it, which takes longer than to count the one before.
+    // Another thread is loaded for it, which takes longer than counting the first one.
     const next = runners.start(settings(Dataset.range(1)), NO_SPLITS);
     assertEquals(await drain(next), [0]);
     next.dispose();

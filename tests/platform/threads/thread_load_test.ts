@@ -1,13 +1,13 @@
 /**
- * What threads load when they start. Each has modules of its own, so whatever is imported above a
+ * The modules that threads load when they start. Each thread has its own copy, so every import of a
  * runner's program is read, compiled and run again for every thread of every worker: what only some
- * pipelines need is imported when they need it.
+ * pipelines need is imported lazily.
  *
  * @module
  */
 import { assert, assertEquals } from "../../assert.ts";
 
-/** A module as `deno info --json` tells of it; the code of types is left out. */
+/** A module in `deno info --json`; type-only imports are left out. */
 interface Module {
   readonly specifier: string;
   readonly dependencies?: readonly {
@@ -16,13 +16,14 @@ interface Module {
   }[];
 }
 
-/** What node's modules bring with them takes a thread longer to load than all of Leat's. */
+/** These modules of node take a thread longer to load than all of Leat. */
 const HEAVY_BUILTINS = /^node:(crypto|fs|fs\/promises|process|stream|zlib)$/;
 
 /**
- * The modules that are there once `program` is: its imports and theirs, but for `import()`.
+ * The modules that `program` loads: its imports and theirs, except `import()`.
  *
- * @param late With those, which Deno looks through at once, but does not run before they are called.
+ * @param late Includes those, which Deno processes at once, but does not run before they are
+ * called.
  */
 async function loadedBy(program: string, late = false): Promise<string[]> {
   const { stdout, success } = await new Deno.Command("deno", {

@@ -1,5 +1,5 @@
 /**
- * A worker of a local cluster: what is started, stopped, and dies, in whichever order.
+ * A worker of a local cluster: starts, stops and deaths, in any order.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { FleetNode } from "../../../server/cluster/fleet.ts";
 import { LocalWorker } from "../../../server/cluster/local_worker.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 
-/** A worker whose nodes come, are known and die when they are told to. */
+/** A worker whose nodes start, register and die on command. */
 class Bench {
   readonly worker: LocalWorker;
   readonly said: string[] = [];
@@ -28,7 +28,7 @@ class Bench {
     });
   }
 
-  /** Its next life begins as soon as it is told to. */
+  /** Its next node starts on command. */
   async run(): Promise<void> {
     this.opened.resolve();
     this.known.resolve();
@@ -50,7 +50,7 @@ class Bench {
   }
 }
 
-/** Lets all that can go on now do so. */
+/** Runs everything that can run now. */
 const settle = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 
 Deno.test("LocalWorker that is stopped while it starts stops once it has started", async () => {

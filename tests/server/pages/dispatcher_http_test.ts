@@ -1,4 +1,4 @@
-/** What a dispatcher shows on its own port: real servers, real requests. */
+/** The HTTP pages of a dispatcher: real servers, real requests. */
 
 import {
   Dataset,
@@ -12,7 +12,7 @@ import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { until } from "../../lib/until.ts";
 
 const QUIET = { logLevel: "off" } as const;
-/** How long to leave the cluster in peace before it is looked at again. */
+/** How long to wait before the cluster is checked again, in ms. */
 const POLL_MS = 50;
 
 async function get(
@@ -29,7 +29,7 @@ async function statusOf(...request: Parameters<typeof get>): Promise<number> {
   return (await get(...request)).status;
 }
 
-/** The status of a request that names a host of its own, which `fetch` does not allow. */
+/** The status of a request with a chosen host name, which `fetch` does not allow. */
 async function statusForHost({ page }: DispatcherServer, host: string): Promise<string> {
   const { hostname, port } = new URL(page);
   using connection = await Deno.connect({ hostname, port: Number(port) });
@@ -39,7 +39,7 @@ async function statusForHost({ page }: DispatcherServer, host: string): Promise<
   return answer.split(" ")[1]!;
 }
 
-/** Asks for the state until it shows something: figures come with heartbeats. */
+/** Requests the state until it shows something: statistics come with heartbeats. */
 async function stateWith(
   dispatcher: DispatcherServer,
   shows: (state: DispatcherDescription) => boolean,
@@ -56,7 +56,7 @@ interface ParsedSample {
   readonly value: number;
 }
 
-/** Prometheus' text format, strictly: each sample stands behind the help and type of its metric. */
+/** Prometheus' text format, strictly: each sample follows the help and type of its metric. */
 function parseMetrics(text: string): { types: Map<string, string>; samples: ParsedSample[] } {
   const types = new Map<string, string>();
   const helped = new Set<string>();
@@ -94,7 +94,7 @@ Deno.test("the dispatcher's port shows a page, its state, metrics and health", a
   assertMatch(dispatcher.page, /^http:\/\/127\.0\.0\.1:\d+\/$/);
   const page = await get(dispatcher, "/");
   assertEquals([page.status, page.type], [200, "text/html; charset=utf-8"]);
-  // Nothing of it is elsewhere.
+  // The page loads nothing from elsewhere.
   assertEquals(page.text.match(/(?:src|href|url\()\s*=?\s*["']?(?!data:)[\w/.:]+/g), null);
   const state = await get(dispatcher, "/state");
   assertEquals([state.status, state.type], [200, "application/json"]);
@@ -105,7 +105,7 @@ Deno.test("the dispatcher's port shows a page, its state, metrics and health", a
   const metrics = await get(dispatcher, "/metrics");
   assertMatch(metrics.type, /^text\/plain; version=0\.0\.4/);
   const { types, samples } = parseMetrics(metrics.text);
-  // What is not known is not 0.
+  // Unknown is not 0.
   const known = METRICS.map(({ name }) => name).filter((name) => name !== "leat_optimal_workers");
   assertEquals([...types.keys()], known);
   assertEquals(samples.find(({ name }) => name === "leat_jobs")?.value, 0);
@@ -128,7 +128,7 @@ Deno.test("docs/cluster.md says what each metric means", async () => {
 Deno.test("closing a dispatcher waits for no reader of its pages", async () => {
   const dispatcher = await serveDispatcher(QUIET);
   const { hostname, port } = new URL(dispatcher.page);
-  // A browser keeps its connection, and another one takes its time over a request.
+  // A browser keeps its connection open, and another one is slow with a request.
   using kept = await Deno.connect({ hostname, port: Number(port) });
   using slow = await Deno.connect({ hostname, port: Number(port) });
   const request = new TextEncoder().encode("GET /state HTTP/1.1\r\nhost: localhost\r\n\r\n");
@@ -137,7 +137,7 @@ Deno.test("closing a dispatcher waits for no reader of its pages", async () => {
   await slow.write(request.subarray(0, 20));
   await dispatcher.close();
   for (const connection of [kept, slow]) {
-    // To its end: what had been sent is read first, and a reset is an end too.
+    // To its end: pending bytes are read first, and a reset is an end too.
     while (await connection.read(new Uint8Array(1_024)).catch(() => null) !== null);
   }
 });

@@ -1,6 +1,6 @@
 /**
- * The messages whose bytes are held fixed in `vectors.json`, and what a reader in another language
- * should make of each.
+ * The messages whose bytes `vectors.json` fixes, and how a reader in another language should read
+ * each.
  *
  * `deno run --allow-write=tests/transport/vectors tests/transport/vectors/generate.ts` writes the
  * file; it must change only when the format does, on purpose.
@@ -18,7 +18,7 @@ export interface VectorCase {
   readonly value: unknown;
 }
 
-/** One message as it stands in `vectors.json`. */
+/** One message in `vectors.json`. */
 export interface Vector {
   name: string;
   /** The whole message. */
@@ -27,7 +27,7 @@ export interface Vector {
   value: unknown;
 }
 
-/** One case per kind of thing that a message can hold. */
+/** One case per kind of value in messages. */
 export const CASES: readonly VectorCase[] = [
   { name: "nil", value: null },
   { name: "booleans", value: [true, false] },
@@ -85,10 +85,10 @@ export const CASES: readonly VectorCase[] = [
 ];
 
 /**
- * A value as JSON that any language can rebuild: numbers JSON has no word for as `{"number":
- * "NaN"}`, bigints as `{"int": "1"}`, bytes and payloads as `{"bytes": hex}`, typed arrays and
- * tensors as `{"dtype", "shape", "data"}` (data flat; 64-bit integers as text, blocks as hex, bool
- * as 0 and 1), ragged tensors as `{"values", "rowSplits"}`.
+ * A value as JSON that any language can rebuild: numbers that JSON lacks as `{"number": "NaN"}`,
+ * bigints as `{"int": "1"}`, bytes and payloads as `{"bytes": hex}`, typed arrays and tensors as
+ * `{"dtype", "shape", "data"}` (data flat; 64-bit integers as text, blocks as hex, bool as 0 and
+ * 1), ragged tensors as `{"values", "rowSplits"}`.
  */
 export function describe(value: unknown): unknown {
   if (typeof value === "number") {
@@ -118,7 +118,7 @@ function describeTensor({ dtype, shape, data }: Tensor): unknown {
   return { dtype, shape, data: plain };
 }
 
-/** `vectors.json` as the code at hand would write it. */
+/** `vectors.json` as the current code writes it. */
 export function makeVectors(): Vector[] {
   return CASES.map(({ name, value }) => ({
     name,

@@ -1,6 +1,6 @@
 /**
- * The envelopes and frames whose bytes are held fixed in `frames.json`: one at least of each kind that
- * `docs/wire.md` describes.
+ * The envelopes and frames whose bytes `frames.json` fixes: at least one of each kind in
+ * `docs/wire.md`.
  *
  * `generate.ts` writes the file; it must change only when the format does, on purpose.
  *
@@ -38,7 +38,7 @@ interface EnvelopeCase {
   readonly value: Envelope;
 }
 
-/** One envelope at least of each kind, and of each field that may be missing. */
+/** At least one envelope of each kind, and of each optional field. */
 export const ENVELOPES: readonly EnvelopeCase[] = [
   {
     name: "tell",
@@ -80,7 +80,7 @@ export const ENVELOPES: readonly EnvelopeCase[] = [
   },
 ];
 
-/** What introduces the two sides of a connection. */
+/** The hellos of both sides of a connection. */
 export const HELLOS: readonly Hello[] = [
   {
     ...{ role: "dialler", node: CLIENT.node, incarnation: "9f00c1d2e3f40516" },
@@ -92,12 +92,12 @@ export const HELLOS: readonly Hello[] = [
   },
 ];
 
-/** Why a side closes. */
+/** The reason of a close. */
 export const BYE = new LeatError("resource_exhausted", "A message of 2 GiB is larger than 1 GiB", {
   details: { limitBytes: 2 ** 30 },
 });
 
-/** Bytes that a peer has taken; beyond 32 bits. */
+/** Acknowledged bytes; beyond 32 bits. */
 export const ACKNOWLEDGED = 2 ** 33 + 5;
 
 /** The messages of a batch: the second is moved to an aligned place. */
@@ -106,7 +106,7 @@ export const BATCHED: readonly Uint8Array[] = [
   encodeMessage({ b: tensor([1, 2], { dtype: "int16" }) }),
 ];
 
-/** A message that goes in fragments of this many bytes. */
+/** A message that is sent in fragments of this many bytes. */
 export const FRAGMENTED = { message: encodeMessage("in two fragments"), id: 3, bytes: 12 } as const;
 
 /** One frame: the bytes of a WebSocket message. */
@@ -115,13 +115,13 @@ interface FrameVector {
   hex: string;
 }
 
-/** What stands in `frames.json`. */
+/** The content of `frames.json`. */
 export interface FrameVectors {
   envelopes: Vector[];
   frames: FrameVector[];
 }
 
-/** `frames.json` as the code at hand would write it. */
+/** `frames.json` as the current code writes it. */
 export function makeFrameVectors(): FrameVectors {
   const envelopes = ENVELOPES.map(({ name, value }) => ({
     ...{ name, hex: encodeMessage(value).toHex() },

@@ -1,5 +1,6 @@
 /**
- * Writes `vectors.json` and `frames.json` beside itself. Only for a change of the format that is meant.
+ * Writes `vectors.json` and `frames.json` to this folder. Only for an intended change of the
+ * format.
  *
  * @module
  */
