@@ -20,7 +20,7 @@ async function firstError(dataset: Dataset<unknown>): Promise<LeatError> {
 
 const lengths = (...counts: number[]) => Dataset.from(counts.map((n) => new Int32Array(n).fill(n)));
 
-Deno.test("batch stacks consecutive elements, the last of them fewer", async () => {
+Deno.test("batch stacks consecutive elements, with fewer in the last batch", async () => {
   assertEquals(await collect(Dataset.range(5).batch(2)), [[0, 1], [2, 3], [4]]);
   assertEquals(Dataset.range(5).batch(2).cardinality(), 3);
 });
@@ -64,7 +64,7 @@ Deno.test("batch chooses the dtype of every leaf, and keeps those of arrays and 
   assertEquals(batch!.nothing, null);
 });
 
-Deno.test("batch keeps what it gathered when an element fails", async () => {
+Deno.test("batch keeps gathered elements when one fails", async () => {
   const dataset = Dataset.range(6).map(failingOn(2)).batch(3);
   assertEquals(await collectWithErrors(dataset), ["error data_loss", [0, 1, 3], [4, 5]]);
 });
@@ -105,7 +105,7 @@ Deno.test("batch refuses a number that the dtype of a spec cannot hold", async (
   assertEquals(await collectWithErrors(dataset), ["error invalid_argument", [1, 2]]);
 });
 
-Deno.test("batch stacks whole numbers as 64 bits where the spec says so, as elementSpec does", async () => {
+Deno.test("batch stacks integers as 64 bits where the spec says so", async () => {
   for (const dtype of ["int64", "uint64"] as const) {
     const spec = { n: new TensorSpec(dtype, []) };
     const numbers = Dataset.from([3, 0.5, 2 ** 53, 4]).map((n) => ({ n }), { spec });
@@ -375,7 +375,7 @@ Deno.test("a batch that cannot be allocated is lost alone", async () => {
   ]);
 });
 
-Deno.test("the type of a batch has the dtype of tensors and typed arrays, and leaves open what a spec decides", async () => {
+Deno.test("the type of a batch has the dtype of tensors and typed arrays, not dtypes that a spec decides", async () => {
   const pixels = tensor(new Uint8Array(2));
   const dataset = Dataset.from([{ pixels, weights: new Float32Array(1), label: 1 }]).batch(1);
   for await (const { pixels, weights, label } of dataset) {

@@ -89,7 +89,7 @@ Deno.test("cardinality is exact, infinite or unknown like in tf.data", () => {
   }
 });
 
-Deno.test("counter counts for ever, random access and saving included", async () => {
+Deno.test("counter counts endlessly, also with random access and saving", async () => {
   assertEquals(await collect(Dataset.counter().take(3)), [0, 1, 2]);
   assertEquals(await collect(Dataset.counter(2, -0.5).take(3)), [2, 1.5, 1]);
   assertThrows(() => Dataset.counter(0, 0), LeatError, "counter: step");
@@ -162,7 +162,7 @@ Deno.test("assertCardinality passes the right number, and ends with an error oth
   }
 });
 
-Deno.test("padToCardinality adds zeros shaped like the elements, and says which they are", async () => {
+Deno.test("padToCardinality adds zeros shaped like the elements, and marks them", async () => {
   const element = {
     n: 1,
     big: 2n,
@@ -227,7 +227,7 @@ Deno.test("padToCardinality continues from every checkpoint, also within padding
   );
 });
 
-Deno.test("getSingleElement is the element of a dataset that has one", async () => {
+Deno.test("getSingleElement returns the element of a dataset that has one", async () => {
   assertEquals(await Dataset.range(3, 4).getSingleElement(), 3);
   for (const count of [0, 2]) {
     const error = await assertRejects(() => Dataset.range(count).getSingleElement(), LeatError);

@@ -41,7 +41,7 @@ for (const [name, dataset] of Object.entries(BARREN)) {
   });
 }
 
-Deno.test("a barren pipeline does no more once it is disposed", async () => {
+Deno.test("a pipeline without elements stops when it is disposed", async () => {
   let calls = 0;
   const iterator = Dataset.range(ENDLESS).filter(() => (calls++, false)).iterator();
   const pending = iterator.next();
@@ -67,7 +67,7 @@ Deno.test("for await over millions of ready elements lets timers tick", async ()
   assert(elements < 1_000_000);
 });
 
-Deno.test("a loop over a dataset that ends with an error closes what it read", async () => {
+Deno.test("a loop over a dataset that ends with an error closes its inputs", async () => {
   for (const wait of [undefined, Promise.resolve()]) {
     const closed: string[] = [];
     const numbers = Dataset.fromGenerator(function* () {
@@ -135,7 +135,7 @@ Deno.test("breaking out of a loop disposes", async () => {
   assertEquals(calls, atOnce);
 });
 
-Deno.test("an iterator that is closed in the middle of next() leaves no rejection behind", async () => {
+Deno.test("an iterator closed during next() leaves no unhandled rejection", async () => {
   const split = Promise.withResolvers<never>();
   const iterator = openIterator(Dataset.range(10).node, {
     splits: { next: () => split.promise, total: () => Promise.resolve(1) },

@@ -77,7 +77,7 @@ Deno.test("advice says when nothing can be improved, and which operator holds mu
   assertMatch(held[1]!, /^map \(operator 1\) takes 90 %/);
 });
 
-Deno.test("explain of an iterator prints each operator's figures, and of a dataset none", async () => {
+Deno.test("explain prints each operator's figures for an iterator, and none for a dataset", async () => {
   const dataset = Dataset.range(20).map(async (x) => {
     await turn(10); // much more than the rest takes on any machine
     return { x };
@@ -119,7 +119,7 @@ Deno.test("amounts have three digits and a unit", () => {
   assertEquals([0.1234, 80, 999.9, 61_000].map(durationText), ["0.123 ms", "80 ms", "1 s", "61 s"]);
 });
 
-Deno.test("explain shortens functions and lists, and shows objects and AUTOTUNE as they are written", () => {
+Deno.test("explain shortens functions and lists, and shows objects and AUTOTUNE as written", () => {
   const paths = Array.from({ length: 30 }, (_, i) => `/${i}.txt`);
   const long = (x: string) => x.toUpperCase().toLowerCase().trim().padStart(10).padEnd(20);
   const text = String(

@@ -92,7 +92,7 @@ Deno.test("every kind of operator declares how its work can be divided", () => {
   for (const [node, division] of ALL) assertEquals(node.division, division, node.kind);
 });
 
-Deno.test("chainOf: a worker runs what can be divided by elements, splits and batches; the reader all else", () => {
+Deno.test("chainOf gives workers what can be divided by elements, splits and batches, and the reader the rest", () => {
   const divided: readonly string[] = ["element", "split", "shuffle", "rows"] satisfies Division[];
   for (const [node, division] of ALL) {
     const chain = chainOf(node);

@@ -55,7 +55,7 @@ Deno.test("map has at most numParallelCalls calls in flight, and reaches that nu
   assertEquals(most, 3);
 });
 
-Deno.test("map calls ahead of its consumer no more than its window", async () => {
+Deno.test("map calls at most its window ahead of its consumer", async () => {
   let calls = 0;
   const dataset = Dataset.range(100).map((x) => {
     calls++;
@@ -68,7 +68,7 @@ Deno.test("map calls ahead of its consumer no more than its window", async () =>
   assertEquals(calls, 5);
 });
 
-Deno.test("map with deterministic false gives what is ready first", async () => {
+Deno.test("map with deterministic false gives results as they are ready", async () => {
   const gate = Promise.withResolvers<void>();
   const dataset = Dataset.range(3).map(async (x) => {
     if (x === 0) await gate.promise;
@@ -107,7 +107,7 @@ Deno.test("functions get index, captures, tensor and Dataset", async () => {
   ]);
 });
 
-Deno.test("index stays that of its element while calls overlap", async () => {
+Deno.test("index belongs to its element while calls overlap", async () => {
   const dataset = Dataset.range(6).map(async (x, extra) => {
     await turn((6 - x) % 3);
     return [x, extra.index];
@@ -146,7 +146,7 @@ Deno.test("a function may be a reference to an export of a module", async () => 
   assertEquals(await collectWithErrors(missing), ["error not_found", "error not_found"]);
 });
 
-Deno.test("a spec of map's decides the dtype of batched numbers", async () => {
+Deno.test("the spec of map decides the dtype of batched numbers", async () => {
   const spec = new TensorSpec("float32", []);
   const [batch] = await Array.fromAsync(Dataset.range(2).map((x) => x, { spec }).batch(2));
   assertEquals(batch!.dtype, "float32");
@@ -209,12 +209,12 @@ Deno.test("functions may return promises of any class", async () => {
   assertEquals(await collect(made), [0, 0, 1]);
 });
 
-Deno.test("then is a key of elements like any other unless it is a function", async () => {
+Deno.test("then is an ordinary key of elements unless it is a function", async () => {
   const dataset = Dataset.range(2).map((then) => ({ then })).filter(({ then }) => then > 0);
   assertEquals(await collect(dataset), [{ then: 1 }]);
 });
 
-Deno.test("what fails within a block before it is asked for is an error of its own element", async () => {
+Deno.test("a failure within a block, before its element is requested, is that element's error", async () => {
   const dataset = Dataset.range(12)
     .map((x) => x % 4 === 2 ? Promise.reject(new LeatError("aborted", `no ${x}`)) : x)
     .map((x) => failingOn(1, 5, 9)(x as number)).batch(12);

@@ -64,7 +64,7 @@ async function restored(
 }
 
 for (const [name, make] of Object.entries(PIPELINES)) {
-  Deno.test(`restore of ${name} refuses a state that lacks a field, or gives the same stream`, async () => {
+  Deno.test(`restore of ${name} refuses a state without a field, or gives the same stream`, async () => {
     let refused = 0;
     for (const position of [1, 5]) {
       const host = await prepared();
@@ -99,7 +99,7 @@ for (const [name, make] of Object.entries(PIPELINES)) {
   });
 }
 
-Deno.test("a state that lacks a field is refused by the field's name, and the iterator is as good as before", async () => {
+Deno.test("restore names a missing field and leaves the iterator usable", async () => {
   const dataset = range().skip(2);
   await using iterator = open(dataset);
   await iterator.next();
@@ -247,7 +247,7 @@ async function restoredOlder(
 }
 
 for (const older of OLDER) {
-  Deno.test(`restore of ${older.name} reads a state as earlier versions wrote it`, async () => {
+  Deno.test(`restore of ${older.name} reads a state of earlier versions`, async () => {
     await using iterator = await restoredOlder(older);
     await using again = openIterator(older.make().node, { host: new MemoryHost(FILES) });
     await again.restore(await iterator.save());
@@ -256,7 +256,7 @@ for (const older of OLDER) {
   });
 }
 
-Deno.test("restore refuses the number of a name whose listing is gone", async () => {
+Deno.test("restore refuses the index of a file whose listing is gone", async () => {
   const error = await assertRejects(() =>
     restoredOlder({
       make: () => Dataset.listFiles("/lines/*", { shuffle: false }).take(2).shuffle(9, { seed: 1 }),

@@ -96,7 +96,7 @@ Deno.test("take and skip count elements, not errors, and -1 is all", async () =>
   assertEquals(Dataset.range(9).repeat().skip(4).cardinality(), Infinity);
 });
 
-Deno.test("take lets its input go with its last element", async () => {
+Deno.test("take releases its input with its last element", async () => {
   let ended = false;
   const dataset = Dataset.fromGenerator(function* () {
     try {
@@ -188,7 +188,7 @@ Deno.test("shuffle keeps its buffer when an element fails", async () => {
   assertEquals(answers.slice(1).toSorted(), [0, 1, 3, 4, 5]);
 });
 
-Deno.test("cache reads its input once, if the pass was complete", async () => {
+Deno.test("cache reads its input once if the pass is complete", async () => {
   let calls = 0;
   const dataset = Dataset.range(3).map((x) => (calls++, x)).cache();
   await collect(dataset.take(2));
@@ -256,7 +256,7 @@ Deno.test("zip accepts nested arrays and objects of datasets, such as windows", 
   }
 });
 
-Deno.test("zip moves all inputs past an element that fails in one", async () => {
+Deno.test("zip advances all inputs past an element that fails in one", async () => {
   const dataset = Dataset.zip([Dataset.range(3).map(failingOn(1)), Dataset.range(3)]);
   assertEquals(await collectWithErrors(dataset), [[0, 0], "error data_loss", [2, 2]]);
 });

@@ -108,7 +108,7 @@ Deno.test("splitOrder is a permutation that depends only on the seed and the epo
   assertEquals([...splitOrder(3, { seed: 1n, epoch: 0, shuffled: false })], [0, 1, 2]);
 });
 
-Deno.test("a join that is told which rows are left goes on as if it had joined all of them", async () => {
+Deno.test("a join restored with the remaining rows continues as before", async () => {
   const chain = chainOf(Dataset.range(9).filter(() => true).batch(4).node)!;
   const tensorOf = async (stop: number) => (await Array.fromAsync(Dataset.range(stop).batch(4)))[0];
   const all = new RemainderJoin(chain, { seed: 0n });
@@ -125,7 +125,7 @@ Deno.test("a join that is told which rows are left goes on as if it had joined a
   assertEquals(both, [[1, 2, 0, 1], [1, 2, 0, 1]]);
 });
 
-Deno.test("a function that uses the clock or luck of its own is refused under DETERMINISTIC, with what to use instead", () => {
+Deno.test("a function that uses the clock or its own random numbers is refused under DETERMINISTIC, with a remedy", () => {
   const service = "ws://127.0.0.1:1";
   const numbers = Dataset.range(10);
   const cases: [Dataset<unknown>, name: string, operator: string, remedy: string][] = [

@@ -64,7 +64,7 @@ Deno.test("pack loses no token and wastes little", async () => {
   }
 });
 
-Deno.test("pack of too long sequences: an error each, their beginning, or pieces", async () => {
+Deno.test("pack makes an error, the beginning or pieces of a sequence that is too long", async () => {
   const long = sequences(2, 7, 1);
   const packed = (overflow?: "error" | "truncate" | "split") => long.pack({ length: 3, overflow });
   const rows = await collectWithErrors(packed()) as { tokens: number[] }[];

@@ -130,7 +130,7 @@ function build(
 /** Numbers without the sign of zero, which arrays and tensors keep but counting does not. */
 const unsigned = (elements: unknown[]) => elements.map((x) => (x as number) + 0);
 
-Deno.test("random pipelines give what arrays give, twice", async () => {
+Deno.test("random pipelines give the same as arrays, twice", async () => {
   await fc.assert(
     fc.asyncProperty(pipelines, async (pipeline) => {
       const { dataset, model } = build(pipeline);

@@ -32,7 +32,7 @@ const DATASETS: Record<string, () => Dataset<unknown>> = {
   globalShuffleTwice: () => range(9).map((x) => -x).globalShuffle().globalShuffle().take(4),
 };
 
-Deno.test("at gives every element that iterating gives, by its number", async () => {
+Deno.test("at gives every element of an iteration, by its index", async () => {
   for (const [name, make] of Object.entries(DATASETS)) {
     const dataset = make().withOptions({ seed: 5 });
     const wanted = await collect(make().withOptions({ seed: 5 }));
@@ -74,7 +74,7 @@ Deno.test("at rejects with the element's own error", async () => {
   assertEquals(await dataset.at(2), 2);
 });
 
-Deno.test("a permutation has every index once, whatever their number", () => {
+Deno.test("a permutation has every index once, for any length", () => {
   for (const count of [1, 2, 3, 5, 8, 9, 100, 1023, 1024, 1025]) {
     for (const seed of [1, 2, 3]) {
       const permutation = new Permutation(count, new RandomStream(seed));

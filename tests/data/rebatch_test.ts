@@ -14,7 +14,7 @@ async function collectRagged(dataset: Dataset<unknown>): Promise<unknown[]> {
   return batches.map((batch) => (batch as RaggedTensor).toArray());
 }
 
-Deno.test("rebatch cuts and joins batches, whatever their sizes were", async () => {
+Deno.test("rebatch cuts and joins batches of any size", async () => {
   const rebatch = (count: number, from: number, to: number | number[], dropRemainder = false) =>
     collect(Dataset.range(count).batch(from).rebatch(to, { dropRemainder }));
   assertEquals(await rebatch(8, 4, 2), [[0, 1], [2, 3], [4, 5], [6, 7]]);
@@ -38,7 +38,7 @@ Deno.test("rebatch's zeros give empty batches without reading", async () => {
   assertEquals(empty[0]!.dtype, "float64");
 });
 
-Deno.test("rebatch keeps structure, axes, dtypes, text, ragged tensors and what is absent", async () => {
+Deno.test("rebatch keeps structure, axes, dtypes, text, ragged tensors and nulls", async () => {
   const rows = Dataset.range(5).map((x) => ({
     a: x,
     b: [tensor([[x], [x + 1]]), `w${x}`, null],

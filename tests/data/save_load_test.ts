@@ -198,7 +198,7 @@ Deno.test("snapshot is written once, and again if the pipeline before it has cha
   });
 });
 
-Deno.test("snapshot lets elements through while another iterator writes it", async () => {
+Deno.test("snapshot passes elements through while another iterator writes it", async () => {
   await inFolder(async (path) => {
     const dataset = Dataset.range(3).snapshot(path);
     await using writer = dataset.iterator();

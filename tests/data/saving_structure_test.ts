@@ -261,7 +261,7 @@ Deno.test("a checkpoint of fromGenerator counts the steps to repeat, including e
   );
 });
 
-Deno.test("a saved iterator that was read to its end stays there", async () => {
+Deno.test("a saved iterator that was read to its end stays at its end", async () => {
   const make = () => Dataset.range(3).repeat(2).zip(Dataset.range(9)).cache();
   await using iterator = make().iterator();
   await outcomesOf(iterator);

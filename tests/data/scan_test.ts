@@ -44,7 +44,7 @@ Deno.test("scan has as many elements as its input, and the given spec", () => {
   assertEquals(Dataset.range(1).scan(0, (s, x) => [s, x], { spec }).elementSpec, spec);
 });
 
-Deno.test("takeWhile ends at the first element it is false for, and reads no further", async () => {
+Deno.test("takeWhile ends at the first element with false, and reads no further", async () => {
   let read = 0;
   const input = Dataset.range(9).map((x) => (read++, x));
   assertEquals(await collect(input.takeWhile((x) => x < 3)), [0, 1, 2]);

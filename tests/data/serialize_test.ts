@@ -217,7 +217,7 @@ Deno.test("explain lists operators with their arguments, numbers and specs", () 
 
 const SERVICE = "ws://127.0.0.1:5050";
 
-Deno.test("distribute runs by the registered iterator, and keeps its options but the token", async () => {
+Deno.test("distribute runs by the registered iterator, and keeps its options except the token", async () => {
   const make = () => Dataset.range(3).distribute({ service: SERVICE, token: "secret" });
   const error = assertThrows(() => make().iterator(), LeatError);
   assertEquals(error.code, "failed_precondition");

@@ -35,7 +35,7 @@ Deno.test("from knows the common spec of its elements", () => {
   assertEquals(Dataset.from([{ x: 1 }]).elementSpec, { x: new TensorSpec("float64", []) });
 });
 
-Deno.test("fromTensors reads nested arrays of scalars as tensors, and is one element", async () => {
+Deno.test("fromTensors reads nested arrays of scalars as tensors, and has one element", async () => {
   const dataset = Dataset.fromTensors({ x: [[1, 2], [3, 4]], y: "a" });
   const [element] = await Array.fromAsync(dataset);
   assertEquals(element!.x instanceof Tensor, true);

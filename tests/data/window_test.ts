@@ -30,7 +30,7 @@ Deno.test("window gives consecutive elements, the last ones shorter", async () =
   assertEquals(await windowsOf(0, 3), []);
 });
 
-Deno.test("window counts its windows as arithmetic has it, whatever size, shift and stride", async () => {
+Deno.test("window makes the computed number of windows for any size, shift and stride", async () => {
   for (const count of [0, 1, 7, 140]) {
     for (const size of [1, 10, 14, 17]) {
       for (const shift of [1, 7, 14, 30]) {
@@ -54,7 +54,7 @@ Deno.test("window counts its windows as arithmetic has it, whatever size, shift 
   }
 });
 
-Deno.test("window of components gives a dataset per component, which zip joins", async () => {
+Deno.test("window of components gives a dataset per component, which zip combines", async () => {
   const windows = Dataset.zip({ a: Dataset.range(4), b: Dataset.from("wxyz") }).window(3);
   const seen: unknown[] = [];
   for await (const { a, b } of windows) seen.push(await collect(a), await collect(b));
@@ -64,7 +64,7 @@ Deno.test("window of components gives a dataset per component, which zip joins",
   assertEquals((await collect(joined))[3], { a: 3, b: "z" });
 });
 
-Deno.test("window's windows may be iterated twice, nest, and keep what a spec says", async () => {
+Deno.test("windows may be iterated twice, nest, and keep their spec", async () => {
   const twice = Dataset.range(3).window(2).flatMap((w) => w.concatenate(w));
   assertEquals(await collect(twice), [0, 1, 0, 1, 2, 2]);
   const nested = Dataset.range(4).window(2).window(2).flatMap((w) => w).flatMap((w) => w);
@@ -74,7 +74,7 @@ Deno.test("window's windows may be iterated twice, nest, and keep what a spec sa
   for await (const batch of batches) assertEquals(batch.dtype, "float32");
 });
 
-Deno.test("window keeps what it gathered when an element fails", async () => {
+Deno.test("window keeps gathered elements when one fails", async () => {
   const failing = Dataset.range(6).map(failingOn(1, 4));
   const windows = failing.window(2).flatMap((w) => w.batch(2));
   assertEquals(await collectWithErrors(windows), [
@@ -85,7 +85,7 @@ Deno.test("window keeps what it gathered when an element fails", async () => {
   ]);
 });
 
-Deno.test("window refuses an element of another structure, which costs that element", async () => {
+Deno.test("window fails an element of another structure", async () => {
   const mixed = Dataset.from<unknown>([{ x: 1 }, 2, { y: 3 }, { x: 4 }]).window<
     { x: Dataset<number> }
   >(2);
@@ -100,12 +100,12 @@ Deno.test("window refuses sizes, shifts and strides below one", () => {
   assertThrows(() => range.window(3, { stride: 0 }), LeatError, "window: stride");
 });
 
-Deno.test("window's cardinality is unknown or infinite as its input's is", () => {
+Deno.test("window has an unknown or infinite cardinality if its input has", () => {
   assertEquals(Dataset.range(3).filter(() => true).window(2).cardinality(), -2);
   assertEquals(Dataset.range(3).repeat().window(2).cardinality(), Infinity);
 });
 
-Deno.test("window saved anywhere goes on where it stood, by numbers or by content", async () => {
+Deno.test("window saved anywhere continues, by index or by content", async () => {
   await assertCheckpointLaw(() => Dataset.range(8).window(3, { shift: 2 }));
   await assertCheckpointLaw(() => Dataset.range(8).window(2, { shift: 3, dropRemainder: true }));
   await assertCheckpointLaw(() => Dataset.range(9).shuffle(3).window(2, { stride: 3 }));

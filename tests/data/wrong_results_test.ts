@@ -109,7 +109,7 @@ for (const [what, [make, message]] of Object.entries(CASES)) {
   });
 }
 
-Deno.test("bigints will do for keys, sizes, lengths, classes and choices", async () => {
+Deno.test("bigints are accepted as keys, sizes, lengths, classes and choices", async () => {
   const given = async (dataset: Untyped) => (await collectWithErrors(dataset)).length;
   assertEquals(await given(window({ key: () => 1n, windowSize: () => 2n })), 4);
   assertEquals(await given(bucket({ length: () => 1n })), 4);

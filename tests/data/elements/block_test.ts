@@ -58,7 +58,7 @@ const PIPELINES: Record<string, Dataset<unknown>> = {
 };
 
 for (const [name, dataset] of Object.entries(PIPELINES)) {
-  Deno.test(`blocks give what single elements give: ${name}`, async () => {
+  Deno.test(`blocks give the same as single elements: ${name}`, async () => {
     const singly = await byBlocks(dataset, 0);
     for (const count of [1, 2, 13, 128, 5000]) {
       assertEquals(await byBlocks(dataset, count), singly, `${name} by ${count}`);

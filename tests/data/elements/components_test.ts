@@ -22,7 +22,7 @@ Deno.test("specOf describes the components of an element", () => {
   });
 });
 
-Deno.test("map declares by example what it returns", () => {
+Deno.test("map declares its result by example", () => {
   const dataset = Dataset.range(4).map((x) => ({ x: new Float32Array(2).fill(x) }), {
     spec: specOf({ x: new Float32Array(2) }),
   });

@@ -52,7 +52,7 @@ const LEAVES: [spec: ElementSpec, fits: unknown[], differs: unknown[]][] = [
   [[leaf("int8"), undefined], [[1, 2]], [[1], [1, 2, 3], { 0: 1, 1: 2 }]],
 ];
 
-Deno.test("an element that contradicts its spec is an error of that element, whatever the dtype", async () => {
+Deno.test("an element that contradicts its spec fails alone, for any dtype", async () => {
   for (const [spec, fits, differs] of LEAVES) {
     for (const calls of [{}, { numParallelCalls: 2 }]) {
       const of = (elements: unknown[]) =>
@@ -125,7 +125,7 @@ Deno.test("every operator with a spec checks its elements against it, and contin
   assertEquals(await collectWithErrors(datasets.scan!.batch(3)), [wrong, [0, 1, 3]]);
 });
 
-Deno.test("a function is called once for an element that contradicts its spec, amid a block", async () => {
+Deno.test("a function is called once for an element within a block that contradicts its spec", async () => {
   const seen: number[] = [];
   const dataset = Dataset.range(600).map((x) => (seen.push(x), x % 100 === 7 ? "text" : x), {
     spec: leaf("float64"),

@@ -171,7 +171,7 @@ async function assertReadsOn(
 }
 
 for (const [name, make] of Object.entries(PIPELINES)) {
-  Deno.test(`${name} saves the position before a failure of reading, never the failure`, async () => {
+  Deno.test(`${name} saves the position before a read failure, never the failure`, async () => {
     await assertReadsOn(make);
   });
 }

@@ -228,7 +228,7 @@ async function assertFigures(name: string, [dataset, ...elements]: Row): Promise
   }
 }
 
-Deno.test("stats of every kind of node count elements and bytes, and hold nothing in the end", async () => {
+Deno.test("stats of every kind of node count elements and bytes, and hold nothing at the end", async () => {
   await using temporary = await TempFolder.make();
   const folder = temporary.path;
   await Deno.mkdir(`${folder}/images/cat`, { recursive: true });

@@ -10,7 +10,7 @@ import { DenoHost } from "../../../platform/deno_host.ts";
 
 const reader = (clientId: number, clusterId = "a") => ({ clusterId, clientId });
 
-Deno.test("LastReaders knows the next iteration of a dataset by the one before, and one that goes on by itself", () => {
+Deno.test("LastReaders recognises the next iteration by the one before, and a continued one by itself", () => {
   const dataset = new LastReaders();
   const first = new LastReaders(dataset);
   first.note("s", reader(1));
@@ -22,7 +22,7 @@ Deno.test("LastReaders knows the next iteration of a dataset by the one before, 
   assertEquals(new LastReaders(dataset).of("s"), reader(2));
 });
 
-Deno.test("LastReaders keeps the newer reader of two that are noted in another order, and another service's", () => {
+Deno.test("LastReaders keeps the newer of two readers noted out of order, and another service's", () => {
   const readers = new LastReaders();
   readers.note("s", reader(2));
   readers.note("s", reader(1));
@@ -31,7 +31,7 @@ Deno.test("LastReaders keeps the newer reader of two that are noted in another o
   assertEquals(readers.of("s"), reader(1, "b"));
 });
 
-Deno.test("LastReaders has each stream opened as restored once, by the iteration or, where that opens none, the next", () => {
+Deno.test("LastReaders opens each stream as restored once, in the restored iteration or the next", () => {
   const dataset = new LastReaders();
   const before = new LastReaders(dataset);
   const restored = new LastReaders(dataset);
@@ -48,7 +48,7 @@ Deno.test("LastReaders has each stream opened as restored once, by the iteration
   ]);
 });
 
-Deno.test("LastReaders of what was restored are known by nothing that was before, and named alike for all streams", () => {
+Deno.test("LastReaders of a restored iteration forget earlier readers, and share one id for all streams", () => {
   const dataset = new LastReaders();
   new LastReaders(dataset).note("s", reader(1));
   const restored = new LastReaders(dataset);

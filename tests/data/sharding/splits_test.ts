@@ -71,7 +71,7 @@ Deno.test("splits are multiples of the batch size where operators are one to one
   assertEquals(await first(range.filter(() => true).batch(8)), { start: 0, stop: 1 });
 });
 
-Deno.test("sourcesOf finds sources in pre-order, and none inside of functions", () => {
+Deno.test("sourcesOf finds sources in pre-order, and none inside functions", () => {
   const node = Dataset.zip([
     Dataset.range(1).concatenate(Dataset.range(2)),
     Dataset.range(3).flatMap(() => Dataset.range(9)),
@@ -79,7 +79,7 @@ Deno.test("sourcesOf finds sources in pre-order, and none inside of functions", 
   assertEquals(sourcesOf(node).map((source) => source.cardinality), [1, 2, 3]);
 });
 
-Deno.test("a source that cannot be split says so", async () => {
+Deno.test("a source that cannot be split is refused", async () => {
   const node = Dataset.fromGenerator(() => [1]).node;
   const error = await assertRejects(() => listSplitTable(node, host), LeatError);
   assertEquals(error.code, "unimplemented");
@@ -101,7 +101,7 @@ Deno.test("the same source twice in a graph is split twice", async () => {
   assertEquals(await run(dataset, new Provider(table).source()), [0, 1, 2, 0, 1, 2]);
 });
 
-Deno.test("zip keeps together what has one number, whoever reads it, up to the shortest", async () => {
+Deno.test("zip keeps elements with one number together, up to the shortest input", async () => {
   const letters = Dataset.from([..."abcdefghijklmnopqrstuvwxyz"]).map((x) => x.toUpperCase());
   const pairs = Dataset.zip({
     number: Dataset.range(20).map((x) => Promise.resolve(x), { numParallelCalls: 3 }).prefetch(2),
@@ -129,7 +129,7 @@ Deno.test("zip is repeated from the beginning of all of its inputs", async () =>
   );
 });
 
-Deno.test("zip divides each input by itself where elements have no numbers", async () => {
+Deno.test("zip divides each input separately where elements are not numbered", async () => {
   const pairs = Dataset.range(9).filter(() => true).zip(Dataset.range(4).repeat());
   const table = await listSplitTable(pairs.node, host);
   assertEquals(table.length, 2);
@@ -154,7 +154,7 @@ Deno.test("every task reads choices, weights and endless sources whole", async (
   assertEquals(alone.code, "unimplemented");
 });
 
-Deno.test("what is more than its input's elements is not split", async () => {
+Deno.test("operators that add elements are not split", async () => {
   const range = Dataset.range(4);
   const distributed = range.distribute({ service: "ws://127.0.0.1:1" });
   for (const dataset of [range.snapshot("/tmp/none").map((x) => x), distributed.batch(2)]) {
@@ -173,7 +173,7 @@ Deno.test("repeat asks for the next repetition, nested or not", async () => {
   assertEquals([...new Set(seen)], [0, 1, 2, 3]);
 });
 
-Deno.test("repeat goes on for a task that was handed nothing in a repetition", async () => {
+Deno.test("repeat continues for a task that was assigned nothing in a repetition", async () => {
   const dataset = Dataset.range(2).repeat();
   const provider = new Provider(await listSplitTable(dataset.node, host));
   assertEquals(await run(dataset, provider.source((repetition) => repetition > 1), 3), [0, 1, 0]);
@@ -187,7 +187,7 @@ Deno.test("repeat ends where the whole table is empty, or all of it gave nothing
   assertEquals(await run(filtered, provider.source()), []);
 });
 
-Deno.test("a task that reads splits caches what it was handed for itself alone", async () => {
+Deno.test("a task that reads splits caches its own elements only", async () => {
   const dataset = Dataset.range(4).cache().repeat(2);
   const table = await listSplitTable(dataset.node, host);
   const provider = new Provider([table[0]!.slice(0, 2)]);
@@ -195,7 +195,7 @@ Deno.test("a task that reads splits caches what it was handed for itself alone",
   assertEquals(await Array.fromAsync(dataset), [0, 1, 2, 3, 0, 1, 2, 3]);
 });
 
-Deno.test("a salt gives a task an order of its own, also where shuffle has a seed", async () => {
+Deno.test("a salt gives a task its own order, even with a seed in shuffle", async () => {
   const dataset = Dataset.range(20).shuffle(20, { seed: 1 });
   const order = (salt: bigint) => Array.fromAsync(openIterator(dataset.node, { salt }));
   assertEquals(await order(1n), await order(1n));

@@ -7,7 +7,7 @@ import { build, type Fact } from "./pipelines.ts";
 /** Pipelines that give no more than this are saved at every position, others up to it. */
 const ELEMENTS_MAX = 8;
 
-Deno.test("the random pipelines of the facts go on where they were saved", async () => {
+Deno.test("the random pipelines of the facts continue where they were saved", async () => {
   const path = new URL("./facts/random_pipelines.jsonl", import.meta.url);
   for (const line of (await Deno.readTextFile(path)).trimEnd().split("\n")) {
     const { pipeline }: Fact = JSON.parse(line);

@@ -8,7 +8,7 @@ import { type Answer, answerOf, type Fact } from "./pipelines.ts";
 const folder = new URL("./facts/", import.meta.url);
 
 for (const { name } of Deno.readDirSync(folder)) {
-  Deno.test(`what tf.data makes of pipelines, Leat does: ${name.replace(".jsonl", "")}`, async () => {
+  Deno.test(`Leat's pipelines give what tf.data's give: ${name.replace(".jsonl", "")}`, async () => {
     const lines = (await Deno.readTextFile(new URL(name, folder))).trimEnd().split("\n");
     for (const line of lines) {
       const fact: Fact = JSON.parse(line);

@@ -32,7 +32,7 @@ const RULES: [how: Shuffling, repetitions: boolean, iterations: boolean, dataset
   [{ seed: 7, reshuffleEachIteration: false }, true, true, true],
 ];
 
-Deno.test("seed and reshuffleEachIteration say which orders are the same", async () => {
+Deno.test("seed and reshuffleEachIteration decide which orders are the same", async () => {
   const shuffles = [
     (how: Shuffling) => Dataset.range(COUNT).shuffle(COUNT, how),
     (how: Shuffling) => Dataset.range(COUNT).globalShuffle(how),
@@ -51,7 +51,7 @@ Deno.test("seed and reshuffleEachIteration say which orders are the same", async
   }
 });
 
-Deno.test("the last options in a chain hold, each for itself", async () => {
+Deno.test("the last value of each option in a chain applies", async () => {
   // The operator's number in the graph is part of its luck: chains of one length are compared.
   const order = async (first: DatasetOptions, second: DatasetOptions) => {
     const dataset = Dataset.range(COUNT).shuffle(COUNT).withOptions(first).withOptions(second);
