@@ -38,19 +38,19 @@ export const benches: Bench[] = [{
   bare: () => openSqlite("FULL", IN_FLIGHT),
   leat: () => openSplits(onDisk()),
 }, {
-  name: "journal: splits, beside none",
+  name: "journal: splits, against none",
   unit: "splits/s",
   floor: 0.05,
   bare: () => openSplits(inMemory()),
   leat: () => openSplits(onDisk()),
 }, {
-  name: "dispatcher: heartbeats, beside asks",
+  name: "dispatcher: heartbeats, against asks",
   unit: "asks/s",
   floor: 0.1,
   bare: openAsks,
   leat: openHeartbeats,
 }, {
-  name: "journal: start after 119,000 splits, beside 19,000",
+  name: "journal: start after 119,000 splits, against 19,000",
   unit: "ms",
   isDuration: true,
   floor: 0.5,

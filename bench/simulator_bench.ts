@@ -19,7 +19,7 @@ const WARM_UP_TIMES = 4;
 
 /** The benches of this file. */
 export const benches: Bench[] = [{
-  name: "simulator: events of a small cluster, beside bare events",
+  name: "simulator: events of a small cluster, against bare events",
   unit: "events/s of a core",
   floor: 0.02,
   bare: openEvents,

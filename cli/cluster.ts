@@ -58,7 +58,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   check({ workers, killAfter }) {
     if (killAfter === undefined || workers > 1) return;
     throw new UsageError(
-      "--kill-after kills the last worker, and with --workers 1 nobody would be left to go on: " +
+      "--kill-after kills the last worker, and with --workers 1 none would be left to continue: " +
         "give at least --workers 2",
     );
   },

@@ -33,7 +33,7 @@ const OPTIONS = {
   port: integer({ help: "The port; 0 takes a free one.", default: 5_050, min: 0, max: 65_535 }),
   journal: text({
     help:
-      "The folder of the journal, from which a restarted dispatcher goes on. Without it all is " +
+      "The folder of the journal, from which a restarted dispatcher continues. Without it all is " +
       "forgotten when the dispatcher stops.",
     placeholder: "DIR",
   }),

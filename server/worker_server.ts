@@ -272,8 +272,8 @@ function defaultInterface(dispatcher: string): string {
 function runAway(name: string, count: number): LeatError {
   return new LeatError(
     "resource_exhausted",
-    `Worker "${name}" gives up: ${count} of its threads were told to end and have not: their functions ` +
-      "never give way, or they never loaded. They are there until its process ends. Start it anew",
+    `Worker "${name}" gives up: ${count} of its threads were asked to end and have not: their functions ` +
+      "never yield, or they never loaded. They stay until its process ends. Restart it",
   );
 }
 

@@ -34,7 +34,7 @@ export const CREDENTIAL_OPTIONS = {
     placeholder: "FILE",
   }),
   ca: text({
-    help: "Certificates of authorities (PEM) to trust beside the usual ones, for wss://.",
+    help: "Certificates of authorities (PEM) to trust in addition to the usual ones, for wss://.",
     placeholder: "FILE",
   }),
 } satisfies Options;

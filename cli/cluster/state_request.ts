@@ -14,7 +14,7 @@ const TIMEOUT_MS = 10_000;
 /** The token of the request, and trusted authorities. */
 export interface Credentials {
   readonly token?: string;
-  /** Certificates of authorities in PEM, beside the usual ones. */
+  /** Certificates of authorities in PEM, in addition to the usual ones. */
   readonly ca?: string;
 }
 

@@ -78,7 +78,7 @@ async function profileOnThread(
     profiled.reject(
       new LeatError(
         "failed_precondition",
-        `The thread of '${module}' has died of an error that nobody caught: ${event.message}`,
+        `The thread of '${module}' has died of an uncaught error: ${event.message}`,
       ),
     );
   };

@@ -223,7 +223,8 @@ export function operatorTable({ operators }: Profile): Table {
 /** Real workers compared with the model. */
 export function verifiedTable(verified: readonly Verification[]): Table {
   return {
-    title: `Real workers on threads of this host, one trainer, beside the model. ${VERIFIED_NOTE}`,
+    title:
+      `Real workers on threads of this host, one trainer, compared with the model. ${VERIFIED_NOTE}`,
     columns: [
       { heading: "workers" },
       { heading: "real", unit: "batches/s", digits: 1 },
@@ -287,7 +288,7 @@ export function renderPlan(plan: Plan): string {
     notes: measuredMore,
   });
   const verified = plan.verified.length === 0 ? "" : renderSection({
-    ...{ id: "verified", letter: "c", title: "The model beside reality" },
+    ...{ id: "verified", letter: "c", title: "The model compared with reality" },
     finding: VERIFIED_NOTE,
     figures: [],
     table: verifiedTable(plan.verified),

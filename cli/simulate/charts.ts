@@ -103,7 +103,7 @@ function scaleOutFigures(experiment: ScaleOutExperiment): Figure[] {
     chart(
       {
         title: "Throughput",
-        description: "Batches per second by number of workers, beside colocated and ideal.",
+        description: "Batches per second by number of workers, with colocated and ideal.",
         yLabel: "throughput (batches/s)",
         ySuffix: " batches/s",
         wide: true,

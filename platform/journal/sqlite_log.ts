@@ -314,7 +314,7 @@ function createIfMissing(path: string): void {
   }
 }
 
-/** The write-ahead file that SQLite keeps beside an open log. */
+/** The write-ahead file that SQLite keeps next to an open log. */
 function walOf(path: string): string {
   return `${path}-wal`;
 }

@@ -82,7 +82,7 @@ class MadeFolders {
     for (let at = folder; !(await isThere(at)); at = dirname(at)) missing.push(at);
     if (missing.length > 0) await makeFolder(path);
     const count = this.#inMaking.get(folder) ?? 0;
-    if (count === 0) this.#keep(folder); // whoever created it is done
+    if (count === 0) this.#keep(folder); // its creator is done
     for (const made of missing) this.#made.add(made);
     this.#inMaking.set(folder, count + 1);
   }

@@ -1,4 +1,4 @@
-/** The simulated accelerator under a clock of the test's own: its time is the sum of its steps. */
+/** The simulated accelerator under a test clock: its time is the sum of its steps. */
 
 import { LeatError } from "../../core/error.ts";
 import {
@@ -12,7 +12,7 @@ import {
 } from "../../cli/simulate/accelerator.ts";
 import { assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 
-/** A timer that fires late by a fixed time, in a time of its own. */
+/** A timer that fires late by a fixed time, on a clock of its own. */
 class LateTimer implements Timer {
   nowMs = 0;
   readonly #lateMs: number;
@@ -67,7 +67,7 @@ Deno.test("Accelerator compensates for a timer later than a whole step", async (
   const accelerator = new Accelerator(timer);
   for (let step = 0; step < 10; step++) await accelerator.step(5);
   assertEquals(accelerator.busyMs, 50);
-  // Never early, and late by no more than the last timer was.
+  // Never early, and at most as late as the last timer.
   assertEquals(timer.nowMs >= 50 && timer.nowMs <= 57, true);
 });
 

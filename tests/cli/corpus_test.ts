@@ -1,4 +1,4 @@
-/** The corpus: what is in it, that it is the same every time, that it is used again, and what happens when it is damaged. */
+/** The corpus: its contents, its reproducibility, its reuse, and its repair after damage. */
 
 import { basename, dirname, join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -87,7 +87,8 @@ Deno.test("generateImages makes pictures that are neither flat nor noise", () =>
         near += here * (data[at + 3]! - mean);
         far += here * (data[at + 3 * 40]! - mean);
       }
-      // Neighbours are alike and distant pixels less so: 1 and 1 for a flat picture, 0 and 0 for noise.
+      // Neighbours are similar and distant pixels less so: 1 and 1 for a flat picture, 0 and 0 for
+      // noise.
       assert(total > 0);
       assert(near / total > 0.7, `neighbours correlate by ${near / total}`);
       assert(far < near * 0.95, `40 pixels apart they correlate by ${far / total}`);

@@ -1,7 +1,7 @@
 /**
- * `deno task plan`. The goal: what it says follows from what was measured, and wrong input is named with
- * its remedy. The method: pipelines of which it is known what they take, profiles of which it is known
- * what they want, and real workers beside the model.
+ * `deno task plan`. Its output follows from the measurements, and wrong input is named with its
+ * remedy. Tested with pipelines of known cost, profiles with a known best size, and real workers
+ * compared with the model.
  */
 import { join } from "node:path";
 import { Dataset, LeatError, PAPER_PRICES } from "../../mod.ts";
@@ -46,7 +46,7 @@ const PROFILE: Profile = {
 
 const QUICKLY = { seconds: 0.3 };
 
-/** An accelerator takes a batch each 20 ms. */
+/** An accelerator consumes a batch every 20 ms. */
 const MACHINES: Machines = {
   ...{ stepMs: 20, trainers: 1, workersMax: 16, coresPerWorker: 8, networkBytesPerSecond: 1.25e9 },
   ...{
@@ -74,7 +74,7 @@ function waiting(elements: number, ms: number): Dataset<unknown> {
   }, { captures: { ms } });
 }
 
-/** With which status it ends; one that would never end is killed. */
+/** The exit status; a process that would never end is killed. */
 async function codeOf(child: Child): Promise<number> {
   const patience = setTimeout(() => child.kill("SIGKILL"), 300_000);
   const { code } = await child.status;
@@ -133,7 +133,7 @@ Deno.test("loadPipeline: refuses anything but a pipeline for workers, with the r
 Deno.test("profilePipeline: names what computes, and excludes the filling of a buffer", async () => {
   const waits = await until(async () => {
     const profile = await profilePipeline(waiting(10_000, 5).shuffle(20), QUICKLY);
-    // A machine that becomes busy after the buffer is filled slows single batches: look again.
+    // If the machine becomes busy after the buffer is filled, single batches slow down: try again.
     return profile.firstBatchMs > 8 * profile.percentilesMs.p50 && profile;
   });
   assert(waits.batchMs >= 4, `${waits.batchMs} ms for an element that waits 5 ms`);
@@ -144,7 +144,7 @@ Deno.test("profilePipeline: names what computes, and excludes the filling of a b
     }),
     QUICKLY,
   );
-  // Of one thread: other programs, and other test files of this process, make it wait, but do not work on it.
+  // Of one thread: other programs and tests delay it, but do not add to its CPU time.
   assert(computes.threadMs > 4 * waits.threadMs, `${computes.threadMs}, ${waits.threadMs} ms`);
   const [map] = computes.operators;
   assertEquals([map!.operator, map!.number], ["map", 0]);
@@ -153,7 +153,7 @@ Deno.test("profilePipeline: names what computes, and excludes the filling of a b
 
 Deno.test("profilePipeline: restarts a short dataset, and measures the size and the splits of its batches", async () => {
   const seen: number[] = [];
-  // Of a machine that stood still meanwhile another one is taken.
+  // If the machine paused meanwhile, measure again.
   const profile = await until(async () => {
     const options = {
       seconds: 0.2,
@@ -162,7 +162,7 @@ Deno.test("profilePipeline: restarts a short dataset, and measures the size and 
     const profile = await profilePipeline(Dataset.range(40).batch(20), options);
     return profile.runs > 2 && profile.batches > 10 && seen.length > 0 && profile;
   });
-  // 20 elements of 8 bytes, and what says so.
+  // 20 elements of 8 bytes, and their envelope.
   assert(profile.batchBytes > 160 && profile.batchBytes < 1_000, `${profile.batchBytes}`);
   assertEquals(profile.splitsPerBatch, 1);
   const undivided = Dataset.fromGenerator(function* () {
@@ -203,11 +203,11 @@ Deno.test("percentile: the value that a share of the values does not exceed", ()
 
 Deno.test("sweepClusters: finds the fewest workers that suffice, and their cost against colocated", async () => {
   const { runs, recommended, colocated, cheapest, isMet } = await sweepClusters(PROFILE, MACHINES);
-  // Five make as many batches as are taken; the waits between them may want one more.
+  // Five produce as many batches as are consumed; the waits between them may need one more.
   assert(isMet && recommended.workers >= 5 && recommended.workers <= 6, `${recommended.workers}`);
   assertEquals(runs.slice(0, 3).map(({ workers }) => workers), [1, 2, 4]);
   assert(runs.every(({ stall }) => stall.low <= stall.expected && stall.expected <= stall.high));
-  // The thread of a trainer makes ten batches a second, and encodes none.
+  // The trainer's thread produces ten batches a second, and encodes none.
   assert(Math.abs(colocated.stall.expected - (1 - 20 / 99)) < 1e-9, `${colocated.stall.expected}`);
   assert(colocated.dollars > 4 * recommended.dollars, "a trainer that waits is paid as well");
   assert(cheapest.dollars <= 1.01 * Math.min(...runs.map(({ dollars }) => dollars)));
@@ -278,7 +278,7 @@ Deno.test("sweepClusters: a worker waits for each split that its batches need", 
   const many = { ...PROFILE, splitsPerBatch: 100, splitMs: 0.5 };
   const slower = (await sweepClusters(many, { ...MACHINES, workersMax: 1 })).runs[0]!;
   assert(slower.batchesPerSecond.expected < 0.6 * few.batchesPerSecond.expected);
-  // 99 times the way there and back: as long as the batch itself.
+  // 99 round trips: as long as the batch itself.
   const near = (await sweepClusters(many, { ...MACHINES, workersMax: 1, roundTripMs: 0 })).runs[0]!;
   const longerMs = 1_000 / slower.batchesPerSecond.expected -
     1_000 / near.batchesPerSecond.expected;
@@ -303,7 +303,7 @@ Deno.test("verify: real workers of a pipeline that waits are no faster than the 
   assertEquals(workers, 2);
   const most = 2 * 1_000 / waitMs;
   assert(modelled > 0.8 * most && modelled <= 1.1 * most, `${modelled} batches a second`);
-  // How much slower they are than that says how busy the machine is.
+  // How much slower they are depends on how busy the machine is.
   assert(measuredBatchesPerSecond > 0 && measuredBatchesPerSecond < 2 * most);
 });
 
@@ -326,7 +326,7 @@ Deno.test("planText and renderPlan: measurements, a table, plots, and a recommen
       "CAUTION: other programs kept this host busy",
       "colocated",
       `Best: ${sweep.recommended.workers} workers.`,
-      // The eight that were looked at before fewer were found to be enough.
+      // The eight that were simulated before fewer were found to suffice.
       "To be sure in slow stretches as well: 8 workers",
       "Next bottleneck, if workers are added: the accelerators themselves",
       "map (operator 0) takes 80 %",
@@ -400,7 +400,7 @@ Deno.test("cli/plan.ts handles Ctrl-C while a user's function never yields", asy
       flags: FLAGS,
     });
     await plan.stderr.match(/^Running /);
-    // The function runs by then, or it would be heard anyway.
+    // By then the function runs, or Ctrl-C would be handled anyway.
     await new Promise((resolve) => setTimeout(resolve, 200));
     plan.kill("SIGINT");
     assertEquals(await codeOf(plan), 130);
@@ -415,7 +415,7 @@ Deno.test("profileModule abandons a pipeline without a batch for too long, with 
       "No batch of",
       "does a filter leave anything",
     ],
-    // Nothing ends a thread that blocks: it ends by itself, long after it was given up.
+    // A blocked thread cannot be ended: it ends by itself, long after it was abandoned.
     [
       "export default Dataset.range(3).map(() => { " +
       "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10_000); return 0; });",
@@ -504,7 +504,7 @@ Deno.test("cli/plan.ts leaves no folder behind after Ctrl-C while it measures a 
       flags: FLAGS,
       env: { TMPDIR: temporary.path },
     });
-    // It asks for splits once there is a journal.
+    // It requests splits once there is a journal.
     await until(() => entries().some((name) => entries(join(temporary.path, name)).length > 0));
     plan.kill("SIGINT");
     assertEquals(await codeOf(plan), 130);

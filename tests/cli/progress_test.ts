@@ -1,4 +1,4 @@
-/** Progress as a reader sees it: on a screen, put together from what was written, and in a log. */
+/** Progress as a user sees it: on a screen, reconstructed from the output, and in a log. */
 
 // deno-lint-ignore-file no-control-regex -- terminals are steered by control characters
 import { Writable } from "node:stream";
@@ -25,7 +25,9 @@ class Recorder extends Writable {
   }
 }
 
-/** The lines a terminal shows after so much output: the few control sequences that the bars use. */
+/**
+ * The lines a terminal shows after this output, for the few control sequences that the bars use.
+ */
 function screen(output: string): string[] {
   const rows: string[] = [""];
   let row = 0;
@@ -49,7 +51,7 @@ function screen(output: string): string[] {
   return rows.map((line) => line.trimEnd());
 }
 
-/** Waits until the bars have drawn what is looked for; a test that waits in vain is ended by whoever runs it. */
+/** Waits until the bars show the pattern; the test runner's timeout ends a wait in vain. */
 async function drawn(stream: Recorder, pattern: RegExp): Promise<void> {
   while (!screen(stream.text).some((line) => pattern.test(line))) {
     await new Promise((resolve) => setTimeout(resolve, 10));

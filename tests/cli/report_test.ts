@@ -1,4 +1,7 @@
-/** The report as a file: whole, well-formed, needing nothing from elsewhere, and honest about where numbers come from. */
+/**
+ * The report as a file: complete, well-formed, self-contained, and clear about the source of
+ * numbers.
+ */
 
 import { renderReport, writeReport } from "../../cli/simulate/report.ts";
 import { measured, modelled } from "../../cli/lib/quantity.ts";
@@ -16,7 +19,7 @@ import { sampleReport } from "./sample_report.ts";
 
 const VOID_ELEMENTS = new Set(["meta", "br", "link", "img", "input", "hr"]);
 
-/** The elements of a page that opens and closes each in order; fails on one that does not. */
+/** The elements of a page; fails if one is not closed in order. */
 function elementsOf(html: string): { name: string; attributes: string }[] {
   const elements: { name: string; attributes: string }[] = [];
   const open: string[] = [];
@@ -204,7 +207,7 @@ Deno.test("summarize distinguishes the rates before and after a kill", () => {
     ...experiment("worker_failure"),
     intervalMs: 100,
     killedAtMs: 250,
-    // Intervals 0 and 1 lie before; 2 holds the kill; 3 and 4 lie after; 5 is cut off by the end.
+    // Intervals 0 and 1 are before the kill, 2 holds it, 3 and 4 are after it; 5 is partial.
     timeline: [{ worker: "worker 1", batches: [4, 4, 9, 1, 1, 0], provenance: "measured" }],
   });
   assertEquals(table.rows[0]?.slice(-2), [measured(40, "batches/s"), measured(10, "batches/s")]);

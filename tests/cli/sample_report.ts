@@ -1,4 +1,4 @@
-/** A report as the main job would fill it, from formulas instead of runs. */
+/** A report like the main job's, from formulas instead of runs. */
 
 import { batchTokens, stepTimeMs, synchronousStep } from "../../cli/simulate/accelerator.ts";
 import { measured, modelled } from "../../cli/lib/quantity.ts";
@@ -135,7 +135,7 @@ function sharingRun(mode: SharingMode, trainers: number): SharingRun {
   };
 }
 
-/** Steps of four trainers on batches of 16 texts; coordinated ones draw theirs from one bucket. */
+/** Steps of four trainers on batches of 16 texts; coordinated ones take theirs from one bucket. */
 function readsRun(coordinated: boolean): ReadsRun {
   const trainers = 4;
   const rows = 16;

@@ -1,4 +1,4 @@
-/** `deno task scale`: what it says of wrong options, and what it makes of small clusters. */
+/** `deno task scale`: its errors about options, and its measurements of small clusters. */
 import { LeatError } from "../../core/error.ts";
 import { growthOf, SIZE_FIGURES, sizeTable } from "../../cli/scale/growth.ts";
 import type { ScaleResults, SizeRun } from "../../cli/scale/measurements.ts";
@@ -51,7 +51,7 @@ Deno.test("a size is measured through a crash of its dispatcher, and shown in ta
   const phases = new Set<string>();
   const size = await measureSize(8, 2, (phase) => phases.add(phase));
   assert(phases.has("recovering"));
-  // One second without a dispatcher, and at most a batch's time until the next split is asked for.
+  // One second without a dispatcher, and at most a batch's time until the next split is requested.
   assert(size.recovery.value > 1_000 && size.recovery.value < 15_000, `${size.recovery.value} ms`);
   assert(size.batches.value > 6 && size.batches.value < 10, `${size.batches.value} batches/s`);
   assert(size.statePerWorker.value > 100, "the dispatcher remembers its workers");
@@ -143,7 +143,7 @@ function page(results: ScaleResults): string {
   });
 }
 
-/** A size of which each figure is 100. */
+/** A size whose figures are all 100. */
 function sizeOf(workers: number): SizeRun {
   const value = 100;
   return {

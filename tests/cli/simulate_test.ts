@@ -1,4 +1,7 @@
-/** The main job as a user starts it: end to end at its smallest, interrupted, and called wrongly. */
+/**
+ * The main job as a user starts it: end to end at its smallest, interrupted, and with wrong
+ * options.
+ */
 
 import { join } from "node:path";
 import { generateImages, sampleImages } from "../../cli/simulate/image_corpus.ts";
@@ -21,7 +24,7 @@ function simulate(...args: string[]): Child {
   return startChild("cli/simulate.ts", { args, flags: ["-P"] });
 }
 
-/** A folder of the test's own, removed after it. */
+/** A temporary folder of the test. */
 async function withFolder(test: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-simulate-" });
   try {
@@ -45,7 +48,7 @@ async function writeData(folder: string): Promise<string[]> {
   return ["--images", images, "--text", text, "--corpus", join(folder, "corpus")];
 }
 
-/** What the page carries for programs. */
+/** The page's data for programs. */
 async function readResults(path: string): Promise<SimulationReport> {
   const page = await Deno.readTextFile(path);
   const [, json = ""] = /<script type="application\/json" id="results">(.*?)<\/script>/s.exec(
@@ -159,7 +162,7 @@ for (const [name, args, message] of REFUSALS) {
     const { code } = await child.status;
     assertEquals(code, 2);
     assertMatch(child.stderr.text, message);
-    // Nothing was made or run before it.
+    // Nothing was generated or run before it.
     assertMatch(child.stderr.text, /^error: /);
   });
 }

@@ -1,4 +1,4 @@
-/** `deno task soak`: what it takes for growth, and a short run of real processes. */
+/** `deno task soak`: what counts as growth, and a short run of real processes. */
 
 import type { SoakReport } from "../../cli/soak/report.ts";
 import { findingOf, renderSoakReport } from "../../cli/soak/report.ts";
@@ -11,7 +11,7 @@ import { startChild } from "../lib/child.ts";
 const SECONDS = 100;
 const FLAGS = ["-P=soak", "--v8-flags=--expose-gc"];
 
-/** One sample a second of something that is `at` that second. */
+/** One sample a second with the value `at` that second. */
 function samples(at: (second: number) => number, from = 0, to = SECONDS): Sample[] {
   return Array.from({ length: to - from }, (_, i) => {
     const value = at(from + i);
@@ -53,7 +53,7 @@ Deno.test("trendsOf names a slow leak: a rise all the way, but not one that leve
     const grows = (at: (share: number) => number) =>
       verdicts((second) => base + rise * at(second / SECONDS))[measure];
     assertEquals(grows((share) => share), true, measure);
-    // Nine seconds in ten it is more, as while a job runs.
+    // Higher in nine seconds of ten, as while a job runs.
     assertEquals(grows((share) => share + (share * SECONDS % 10 === 0 ? 0 : 5)), true, measure);
     assertEquals(grows((share) => share / 3), false, `${measure}: too little`);
     assertEquals(grows((share) => 1 - Math.exp(-4 * share)), false, `${measure}: it fills up`);

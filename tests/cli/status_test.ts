@@ -1,4 +1,4 @@
-/** `deno task status`: the tables, and what it says when it cannot. */
+/** `deno task status`: the tables, and its errors. */
 
 import { statusText } from "../../cli/cluster/status_text.ts";
 import { Dataset, type DispatcherDescription, serveDispatcher, serveWorker } from "../../mod.ts";

@@ -1,4 +1,7 @@
-/** Ctrl-C in programs: once to stop in order, twice to stop at once, and what `deno task` makes of one. */
+/**
+ * Ctrl-C in programs: once to stop in order, twice to stop at once, and what `deno task` makes of
+ * one.
+ */
 
 import { ECHO_MS } from "../../cli/lib/stop_requests.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
@@ -7,7 +10,7 @@ import { type Child, startChild } from "../lib/child.ts";
 const FLAGS = ["-P", "--no-check"];
 const URL_OF_REQUESTS = import.meta.resolve("../../cli/lib/stop_requests.ts");
 
-/** A program that stops in order for ever, or is in the middle of its work. */
+/** A program that stops in order endlessly, or is in the middle of its work. */
 async function start(body: string): Promise<Child & { readonly folder: string }> {
   const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-stop-" });
   const program = `
@@ -26,7 +29,7 @@ Deno.test("StopRequests treats one Ctrl-C that arrives twice, as in a task, as o
   await using child = await start(`
     requests.first.then(() => console.log("stopping"));
     await forever;`);
-  // Of two signals that are alike the system may make one.
+  // The system may merge two equal signals.
   child.kill("SIGINT");
   child.kill("SIGTERM");
   await child.line(/stopping/);
@@ -78,7 +81,7 @@ Deno.test("plan and scale report at Ctrl-C what was done and what is lost, and e
 });
 
 Deno.test("chaos that is interrupted while its processes start says so, and leaves no process and no file", async () => {
-  // Others run beside this test, and have files of their own in the usual folder.
+  // Tests that run concurrently have files in the usual folder.
   const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-stop-" });
   const left = () => [...Deno.readDirSync(folder)].map(({ name }) => name);
   await using chaos = startChild("cli/chaos.ts", {
@@ -86,7 +89,7 @@ Deno.test("chaos that is interrupted while its processes start says so, and leav
     flags: ["-P=cluster", "--no-check"],
     env: { TMPDIR: folder },
   });
-  // It holds the secret for those that start.
+  // The folder of the token for starting processes.
   while (!left().some((name) => name.startsWith("leat-cluster-"))) {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }

@@ -1,4 +1,4 @@
-/** Tables as text: what stands under what, in which unit, and what is marked. */
+/** Tables as text: alignment, units, and marks. */
 
 import { LeatError } from "../../core/error.ts";
 import { measured, modelled } from "../../cli/lib/quantity.ts";
@@ -26,7 +26,7 @@ const TABLE: Table = {
   ],
 };
 
-/** The cells of the lines that hold any, with the blanks around them. */
+/** The cells of non-empty lines, with the blanks around them. */
 function cells(text: string): string[][] {
   return text.split("\n").filter((line) => line.startsWith("│"))
     .map((line) => line.split("│").slice(1, -1));

@@ -1,4 +1,4 @@
-/** Trainers on threads: what they read never passes through the main thread. */
+/** Trainers on threads: their batches never pass through the main thread. */
 
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { Deployment } from "../../cli/simulate/deployment.ts";
@@ -10,7 +10,7 @@ import { TempFolder } from "../lib/temp_folder.ts";
 
 const STEPS = 20;
 
-/** Whether there is an encoded batch anywhere in a message. */
+/** Whether a message contains an encoded batch. */
 function holdsPayload(value: unknown): boolean {
   if (value instanceof Payload) return true;
   return typeof value === "object" && value !== null && Object.values(value).some(holdsPayload);
@@ -47,7 +47,7 @@ Deno.test("a trainer's batches come straight from the workers, none through the 
     assert(seen.length > 0);
     assertEquals(payloads(), 0);
 
-    // A client on the main thread does get batches there: the count would have seen them.
+    // A client on the main thread does receive batches there: the count would include them.
     await using iterator = pipelineOf(pipeline).distribute({ service: cluster }).iterator();
     await iterator.next();
     assert(payloads() > 0);

@@ -1,4 +1,4 @@
-/** What all programs make of values that cannot be: refused before anything begins, with status 2. */
+/** Invalid values in all programs: refused before anything begins, with status 2. */
 
 import { PROGRAM as memory } from "../../bench/memory.ts";
 import { PROGRAM as bench } from "../../bench/main.ts";
@@ -25,14 +25,14 @@ const PROGRAMS = [
   ...[status, vopr, hashes, worker],
 ] as unknown as readonly AnyProgram[];
 
-/** What has to be there beside the option that is looked at. */
+/** Required options besides the tested one. */
 const REQUIRED = new Map<unknown, readonly string[]>([
   [autoscale, ["--dispatcher=ws://a:1"]],
   [plan, ["module.ts", "--step-ms=5"]],
   [worker, ["--dispatcher=ws://a:1"]],
 ]);
 
-/** The refusal of a value of an option; undefined where it is taken. */
+/** The error for a value of an option; undefined if it is accepted. */
 async function refusalOf(
   program: unknown,
   option: string,
@@ -63,7 +63,7 @@ Deno.test("every numeric option of every program refuses invalid numbers", async
     names.add(option);
     for (const value of ["-2", "NaN", "1e309", "99999999999999999999", "12x", ""]) {
       const refusal = await refusalOf(program, option, value);
-      // A price, or another number that only multiplies, may be as large as one likes.
+      // A price, or another number that only multiplies, may be arbitrarily large.
       if (value === "99999999999999999999" && refusal === undefined) continue;
       assert(refusal !== undefined, `${program.usage} takes ${option}=${value}`);
       assertStringIncludes(refusal, value === "" ? `${option} needs a value` : `'${value}'`);

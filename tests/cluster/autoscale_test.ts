@@ -63,7 +63,8 @@ Deno.test("deno task autoscale names the option for a required token, and refuse
   const workers = await run("--token", TOKEN, "--", "--colour", "red");
   assertEquals(workers.code, 2);
   assertMatch(workers.said, /^error: Workers would not take .*there is no option --colour/m);
-  // What a worker alone finds out ends the autoscaler, too: the next one would find the same.
+  // An error that only a worker finds ends the autoscaler, too: the next worker would find the
+  // same.
   const grants = await run("--token", TOKEN, "--min", "1", "--", "--data-root", "/no/such/folder");
   assertEquals(grants.code, 1);
   assertMatch(grants.said, /^error: The fleet could not start a worker: .*ended with exit code 2/m);

@@ -1,6 +1,6 @@
 /**
- * `deno task chaos`: processes that are killed, paused and cut off while jobs run, and what its parts
- * do with real sockets.
+ * `deno task chaos`: processes that are killed, paused and disconnected while jobs run, and its
+ * parts with real sockets.
  *
  * @module
  */
@@ -42,7 +42,7 @@ Deno.test("jobs of three modes keep their guarantees under kills, pauses and cut
     Number(new RegExp(`^${fault} +(\\d+) `, "m").exec(child.stdout.text)?.[1])
   );
   assert(numbers.every((number) => number > 0), said);
-  // A worker that stood still for too long is given up, with what it had.
+  // A worker that paused for too long times out and loses its splits.
   const once = /^given up +[1-9]/m.test(child.stdout.text) ? "(?:exactly|at most)" : "exactly";
   const dynamic = new RegExp(`DYNAMIC run 1: .* ${once} once`);
   for (const remark of [dynamic, /sharing run 1: /, /save run 1: /]) {
@@ -101,7 +101,7 @@ Deno.test("chaos counts workers that time out, not those that stop in order, and
   gone("worker-1");
   gone("worker-2");
   assertEquals(logs.givenUp, 1);
-  // Given up while it was draining, it says good-bye once more.
+  // It timed out while it was draining, and deregisters afterwards.
   gone("worker-1");
   logs.leaves("worker-3", true);
   logs.leaves("worker-3", false);
@@ -129,7 +129,7 @@ Deno.test("a relay forwards bytes, stalls them while frozen, and closes cut conn
   await send("one");
   assertEquals(await read(), "one");
 
-  // Before the relay's own, and shorter: it comes first, however busy the machine is.
+  // Before the relay's own timer, and shorter: it fires first, however busy the machine is.
   let isThawed = false;
   const thaw = new Promise<void>((resolve) =>
     setTimeout(() => {

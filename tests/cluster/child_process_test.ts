@@ -4,7 +4,7 @@ import { ChildProcess } from "../../cli/cluster/child_process.ts";
 import { assertEquals } from "../assert.ts";
 import { soon } from "./lib.ts";
 
-// What would be left of it is found by Deno's check for resources.
+// Deno's resource sanitizer finds leaks.
 Deno.test("a killed child process leaves no handle behind", async () => {
   const args = ["--port", "0"];
   const child = await ChildProcess.start("dispatcher", "cli/dispatcher.ts", args, {

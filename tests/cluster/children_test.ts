@@ -1,10 +1,10 @@
-/** What a deployment remembers of the programs that it started. */
+/** What a deployment keeps of the programs that it started. */
 import { ChildProcess } from "../../cli/cluster/child_process.ts";
 import { Children } from "../../cli/cluster/children.ts";
 import { assertEquals } from "../assert.ts";
 import { soon } from "./lib.ts";
 
-/** Lets what hangs on settled promises run. */
+/** Runs the callbacks of settled promises. */
 const settled = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 
 Deno.test("children that were killed and restarted many times are remembered only while they live", async () => {

@@ -1,6 +1,6 @@
 /**
- * DETERMINISTIC jobs over real processes that are killed: the stream is the same each time. More of
- * it: `deno task chaos --kills 200 --faults kill --modes DETERMINISTIC`.
+ * DETERMINISTIC jobs over real processes that are killed: the stream is the same each time. For
+ * more runs: `deno task chaos --kills 200 --faults kill --modes DETERMINISTIC`.
  *
  * @module
  */
@@ -31,7 +31,8 @@ Deno.test("ten SIGKILLs of workers and dispatcher in one DETERMINISTIC job leave
   assertEquals(kills, "10");
   assert(Number(workers) > 0 && Number(dispatchers) > 0, said);
   line(/^runs +DETERMINISTIC 1$/m);
-  // Who is killed most may have given next to nothing: it takes long to start on a slow machine.
+  // The worker with most kills may have produced next to nothing: a start takes long on a slow
+  // machine.
   const shares = line(/^shares +(.*)$/m)[0]!.split(", ");
   assert(shares.length > 0 && shares.length <= 2, said);
   for (

@@ -13,7 +13,7 @@ Deno.test("a save by worker processes, one of them killed by SIGKILL, has each e
   const folder = temporary.path;
   const path = `${folder}/saved`;
   const dataset = Dataset.range(6_000).map((x) => {
-    // Slow enough to be met in the middle.
+    // Slow enough for a kill in the middle.
     let spins = 0;
     while (spins < 20_000) spins++;
     return spins > 0 ? x : -1;

@@ -1,6 +1,6 @@
 /**
- * A trainer in a network of its own: reads a job, stops before the batches that it is told to and
- * waits there for a line on standard input, and prints every number that it got.
+ * A trainer in a network of its own: reads a job, stops before given batches and waits there for a
+ * line on standard input, and prints every number that it received.
  *
  * @module
  */
@@ -31,5 +31,5 @@ for await (const batch of batches) {
   await lines.read();
 }
 console.log(`numbers ${numbers.join(" ")}`);
-// A pending read of standard input cannot be taken back.
+// A pending read of standard input cannot be cancelled.
 Deno.exit();

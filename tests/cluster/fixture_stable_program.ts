@@ -1,6 +1,6 @@
 /**
- * A trainer's program that knows nothing of unstable features: it reads from a cluster of its own, and
- * from a worker that it serves. With an argument it asks for a sandbox all the same.
+ * A trainer's program without unstable features: it reads from a cluster of its own, and from a
+ * worker that it serves. With an argument it requests a sandbox anyway.
  *
  * @module
  */

@@ -1,6 +1,7 @@
 /**
- * A trainer that reads a job of a service and leaves another in the middle, after which nothing ends
- * it but itself; or one that reads jobs for ever, of the given names or, without one, its own.
+ * A trainer that reads a job of a service and leaves another in the middle, after which only its
+ * own code ends it; or one that reads jobs endlessly, with the given names or, without one, a
+ * private one.
  *
  * @module
  */
@@ -8,7 +9,7 @@ import { Dataset } from "../../mod.ts";
 
 const [service = "", mode = "once", ...jobNames] = Deno.args;
 const numbers = Dataset.range(1_000).batch(10);
-/** Of those that read for ever, so that others have the processor too. */
+/** Step time of endless readers, so that others get the processor too. */
 const STEP_MS = 5;
 let count = 0;
 

@@ -1,6 +1,6 @@
 /**
- * What functions print, and the errors that they throw, in the log of their worker: nothing of it
- * passes for a line of the worker's own, or steers the terminal that shows it.
+ * Output and errors of functions, in the log of their worker: none of it passes for a line of the
+ * worker's own, or steers the terminal that shows it.
  *
  * @module
  */
@@ -10,11 +10,11 @@ import { startChild } from "../lib/child.ts";
 import { until } from "../lib/until.ts";
 import { soon, startDispatcher } from "./lib.ts";
 
-/** A line as a worker writes it, of which a function says that it was its worker's. */
+/** A line in a worker's format, printed by a function. */
 const FORGED = "2026-01-01T00:00:00.000Z ERROR forged";
-/** What steers terminals, and what some readers of logs take for an end of line. */
+/** Terminal escapes, and characters that some log readers treat as an end of line. */
 const STEERING = "\x1b[2J\x1b]0;title\x07\x9b31m\r\x85\u2028\u202e\b";
-/** Ends what a function prints, so that the test knows that all of it has come. */
+/** The end of a function's output, so that the test knows that all of it has arrived. */
 const LAST = "the last line";
 
 Deno.test("what a function prints or throws begins no line of its worker's log, and steers no terminal", async () => {
@@ -45,7 +45,7 @@ Deno.test("what a function prints or throws begins no line of its worker's log, 
         throw new Error(`thrown\n${forged} as an error${steering}\r${forged}`);
       default:
         console.error(last);
-        // The worker's log has what ended the process.
+        // The worker's log contains the error that ended the process.
         return Promise.reject(new Error(`left\n${forged} as a rejection${steering}`));
     }
   }, { captures: { forged: FORGED, steering: STEERING, last: LAST } });

@@ -26,19 +26,19 @@ async function untilRead(dispatcher: Part, clients: number, tasks: number): Prom
   }
 }
 
-/** A process that reads the job with a name, and one of its own. */
+/** A process that reads the job with a name, and a private one. */
 function startTrainer({ address }: Part): Child {
   return startChild("tests/cluster/fixture_trainer.ts", { args: [address, "for ever", SHARED] });
 }
 
-/** A trainer reads on. */
+/** Waits until a trainer reads. */
 async function untilItReads({ stdout }: Child): Promise<void> {
   const before = stdout.text.length;
   while (stdout.text.length === before) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
 Deno.test("a trainer that gets SIGINT or SIGKILL ends without noise, and its tasks with it, long before it would time out", async () => {
-  // Whoever waits for clientTimeoutMs, two minutes, waits here for longer than the test's patience.
+  // A wait for clientTimeoutMs, two minutes, would exceed the test's time limit.
   await using dispatcher = await startDispatcher("--client-grace-ms", "300");
   const [worker] = await startWorkers(dispatcher, 1);
   await using _worker = worker!;

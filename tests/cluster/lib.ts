@@ -6,12 +6,12 @@
 import { type Child, type ChildOptions, startChild } from "../lib/child.ts";
 import { PATIENCE_MS } from "../lib/until.ts";
 
-/** Gives up a worker as soon as that is of use: for tests that kill one, and lose nothing by one too many. */
+/** A short worker timeout: for tests that kill a worker, and lose nothing if another times out. */
 export const SOON_GIVEN_UP = ["--worker-timeout-ms", "1500"];
 
 /**
- * What is given unless a test gives it: free ports, and timings that keep tests short. Nobody is given
- * up because the machine had no time for it.
+ * Defaults of tests: free ports, and timings that keep tests short, but with timeouts that a slow
+ * machine does not reach.
  */
 const DISPATCHER_DEFAULTS = { "--port": "0", "--worker-timeout-ms": "600000" };
 const WORKER_DEFAULTS = { "--heartbeat-ms": "200", "--drain-ms": "0" };
@@ -32,12 +32,12 @@ export function startWorker(dispatcher: string, ...args: string[]): Promise<Part
   return startPart("cli/worker.ts", ["--dispatcher", dispatcher, ...args], WORKER_DEFAULTS);
 }
 
-/** Starts a dispatcher that may have so many files and connections open. */
+/** Starts a dispatcher with a limit of open files and connections. */
 export function startDispatcherWith(openFilesMax: number, ...args: string[]): Promise<Part> {
   return startPart("cli/dispatcher.ts", args, DISPATCHER_DEFAULTS, { openFilesMax });
 }
 
-/** Starts a worker that may have so many files and connections open. */
+/** Starts a worker with a limit of open files and connections. */
 export function startWorkerWith(
   openFilesMax: number,
   dispatcher: string,
@@ -78,7 +78,7 @@ export async function startWorkers(
   return workers;
 }
 
-/** Ends several parts, the last started first. */
+/** Ends several parts, in reverse order of their start. */
 export function all(parts: readonly Part[]): AsyncDisposable {
   return {
     [Symbol.asyncDispose]: async () => {
@@ -87,7 +87,7 @@ export function all(parts: readonly Part[]): AsyncDisposable {
   };
 }
 
-/** What a promise gives; fails the test if that takes so long that it must hang. */
+/** The result of a promise; fails the test if it seems to hang. */
 export async function soon<T>(
   what: string,
   promise: Promise<T>,

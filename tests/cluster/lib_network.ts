@@ -1,6 +1,6 @@
 /**
- * Hosts on this machine that have a network of their own: namespaces of Linux, joined by cables that
- * lose, delay and can be cut. Needs `ip` and `tc` (iproute2) and the right to make namespaces.
+ * Hosts on this machine with a network of their own: Linux namespaces, joined by cables that lose,
+ * delay and can be cut. Needs `ip` and `tc` (iproute2) and the right to create namespaces.
  *
  * @module
  */
@@ -18,7 +18,10 @@ export type HostName = keyof typeof HOSTS;
 
 const NAMES = Object.keys(HOSTS) as HostName[];
 
-/** What a cable does: a kernel without netem makes delay and loss by a queue that is short and slow. */
+/**
+ * The impairment of a cable: without netem in the kernel, a short and slow queue causes delay and
+ * loss.
+ */
 const IMPAIRMENTS = {
   netem: ["netem", "delay", "3ms", "1ms", "loss", "1%"],
   tbf: ["tbf", "rate", "40mbit", "burst", "3000", "limit", "9000"],
@@ -26,7 +29,7 @@ const IMPAIRMENTS = {
 
 let networks = 0;
 
-/** Why no network can be made here; `undefined` where it can. */
+/** Why no network can be created here; `undefined` if it can. */
 export async function whyNoNetwork(): Promise<string | undefined> {
   const probe = `leat-${Deno.pid}-probe`;
   try {
@@ -39,7 +42,7 @@ export async function whyNoNetwork(): Promise<string | undefined> {
   }
 }
 
-/** Four hosts on one switch. Disposing it takes all of it away. */
+/** Four hosts on one switch. Disposing it removes everything. */
 export class Network implements AsyncDisposable {
   /** How cables lose and delay. */
   readonly impairment: keyof typeof IMPAIRMENTS;
@@ -108,7 +111,7 @@ export class Network implements AsyncDisposable {
       await ip("-n", namespace, "link", "set", "lo", "up");
       await ip("-n", namespace, "link", "set", "eth0", "up");
       await ip("-n", hub, "link", "set", host, "master", "bridge", "up");
-      // On the switch: a host waits where its own queue is full, and loses nothing.
+      // On the switch: a host waits while its own queue is full, and loses nothing.
       const impairment = IMPAIRMENTS[this.impairment];
       await run("tc", "-n", hub, "qdisc", "add", "dev", host, "root", ...impairment);
     }

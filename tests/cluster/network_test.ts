@@ -1,6 +1,6 @@
 /**
- * A cluster on hosts of their own networks, between which packets are lost and cables are pulled:
- * what is promised holds all the same.
+ * A cluster on hosts with networks of their own, between which packets are lost and cables are
+ * pulled: the guarantees still hold.
  *
  * @module
  */
@@ -11,7 +11,10 @@ import { all, type Part, soon, SOON_GIVEN_UP, startDispatcherIn, startWorkerIn }
 import { HOSTS, Network, whyNoNetwork } from "./lib_network.ts";
 
 const ELEMENTS = 2_000;
-/** Before these batches the trainer waits: the cable is pulled at the first, and plugged in at the second. */
+/**
+ * Before these batches the trainer waits: the cable is pulled at the first, and plugged in at the
+ * second.
+ */
 const HOLDS = ["40", "60"];
 
 const why = await whyNoNetwork();
@@ -52,7 +55,7 @@ async function startSite(mode: string, ...dispatcherArgs: string[]): Promise<Sit
   return { network, dispatcher, trainer, [Symbol.asyncDispose]: () => kept.disposeAsync() };
 }
 
-/** What the trainer got in all, once it has ended. */
+/** All numbers that the trainer received, once it has ended. */
 async function numbersOf(trainer: Child): Promise<number[]> {
   const [, numbers = ""] = await soon("the job", trainer.line(/^numbers (.*)$/));
   return numbers.split(" ").map(Number);
@@ -66,7 +69,7 @@ Deno.test({
     const { network, trainer } = site;
     await network.cut("worker1");
     await trainer.write("go on\n");
-    // The other worker goes on alone.
+    // The other worker continues alone.
     await trainer.line(/^at 60$/);
     await network.join("worker1");
     await trainer.write("go on\n");

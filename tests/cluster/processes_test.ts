@@ -1,5 +1,5 @@
 /**
- * A cluster of real processes over loopback: what it delivers, whoever is killed (paper section 3.4).
+ * A cluster of real processes over loopback: what it delivers after any kill (paper section 3.4).
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { all, soon, SOON_GIVEN_UP, startDispatcher, startWorkers } from "./lib.ts";
 
-/** The numbers of a job, in batches of ten; `onBatch` is told how many have come. */
+/** The numbers of a job, in batches of ten; `onBatch` receives how many have come. */
 async function read(
   service: string,
   elements: number,
@@ -16,7 +16,7 @@ async function read(
 ): Promise<number[]> {
   const seen: number[] = [];
   const batches = Dataset.range(elements).map((x) => {
-    // Slow enough for a job to be met in the middle.
+    // Slow enough for a kill in the middle.
     let spins = 0;
     while (spins < 20_000) spins++;
     return spins > 0 ? x : -1;
@@ -33,7 +33,7 @@ function upTo(n: number): number[] {
   return Array.from({ length: n }, (_, i) => i);
 }
 
-// Processes take longer to start than to do what is asked of them here: cases share clusters.
+// Starting processes takes longer than the cases themselves: cases share clusters.
 
 Deno.test("a cluster of a dispatcher and three worker processes", async (t) => {
   const journal = await Deno.makeTempDir({ prefix: "leat-test-" });
@@ -112,7 +112,7 @@ Deno.test("a cluster of a dispatcher and three worker processes", async (t) => {
 });
 
 Deno.test("worker processes drain on request", async (t) => {
-  // They would be missed after the job's patience only.
+  // Their absence would only show after the job's timeout.
   await using dispatcher = await startDispatcher();
   const workers = await startWorkers(dispatcher, 2, "--drain-ms", "600000");
   await using _workers = all(workers);
@@ -154,7 +154,7 @@ Deno.test("the cluster program does not wait forever for workers that nothing re
   assertStringIncludes(refused.stderr.text, "give at least --workers 2");
   const { child, pids: [dispatcher, worker] } = await startCluster(1, "--elements", "100000000");
   await using _child = child;
-  // By another program: tests may not send signals to processes that they have not started.
+  // With another program: tests may not send signals to processes that they have not started.
   const kill = "import os, signal, sys; os.kill(int(sys.argv[1]), signal.SIGKILL)";
   await new Deno.Command("python3", { args: ["-c", kill, `${worker}`] }).output();
   assertEquals((await soon("its end", child.status)).code, 1);
@@ -173,7 +173,7 @@ for (const signal of ["SIGINT", "SIGKILL"] as const) {
   });
 }
 
-/** The cluster program once its job runs, and its processes. */
+/** Starts the cluster program; resolves once its job runs, with its processes. */
 async function startCluster(workers: number, ...given: string[]) {
   const args = ["--workers", `${workers}`, ...given];
   const child = startChild("cli/cluster.ts", { args, flags: ["-P=cluster"] });
@@ -186,7 +186,7 @@ async function startCluster(workers: number, ...given: string[]) {
   return { child, pids };
 }
 
-/** Resolves when there is no such process, or a zombie of it alone. */
+/** Resolves when there is no such process, or only its zombie. */
 async function gone(pid: number): Promise<void> {
   await soon(
     `the end of process ${pid}`,
@@ -196,7 +196,7 @@ async function gone(pid: number): Promise<void> {
   );
 }
 
-/** Asked without a signal: those may be sent to one's own children only. */
+/** Checked without a signal, which may only be sent to one's own children. */
 async function isRunning(pid: number): Promise<boolean> {
   try {
     const stat = await Deno.readTextFile(`/proc/${pid}/stat`);

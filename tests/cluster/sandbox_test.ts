@@ -1,5 +1,5 @@
 /**
- * Worker processes, whose functions are confined unless their operator says otherwise.
+ * Worker processes, whose functions are confined by default.
  *
  * @module
  */
@@ -13,7 +13,9 @@ import { link } from "../platform/sandbox/sandbox_lib.ts";
 import { all, soon, startDispatcher, startWorkers } from "./lib.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 
-/** What a worker of the service makes of each element: a value, or code and message of its error. */
+/**
+ * The result of each element on a worker of the service: a value, or code and message of its error.
+ */
 async function read(service: string, dataset: Dataset<unknown>): Promise<unknown[]> {
   const read = async () => {
     await using iterator = dataset.distribute({ service, processingMode: "DYNAMIC" }).iterator();
@@ -32,7 +34,7 @@ async function read(service: string, dataset: Dataset<unknown>): Promise<unknown
   return await soon("the job", read());
 }
 
-/** A file that a worker may read, and its functions may not unless it is told so. */
+/** A file that a worker may read, and its functions only with a grant. */
 const OUTSIDE = fileURLToPath(import.meta.resolve("../../LICENSE"));
 
 Deno.test("a worker denies what was not granted, by element, and goes on", async () => {
@@ -155,7 +157,7 @@ Deno.test("a function's module that names packages makes its worker contact no r
     `data:text/javascript;base64,${btoa('import "jsr:@leat/a"; export const f = (x) => x')}`,
     `http://${granted}/functions.ts`,
   ];
-  // Stands between the worker and everything beyond this host.
+  // A proxy between the worker and everything beyond this host.
   const asked: string[] = [];
   const proxy = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const listening = (async () => {
@@ -218,7 +220,8 @@ Deno.test("a task's loop that allocates is ended at the limit of memory", async 
     args: ["--dispatcher", address, "--port", "0", "--runaway-threads-max", "1", ...limits],
   });
   await worker.line(/listening on/);
-  // Its inner loop has a known number of rounds: of the two loops as one the checks were left out.
+  // Its inner loop has a known number of iterations: in one loop the engine would leave out its
+  // checks.
   const filling = Dataset.range(1).map(() => {
     const held: number[][] = [];
     for (;;) held.push(new Array(1000).fill(1));

@@ -1,6 +1,6 @@
 /**
- * Programs of a cluster that stop: one that gives up by itself, and some that are asked to while others
- * do not answer.
+ * Programs of a cluster that stop: one that gives up by itself, and some on request while others do
+ * not answer.
  *
  * @module
  */
@@ -11,10 +11,13 @@ import { soon, startDispatcher, startWorker, startWorkers } from "./lib.ts";
 
 /** Longer than any test waits. */
 const NEVER_MS = "600000";
-/** Ten times what is promised, for a busy machine. Whoever waits for an answer waits for longer. */
+/**
+ * Ten times the documented limit, for a busy machine. A program that waits for an answer takes
+ * longer.
+ */
 const STOP_PATIENCE_MS = 20_000;
 
-/** Nothing ends a thread that waits like this, and it takes no processor from other tests. */
+/** A thread that waits like this cannot be ended, and takes no CPU from other tests. */
 async function wait(): Promise<number> {
   console.log("called");
   await new Promise((resolve) => setTimeout(resolve, 1));
@@ -22,7 +25,7 @@ async function wait(): Promise<number> {
   return 0;
 }
 
-/** Has a function called whose thread cannot be ended, over and over: a job gives up after some. */
+/** Calls a function whose thread cannot be ended, repeatedly: a job fails after some. */
 async function callStuck(job: DistributeOptions, signal: AbortSignal): Promise<void> {
   const over = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
   while (!signal.aborted) {
@@ -33,7 +36,7 @@ async function callStuck(job: DistributeOptions, signal: AbortSignal): Promise<v
 
 Deno.test("a worker with --runaway-threads-max threads that cannot be ended drains, and exits with status 1", async () => {
   await using dispatcher = await startDispatcher("--worker-timeout-ms", NEVER_MS);
-  // Far longer than a thread takes to end that can be ended: on a busy machine that is seconds.
+  // Far longer than an endable thread takes to end: on a busy machine that is seconds.
   const [worker] = await startWorkers(dispatcher, 1, ...[
     ...["--no-sandbox", "--runaway-threads-max", "2", "--runaway-after-ms", "8000"],
     ...["--drain-ms", NEVER_MS],
@@ -56,7 +59,7 @@ Deno.test("a worker with --runaway-threads-max threads that cannot be ended drai
   });
   for (const _call of stuck) await soon("the calls", worker!.child.line(/called/));
   for (const { iterator, never } of stuck) {
-    // A thread is told to end once nobody reads its task.
+    // A thread is asked to end once its task has no reader.
     await iterator.return();
     await never;
   }
@@ -73,7 +76,7 @@ Deno.test("a worker with --runaway-threads-max threads that cannot be ended drai
   );
   assertEquals(seen.sort((a, b) => a - b), Array.from({ length: 1_000 }, (_, i) => i));
   assertEquals((await soon("its end", status)).code, 1);
-  assertMatch(stderr.text, /Worker "w1" gives up: 2 of its threads were told to end and have not/);
+  assertMatch(stderr.text, /Worker "w1" gives up: 2 of its threads were asked to end and have not/);
 });
 
 Deno.test("a worker and a dispatcher end with status 0 on request, although no other node answers", async (t) => {

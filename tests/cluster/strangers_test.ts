@@ -1,6 +1,6 @@
 /**
- * Who is let in and who is not, and what is said when a program cannot work: the value, the place and
- * the remedy, on standard error, with a status that is not 0.
+ * Authentication, and the errors of programs that cannot work: the value, the place and the remedy,
+ * on standard error, with a status that is not 0.
  *
  * @module
  */
@@ -21,7 +21,7 @@ const TLS = ["--cert", "tests/transport/tls/server.pem", "--key", "tests/transpo
 const ROOT = ["--data-root", "tests/data"];
 const CA = "tests/transport/tls/ca.pem";
 
-/** Runs a program that is to fail, and gives what it says. */
+/** Runs a program that must fail, and returns its error. */
 async function failureOf(program: string, ...args: string[]): Promise<string> {
   await using child = startChild(program, { args });
   const { code, signal } = await soon(`the end of ${program} ${args.join(" ")}`, child.status);
@@ -30,7 +30,7 @@ async function failureOf(program: string, ...args: string[]): Promise<string> {
   return child.stderr.text;
 }
 
-/** Why a client cannot read from the service. */
+/** The error of a client that cannot read from the service. */
 async function refusalOf(options: DistributeOptions): Promise<LeatError> {
   await using iterator = Dataset.range(10).distribute(options).iterator();
   return await assertRejects(() => iterator.next(), LeatError);
@@ -54,7 +54,7 @@ for (const program of [DISPATCHER, WORKER, "cli/cluster.ts"]) {
   });
 }
 
-// Processes take longer to start than to say no: cases share clusters.
+// Starting processes takes longer than the cases themselves: cases share clusters.
 
 Deno.test("a client without a token of the file is refused, one with it is served", async () => {
   const file = await Deno.makeTempFile({ prefix: "leat-test-" });
@@ -167,7 +167,7 @@ Deno.test("invalid settings are refused, naming them", async () => {
   const here = ["--dispatcher", "ws://127.0.0.1:1"];
   assertStringIncludes(await failureOf(WORKER, "--dispatcher", "nonsense"), `"nonsense"`);
   assertStringIncludes(await failureOf(WORKER), "--dispatcher is required");
-  // It would ask there for ever: one whose dispatcher is yet to start waits for it.
+  // It would retry forever, like a worker whose dispatcher has not started yet.
   assertMatch(await failureOf(AUTOSCALE, "--dispatcher", "nonsense"), /--dispatcher.*"nonsense"/);
   assertMatch(await failureOf(WORKER, ...here, "--advertise", "a b"), /advertise.*"a b"/);
   assertMatch(await failureOf(DISPATCHER, "--cert", "x.pem"), /--cert needs --key/);
@@ -178,7 +178,7 @@ Deno.test("invalid settings are refused, naming them", async () => {
 Deno.test("listening beyond this machine needs a token, or --insecure", async () => {
   const said = await failureOf(DISPATCHER, "--port", "0", "--host", "0.0.0.0");
   assertMatch(said, /0\.0\.0\.0 without a token.*--insecure/);
-  // So does a worker whose dispatcher is elsewhere: it has to be reached.
+  // So does a worker whose dispatcher is on another host: clients must reach it.
   assertMatch(await failureOf(WORKER, "--dispatcher", "ws://192.0.2.1:1"), /without a token/);
   await using dispatcher = await startDispatcher("--host", "0.0.0.0", "--insecure");
   assertMatch(dispatcher.address, /^ws:\/\/(?!0\.0\.0\.0|localhost)/);

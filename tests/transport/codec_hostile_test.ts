@@ -70,7 +70,7 @@ Deno.test("decodeMessage refuses lengths without data before allocating memory",
 });
 
 Deno.test("decodeMessage refuses trailing bytes, in the envelope and after the message", () => {
-  refused("invalid_argument", "goes on after its value", message("c0 c0"));
+  refused("invalid_argument", "continues after its value", message("c0 c0"));
   const frame = encodeMessage({ t: tensor([1]) });
   const longer = new Uint8Array(frame.length + 64);
   longer.set(frame);

@@ -44,7 +44,7 @@ export function readMessage(frame: Uint8Array, copy: boolean): unknown {
   const reader = new EnvelopeReader(bytes, envelopeEnd, payloads);
   const value = reader.read(0);
   if (reader.position !== envelopeEnd) {
-    throw malformed(reader.position, `the envelope goes on after its value up to ${envelopeEnd}`);
+    throw malformed(reader.position, `the envelope continues after its value up to ${envelopeEnd}`);
   }
   payloads.finish();
   return value;

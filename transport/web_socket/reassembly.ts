@@ -48,7 +48,7 @@ export class Reassembly {
         `fragment ${offset} of ${total} bytes of message ${id}, of which ${message.received} of ${message.bytes.length} bytes are there`,
       );
     }
-    if (data.length > total - offset) throw malformed(`message ${id} goes on beyond its end`);
+    if (data.length > total - offset) throw malformed(`message ${id} continues beyond its end`);
     message.bytes.set(data, offset);
     message.received += data.length;
     if (message.received < total) return undefined;
@@ -74,7 +74,7 @@ export class Reassembly {
     if (total > this.#bytesMax - this.#bytes) {
       throw new LeatError(
         "resource_exhausted",
-        `A message of ${total} bytes beside ${this.#bytes} bytes of incomplete ones is over the limit of ${this.#bytesMax}; raise messageBytesMax or send smaller batches`,
+        `A message of ${total} bytes in addition to ${this.#bytes} bytes of incomplete ones is over the limit of ${this.#bytesMax}; raise messageBytesMax or send smaller batches`,
         { details: { bytes: total, bytesMax: this.#bytesMax } },
       );
     }

@@ -131,7 +131,9 @@ function toExperiment(
         : `The dispatcher noticed ${
           formatNumber((noticedMs - killedMs) / 1000, 2)
         } s after the kill; workers are told dead ` +
-          `after ${formatNumber(WORKER_TIMEOUT_MS / 1000, 1)} s of silence here, 60 s by default.`,
+          `after ${
+            formatNumber(WORKER_TIMEOUT_MS / 1000, 1)
+          } s without heartbeats here, 60 s by default.`,
       `Batches are ${BATCH_SIZE} images, and a split is a file. Storage answers ${storageLatencyMs} ms late, so that an epoch takes ` +
       "long enough to look at.",
     ],

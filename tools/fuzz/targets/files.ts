@@ -60,7 +60,7 @@ async function readAll(dataset: Dataset<unknown>, input: Uint8Array): Promise<vo
         throw error;
       }
       refused = error;
-      if (++errors > ERRORS_MAX) throw new Error("a reader that gives errors for ever");
+      if (++errors > ERRORS_MAX) throw new Error("a reader that gives errors forever");
     }
   }
   if (valid === ELEMENTS_MAX && !HAS_EMPTY_ROWS.has(dataset.node.kind)) {
