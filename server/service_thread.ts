@@ -6,7 +6,7 @@
 import type { NodeContext, NodeParts } from "../transport/thread_control.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
 import { loadRole, type Playing, type Role, type RolePrograms, supervisionOf } from "./roles.ts";
-import { FRONT_KINDS } from "../platform/nodes/service_kinds.ts";
+import { PROXY_KINDS } from "../platform/nodes/service_kinds.ts";
 
 /**
  * Not literals in `import()`: Deno processes every module named there when it loads this module,
@@ -27,7 +27,7 @@ export async function setup(
   const connector = webSocketConnector({ world });
   let playing: Playing | undefined;
   return {
-    kinds: FRONT_KINDS,
+    kinds: PROXY_KINDS,
     supervision: supervisionOf(role),
     connectors: { ws: connector, wss: connector },
     started(system) {

@@ -19,7 +19,7 @@ import {
 } from "../platform/sandbox/confined_runners.ts";
 import type { KernelGuards } from "../platform/sandbox/guards/kernel_guards.ts";
 import type { LateThreads } from "../platform/threads/ending_threads.ts";
-import { FRONT_KINDS } from "../platform/nodes/service_kinds.ts";
+import { PROXY_KINDS } from "../platform/nodes/service_kinds.ts";
 
 /** The options of a worker that are not plain data. */
 export interface WorkerHooks extends Pick<WorkerOptions, "onRefused"> {
@@ -66,7 +66,7 @@ export function takeUpWorker(
         ...hooks,
         dispatcher: dispatcherAt(dispatcher),
         runners,
-        fronts: FRONT_KINDS,
+        proxies: PROXY_KINDS,
         usage: () => ({ ...usageWith(runners.usage, !ownProcess), ...runawaysOf(runners) }),
       }),
   });

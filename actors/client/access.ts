@@ -45,7 +45,7 @@ export function accessFrom(openHome: OpenHome): ServiceAccess {
         return await firstAnswer(
           dispatcher,
           timeoutMs,
-          (patience) => system.ask(dispatcher, "getDataset", { datasetId }, patience),
+          (askOptions) => system.ask(dispatcher, "getDataset", { datasetId }, askOptions),
         );
       } finally {
         release();

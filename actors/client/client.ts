@@ -228,12 +228,12 @@ class Client {
     const { firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS } = this.#options;
     const datasetId = "datasetId" in dataset
       ? dataset.datasetId
-      : (await firstAnswer(dispatcher, firstAnswerTimeoutMs, (patience) =>
+      : (await firstAnswer(dispatcher, firstAnswerTimeoutMs, (askOptions) =>
         this.#context.ask(
           dispatcher,
           "registerDataset",
           { ...dataset, transient: true },
-          patience,
+          askOptions,
         )))
         .datasetId;
     const request = {
@@ -259,7 +259,7 @@ class Client {
         return firstAnswer(
           dispatcher,
           firstAnswerTimeoutMs,
-          (patience) => this.#context.ask(dispatcher, "openIteration", request, patience),
+          (askOptions) => this.#context.ask(dispatcher, "openIteration", request, askOptions),
         );
       },
     );

@@ -22,7 +22,7 @@ export const FIRST_ANSWER_TIMEOUT_MS = 10_000;
 export async function firstAnswer<A>(
   dispatcher: Ref<DispatcherProtocol>,
   timeoutMs: number,
-  ask: (patience: AskOptions) => Promise<A>,
+  ask: (askOptions: AskOptions) => Promise<A>,
 ): Promise<A> {
   try {
     return await ask({ timeoutMs, attemptMs: ATTEMPT_MS });

@@ -37,7 +37,7 @@ export async function registerGraph(
     const answer = await firstAnswer(
       dispatcher,
       timeoutMs,
-      (patience) => system.ask(dispatcher, "registerDataset", request, patience),
+      (askOptions) => system.ask(dispatcher, "registerDataset", request, askOptions),
     );
     return answer.datasetId;
   } finally {

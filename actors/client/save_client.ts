@@ -123,9 +123,9 @@ class SaveClient {
     const { datasetId } = await firstAnswer(
       dispatcher,
       timeoutMs,
-      (patience) => {
+      (askOptions) => {
         const request = { ...this.#definition, transient: true } as const;
-        return system.ask(dispatcher, "registerDataset", request, patience);
+        return system.ask(dispatcher, "registerDataset", request, askOptions);
       },
     );
     const request = {
@@ -138,7 +138,7 @@ class SaveClient {
     const { clientId } = await firstAnswer(
       dispatcher,
       timeoutMs,
-      (patience) => system.ask(dispatcher, "openIteration", request, patience),
+      (askOptions) => system.ask(dispatcher, "openIteration", request, askOptions),
     );
     return clientId;
   }
@@ -213,7 +213,7 @@ class SaveClient {
       secret: this.#secret,
       ...(cancel ? { cancel } : {}),
     };
-    const patience = { timeoutMs: RELEASE_TIMEOUT_MS };
-    await system.ask(dispatcher, "releaseClient", request, patience).catch(() => null);
+    const askOptions = { timeoutMs: RELEASE_TIMEOUT_MS };
+    await system.ask(dispatcher, "releaseClient", request, askOptions).catch(() => null);
   }
 }

@@ -99,7 +99,7 @@ export interface WorkerOptions {
    */
   readonly roundsBytesMax?: number;
   /** The cache and scheduler actors that serve the tasks of shared and of coordinated jobs. */
-  readonly fronts: { readonly cache: ActorKind; readonly reads: ActorKind };
+  readonly proxies: { readonly cache: ActorKind; readonly reads: ActorKind };
   /** Nodes on which to place them. Default: this one. */
   readonly placement?: { readonly cache?: string; readonly reads?: string };
   /** What this process uses, as far as the platform can tell. */
@@ -310,19 +310,19 @@ class Worker {
    * until the dispatcher has ended it.
    */
   async #measure(): Promise<void> {
-    const patience = { timeoutMs: MEASURE_TIMEOUT_MS };
+    const askOptions = { timeoutMs: MEASURE_TIMEOUT_MS };
     const asked: Promise<void>[] = [];
     const keep = () => {};
     for (const held of this.#tasks.values()) {
       const { task, source = task } = held;
       const noteStats = (stats: TaskStats) => void (held.stats = stats);
-      asked.push(this.#context.ask(task, "stats", null, patience).then(noteStats, keep));
+      asked.push(this.#context.ask(task, "stats", null, askOptions).then(noteStats, keep));
       if (source === task) {
         held.frontStats = undefined;
         continue;
       }
-      const noteFront = (stats: ElementSourceStats) => void (held.frontStats = stats);
-      asked.push(this.#context.ask(source, "stats", null, patience).then(noteFront, keep));
+      const noteProxy = (stats: ElementSourceStats) => void (held.frontStats = stats);
+      asked.push(this.#context.ask(source, "stats", null, askOptions).then(noteProxy, keep));
     }
     await Promise.all(asked);
     // Repeats the shares, because an earlier message to a window on another node may be lost.
@@ -412,7 +412,7 @@ class Worker {
   /** Opens a task to clients. If its cache or scheduler cannot be placed now, it is tried again. */
   async #open(held: HeldTask): Promise<void> {
     try {
-      held.source = await this.#front(held);
+      held.source = await this.#proxy(held);
       // In the meantime tasks may have come or gone, or an earlier request may have placed it.
       if (held.placed !== undefined) this.#divideWindows();
       if (held.source !== held.task) this.#context.watch(held.source, () => this.#failed(held));
@@ -443,7 +443,7 @@ class Worker {
   }
 
   /** What clients of the task talk to: the task, or its cache or scheduler. */
-  async #front(held: HeldTask): Promise<FencedRef<ElementSourceProtocol>> {
+  async #proxy(held: HeldTask): Promise<FencedRef<ElementSourceProtocol>> {
     const { task, definition: { parameters } } = held;
     const { skipAfterMs = 100, roundsBytesMax } = this.#options;
     if (parameters.sharing) {
@@ -485,11 +485,11 @@ class Worker {
     kind: "cache" | "reads",
     config: unknown,
   ): Promise<FencedRef<ElementSourceProtocol>> {
-    const { placement = {}, fronts } = this.#options;
+    const { placement = {}, proxies } = this.#options;
     const { key } = held;
     const node = placement[kind];
     if (node === undefined || node === this.#context.self.node) {
-      const spec = { ...fronts[kind](config), name: `${kind}-${key}`, kind };
+      const spec = { ...proxies[kind](config), name: `${kind}-${key}`, kind };
       return this.#context.spawn<ElementSourceProtocol>(spec);
     }
     const name = `${kind}-${this.#context.self.incarnation}-${key}`;

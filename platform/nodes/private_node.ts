@@ -9,7 +9,7 @@ import { webSocketConnector } from "../../transport/web_socket.ts";
 import { DenoWorld } from "../deno_world.ts";
 import { NodeTokens } from "./node_tokens.ts";
 import type { ServiceNodeConfig } from "./service_node.ts";
-import { FRONT_KINDS } from "./service_kinds.ts";
+import { PROXY_KINDS } from "./service_kinds.ts";
 
 /** A node that does not listen, with the interface of a `ServiceNode`. */
 export class PrivateNode {
@@ -30,7 +30,7 @@ export class PrivateNode {
     this.system = new ActorSystem({
       node,
       world,
-      kinds: FRONT_KINDS,
+      kinds: PROXY_KINDS,
       connector: webSocketConnector({
         world,
         credentials: (address) => tokens.credentialFor(address, node),

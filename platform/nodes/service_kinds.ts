@@ -42,7 +42,7 @@ function checked<C>(kind: keyof typeof configs, config: C): C {
  * The actors that a node of the service starts on request of another node: caches and schedulers of
  * tasks.
  */
-export const FRONT_KINDS = {
+export const PROXY_KINDS = {
   cache: (asked: CacheConfig) => {
     const config = checked("cache", asked);
     return {

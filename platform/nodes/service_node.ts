@@ -20,7 +20,7 @@ import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { hasSpareFiles } from "../open_files.ts";
 import { type Dialling, NodeTokens, type TokenConfig } from "./node_tokens.ts";
 import { advertisedAddress, bareHost } from "./service_address.ts";
-import { FRONT_KINDS } from "./service_kinds.ts";
+import { PROXY_KINDS } from "./service_kinds.ts";
 
 /** How long the node waits at closing until peers have taken what was sent, in ms. */
 const FLUSH_TIMEOUT_MS = 1_000;
@@ -119,7 +119,7 @@ export class ServiceNode {
       world,
       connector: this.#connector,
       ...(mayDial === undefined ? {} : { mayDial }),
-      kinds: FRONT_KINDS,
+      kinds: PROXY_KINDS,
       ...(supervision === undefined ? {} : { supervision }),
     });
   }

@@ -151,7 +151,7 @@ export class LocalCluster implements AsyncDisposable {
   #dispatcherDeath: LeatError | undefined;
   /** Where the dispatcher is, or was before it was stopped. */
   #dispatcherAddress = "";
-  #fronts: { cache?: string; reads?: string } = {};
+  #proxies: { cache?: string; reads?: string } = {};
   #scaler: Scaler | undefined;
   #closed: Promise<void> | undefined;
 
@@ -296,7 +296,10 @@ export class LocalCluster implements AsyncDisposable {
   /** The actors of every running node. */
   async actors(): Promise<ActorInfo[]> {
     const nodes = [this.#dispatcher, ...this.#workers.map((worker) => worker.node)];
-    const names = [...nodes.flatMap((node) => node?.id.node ?? []), ...Object.values(this.#fronts)];
+    const names = [
+      ...nodes.flatMap((node) => node?.id.node ?? []),
+      ...Object.values(this.#proxies),
+    ];
     const lists = await Promise.all(
       names.map((node) => this.#fleet.home.ask(nodeActorOf(node), "list", null, PATIENTLY)),
     );
@@ -425,7 +428,7 @@ export class LocalCluster implements AsyncDisposable {
       const carrier = placement[kind];
       if (carrier === undefined) continue;
       const node = await this.#fleet.start(carrier, `${this.#name}-${kind}`, { role: "front" });
-      this.#fronts[kind] = node.id.node;
+      this.#proxies[kind] = node.id.node;
     }
   }
 
@@ -463,7 +466,7 @@ export class LocalCluster implements AsyncDisposable {
         name,
         process: PROCESS_ID,
         ...(tags === undefined ? {} : { tags }),
-        placement: this.#fronts,
+        placement: this.#proxies,
         ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
         windowBytesMax,
         ...(skipAfterMs === undefined ? {} : { skipAfterMs }),

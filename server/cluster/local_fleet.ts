@@ -14,7 +14,7 @@ import { DenoWorld, type DenoWorldOptions } from "../../platform/deno_world.ts";
 import type { Carrier, Fleet, FleetNode, FleetOptions } from "./fleet.ts";
 import { InlineHub } from "../../platform/nodes/inline_hub.ts";
 import { loadRole, type Role, type RolePrograms, supervisionOf, type TakeUp } from "../roles.ts";
-import { FRONT_KINDS } from "../../platform/nodes/service_kinds.ts";
+import { PROXY_KINDS } from "../../platform/nodes/service_kinds.ts";
 import { ServiceNode } from "../../platform/nodes/service_node.ts";
 
 /** Literal `import()`s, so that a program without permission to read Leat's files can load them. */
@@ -210,7 +210,7 @@ export class LocalFleet implements Fleet {
     options: Pick<SystemOptions, "connector" | "supervision">,
   ): ActorSystem {
     return new ActorSystem({
-      ...{ node, world, kinds: FRONT_KINDS, connector: this.#connector(world) },
+      ...{ node, world, kinds: PROXY_KINDS, connector: this.#connector(world) },
       ...options,
     });
   }

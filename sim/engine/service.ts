@@ -16,7 +16,7 @@ import type { WorkerProtocol } from "../../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
 import { createWorker, type WorkerOptions } from "../../actors/worker/worker.ts";
 import { decodeMessage, encodeMessage, MessageSlab } from "../../transport/codec.ts";
-import { FRONT_KINDS } from "../../platform/nodes/service_kinds.ts";
+import { PROXY_KINDS } from "../../platform/nodes/service_kinds.ts";
 import { JournalChecker, type RecordWatcher } from "../checkers/journal.ts";
 import type { SimHost } from "../host.ts";
 import { copyMessage } from "./message_copy.ts";
@@ -114,7 +114,7 @@ export function bootWorker(
           ...config,
           dispatcher: dispatcherAt(DISPATCHER_NODE),
           runners: runnersOf(host),
-          fronts: FRONT_KINDS,
+          proxies: PROXY_KINDS,
         }),
     });
   };

@@ -18,7 +18,7 @@ import { Dataset } from "../../data/dataset.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { decodeMessage } from "../../transport/codec.ts";
-import { FRONT_KINDS } from "../../platform/nodes/service_kinds.ts";
+import { PROXY_KINDS } from "../../platform/nodes/service_kinds.ts";
 import { Violations } from "../checkers/checker.ts";
 import { RoundsChecker } from "../checkers/rounds.ts";
 import { SimCluster } from "../engine/cluster.ts";
@@ -101,7 +101,7 @@ class RoundsRun {
       seed,
       faults,
       readable,
-      kinds: FRONT_KINDS,
+      kinds: PROXY_KINDS,
     });
     const rng = this.cluster.random.fork("timings");
     this.#stepMaxMs = rng.pick(STEP_MAX_MS);

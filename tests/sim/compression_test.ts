@@ -11,7 +11,7 @@ import {
   DISPATCHER_NODE,
   startClient,
 } from "../../sim/engine/service.ts";
-import { FRONT_KINDS } from "../../platform/nodes/service_kinds.ts";
+import { PROXY_KINDS } from "../../platform/nodes/service_kinds.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 
 /** 80 kB per element, which zstd reduces to about a tenth. */
@@ -31,7 +31,7 @@ interface Run {
 /** Reads so many elements; returns what was done, and the virtual time in ms. */
 async function read({ dataset, bytesPerSecond, stepMs = 0, isFar = true, elements }: Run) {
   const faults = { ...NO_FAULTS, bytesPerSecond };
-  const cluster = new SimCluster({ seed: 1n, faults, kinds: FRONT_KINDS });
+  const cluster = new SimCluster({ seed: 1n, faults, kinds: PROXY_KINDS });
   cluster.addNode(DISPATCHER_NODE, bootDispatcher());
   cluster.addNode("worker-1", bootWorker({ heartbeatMs: 500 }));
   let taken = 0;

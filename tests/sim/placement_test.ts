@@ -16,7 +16,7 @@ import {
 } from "../../sim/engine/service.ts";
 import { WORKLOAD_FAULTS } from "../../sim/workloads/workload.ts";
 import { decodeMessage } from "../../transport/codec.ts";
-import { FRONT_KINDS } from "../../platform/nodes/service_kinds.ts";
+import { PROXY_KINDS } from "../../platform/nodes/service_kinds.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 const CLIENTS = ["client-1", "client-2"] as const;
@@ -41,7 +41,7 @@ interface Run {
  * Runs one worker and two clients until both have taken their steps; returns what they received.
  */
 async function train({ seed = 1n, faults = NO_FAULTS, front, isLockstep, clientOptions }: Run) {
-  const cluster = new SimCluster({ seed, faults, kinds: FRONT_KINDS });
+  const cluster = new SimCluster({ seed, faults, kinds: PROXY_KINDS });
   const taken: number[][] = [[], []];
   cluster.addNode(DISPATCHER_NODE, bootDispatcher());
   cluster.addNode("front", () => {});

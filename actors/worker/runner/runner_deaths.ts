@@ -47,10 +47,10 @@ export class RunnerDeaths {
     const number = ++this.#count;
     const at = place === undefined ? {} : { place };
     const request = { taskId, number, ...at, error: { code, message } };
-    const patience = { timeoutMs: dispatcherTimeoutMs, attemptMs: ATTEMPT_MS };
+    const askOptions = { timeoutMs: dispatcherTimeoutMs, attemptMs: ATTEMPT_MS };
     for (;;) {
       try {
-        return (await context.ask(dispatcher, "runnerDied", request, patience)).mayStart;
+        return (await context.ask(dispatcher, "runnerDied", request, askOptions)).mayStart;
       } catch (thrown) {
         const { code, details } = LeatError.from(thrown);
         if (details?.["reason"] === TASK_ENDED) return false;

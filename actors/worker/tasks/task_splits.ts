@@ -83,16 +83,16 @@ export class TaskSplits implements RunnerSplits {
   }
 
   async #ask(request: SplitRequest): Promise<Split | null> {
-    const patience = { timeoutMs: this.#timeoutMs, attemptMs: SPLIT_ATTEMPT_MS };
+    const askOptions = { timeoutMs: this.#timeoutMs, attemptMs: SPLIT_ATTEMPT_MS };
     if (this.#context.world.fault("task_splits.ask_twice")) {
-      this.#context.ask(this.#dispatcher, "getSplit", request, patience).catch(() => {});
+      this.#context.ask(this.#dispatcher, "getSplit", request, askOptions).catch(() => {});
     }
     try {
       const { split, total } = await this.#context.ask(
         this.#dispatcher,
         "getSplit",
         request,
-        patience,
+        askOptions,
       );
       this.#totals[request.source] = total;
       return split;

@@ -47,7 +47,7 @@ function setup() {
           listSplits: () => Promise.resolve([]),
           close: () => Promise.resolve(),
         },
-        fronts: {
+        proxies: {
           cache: () => ({ create: () => ({ handlers: {} }) }),
           reads: () => ({ create: () => ({ handlers: {} }) }),
         },

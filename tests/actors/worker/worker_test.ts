@@ -55,7 +55,7 @@ async function schedulerOf(options: Partial<WorkerOptions>): Promise<unknown> {
         name: "w",
         dispatcher: dispatcherAt("bench"),
         runners: IDLE,
-        fronts: { cache: kind, reads: kind },
+        proxies: { cache: kind, reads: kind },
         ...options,
       }),
   });
