@@ -22,7 +22,7 @@ const FOLDER = ".cache/bench-memory";
 export const PROGRAM = {
   usage: "deno task bench:memory",
   summary: "Streams TFRecords of 16 KB through shuffle(1000) and batch(64) and prints the memory " +
-    "it takes. Ends with status 1 above the limit, or where it grows from epoch to epoch.",
+    "it takes. Ends with status 1 above the limit, or if it grows from epoch to epoch.",
   options: {
     epochs: integer({ help: "How often everything is read.", default: 4, min: 2 }),
     megabytes: integer({

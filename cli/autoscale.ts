@@ -49,7 +49,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task autoscale --dispatcher ws://HOST:PORT",
   summary:
     "Starts and stops workers on this host, each a process of its own, as many as the dispatcher " +
-    "wants. Workers that others have started count, where they may serve the job and can be reached. " +
+    "wants. Workers that others have started count, if they may serve the job and can be reached. " +
     "Arguments after -- are given to each worker.",
   options: OPTIONS,
   check({ min, max }) {

@@ -45,12 +45,12 @@ export function takeUpWorker(
   const runners = given ?? runnersOf(role, startThread, {
     onRunaway: (what) =>
       lost(
-        `A function of ${what} has not given way for long after its thread was told to end, and Deno ` +
+        `A function of ${what} has not yielded for long after its thread was asked to end, and Deno ` +
           "cannot end it: it keeps a core.",
       ),
     onUnbegun: () =>
       lost(
-        "A thread for pipelines had not begun when it was told to end, and has not ended for long " +
+        "A thread for pipelines had not begun when it was asked to end, and has not ended for long " +
           "since: no function has run on it. This machine may have too much to do (fewer workers, or " +
           "less beside them), or Deno checks types for each thread (leave --check out of `deno run`).",
       ),
@@ -83,7 +83,7 @@ function whatIsMissing({ landlock, callFilter }: KernelGuards): string {
     ...(callFilter ? [] : [
       "This system takes no filter of system calls (seccomp): below --allow-write functions may change " +
       "the mode and the times of what links lead to, and only Deno's own permissions keep them from " +
-      "signals, sockets and programs. Linux has it, where the container does not deny it.",
+      "signals, sockets and programs. Linux has it, unless the container denies it.",
     ]),
   ];
   return missing.join(" ");

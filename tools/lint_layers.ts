@@ -210,7 +210,7 @@ const packages: Deno.lint.Rule = {
       if (/^(jsr:|https?:|@std\/)/.test(specifier)) {
         context.report({
           node,
-          message: `'${specifier}' is out of reach where only npm is mirrored.`,
+          message: `'${specifier}' cannot be reached with only an npm mirror.`,
           hint: "Use a seam (tests/assert.ts, cli/lib/args.ts), npm, or a built-in.",
         });
       }
@@ -383,7 +383,7 @@ const moduleDoc: Deno.lint.Rule = {
         if (/^(#![^\n]*\n)?\s*\/\*\*/.test(context.sourceCode.text)) return;
         context.report({
           range: [node.range[0], node.range[0]],
-          message: "A file begins with what it is for.",
+          message: "A file begins with a sentence about its purpose.",
           hint: "Begin it with a /** comment */ of a sentence or two.",
         });
       },

@@ -83,7 +83,7 @@ export class Patience implements Disposable {
     if (!this.#isLoaded) {
       return new LeatError(
         "deadline_exceeded",
-        `'${this.#module}' was not loaded within ${seconds}: does what stands at its top level end, ` +
+        `'${this.#module}' was not loaded within ${seconds}: does the code at its top level end, ` +
           `and the function that it exports? ${slow}`,
       );
     }

@@ -28,11 +28,11 @@ const SIZE_NOTES = [
   "The last client to have a batch comes after the first one or two that a worker makes, at random: all are " +
   "there at once, and a worker gives a batch to one of several that wait.",
   `Load is that of ${RUN_MS / 1_000} virtual seconds from when all clients have had a batch.`,
-  "Recovery is from the dispatcher's crash, with one second until it is started again, until it has heard of " +
+  "Recovery is from the dispatcher's crash, with one second until it is restarted, until it has heard of " +
   "every worker's task; batches that are made without a new split go on meanwhile.",
   "Against linear: how a figure grew from the smallest cluster to the largest, where one of the whole cluster " +
   "(load, the replay, CPU and memory of all) may grow as the workers do, and one of a message, a node or a wait " +
-  `may not. 1 is linear; from ${WORSE_FROM} on it is called worse, as less comes and goes between two runs.`,
+  `may not. 1 is linear; from ${WORSE_FROM} on it is called worse; less is noise between two runs.`,
 ];
 
 /** The table of the worker sweep. */

@@ -337,7 +337,7 @@ function checkMark(path: string, written: number): void {
   throw new LeatError(
     "data_loss",
     `${path} holds ${written} records, but ${marked} were written: ${basename(wal)} is damaged, ` +
-      `truncated or of another time. Restore both from a copy; or remove ${mark} to go on with what is ` +
+      `truncated or of another time. Restore both from a copy; or remove ${mark} to continue with what is ` +
       `left (what came after it is forgotten, so that splits are assigned twice); or move all of them ` +
       `away to begin anew`,
   );

@@ -203,7 +203,7 @@ function targetOf({ name, url }: HttpRequest, response: Response): URL | undefin
   if (target !== null && /^https?:$/.test(target.protocol)) return target;
   throw new LeatError(
     "failed_precondition",
-    `Cannot read ${name}: its server redirects to what is no http: or https: URL.`,
+    `Cannot read ${name}: its server redirects to a URL that is neither http: nor https:.`,
   );
 }
 
@@ -263,7 +263,7 @@ function requestError({ name, url }: HttpRequest, silence: Silence, error: unkno
     return new LeatError("cancelled", `Reading ${name} was given up.`, { cause: error });
   }
   if (silence.exceeded) {
-    const message = `Cannot read ${name}: nothing was heard for ${silence.ms} ms.`;
+    const message = `Cannot read ${name}: no bytes arrived for ${silence.ms} ms.`;
     return new LeatError("unavailable", message, { cause: error });
   }
   const { code, message } = LeatError.from(error, "unavailable");

@@ -190,7 +190,7 @@ function keysOf(name: string, bytes: Uint8Array | undefined): KeysPage {
   if (typeof next === "string" && next !== "") return { keys, next };
   throw new LeatError(
     "failed_precondition",
-    `Cannot read ${name}: the answer says that there are more objects (IsTruncated), and not where they go on ` +
+    `Cannot read ${name}: the answer says that there are more objects (IsTruncated), without a continuation token ` +
       "(NextContinuationToken). Does the store know ListObjectsV2 (list-type=2)?",
   );
 }

@@ -161,7 +161,7 @@ class FleetScaler implements Scaler {
         if (state !== undefined) this.#follow(state);
       } catch (error) {
         this.#hasFailed = true;
-        this.#fail("The fleet could not be told what the dispatcher wants", error);
+        this.#fail("Telling the fleet what the dispatcher wants failed", error);
       }
       this.#countFailures();
       await this.#pause(this.#delayMs());

@@ -221,7 +221,7 @@ export class HttpListener {
       world.log(
         "warn",
         `Too many files and connections are open to accept all that come to ${hostname}:${this.port}: ` +
-          `${this.#open.size} connections, ${this.#newcomers.size} of which have not introduced ` +
+          `${this.#open.size} connections, ${this.#newcomers.size} of which have not sent a hello ` +
           "themselves and may be dropped; raise the limit of open files (ulimit -n)",
       );
     }

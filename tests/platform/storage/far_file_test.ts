@@ -354,7 +354,7 @@ Deno.test("redirects that lead nowhere are errors without a retry", async () => 
     return failure(() => filesOf().open(`${server.origin}/file`), "failed_precondition");
   };
   for (const location of ["file:///etc/hostname", "data:,text", "http://[x"]) {
-    assertStringIncludes(await to(location), "redirects to what is no http: or https: URL");
+    assertStringIncludes(await to(location), "redirects to a URL that is neither http: nor https:");
   }
   assertStringIncludes(await to(), "the server answered 302 (moved)");
   assertEquals(server.ranges.length, 4);

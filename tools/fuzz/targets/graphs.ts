@@ -105,7 +105,7 @@ export const GRAPH_TARGETS: Readonly<Record<string, Target>> = {
     },
   },
   function: {
-    help: "texts of functions, which are checked, and evaluated where they pass",
+    help: "texts of functions, which are checked, and evaluated if they pass",
     open: () => {
       const [first, ...others] = FUNCTIONS.map(text);
       return { seeds: [first!, ...others], run: runFunction };

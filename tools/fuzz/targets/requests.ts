@@ -108,7 +108,7 @@ export const REQUEST_TARGETS: Readonly<Record<string, Target>> = {
     },
   },
   worker: {
-    help: "the checks of requests to workers, tasks and what stands before tasks",
+    help: "the checks of requests to workers, tasks, caches and schedulers",
     open: () => ({
       seeds: [encodeMessage(Object.entries(ELEMENT_REQUESTS))],
       mutate,
