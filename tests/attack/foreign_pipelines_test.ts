@@ -1,18 +1,18 @@
 /**
- * A pipeline of somebody else must not run in the process that reads it: not while it is read back, looked at or registered, and not
- * when it is iterated, unless the user of that process has said that its author is trusted. Its functions run apart, where they may
- * nothing.
+ * An untrusted pipeline must not run in the process that reads it: not while it is deserialised,
+ * inspected or registered, and not when it is iterated, unless the user of that process trusts its
+ * author. Its functions run in a separate process, without permissions.
  */
 import { Dataset, LeatError, LocalCluster, registerDataset, udf } from "../../mod.ts";
 import { analyzeFunction } from "../../data/udf/free_names.ts";
 import { deserializeFunction } from "../../data/udf/user_function.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 
-/** What a payload sets on `Array` when it runs in this thread. */
+/** The mark that a payload sets on `Array` when it runs in this thread. */
 const MARK = "__leat_foreign_code_ran";
 const scope = Array as unknown as Record<string, unknown>;
 
-/** Runs an attack and says whether its payload ran here. */
+/** Runs an attack and returns whether its payload ran here. */
 async function ran(attack: () => unknown): Promise<boolean> {
   delete scope[MARK];
   try {
@@ -23,7 +23,7 @@ async function ran(attack: () => unknown): Promise<boolean> {
   }
 }
 
-/** A serialised graph whose `map` has this text for a function. */
+/** A serialised graph whose `map` has this text as its function. */
 function graphWith(source: string): Uint8Array {
   const honest = new TextDecoder().decode(Dataset.range(3).map((x) => x).serialize());
   const graph = JSON.parse(honest, (key, value) => key === "source" ? source : value);
@@ -40,7 +40,10 @@ async function refusal(dataset: AsyncIterable<unknown>): Promise<LeatError> {
   return error;
 }
 
-/** Texts that one grammar reads as a function and another as a statement, or that leave their brackets. */
+/**
+ * Texts that one grammar reads as a function and another as a statement, or that escape their
+ * brackets.
+ */
 const TWO_FACED = [
   `(a) => a <!--a + (\`\n, Array.${MARK} = 1, () => 1 // \`)`,
   `(a) => (a\n--> 0, \`\n, 1), Array.${MARK} = 1, (() => 1 // \`)`,
@@ -59,7 +62,9 @@ const TWO_FACED = [
   `import("data:text/javascript,Array.${MARK}=1")`,
 ];
 
-/** Functions whose parameters, keys or body do the harm: they may be read, and must not be called. */
+/**
+ * Functions whose parameters, keys or body do the harm: they may be parsed, and must not be called.
+ */
 const HARMFUL = [
   `(x) => { Array.${MARK} = 1; return x; }`,
   `(x, y, z = Array.${MARK} = 1) => x`,
@@ -245,7 +250,7 @@ Deno.test("a dataset in a stored dataset is foreign to who loads it", async () =
 
 Deno.test("a registered function runs on workers and apart, and in no trainer that has not said that it is trusted", async () => {
   await using cluster = await LocalCluster.start({ workers: 2 });
-  // `map` behind `batch` runs at the reader where a batch is made of the rows of several splits.
+  // `map` after `batch` runs at the reader if a batch has rows of several splits.
   const harmful = Dataset.deserialize(graphWith(HARMFUL[0]!), { trustPipeline: true });
   const registered: Record<string, Dataset<unknown>> = {
     "behind the batch": Dataset.range(64).batch(5).map((batch) => {
@@ -268,7 +273,7 @@ Deno.test("a registered function runs on workers and apart, and in no trainer th
     assertEquals(await ran(async () => here = await Array.fromAsync(trusted)), true, name);
     assertEquals(apart, here, name);
   }
-  // What runs by splits alone needs no trust: all of it runs on workers.
+  // A pipeline that runs by splits alone needs no trust: all of it runs on workers.
   const id = await registerDataset(cluster, harmful);
   const onWorkers = Dataset.fromId(cluster, id, { processingMode });
   let elements: unknown[] = [];

@@ -1,6 +1,6 @@
 /**
- * Whoever connects may call itself by the address of somebody else. Neither dispatcher nor worker may dial
- * that address: a stranger would have them knock at any door of their network.
+ * A client may call itself by any address. Neither dispatcher nor worker may dial that address: an
+ * attacker could make them connect to any port of their network.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { until } from "../lib/until.ts";
 const QUIET = { logLevel: "off" } as const;
 const PATIENCE = { timeoutMs: 60_000 };
 
-/** Listens, and counts who comes. */
+/** Listens, and counts connections. */
 class Victim implements Disposable {
   readonly address: string;
   calls = 0;
@@ -68,11 +68,12 @@ Deno.test("a forged address is dialled by neither dispatcher nor worker", async 
     const { tasks } = await forger.ask(ref, "clientHeartbeat", { clientId }, PATIENCE);
     return tasks.length > 0 && tasks;
   }, 10);
-  // The worker is left with an answer that nobody has acknowledged.
+  // The worker keeps an answer that was never acknowledged.
   const request = { clientId, sequence: 1, acknowledged: 0 };
   await forger.ask(task!.source, "getElement", request, PATIENCE);
   await forger.stop();
-  // The dispatcher has news for the clients of the job, and the worker asks again who has its elements.
+  // The dispatcher has news for the clients of the job, and the worker tries to reach its readers
+  // again.
   await using another = await serveWorker({ ...QUIET, dispatcher: service, heartbeatMs: 50 });
   await using reader = numbers.distribute({ service, jobName: "shared" }).iterator();
   await until(async () => {

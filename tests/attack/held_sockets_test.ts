@@ -1,6 +1,6 @@
 /**
- * A stranger without a token who holds more connections than a dispatcher or a worker may have files
- * open must not end them, must not stop a job, and must not keep out who has the token.
+ * An attacker without a token who holds more connections than a dispatcher or a worker may have
+ * open files must not end them, must not stop a job, and must not lock out clients with the token.
  *
  * @module
  */
@@ -44,7 +44,7 @@ Deno.test("held sockets end neither dispatcher nor worker, and keep out nobody w
   assert(!(await iterator.next()).done);
   await using atDispatcher = new Stranger(dispatcher.address, HELD);
   await using atWorker = new Stranger(worker.address, HELD);
-  // Each has had more than there is room for, and comes back.
+  // Each has received more than it can hold, and recovers.
   await until(() => atDispatcher.lost > HELD && atWorker.lost > HELD);
   const sum = await soon("a job that begins meanwhile", sumOf(service));
   assertEquals(sum, 499_500);

@@ -1,6 +1,6 @@
 /**
- * Whoever may connect may send anything. Damaged frames, messages and requests must end neither dispatcher nor worker, must not take
- * their memory, and must not change an element of a job that others read.
+ * A client may send anything. Damaged frames, messages and requests must end neither dispatcher nor
+ * worker, must not take their memory, and must not change an element of another client's job.
  */
 import { hashJson } from "../../core/hash.ts";
 import { Dataset } from "../../mod.ts";
@@ -17,12 +17,12 @@ import { type Part, soon, startDispatcher, startWorker } from "../cluster/lib.ts
 /** Connections of the attacker to each of the two, and frames on each. */
 const CONNECTIONS = 60;
 const FRAMES = 30;
-/** Both programs take less than this, whatever comes. */
+/** The memory limit of both programs, in KiB. */
 const MEMORY_KIB_MAX = 1.5 * 2 ** 20;
 
 const numbers = () => Dataset.range(4_000).shuffle(50, { seed: 1n }).map((x) => x * 3).batch(7);
 
-/** Messages that a client might send to a node. None of them is about somebody else's job. */
+/** Messages that a client might send to a node. None of them is about another client's job. */
 function validMessages(node: string, path: string): Uint8Array[] {
   const source = { node: "attacker", path: "/client", incarnation: "1" };
   const { graph, fingerprint, cardinality } = definitionOf(Dataset.range(3).map((x) => x).node);
@@ -41,7 +41,7 @@ function validMessages(node: string, path: string): Uint8Array[] {
   );
 }
 
-/** A valid frame with a few changes, in its bytes or in what it says. */
+/** A valid frame with a few changes, in its bytes or its content. */
 function hostileFrame(seeds: readonly Uint8Array[], random: SimRandom): Uint8Array {
   const seed = seeds[random.int(seeds.length)]!;
   const kind = random.int(4);
@@ -55,7 +55,7 @@ function hostileFrame(seeds: readonly Uint8Array[], random: SimRandom): Uint8Arr
   }
 }
 
-/** One connection: an introduction, now and then a wrong one, and frames until the other side has had enough. */
+/** One connection: a hello, sometimes a wrong one, and frames until the other side closes. */
 async function attackOnce(address: string, path: string, random: SimRandom): Promise<void> {
   const socket = new WebSocket(address);
   const closed = new Promise<void>((resolve) => socket.onclose = () => resolve());
@@ -89,7 +89,7 @@ async function hashOf(dataset: Dataset<{ readonly data: ArrayLike<unknown> }>): 
   return hashJson(all);
 }
 
-/** What a process has held at most. Only Linux tells. */
+/** The peak memory of a process. Only Linux reports it. */
 async function peakKib({ child }: Part): Promise<number> {
   if (Deno.build.os !== "linux") return 0;
   const status = await Deno.readTextFile(`/proc/${child.pid}/status`).catch(() => "");

@@ -1,6 +1,6 @@
 /**
- * Foreign functions that speak to their trainer in the place of the process that runs them. Each costs
- * its iteration, and the trainer nothing else.
+ * Foreign functions that impersonate their process towards the trainer. Each costs only its own
+ * iteration.
  *
  * @module
  */
@@ -29,7 +29,7 @@ const SEND = `
   };
 `;
 
-/** What a hostile function does in its process. */
+/** The code that a hostile function runs in its process. */
 const ATTACKS: Readonly<Record<string, string>> = {
   "writes noise": "Deno.stdout.writeSync(crypto.getRandomValues(new Uint8Array(4096)))",
   "opens inputs that there are not":
@@ -70,7 +70,7 @@ Deno.test("no foreign function that takes its process over costs the trainer any
     const foreign = Dataset.deserialize(dataset.serialize());
     await using iterator = openIterator(foreign.node, { host });
     assertEquals(await iterator.next(), { done: false, value: 0 }, name);
-    // It gives what it likes, or its iteration ends with an error: in either case it comes to an end.
+    // It gives any element, or its iteration ends with an error: in either case it ends.
     const came = await iterator.next().then(({ value }) => value, LeatError.from);
     if (came instanceof LeatError) assert(came.message.length < 20_000, name);
   });

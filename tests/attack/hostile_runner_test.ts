@@ -1,6 +1,6 @@
 /**
- * Functions that speak to their worker in the place of their runner, or take what the worker needs.
- * Each must not end, block or fill the worker, nor cost the job beside it an element.
+ * Functions that impersonate their runner towards the worker, or take what the worker needs. None
+ * may end, block or fill the worker, nor cost another job an element.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { soon, startDispatcher } from "../cluster/lib.ts";
 
 const CODEC = import.meta.resolve("../../transport/codec.ts");
 
-/** Code that writes an ask as its runner would, under the runner's own name. */
+/** Code that writes a request under the runner's own name. */
 const ASK = `const { encodeMessage } = await import(args.codec);
 const ask = (id, body, node = Deno.args[2]) => {
   const incarnation = Deno.args[3];
@@ -26,7 +26,7 @@ const ask = (id, body, node = Deno.args[2]) => {
   return frame;
 };`;
 
-/** What a hostile function does in its process; `to` is the pipe to the worker. */
+/** The code that a hostile function runs in its process; `to` is the pipe to the worker. */
 const ATTACKS: Readonly<Record<string, string>> = {
   "writes noise into the channel":
     "(() => { for (let i = 0; i < 100; i++) Deno.stdout.writeSync(crypto.getRandomValues(new Uint8Array(4096))) })()",
@@ -65,7 +65,10 @@ const ATTACKS: Readonly<Record<string, string>> = {
     "e = new Error('y'.repeat(1e4), { cause: e }); throw e })()",
 };
 
-/** Attacks that block their own process: the stall limit ends them. They run beside the others. */
+/**
+ * Attacks that block their own process: the stall limit ends them. They run concurrently with the
+ * others.
+ */
 const STALLING: ReadonlySet<string> = new Set([
   "changes the built-ins that encode what it gives",
   "gives shared arrays 30 wide and 7 deep",
@@ -94,7 +97,7 @@ Deno.test("no function that takes its runner's place costs its worker, or the jo
       { captures: { args: { codec: CODEC } } },
     );
     const hostile = attacking.distribute({ service, processingMode: "DYNAMIC" }).iterator();
-    // Whatever it comes to, it comes to an end, or is left.
+    // Whatever its result, it ends, or is abandoned.
     return { hostile, over: hostile.next().then(() => {}, () => {}) };
   };
   const stalling = [...STALLING].map(begin);
@@ -113,7 +116,7 @@ Deno.test("no function that takes its runner's place costs its worker, or the jo
   await bystander.return();
 });
 
-/** Whether there is a process. */
+/** Whether a process exists. */
 async function isThere(pid: number): Promise<boolean> {
   const { success } = await new Deno.Command("sh", {
     args: ["-c", `kill -0 ${pid}`],
@@ -124,7 +127,7 @@ async function isThere(pid: number): Promise<boolean> {
 
 Deno.test({
   name: "no function outlives a worker that was killed, whatever it is doing",
-  // Elsewhere a process ends when it next reads from its worker.
+  // On other systems a process ends when it next reads from its worker.
   ignore: Deno.build.os !== "linux",
   async fn() {
     await using dispatcher = await startDispatcher();

@@ -1,6 +1,6 @@
 /**
- * A client that sends a dispatcher texts and lists without end, which the dispatcher would keep, journal
- * and show to everybody who looks at its state.
+ * A client that sends a dispatcher endless texts and lists, which the dispatcher would keep,
+ * journal and show to every reader of its state.
  *
  * @module
  */
@@ -24,7 +24,7 @@ const read = {
 };
 const element = { clientId: 1, sequence: 0, acknowledged: 0 };
 
-/** What is asked of whom, and the fields of it that are made too long, or were not to be there. */
+/** Requests, and the fields of them that are made too long, or are unknown. */
 const REQUESTS = [
   ...["requestId", "secret", "jobName", "process", "stream", "restoration", "runId"].map((key) =>
     ["openIteration", opening, { [key]: LONG }] as const

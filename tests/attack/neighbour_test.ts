@@ -1,6 +1,6 @@
 /**
- * A neighbour on the same cluster, with the same token, must not end another's job, learn what it reads, or
- * take elements from it, by naming ids that are counted.
+ * Another client of the same cluster, with the same token, must not end a job, learn its data, or
+ * take elements from it, by guessing sequential ids.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { until } from "../lib/until.ts";
 
 const QUIET = { logLevel: "off" } as const;
-/** More than a client fetches before it is read. */
+/** More than a client prefetches. */
 const COUNT = 1_000_000;
 const PATIENCE = { timeoutMs: 60_000 };
 
@@ -61,13 +61,13 @@ Deno.test("a neighbour neither ends nor reads what is not its own, whatever it n
     for (const method of ["clientHeartbeat", "releaseClient"] as const) {
       const request = { clientId: other, secret: "mine" };
       const asked = neighbour.ask(ref, method, request, PATIENCE);
-      // One that is not there is released as often as anybody likes.
+      // Releasing a missing one always succeeds.
       const { code } = await asked.then(() => ({ code: "ok" }), (error) => LeatError.from(error));
       if (code === "permission_denied") denied++;
     }
   }
   assertEquals(denied, 2, "the victim's client came right before");
-  // Its own task tells it how tasks are named.
+  // Its own task shows how tasks are named.
   const [task] = await until(async () => {
     const request = { clientId, secret: "mine" };
     const { tasks } = await neighbour.ask(ref, "clientHeartbeat", request, PATIENCE);

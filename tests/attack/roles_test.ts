@@ -1,6 +1,6 @@
 /**
- * Tokens with roles, over real sockets: a client must not act as a worker, a worker not as another one, a
- * viewer must not join a job, and a token that was withdrawn must not stay connected.
+ * Tokens with roles, over real sockets: a client must not act as a worker, a worker not as another
+ * one, a viewer must not join a job, and the holder of a withdrawn token must not stay connected.
  *
  * @module
  */
@@ -42,7 +42,7 @@ interface Cluster extends AsyncDisposable {
   readonly service: string;
 }
 
-/** A dispatcher that knows everybody, and the worker "one", which knows its clients. */
+/** A dispatcher that knows all tokens, and the worker "one", which knows its clients. */
 async function startCluster(): Promise<Cluster> {
   const dispatcher = await serveDispatcher({ ...QUIET, tokens: ALL });
   const service = dispatcher.address;
@@ -60,7 +60,7 @@ async function startCluster(): Promise<Cluster> {
   };
 }
 
-/** A node that speaks for itself, with a token. */
+/** A node with a token of its own. */
 function nodeWith(token: string, target: "service" | "node", node = "attacker"): ActorSystem {
   const world = new DenoWorld(QUIET);
   const identity = { name: "whoever answers", role: "admin" } as const;
@@ -189,7 +189,7 @@ Deno.test("a file of tokens is read again when it changes: new ones get in, with
     () => askForState(service, { token: EYES.token }).then(() => true, () => false),
     50,
   );
-  // Its link is gone, and it gets no other one.
+  // Its link is closed, and it gets no other.
   const refusal = await until(
     () => client.ask(at, "hello", null, PATIENCE).then(() => false, LeatError.from),
     50,

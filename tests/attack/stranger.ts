@@ -1,10 +1,10 @@
 /**
- * Somebody without a token who holds as many connections as it can.
+ * An attacker without a token who holds as many connections as possible.
  *
  * @module
  */
 
-/** What it says on a connection before it falls silent. */
+/** The bytes it sends on a connection before it goes silent. */
 const BEGINNINGS = [
   "",
   "GET / HTTP/1.1\r\nhost: ",
@@ -12,12 +12,12 @@ const BEGINNINGS = [
   "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\nx",
 ];
 /**
- * Between a connection that was closed and the next, in ms. It holds connections; to flood a machine with
- * new ones is another attack, which a process cannot turn away.
+ * Pause between a closed connection and the next, in ms. It holds connections; flooding a machine
+ * with new ones is another attack, which a process cannot prevent.
  */
 const PAUSE_MS = 1_000;
 
-/** Keeps connections open, and opens another for each that is closed. */
+/** Keeps connections open, and replaces each that is closed. */
 export class Stranger implements AsyncDisposable {
   readonly #address: Deno.ConnectOptions;
   readonly #open = new Set<Deno.Conn>();
@@ -31,7 +31,7 @@ export class Stranger implements AsyncDisposable {
     this.#holding = Array.from({ length: count }, (_, i) => this.#hold(i));
   }
 
-  /** Connections that were taken from it. */
+  /** Connections that the other side closed. */
   get lost(): number {
     return this.#lost;
   }
@@ -60,7 +60,7 @@ export class Stranger implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isOver = true;
-    // A read that waits comes back then.
+    // It unblocks a waiting read.
     for (const conn of this.#open) await conn.closeWrite().catch(() => {});
     await Promise.all(this.#holding);
   }

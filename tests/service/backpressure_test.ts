@@ -1,5 +1,5 @@
 /**
- * A trainer fills nothing: neither one that stops reading nor one that reads on.
+ * Memory stays bounded for a trainer that stops reading, and for one that keeps reading.
  *
  * @module
  */
@@ -28,7 +28,7 @@ testOnEach("a trainer that stops reading makes nothing grow", async (start) => {
     last = now;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  // One taken, four on their way or waiting, a few made ahead.
+  // One taken, four in transit or waiting, a few prefetched.
   assertEquals(last <= 12, true, `${last} elements were produced for one that was read`);
   const [task] = await cluster.sources();
   assertEquals(task!.bufferedBytes <= 4 * ballast, true, `${task!.bufferedBytes} bytes wait`);
@@ -44,7 +44,7 @@ testOnEach("a trainer that reads on makes nothing grow", async (start) => {
   await using iterator = dataset.iterator();
   const read = async (batches: number) => {
     for (let i = 0; i < batches; i++) await iterator.next();
-    // Ports and timers let go of what they carried; then what is left is held by somebody.
+    // Ports and timers release their messages; what remains is held by a reference.
     await new Promise((resolve) => setTimeout(resolve, 0));
     collectGarbage();
     return Deno.memoryUsage().external;

@@ -1,5 +1,5 @@
 /**
- * Damaged data and wrong functions, seen through the service: a clear error, and the rest unharmed.
+ * Damaged data and faulty functions, through the service: a clear error, and the rest unharmed.
  *
  * @module
  */

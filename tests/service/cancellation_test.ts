@@ -1,7 +1,7 @@
 /**
- * Whoever stops is let go at once: with requests open, while the dispatcher is away, and while a
- * pipeline makes an element that never comes. Each of these would hang, or leave something behind,
- * which the test runner sees.
+ * A reader that stops is released at once: with requests open, while the dispatcher is down, and
+ * while a pipeline produces an element that never comes. A fault would hang the test, or leak
+ * something that the test runner detects.
  */
 import { Dataset, LeatError, serveDispatcher, serveWorker } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
@@ -10,8 +10,8 @@ import { testInline, testOnEach } from "./carriers.ts";
 import { until } from "../lib/until.ts";
 
 /**
- * Three elements, and one that is never made: the function keeps its thread for itself. (It does not
- * spin: Deno never ends a thread that does, and each would take a core from all tests after it.)
+ * Three elements, and one that never comes: the function blocks its thread. (It does not spin: Deno
+ * never ends a spinning thread, and each would occupy a core during all later tests.)
  */
 const endless = () =>
   Dataset.range(1_000).map((x) => {
@@ -19,12 +19,12 @@ const endless = () =>
     return x;
   });
 
-/** Reads what comes, of each worker the same, and asks for what does not. */
+/** Reads the elements that come, the same from each worker, and requests the one that does not. */
 async function readingOn(dataset: Dataset<number>, { workers = 1 } = {}) {
   const iterator = dataset.iterator();
   for (let element = 0; element < 3 * workers; element++) await iterator.next();
   const open = iterator.next();
-  // However it ends.
+  // Accepts any end.
   const ended = open.then(({ done }) => done === true, (error) => error instanceof LeatError);
   return { iterator, ended };
 }

@@ -1,5 +1,5 @@
 /**
- * The carriers that the service's tests run on, and what they share.
+ * The carriers of the service's tests, and shared helpers.
  *
  * @module
  */
@@ -17,12 +17,12 @@ const SHORT = {
 /** Every carrier that runs on one host. */
 export const CARRIERS: readonly Carrier[] = ["inline", "thread", "websocket"];
 
-/** Whether every test runs on every carrier, as `deno task test:carriers` has it. */
+/** Whether every test runs on every carrier (`deno task test:carriers`). */
 const ON_EVERY = Deno.args.includes("--every-carrier");
 
 /**
- * Registers a test of the service: inline, and on one of the carriers that copy and wait, which the
- * test's name decides, so that a run stays short; on all of them with `--every-carrier`.
+ * Registers a test of the service: inline, and on one of the carriers that copy and wait, chosen by
+ * the test's name to keep a run short; on all of them with `--every-carrier`.
  */
 export function testOnEach(
   name: string,
@@ -35,7 +35,7 @@ export function testOnEach(
   for (const carrier of [inline, ...chosen]) testOn(carrier, name, run);
 }
 
-/** Registers a test of what no carrier makes a difference to. */
+/** Registers a test that does not depend on the carrier. */
 export function testInline(name: string, run: Parameters<typeof testOnEach>[1]): void {
   testOn("inline", name, run);
 }
@@ -53,8 +53,8 @@ function testOn(carrier: Carrier, name: string, run: Parameters<typeof testOnEac
 }
 
 /**
- * Whether pipelines run on threads of their own: each takes longer to start than most tests, so that
- * tests behind sockets, which have their nodes in one thread, do without unless all is to be tried.
+ * Whether pipelines run on threads of their own: each starts slower than most tests, so tests
+ * behind sockets, with their nodes in one thread, run without them by default.
  */
 function hasRunnerThreads(carrier: Carrier): boolean {
   return carrier === "thread" || ON_EVERY && carrier === "websocket";
@@ -81,7 +81,7 @@ export function sorted(numbers: readonly number[]): number[] {
   return [...numbers].sort((a, b) => a - b);
 }
 
-/** Waits until the dispatcher knows of no job. */
+/** Waits until the dispatcher has no job. */
 export async function untilForgotten(cluster: LocalCluster): Promise<void> {
   await until(async () => (await cluster.describe()).jobs.length === 0);
 }

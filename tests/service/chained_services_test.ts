@@ -1,5 +1,5 @@
 /**
- * Pipelines on workers that begin with what another service gives.
+ * Pipelines on workers that read from another service.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { sorted, upTo } from "./carriers.ts";
 
 const QUIET = { logLevel: "off" } as const;
 
-/** The service that pipelines on workers begin with: other threads reach it. */
+/** The service that pipelines on workers read from: other threads reach it. */
 function first(options: LocalClusterOptions = {}): Promise<LocalCluster> {
   return LocalCluster.start({
     ...QUIET,
@@ -29,7 +29,7 @@ function first(options: LocalClusterOptions = {}): Promise<LocalCluster> {
   });
 }
 
-/** The service whose workers go on with it, on threads of their own. */
+/** The service whose workers process its elements, on threads of their own. */
 function second(options: LocalClusterOptions = {}): Promise<LocalCluster> {
   const short = { heartbeatMs: 50, clientRefreshMs: 20 };
   return LocalCluster.start({
@@ -41,7 +41,7 @@ function second(options: LocalClusterOptions = {}): Promise<LocalCluster> {
   });
 }
 
-/** Numbers that one job hands out to whoever comes. */
+/** Numbers of one job, for any reader. */
 function raw(service: LocalCluster | string, count: number) {
   return Dataset.range(count).distribute({ service, processingMode: "DYNAMIC", jobName: "raw" });
 }
@@ -138,7 +138,7 @@ Deno.test("a confined pipeline that is between two repetitions of a DETERMINISTI
   const beginning = await restored.save();
   const endless = job().concatenate(Dataset.range(1)).repeat();
   const runner = sandbox.runners.start(settingsOf(endless), NO_SPLITS);
-  // The last of them is no element of the job: it is read to its end.
+  // The last of them is not an element of the job: it is read to its end.
   for (let i = 0; i < 3; i++) assertEquals((await runner.next()).kind, "element");
   await restored.restore(beginning);
   assertEquals(await restored.next(), { done: false, value: 0 });

@@ -1,4 +1,4 @@
-/** Elements that are compressed on their way, under every mode of reading. */
+/** Compressed elements, in every reading mode. */
 
 import {
   Dataset,
@@ -11,10 +11,10 @@ import type { ElementSourceStats, TaskStats } from "../../actors/worker/protocol
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { CARRIERS, numbersOf, sorted, testInline, testOnEach, upTo } from "./carriers.ts";
 
-/** Batches that get smaller by compressing. */
+/** Batches that compression makes smaller. */
 const compressible = () => Dataset.range(4_000).batch(500);
 
-/** A task, and what it says of compressing. */
+/** A task, and its statistics of compression. */
 type Sending = TaskStats & Required<Pick<TaskStats, "compression">>;
 
 const isTask = (stats: ElementSourceStats): stats is Sending => stats.role === "task";
@@ -55,7 +55,7 @@ testInline("DETERMINISTIC gives the same stream, compressed or not", async (star
       jobName: compression,
       compression,
     } as const;
-    // Batches of 300 join rows that splits have left over.
+    // Batches of 300 join leftover rows of splits.
     const dataset = Dataset.range(4_000).shuffle(100).batch(300).distribute(options);
     streams.push(await numbersOf(dataset));
   }

@@ -10,7 +10,10 @@ import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts"
 import { testInline, testOnEach } from "./carriers.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 
-/** A pipeline with everything that could go out of order: luck, a filter, remainders, a map after. */
+/**
+ * A pipeline with everything that could break the order: random numbers, a filter, remainders, a
+ * map after them.
+ */
 function makeDataset(): Dataset<unknown> {
   return Dataset.range(400)
     .shuffle(20)
@@ -39,7 +42,7 @@ function consumersOf(
   return Array.from({ length: count }, (_, i) => consumer(dataset, service, i, count).iterator());
 }
 
-/** What of a stream is each consumer's, from so many elements of its own on. */
+/** Each consumer's part of a stream, after so many of its own elements. */
 function partsOf(stream: readonly Outcome[], count: number, from = 0): Outcome[][] {
   return Array.from({ length: count }, (_, i) => stream.filter((_, k) => k % count === i))
     .map((part) => part.slice(from));
@@ -187,14 +190,15 @@ testInline(
 testInline(
   "consumers are restored from one step on both sides of an epoch's end, whichever comes first",
   async (start) => {
-    // One of them has an element more in each epoch.
+    // One of them has one more element in each epoch.
     const dataset = Dataset.range(21);
     const parts = [0, 1].map((index) =>
       Array.from({ length: 21 }, (_, x) => x).filter((x) => x % 2 === index)
     );
     await using cluster = await start({ workers: 2 });
     for (const order of [[0, 1], [1, 0]]) {
-      // At the last one the first has come to its epoch's end, and the second is in the next already.
+      // At the last one the first consumer is at the end of its epoch, and the second already in
+      // the next.
       for (const [savedAt, leftAt] of [[4, 14], [11, 14], [11, 11]] as [number, number][]) {
         const open = () =>
           [0, 1].map((i) =>

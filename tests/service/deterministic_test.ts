@@ -147,7 +147,8 @@ testInline(
     }
     assertEquals(found, wanted.slice(0, found.length));
     await using other = await start({ workers: 1 });
-    // The failure was ahead of the first already, next of the second, and told before the third.
+    // The failure was ahead of the first already, next of the second, and reported before the
+    // third.
     for (const i of [0, states.length - 2, states.length - 1]) {
       await using iterator = read(other).iterator();
       await iterator.restore(states[i]!);
@@ -162,7 +163,7 @@ testInline("a token is refused where the dataset has other splits by now", async
   const folder = temporary.path;
   const write = (name: string) => Deno.writeTextFile(`${folder}/${name}.txt`, "");
   for (const name of ["a", "b", "c"]) await write(name);
-  // Their names alone: a file that is being opened would outlive its cluster.
+  // Only their names: an open file would outlive its cluster.
   const names = Dataset.listFiles(`${folder}/*.txt`);
   await using cluster = await start({ workers: 1 });
   await using saver = distributed(names, cluster).iterator();
@@ -222,7 +223,8 @@ testInline(
         processingMode: "DETERMINISTIC",
         jobName,
       }).concatenate(Dataset.range(own)).repeat(2);
-    // Within an epoch, before its end and at it, before the first element, and where no service is read.
+    // Within an epoch, before and at its end, before the first element, and without reading a
+    // service.
     for (
       const [savedAt, own] of [[100, 0], [size - 1, 0], [size, 0], [0, 0], [size + 2, 5]] as const
     ) {
@@ -247,7 +249,7 @@ testInline(
     await using cluster = await start();
     for (const dataset of [Dataset.range(12), Dataset.range(11).batch(2)] as Dataset<unknown>[]) {
       const elements = dataset.cardinality();
-      // After the last element, and when the end was heard of.
+      // After the last element, and after the end itself.
       for (const ends of [0, 1]) {
         const job = () =>
           dataset.distribute({
@@ -341,18 +343,19 @@ testInline(
       const error = await assertRejects(() => old.iterator().next(), LeatError);
       assertEquals(error.code, "failed_precondition");
       assert(error.message.includes("was restored by another one"), error.message);
-      // The same while the restored one is between two epochs itself.
+      // The same while the restored one is itself between two epochs.
       await outcomesOf(second);
     }
     const atEnd = await second.save();
     assertEquals((await outcomesOf(restored.iterator())).length, size);
-    // Restored where an epoch has ended, it reads nothing of that, and all of the next.
+    // Restored at the end of an epoch, it reads the next one only.
     const later = job();
     await using third = later.iterator();
     await third.restore(atEnd);
     assertEquals(await third.next(), { done: true, value: undefined });
     assertEquals((await outcomesOf(later.iterator())).length, size);
-    // So does the one that was refused, and so does what cannot be restored and begins anew.
+    // So does the refused one, and so does one that cannot be restored and starts from the
+    // beginning.
     await using again = old.iterator();
     await again.restore(atEnd);
     assertEquals((await outcomesOf(old.iterator())).length, size);
@@ -401,7 +404,7 @@ testInline(
       assertEquals((await outcomesOf(next)).length, size);
     }
     {
-      // One whose own epochs go on is refused, though it is the same dataset's.
+      // One whose own epochs continue is refused, though it has the same dataset.
       const dataset = job().repeat();
       await using first = dataset.iterator();
       const state = await savedAfter(first, 5);

@@ -1,6 +1,6 @@
 /**
- * A dispatcher of a local cluster that ends by itself: nobody starts it again unasked, so nobody waits
- * for it.
+ * A dispatcher of a local cluster that dies: it is not restarted by itself, so readers must not
+ * wait for it.
  *
  * @module
  */
@@ -43,7 +43,7 @@ function killDispatcher(): void {
   thread.die();
 }
 
-/** The error with which it ends, once it does: what never ends fails the test, and does not hang it. */
+/** The error with which it ends: a hang becomes a failure of the test. */
 async function failureOf(work: Promise<unknown>): Promise<LeatError> {
   let failure: unknown;
   work.then(() => failure = "nothing", (error) => failure = error);
@@ -97,8 +97,7 @@ Deno.test("readers and savers of a LocalCluster whose dispatcher ends by itself 
 });
 
 /**
- * Has no journal of this thread written or opened any more, until the answer is disposed or has had so
- * many attempts fail.
+ * Makes journals of this thread fail, until the result is disposed or so many attempts have failed.
  */
 function failJournals(attempts = Infinity): Disposable & { readonly failed: number } {
   const { exec } = DatabaseSync.prototype;
@@ -120,7 +119,7 @@ function failJournals(attempts = Infinity): Disposable & { readonly failed: numb
   };
 }
 
-/** Has dispatchers give up sooner than they would, until the answer is disposed. */
+/** Makes dispatchers give up sooner, until the result is disposed. */
 function giveUpSoon(): Disposable {
   const { start } = LocalFleet.prototype;
   LocalFleet.prototype.start = function (carrier, name, role) {
@@ -139,7 +138,8 @@ for (const dispatcher of ["inline", "websocket"] as const) {
   Deno.test(`a dispatcher of a LocalCluster goes on once its journal can be written again, and nothing is lost (${dispatcher})`, async () => {
     await using folder = await TempFolder.make({});
     await using cluster = await start({ placement: { dispatcher }, journal: folder.path });
-    // Each is a restart later than the one before, and the fifth a third of a second after the first.
+    // Each restart comes later than the one before, and the fifth a third of a second after the
+    // first.
     const failures = 5;
     using fails = failJournals(failures);
     const numbers = await numbersOf(Dataset.range(20).batch(4).distribute({ service: cluster }));
@@ -176,7 +176,7 @@ Deno.test("a dispatcher of a LocalCluster that gives up, as its journal cannot b
   await cluster.restartDispatcher();
   const { code, message } = await until(async () => {
     const failure = await failureOf(numbers());
-    // So it is until this thread hears that the other one gives up.
+    // Until this thread learns that the other one gives up.
     return failure.code !== "not_found" && failure;
   });
   assertMatch(message, /has ended by itself: "dispatcher" died 3 times .*journal/);

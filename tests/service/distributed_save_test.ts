@@ -15,7 +15,7 @@ import { testInline, testOnEach, upTo } from "./carriers.ts";
 import { inFolder, namesIn } from "../lib/temp_folder.ts";
 import { until } from "../lib/until.ts";
 
-/** What a folder holds beside the manifest and the chunks that it lists. */
+/** The files of a folder besides the manifest and the chunks that it lists. */
 async function leftIn(folder: string): Promise<string[]> {
   const names = await namesIn(folder);
   return names.filter((name) => name !== "DONE" && !/\.tfrecord(\.gz)?$/.test(name));
@@ -54,7 +54,7 @@ const GATE = import.meta.resolve("./fixture_gate.ts");
 const held = udf<typeof import("./fixture_gate.ts").held>(GATE, "held");
 const barred = udf<typeof import("./fixture_gate.ts").barred>(GATE, "barred");
 
-/** 400 numbers in batches of 8; those from 200 on come when the file `gate` is there. */
+/** 400 numbers in batches of 8; those from 200 on come when the file `gate` exists. */
 function gated(gate: string, by: typeof held | typeof barred = held) {
   const numbers: Dataset<number> = Dataset.range(400).map(by as typeof held, {
     captures: { gate, from: 200 },
@@ -62,14 +62,14 @@ function gated(gate: string, by: typeof held | typeof barred = held) {
   return numbers.filter((x) => x % 10 !== 0).batch(8).map((batch) => batch.toArray() as number[]);
 }
 
-/** What {@linkcode gated} comes to, in whatever batches. */
+/** The numbers of {@linkcode gated}, in any batches. */
 const WANTED = upTo(400).filter((x) => x % 10 !== 0);
 
 async function open(gate: string): Promise<void> {
   await Deno.writeTextFile(gate, "");
 }
 
-/** Resolves when something in the folder can be read, and not all yet. */
+/** Resolves when a part of the folder can be read. */
 async function begun(path: string): Promise<void> {
   await until(async () => {
     const names = await namesIn(path).catch(() => []);
@@ -152,7 +152,7 @@ testInline(
         return x;
       }).save(path, { overwrite: true });
       try {
-        // A service that looks while the folder is taken says `aborted` instead.
+        // A service that checks while the folder is taken answers `aborted` instead.
         await taken.promise;
         await cluster.restartDispatcher();
         assertEquals(await saving, "already_exists");
@@ -302,7 +302,7 @@ testInline(
       const saving = distributedSave(gated(gate), path, cluster, { onProgress: stop });
       await assertRejects(() => saving, Error, "the client has died");
       await begun(path);
-      // What is in the folder is told a moment later.
+      // The folder's content is reported a moment later.
       const { name, saving: saved } = await until(async () => {
         const [{ name, iterations: [iteration] } = { name: "", iterations: [] }] =
           (await cluster.describe()).jobs;

@@ -8,13 +8,13 @@ import { assert, assertEquals, assertRejects } from "../assert.ts";
 
 const WORKERS = 3;
 
-/** What must come of a pipeline: exactly the elements it has locally, or something that holds of them. */
+/** The expected result of a pipeline: exactly its local elements, or a property of them. */
 type Wanted = "the same" | ((elements: unknown[]) => void);
 
 const range = Dataset.range(60);
 const isEven = (x: number) => x % 2 === 0;
 
-/** All elements of 0 to n - 1, once, whatever holds them. */
+/** All elements of 0 to n - 1, once, in any structure. */
 function each(n: number, times = 1): Wanted {
   return (elements) => {
     const numbers = elements.flat(Infinity).flatMap(numbersIn).sort((a, b) => a - b);

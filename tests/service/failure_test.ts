@@ -1,5 +1,5 @@
 /**
- * What goes wrong in a service, end to end, on every carrier (paper section 3.4).
+ * Failures in a service, end to end, on every carrier (paper section 3.4).
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { numbersOf, testOnEach, upTo } from "./carriers.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { until } from "../lib/until.ts";
 
-/** Of a worker that is stopped: its clients are waited for on any machine. */
+/** For stopping a worker: its clients are awaited on any machine. */
 const PATIENTLY = { graceful: true, drainTimeoutMs: 120_000 } as const;
 
 testOnEach(
@@ -29,7 +29,7 @@ testOnEach(
       if (++batches === 40) await cluster.stopWorker(0);
     }
     assertEquals(new Set(seen).size, seen.length, "no element twice");
-    // What the worker held is lost, and what came until it died is not.
+    // Splits of the dead worker are lost; earlier elements are not.
     assert(seen.length > 40 * 5, `${seen.length} of 2000 arrived`);
   },
 );
@@ -152,7 +152,8 @@ testOnEach(
       runners: "thread",
       workerTimeoutMs: 5_000,
     });
-    // Not for ever: Deno never ends a thread that spins, and it would take a core from all tests after it.
+    // Not forever: Deno never ends a thread that spins, and it would occupy a core during all later
+    // tests.
     const spinning = Dataset.range(2).map((x) => {
       const end = Date.now() + 10_000;
       while (x === 1 && Date.now() < end);
@@ -209,7 +210,7 @@ testOnEach(
       const clients = cluster.fleet.home.actors().filter(({ kind }) => kind === "client");
       return clients.length + (await cluster.describe()).jobs.length;
     };
-    // A good-bye that comes too late is made up for: the dispatcher hears of a client's end.
+    // A late deregistration is repaired: the dispatcher learns of a client's end.
     await until(async () => await left() === 0, 5);
   },
 );
@@ -244,7 +245,7 @@ testOnEach(
     await before.next();
     await cluster.stopDispatcher();
     await cluster.restartDispatcher();
-    // The first client and the first task of either dispatcher.
+    // The first client and the first task of both dispatchers have the same ids.
     await using after = Dataset.range(1_000).batch(1).distribute({ service: cluster }).iterator();
     const first = (await after.next()).value as Tensor;
     assertEquals(first.toArray(), [0]);

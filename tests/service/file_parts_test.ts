@@ -14,7 +14,7 @@ import { TempFolder } from "../lib/temp_folder.ts";
 
 const COUNT = 5_000;
 
-/** Line i holds i, and some lines much more. */
+/** Line i holds i, and some lines are much longer. */
 const LINES = Array.from(
   { length: COUNT },
   (_, i) => `${i},${"x".repeat(i % 97 === 0 ? 2000 : 9)}`,

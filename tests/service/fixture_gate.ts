@@ -1,6 +1,6 @@
-/** Functions that do not go on before a file is there: tests decide when by making it. */
+/** Functions that wait for a file: tests decide when by creating it. */
 
-/** The number; one from `from` on not before there is a file `gate`. */
+/** Returns the number; from `from` on only once a file `gate` exists. */
 export async function held(
   x: number,
   { from, gate }: { readonly from: number; readonly gate: string },
@@ -9,7 +9,7 @@ export async function held(
   return x;
 }
 
-/** The number; one from `from` on fails as long as there is no file `gate`. */
+/** Returns the number; from `from` on it fails as long as there is no file `gate`. */
 export function barred(
   x: number,
   { from, gate }: { readonly from: number; readonly gate: string },

@@ -1,6 +1,6 @@
-/** A function that takes its time without using a core, so that workers on one host do not slow each other. */
+/** A slow function that uses no core, so that workers on one host do not slow each other. */
 
-/** Calls on this thread that have not returned yet. */
+/** Calls on this thread that have not returned. */
 const underWay = new Set<Promise<unknown>>();
 
 let delayMs = 5;
@@ -11,7 +11,7 @@ export function hurry(): Disposable {
   return { [Symbol.dispose]: () => void (delayMs = 5) };
 }
 
-/** The element, five milliseconds later unless told to {@linkcode hurry}. */
+/** Returns the element, after five milliseconds unless {@linkcode hurry} is active. */
 export function slowly<T>(element: T): Promise<T> {
   const { promise, resolve } = Promise.withResolvers<T>();
   underWay.add(promise);
@@ -22,7 +22,7 @@ export function slowly<T>(element: T): Promise<T> {
   return promise;
 }
 
-/** Resolves when every call on this thread has returned: a cluster that is closed waits for none. */
+/** Resolves when every call on this thread has returned: closing a cluster waits for none. */
 export async function returned(): Promise<void> {
   await Promise.all(underWay);
 }

@@ -6,7 +6,7 @@
 import { Dataset, LocalCluster } from "../../mod.ts";
 import type { Carrier } from "../../server/cluster/fleet.ts";
 
-/** Far more than any machine takes: whatever is left then keeps the program for ever. */
+/** Far more than any machine takes: a leak then keeps the program alive. */
 const LIMIT_MS = 60_000;
 
 const carrier = Deno.args[0] as Carrier;

@@ -43,7 +43,7 @@ type Read = (
 const utf8 = new TextEncoder();
 const owned = (bytes: Bytes) => new Uint8Array(bytes);
 
-/** How files are compressed as a whole, with the ends of names by which `auto` tells them. */
+/** Compressions of whole files, with the suffixes by which `auto` recognizes them. */
 const WHOLE = {
   none: ["", (bytes: Bytes) => bytes],
   gzip: [".gz", (bytes: Bytes) => owned(gzipSync(bytes))],
@@ -55,7 +55,7 @@ const WHOLE = {
   ],
 } as const;
 
-/** Formats that are read as streams: every compression of a file is theirs. */
+/** Formats that are read as streams: they support every compression of files. */
 const STREAMS: Readonly<Record<string, readonly [contents: Bytes, read: Read]>> = {
   textLines: [
     utf8.encode("one\ntwo\nthree and more\n"),
@@ -186,7 +186,7 @@ async function arrayFiles(): Promise<FormatFile[]> {
   return [array, ...await Promise.all(archives)];
 }
 
-/** A folder of images each: they are decoded, and in one class. */
+/** One folder for each kind of image: they are decoded, and in one class. */
 async function images(): Promise<FormatFile[]> {
   const pixels = tensor(new Uint8Array(8 * 8 * 3).map((_, i) => i));
   const jpeg = await new Images().encode(pixels.reshape([8, 8, 3]));

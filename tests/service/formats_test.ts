@@ -8,7 +8,7 @@ import { type FormatFile, formatFiles } from "./format_files.ts";
 
 const QUIET = { logLevel: "off" } as const;
 
-/** The elements of a file as texts that name it. The function travels to where the file is read. */
+/** The elements of a file as texts that name it. The function is sent to where the file is read. */
 function textsOf({ what, path, read }: FormatFile, folder: TempFolder): Dataset<string> {
   return read(`${folder.path}/${path}`).map(
     (element, { what }) => {
@@ -29,13 +29,13 @@ function textsOf({ what, path, read }: FormatFile, folder: TempFolder): Dataset<
   );
 }
 
-/** All files in one job: each of its own would take longer to start than to be read. */
+/** All files in one job: a job each would take longer to start than to read. */
 function allTexts(files: readonly FormatFile[], folder: TempFolder): Dataset<string> {
   const [first, ...others] = files.map((file) => textsOf(file, folder));
   return others.reduce((all, texts) => all.concatenate(texts), first!);
 }
 
-/** What is read in another place is what is read here. */
+/** Elements read elsewhere equal those read here. */
 async function assertSame(
   files: readonly FormatFile[],
   folder: TempFolder,

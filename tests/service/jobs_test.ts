@@ -1,5 +1,5 @@
 /**
- * Jobs: who meets whom, who gets what is left, and what becomes of jobs that nobody reads.
+ * Jobs: shared readers, leftover elements, and jobs without readers.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { assert, assertEquals, assertNotEquals } from "../assert.ts";
 import { numbersOf, sorted, testInline, testOnEach, untilForgotten, upTo } from "./carriers.ts";
 import { until } from "../lib/until.ts";
 
-/** Forty numbers, each worker's share of them being read at once as far as clients let it. */
+/** Forty numbers; each worker's share is read as far ahead as clients allow. */
 function job(service: LocalCluster, jobName?: string): Dataset<number> {
   return Dataset.range(40).distribute({
     service,
@@ -27,7 +27,7 @@ testOnEach("a client that leaves leaves the rest to the others of its job", asyn
   await first.return();
   for await (const x of second) seen.push(x);
   assertEquals(new Set(seen).size, seen.length);
-  // What was on its way to the one that has left is lost with it.
+  // Elements in transit to the client that left are lost with it.
   assert(seen.length >= 40 - 2, `${seen.length} of 40`);
 });
 
@@ -115,7 +115,7 @@ testOnEach("a worker that restarts under OFF begins again in another order", asy
   const orders = new Set([first]);
   await cluster.stopWorker(0);
   await cluster.restartWorker(0);
-  // Some of the old life may have arrived.
+  // Some of the earlier run may have arrived.
   for (let i = 0; i < 40; i++) orders.add(orderOf(await iterator.next()));
   assertEquals(orders.size, 41);
 });

@@ -1,5 +1,5 @@
 /**
- * What elements are, and how many: of every kind, none, one, many, and failed ones at the ends.
+ * Kinds and numbers of elements: of every kind, none, one, many, and failed ones at the ends.
  *
  * @module
  */
@@ -92,7 +92,7 @@ testInline("any number of elements comes whole to any number of workers", async 
   }
 });
 
-/** Pipelines of which nothing is left. */
+/** Pipelines without elements. */
 const EMPTY: Record<string, Dataset<unknown>> = {
   "no numbers": Dataset.range(0),
   "nothing in memory": Dataset.from([]),
@@ -111,7 +111,7 @@ testInline("what gives nothing ends at once, in every mode", async (start) => {
     for (const processingMode of MODES) {
       const distributed = dataset.distribute({ service: cluster, processingMode });
       assertEquals(await Array.fromAsync(distributed), [], `${name}, ${processingMode}`);
-      // An epoch after an empty one is no other.
+      // An epoch after an empty one is empty, too.
       assertEquals(await Array.fromAsync(distributed.repeat(2)), [], `${name}, ${processingMode}`);
     }
   }
@@ -142,7 +142,8 @@ testInline("elements that fail are told each once, wherever they are", async (st
         await using iterator = distributed.iterator();
         const what = `${name}, ${processingMode}, ${pipeline.node.kind}`;
         const found = await outcomesOf(iterator);
-        // Operators are numbered from the end, where a policy may put its own, and elements by splits.
+        // Operators are numbered from the end, to which a policy may add its own, and elements by
+        // splits.
         assertEquals(withoutNumbers(found), withoutNumbers(wanted), what);
       }
     }
@@ -190,7 +191,7 @@ testInline(
       assertEquals(outcomes.length, 1, processingMode);
       const [{ error }] = outcomes as [{ error: string }];
       assert(error.includes("factor") && error.includes("captures"), error);
-      // It is no element's error, so nobody leaves it out.
+      // It is not an element's error, so it is not ignored.
       const rest = await outcomesOf(distributed().ignoreErrors({ logWarning: false }).iterator());
       assertEquals(rest, outcomes);
     }

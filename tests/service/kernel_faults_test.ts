@@ -1,5 +1,5 @@
 /**
- * Dispatchers and workers that stop, come late and come back, in every order that makes a difference.
+ * Dispatchers and workers that stop, come late and come back, in every relevant order.
  *
  * @module
  */
@@ -25,7 +25,7 @@ const held = udf<typeof import("./fixture_gate.ts").held>(
 
 type Start = (options?: LocalClusterOptions) => Promise<LocalCluster>;
 
-/** A cluster with a journal, which ends with it. */
+/** A cluster with a temporary journal. */
 async function withJournal(
   start: Start,
   options: LocalClusterOptions,
@@ -50,7 +50,7 @@ async function restartDispatcher(cluster: LocalCluster): Promise<void> {
   await cluster.restartDispatcher();
 }
 
-/** Modes in which each number comes once whatever the dispatcher does. */
+/** Modes in which each number comes once whatever happens to the dispatcher. */
 const ONCE = ["DYNAMIC", "DATA", "DETERMINISTIC"] as const;
 
 testInline(
@@ -119,7 +119,7 @@ testInline(
           if (seen.push(x) === 9) await restartAll();
         }
         if (processingMode === "DETERMINISTIC") assertEquals(seen, upTo(60));
-        // Splits that were lost stay lost; shares begin again.
+        // Lost splits stay lost; shares start again.
         else if (processingMode === "DATA") assertEquals(new Set(seen).size, 60);
         else assert(new Set(seen).size === seen.length && seen.length > 9, `${seen.length}`);
       }
@@ -154,7 +154,7 @@ testInline("a worker that is added mid-epoch takes part in it, in every mode", a
 testInline("the last worker goes mid-epoch; another one, or the same, ends it", async (start) => {
   for (const processingMode of ["OFF", ...ONCE] as const) {
     for (const next of ["addWorker", "restartWorker"] as const) {
-      // Static shares are those of listed workers.
+      // Static shares belong to listed workers.
       if (processingMode === "DATA" && next === "addWorker") continue;
       await using cluster = await start({ workers: 1, workerTimeoutMs: 300 });
       const seen: number[] = [];
@@ -190,7 +190,7 @@ testInline(
 
 testInline("a stuck worker keeps no element of the others back", async (start) => {
   await using cluster = await start({ workers: 3 });
-  // Whichever worker is given the number 29 is stuck with it.
+  // The worker that gets the number 29 hangs on it.
   await using temporary = await TempFolder.make();
   const gate = `${temporary.path}/gate`;
   const stuck = Dataset.range(30).map(held, { captures: { from: 29, gate } }).distribute({
@@ -294,16 +294,16 @@ testOnEach(
     const answers = waiting.map((answer) =>
       answer.then(({ done }) => done, (error) => LeatError.from(error).code)
     );
-    // One that begins after its cluster was closed is told that there is none.
+    // A reader that starts after its cluster was closed gets an error.
     await until(async () => (await cluster.describe()).jobs.length >= iterators.length);
     await iterators[0]!.return();
     assertEquals(await Promise.all(answers.slice(0, 2)), [true, true]);
     await cluster.close();
-    // The first call is told why there is nothing, and after that there is no more.
+    // The first call gets the error, and later ones the end.
     const told = await Promise.all(answers.slice(2));
     assertEquals([told[1], told[3]], [true, true]);
     for (const why of [told[0], told[2]]) {
-      // Whatever of the cluster was gone first.
+      // Depends on which part of the cluster ended first.
       assert(why === "cancelled" || why === "unavailable", `${why}`);
     }
   },

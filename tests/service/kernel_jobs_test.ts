@@ -137,7 +137,7 @@ testInline("two clients of one job leave, and a third reads what they left", asy
   }
   seen.push(...await Array.fromAsync(numbers(cluster, 100, job)));
   assertEquals(new Set(seen).size, seen.length, "no element twice");
-  // What was on its way to those who left is lost with them.
+  // Elements in transit to clients that left are lost with them.
   assert(seen.length >= 100 - 2 * 2, `${seen.length} of 100`);
 });
 
@@ -151,7 +151,7 @@ testOnEach("many clients of one job divide what each worker gives", async (start
   }
 });
 
-/** The parameters of a job by name, and others of the same name. */
+/** Parameters of a job by name, and conflicting ones of the same name. */
 const OTHERS: Record<string, [Options & { readonly count?: number }, ...string[]]> = {
   "another mode": [{ processingMode: "OFF" }, "OFF"],
   "a static mode": [{ processingMode: "DATA" }, "DATA"],
@@ -177,7 +177,7 @@ testInline("a job's name with other parameters is refused once, showing both", a
     }
     assertEquals((await refused.next()).done, true, name);
   }
-  // The requests in flight are each client's own.
+  // The limit of open requests may differ between clients.
   const agreeing = numbers(cluster, 20, { ...job, maxOutstandingRequests: 3 });
   assertEquals((await readOutcomes(agreeing.iterator(), 1)).length, 1);
 });

@@ -1,5 +1,5 @@
 /**
- * What a distributed dataset says of itself before it is read, and what it refuses to be.
+ * The properties of a distributed dataset before it is read, and its errors.
  *
  * @module
  */
@@ -30,7 +30,7 @@ import { testInline, testOnEach } from "./carriers.ts";
 
 const service = "ws://127.0.0.1:1";
 
-/** Distributes with options as a program without types may give them. */
+/** Distributes with options as an untyped program may pass them. */
 function distribute(
   options: Record<string, unknown>,
   dataset: Dataset<unknown> = Dataset.range(4),
@@ -94,7 +94,7 @@ Deno.test("the elementSpec of a distributed dataset is that of its pipeline", ()
   }
 });
 
-/** Options that make no sense, and what is said of them. */
+/** Invalid options, and their errors. */
 const REFUSED: Record<string, [Record<string, unknown>, ...string[]]> = {
   "no service": [{}, "distribute: service", "undefined"],
   "an empty service": [{ service: "" }, "service", "ws://host:port", '""'],
@@ -167,7 +167,7 @@ for (const [name, [options, ...parts]] of Object.entries(REFUSED)) {
     for (const part of ["distribute", ...parts]) {
       assert(error.message.includes(part), `"${part}" in "${error.message}"`);
     }
-    // Where it is read by its id the same holds.
+    // The same holds when it is read by its id.
     if (!("service" in options) || "compression" in options) return;
     const { service: place, ...others } = options;
     const fromId = () => Dataset.fromId(place as string, "d", others);

@@ -1,6 +1,6 @@
 /**
- * Places in distributed datasets that are saved and restored, datasets that are saved by a service,
- * and those that are read by their ids.
+ * Saved and restored positions in distributed datasets, datasets that are saved by a service, and
+ * those that are read by their ids.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import { outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
 import { sorted, testInline, testOnEach, upTo } from "./carriers.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 
-/** Modes whose iterators have no place that could be saved. */
+/** Modes whose iterators have no position to save. */
 const PLACELESS = ["OFF", "DYNAMIC", "FILE_OR_DATA", "DATA", "HINT"] as const;
 
 testInline(
@@ -28,7 +28,7 @@ testInline(
     for (const processingMode of PLACELESS) {
       const pipeline = Dataset.range(6).distribute({ service: cluster, processingMode });
       for (const dataset of [pipeline, pipeline.batch(2), pipeline.repeat(2).map((x) => x)]) {
-        // Before the first repetition there is nothing yet that could not be saved.
+        // Before the first repetition everything can still be saved.
         for (const read of dataset.node.kind === "map" ? [1] : [0, 1]) {
           await using iterator: DatasetIterator<unknown> = dataset.iterator();
           for (let i = 0; i < read; i++) await iterator.next();
@@ -36,7 +36,7 @@ testInline(
           assertEquals(error.code, "failed_precondition");
           assert(error.message.includes(processingMode), error.message);
           await assertRejects(() => iterator.restore(state), LeatError);
-          // It reads on, none the worse for it.
+          // Reading continues normally.
           const { length } = await outcomesOf(iterator);
           assertEquals(length > 0, true, processingMode);
         }
@@ -45,7 +45,7 @@ testInline(
   },
 );
 
-/** Pipelines around a DETERMINISTIC dataset, the part that runs at the reader included. */
+/** Pipelines around a DETERMINISTIC dataset, with a part that runs at the reader. */
 const PLACES: Record<string, (dataset: Dataset<number>) => Dataset<unknown>> = {
   "as it is": (dataset) => dataset,
   "batched by its reader": (dataset) => dataset.batch(4),
@@ -78,7 +78,7 @@ testInline(
         await using restored = open(other, around);
         await restored.restore(state);
         assertEquals(await outcomesOf(restored), wanted.slice(at), `${name}, at ${at}`);
-        // A restored one is saved as any other, and the one that was saved goes on.
+        // A restored one can be saved again, and the saved one continues.
         assertEquals(await outcomesOf(reader), wanted.slice(at), `${name}, at ${at}`);
       }
     }
@@ -224,7 +224,7 @@ testInline(
       const theirs = Array.fromAsync(Dataset.fromId<number>(cluster, id, { processingMode }));
       assertEquals(sorted(await mine), sorted(await theirs), processingMode);
     }
-    // Its own id, and one of a dataset that nobody has read yet.
+    // Its own id, and that of an unread dataset.
     assertEquals(await registerDataset(cluster, dataset()), id);
     const endless = await registerDataset(cluster, Dataset.range(3).repeat());
     const job = { jobName: "shared", sharing: { trainerId: "t" } };

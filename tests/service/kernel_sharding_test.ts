@@ -1,5 +1,5 @@
 /**
- * Who gets what: splits handed out to whoever asks, and shares that are fixed.
+ * Assignment of data: dynamic splits, and fixed shares.
  *
  * @module
  */
@@ -33,7 +33,7 @@ async function withFiles(files: number, use: (pattern: string) => Promise<void>)
 const linesOf = (pattern: string) =>
   Dataset.textLines(Dataset.listFiles(pattern, { shuffle: false })).map((line) => Number(line));
 
-/** Pipelines of which DYNAMIC gives what one process gives, in some order. */
+/** Pipelines that give the same under DYNAMIC as in one process, in any order. */
 const DYNAMIC: Record<string, Dataset<unknown>> = {
   "fewer elements than workers": Dataset.range(2),
   "one element": Dataset.fromTensors([7]),
@@ -92,7 +92,7 @@ testInline(
         .distribute({ service: cluster, processingMode: "DYNAMIC" });
       const found = await Array.fromAsync(endless.take(300));
       const least = Math.min(...upTo(count).map((x) => found.filter((y) => y === x).length));
-      // At most one repetition is under way at each worker.
+      // At most one repetition is in progress at each worker.
       assert(least >= 300 / count - 2 * 3 * 4, `${least} of ${300 / count}`);
     }
   },
@@ -131,7 +131,7 @@ testInline(
   },
 );
 
-/** What the one worker that is left of several gives first. */
+/** The first elements of the last remaining worker. */
 async function shareOf(
   cluster: LocalCluster,
   dataset: Dataset<unknown>,
@@ -159,7 +159,7 @@ testInline(
         [lines, "FILE_OR_DATA", [...third, ...eighth]],
         [lines, "DATA", fifth],
         [lines.shard(SHARD_HINT, SHARD_HINT), "HINT", fifth],
-        // What comes after the hint is of the worker's part alone.
+        // Operators after the hint apply to the worker's part only.
         [lines.shard(SHARD_HINT, SHARD_HINT).skip(1), "HINT", fifth.slice(1)],
         // Whole batches are the elements of a pipeline that batches.
         [lines.batch(5).map((batch) => batch.toArray()), "DATA", batches],
@@ -173,7 +173,7 @@ testInline(
           "HINT",
           fifth.map((x, i) => [i, x]),
         ],
-        // Without a hint everybody has what the pipeline says.
+        // Without a hint every worker gives the whole pipeline.
         [Dataset.range(50).shard(5, 1), "HINT", fifth.map((x) => x - 2)],
         [Dataset.range(50).filter((x) => x % 5 === 3).shard(2, 0), "OFF", [3, 13, 23, 33, 43]],
       ];

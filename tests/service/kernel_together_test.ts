@@ -1,5 +1,5 @@
 /**
- * Trainers that read one job together: in rounds, or each at its own pace from what is shared.
+ * Trainers that read one job together: in rounds, or each at its own pace from a shared window.
  *
  * @module
  */
@@ -24,7 +24,7 @@ function consumers<T>(
   );
 }
 
-/** Datasets that cannot be read, in one mode or in all, and what is said of them. */
+/** Datasets that cannot be read, in one mode or in all, and their errors. */
 const UNREADABLE: readonly [Dataset<unknown>, Mode, string][] = [
   [Dataset.range(9).repeat(), "FILE", "unshardable"],
   [Dataset.fromGenerator(() => [1, 2]).repeat(), "DYNAMIC", "fromGenerator"],
@@ -62,7 +62,7 @@ testInline("rounds are read in every mode, each element of them once", async (st
   for (const processingMode of ["OFF", "DYNAMIC", "DATA", "FILE_OR_DATA"] as const) {
     const options = { jobName: processingMode, processingMode };
     const readers = consumers(cluster, 2, Dataset.range(1_000_000), options);
-    // Without end it has to be, as far as it is known.
+    // It must be endless, as far as that is known.
     await assertRejects(() => readers[0]!.iterator().next(), LeatError, ".repeat()");
     const endless = consumers(cluster, 2, Dataset.range(1_000).repeat(), options)
       .map((one) => one.take(40));

@@ -8,7 +8,10 @@ import { assertEquals } from "../assert.ts";
 import { until } from "../lib/until.ts";
 import { testOnEach } from "./carriers.ts";
 
-/** Longer than any test may take: who waits for its next regular heartbeat reads all there is before. */
+/**
+ * Longer than any test may take: a client that waits for its next heartbeat has read everything
+ * before.
+ */
 const NEVER_MS = 3_600_000;
 
 testOnEach(

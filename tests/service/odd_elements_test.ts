@@ -1,5 +1,5 @@
 /**
- * Elements at the edge of what there is, unchanged through whatever stacks, stores or sends them.
+ * Unusual elements, unchanged by all that stacks, stores or sends them.
  *
  * @module
  */
@@ -62,7 +62,9 @@ const RAGGED: Record<string, unknown> = {
   "an empty tuple": [],
 };
 
-/** Tells apart what `assertEquals` may take for equal: dtypes, shapes, signs, the order of keys. */
+/**
+ * Distinguishes what `assertEquals` may treat as equal: dtypes, shapes, signs, the order of keys.
+ */
 function exactly(value: unknown): unknown {
   if (value instanceof Tensor) {
     return { tensor: value.dtype, shape: [...value.shape], data: items(value.data) };
@@ -84,7 +86,7 @@ function items(data: ArrayLike<unknown>): unknown[] {
   return Array.from(data, exactly);
 }
 
-/** What stacking makes of an element: tensors for arrays, plain values for what has no axes. */
+/** The result of stacking an element: tensors for arrays, plain values for scalars. */
 function stacked(value: unknown): unknown {
   if (isTypedArray(value)) return tensor(value);
   if (value instanceof Tensor && value.shape.length === 0) return value.data[0];

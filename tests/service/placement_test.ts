@@ -1,5 +1,5 @@
 /**
- * Where the service's actors live is configuration and nothing else.
+ * The placement of the service's actors is only configuration.
  *
  * @module
  */
@@ -24,7 +24,7 @@ async function useBoth(service: LocalCluster): Promise<void> {
 let expected: Partial<Record<string, string>> = {};
 const found = new Set<string>();
 
-/** Finds each actor's mailbox by asking every node what lives there. */
+/** Finds each actor by asking every node for its actors. */
 async function checkPlacement(cluster: LocalCluster): Promise<void> {
   for (const { ref, kind, mailboxLength } of await cluster.actors()) {
     const carrier = expected[kind];

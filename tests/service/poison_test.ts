@@ -1,5 +1,5 @@
 /**
- * A pipeline that ends the processes which run it, beside a healthy one on the same workers.
+ * A pipeline that ends its own processes, next to a healthy one on the same workers.
  *
  * @module
  */
@@ -12,13 +12,13 @@ const ELEMENTS = 600;
 /** Ends its process at some element. */
 function poisonOf(): Dataset<number> {
   return Dataset.range(40).map((x) => {
-    // What a function names is looked at under DETERMINISTIC; this names nothing.
+    // DETERMINISTIC checks the names in a function; this has none.
     if (x % 10 === 7) (() => 0).constructor("globalThis.process.exit(3)")();
     return x;
   });
 }
 
-/** Reads until the job fails: the codes of all that failed. */
+/** Reads until the job fails: the codes of all failures. */
 async function codesOf(dataset: Dataset<number>): Promise<string[]> {
   await using iterator = dataset.iterator();
   const codes: string[] = [];
@@ -49,11 +49,12 @@ for (const processingMode of MODES) {
     const poisoned = poisonOf().distribute({ service, processingMode, jobName: "poison" });
     const codes = await codesOf(poisoned);
     assertEquals(codes.at(-1), "aborted");
-    // Under DETERMINISTIC a split is produced again until it is given up; elsewhere each death is told.
+    // Under DETERMINISTIC a split is repeated until it is given up; in other modes each death is
+    // reported.
     assert(codes.length <= (processingMode === "DETERMINISTIC" ? 1 : 3), codes.join(", "));
     const all = Array.from({ length: ELEMENTS }, (_, element) => element);
     assertEquals((await beside).sort((a, b) => a - b), all);
-    // A worker that begins anew is given nothing of it.
+    // A restarted worker gets no task of it.
     await cluster.stopWorker(0);
     await cluster.restartWorker(0);
     const { jobs } = await cluster.describe();

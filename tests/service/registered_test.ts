@@ -120,7 +120,7 @@ testInline(
 
 const trusted = { processingMode: "DETERMINISTIC", trustPipeline: true } as const;
 
-/** A pipeline of which one part runs by splits, one where they are joined, and one at the reader. */
+/** A pipeline with a part that runs by splits, one where they are joined, and one at the reader. */
 const makeOrdered = () =>
   Dataset.range(120).shuffle(10).filter((x) => x % 7 !== 0).batch(5).map((batch) => ({ batch }))
     .skip(2);

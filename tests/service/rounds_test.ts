@@ -1,7 +1,7 @@
 /**
- * Coordinated reads (paper section 3.6), inline: consumers and workers in different numbers, coming,
- * going, slow, and asking for what they may not have. `coordinated_test.ts` has what the carriers
- * make a difference to.
+ * Coordinated reads (paper section 3.6), inline: consumers and workers in different numbers,
+ * coming, going, slow, and with invalid requests. `coordinated_test.ts` has the tests that depend
+ * on carriers.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { testInline } from "./carriers.ts";
 import { returned } from "./fixture_slow.ts";
 import { until } from "../lib/until.ts";
 
-/** Longer than any test: no round is skipped unless that is the point. */
+/** Longer than any test: no round is skipped unless a test is about that. */
 const PATIENT = { skipAfterMs: 60_000, workerTimeoutMs: 400 } as const;
 
 interface Consuming {
@@ -21,7 +21,7 @@ interface Consuming {
   readonly maxOutstandingRequests?: number;
 }
 
-/** Numbers in pairs with one that is the same for all elements of a task, and another for each task. */
+/** Numbers in pairs with the id of their task. */
 function numbered(): Dataset<[number, number]> {
   return Dataset.zip([
     Dataset.range(1_000_000).repeat(),
@@ -46,7 +46,7 @@ function consumers(service: LocalCluster, numConsumers: number, dataset?: Datase
 
 type Reader = ReturnType<typeof consumer>;
 
-/** One step of all: each its own part of one round of one task, whose name is the answer. */
+/** One step of all: each takes its own part of one round of one task, whose id is returned. */
 async function step(readers: readonly Reader[]): Promise<number> {
   const parts = await Promise.all(readers.map((reader) => reader.next()));
   const elements = parts.map(({ done, value }) => {
@@ -136,7 +136,7 @@ testInline("a consumer that is ahead waits for the others after a few rounds", a
   })();
   for (let round = 0; round < 40; round++) {
     const [number, task] = (await slow.next()).value as [number, number];
-    // Everything that can be done without it is done.
+    // Runs everything that does not need it.
     for (let turns = 0; turns < 10; turns++) await new Promise((resolve) => setTimeout(resolve, 0));
     await until(() => taken.length > round);
     assert(taken.length <= round + 10, `${taken.length} rounds taken in round ${round}`);
@@ -159,7 +159,8 @@ testInline(
       const [number, task] = one.value as [number, number];
       assertEquals(three.value, [number + 2, task]);
     }
-    // The last of two asks for more than there is as long as the other asks for nothing, and gives up.
+    // The last of two requests more than there is as long as the other requests nothing, and gives
+    // up.
     const asked: Promise<unknown>[] = [];
     for (let i = 0; i < 12; i++) asked.push(c.next().catch((error) => error));
     await c.return();
@@ -181,7 +182,7 @@ testInline(
     again.next().then(({ value }) => met = value as [number, number]);
     const alone: [number, number][] = [];
     while (met === undefined) alone.push((await a.next()).value as [number, number]);
-    // The other has taken the round in which they meet, or comes to it now.
+    // The other has taken the round in which they meet, or reaches it now.
     const [first, task] = met as [number, number];
     const together = () => alone.findIndex(([n, its]) => n === first - 1 && its === task);
     while (together() < 0) alone.push((await a.next()).value as [number, number]);
@@ -229,7 +230,7 @@ testInline("a round that is late is skipped by all consumers", async (start) => 
   );
   const readers = consumers(cluster, 2, numbered().map(slowly, { spec: undefined }));
   const skipped = async () => (await cluster.sources()).map(({ skipped }) => skipped);
-  // A machine on which the steps take longer than the rounds skips none of these.
+  // On a slow machine, whose steps take longer than the rounds, none of these is skipped.
   await until(async () => {
     await step(readers);
     return (await skipped()).filter((count) => count > 0).length === 2;
@@ -260,7 +261,7 @@ testInline(
   "where a dataset ends after all, all consumers end with the same round",
   async (start) => {
     await using cluster = await start({ workers: 2, ...PATIENT });
-    // Nobody can tell how many elements a filter leaves.
+    // The size of a filtered dataset is unknown.
     const dataset = Dataset.range(101).filter((x) => x >= 0);
     const readers = consumers(cluster, 3, dataset);
     const counts = await Promise.all(readers.map(async (reader, index) => {
@@ -331,7 +332,7 @@ testInline(
       assertEquals(code, "invalid_argument");
       return message;
     };
-    // The dataset was built once more, so it is another one by its constants alone.
+    // The dataset was built again, so only its constants make it a different one.
     assert((await refused({ numConsumers: 3, consumerIndex: 2 })).includes("numConsumers: 2"));
     assert((await refused({ consumerIndex: 2 })).includes("consumerIndex"));
     assert((await refused({ consumerIndex: -1 })).includes("consumerIndex"));

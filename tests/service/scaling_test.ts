@@ -1,4 +1,4 @@
-/** A cluster that has as many workers as its trainer needs, and exactly the elements that there are. */
+/** A cluster that scales to its trainer's needs, and delivers every element exactly once. */
 
 import {
   autoscale,
@@ -32,7 +32,7 @@ testInline(
   "a DYNAMIC job grows its cluster while its trainer waits, shrinks it when the trainer slows, and loses nothing",
   async (start) => {
     await using cluster = await start({ workers: { min: 1, max: 3 }, scaling: QUICK });
-    // More than are made before the cluster has grown and shrunk, however slow the machine is.
+    // More than are produced before the cluster has grown and shrunk, however slow the machine is.
     const elements = 100_000;
     const numbers = Dataset.range(elements).batch(10).map(slowly);
     await using iterator = numbers.distribute({
@@ -46,14 +46,15 @@ testInline(
       if (done !== true) seen.push(...(value as Tensor).data as Float64Array);
       return done !== true;
     };
-    // The test asks rarely how many there are: on a slow machine it would wait for the answer, not for
-    // elements. It waits for a second worker and no third, which a busy machine may not make use of.
+    // The test rarely asks for the number of workers: on a slow machine it would wait for the
+    // answer, not for elements. It waits for a second worker and no third, which a busy machine may
+    // not need.
     for (let taken = 0; taken % 10 > 0 || aliveOf(await cluster.describe()).length < 2; taken++) {
       assertEquals(await take(), true);
     }
     const grown = (await cluster.describe()).scaling;
     assertEquals([grown.minWorkers, grown.maxWorkers], [1, 3]);
-    // A trainer that takes its time: one worker is enough for it.
+    // A slow trainer: one worker is enough for it.
     while (aliveOf(await cluster.describe()).length > 1) {
       assertEquals(await take(), true);
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -68,7 +69,7 @@ testInline(
 
 testInline("the dispatcher knows of a worker that it drains", async (start) => {
   await using cluster = await start({ workers: 1 });
-  // It drains until all of the split that it holds is made: for longer than the test lasts.
+  // It drains until its split is finished: for longer than the test lasts.
   const numbers = Dataset.range(1_000_000).batch(10).map(slowly);
   await using iterator = numbers.distribute({ service: cluster, processingMode: "DYNAMIC" })
     .iterator();
@@ -78,14 +79,14 @@ testInline("the dispatcher knows of a worker that it drains", async (start) => {
   assertEquals(await areDraining(), [false]);
   const stopped = cluster.stopWorker(0, { graceful: true, drainTimeoutMs: 600_000 });
   await until(async () => (await areDraining())[0] === true, 5);
-  // Its elements are nobody's then.
+  // Then its elements have no reader.
   await iterator.return();
   await stopped;
   await cluster.close();
   await returned();
 });
 
-/** Resolves once the worker lives a life that `isMeant`; answers who is alive then. */
+/** Resolves once `isMeant` holds for the worker; returns the live workers. */
 async function untilAlive(
   cluster: LocalCluster,
   name: string,
@@ -121,7 +122,7 @@ Deno.test("a worker whose thread dies by itself is replaced, under its name", as
   });
   const [name] = aliveOf(await cluster.describe());
   const life = await lifeOf(cluster, name!);
-  // Nobody catches it: it ends the thread that the function runs on, which is the worker's.
+  // Uncaught, it ends the thread of the function, which is the worker's.
   const deadly = Dataset.range(3).map((x: number) => {
     setTimeout(() => {
       throw new Error("died of the test");
@@ -153,7 +154,7 @@ Deno.test("a range of workers that makes no sense is refused", async () => {
 // ---------------------------------------------------------------------------------------------
 // The scaler on a fleet of names
 
-/** A fleet that starts and stops names at once, unless it is told to fail. */
+/** A fleet that starts and stops names at once, or fails on command. */
 class Names {
   readonly names: string[] = [];
   started = 0;
@@ -249,7 +250,7 @@ Deno.test("autoscale says which of its steps its own limits decide, and not the 
   assertEquals(reasonsOf("start"), ["because", least]);
 });
 
-/** How many workers of its own a scaler has beside others, once it has looked a few times. */
+/** The number of a scaler's own workers next to others, after a few checks. */
 async function ownBeside(state: DispatcherDescription, tags?: readonly string[]): Promise<number> {
   let looks = 0;
   const describe = () => Promise.resolve((looks++, state));
@@ -273,7 +274,7 @@ Deno.test("autoscale counts no worker that cannot be reached, or may not serve t
   assertEquals(await ownBeside(stateOf(1, [colocated], [{ wanted: 1 }])), 1);
   assertEquals(await ownBeside(stateOf(1, [colocated], [{ targetWorkers: "any", wanted: 1 }])), 0);
   assertEquals(await ownBeside(stateOf(1, [tagged], [{ names: ["listed"], wanted: 1 }])), 1);
-  // One pool wants more, and the other has all that it wants; never more than the limit of the cluster.
+  // One pool wants more, and the other has enough; never more than the limit of the cluster.
   const both = [{ targetTags: ["b"], wanted: 1 }, { wanted: 2 }];
   assertEquals(await ownBeside(stateOf(2, [tagged, worker("plain")], both)), 1);
   assertEquals(await ownBeside(stateOf(2, [tagged], [{ targetTags: ["b"], wanted: 9 }])), 2);
@@ -463,7 +464,7 @@ Deno.test("autoscale names the fleet, not the dispatcher, where start or stop th
   assertEquals((await told.promise).startsWith("The fleet could not be told"), true);
 });
 
-/** Timers of a clock that moves when told to. */
+/** Timers on a clock that the test moves. */
 function virtual() {
   const timers = new Set<{ readonly dueMs: number; readonly fn: () => void }>();
   const clock = {
@@ -490,7 +491,7 @@ function virtual() {
   return { clock, timer };
 }
 
-/** Timers that are over at once, and a list of how long they would have taken, in ms. */
+/** Timers that fire at once, and a list of their delays, in ms. */
 function hurried() {
   const delays: number[] = [];
   const timer = (delayMs: number, fn: () => void) => {

@@ -1,5 +1,5 @@
 /**
- * What each sharding policy promises, end to end, on every carrier.
+ * The guarantees of each sharding policy, end to end, on every carrier.
  *
  * @module
  */

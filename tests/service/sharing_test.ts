@@ -1,6 +1,6 @@
 /**
- * Ephemeral data sharing, end to end (paper section 3.5). What the carriers make a difference to runs
- * on each of them.
+ * Ephemeral data sharing, end to end (paper section 3.5). Tests that depend on the carrier run on
+ * each of them.
  *
  * @module
  */
@@ -37,7 +37,7 @@ async function take(reader: Trainer, count: number): Promise<number[]> {
   return taken;
 }
 
-/** What the dispatcher has heard of the windows of all jobs. */
+/** The dispatcher's statistics of the windows of all jobs. */
 async function windowsOf(cluster: LocalCluster) {
   const { jobs } = await cluster.describe();
   return jobs.flatMap(({ iterations }) =>
@@ -73,7 +73,7 @@ testOnEach("a fast trainer never waits for one that does not read", async (start
   assertEquals(seen, seen.toSorted((a, b) => a - b));
   const cache = await sourceOf(cluster, "cache");
   assert(cache.bufferedBytes <= 20_000, `the window holds ${cache.bufferedBytes} bytes`);
-  // What the slow trainer's client had fetched is old; then it goes on at the back of the window.
+  // The slow trainer's prefetched elements are old; then it continues at the back of the window.
   const late = await take(slow, 40);
   assert(late.at(-1)! > 300, `the slow trainer reads on at ${late.at(-1)}`);
 });
@@ -98,7 +98,7 @@ testOnEach("64 trainers read one job, and a batch is made once for all of them",
   const seen = await Promise.all(trainers.map((reader) => take(reader, 10)));
   for (const one of seen) assertEquals(one, seen[0]!.map((_, i) => i + one[0]!));
   const [task, cache] = [await sourceOf(cluster, "task"), await sourceOf(cluster, "cache")];
-  // A client reads ahead a little.
+  // A client prefetches a little.
   assert(task.produced <= 64, `${task.produced} elements`);
   assert(cache.served >= 640, `${cache.served} elements given`);
   assertEquals(cache.sharing!.trainers, 64);
@@ -127,7 +127,7 @@ testInline("a trainer that comes back under its id goes on where it was", async 
   await before.return();
   await using after = trainer(cluster, "t", options);
   const [first = 0] = await take(after, 1);
-  // What was on its way to the first is lost with it.
+  // Elements in transit to the first are lost with it.
   assert(10 <= first && first <= 12, `it goes on at ${first}`);
 });
 

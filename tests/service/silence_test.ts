@@ -1,6 +1,6 @@
 /**
- * After how much silence the dispatcher gives up a worker or a client, in virtual time: nobody is given
- * up who lives and has nothing to say.
+ * After which time without heartbeats the dispatcher drops a worker or a client, in virtual time:
+ * an idle one that lives is never dropped.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * Static policies end to end: files, elements, hints and policies of users, divided among a fixed list
- * of workers.
+ * Static policies end to end: files, elements, hints and custom policies, divided among a fixed
+ * list of workers.
  *
  * @module
  */
@@ -104,14 +104,14 @@ testOnEach("the share of a worker that dies starts over when it is back", async 
   });
   await using iterator = numbers.iterator();
   const seen: number[] = [];
-  // Of both workers, whichever is there first.
+  // From both workers, in any order.
   while (seen.length < 20 || !seen.includes(1)) seen.push((await iterator.next()).value!);
   await cluster.stopWorker(1);
   await cluster.restartWorker(1);
   for await (const x of iterator) seen.push(x);
   const odd = seen.filter((x) => x % 2 === 1);
   assertEquals(sorted(seen.filter((x) => x % 2 === 0)), upTo(100).map((x) => 2 * x));
-  // In the order of its share, up to where it died, and then all of it.
+  // In the order of its share, up to its death, and then all of it again.
   const restart = odd.lastIndexOf(1);
   assert(restart > 0, `${odd}`);
   assertEquals(odd.slice(restart), upTo(100).map((x) => 2 * x + 1));

@@ -1,4 +1,4 @@
-/** Figures of a distributed pipeline, in the process that reads it. */
+/** Statistics of a distributed pipeline, in the process that reads it. */
 
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { Dataset, LocalCluster, ShardingPolicy } from "../../mod.ts";
@@ -60,7 +60,7 @@ Deno.test("distribute tells where a training loop's time goes, and how it goes w
   }
   const dataset = Dataset.range(100).repeat().batch(10).distribute({ service: cluster });
   await using iterator = dataset.iterator();
-  // Of both workers, whichever is there first.
+  // From both workers, in any order.
   const readsOf = () => iterator.stats()[0]!.service!.reads;
   do await iterator.next(); while (
     readsOf().length < 2 || readsOf().some(({ elements }) => elements === 0)

@@ -1,5 +1,5 @@
 /**
- * Which workers a client reads: those of its own process by direct call, those elsewhere, those with a
+ * Which workers a client reads: those of its own process by direct call, remote ones, those with a
  * tag.
  *
  * @module
@@ -26,7 +26,7 @@ function serve(dispatcher: DispatcherServer, config: Partial<WorkerServerConfig>
   return serveWorker({ ...QUIET, dispatcher: dispatcher.address, heartbeatMs: 50, ...config });
 }
 
-/** A worker that says that it is in another process. */
+/** A worker that claims to be in another process. */
 function serveElsewhere({ address }: DispatcherServer, tags: string[] = []) {
   const node = new ServiceNode(QUIET);
   const playing = takeUpWorker(node.system, {
@@ -42,18 +42,18 @@ function serveElsewhere({ address }: DispatcherServer, tags: string[] = []) {
   };
 }
 
-/** Waits until the dispatcher knows so many workers. */
+/** Waits until the dispatcher has so many workers. */
 async function untilRegistered(dispatcher: DispatcherServer, count: number): Promise<void> {
   await until(async () => (await dispatcher.describe()).workers.length >= count, 2);
 }
 
-/** The names of the workers that have a task of the dispatcher's only iteration. */
+/** The names of the workers with a task of the dispatcher's only iteration. */
 async function workersAtWork(dispatcher: DispatcherServer): Promise<string[]> {
   const [job] = (await dispatcher.describe()).jobs;
   return job!.iterations[0]!.tasks.map(({ worker }) => worker).sort();
 }
 
-/** Waits until these have one, of whom some are told later than others. */
+/** Waits until these have one; some learn of it later than others. */
 async function untilAtWork(dispatcher: DispatcherServer, names: string[]): Promise<void> {
   await until(async () => (await workersAtWork(dispatcher)).length >= names.length, 2);
   assertEquals(await workersAtWork(dispatcher), names);

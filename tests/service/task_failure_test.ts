@@ -1,5 +1,5 @@
 /**
- * Actors that die on a worker that lives.
+ * Actors that die on a live worker.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * Pipelines on workers that cannot be read on: trainers are told so, past `ignoreErrors`, and never
- * that the data has ended.
+ * Pipelines on workers that cannot continue: trainers get the error, despite `ignoreErrors`, and
+ * never the end of the data.
  *
  * @module
  */
@@ -22,10 +22,10 @@ const MODES: Record<string, Mode> = {
   DETERMINISTIC: { processingMode: "DETERMINISTIC" },
 };
 
-/** Where nobody writes anything. */
+/** A path that no program writes. */
 const PATH = "/nowhere/at/all";
 
-/** Four numbers of each, but that the third is made of what never comes. */
+/** Four numbers of each, but the third waits for data that never comes. */
 function neverComes(path = PATH): Dataset<number> {
   return Dataset.range(5).flatMap(async (x, { Dataset, path }) => {
     if (x !== 2) return Dataset.range(10 * x, 10 * x + 4);
@@ -33,7 +33,7 @@ function neverComes(path = PATH): Dataset<number> {
   }, { captures: { path } });
 }
 
-/** What a trainer is given that leaves out elements that fail; the last is to be why there is no more. */
+/** The elements for a trainer that ignores failed ones; the last one is the final error. */
 async function elementsBeforeFailure(dataset: Dataset<unknown>, why: RegExp): Promise<unknown[]> {
   await using iterator = dataset.ignoreErrors().iterator();
   const outcomes: Outcome[] = await outcomesOf(iterator);
@@ -53,7 +53,7 @@ for (const [name, mode] of Object.entries(MODES)) {
   });
 }
 
-/** What each of two consumers is given. */
+/** The elements of each of two consumers. */
 async function bothConsumers(cluster: LocalCluster, mode: Mode): Promise<unknown[][]> {
   return await Promise.all([0, 1].map((consumerIndex) =>
     elementsBeforeFailure(
@@ -153,7 +153,7 @@ async function failThenReadAll(
   assertEquals(await Array.fromAsync(dataset), wanted);
 }
 
-/** Why the only task cannot read on, once its worker has told. */
+/** Why the only task cannot continue, once its worker has reported it. */
 async function untilFailed(cluster: LocalCluster): Promise<string> {
   return await until(async () => {
     const { state, figures } = (await cluster.describe()).jobs[0]!.iterations[0]!.tasks[0]!;
