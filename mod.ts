@@ -16,9 +16,117 @@ import { installHost } from "./data/host.ts";
 import { openHome } from "./platform/nodes/client_homes.ts";
 import { DenoHost } from "./platform/deno_host.ts";
 
-export type { ScalingOptions } from "./actors/dispatcher/scaling/autoscaler.ts";
+// Datasets: pipelines, their options, iterators, elements and formats.
+export * from "./data/mod.ts";
+
+// Tensors and errors.
+export {
+  type DType,
+  type DTypeArrays,
+  type DTypeOf,
+  DTYPES,
+  type FixedDType,
+  type TypedArray,
+} from "./core/dtype.ts";
+export {
+  LEAT_ERROR_CODES,
+  LeatError,
+  type LeatErrorCode,
+  type LeatErrorOptions,
+  type WireError,
+} from "./core/error.ts";
+export { RandomStream } from "./core/philox.ts";
+export {
+  type NestedArray,
+  RaggedTensor,
+  Tensor,
+  tensor,
+  type TensorLike,
+  type TensorOptions,
+  type TensorScalar,
+} from "./core/tensor.ts";
+
+// A service: a local cluster, or servers of a cluster of hosts.
+export type { Credentials } from "./actors/client/starting.ts";
+export type { DispatcherOptions } from "./actors/dispatcher/config.ts";
 export type { Quotas } from "./actors/dispatcher/jobs/quotas.ts";
-export type { DispatcherDescription } from "./actors/dispatcher/protocol.ts";
+export type { ScalingOptions } from "./actors/dispatcher/scaling/autoscaler.ts";
+export type { AccessRole } from "./actors/runtime/identity.ts";
+export type { LogLevel } from "./actors/runtime/world.ts";
+export type { RegisterOptions } from "./actors/client/registering.ts";
+export type { ServiceCredentials } from "./platform/nodes/client_homes.ts";
+export type { TokenConfig } from "./platform/nodes/node_tokens.ts";
+export type { ServiceNodeConfig } from "./platform/nodes/service_node.ts";
+export type { TokenEntry } from "./platform/nodes/tokens_file.ts";
+export type { SandboxOptions } from "./platform/sandbox/grants.ts";
+export type { Carrier } from "./server/cluster/fleet.ts";
+export {
+  LocalCluster,
+  type LocalClusterOptions,
+  type LocalWorkerOptions,
+} from "./server/cluster/local_cluster.ts";
+export {
+  autoscale,
+  type Scaler,
+  type ScalerOptions,
+  type ScalingStep,
+  type WorkerFleet,
+} from "./server/cluster/scaler.ts";
+export {
+  type DispatcherServer,
+  type DispatcherServerConfig,
+  serveDispatcher,
+} from "./server/dispatcher_server.ts";
+export { distributedSave } from "./server/distributed_save.ts";
+export { registerDataset, type RegisterDatasetOptions } from "./server/register_dataset.ts";
+export {
+  serveWorker,
+  type WorkerCloseOptions,
+  type WorkerServer,
+  type WorkerServerConfig,
+} from "./server/worker_server.ts";
+
+// What a service says of itself: `describe()`, `actors()` and `sources()`.
+export type {
+  DispatcherDescription,
+  JobParameters,
+  SavingNews,
+} from "./actors/dispatcher/protocol.ts";
+export type {
+  Bottleneck,
+  ClientDescription,
+  ClientRates,
+  ConsumerPlace,
+  JobUsage,
+  OrderFigures,
+  ProcessUsage,
+  ReadDescription,
+  RoundsDescription,
+  RoundWait,
+  SharingDescription,
+  TaskDescription,
+  TaskRates,
+  WorkerActivity,
+  WorkerRates,
+} from "./actors/dispatcher/protocol_figures.ts";
+export type {
+  JobScaling,
+  PoolScaling,
+  ScalingDescription,
+  WorkerPool,
+} from "./actors/dispatcher/protocol_scaling.ts";
+export type { ActorInfo } from "./actors/runtime/inspection.ts";
+export type { ActorAddress } from "./actors/runtime/ref.ts";
+export type {
+  CompressionFigures,
+  ElementSourceStats,
+  SharingStats,
+} from "./actors/worker/protocol.ts";
+export type { JointSaveSettings } from "./data/saved/distributed/work.ts";
+export type { WirePolicy } from "./data/sharding/custom_policy.ts";
+export type { ShardingMode } from "./data/sharding/sharding_policy.ts";
+
+// Costs.
 export {
   costOf,
   type JobCost,
@@ -32,41 +140,16 @@ export {
   sharedCost,
   type SharedProcessing,
 } from "./core/cost.ts";
-export { LeatError, type LeatErrorCode } from "./core/error.ts";
-export { RaggedTensor, Tensor, tensor } from "./core/tensor.ts";
-export * from "./data/mod.ts";
-export {
-  LocalCluster,
-  type LocalClusterOptions,
-  type LocalWorkerOptions,
-} from "./server/cluster/local_cluster.ts";
-export {
-  type DispatcherServer,
-  type DispatcherServerConfig,
-  serveDispatcher,
-} from "./server/dispatcher_server.ts";
-export {
-  autoscale,
-  type Scaler,
-  type ScalerOptions,
-  type ScalingStep,
-  type WorkerFleet,
-} from "./server/cluster/scaler.ts";
-export type { SandboxOptions } from "./platform/sandbox/grants.ts";
-export {
-  serveWorker,
-  type WorkerCloseOptions,
-  type WorkerServer,
-  type WorkerServerConfig,
-} from "./server/worker_server.ts";
-export { distributedSave } from "./server/distributed_save.ts";
-export { registerDataset, type RegisterDatasetOptions } from "./server/register_dataset.ts";
+
+// The machine: files, storage and images.
 export { DenoHost, type DenoHostOptions } from "./platform/deno_host.ts";
+export { type ImageLimits, Images, type JpegEncodeOptions } from "./platform/media/images.ts";
 export type { ForeignLimits } from "./platform/sandbox/foreign/foreign_processes.ts";
-export type { HttpOptions } from "./platform/storage/http_files.ts";
 export type { RequestOptions } from "./platform/storage/http_client.ts";
+export type { HttpOptions } from "./platform/storage/http_files.ts";
+export type { RetryOptions } from "./platform/storage/retries.ts";
 export type { S3Options } from "./platform/storage/s3_settings.ts";
-export type { StorageOptions } from "./platform/storage/storage.ts";
+export type { StorageOptions, WorkerStorage } from "./platform/storage/storage.ts";
 
 installHost(new DenoHost());
 

@@ -42,15 +42,21 @@ export interface JobResources {
 
 /** What a job costs, in US dollars, split into workers and trainers. */
 export interface JobCost {
+  /** What the workers cost. */
   readonly workers: number;
+  /** What the trainers cost. */
   readonly trainers: number;
+  /** Both together. */
   readonly total: number;
 }
 
 /** A virtual machine as a cloud sells it: cores and memory at one price. */
 export interface Machine {
+  /** The number of its cores. */
   readonly cores: number;
+  /** Its memory, in GB. */
   readonly memoryGB: number;
+  /** Its price, in US dollars an hour. */
   readonly dollarsPerHour: number;
 }
 

@@ -35,19 +35,33 @@ export type FixedDType = Exclude<DType, "string" | "bytes">;
 
 /** The storage of each dtype. */
 export interface DTypeArrays {
+  /** Signed, 8 bits. */
   int8: Int8Array;
+  /** Unsigned, 8 bits. */
   uint8: Uint8Array;
+  /** Signed, 16 bits. */
   int16: Int16Array;
+  /** Unsigned, 16 bits. */
   uint16: Uint16Array;
+  /** Signed, 32 bits. */
   int32: Int32Array;
+  /** Unsigned, 32 bits. */
   uint32: Uint32Array;
+  /** Signed, 64 bits, as bigints. */
   int64: BigInt64Array;
+  /** Unsigned, 64 bits, as bigints. */
   uint64: BigUint64Array;
+  /** IEEE 754, 16 bits. */
   float16: Float16Array;
+  /** IEEE 754, 32 bits. */
   float32: Float32Array;
+  /** IEEE 754, 64 bits. */
   float64: Float64Array;
+  /** 0 or 1, one byte each. */
   bool: Uint8Array;
+  /** Text. */
   string: string[];
+  /** Opaque bytes of any length. */
   bytes: Uint8Array[];
 }
 

@@ -31,6 +31,7 @@ export type LeatErrorCode = typeof LEAT_ERROR_CODES[number];
 
 /** What a {@linkcode LeatError} carries besides code and message. */
 export interface LeatErrorOptions {
+  /** The error that caused this one. */
   readonly cause?: unknown;
   /** Plain data for programs; the message is for people. */
   readonly details?: Record<string, unknown>;
@@ -38,9 +39,13 @@ export interface LeatErrorOptions {
 
 /** A {@linkcode LeatError} as plain data, for msgpack, structured clone and the journal. */
 export interface WireError {
+  /** Its code. */
   code: LeatErrorCode;
+  /** Its message. */
   message: string;
+  /** Plain data for programs. */
   details?: Record<string, unknown>;
+  /** The error that caused it. */
   cause?: WireError;
 }
 
@@ -68,10 +73,14 @@ export const WIRE_MESSAGE_LENGTH_MAX = 16_384;
  * ```
  */
 export class LeatError extends Error {
+  /** `"LeatError"`. */
   override readonly name = "LeatError";
+  /** What kind of failure it is. */
   readonly code: LeatErrorCode;
+  /** Plain data for programs; which keys it has depends on the error. */
   declare readonly details?: Record<string, unknown>;
 
+  /** An error with a code, and a message for people. */
   constructor(code: LeatErrorCode, message: string, options: LeatErrorOptions = {}) {
     super(message, "cause" in options ? { cause: options.cause } : undefined);
     this.code = code;

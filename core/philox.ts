@@ -49,6 +49,8 @@ export class RandomStream {
   #position = 0;
 
   /**
+   * A stream, at its beginning.
+   *
    * @param seed The low 64 bits count; a negative seed is its two's complement. A number must be a
    * safe integer. Given a stream, this is a stream of the same name, at its beginning.
    * @param labels The path of the stream: see {@linkcode RandomStream.fork}.
@@ -66,13 +68,21 @@ export class RandomStream {
     return new RandomStream(this, [label]);
   }
 
-  /** Four words that identify seed and labels: see {@linkcode RandomStream.named}. */
+  /**
+   * Four words that identify seed and labels: see {@linkcode RandomStream.named}.
+   *
+   * @internal
+   */
   get name(): PhiloxBlock {
     const [first, second, third, fourth] = this.#words as [number, number, number, number];
     return [first, second, third, fourth];
   }
 
-  /** The stream that has this {@linkcode RandomStream.name}, at its beginning. */
+  /**
+   * The stream that has this {@linkcode RandomStream.name}, at its beginning.
+   *
+   * @internal
+   */
   static named(name: PhiloxBlock): RandomStream {
     const stream = new RandomStream(0);
     stream.#words.splice(0, name.length, ...name.map((word) => word | 0));

@@ -37,11 +37,16 @@ export type NestedArray = TensorScalar | NestedArray[];
  * ```
  */
 export class Tensor<D extends DType = DType> {
+  /** The type of the elements. */
   readonly dtype: D;
+  /** The length of each axis, outermost first; `[]` for a scalar. */
   readonly shape: readonly number[];
+  /** The elements, row-major. */
   readonly data: DTypeArrays[D];
 
   /**
+   * A tensor over existing data.
+   *
    * @param dtype The type of the elements.
    * @param shape Length of every axis, outermost first; `[]` for a scalar.
    * @param data The elements, row-major; kept, not copied.
@@ -162,10 +167,12 @@ export function tensor<D extends DType>(
   value: TensorLike,
   options: TensorOptions<D> & { readonly dtype: D },
 ): Tensor<D>;
+/** The same for a typed array, which is kept, not copied. */
 export function tensor<A extends TypedArray>(
   value: A,
   options?: Omit<TensorOptions, "dtype">,
 ): Tensor<DTypeOf<A>>;
+/** The same for other values: the dtype follows from them. */
 export function tensor(value: TensorLike, options?: TensorOptions): Tensor;
 export function tensor(
   value: TensorLike,
@@ -185,10 +192,14 @@ export function tensor(
  * rows; they go from 0 to the number of values.
  */
 export class RaggedTensor<D extends DType = DType> {
+  /** The rows, one after the other along axis 0. */
   readonly values: Tensor<D>;
+  /** Where each row begins, and where the last one ends. */
   readonly rowSplits: BigInt64Array;
 
   /**
+   * A ragged tensor over existing data, which is kept, not copied.
+   *
    * @throws {LeatError} `invalid_argument` where the splits do not start at 0, do not end at the
    * number of values, or decrease.
    */

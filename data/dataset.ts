@@ -12,7 +12,7 @@ import type {
   DeserializeOptions,
   ElementFunction,
   Extra,
-  Files,
+  FilePaths,
   FilterOptions,
   FlatMapOptions,
   FunctionOptions,
@@ -177,6 +177,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   static range(stop: number): Dataset<number>;
+  /** Evenly spaced numbers from `start` up to but not including `stop`. */
   static range(start: number, stop: number, step?: number): Dataset<number>;
   static range(first: number, stop?: number, step = 1): Dataset<number> {
     const node = stop === undefined
@@ -313,7 +314,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * const lines = Dataset.textLines(["./a.txt", "./b.txt.gz"], { compression: "auto" });
    * ```
    */
-  static textLines(files: Files, options?: FileSourceOptions): Dataset<string> {
+  static textLines(files: FilePaths, options?: FileSourceOptions): Dataset<string> {
     return new Dataset(new TextLinesNode(unwrap(files), checkOptions("textLines", options)));
   }
 
@@ -329,7 +330,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * const records = Dataset.tfRecords(Dataset.listFiles("./corpus/*.tfrecord"));
    * ```
    */
-  static tfRecords(files: Files, options?: FileSourceOptions): Dataset<Uint8Array> {
+  static tfRecords(files: FilePaths, options?: FileSourceOptions): Dataset<Uint8Array> {
     return new Dataset(new TfRecordsNode(unwrap(files), checkOptions("tfRecords", options)));
   }
 
@@ -357,7 +358,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   static webDataset<P = Record<string, unknown>>(
-    files: Files,
+    files: FilePaths,
     options?: WebDatasetOptions,
   ): Dataset<{ readonly __key__: string } & P> {
     return new Dataset(new WebDatasetNode(unwrap(files), checkOptions("webDataset", options)));
@@ -367,7 +368,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * The images (`.jpg`, `.jpeg`, `.png`, `.webp`) in a folder with one subfolder per class, at any
    * depth, as `{ image, label }`: uint8 of shape [height, width, channels], and the number of the
    * class. `imageClasses(root)` lists the classes' names in the order of their numbers; with
-   * `classNames` workers need not list them again. Files come in random order, unless `shuffle` is
+   * `classNames` workers need not list them again. FilePaths come in random order, unless `shuffle` is
    * false. An image that cannot be decoded is a failed element.
    *
    * @example
@@ -385,6 +386,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     root: string,
     options: ImageFolderOptions & { readonly decode: false },
   ): Dataset<LabelledImage<Uint8Array>>;
+  /** The same with decoded images. */
   static imageFolder(root: string, options?: ImageFolderOptions): Dataset<LabelledImage>;
   static imageFolder(root: string, options?: ImageFolderOptions): Dataset<LabelledImage<unknown>> {
     return new Dataset(new ImageFolderNode(root, checkOptions("imageFolder", options)));
@@ -405,7 +407,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * );
    * ```
    */
-  static wav(files: Files, options?: FileSourceOptions): Dataset<AudioFile> {
+  static wav(files: FilePaths, options?: FileSourceOptions): Dataset<AudioFile> {
     return new Dataset(new WavNode(unwrap(files), checkOptions("wav", options)));
   }
 
@@ -419,7 +421,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * const texts = Dataset.jsonLines<{ text: string }>("./corpus/texts.jsonl").map((x) => x.text);
    * ```
    */
-  static jsonLines<T = unknown>(files: Files, options?: FileSourceOptions): Dataset<T> {
+  static jsonLines<T = unknown>(files: FilePaths, options?: FileSourceOptions): Dataset<T> {
     return new Dataset(new JsonLinesNode(unwrap(files), checkOptions("jsonLines", options)));
   }
 
@@ -455,12 +457,14 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   static csv<const C extends CsvColumns>(
-    files: Files,
+    files: FilePaths,
     options: CsvOptions<C> & { readonly columns: C },
   ): Dataset<CsvRow<C>>;
-  static csv(files: Files, options: CsvOptions & { readonly header: false }): Dataset<string[]>;
-  static csv(files: Files, options?: CsvOptions): Dataset<Record<string, string>>;
-  static csv(files: Files, options?: CsvOptions): Dataset<unknown> {
+  /** The fields of each record as texts, for files without a header. */
+  static csv(files: FilePaths, options: CsvOptions & { readonly header: false }): Dataset<string[]>;
+  /** The fields of each record as texts, by the names in the header. */
+  static csv(files: FilePaths, options?: CsvOptions): Dataset<Record<string, string>>;
+  static csv(files: FilePaths, options?: CsvOptions): Dataset<unknown> {
     return new Dataset(new CsvNode(unwrap(files), checkOptions("csv", options)));
   }
 
@@ -478,7 +482,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    *   .map((record) => ({ label: record[0]!, pixels: record.subarray(1) }));
    * ```
    */
-  static fixedLengthRecords(files: Files, options: FixedLengthRecordOptions): Dataset<Uint8Array> {
+  static fixedLengthRecords(
+    files: FilePaths,
+    options: FixedLengthRecordOptions,
+  ): Dataset<Uint8Array> {
     return new Dataset(
       new FixedLengthRecordsNode(unwrap(files), checkOptions("fixedLengthRecords", options)),
     );
@@ -511,7 +518,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   static parquet<T = Record<string, unknown>>(
-    files: Files,
+    files: FilePaths,
     options?: ColumnFileOptions,
   ): Dataset<T> {
     return new Dataset(new ParquetNode(unwrap(files), checkOptions("parquet", options)));
@@ -520,7 +527,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * The rows of Arrow's IPC files (Feather, version 2) and streams as objects `{ column: value }`,
    * with values like those of `parquet()`. One record batch is in memory at a time; it is read
-   * whole, whichever `columns` are chosen. Files are divided by record batches; streams are not
+   * whole, whichever `columns` are chosen. FilePaths are divided by record batches; streams are not
    * divided.
    *
    * Errors like `parquet()`; `unimplemented` for unions and intervals.
@@ -533,7 +540,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   static arrow<T = Record<string, unknown>>(
-    files: Files,
+    files: FilePaths,
     options?: ColumnFileOptions,
   ): Dataset<T> {
     return new Dataset(new ArrowNode(unwrap(files), checkOptions("arrow", options)));
@@ -555,7 +562,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * const images = Dataset.npy<Tensor>(["./images_0.npy", "./images_1.npy"]).batch(32);
    * ```
    */
-  static npy<T = unknown>(files: Files, options?: RowFileOptions): Dataset<T> {
+  static npy<T = unknown>(files: FilePaths, options?: RowFileOptions): Dataset<T> {
     return new Dataset(new NpyNode(unwrap(files), checkOptions("npy", options)));
   }
 
@@ -577,7 +584,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   static npz<T = Record<string, unknown>>(
-    files: Files,
+    files: FilePaths,
     options?: ColumnFileOptions,
   ): Dataset<T> {
     return new Dataset(new NpzNode(unwrap(files), checkOptions("npz", options)));
@@ -1733,7 +1740,7 @@ export function rewritten<T, R>(
   );
 }
 
-function unwrap(files: Files): unknown {
+function unwrap(files: FilePaths): unknown {
   return nodeOf(files) ?? files;
 }
 

@@ -229,10 +229,12 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     return this.#close()?.then(() => DONE) ?? Promise.resolve(DONE);
   }
 
+  /** Ends the iteration, as `return()` does. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.#close() ?? Promise.resolve();
   }
 
+  /** The iterator itself, for `for await`. */
   [Symbol.asyncIterator](): this {
     return this;
   }

@@ -22,7 +22,7 @@ export type ElementFunction<T, R, C extends Captures> = UserFunction<
 >;
 
 /** What file sources read: a path, several paths, or a dataset of paths. */
-export type Files = string | readonly string[] | Dataset<string>;
+export type FilePaths = string | readonly string[] | Dataset<string>;
 
 /** Changes a pipeline before it is registered with a service. Runs at once, in this process. */
 export type Rewrite<T, R = T> = (dataset: Dataset<T>) => Dataset<R>;

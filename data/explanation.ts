@@ -16,10 +16,13 @@ export interface ExplainedOperator {
   readonly number: number;
   /** Its distance from the last operator. */
   readonly depth: number;
+  /** The name of the method that made it. */
   readonly operator: string;
   /** Its arguments: `size=4, dropRemainder=false`. */
   readonly arguments: string;
+  /** The number of its elements; `Infinity`, or `UNKNOWN_CARDINALITY`. */
   readonly cardinality: number;
+  /** The spec of its elements. */
   readonly elementSpec: ElementSpec;
   /** Its figures, if the pipeline is running. */
   readonly stats?: OperatorStats | undefined;
@@ -32,6 +35,7 @@ export interface ExplainedOperator {
  * with the figures of each operator, and at the end with what is slow.
  */
 export class Explanation {
+  /** The operators in pre-order, the last one first. */
   readonly operators: readonly ExplainedOperator[];
   /**
    * Sentences on what is slow or large and what to do about it; the last says where the time goes.
@@ -39,6 +43,7 @@ export class Explanation {
    */
   readonly advice: readonly string[];
 
+  /** @internal */
   constructor(root: DatasetNode, run?: Omit<Run, "root">) {
     const operators: ExplainedOperator[] = [];
     const visit = (node: DatasetNode, depth: number, distributed: boolean) => {
@@ -60,6 +65,7 @@ export class Explanation {
     this.advice = run === undefined ? [] : adviceOn({ root, ...run });
   }
 
+  /** The explanation as text of several lines. */
   toString(): string {
     const lines = this.operators.map((at) => {
       const count = at.cardinality === UNKNOWN_CARDINALITY
@@ -80,6 +86,7 @@ export class Explanation {
     return [...lines, ...this.advice].join("\n");
   }
 
+  /** @internal */
   [Symbol.for("Deno.customInspect")](): string {
     return this.toString();
   }

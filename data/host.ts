@@ -18,9 +18,13 @@ export interface Host {
   yield(): Promise<void>;
   /** Sixty-four unpredictable bits; drawn once per iteration without a seed. */
   entropy64(): bigint;
+  /** Reads files. */
   readonly files: Files;
+  /** Writes files. */
   readonly newFiles: NewFiles;
+  /** Decodes images. */
   readonly images: ImageCodec;
+  /** Decodes sound. */
   readonly audio: AudioCodec;
   /** Imports an ECMAScript module, for user functions sent by reference. */
   importModule(url: string): Promise<Record<string, unknown>>;
@@ -28,10 +32,16 @@ export interface Host {
   evaluate?(script: string): unknown;
   /**
    * Whether foreign pipelines run here in full, because this process was started for them: a
-   * worker's runner. Default: false. See `data/foreign.ts`.
+   * worker's runner. Default: false. See `data/foreign/foreign.ts`.
+   *
+   * @internal
    */
   readonly runsForeign?: boolean;
-  /** Runs foreign functions in another process. Left out: they are refused. */
+  /**
+   * Runs foreign functions in another process. Left out: they are refused.
+   *
+   * @internal
+   */
   readonly foreignRunners?: ForeignRunners;
   /** Logs a warning for the operator of the machine. */
   warn(message: string): void;
@@ -50,6 +60,7 @@ export interface Files {
 
 /** One open file. It holds a descriptor, or a connection, until `close()`. */
 export interface OpenFile {
+  /** The size of the file, in bytes. */
   readonly sizeBytes: number;
   /**
    * Reads at most `into.byteLength` bytes at `offset` and returns the number read; 0 is the end.
@@ -127,6 +138,7 @@ export interface DecodedAudio {
 export interface MelSpectrogramOptions {
   /** Samples per second. */
   readonly sampleRate: number;
+  /** The length of a frame. */
   readonly frameLength: number;
   /** The distance between the starts of two frames. */
   readonly frameStep: number;

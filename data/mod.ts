@@ -1,8 +1,8 @@
 /**
  * The public surface of the data engine.
  */
-export type { FunctionExtra } from "./udf/call.ts";
-export { specOf } from "./elements/components.ts";
+
+// Datasets, and the options of their methods.
 export { Dataset } from "./dataset.ts";
 export type {
   BucketBySequenceLengthOptions,
@@ -10,7 +10,7 @@ export type {
   DeserializeOptions,
   ElementFunction,
   Extra,
-  Files,
+  FilePaths,
   FilterOptions,
   FlatMapOptions,
   FunctionOptions,
@@ -26,52 +26,75 @@ export type {
   SnapshotOptions,
   Zipped,
 } from "./dataset_options.ts";
-export { DatasetIterator, type IterationOptions, openIterator } from "./dataset_iterator.ts";
+export type { PaddedShape, PaddedShapes, PaddingValues } from "./elements/padding.ts";
+export type { BatchOptions } from "./operators/batching/batch.ts";
+export type { PackAlgorithm } from "./elements/packing.ts";
+export type { PackOptions } from "./operators/batching/pack.ts";
+export type { PaddedBatchOptions } from "./operators/batching/padded_batch.ts";
+export type { RaggedBatchOptions } from "./operators/batching/ragged_batch.ts";
+export type { RebatchOptions } from "./operators/batching/rebatch.ts";
+export type { WindowOptions } from "./operators/batching/window.ts";
+export type { ChooseFromDatasetsOptions } from "./operators/combining/choose_from_datasets.ts";
+export type { DistributeOptions } from "./operators/distribute.ts";
+export type { IgnoreErrorsOptions } from "./operators/ignore_errors.ts";
+export type { DatasetOptions } from "./operators/options.ts";
+export type { ShuffleOptions } from "./operators/shuffling/shuffle.ts";
+export type { FromIdOptions } from "./operators/sources/from_id.ts";
+export type { RandomOptions } from "./operators/sources/random.ts";
+export { UNKNOWN_CARDINALITY } from "./node.ts";
+export { AUTOTUNE } from "./parallelism.ts";
+
+// Iterators, their figures, and explanations.
+export { DatasetIterator } from "./dataset_iterator.ts";
+export { type ExplainedOperator, Explanation } from "./explanation.ts";
+export type { IteratorStats, OperatorStats, ServiceRead, ServiceStats } from "./iterators/stats.ts";
+
+// Elements: their specs and types.
+export { specOf } from "./elements/components.ts";
 export type {
   Batched,
   Packed,
   RaggedBatched,
+  Scalar,
   Sliced,
   Tensorized,
   Windowed,
 } from "./elements/element_types.ts";
-export { type ExplainedOperator, Explanation } from "./explanation.ts";
+export { type ElementSpec, TensorSpec } from "./elements/spec.ts";
+
+// User functions.
+export type { FunctionExtra } from "./udf/call.ts";
+export { SourceFunction } from "./udf/source_function.ts";
+export {
+  type AnyFunction,
+  type Captures,
+  ModuleFunction,
+  udf,
+  type UserFunction,
+} from "./udf/user_function.ts";
+
+// Files and their formats.
+export type { Compression, FileCompression } from "./formats/compression/compression.ts";
+export type {
+  AnyCsvColumn,
+  CsvColumn,
+  CsvColumnDType,
+  CsvColumns,
+  CsvRow,
+} from "./formats/csv/csv_columns.ts";
+export type { CsvDType, CsvValue } from "./formats/csv/csv_values.ts";
+export type { DecodedExtension } from "./formats/tar/sample_parts.ts";
 export { parseExample } from "./formats/tfrecord/example.ts";
 export { encodeExample, type FeatureValue } from "./formats/tfrecord/example_encoding.ts";
-export { encodeTfRecord } from "./formats/tfrecord/tfrecord.ts";
 export type {
   Feature,
   FeatureDType,
+  FeatureDTypeOf,
   Features,
   FeatureScalar,
   ParsedExample,
 } from "./formats/tfrecord/example_features.ts";
-export {
-  type AudioCodec,
-  type DecodedAudio,
-  type Host,
-  type ImageCodec,
-  type ImageDecodeOptions,
-  installHost,
-  type MelSpectrogramOptions,
-} from "./host.ts";
-export { UNKNOWN_CARDINALITY } from "./node.ts";
-export type { BatchOptions } from "./operators/batching/batch.ts";
-export type { DistributeOptions } from "./operators/distribute.ts";
-export type { FromIdOptions } from "./operators/sources/from_id.ts";
-export type { DatasetOptions } from "./operators/options.ts";
-export { AUTOTUNE } from "./parallelism.ts";
-export {
-  type CustomShardingPolicy,
-  type ShardExtra,
-  shardingPolicy,
-  type ShardingPolicyOptions,
-} from "./sharding/custom_policy.ts";
-export { type Shard, SHARD_HINT, ShardingPolicy } from "./sharding/sharding_policy.ts";
-export type { TargetWorkers } from "./service/target_workers.ts";
-export type { CsvColumn, CsvColumns, CsvRow } from "./formats/csv/csv_columns.ts";
-export type { CsvDType, CsvValue } from "./formats/csv/csv_values.ts";
-export type { Compression, FileCompression } from "./formats/compression/compression.ts";
+export { encodeTfRecord } from "./formats/tfrecord/tfrecord.ts";
 export type { CsvOptions } from "./sources/csv.ts";
 export type { FileSourceOptions } from "./sources/file_source.ts";
 export type { FixedLengthRecordOptions } from "./sources/fixed_length_records.ts";
@@ -84,12 +107,37 @@ export type { ListFilesOptions } from "./sources/list_files.ts";
 export type { ColumnFileOptions, RowFileOptions } from "./sources/row_files.ts";
 export type { AudioFile } from "./sources/wav.ts";
 export type { WebDatasetOptions } from "./sources/web_dataset.ts";
-export { type ElementSpec, TensorSpec } from "./elements/spec.ts";
-export type { LoadWait } from "./saved/growing.ts";
+
+// Saved datasets.
 export type {
   DistributedSaveOptions,
   DistributedSaveProgress,
 } from "./saved/distributed/options.ts";
+export type { LoadWait } from "./saved/growing.ts";
 export type { SaveProgress } from "./saved/save.ts";
-export type { IteratorStats, OperatorStats, ServiceRead, ServiceStats } from "./iterators/stats.ts";
-export { udf } from "./udf/user_function.ts";
+
+// How workers of a service share a dataset.
+export type { ElementCompression } from "./service/element_compression.ts";
+export type { TargetWorkers } from "./service/target_workers.ts";
+export {
+  CustomShardingPolicy,
+  type ShardExtra,
+  shardingPolicy,
+  type ShardingPolicyOptions,
+} from "./sharding/custom_policy.ts";
+export { type Shard, SHARD_HINT, ShardingPolicy } from "./sharding/sharding_policy.ts";
+
+// The machine that pipelines run on.
+export {
+  type AudioCodec,
+  type DecodedAudio,
+  type Files,
+  type Host,
+  type ImageCodec,
+  type ImageDecodeOptions,
+  installHost,
+  type MelSpectrogramOptions,
+  type NewFile,
+  type NewFiles,
+  type OpenFile,
+} from "./host.ts";

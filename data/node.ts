@@ -11,7 +11,7 @@ import type { Shared } from "./checkpoint/shared_state.ts";
 import type { ElementSpec } from "./elements/spec.ts";
 
 /** The cardinality when only iterating would tell. */
-export const UNKNOWN_CARDINALITY = -2;
+export const UNKNOWN_CARDINALITY: number = -2;
 
 /** Named constants of an operator: plain JSON, bigints, typed arrays, tensors, user functions. */
 export type Attributes = Readonly<Record<string, unknown>>;

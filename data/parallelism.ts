@@ -2,7 +2,7 @@
 import { checkInteger } from "./check.ts";
 
 /** Lets the engine choose a degree of parallelism or a buffer size. */
-export const AUTOTUNE = -1;
+export const AUTOTUNE: number = -1;
 
 /** The value of AUTOTUNE for `numParallelCalls`: enough to overlap waiting on one thread. */
 export const AUTOTUNE_PARALLEL_CALLS = 4;

@@ -11,13 +11,13 @@ import { StorageFiles, type StorageOptions } from "./storage/storage.ts";
 
 /** Options of a {@linkcode DenoHost}. */
 export interface DenoHostOptions {
-  /** Default: new {@linkcode StorageFiles} with `storage`. */
+  /** How files are read. Default: from this machine and far storage, with `storage`. */
   readonly files?: Files;
   /** How the default files reach far storage. Default: from the environment. */
   readonly storage?: StorageOptions;
-  /** Default: a new {@linkcode Images}. */
+  /** How images are decoded. Default: new {@linkcode Images}. */
   readonly images?: ImageCodec;
-  /** Default: a new {@linkcode Audio}. */
+  /** How sound is decoded. Default: WAV, on the calling thread. */
   readonly audio?: AudioCodec;
   /** Limits of the processes that run functions from outside this program's build. */
   readonly foreign?: ForeignLimits;
@@ -35,12 +35,18 @@ export interface DenoHostOptions {
  * ```
  */
 export class DenoHost implements Host {
+  /** Files on this machine and in far storage. */
   readonly files: Files;
+  /** New files on this machine. */
   readonly newFiles: NewFiles = new DenoNewFiles();
+  /** Decodes JPEG, PNG and WebP. */
   readonly images: ImageCodec;
+  /** Decodes WAV. */
   readonly audio: AudioCodec;
+  /** @internal */
   readonly foreignRunners: ForeignRunners;
 
+  /** A host; nothing is opened before it is used. */
   constructor(options: DenoHostOptions = {}) {
     this.files = options.files ?? new StorageFiles(options.storage);
     this.images = options.images ?? new Images();

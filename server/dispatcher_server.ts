@@ -4,7 +4,7 @@
  * @module
  */
 import { checkScaling } from "../actors/dispatcher/scaling/autoscaler.ts";
-import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
+import type { DispatcherOptions } from "../actors/dispatcher/config.ts";
 import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
 import { checkWorkerNames } from "../actors/dispatcher/modes/listed_workers.ts";
 import type { LeatError } from "../core/error.ts";
@@ -25,20 +25,7 @@ const HEALTH_TIMEOUT_MS = 2_000;
 const RESTARTS_MAX = 3;
 
 /** Options of a dispatcher server. */
-export interface DispatcherServerConfig extends
-  ServiceNodeConfig,
-  Pick<
-    DispatcherConfig,
-    | "workerTimeoutMs"
-    | "clientTimeoutMs"
-    | "clientGraceMs"
-    | "jobGcTimeoutMs"
-    | "workers"
-    | "scaling"
-    | "windowSplits"
-    | "runnerDeathsMax"
-    | "quotas"
-  > {
+export interface DispatcherServerConfig extends ServiceNodeConfig, DispatcherOptions {
   /** The folder of its journal. Default: in memory, lost at a restart. */
   readonly journal?: string;
 }

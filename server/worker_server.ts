@@ -106,6 +106,7 @@ export interface WorkerCloseOptions {
 export interface WorkerServer extends AsyncDisposable {
   /** The address that it advertises; with `local: true`, a name that cannot be dialled. */
   readonly address: string;
+  /** Its name at the dispatcher. */
   readonly name: string;
   /**
    * Resolves if the worker cannot continue: the dispatcher refuses it (a wrong token, another

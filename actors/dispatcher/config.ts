@@ -11,13 +11,16 @@ import type { DialWorker } from "./liveness/reach.ts";
 import type { DispatcherState } from "./state/state.ts";
 import { checkWorkerNames } from "./modes/listed_workers.ts";
 
-/** How a dispatcher is set up: plain data but for the last three. */
-export interface DispatcherConfig {
-  /** Which of the world's logs is its journal. Default `"dispatcher"`. */
-  readonly logName?: string;
-  /** A worker silent for longer is lost: its tasks end and are fenced. Default 60,000. */
+/** Options of a dispatcher. */
+export interface DispatcherOptions {
+  /**
+   * The workers that share the jobs of static policies, by name: the index of each is its shard. Jobs
+   * keep the list that they began with. Default: none, so that such jobs are refused.
+   */
+  readonly workers?: readonly string[];
+  /** A worker that sends no heartbeat for longer, in ms, is lost: its tasks end. Default 60,000. */
   readonly workerTimeoutMs?: number;
-  /** A client silent for longer is released. Default 120,000. */
+  /** A client that sends no heartbeat for longer, in ms, is released. Default 120,000. */
   readonly clientTimeoutMs?: number;
   /**
    * A client whose link was closed at its end, as when its process ends, is released if its node does
@@ -30,32 +33,33 @@ export interface DispatcherConfig {
    */
   readonly jobGcTimeoutMs?: number;
   /**
-   * Coordinated reads: a task that a consumer cannot reach for longer is replaced; one that no
-   * consumer reaches, at once. Default 10,000.
-   */
-  readonly lostTaskTimeoutMs?: number;
-  /**
-   * The workers that share the jobs of static policies, by name: the index of each is its shard. Jobs
-   * keep the list that they began with. Default: none, so that such jobs are refused.
-   */
-  readonly workers?: readonly string[];
-  /**
    * DETERMINISTIC: how far beyond what the reader has splits are handed out. It bounds what is kept of
    * an iteration. Default 256.
    */
   readonly windowSplits?: number;
   /** A piece of a job's work fails the job when so many runners died that ran it. Default 3. */
   readonly runnerDeathsMax?: number;
+  /** What one identity may take; what is left out has its default. */
+  readonly quotas?: Partial<Quotas>;
+  /** Limits and times of what it says of how many workers there should be. */
+  readonly scaling?: ScalingOptions;
+}
+
+/** The settings of a dispatcher: plain data, except for the last three. */
+export interface DispatcherConfig extends DispatcherOptions {
+  /** Which of the world's logs is its journal. Default `"dispatcher"`. */
+  readonly logName?: string;
+  /**
+   * Coordinated reads: a task that a consumer cannot reach for longer is replaced; one that no
+   * consumer reaches, at once. Default 10,000.
+   */
+  readonly lostTaskTimeoutMs?: number;
   /** Records after which the journal is compacted: the most that a start has to replay. Default 20,000. */
   readonly journalRecordsMax?: number;
   /** Bytes of records after which it is compacted (or the size of the snapshot, if that is more). Default 16 MiB. */
   readonly journalBytesMax?: number;
   /** How long its snapshot may be, in bytes; a journal with a larger state grows. Default 768 MiB. */
   readonly journalSnapshotBytesMax?: number;
-  /** What one identity may take; what is left out has its default. */
-  readonly quotas?: Partial<Quotas>;
-  /** Limits and times of what it says of how many workers there should be. */
-  readonly scaling?: ScalingOptions;
   /** Puts something before the journal, which gives that state: tests watch it so, or break it. */
   readonly wrapJournal?: (journal: Journal, state: DispatcherState) => Journal;
   /** Checks that a worker's address answers; left out, nobody checks. */

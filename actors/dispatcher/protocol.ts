@@ -21,7 +21,7 @@ import type {
   TaskStats,
   WorkerProtocol,
 } from "../worker/protocol.ts";
-import type { FencedRef, Ref } from "../runtime/ref.ts";
+import type { ActorAddress, FencedRef, Ref } from "../runtime/ref.ts";
 import type {
   Bottleneck,
   ClientDescription,
@@ -68,7 +68,9 @@ export interface DatasetDefinition {
 
 /** What all clients of a job must agree on. */
 export interface JobParameters {
+  /** The registered dataset. */
   readonly datasetId: string;
+  /** How workers share the dataset. */
   readonly processingMode: ShardingMode;
   /** CUSTOM: which. */
   readonly policy?: WirePolicy;
@@ -434,8 +436,11 @@ export interface DispatcherProtocol {
 
 /** How far a save is. */
 export interface SavingNews {
+  /** Splits that are written. */
   readonly splitsDone: number;
+  /** All splits. */
   readonly splitsTotal: number;
+  /** Elements written. */
   readonly elements: number;
   /** Written, compressed if they are. */
   readonly sizeBytes: number;
@@ -443,14 +448,16 @@ export interface SavingNews {
 
 /** What {@linkcode DispatcherProtocol.describe} answers. */
 export interface DispatcherDescription {
+  /** Tells this cluster from others: drawn when the journal was created. */
   readonly clusterId: string;
   /** Only while the disk under its journal is full: what is to be done, and for how long answers have waited, in ms. */
   readonly journal?: { readonly waits: string; readonly forMs: number };
   /** How many workers there should be. */
   readonly scaling: ScalingDescription;
+  /** The registered workers. */
   readonly workers: readonly {
     readonly name: string;
-    readonly ref: Ref;
+    readonly ref: ActorAddress;
     readonly tags: readonly string[];
     /** It serves the clients of its own process alone, if it does. */
     readonly isPrivate?: boolean;
@@ -466,6 +473,7 @@ export interface DispatcherDescription {
     /** Null until it has said something of itself. */
     readonly figures: WorkerRates | null;
   }[];
+  /** The jobs, with their iterations, tasks and clients. */
   readonly jobs: readonly {
     readonly jobId: number;
     readonly name: string;

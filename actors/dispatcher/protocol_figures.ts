@@ -91,13 +91,15 @@ export type RoundWait = "loop" | "worker" | "consumers" | "schedule";
 export interface ConsumerPlace {
   /** The round that its training loop gets next. */
   readonly round: number;
+  /** What its training loop waits for. */
   readonly waitsFor: RoundWait;
 }
 
 /** Coordinated reads: how far the consumers are, and who waits for whom. */
 export interface RoundsDescription {
-  /** The lowest and the highest round that a training loop gets next; null before the first. */
+  /** The lowest round that a training loop gets next; null before the first. */
   readonly lowest: number | null;
+  /** The highest one; null before the first. */
   readonly highest: number | null;
   /** Consumers that are not there. */
   readonly missing: readonly number[];
@@ -110,23 +112,31 @@ export interface RoundsDescription {
 /** How it goes with reading one task, as its client counts it. */
 export type ReadFigures = ServiceRead;
 
-/** See {@linkcode ReadFigures}. */
+/** How a client reads one task. Rates are those of the newest ten seconds or so. */
 export interface ReadDescription {
+  /** The task. */
   readonly taskId: number;
+  /** The worker's stable name. */
   readonly worker: string;
+  /** Requests that are open now. */
   readonly outstanding: number;
+  /** Elements received. */
   readonly elementsPerSecond: number;
+  /** Their encoded size. */
   readonly bytesPerSecond: number;
+  /** Bytes received, compressed as they were. */
   readonly wireBytesPerSecond: number;
-  /** From request to element, and how much of it the request waited at the task; null before the first. */
+  /** Mean time from request to element, in ms; null before the first. */
   readonly answerMs: number | null;
+  /** How much of it the request waited at the task, in ms; null before the first. */
   readonly heldMs: number | null;
-  /** Null where no network lies between. */
+  /** The round trip of an empty message, in ms; null where no network lies between. */
   readonly roundTripMs: number | null;
 }
 
 /** What is known of a task's work. Rates and shares are those of the newest ten seconds or so. */
 export interface TaskDescription {
+  /** Its number. */
   readonly taskId: number;
   /** The worker's stable name. */
   readonly worker: string;
@@ -138,12 +148,13 @@ export interface TaskDescription {
   readonly runnerDeaths?: readonly string[];
 }
 
-/** See {@linkcode TaskDescription}. */
+/** Figures of a task's work. */
 export interface TaskRates {
   /** Elements that its pipeline has produced. */
   readonly produced: number;
   /** Elements handed to clients, or to what stands before it. */
   readonly served: number;
+  /** Their encoded size, in bytes. */
   readonly servedBytes: number;
   /** Bytes its pipeline has read from files. */
   readonly bytesRead: number;
@@ -155,9 +166,11 @@ export interface TaskRates {
   readonly runnerRestarts: number;
   /** How long its pipeline worked, in ms. */
   readonly busyMs: number;
+  /** Elements given to clients. */
   readonly elementsPerSecond: number;
-  /** Of elements that were handed out. */
+  /** Bytes of elements given to clients. */
   readonly bytesPerSecond: number;
+  /** Bytes that its pipeline reads from files. */
   readonly bytesReadPerSecond: number;
   /** The share of the time, 0 to 1, in which its pipeline was at work. */
   readonly busyShare: number;
@@ -173,6 +186,7 @@ export interface TaskRates {
 
 /** A sliding window (ephemeral data sharing). */
 export interface SharingDescription {
+  /** Bytes of the elements in it now. */
   readonly windowBytes: number;
   /** What it may grow to: its part of the worker's `windowBytesMax`. */
   readonly windowBytesMax: number;
@@ -186,8 +200,9 @@ export interface SharingDescription {
   readonly served: number;
   /** Elements that trainers have missed because the window had moved on. */
   readonly skipped: number;
-  /** Of what was served: what was in the window when a trainer asked, and what it had to wait for. */
+  /** Elements served that were in the window when a trainer asked. */
   readonly hits: number;
+  /** Elements served that a trainer had to wait for. */
   readonly misses: number;
   /** The share of hits, 0 to 1; null before the first element. */
   readonly hitRate: number | null;
@@ -195,6 +210,7 @@ export interface SharingDescription {
 
 /** A client of an iteration. Rates and shares are those of the newest ten seconds or so. */
 export interface ClientDescription {
+  /** Its number. */
   readonly clientId: number;
   /** Coordinated reads. */
   readonly consumerIndex: number | null;
@@ -204,16 +220,25 @@ export interface ClientDescription {
   readonly figures: ClientRates | null;
 }
 
-/** See {@linkcode ClientDescription}. */
+/** Figures of a client. */
 export interface ClientRates extends Partial<OrderFigures> {
+  /** Elements that the training loop has taken, failed ones included. */
   readonly elements: number;
+  /** Their encoded size, in bytes. */
   readonly bytes: number;
+  /** How long the loop has waited for elements, in ms. */
   readonly waitingMs: number;
+  /** How long it was busy between having one and asking for the next, in ms. */
   readonly trainingMs: number;
+  /** Requests to workers that are open now. */
   readonly inFlight: number;
+  /** Bytes that have arrived and were not taken yet. */
   readonly bufferedBytes: number;
+  /** Sharing: elements missed because they had left the window; left out: none. */
   readonly skipped?: number;
+  /** Elements taken. */
   readonly elementsPerSecond: number;
+  /** Their encoded size. */
   readonly bytesPerSecond: number;
   /** The share of its time, 0 to 1, in which the training loop waited for an element. */
   readonly waitingShare: number;
@@ -222,18 +247,25 @@ export interface ClientRates extends Partial<OrderFigures> {
    * Null before the first one.
    */
   readonly targetProcessingMs: number | null;
+  /** How long decoding took, in ms. */
   readonly decodingMs?: number;
+  /** How long decompression took, in ms. */
   readonly unpackingMs?: number;
+  /** Bytes received, compressed as they were. */
   readonly wireBytes?: number;
-  /** Shares of the same time, 0 to 1, that decoding and unpacking took on the loop's thread. */
+  /** The share of its time, 0 to 1, that decoding took on the loop's thread. */
   readonly decodingShare: number;
+  /** The share of its time, 0 to 1, that decompression took on the loop's thread. */
   readonly unpackingShare: number;
+  /** Bytes received, compressed as they were. */
   readonly wireBytesPerSecond: number;
+  /** Each task that it reads; those beyond the first few are left out. */
   readonly reads: readonly ReadDescription[];
 }
 
 /** Who waits for whom. */
 export interface Bottleneck {
+  /** `trainers_wait`: more workers help; `workers_wait`: the trainers are slower; `stuck`: nothing moves. */
   readonly kind: "trainers_wait" | "workers_wait" | "balanced" | "stuck" | "unknown";
   /** In a sentence. */
   readonly text: string;
@@ -241,6 +273,7 @@ export interface Bottleneck {
 
 /** What a worker is doing, in a word, and why it does nothing. */
 export interface WorkerActivity {
+  /** `idle`: it has nothing to do; `gone`: its heartbeats have stopped. */
   readonly state: "working" | "idle" | "starting" | "gone";
   /** Why it does not work, and what helps; null while it does. */
   readonly reason: string | null;
@@ -252,7 +285,9 @@ export interface WorkerRates {
   readonly ageMs: number;
   /** Null where the world does not tell. */
   readonly process: (ProcessUsage & { readonly cpuCores: number }) | null;
+  /** Elements given to clients. */
   readonly elementsPerSecond: number;
+  /** Their encoded size. */
   readonly bytesPerSecond: number;
   /** The greatest of its tasks' shares: 1 when a pipeline never rests. */
   readonly busyShare: number;

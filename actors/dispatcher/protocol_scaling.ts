@@ -12,7 +12,9 @@ export interface ScalingDescription {
   readonly workers: number;
   /** How many there should be: what the job wants that wants most, within the limits. */
   readonly wanted: number;
+  /** The least that `wanted` may be. */
   readonly minWorkers: number;
+  /** The most that it may be. */
   readonly maxWorkers: number;
   /** In a sentence. */
   readonly text: string;
@@ -42,7 +44,9 @@ export interface PoolScaling extends WorkerPool {
 
 /** How many workers one job wants. */
 export interface JobScaling {
+  /** The number of the job. */
   readonly jobId: number;
+  /** Its name. */
   readonly name: string;
   /** Not within the limits of the cluster; and at once, where the cluster falls slowly. */
   readonly wanted: number;

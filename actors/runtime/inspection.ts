@@ -5,7 +5,7 @@
  */
 import type { LeatError } from "../../core/error.ts";
 import type { Envelope } from "./envelope.ts";
-import type { FencedRef } from "./ref.ts";
+import type { ActorAddress, FencedRef } from "./ref.ts";
 
 /** Why an envelope was not delivered. */
 export type DropReason =
@@ -39,10 +39,13 @@ export type Observer = (event: InspectionEvent) => void;
 
 /** The visible state of a living actor. */
 export interface ActorInfo {
-  readonly ref: FencedRef;
+  /** Where it runs. */
+  readonly ref: Required<ActorAddress>;
   /** The kind it was spawned as, or its name when it was spawned from a function. */
   readonly kind: string;
+  /** Whether it runs. */
   readonly state: "starting" | "running" | "stopping";
+  /** Messages that wait for it. */
   readonly mailboxLength: number;
 }
 

@@ -7,6 +7,16 @@
 
 declare const PROTOCOL: unique symbol;
 
+/** The location of an actor: a node, a path there and, when fenced, an incarnation. */
+export interface ActorAddress {
+  /** The node's name. For a node that listens on a socket this is its URL. */
+  readonly node: string;
+  /** The path on the node, such as `/worker/tasks/3`. */
+  readonly path: string;
+  /** 64 random bits drawn at node start, in hexadecimal, and a counter: `9f…c1-4`. */
+  readonly incarnation?: string;
+}
+
 /**
  * Names an actor: the node that runs it, its path there and, when fenced, its incarnation.
  *
@@ -15,13 +25,7 @@ declare const PROTOCOL: unique symbol;
  *
  * @typeParam P the actor's protocol (see {@linkcode Protocol}); never present at run time.
  */
-export interface Ref<P = unknown> {
-  /** The node's name. For a node that listens on a socket this is its URL. */
-  readonly node: string;
-  /** The path on the node, such as `/worker/tasks/3`. */
-  readonly path: string;
-  /** 64 random bits drawn at node start, in hexadecimal, and a counter: `9f…c1-4`. */
-  readonly incarnation?: string;
+export interface Ref<P = unknown> extends ActorAddress {
   readonly [PROTOCOL]?: P;
 }
 

@@ -7,7 +7,6 @@
 import type { WireError } from "../../core/error.ts";
 import type { ElementCompression } from "../../data/service/element_compression.ts";
 import type { SplitTable } from "../../data/sharding/splits.ts";
-import type { FrameCodec } from "../../transport/compression.ts";
 import type { Begun, JointSaveSettings } from "../../data/saved/distributed/work.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { DatasetDefinition } from "../dispatcher/protocol.ts";
@@ -80,13 +79,15 @@ export interface WayFigures {
 
 /** Whether a task's elements are compressed. */
 export interface CompressionFigures {
+  /** The `compression` of the dataset. */
   readonly setting: ElementCompression;
   /** The current codec. */
-  readonly active: "none" | FrameCodec;
+  readonly active: Exclude<ElementCompression, "auto">;
   /** Why. */
   readonly reason: string;
-  /** Bytes of compressed elements, before and after. */
+  /** Bytes of compressed elements before compression. */
   readonly bytes: number;
+  /** Bytes of the same elements after it. */
   readonly compressedBytes: number;
   /** Time spent compressing, trials included, in ms. */
   readonly ms: number;
@@ -228,11 +229,13 @@ export interface RoundSourceProtocol extends ElementSourceProtocol, ElementReade
 
 /** Figures of an element source. */
 export interface ElementSourceStats {
+  /** `task`: runs a pipeline; `cache`: shares its elements; `reads`: schedules coordinated reads. */
   readonly role: "task" | "cache" | "reads";
   /** Elements that it requested from what it reads (for a task: produced by the pipeline). */
   readonly produced: number;
   /** Elements given to clients, repetitions not counted. */
   readonly served: number;
+  /** Bytes of elements held now. */
   readonly bufferedBytes: number;
   /** Bytes that the task's pipeline has read from files. */
   readonly bytesRead: number;
@@ -241,11 +244,13 @@ export interface ElementSourceStats {
    * that all consumers skipped because they were late.
    */
   readonly skipped: number;
+  /** Sharing: its window. */
   readonly sharing?: SharingStats;
 }
 
 /** Figures of a sliding window. */
 export interface SharingStats {
+  /** The most bytes that the window may hold. */
   readonly windowBytesMax: number;
   /** Elements in the window now. */
   readonly elements: number;

@@ -3,7 +3,8 @@ import type { DTypeOf, TypedArray } from "../../core/dtype.ts";
 import type { RaggedTensor, Tensor, TensorScalar } from "../../core/tensor.ts";
 import type { Dataset } from "../dataset.ts";
 
-type Scalar = number | bigint | boolean | string;
+/** A plain value as a leaf of an element. */
+export type Scalar = number | bigint | boolean | string;
 
 /**
  * An element with every leaf stacked into a tensor, with a dtype if the leaf's type determines it.
@@ -44,9 +45,7 @@ export type Tensorized<E> = E extends Scalar | TypedArray | Tensor ? E
   : E extends readonly (readonly (Scalar | readonly unknown[])[])[] ? Tensor
   : { -readonly [K in keyof E]: Tensorized<E[K]> };
 
-type Leaf = Scalar | TypedArray | Tensor | RaggedTensor | null | Dataset<unknown>;
-
 /** A dataset per component. */
 export type Windowed<T> = unknown extends T ? unknown
-  : [T] extends [Leaf] ? Dataset<T>
+  : [T] extends [Scalar | TypedArray | Tensor | RaggedTensor | null | Dataset<unknown>] ? Dataset<T>
   : { -readonly [K in keyof T]: Windowed<T[K]> };

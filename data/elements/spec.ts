@@ -9,7 +9,9 @@ import { invalidArgument } from "../check.ts";
 
 /** One leaf of an element: its dtype and shape; `null` dimensions vary. A plain number has shape []. */
 export class TensorSpec {
+  /** The type of its values. */
   readonly dtype: DType;
+  /** The length of each axis, outermost first; null where it varies. */
   readonly shape: readonly (number | null)[];
 
   /** Errors: `invalid_argument` for an unknown dtype, or a length that is no integer from 0. */

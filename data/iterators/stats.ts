@@ -53,17 +53,19 @@ export interface OperatorStats {
  * never decrease.
  */
 export interface ServiceStats {
-  /** Elements that the loop has taken, failed ones included, and their encoded size. */
+  /** Elements that the loop has taken, failed ones included. */
   readonly elements: number;
+  /** Their encoded size, in bytes. */
   readonly bytes: number;
   /** Bytes received from workers, compressed as they were. */
   readonly wireBytes: number;
-  /** How long the loop has waited for elements. */
+  /** How long the loop has waited for elements, in ms. */
   readonly waitingMs: number;
-  /** How long decoding took, decompression included. */
+  /** How long decoding took, decompression included, in ms. */
   readonly decodingMs: number;
+  /** How much of it decompression took, in ms. */
   readonly unpackingMs: number;
-  /** How long the loop was busy between getting an element and asking for the next. */
+  /** How long the loop was busy between getting an element and asking for the next, in ms. */
   readonly trainingMs: number;
   /** Requests to workers that are open now. */
   readonly inFlight: number;
@@ -75,17 +77,23 @@ export interface ServiceStats {
 
 /** The figures of one worker's task. */
 export interface ServiceRead {
+  /** The name of the worker. */
   readonly worker: string;
+  /** The number of its task. */
   readonly taskId: number;
+  /** Elements received. */
   readonly elements: number;
+  /** Their encoded size, in bytes. */
   readonly bytes: number;
+  /** Bytes received, compressed as they were. */
   readonly wireBytes: number;
   /** Requests that are open now. */
   readonly outstanding: number;
-  /** How long requests were open, in total, and how much of it before their elements were made. */
+  /** How long requests were open, in total, in ms. */
   readonly answerMs: number;
+  /** How much of it they waited at the worker for their elements, in ms. */
   readonly heldMs: number;
-  /** The round trip of an empty message, if the task is reached over a network. */
+  /** The round trip of an empty message, if the task is reached over a network, in ms. */
   readonly roundTripMs?: number;
 }
 

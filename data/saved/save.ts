@@ -16,6 +16,7 @@ import { shardBy } from "./shards.ts";
 
 /** How much of a dataset is written. */
 export interface SaveProgress {
+  /** Elements written. */
   readonly elements: number;
   /** Bytes written, after compression, without buffered elements. */
   readonly sizeBytes: number;

@@ -10,6 +10,7 @@ import { ValueReader, ValueWriter } from "../wire.ts";
 
 /** What a policy's function gets besides its captures. */
 export interface ShardExtra extends Shard {
+  /** The `Dataset` class, for functions that make datasets. */
   readonly Dataset: typeof Dataset;
 }
 
@@ -31,6 +32,7 @@ export interface ShardingPolicyOptions<C extends Captures> {
 
 /** A policy as plain data; equal for equal policies. */
 export interface WirePolicy {
+  /** See {@linkcode shardingPolicy}. */
   readonly name: string;
   /** The function, serialised. */
   readonly shard: string;
@@ -38,11 +40,17 @@ export interface WirePolicy {
 
 /** A user's sharding policy; made by {@linkcode shardingPolicy}. */
 export class CustomShardingPolicy {
+  /** Its name in messages and descriptions. */
   readonly name: string;
+  /** @internal */
   readonly shard: NodeFunction;
   readonly #wire: WirePolicy;
 
-  /** @throws {LeatError} `failed_precondition` where the function cannot be serialised. */
+  /**
+   * @throws {LeatError} `failed_precondition` where the function cannot be serialised.
+   *
+   * @internal
+   */
   constructor(name: unknown, shard: NodeFunction) {
     if (typeof name !== "string" || name === "") {
       throw new LeatError(
@@ -55,6 +63,7 @@ export class CustomShardingPolicy {
     this.#wire = { name, shard: JSON.stringify(new ValueWriter().write(shard)) };
   }
 
+  /** @internal */
   static fromWire({ name, shard }: WirePolicy): CustomShardingPolicy {
     return new CustomShardingPolicy(
       name,
@@ -62,6 +71,7 @@ export class CustomShardingPolicy {
     );
   }
 
+  /** @internal */
   toWire(): WirePolicy {
     return this.#wire;
   }
@@ -71,6 +81,8 @@ export class CustomShardingPolicy {
    *
    * @throws {LeatError} with the code of the function's failure, naming the policy;
    * `invalid_argument` where it returns no dataset.
+   *
+   * @internal
    */
   async shardOf(root: DatasetNode, worker: Shard, host: Host): Promise<DatasetNode> {
     const { fn, captures } = await loadFunction(this.shard, host);

@@ -36,12 +36,13 @@ export type ShardingMode = ShardingPolicy | "CUSTOM";
  * A placeholder for the number of workers in `shard(SHARD_HINT, SHARD_HINT)`; a HINT job replaces
  * it by that number and by each worker's index.
  */
-export const SHARD_HINT = -1;
+export const SHARD_HINT: number = -1;
 
 /** A worker's index among those that share a dataset. */
 export interface Shard {
   /** From 0. */
   readonly index: number;
+  /** The number of workers that share the dataset. */
   readonly count: number;
 }
 

@@ -18,6 +18,7 @@ const EXTENSIONS = ["jpg", "jpeg", "png", "webp"];
 
 /** An image and the number of its class. */
 export interface LabelledImage<I = Tensor<"uint8">> {
+  /** Its pixels, uint8 of shape [height, width, channels], or the bytes of its file. */
   readonly image: I;
   /** Index of the class among the names. */
   readonly label: number;

@@ -10,6 +10,7 @@ import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 
 /** The audio of one file, and its path. */
 export interface AudioFile extends DecodedAudio {
+  /** The path of the file. */
   readonly path: string;
 }
 

@@ -7,7 +7,8 @@ import type { RandomStream } from "../../core/philox.ts";
 import { tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { IteratorContext } from "../context.ts";
-import { example } from "../formats/tfrecord/example.ts";
+import { example, type parseExample } from "../formats/tfrecord/example.ts";
+import type { encodeExample } from "../formats/tfrecord/example_encoding.ts";
 import type { AudioCodec, Host, ImageCodec } from "../host.ts";
 import { type Attributes, facade } from "../node.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
@@ -30,6 +31,7 @@ import {
 export interface FunctionExtra {
   /** The `Dataset` class, for functions that make datasets. */
   readonly Dataset: unknown;
+  /** Makes a tensor, as `tensor()` of the module does. */
   readonly tensor: typeof tensor;
   /** Random numbers for this element: the same wherever and whenever it is processed with the same seed. */
   readonly random: RandomStream;
@@ -40,7 +42,12 @@ export interface FunctionExtra {
   /** Decodes sound. */
   readonly audio: AudioCodec;
   /** Reads and writes serialised `tf.train.Example`s. */
-  readonly example: typeof example;
+  readonly example: {
+    /** See {@linkcode parseExample}. */
+    readonly parse: typeof parseExample;
+    /** See {@linkcode encodeExample}. */
+    readonly encode: typeof encodeExample;
+  };
 }
 
 /** A user function as an attribute of a node. */

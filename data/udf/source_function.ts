@@ -7,12 +7,13 @@ import type { AnyFunction } from "./user_function.ts";
 /** The part of the host that evaluates text. */
 export type EvaluationHost = Pick<Host, "evaluate">;
 
-/** The text of a self-contained function, checked by `analyzeFunction`. */
+/** The text of a self-contained function that was received from another program. */
 export class SourceFunction {
   /** One function expression. */
   readonly source: string;
   #fn: AnyFunction | undefined;
 
+  /** @internal */
   constructor(source: string) {
     this.source = source;
   }
@@ -22,6 +23,8 @@ export class SourceFunction {
    *
    * @throws {LeatError} `invalid_argument` where the engine refuses what the parser accepted, and
    * the host's own errors.
+   *
+   * @internal
    */
   load(host: EvaluationHost): AnyFunction {
     return this.#fn ??= this.#evaluate(host);

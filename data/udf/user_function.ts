@@ -64,6 +64,8 @@ export class ModuleFunction<F extends AnyFunction = AnyFunction> {
   readonly name: string;
 
   /**
+   * The same as {@linkcode udf}.
+   *
    * @throws {LeatError} `invalid_argument` if `module` is no absolute URL that others could import,
    * or `name` is empty.
    */

@@ -74,6 +74,7 @@ export class Images implements ImageCodec {
   readonly #bytesMax: number;
   #scratch: Uint8Array<ArrayBuffer> = new Uint8Array(0);
 
+  /** A decoder; libraries are loaded when they are first needed. */
   constructor({ imageBytesMax = IMAGE_BYTES_MAX }: ImageLimits = {}) {
     this.#bytesMax = imageBytesMax;
   }

@@ -22,6 +22,7 @@ export interface TokenEntry {
    * role.
    */
   readonly name: string;
+  /** What the holder may do. */
   readonly role: AccessRole;
   /** 16 to 4,096 printable ASCII characters without spaces. */
   readonly token: string;

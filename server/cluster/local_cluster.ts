@@ -320,7 +320,11 @@ export class LocalCluster implements AsyncDisposable {
     );
   }
 
-  /** The node from which clients of the calling thread reach the cluster. */
+  /**
+   * The node from which clients of the calling thread reach the cluster.
+   *
+   * @internal
+   */
   home(): ClientHome {
     const { clientRefreshMs } = this.#options;
     return {
@@ -333,7 +337,11 @@ export class LocalCluster implements AsyncDisposable {
     };
   }
 
-  /** The fleet of the cluster's nodes, to start others next to them. */
+  /**
+   * The fleet of the cluster's nodes, to start others next to them.
+   *
+   * @internal
+   */
   get fleet(): Fleet {
     return this.#fleet;
   }
@@ -351,6 +359,7 @@ export class LocalCluster implements AsyncDisposable {
     await scaled;
   }
 
+  /** Stops everything, as `close()` does. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -42,6 +42,7 @@ export interface WorkerFleet {
 
 /** A step of a scaler, for logs. */
 export interface ScalingStep {
+  /** What it did: `fail` for a start or stop that failed. */
   readonly action: "start" | "stop" | "fail";
   /** The worker that is stopped. */
   readonly worker?: string;
@@ -58,6 +59,7 @@ export interface ScalingStep {
 export interface ScalerOptions {
   /** Tells how many workers are wanted: a `LocalCluster`, a `DispatcherServer`, or your own. */
   readonly dispatcher: { describe(): Promise<DispatcherDescription> };
+  /** Starts and stops workers. */
   readonly fleet: WorkerFleet;
   /** The fleet never has fewer workers. Default 0. */
   readonly minWorkers?: number;

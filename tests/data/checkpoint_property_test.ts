@@ -3,7 +3,8 @@
  * checkpoint, with and without a user's seed.
  */
 import fc from "fast-check";
-import { AUTOTUNE, Dataset, LeatError, openIterator, type Tensor } from "../../mod.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { AUTOTUNE, Dataset, LeatError, type Tensor } from "../../mod.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { MemoryHost } from "./lib/memory_host.ts";
 import { outcomesOf } from "./lib/outcomes.ts";

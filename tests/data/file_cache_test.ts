@@ -1,5 +1,6 @@
 /** `cache(path)`: what its folder holds, who may write it, and what is read back. */
-import { Dataset, type DatasetIterator, LeatError, openIterator, tensor } from "../../mod.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { Dataset, type DatasetIterator, LeatError, tensor } from "../../mod.ts";
 import type { NewFiles } from "../../data/host.ts";
 import { DenoHost } from "../../platform/deno_host.ts";
 import { DenoNewFiles } from "../../platform/storage/new_files.ts";

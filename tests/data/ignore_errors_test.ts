@@ -1,6 +1,7 @@
 /** `ignoreErrors`: which errors it drops and counts, and its limits. */
 
-import { Dataset, LeatError, openIterator } from "../../mod.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { Dataset, LeatError } from "../../mod.ts";
 import { DenoHost } from "../../platform/deno_host.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";

@@ -1,5 +1,6 @@
 /** `Dataset.load` of a folder that is still being written. */
-import { Dataset, type Host, LeatError, openIterator } from "../../mod.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { Dataset, type Host, LeatError } from "../../mod.ts";
 import { installedHost } from "../../data/host.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";

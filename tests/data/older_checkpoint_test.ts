@@ -8,7 +8,8 @@ import {
   encodeIteration,
   type SavedIteration,
 } from "../../data/checkpoint/saving.ts";
-import { Dataset, type DatasetIterator, LeatError, openIterator } from "../../mod.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { Dataset, type DatasetIterator, LeatError } from "../../mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import {
   ELEMENTS_MAX,

@@ -1,7 +1,8 @@
 /** Parallel calls: how many, in which order, and what happens to them. */
 
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
-import { AUTOTUNE, Dataset, type DatasetOptions, LeatError, openIterator, udf } from "../../mod.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { AUTOTUNE, Dataset, type DatasetOptions, LeatError, udf } from "../../mod.ts";
 import { AUTOTUNE_PARALLEL_CALLS } from "../../data/parallelism.ts";
 import { DenoHost } from "../../platform/deno_host.ts";
 import { collect, collectWithErrors, rounds } from "./lib/collect.ts";

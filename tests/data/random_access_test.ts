@@ -3,7 +3,8 @@
 import { Permutation } from "../../data/random/permutation.ts";
 import { RandomStream } from "../../core/philox.ts";
 import { END } from "../../data/iterator.ts";
-import { Dataset, LeatError, openIterator, tensor } from "../../mod.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { Dataset, LeatError, tensor } from "../../mod.ts";
 import { assert, assertEquals, assertNotEquals, assertRejects, assertThrows } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { collect, collectWithErrors, failingOn, plain } from "./lib/collect.ts";

@@ -1,5 +1,6 @@
 /** `save`, `Dataset.load` and `snapshot`: what is written when, and read back. */
-import { Dataset, LeatError, openIterator, tensor, TensorSpec } from "../../mod.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { Dataset, LeatError, tensor, TensorSpec } from "../../mod.ts";
 import { END } from "../../data/iterator.ts";
 import { installedHost } from "../../data/host.ts";
 import { listSplitTable } from "../../data/sharding/splits.ts";

@@ -1,7 +1,7 @@
 /** Checkpoints with calls in flight, prefetched elements, and held elements. */
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
-import { Dataset, type DatasetIterator, LeatError, openIterator } from "../../mod.ts";
-import { rootContext } from "../../data/dataset_iterator.ts";
+import { Dataset, type DatasetIterator, LeatError } from "../../mod.ts";
+import { openIterator, rootContext } from "../../data/dataset_iterator.ts";
 import { END } from "../../data/iterator.ts";
 import { DenoHost } from "../../platform/deno_host.ts";
 import { failingOn, rounds } from "./lib/collect.ts";

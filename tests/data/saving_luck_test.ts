@@ -2,7 +2,8 @@
  * Seeds that no user chose: seeds drawn once for all iterations of a dataset are saved with every
  * iterator, and so are the names of files.
  */
-import { Dataset, openIterator } from "../../mod.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { Dataset } from "../../mod.ts";
 import { assert, assertEquals, assertNotEquals } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { rounds } from "./lib/collect.ts";

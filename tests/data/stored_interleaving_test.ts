@@ -2,7 +2,8 @@
  * Two writers of one folder: one of them is paused, or killed, before each of its steps in turn,
  * while the other one does all its steps. A reader reads the folder from the beginning.
  */
-import { Dataset, type DatasetIterator, LeatError, openIterator } from "../../mod.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { Dataset, type DatasetIterator, LeatError } from "../../mod.ts";
 import { GrowingNode } from "../../data/saved/growing.ts";
 import { JointSave } from "../../data/saved/distributed/joint_save.ts";
 import type { Begun, RunReport, WrittenRun } from "../../data/saved/distributed/work.ts";

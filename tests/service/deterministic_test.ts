@@ -3,13 +3,8 @@
  *
  * @module
  */
-import {
-  Dataset,
-  type DatasetIterator,
-  LeatError,
-  type LocalCluster,
-  openIterator,
-} from "../../mod.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { Dataset, type DatasetIterator, LeatError, type LocalCluster } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { orderedReference } from "../data/lib/ordered_reference.ts";
 import { rounds } from "../data/lib/collect.ts";

@@ -16,21 +16,27 @@ import {
 
 /** What a column holds. */
 export interface CsvColumn<D extends CsvDType = CsvDType> {
+  /** How its fields are parsed. */
   readonly dtype: D;
   /** The value of missing fields; without it a missing field is an error. */
   readonly default?: CsvValue<D> | (D extends "int64" | "uint64" ? number : never) | undefined;
 }
 
-type AnyColumn = { [D in CsvDType]: D | CsvColumn<D> }[CsvDType];
+/** A declared column: its dtype, or a {@linkcode CsvColumn}. */
+export type AnyCsvColumn = { [D in CsvDType]: D | CsvColumn<D> }[CsvDType];
 
 /** Columns by name, or by position. */
-export type CsvColumns = Readonly<Record<string, AnyColumn>> | readonly AnyColumn[];
+export type CsvColumns = Readonly<Record<string, AnyCsvColumn>> | readonly AnyCsvColumn[];
 
-type DTypeOf<C> = C extends CsvDType ? C : C extends { readonly dtype: infer D } ? D : never;
+/** The dtype of a declared column. */
+export type CsvColumnDType<C> = C extends CsvDType ? C
+  : C extends { readonly dtype: infer D } ? D
+  : never;
 
 /** An element of a dataset whose columns were declared. */
 export type CsvRow<C> = {
-  -readonly [K in keyof C]: DTypeOf<C[K]> extends infer D extends CsvDType ? CsvValue<D> : never;
+  -readonly [K in keyof C]: CsvColumnDType<C[K]> extends infer D extends CsvDType ? CsvValue<D>
+    : never;
 };
 
 /** A column as nodes keep it: checked and ordered. */

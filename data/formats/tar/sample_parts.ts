@@ -5,11 +5,15 @@ import { LeatError } from "../../../core/error.ts";
 /** The entry with the sample's name, next to its parts. */
 export const KEY = "__key__";
 
-/** The decoders, by the end of the extension. */
-export const PART_DECODERS = { json: decodeJson, txt: decodeText, cls: decodeClass } as const;
-
 /** An extension whose parts can be decoded. */
-export type DecodedExtension = keyof typeof PART_DECODERS;
+export type DecodedExtension = "json" | "txt" | "cls";
+
+/** The decoders, by the end of the extension. */
+export const PART_DECODERS = {
+  json: decodeJson,
+  txt: decodeText,
+  cls: decodeClass,
+} as const satisfies Record<DecodedExtension, unknown>;
 
 function decodeText(contents: Uint8Array): string {
   return new TextDecoder("utf-8", { fatal: true }).decode(contents);

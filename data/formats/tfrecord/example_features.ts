@@ -23,6 +23,7 @@ export type FeatureScalar<D extends FeatureDType> = D extends "int64" ? bigint
 
 /** How a feature is read. */
 export interface Feature<D extends FeatureDType = FeatureDType> {
+  /** The list that it is read from, and how bytes are read. */
   readonly dtype: D;
   /**
    * Lengths of its axes; default `[]`, a single value. The first may be null: then the number of
@@ -40,11 +41,14 @@ export interface Feature<D extends FeatureDType = FeatureDType> {
 /** The features to read, by name. */
 export type Features = Readonly<Record<string, FeatureDType | Feature>>;
 
-type DTypeOf<F> = F extends FeatureDType ? F : F extends { readonly dtype: infer D } ? D : never;
+/** The dtype of a declared feature. */
+export type FeatureDTypeOf<F> = F extends FeatureDType ? F
+  : F extends { readonly dtype: infer D } ? D
+  : never;
 
 /** Single values as they are, everything else as tensors. */
 export type ParsedExample<F> = {
-  -readonly [K in keyof F]: DTypeOf<F[K]> extends infer D extends FeatureDType
+  -readonly [K in keyof F]: FeatureDTypeOf<F[K]> extends infer D extends FeatureDType
     ? F[K] extends { readonly shape: readonly [unknown, ...unknown[]] } ? Tensor<D>
     : F[K] extends { readonly shape: readonly [] } ? FeatureScalar<D>
     : F[K] extends { readonly shape: unknown } ? FeatureScalar<D> | Tensor<D>

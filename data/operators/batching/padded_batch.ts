@@ -15,10 +15,13 @@ import {
 import type { ElementSpec } from "../../elements/spec.ts";
 import { GatheringNode } from "./gathering.ts";
 
-/** How `paddedBatch` pads. */
+/** Options of `paddedBatch`. */
 export interface PaddedBatchOptions {
+  /** The shape of each component; -1 or null is the longest of the batch. Default: all. */
   readonly paddedShapes?: PaddedShapes | undefined;
+  /** The values to pad with: one, or one per component. Default: 0, `false` or `""`. */
   readonly paddingValues?: PaddingValues | undefined;
+  /** Drops a last batch that is not full. Default false. */
   readonly dropRemainder?: boolean | undefined;
 }
 

@@ -9,9 +9,11 @@ import { BufferMeter } from "../../iterators/stats.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { SameElementsNode, UnaryIterator } from "../unary.ts";
 
-/** How `shuffle` draws. */
+/** Options of `shuffle` and `globalShuffle`. */
 export interface ShuffleOptions {
+  /** The seed of the draws. Default: derived from that of `withOptions`. */
   readonly seed?: number | bigint | undefined;
+  /** Whether every iteration and repetition has another order. Default true. */
   readonly reshuffleEachIteration?: boolean | undefined;
 }
 

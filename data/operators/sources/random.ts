@@ -7,8 +7,9 @@ import { TensorSpec } from "../../elements/spec.ts";
 import type { Replicated } from "../../sharding/splits.ts";
 import { IndexedIterator } from "./indexed.ts";
 
-/** How `random` draws. */
+/** Options of `random`. */
 export interface RandomOptions {
+  /** The seed of the draws. Default: derived from that of `withOptions`. */
   readonly seed?: number | bigint | undefined;
   /** Whether every iteration and repetition gives other numbers; default false. */
   readonly rerandomizeEachIteration?: boolean | undefined;

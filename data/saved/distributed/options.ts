@@ -7,6 +7,7 @@ export interface DistributedSaveProgress {
   readonly splitsDone: number;
   /** Number of all splits. */
   readonly splitsTotal: number;
+  /** Elements written. */
   readonly elements: number;
   /** Bytes written, after compression. */
   readonly sizeBytes: number;

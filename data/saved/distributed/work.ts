@@ -9,6 +9,7 @@ import type { Split, SplitTable } from "../../sharding/splits.ts";
 export interface JointSaveSettings {
   /** All workers must see the same files there. */
   readonly folder: string;
+  /** Left out: none. */
   readonly compression?: "gzip";
   /** Size in bytes after which a new file begins. */
   readonly chunkBytesMax?: number;

@@ -1,7 +1,8 @@
 /** Pacing, by a clock that only the pipeline's functions advance. */
 
 import { assert } from "../../assert.ts";
-import { Dataset, openIterator } from "../../../mod.ts";
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import { Dataset } from "../../../mod.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 
 /** Measures how long the thread is held, by its own clock. */

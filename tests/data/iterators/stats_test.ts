@@ -10,7 +10,7 @@ import wavefile from "wavefile";
 import { assert, assertEquals } from "../../assert.ts";
 import { byteSize } from "../../../core/tree.ts";
 import { tensor } from "../../../core/tensor.ts";
-import { openIterator } from "../../../data/mod.ts";
+import { openIterator } from "../../../data/dataset_iterator.ts";
 import { nodeKinds } from "../../../data/node.ts";
 import { ImageFolderNode } from "../../../data/sources/image_folder.ts";
 import { OperatorMeter } from "../../../data/iterators/stats.ts";

@@ -2,7 +2,8 @@
  * The law of checkpoints: a restored iterator gives what the saved one would have given, and the
  * saved one still gives it.
  */
-import { type Dataset, openIterator } from "../../../mod.ts";
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import type { Dataset } from "../../../mod.ts";
 import { assertEquals } from "../../assert.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "./outcomes.ts";

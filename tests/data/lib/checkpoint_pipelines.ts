@@ -1,5 +1,6 @@
 /** Pipelines for checkpoint tests: at least one for each kind of iterator state. */
-import { Dataset, LeatError, openIterator } from "../../../mod.ts";
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import { Dataset, LeatError } from "../../../mod.ts";
 import { MemoryHost } from "./memory_host.ts";
 import { outcomesOf } from "./outcomes.ts";
 

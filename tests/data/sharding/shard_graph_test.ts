@@ -1,13 +1,8 @@
 /** Static sharding of graphs: what each of several workers runs. */
 
 import { LeatError } from "../../../core/error.ts";
-import {
-  Dataset,
-  openIterator,
-  SHARD_HINT,
-  ShardingPolicy,
-  shardingPolicy,
-} from "../../../data/mod.ts";
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import { Dataset, SHARD_HINT, ShardingPolicy, shardingPolicy } from "../../../data/mod.ts";
 import { CustomShardingPolicy } from "../../../data/sharding/custom_policy.ts";
 import { shardGraph, type StaticPolicy } from "../../../data/sharding/shard_graph.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";

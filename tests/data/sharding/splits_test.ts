@@ -2,7 +2,8 @@
 
 import { assertEquals, assertNotEquals, assertRejects } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
-import { Dataset, openIterator } from "../../../data/mod.ts";
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import { Dataset } from "../../../data/mod.ts";
 import { END } from "../../../data/iterator.ts";
 import {
   cutRuns,

@@ -6,7 +6,8 @@ import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.
 import { deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { LeatError } from "../../../core/error.ts";
 import { encodeTfRecord } from "../../../data/formats/tfrecord/tfrecord.ts";
-import { Dataset, openIterator } from "../../../data/mod.ts";
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import { Dataset } from "../../../data/mod.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 import { concat } from "../formats/reading.ts";
 import "../lib/collect.ts";

@@ -5,7 +5,8 @@
  * @module
  */
 import { nodeCrypto } from "../../../core/builtins.ts";
-import { Dataset, LeatError, openIterator, tensor } from "../../../mod.ts";
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import { Dataset, LeatError, tensor } from "../../../mod.ts";
 import type { SimRandom } from "../../../sim/engine/random.ts";
 import { mutateBytes } from "../mutate_bytes.ts";
 import { mutateTree, writeJson } from "../mutate_tree.ts";

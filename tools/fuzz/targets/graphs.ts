@@ -6,7 +6,8 @@
 import { LeatError } from "../../../core/error.ts";
 import { analyzeFunction } from "../../../data/udf/free_names.ts";
 import { SourceFunction } from "../../../data/udf/source_function.ts";
-import { Dataset, openIterator, tensor, udf } from "../../../mod.ts";
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import { Dataset, tensor, udf } from "../../../mod.ts";
 import { mutateBytes } from "../mutate_bytes.ts";
 import { mutateTree, writeJson } from "../mutate_tree.ts";
 import type { Target } from "../target.ts";
