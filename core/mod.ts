@@ -6,7 +6,7 @@
  */
 
 export * from "./dtype.ts";
-export * from "./ending.ts";
+export * from "./abort_race.ts";
 export * from "./error.ts";
 export * from "./hash.ts";
 export * from "./philox.ts";

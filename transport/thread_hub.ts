@@ -16,7 +16,7 @@ import {
 import type { FencedRef, Ref } from "../actors/runtime/ref.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { World } from "../actors/runtime/world.ts";
-import { Ending } from "../core/ending.ts";
+import { AbortRace } from "../core/abort_race.ts";
 import { LeatError, type WireError } from "../core/error.ts";
 import { HubLinks } from "./hub_links.ts";
 import type { LinkLimits } from "./limits.ts";
@@ -293,7 +293,7 @@ export class ThreadNode implements Member {
   readonly #control: comlink.Remote<ThreadControl>;
   readonly #introductions = new MessageChannel();
   /** Rejects at the end of the thread: a comlink call to a dead thread would never settle. */
-  readonly #death = new Ending();
+  readonly #death = new AbortRace();
   readonly #onEnd: (error: LeatError) => void;
   #id: NodeId | undefined;
   #ended = false;

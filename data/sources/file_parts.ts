@@ -4,7 +4,7 @@
  * of a file's last part ends at the next file's first number.
  */
 
-import { mapAtOnce } from "../../core/at_once.ts";
+import { mapConcurrent } from "../../core/map_concurrent.ts";
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
 import type { SourceFile } from "../formats/format_reader.ts";
@@ -35,7 +35,11 @@ export async function listFileParts(
   paths: readonly string[],
   host: Host,
 ): Promise<Split[]> {
-  const counts = await mapAtOnce(paths, COUNTED_AT_ONCE, (path) => countParts(node, path, host));
+  const counts = await mapConcurrent(
+    paths,
+    COUNTED_AT_ONCE,
+    (path) => countParts(node, path, host),
+  );
   return counts.flatMap((count, file) =>
     Array.from({ length: count }, (_, part) => ({
       start: file * PARTS_PER_FILE_MAX + part,

@@ -2,7 +2,7 @@
  * `listFiles`: the names of the files that match a pattern.
  */
 
-import { mapAtOnce } from "../../core/at_once.ts";
+import { mapConcurrent } from "../../core/map_concurrent.ts";
 import { LeatError } from "../../core/error.ts";
 import type { RandomStream } from "../../core/philox.ts";
 import { checkBoolean, checkSeed, show } from "../check.ts";
@@ -91,7 +91,7 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
    */
   async list(host: Host, signal?: AbortSignal): Promise<string[]> {
     const { files } = host;
-    const lists = await mapAtOnce(
+    const lists = await mapConcurrent(
       this.patterns,
       LISTED_AT_ONCE,
       (pattern) => files.list(pattern, signal),

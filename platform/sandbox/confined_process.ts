@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Ending } from "../../core/ending.ts";
+import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { RunnerSplits, RunnerUsage } from "../../actors/worker/runner/runner.ts";
@@ -85,7 +85,7 @@ export class ConfinedProcess implements SuppliedProcess {
   readonly #options: ProcessOptions;
   readonly #child: ChildProcess;
   readonly #edge: Edge;
-  readonly #death = new Ending();
+  readonly #death = new AbortRace();
   #host: TaskHost | undefined;
   #splits: RunnerSplits | undefined;
   readonly #lanes: Promise<unknown>[] = [];

@@ -5,7 +5,7 @@
  * @module
  */
 import * as comlink from "comlink";
-import { Ending } from "../../core/ending.ts";
+import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { Split, SplitTable } from "../../data/sharding/splits.ts";
 import type {
@@ -255,7 +255,7 @@ class RunnerThread {
   readonly #end: () => void;
   readonly #control: comlink.Remote<RunnerThreadControl>;
   readonly #ready: Promise<unknown>;
-  readonly #death = new Ending();
+  readonly #death = new AbortRace();
   readonly #onDeath: () => void;
 
   /** @param onDeath Called once it has ended. */

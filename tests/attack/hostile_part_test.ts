@@ -6,7 +6,7 @@
  */
 import { Dataset, LeatError } from "../../mod.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
-import { mapAtOnce } from "../../core/at_once.ts";
+import { mapConcurrent } from "../../core/map_concurrent.ts";
 import { DenoHost } from "../../platform/deno_host.ts";
 import { assert, assertEquals } from "../assert.ts";
 
@@ -61,7 +61,7 @@ Deno.test("no foreign function that takes its process over costs the trainer any
   const host = new DenoHost({ foreign: { stallTimeoutMs: 20_000 } });
   const before = Object.getOwnPropertyNames(Object.prototype);
   const codec = import.meta.resolve("../../transport/codec.ts");
-  await mapAtOnce(Object.entries(ATTACKS), 4, async ([name, attack]) => {
+  await mapConcurrent(Object.entries(ATTACKS), 4, async ([name, attack]) => {
     const dataset = Dataset.range(3).map(
       (x, { body, codec }) =>
         x === 1 ? new Function(`return import("${codec}").then((args) => { ${body} })`)() : x,

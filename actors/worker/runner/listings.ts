@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { Ending } from "../../../core/ending.ts";
+import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { SplitTable } from "../../../data/sharding/splits.ts";
 import type { DatasetDefinition } from "../../dispatcher/protocol.ts";
@@ -75,15 +75,15 @@ export class Listings {
     this.#running++;
     const givenUp = new AbortController();
     // Not every runner can be stopped: its folder may be on a disk that does not answer.
-    const ending = new Ending();
+    const abort = new AbortRace();
     const giveUp = () => {
       const error = late();
-      ending.come(error);
+      abort.come(error);
       givenUp.abort(error);
     };
     const timer = Number.isFinite(leftMs) ? this.#world.timer(leftMs, giveUp) : undefined;
     try {
-      const table = await ending.before(this.#runners.listSplits(dataset.graph, givenUp.signal));
+      const table = await abort.before(this.#runners.listSplits(dataset.graph, givenUp.signal));
       for (const asker of askers) asker.table.resolve(table);
     } catch (error) {
       for (const asker of askers) asker.table.reject(error);

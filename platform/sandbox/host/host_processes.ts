@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { Ending } from "../../../core/ending.ts";
+import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { WorkerStorage } from "../../storage/storage.ts";
 import { readEnv, S3_VARIABLES } from "../../storage/s3_settings.ts";
@@ -94,7 +94,7 @@ class HostProcess implements SuppliedProcess {
   readonly loaded: Promise<unknown>;
   readonly #child: ChildProcess;
   readonly #edge: Edge;
-  readonly #death = new Ending();
+  readonly #death = new AbortRace();
 
   constructor(grants: SandboxGrants, storage: WorkerStorage, onEnded: () => void) {
     const { far, net, memoryBytesMax } = grants;

@@ -12,16 +12,16 @@
  *
  * @example
  * ```ts
- * import { Ending } from "./ending.ts";
+ * import { AbortRace } from "./abort_race.ts";
  *
- * const ending = new Ending();
- * await ending.before(Promise.resolve(1)); // 1
- * const never = ending.before(new Promise(() => {}));
- * ending.come(new Error("gone"));
+ * const end = new AbortRace();
+ * await end.before(Promise.resolve(1)); // 1
+ * const never = end.before(new Promise(() => {}));
+ * end.come(new Error("gone"));
  * await never.catch((error) => error.message); // "gone"
  * ```
  */
-export class Ending {
+export class AbortRace {
   readonly #waiting = new Set<(error: Error) => void>();
   #error: Error | undefined;
 

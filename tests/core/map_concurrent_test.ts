@@ -1,13 +1,13 @@
-/** `mapAtOnce`. */
+/** `mapConcurrent`. */
 
-import { mapAtOnce } from "../../core/at_once.ts";
+import { mapConcurrent } from "../../core/map_concurrent.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 
 const turn = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 
-Deno.test("mapAtOnce keeps the order of items, and limits the concurrent calls", async () => {
+Deno.test("mapConcurrent keeps the order of items, and limits the concurrent calls", async () => {
   let open = 0, most = 0;
-  const answers = await mapAtOnce([5, 1, 4, 2, 3], 2, async (turns) => {
+  const answers = await mapConcurrent([5, 1, 4, 2, 3], 2, async (turns) => {
     most = Math.max(most, ++open);
     for (let i = 0; i < turns; i++) await turn();
     open--;
@@ -15,12 +15,12 @@ Deno.test("mapAtOnce keeps the order of items, and limits the concurrent calls",
   });
   assertEquals(answers, [50, 10, 40, 20, 30]);
   assertEquals(most, 2);
-  assertEquals(await mapAtOnce([], 2, () => Promise.resolve(1)), []);
+  assertEquals(await mapConcurrent([], 2, () => Promise.resolve(1)), []);
 });
 
-Deno.test("mapAtOnce starts no call after a failure", async () => {
+Deno.test("mapConcurrent starts no call after a failure", async () => {
   const begun: number[] = [];
-  const work = mapAtOnce([0, 1, 2, 3, 4], 2, async (item) => {
+  const work = mapConcurrent([0, 1, 2, 3, 4], 2, async (item) => {
     begun.push(item);
     await turn();
     if (item === 1) throw new Error("no");

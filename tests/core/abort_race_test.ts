@@ -1,20 +1,20 @@
 /** Waiting for work until an end comes. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { Ending } from "../../core/ending.ts";
+import { AbortRace } from "../../core/abort_race.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-Deno.test("Ending passes on the result of the work, and its failure", async () => {
-  const ending = new Ending();
+Deno.test("AbortRace passes on the result of the work, and its failure", async () => {
+  const ending = new AbortRace();
   assertEquals(await ending.before(Promise.resolve(1)), 1);
   await assertRejects(() => ending.before(Promise.reject(new Error("failed"))), Error, "failed");
 });
 
-Deno.test("Ending rejects waiting work when it comes, and all later work", async () => {
-  const ending = new Ending();
+Deno.test("AbortRace rejects waiting work when it comes, and all later work", async () => {
+  const ending = new AbortRace();
   const waiting = ending.before(new Promise(() => {}));
   ending.come(new Error("first"));
   ending.come(new Error("second"));
@@ -23,8 +23,8 @@ Deno.test("Ending rejects waiting work when it comes, and all later work", async
   await assertRejects(() => ending.before(Promise.reject(new Error("late"))), Error, "first");
 });
 
-Deno.test("Ending keeps nothing of work that is done", async () => {
-  const ending = new Ending();
+Deno.test("AbortRace keeps nothing of work that is done", async () => {
+  const ending = new AbortRace();
   const results: WeakRef<object>[] = [];
   for (let i = 0; i < 10; i++) {
     results.push(new WeakRef(await ending.before(Promise.resolve(new Uint8Array(1_000)))));

@@ -12,12 +12,12 @@
  *
  * @example
  * ```ts
- * import { mapAtOnce } from "./at_once.ts";
+ * import { mapConcurrent } from "./map_concurrent.ts";
  *
- * console.log(await mapAtOnce([1, 2, 3], 2, (x) => Promise.resolve(x * x))); // [1, 4, 9]
+ * console.log(await mapConcurrent([1, 2, 3], 2, (x) => Promise.resolve(x * x))); // [1, 4, 9]
  * ```
  */
-export async function mapAtOnce<T, R>(
+export async function mapConcurrent<T, R>(
   items: readonly T[],
   limit: number,
   fn: (item: T) => Promise<R>,
