@@ -411,7 +411,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
         if (closing !== undefined) await closing;
         request.reject(error);
       }
-      if (this.#queue[0] === request) this.#queue.shift(); // gone where the iterator was closed
+      if (this.#queue[0] === request) this.#queue.shift(); // already gone if the iterator was closed
       if (this.#context.pacer.due()) await this.#context.pacer.yield();
     }
     this.#busy = false;

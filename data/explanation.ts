@@ -116,7 +116,7 @@ const VALUES_MAX = 8;
 
 function describeArguments(node: DatasetNode): string {
   return Object.entries(node.attributes)
-    .filter(([name, value]) => value !== undefined && name !== "spec") // that of elements follows
+    .filter(([name, value]) => value !== undefined && name !== "spec") // the elements' spec follows
     .map(([name, value]) =>
       `${name}=${isAutotune(name, value) ? "AUTOTUNE" : describeArgument(value)}`
     )

@@ -108,7 +108,7 @@ export function commonRows(
 ): number {
   let rows: number | undefined;
   leaves.forEach((leaf, i) => {
-    if (leaf === null) return; // absent in every row
+    if (leaf === null) return; // null in every row
     const length = rowsOf(leaf);
     if (length === undefined) {
       throw new LeatError(

@@ -60,7 +60,7 @@ export class RemoteIterator extends ElementIterator {
       throw new LeatError(
         "failed_precondition",
         "restore: this iterator was saved where the author of the pipeline was trusted. Restore it with " +
-          "trustPipeline: true, or begin anew",
+          "trustPipeline: true, or restart the epoch",
       );
     }
     const { remote, ahead } = state as State;

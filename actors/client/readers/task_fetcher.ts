@@ -239,7 +239,7 @@ export class TaskFetcher {
       key: `worker "${worker}" at ${source.node}`,
       sentence:
         `Cannot read from worker "${worker}" at ${source.node}, the address that the dispatcher at ` +
-        `${options.dispatcher.node} gives for it: ${error.message}. Reading goes on without it`,
+        `${options.dispatcher.node} gives for it: ${error.message}. Reading continues without it`,
     });
   }
 }

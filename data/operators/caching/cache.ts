@@ -169,7 +169,7 @@ class CacheIterator extends ElementIterator {
       return { position: this.#position, elements };
     }
     return {
-      kept: this.#store.elements === this.#kept ? [] : [...this.#kept], // or saved already
+      kept: this.#store.elements === this.#kept ? [] : [...this.#kept], // a full store is saved elsewhere
       failed: this.#failed,
       ended: this.#ended,
       input: await this.#input!.save(),

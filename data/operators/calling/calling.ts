@@ -109,7 +109,7 @@ export abstract class CallingIterator extends UnaryIterator {
     this.#block.put(leftover);
     if (outcome === null) return;
     this.#outcome = await restoreAnswer(outcome, this.input);
-    if (!this.#outcome.failed) this.stats.gave(this.#outcome.value); // it was made in another iterator
+    if (!this.#outcome.failed) this.stats.gave(this.#outcome.value); // another iterator made it
   }
 
   protected override release(): void {

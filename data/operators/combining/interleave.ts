@@ -209,7 +209,7 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
   protected override async saveState(): Promise<InterleaveState> {
     const slots: (OpenedState | null)[] = [];
     for (let at = 0; at < this.#slots.length; at++) {
-      slots.push(await this.#slots[at]?.save() ?? null); // some places may never have been taken
+      slots.push(await this.#slots[at]?.save() ?? null); // some slots may never have been used
     }
     return {
       slots,

@@ -155,7 +155,7 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
     await this.#fetcher.rest();
     const places: (ReadAheadState | null)[] = [];
     for (let at = 0; at < this.#places.length; at++) {
-      const place = this.#places[at]; // some may never have been taken
+      const place = this.#places[at]; // some may never have been used
       places.push(place === undefined || place.isUnread ? null : await place.save());
     }
     return {

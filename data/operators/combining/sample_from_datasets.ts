@@ -148,7 +148,7 @@ class Lot {
       at -= weights[i]!;
       if (at < 0) return i;
     }
-    return last; // whatever rounding has left over
+    return last; // rounding may leave a rest
   }
 }
 
