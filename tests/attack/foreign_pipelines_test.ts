@@ -83,7 +83,7 @@ Deno.test("reading a pipeline back evaluates no text, whichever grammar it is wr
   }
 });
 
-Deno.test("what differs between scripts and modules is refused where a function is written, too", () => {
+Deno.test("syntax that differs between scripts and modules is refused already when a function is serialised", () => {
   for (const source of ["(a, b) => a<!--b", "(a) => (a\n--> 0)"]) {
     const error = assertThrows(() => analyzeFunction(source), LeatError) as LeatError;
     assertEquals(error.code, "invalid_argument");
@@ -118,7 +118,7 @@ Deno.test("a foreign pipeline that is iterated runs apart, and here once its aut
   }
 });
 
-Deno.test("a foreign pipeline imports its modules apart", async () => {
+Deno.test("a foreign pipeline imports its modules in a separate process", async () => {
   const module = `data:text/javascript,Array.${MARK}=1;export const f=(x)=>x;`;
   const foreign = Dataset.deserialize(Dataset.range(3).map(udf(module, "f")).serialize());
   assertEquals(await ran(() => gives(foreign, [0, 1, 2])), false);
@@ -180,7 +180,7 @@ Deno.test("what foreign functions change of the language changes nothing here", 
   for (const name of names) assertEquals(name + "_" in [], false);
 });
 
-Deno.test("operators that leave out failed elements do not hide that a pipeline is refused", async () => {
+Deno.test("operators that ignore failed elements do not hide that a pipeline is refused", async () => {
   const lines = Dataset.textLines("/etc/passwd").map((line) => line).ignoreErrors();
   await refusal(Dataset.deserialize(lines.serialize()));
 });

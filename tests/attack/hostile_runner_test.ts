@@ -126,7 +126,7 @@ async function isThere(pid: number): Promise<boolean> {
 }
 
 Deno.test({
-  name: "no function outlives a worker that was killed, whatever it is doing",
+  name: "no function survives a killed worker, whatever it is doing",
   // On other systems a process ends when it next reads from its worker.
   ignore: Deno.build.os !== "linux",
   async fn() {
@@ -150,7 +150,7 @@ Deno.test({
   },
 });
 
-Deno.test("a worker without file handles refuses tasks, and goes on when there are some again", async () => {
+Deno.test("a worker without file handles refuses tasks, and continues when there are some again", async () => {
   await using dispatcher = await startDispatcher();
   const { address } = dispatcher;
   await using worker = startChild("cli/worker.ts", {

@@ -135,7 +135,7 @@ Deno.test("neither a client nor another worker makes a worker leave, or speaks f
   assertEquals((await dispatcher.describe()).workers.map(({ alive }) => alive), [true]);
 });
 
-Deno.test("a worker's name belongs to its token while it lives, and its address to nobody else", async () => {
+Deno.test("a worker's name belongs to its token while it lives, and its address to no other node", async () => {
   await using cluster = await startCluster();
   const { service, worker } = cluster;
   await using thief = await serveWorker({

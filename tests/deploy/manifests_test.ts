@@ -46,7 +46,7 @@ function argOf(name: string, flag: string): string {
   return given!.slice(flag.length + 3);
 }
 
-Deno.test("every file that the kustomizations name is there, and is YAML", () => {
+Deno.test("every file in the kustomizations exists, and is YAML", () => {
   for (const folder of FOLDERS) {
     for (const { apiVersion, kind, metadata } of manifestsOf(folder)) {
       assertEquals([typeof apiVersion, typeof kind, typeof metadata.name], [
@@ -59,7 +59,7 @@ Deno.test("every file that the kustomizations name is there, and is YAML", () =>
   documentsOf(`${DEPLOY}kubernetes/prometheus-adapter/adapter_values.yaml`);
 });
 
-Deno.test("the containers run tasks that there are, with flags that those know", async () => {
+Deno.test("the containers run existing tasks, with flags that those accept", async () => {
   const { tasks } = JSON.parse(Deno.readTextFileSync(`${ROOT}deno.json`));
   for (const name of PODS) {
     const [task, ...args]: string[] = containerOf(name).args;
@@ -73,7 +73,7 @@ Deno.test("the containers run tasks that there are, with flags that those know",
   }
 });
 
-Deno.test("what the arguments refer to is set", () => {
+Deno.test("everything that the arguments refer to is set", () => {
   for (const name of PODS) {
     const { args, env } = containerOf(name);
     const known = [...Object.keys(SETTINGS), ...env.map((one: Manifest) => one.name)];
@@ -85,7 +85,7 @@ Deno.test("what the arguments refer to is set", () => {
   }
 });
 
-Deno.test("ports, names and addresses of services, containers and arguments are one another's", () => {
+Deno.test("ports, names and addresses of services, containers and arguments agree", () => {
   for (const name of PODS) {
     const {
       ports: [{ name: portName, containerPort }],
@@ -121,7 +121,7 @@ Deno.test("workers have longer to end than they drain, and names that last until
   assertEquals([clusterIP, publishNotReadyAddresses], ["None", true]);
 });
 
-Deno.test("there are never fewer workers than those that share jobs of static policies", () => {
+Deno.test("there are never fewer workers than share jobs of static policies", () => {
   const listed = SETTINGS["STATIC_WORKERS"]!.split(",");
   assertEquals(listed, listed.map((_, index) => `leat-worker-${index}`));
   const least = Number(SETTINGS["MIN_WORKERS"]);
@@ -165,7 +165,7 @@ Deno.test("probes are answered without a token, and what is scaled on is a numbe
   assertEquals(rule.seriesQuery, name);
 });
 
-Deno.test("a Deno of one version is in the image, and its user is that of the manifests", () => {
+Deno.test("the image has one version of Deno, and its user is that of the manifests", () => {
   const image = Deno.readTextFileSync(`${DEPLOY}Containerfile`);
   assertMatch(image, /^FROM docker\.io\/denoland\/deno:\d+\.\d+\.\d+$/m);
   for (const name of PODS) {

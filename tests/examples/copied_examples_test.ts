@@ -85,7 +85,7 @@ for (const [name, check] of Object.entries(EXAMPLES)) {
   });
 }
 
-Deno.test("examples are short, import Leat by mod.ts alone, and stand in README.md", async () => {
+Deno.test("examples are short, import only mod.ts, and are listed in README.md", async () => {
   const readme = await Deno.readTextFile(new URL("README.md", ROOT));
   for (const name of Object.keys(EXAMPLES)) {
     const path = `examples/${name}.ts`;

@@ -43,7 +43,7 @@ async function run(...args: string[]): Promise<{ code: number; out: string; err:
   return { code, out: child.stdout.text, err: child.stderr.text };
 }
 
-Deno.test("mel prints batches and a drawing, names files that cannot be read, and fails where none can", async () => {
+Deno.test("mel prints batches and a drawing, names unreadable files, and fails if there is no other", async () => {
   await withFiles({ "broken.wav": "RIFF" }, async (folder) => {
     await writeSweeps(folder, 3);
     const some = await run("--wavs", `${folder}/*.wav`, "--batch-size", "2", "--mel-bins", "10");

@@ -81,7 +81,7 @@ testOnEach("a function that throws is told with its message", async (start) => {
   assertEquals(String(one).includes("no ones here"), true, String(one));
 });
 
-Deno.test("a function that closes over a name is refused where it would travel, naming it", async () => {
+Deno.test("a function that closes over a name is refused before it is sent, naming it", async () => {
   const factor = 3;
   const dataset = Dataset.range(3).map((x) => x * factor).distribute({
     service: "ws://127.0.0.1:1",
@@ -95,7 +95,7 @@ Deno.test("a function that closes over a name is refused where it would travel, 
 });
 
 testInline(
-  "what ends a distributed dataset is told once, and then there is no more",
+  "the final error of a distributed dataset is reported once, followed by the end",
   async (start) => {
     await using cluster = await start({ workers: 1 });
     const whole = Dataset.fromGenerator(function* () {

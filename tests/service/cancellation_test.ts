@@ -69,7 +69,7 @@ testInline("an iterator is disposed while the dispatcher is away", async (start)
   assert(await ended);
 });
 
-testInline("a worker that dies with requests open lets a reader go", async (start) => {
+testInline("a worker that dies with requests open ends the reader's wait", async (start) => {
   await using cluster = await start({ workers: 1, runners: "thread" });
   const { iterator, ended } = await readingOn(endless().distribute({ service: cluster }));
   await cluster.stopWorker(0);
@@ -77,7 +77,7 @@ testInline("a worker that dies with requests open lets a reader go", async (star
   assert(await ended);
 });
 
-testInline("many iterators are disposed at once, begun or not", async (start) => {
+testInline("many iterators are disposed at once, whether they have begun or not", async (start) => {
   await using cluster = await start({ workers: 2 });
   const dataset = Dataset.range(1_000).repeat().distribute({ service: cluster });
   const iterators = Array.from({ length: 20 }, () => dataset.iterator());
@@ -105,7 +105,7 @@ for (const first of ["dispatcher", "worker"] as const) {
   });
 }
 
-Deno.test("an iterator is disposed that waits for a dispatcher that is not there", async () => {
+Deno.test("an iterator that waits for a missing dispatcher can be disposed", async () => {
   const service = `ws://127.0.0.1:${CLOSED_PORT}`;
   const iterator = Dataset.range(10).distribute({ service }).iterator();
   const open = iterator.next();

@@ -65,7 +65,7 @@ Deno.test("each repetition of a pipeline on workers is one of the job that it be
   }
 });
 
-Deno.test("a pipeline on a worker begins with a registered dataset of another service", async () => {
+Deno.test("a pipeline on a worker reads a registered dataset of another service", async () => {
   await using a = await second({ runners: "inline", workers: 1 });
   await using b = await second({ runners: "inline", workers: 1 });
   const id = await registerDataset(a, Dataset.range(20));
@@ -94,7 +94,7 @@ Deno.test("what another service gives has no splits: DYNAMIC and DETERMINISTIC r
   }
 });
 
-Deno.test("a LocalCluster that no socket leads to is refused by another's worker, which says what to do", async () => {
+Deno.test("a worker of another cluster refuses a LocalCluster without a socket, with the remedy", async () => {
   await using a = await second({ workers: 1 });
   await using b = await second({ workers: 1 });
   const dataset = raw(a, 10).map((x) => x).distribute({ service: b });
@@ -120,7 +120,7 @@ Deno.test("a worker opens another service with the token that its operator has n
   assertEquals(sorted(await Array.fromAsync(dataset(b))), upTo(30));
 });
 
-Deno.test("a confined pipeline begins with a service whose hosts are granted", async () => {
+Deno.test("a confined pipeline reads from a service whose hosts are granted", async () => {
   await using a = await first();
   await using sandbox = await Sandbox.open({}, () => ({ net: ["127.0.0.1"] }));
   const came = await sandbox.elements(raw(a, 30).map((x) => x + 1));
@@ -128,7 +128,7 @@ Deno.test("a confined pipeline begins with a service whose hosts are granted", a
   assertEquals(sorted(values as number[]), upTo(30).map((x) => x + 1));
 });
 
-Deno.test("a confined pipeline that is between two repetitions of a DETERMINISTIC job is refused the next where another reader was restored", async () => {
+Deno.test("a confined pipeline between two repetitions of a DETERMINISTIC job is refused the next if another reader was restored", async () => {
   await using a = await first();
   await using sandbox = await Sandbox.open({}, () => ({ net: ["127.0.0.1"] }));
   const job = () =>
@@ -160,7 +160,7 @@ Deno.test("a confined pipeline begins with no service that is not granted, nor w
   }
 });
 
-Deno.test("a service that does not know what a pipeline begins with is told past ignoreErrors, and no end", async () => {
+Deno.test("the error of a service without the requested dataset is reported despite ignoreErrors, not as an end", async () => {
   await using a = await second({ runners: "inline", workers: 1 });
   await using b = await second({ runners: "inline", workers: 2 });
   const begins = Dataset.fromId<number>(a, "unknown").map((x) => x);
@@ -171,7 +171,7 @@ Deno.test("a service that does not know what a pipeline begins with is told past
   assertEquals(error.code, "not_found");
 });
 
-Deno.test("a service that is lost below another is told past ignoreErrors, and no end", async () => {
+Deno.test("the loss of a service below another is reported despite ignoreErrors, not as an end", async () => {
   const a = await second({ runners: "inline", workers: 1 });
   await using b = await second({ runners: "inline", workers: 1 });
   const dataset = raw(a, 1e6).batch(10).distribute({ service: b }).ignoreErrors();

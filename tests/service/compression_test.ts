@@ -118,7 +118,7 @@ testInline("incompressible elements are sent as they are, whatever was asked", a
 });
 
 for (const carrier of CARRIERS) {
-  testInline(`"auto" compresses nothing on one host (${carrier})`, async (start) => {
+  testInline(`"auto" does not compress on one host (${carrier})`, async (start) => {
     await using cluster = await start({
       carrier,
       workers: 1,
@@ -133,7 +133,7 @@ for (const carrier of CARRIERS) {
   });
 }
 
-testInline("a registered dataset is compressed as it was registered", async (start) => {
+testInline("a registered dataset is compressed as registered", async (start) => {
   await using cluster = await start({ workers: 1 });
   const datasetId = await registerDataset(cluster, compressible(), { compression: "gzip" });
   const batches = Dataset.fromId(cluster, datasetId, { processingMode: "DYNAMIC" });
@@ -174,7 +174,7 @@ testInline("clients of one job agree on compression, or are shown what differs",
   assert(error.message.includes('compression: "gzip"'), error.message);
 });
 
-Deno.test("distribute and registerDataset refuse compressions that there are not", async () => {
+Deno.test("distribute and registerDataset refuse unknown compressions", async () => {
   const service = "ws://127.0.0.1:1";
   const options = { compression: "snappy" as "zstd" };
   const distribute = () => compressible().distribute({ service, ...options });

@@ -8,7 +8,7 @@ import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "
 import { TempFolder } from "../lib/temp_folder.ts";
 
 for (const carrier of ["inline", "thread"] as const) {
-  Deno.test(`LocalCluster with confine runs a job under what it grants (${carrier})`, async () => {
+  Deno.test(`LocalCluster with confine runs a job within its grants (${carrier})`, async () => {
     await using folder = await TempFolder.make();
     await Deno.writeTextFile(`${folder.path}/lines.txt`, "one\ntwo\nthree\n");
     await using cluster = await LocalCluster.start({
@@ -31,7 +31,7 @@ for (const carrier of ["inline", "thread"] as const) {
   });
 }
 
-Deno.test("a job whose runners end by themselves fails with the reason, and another goes on", async () => {
+Deno.test("a job whose runners end themselves fails with the reason, and another continues", async () => {
   await using cluster = await LocalCluster.start({ workers: 1, carrier: "thread", confine: true });
   const service = cluster;
   const ending = Dataset.range(4).map((x) => {
@@ -47,7 +47,7 @@ Deno.test("a job whose runners end by themselves fails with the reason, and anot
   assertMatch(Deno.inspect(await failing), /exit code 3/);
 });
 
-Deno.test("LocalCluster refuses to confine to a folder that is not there", async () => {
+Deno.test("LocalCluster refuses to confine to a missing folder", async () => {
   const start = () => LocalCluster.start({ confine: { dataRoots: ["/no/such/folder"] } });
   const error = await assertRejects(start, LeatError) as LeatError;
   assertEquals(error.code, "not_found");

@@ -271,7 +271,7 @@ testInline(
 );
 
 testInline(
-  "a consumer without an element in one repetition comes to the next, and all end where there is none for anybody",
+  "a consumer without an element in one repetition reads the next, and all end if no consumer has any",
   async (start) => {
     await using cluster = await start({ workers: 2 });
     const one = Dataset.range(5).filter((x) => x % 3 !== 0).batch(3).map(({ data }) => [...data]);

@@ -272,7 +272,7 @@ testInline(
 );
 
 testInline(
-  "the iterator after one that was restored reads a DYNAMIC epoch that was not begun",
+  "the iterator after a restored one reads a DYNAMIC epoch that was not begun",
   async (start) => {
     await using cluster = await start();
     const dataset = Dataset.range(10).distribute({

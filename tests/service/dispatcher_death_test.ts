@@ -59,7 +59,7 @@ async function drained(
   for await (const _ of elements) onElement();
 }
 
-Deno.test("readers and savers of a LocalCluster whose dispatcher ends by itself fail and say so, and it can be closed", async () => {
+Deno.test("readers and savers of a LocalCluster whose dispatcher dies fail with the reason, and it can be closed", async () => {
   using _known = knowWorkers();
   await using folder = await TempFolder.make({});
   await using cluster = await start();
@@ -135,7 +135,7 @@ function giveUpSoon(): Disposable {
 }
 
 for (const dispatcher of ["inline", "websocket"] as const) {
-  Deno.test(`a dispatcher of a LocalCluster goes on once its journal can be written again, and nothing is lost (${dispatcher})`, async () => {
+  Deno.test(`a dispatcher of a LocalCluster continues once its journal can be written again, and nothing is lost (${dispatcher})`, async () => {
     await using folder = await TempFolder.make({});
     await using cluster = await start({ placement: { dispatcher }, journal: folder.path });
     // Each restart comes later than the one before, and the fifth a third of a second after the
@@ -147,7 +147,7 @@ for (const dispatcher of ["inline", "websocket"] as const) {
     assertEquals(sorted(numbers), upTo(20));
   });
 
-  Deno.test(`a dispatcher of a LocalCluster that gives up, as its journal fails each time, has ended by itself (${dispatcher})`, async () => {
+  Deno.test(`a dispatcher of a LocalCluster whose journal keeps failing gives up and dies (${dispatcher})`, async () => {
     using _soon = giveUpSoon();
     await using folder = await TempFolder.make({});
     await using cluster = await start({ placement: { dispatcher }, journal: folder.path });
@@ -163,7 +163,7 @@ for (const dispatcher of ["inline", "websocket"] as const) {
   });
 }
 
-Deno.test("a dispatcher of a LocalCluster that gives up, as its journal cannot be opened, has ended by itself (thread)", async () => {
+Deno.test("a dispatcher of a LocalCluster whose journal cannot be opened gives up and dies (thread)", async () => {
   using _soon = giveUpSoon();
   await using folder = await TempFolder.make({});
   const journal = `${folder.path}/journal`;
@@ -187,7 +187,7 @@ Deno.test("a dispatcher of a LocalCluster that gives up, as its journal cannot b
   assertEquals(sorted(await numbers()), upTo(20));
 });
 
-Deno.test("a dispatcher of a LocalCluster that has ended by itself can be started again, and is read again", async () => {
+Deno.test("a dispatcher of a LocalCluster that has died can be restarted, and is read again", async () => {
   using _known = knowWorkers();
   await using cluster = await start();
   const numbers = () => numbersOf(Dataset.range(20).batch(4).distribute({ service: cluster }));

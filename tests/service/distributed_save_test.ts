@@ -135,7 +135,7 @@ testInline(
 );
 
 testInline(
-  "a distributedSave whose folder somebody else took while the dispatcher was away is not said to be saved",
+  "a distributedSave whose folder another client took while the dispatcher was down is not reported as saved",
   async (start) => {
     await inFolder(async (folder) => {
       const [path, gate] = [`${folder}/saved`, `${folder}/gate`];
@@ -237,7 +237,7 @@ testInline(
 );
 
 testInline(
-  "distributedSave refuses what is saved, being saved, endless or no option",
+  "distributedSave refuses a saved dataset, one being saved, an endless one, and unknown options",
   async (start) => {
     await inFolder(async (folder) => {
       const [path, gate] = [`${folder}/saved`, `${folder}/gate`];
@@ -329,7 +329,7 @@ testInline("distributedSave has one worker produce what is no chain of splits", 
   });
 });
 
-testInline("distributedSave of nothing is a saved dataset", async (start) => {
+testInline("distributedSave of an empty dataset is a saved dataset", async (start) => {
   await inFolder(async (path) => {
     await using cluster = await start({ workers: 1 });
     await distributedSave(Dataset.range(0), path, cluster);

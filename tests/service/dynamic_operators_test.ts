@@ -182,7 +182,7 @@ for (const [name, [dataset, wanted]] of Object.entries(PIPELINES)) {
   });
 }
 
-Deno.test("DYNAMIC refuses what cannot be split", async () => {
+Deno.test("DYNAMIC refuses datasets that cannot be split", async () => {
   await using cluster = await startCluster();
   for (const [name, dataset] of Object.entries(REFUSED)) {
     const read = async () => {

@@ -53,7 +53,7 @@ async function writeAll(files: readonly FormatFile[]): Promise<TempFolder> {
   );
 }
 
-Deno.test("every format reads the same in every compression here", async () => {
+Deno.test("every format gives the same in every compression in this process", async () => {
   const files = await formatFiles();
   await using folder = await writeAll(files);
   const found = new Map<string, string[]>();

@@ -42,7 +42,7 @@ testInline(
   },
 );
 
-testInline("workers under OFF shuffle each in an order of its own", async (start) => {
+testInline("workers under OFF shuffle each in its own order", async (start) => {
   await using cluster = await start({ workers: 2 });
   const batches = Dataset.range(64).globalShuffle().batch(64).distribute({ service: cluster });
   const orders: string[] = [];

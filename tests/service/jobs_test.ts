@@ -32,7 +32,7 @@ testOnEach("a client that leaves leaves the rest to the others of its job", asyn
 });
 
 testInline(
-  "an iteration that was read to its end has nothing for a later client",
+  "an iteration that was read to its end has no elements for a later client",
   async (start) => {
     await using cluster = await start({ workers: 2 });
     await using keeper = job(cluster, "j").iterator();
@@ -42,7 +42,7 @@ testInline(
 );
 
 testInline(
-  "the n-th iterators of datasets meet in the n-th iteration of their job",
+  "the n-th iterators of datasets share the n-th iteration of their job",
   async (start) => {
     await using cluster = await start({ workers: 2 });
     const [one, two] = [job(cluster, "j"), job(cluster, "j")];
@@ -53,14 +53,14 @@ testInline(
   },
 );
 
-testInline("jobs without a name are each client's own, and go with it", async (start) => {
+testInline("each client has its own unnamed job, which ends with it", async (start) => {
   await using cluster = await start({ workers: 2 });
   const both = await Promise.all([job(cluster), job(cluster)].map((one) => Array.fromAsync(one)));
   assertEquals(both.map(sorted), [upTo(40), upTo(40)]);
   await untilForgotten(cluster);
 });
 
-testInline("a named job that nobody reads is forgotten, and begins anew", async (start) => {
+testInline("a named job without readers is forgotten, and starts again", async (start) => {
   await using cluster = await start({ workers: 2, jobGcTimeoutMs: 30 });
   const dataset = () => Dataset.range(40).batch(4);
   const distribution = { service: cluster, processingMode: "DYNAMIC", jobName: "j" } as const;
@@ -71,7 +71,7 @@ testInline("a named job that nobody reads is forgotten, and begins anew", async 
   }
 });
 
-testInline("a named job is kept while somebody reads it, however slowly", async (start) => {
+testInline("a named job is kept while it has a reader, however slow", async (start) => {
   await using cluster = await start({ workers: 1, jobGcTimeoutMs: 20, clientTimeoutMs: 10_000 });
   await using reader = job(cluster, "j").iterator();
   await reader.next();
@@ -85,7 +85,7 @@ testInline("a named job is kept while somebody reads it, however slowly", async 
   assertEquals((await Array.fromAsync(reader)).length, 39);
 });
 
-testInline("jobs of different names each have all elements", async (start) => {
+testInline("jobs of different names each give all elements", async (start) => {
   await using cluster = await start({ workers: 2 });
   const both = [job(cluster, "one"), job(cluster, "other")].map((one) => Array.fromAsync(one));
   assertEquals((await Promise.all(both)).map(sorted), [upTo(40), upTo(40)]);
@@ -97,7 +97,7 @@ testInline("clients of one job divide each repetition of it", async (start) => {
   assertEquals(sorted((await Promise.all(both)).flat()), upTo(40, 3));
 });
 
-testInline("the name of a job that was forgotten is free for other elements", async (start) => {
+testInline("the name of a forgotten job can be used for other elements", async (start) => {
   await using cluster = await start({ workers: 1, jobGcTimeoutMs: 20 });
   assertEquals(sorted(await Array.fromAsync(job(cluster, "j"))), upTo(40));
   await untilForgotten(cluster);

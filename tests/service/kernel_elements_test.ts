@@ -50,7 +50,7 @@ const KINDS: Record<string, Dataset<unknown>> = {
   "a megabyte each": Dataset.range(3).map((n) => new Float32Array(2 ** 18).fill(n)),
 };
 
-testInline("elements of every kind arrive as they are, in every mode", async (start) => {
+testInline("elements of every kind arrive unchanged, in every mode", async (start) => {
   await using cluster = await start({ workers: 1 });
   for (const [name, dataset] of Object.entries(KINDS)) {
     const wanted = await outcomesOf(dataset.iterator());
@@ -74,23 +74,26 @@ testOnEach("elements of every kind cross every carrier, compressed or not", asyn
   }
 });
 
-testInline("any number of elements comes whole to any number of workers", async (start) => {
-  for (const workers of [1, 3]) {
-    await using cluster = await start({ workers });
-    for (const count of [0, 1, 2, workers, 10, 257]) {
-      for (const processingMode of MODES) {
-        for (const maxOutstandingRequests of [1, 100]) {
-          const options = { service: cluster, processingMode, maxOutstandingRequests };
-          const what = `${count} of ${workers}, ${processingMode}, ${maxOutstandingRequests}`;
-          const numbers = await Array.fromAsync(Dataset.range(count).distribute(options));
-          const times = processingMode === "OFF" ? workers : 1;
-          assertEquals(sorted(numbers), upTo(count, times), what);
-          if (processingMode === "DETERMINISTIC") assertEquals(numbers, upTo(count), what);
+testInline(
+  "any number of elements arrives completely with any number of workers",
+  async (start) => {
+    for (const workers of [1, 3]) {
+      await using cluster = await start({ workers });
+      for (const count of [0, 1, 2, workers, 10, 257]) {
+        for (const processingMode of MODES) {
+          for (const maxOutstandingRequests of [1, 100]) {
+            const options = { service: cluster, processingMode, maxOutstandingRequests };
+            const what = `${count} of ${workers}, ${processingMode}, ${maxOutstandingRequests}`;
+            const numbers = await Array.fromAsync(Dataset.range(count).distribute(options));
+            const times = processingMode === "OFF" ? workers : 1;
+            assertEquals(sorted(numbers), upTo(count, times), what);
+            if (processingMode === "DETERMINISTIC") assertEquals(numbers, upTo(count), what);
+          }
         }
       }
     }
-  }
-});
+  },
+);
 
 /** Pipelines without elements. */
 const EMPTY: Record<string, Dataset<unknown>> = {
@@ -105,7 +108,7 @@ const EMPTY: Record<string, Dataset<unknown>> = {
   "flattened": Dataset.range(10).flatMap((_x, { Dataset }) => Dataset.range(0)),
 };
 
-testInline("what gives nothing ends at once, in every mode", async (start) => {
+testInline("an empty dataset ends at once, in every mode", async (start) => {
   await using cluster = await start({ workers: 2 });
   for (const [name, dataset] of Object.entries(EMPTY)) {
     for (const processingMode of MODES) {
@@ -125,7 +128,7 @@ const FAILURES: Record<string, (x: number) => boolean> = {
   "all": () => true,
 };
 
-testInline("elements that fail are told each once, wherever they are", async (start) => {
+testInline("each failed element is reported once, wherever it is", async (start) => {
   await using cluster = await start({ workers: 1 });
   for (const [name, fails] of Object.entries(FAILURES)) {
     const failing = upTo(10).filter(fails);
@@ -154,7 +157,7 @@ function withoutNumbers(outcomes: unknown): unknown {
   return JSON.parse(JSON.stringify(outcomes).replaceAll(/operator \d+|element \d+/g, ""));
 }
 
-testInline("errors of workers are left out by who reads them, and counted", async (start) => {
+testInline("readers can ignore errors of workers, which are counted", async (start) => {
   await using cluster = await start({ workers: 2 });
   for (const processingMode of MODES) {
     const distributed = Dataset.range(20).map((x) => {
@@ -167,7 +170,7 @@ testInline("errors of workers are left out by who reads them, and counted", asyn
   }
 });
 
-testInline("of what never ends the reader takes what it wants, and goes", async (start) => {
+testInline("a reader takes what it wants of an endless dataset, and leaves", async (start) => {
   await using cluster = await start({ workers: 2 });
   for (const processingMode of MODES) {
     const endless = Dataset.range(7).repeat().batch(4);
@@ -199,12 +202,15 @@ testInline(
   },
 );
 
-testInline("an element that is no data is an error of its own that says where", async (start) => {
-  await using cluster = await start({ workers: 1 });
-  const values = Dataset.range(4).map((x) => x === 2 ? { when: [new Date(0)] } : { when: x });
-  const outcomes = await outcomesOf(values.distribute({ service: cluster }).iterator());
-  assertEquals(outcomes.map((outcome) => "error" in outcome), [false, false, true, false]);
-  const { error } = outcomes[2] as { error: string };
-  assert(error.startsWith("invalid_argument") && error.includes("$.when[0]"), error);
-  assert(error.includes("Date"), error);
-});
+testInline(
+  "an element that is no data is an error of its own that names the path",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const values = Dataset.range(4).map((x) => x === 2 ? { when: [new Date(0)] } : { when: x });
+    const outcomes = await outcomesOf(values.distribute({ service: cluster }).iterator());
+    assertEquals(outcomes.map((outcome) => "error" in outcome), [false, false, true, false]);
+    const { error } = outcomes[2] as { error: string };
+    assert(error.startsWith("invalid_argument") && error.includes("$.when[0]"), error);
+    assert(error.includes("Date"), error);
+  },
+);

@@ -104,7 +104,7 @@ testInline(
 );
 
 testInline(
-  "dispatcher and workers restart together, and every job goes on",
+  "dispatcher and workers restart together, and every job continues",
   (start) =>
     withJournal(start, { workers: 2, workerTimeoutMs: 500 }, async (cluster) => {
       const restartAll = async () => {
@@ -151,29 +151,32 @@ testInline("a worker that is added mid-epoch takes part in it, in every mode", a
   }
 });
 
-testInline("the last worker goes mid-epoch; another one, or the same, ends it", async (start) => {
-  for (const processingMode of ["OFF", ...ONCE] as const) {
-    for (const next of ["addWorker", "restartWorker"] as const) {
-      // Static shares belong to listed workers.
-      if (processingMode === "DATA" && next === "addWorker") continue;
-      await using cluster = await start({ workers: 1, workerTimeoutMs: 300 });
-      const seen: number[] = [];
-      for await (const x of numbers(cluster, 100, { processingMode })) {
-        if (seen.push(x) !== 5) continue;
-        await cluster.stopWorker(0);
-        await (next === "addWorker" ? cluster.addWorker() : cluster.restartWorker(0));
+testInline(
+  "the last worker stops mid-epoch; another one, or the same, finishes it",
+  async (start) => {
+    for (const processingMode of ["OFF", ...ONCE] as const) {
+      for (const next of ["addWorker", "restartWorker"] as const) {
+        // Static shares belong to listed workers.
+        if (processingMode === "DATA" && next === "addWorker") continue;
+        await using cluster = await start({ workers: 1, workerTimeoutMs: 300 });
+        const seen: number[] = [];
+        for await (const x of numbers(cluster, 100, { processingMode })) {
+          if (seen.push(x) !== 5) continue;
+          await cluster.stopWorker(0);
+          await (next === "addWorker" ? cluster.addWorker() : cluster.restartWorker(0));
+        }
+        const what = `${processingMode}, ${next}`;
+        if (processingMode === "DETERMINISTIC") assertEquals(seen, upTo(100), what);
+        else if (processingMode === "DYNAMIC") {
+          assertEquals(new Set(seen).size, seen.length, what);
+        } else assertEquals(new Set(seen).size, 100, what);
       }
-      const what = `${processingMode}, ${next}`;
-      if (processingMode === "DETERMINISTIC") assertEquals(seen, upTo(100), what);
-      else if (processingMode === "DYNAMIC") {
-        assertEquals(new Set(seen).size, seen.length, what);
-      } else assertEquals(new Set(seen).size, 100, what);
     }
-  }
-});
+  },
+);
 
 testInline(
-  "a worker that restarts between epochs, and one that had done its part, harm none",
+  "a worker that restarts between epochs, and one that had done its part, do no harm",
   async (start) => {
     await using cluster = await start({ workers: 2, workerTimeoutMs: 300 });
     for (const processingMode of ["OFF", ...ONCE] as const) {
@@ -188,7 +191,7 @@ testInline(
   },
 );
 
-testInline("a stuck worker keeps no element of the others back", async (start) => {
+testInline("a stuck worker does not delay the elements of others", async (start) => {
   await using cluster = await start({ workers: 3 });
   // The worker that gets the number 29 hangs on it.
   await using temporary = await TempFolder.make();
@@ -208,7 +211,7 @@ testInline("a stuck worker keeps no element of the others back", async (start) =
 });
 
 testInline(
-  "what a journal holds of a job outlives its dispatcher: name, mode and place",
+  "a job's name, mode and position survive its dispatcher in the journal",
   (start) =>
     withJournal(start, { workers: 1 }, async (cluster) => {
       const job = { jobName: "j", processingMode: "DYNAMIC" } as const;
@@ -225,7 +228,7 @@ testInline(
 );
 
 testInline(
-  "a registered dataset outlives its dispatcher by its journal, and only by that",
+  "a registered dataset survives its dispatcher in the journal, and only there",
   async (start) => {
     await withJournal(start, { workers: 1 }, async (cluster) => {
       const id = await registerDataset(cluster, Dataset.range(5).batch(5));
@@ -265,7 +268,7 @@ testInline(
 );
 
 testInline(
-  "a save and a named job go on over a dispatcher that restarts under both",
+  "a save and a named job continue after their dispatcher restarts",
   (start) =>
     withJournal(start, { workers: 2 }, async (cluster) => {
       await using temporary = await TempFolder.make();
@@ -310,7 +313,7 @@ testOnEach(
 );
 
 testInline(
-  "a cluster that was closed is told from an address that makes no sense",
+  "a closed cluster is distinguished from an invalid address",
   async (start) => {
     const cluster = await start({ workers: 0 });
     await cluster.close();

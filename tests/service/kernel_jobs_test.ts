@@ -42,24 +42,27 @@ testInline("a dataset is read epoch by epoch, by loops or by repeat()", async (s
   }
 });
 
-testInline("epochs differ in their luck, and a seed makes two programs' alike", async (start) => {
-  await using cluster = await start({ workers: 1 });
-  const shuffled = Dataset.range(50).shuffle(50);
-  for (const processingMode of ["OFF", "DATA", "DETERMINISTIC"] as const) {
-    const options = { service: cluster, processingMode };
-    const dataset = shuffled.distribute(options);
-    const epochs = [await Array.fromAsync(dataset), await Array.fromAsync(dataset)].map(String);
-    assert(epochs[0] !== epochs[1], processingMode);
-    const seeded = () => shuffled.withOptions({ seed: 7 }).distribute(options);
-    const [one, other] = [seeded(), seeded()];
-    for (let epoch = 0; epoch < 2; epoch++) {
-      assertEquals(await Array.fromAsync(one), await Array.fromAsync(other), processingMode);
+testInline(
+  "epochs differ in their random numbers, and a seed makes those of two programs equal",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const shuffled = Dataset.range(50).shuffle(50);
+    for (const processingMode of ["OFF", "DATA", "DETERMINISTIC"] as const) {
+      const options = { service: cluster, processingMode };
+      const dataset = shuffled.distribute(options);
+      const epochs = [await Array.fromAsync(dataset), await Array.fromAsync(dataset)].map(String);
+      assert(epochs[0] !== epochs[1], processingMode);
+      const seeded = () => shuffled.withOptions({ seed: 7 }).distribute(options);
+      const [one, other] = [seeded(), seeded()];
+      for (let epoch = 0; epoch < 2; epoch++) {
+        assertEquals(await Array.fromAsync(one), await Array.fromAsync(other), processingMode);
+      }
     }
-  }
-});
+  },
+);
 
 testInline(
-  "iterators of one dataset that are read at once are epochs of their own",
+  "iterators of one dataset that are read concurrently are separate epochs",
   async (start) => {
     await using cluster = await start({ workers: 2 });
     for (const processingMode of MODES) {
@@ -81,7 +84,7 @@ testInline(
   },
 );
 
-testInline("an iterator that is made and never read is no client, but an epoch", async (start) => {
+testInline("an unread iterator is no client, but counts as an epoch", async (start) => {
   await using cluster = await start({ workers: 1 });
   const job = { jobName: "j", processingMode: "DYNAMIC" } as const;
   const dataset = numbers(cluster, 10, job);
@@ -94,7 +97,7 @@ testInline("an iterator that is made and never read is no client, but an epoch",
 });
 
 testInline(
-  "an iterator that is left halfway holds up no other, and the next begins anew",
+  "an iterator that is abandoned halfway delays no other, and the next starts from the beginning",
   async (start) => {
     await using cluster = await start({ workers: 2 });
     for (const processingMode of MODES) {
@@ -183,7 +186,7 @@ testInline("a job's name with other parameters is refused once, showing both", a
 });
 
 testInline(
-  "a job that is read longer than jobGcTimeoutMs is kept; nobody's is let go",
+  "a job that is read for longer than jobGcTimeoutMs is kept, and one without readers is forgotten",
   async (start) => {
     await using cluster = await start({ workers: 1, jobGcTimeoutMs: 0 });
     const job = { jobName: "j", processingMode: "DYNAMIC", maxOutstandingRequests: 1 } as const;
@@ -200,7 +203,7 @@ testInline(
   },
 );
 
-testInline("jobs are kept for ever with jobGcTimeoutMs -1", async (start) => {
+testInline("jobs are kept forever with jobGcTimeoutMs -1", async (start) => {
   await using cluster = await start({ workers: 1, jobGcTimeoutMs: -1 });
   const job = { jobName: "j", processingMode: "DYNAMIC" } as const;
   assertEquals(sorted(await Array.fromAsync(numbers(cluster, 10, job))), upTo(10));
@@ -224,7 +227,7 @@ testOnEach(
 );
 
 testInline(
-  "epochs of a named job go on over a dispatcher's restart between them",
+  "epochs of a named job continue after the dispatcher restarts between them",
   async (start) => {
     await using temporary = await TempFolder.make();
     const journal = temporary.path;
@@ -243,7 +246,7 @@ testInline(
   },
 );
 
-testInline("epochs of jobs without a name need no journal between them", async (start) => {
+testInline("epochs of unnamed jobs need no journal between them", async (start) => {
   await using cluster = await start({ workers: 1 });
   const dataset = numbers(cluster, 20, { processingMode: "DYNAMIC" });
   for (let epoch = 0; epoch < 3; epoch++) {
@@ -253,7 +256,7 @@ testInline("epochs of jobs without a name need no journal between them", async (
   }
 });
 
-testInline("what is distributed is a dataset like others", async (start) => {
+testInline("a distributed dataset is a dataset like others", async (start) => {
   await using cluster = await start({ workers: 2 });
   const options = { service: cluster, processingMode: "DYNAMIC" } as const;
   const squares = Dataset.range(20).map((x) => x * x).distribute(options);
@@ -283,7 +286,7 @@ testInline("what is distributed is a dataset like others", async (start) => {
   assertEquals((await Array.fromAsync(sampled)).length, 40);
 });
 
-testInline("datasets of two modes or two services are read side by side", async (start) => {
+testInline("datasets of two modes or two services are read concurrently", async (start) => {
   await using one = await start({ workers: 2 });
   await using other = await start({ workers: 1 });
   const pairs = numbers(one, 10, { processingMode: "DYNAMIC" }).zip(numbers(other, 30));

@@ -51,7 +51,7 @@ const CARDINALITIES: readonly [string, number, number, number, number][] = [
   ["DETERMINISTIC", UNKNOWN, Infinity, 0, UNKNOWN],
 ];
 
-Deno.test("the cardinality of a distributed dataset is what its policy leaves of it", () => {
+Deno.test("the cardinality of a distributed dataset follows from its policy", () => {
   const datasets = [
     Dataset.range(4),
     Dataset.range(4).repeat(),
@@ -175,7 +175,7 @@ for (const [name, [options, ...parts]] of Object.entries(REFUSED)) {
   });
 }
 
-Deno.test("what a cluster cannot be started with is refused, and nothing is left running", async () => {
+Deno.test("a cluster with invalid options is refused, and nothing is left running", async () => {
   const refused: Record<string, unknown>[] = [
     ...[{ workers: -1 }, { workers: 1.5 }, { workers: "2" }, { workers: NaN }],
     ...[{ carrier: "grpc" }, { heartbeatMs: -1 }, { clientRefreshMs: NaN }, {
@@ -210,7 +210,7 @@ Deno.test("what a cluster cannot be started with is refused, and nothing is left
   }
 });
 
-Deno.test("a cluster whose journal cannot be used says so, and why, before anything is started", async () => {
+Deno.test("a cluster with an unusable journal is refused with the reason, before anything is started", async () => {
   await using temporary = await TempFolder.make({ file: "" });
   const refused = async (journal: string) => {
     const start = () => LocalCluster.start({ workers: 1, carrier: "inline", journal });
@@ -238,7 +238,7 @@ testOnEach(
   },
 );
 
-testInline("times of 0 are as short as can be, and nothing else changes", async (start) => {
+testInline("times of 0 are as short as possible, and nothing else changes", async (start) => {
   const times = { heartbeatMs: 0, clientRefreshMs: 0, jobGcTimeoutMs: 0, skipAfterMs: 0 };
   await using cluster = await start({ workers: 2, ...times });
   for (const processingMode of ["OFF", "DYNAMIC", "DATA", "DETERMINISTIC"] as const) {
@@ -248,7 +248,7 @@ testInline("times of 0 are as short as can be, and nothing else changes", async 
   }
 });
 
-testInline("what a cluster is told to do that cannot be done is refused", async (start) => {
+testInline("impossible requests to a cluster are refused", async (start) => {
   await using cluster = await start({ workers: 1 });
   const refused: readonly [() => Promise<unknown>, string, string][] = [
     [() => cluster.stopWorker(7), "not_found", "worker 7"],
@@ -271,7 +271,7 @@ testInline("what a cluster is told to do that cannot be done is refused", async 
   assertEquals((await Array.fromAsync(numbers)).length, 10);
 });
 
-Deno.test("servers refuse what they cannot be started with, by name", async () => {
+Deno.test("servers refuse invalid options by name", async () => {
   const dispatcher = "ws://127.0.0.1:1";
   const refused: readonly [() => Promise<{ close(): Promise<void> }>, string][] = [
     [() => serveDispatcher({ workerTimeoutMs: -1 }), "workerTimeoutMs"],

@@ -57,7 +57,7 @@ const PLACES: Record<string, (dataset: Dataset<number>) => Dataset<unknown>> = {
 };
 
 testInline(
-  "a DETERMINISTIC place is saved anywhere, and goes on on another service",
+  "a DETERMINISTIC position can be saved anywhere, and continues on another service",
   async (start) => {
     await using cluster = await start({ workers: 2 });
     await using other = await start({ workers: 1 });
@@ -85,30 +85,35 @@ testInline(
   },
 );
 
-testInline("a place of one dataset is no place of another, nor are bytes", async (start) => {
-  await using cluster = await start({ workers: 1 });
-  const options = { service: cluster, processingMode: "DETERMINISTIC" } as const;
-  await using iterator = Dataset.range(9).distribute(options).iterator();
-  await iterator.next();
-  const state = await iterator.save();
-  const others = [
-    Dataset.range(8).distribute(options),
-    Dataset.range(9).batch(2).distribute(options),
-    Dataset.range(9),
-  ];
-  for (const other of others) {
-    await using refusing: DatasetIterator<unknown> = other.iterator();
-    const error = await assertRejects(() => refusing.restore(state), LeatError);
-    assertEquals(error.code, "failed_precondition");
-    assertEquals((await outcomesOf(refusing)).length > 3, true);
-  }
-  for (const bytes of [new Uint8Array(), new Uint8Array(40), state.subarray(0, state.length - 1)]) {
-    await assertRejects(() => iterator.restore(bytes), LeatError);
-  }
-  assertEquals(sorted(await Array.fromAsync(iterator)), upTo(8).map((x) => x + 1));
-});
+testInline(
+  "a position of one dataset is invalid for another, and so are arbitrary bytes",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const options = { service: cluster, processingMode: "DETERMINISTIC" } as const;
+    await using iterator = Dataset.range(9).distribute(options).iterator();
+    await iterator.next();
+    const state = await iterator.save();
+    const others = [
+      Dataset.range(8).distribute(options),
+      Dataset.range(9).batch(2).distribute(options),
+      Dataset.range(9),
+    ];
+    for (const other of others) {
+      await using refusing: DatasetIterator<unknown> = other.iterator();
+      const error = await assertRejects(() => refusing.restore(state), LeatError);
+      assertEquals(error.code, "failed_precondition");
+      assertEquals((await outcomesOf(refusing)).length > 3, true);
+    }
+    for (
+      const bytes of [new Uint8Array(), new Uint8Array(40), state.subarray(0, state.length - 1)]
+    ) {
+      await assertRejects(() => iterator.restore(bytes), LeatError);
+    }
+    assertEquals(sorted(await Array.fromAsync(iterator)), upTo(8).map((x) => x + 1));
+  },
+);
 
-testInline("epochs after one that was restored are those after it", async (start) => {
+testInline("epochs after a restored one are those that follow it", async (start) => {
   await using cluster = await start({ workers: 1 });
   const open = () =>
     Dataset.range(30).shuffle(30).distribute({ service: cluster, processingMode: "DETERMINISTIC" });
@@ -143,7 +148,7 @@ const SAVED: Record<string, Dataset<unknown>> = {
 };
 
 testInline(
-  "a service saves every kind of dataset, and what is loaded is distributed again",
+  "a service saves every kind of dataset, and a loaded one can be distributed again",
   async (start) => {
     await using cluster = await start({ workers: 2 });
     await using temporary = await TempFolder.make();
@@ -172,7 +177,7 @@ testInline(
   },
 );
 
-testInline("several datasets are saved at once, each whole", async (start) => {
+testInline("several datasets are saved concurrently, each completely", async (start) => {
   await using cluster = await start({ workers: 2 });
   await using temporary = await TempFolder.make();
   const folder = temporary.path;
@@ -212,7 +217,7 @@ testOnEach(
 );
 
 testInline(
-  "registered datasets are read in every mode, together with those who have the dataset",
+  "registered datasets are read in every mode, together with holders of the dataset",
   async (start) => {
     await using cluster = await start({ workers: 2 });
     const dataset = () => Dataset.range(20).map((x) => x + 1);
@@ -247,7 +252,7 @@ testInline(
 );
 
 testInline(
-  "registering refuses what is no dataset, no id and no option, and what cannot travel",
+  "registering refuses values that are no dataset, no id or no option, and functions that cannot be sent",
   async (start) => {
     await using cluster = await start({ workers: 1 });
     const factor = 2;

@@ -68,7 +68,7 @@ const DYNAMIC: Record<string, Dataset<unknown>> = {
 };
 
 testInline(
-  "DYNAMIC gives what one process gives, also where workers outnumber elements",
+  "DYNAMIC gives the same as one process, also with more workers than elements",
   async (start) => {
     await using cluster = await start({ workers: 4 });
     const texts = (elements: unknown[]) =>
@@ -84,7 +84,7 @@ testInline(
 );
 
 testInline(
-  "DYNAMIC repeats few elements for ever, for more workers than there are",
+  "DYNAMIC repeats few elements endlessly, for more workers than elements",
   async (start) => {
     await using cluster = await start({ workers: 3 });
     for (const count of [1, 2]) {
@@ -99,7 +99,7 @@ testInline(
 );
 
 testInline(
-  "DYNAMIC reads files each once, however many and whatever is wrong with them",
+  "DYNAMIC reads each file once, however many and however damaged",
   async (start) => {
     await using cluster = await start({ workers: 3 });
     const options = { service: cluster, processingMode: "DYNAMIC" } as const;
@@ -186,7 +186,7 @@ testInline(
 );
 
 testInline(
-  "static policies refuse what they cannot divide, and fall back on nothing",
+  "static policies refuse what they cannot divide, without a fallback",
   async (start) => {
     await using cluster = await start({ workers: 3 });
     await withFiles(2, async (pattern) => {
@@ -257,7 +257,7 @@ testInline(
   },
 );
 
-testInline("OFF shards what the pipeline says, the same at every worker", async (start) => {
+testInline("OFF shards as the pipeline says, equally at every worker", async (start) => {
   await using cluster = await start({ workers: 3 });
   for (const dataset of [Dataset.range(10).shard(2, 1), Dataset.range(10).take(3).skip(1)]) {
     const wanted = await Array.fromAsync(dataset);

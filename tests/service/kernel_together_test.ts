@@ -38,7 +38,7 @@ const UNREADABLE: readonly [Dataset<unknown>, Mode, string][] = [
 ];
 
 testInline(
-  "what keeps a dataset from being read is told to every consumer of its rounds",
+  "the error that keeps a dataset from being read is reported to every consumer of its rounds",
   async (start) => {
     await using cluster = await start({ workers: 2, ...PATIENT });
     for (const [number, [dataset, processingMode, message]] of UNREADABLE.entries()) {
@@ -87,7 +87,7 @@ testInline(
   },
 );
 
-testInline("rounds go on over a dispatcher that restarts on its journal", async (start) => {
+testInline("rounds continue after the dispatcher restarts on its journal", async (start) => {
   await using temporary = await TempFolder.make();
   const journal = temporary.path;
   {
@@ -124,7 +124,7 @@ testOnEach("trainers and consumers of one cluster do not disturb each other", as
 });
 
 testInline(
-  "what is shared of a pipeline that fails is its errors, each told once",
+  "trainers that share a failing pipeline get each of its errors once",
   async (start) => {
     await using cluster = await start({ workers: 1 });
     const failing = Dataset.range(4).repeat().map((x) => {

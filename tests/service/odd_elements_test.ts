@@ -99,7 +99,7 @@ async function readAll(dataset: AsyncIterable<unknown>): Promise<unknown[]> {
   return (await Array.fromAsync(dataset)).map(exactly);
 }
 
-Deno.test("elements at the edge of what there is come through stacking unchanged", async () => {
+Deno.test("unusual elements are unchanged by stacking", async () => {
   for (const [name, element] of Object.entries(ELEMENTS)) {
     if (element === null) continue; // what is absent in every row has no rows
     const three = Dataset.from([element, element, element]);
@@ -115,7 +115,7 @@ Deno.test("elements at the edge of what there is come through stacking unchanged
 });
 
 testInline(
-  "elements at the edge of what there is come back from files and saved iterators",
+  "unusual elements are unchanged in files and saved iterators",
   async () => {
     await using temporary = await TempFolder.make();
     const folder = temporary.path;
@@ -142,7 +142,7 @@ testInline(
   },
 );
 
-testInline("elements at the edge of what there is come from workers unchanged", async (start) => {
+testInline("unusual elements arrive from workers unchanged", async (start) => {
   await using cluster = await start({ workers: 1 });
   const elements = Object.values({ ...ELEMENTS, ...RAGGED });
   const dataset = Dataset.from(elements);

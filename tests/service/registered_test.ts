@@ -38,7 +38,7 @@ testInline("equal pipelines have one id, others another, and one may be chosen",
   }
 });
 
-testInline("an id that nobody has registered is not_found, by name", async (start) => {
+testInline("an unregistered id is not_found, by name", async (start) => {
   await using cluster = await start({ workers: 1 });
   await using iterator = Dataset.fromId(cluster, "no such").iterator();
   const error = await assertRejects(() => iterator.next(), LeatError, '"no such"');
@@ -73,7 +73,7 @@ testInline("a pipeline is rewritten before it is registered", async (start) => {
   await assertRejects(() => registerDataset(service, numbers, { rewrite: nothing }), LeatError);
 });
 
-Deno.test("fromId knows of the elements what it is told, and refuses what it cannot do", () => {
+Deno.test("fromId knows only the given properties of the elements, and refuses operations that need more", () => {
   const service = "ws://127.0.0.1:1";
   const spec = new TensorSpec("float32", [null]);
   const dataset = Dataset.fromId(service, "d", { spec });
@@ -87,7 +87,7 @@ Deno.test("fromId knows of the elements what it is told, and refuses what it can
   assertThrows(() => Dataset.fromId("", "d"), LeatError, "fromId: service");
 });
 
-testInline("fromId holds what a service gives to the spec it was told", async (start) => {
+testInline("fromId checks a service's elements against the given spec", async (start) => {
   await using cluster = await start({ workers: 1 });
   const id = await registerDataset(cluster, Dataset.range(3).map((x) => x === 1 ? "one" : x));
   const spec = new TensorSpec("float64", []);

@@ -317,7 +317,7 @@ testInline(
 );
 
 testInline(
-  "what consumers must agree on and may not ask is refused, saying what is wrong",
+  "conflicting or invalid options of consumers are refused with the reason",
   async (start) => {
     await using cluster = await start({ workers: 1, ...PATIENT });
     const readers = consumers(cluster, 2);

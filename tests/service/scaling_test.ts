@@ -138,7 +138,7 @@ Deno.test("a worker whose thread dies by itself is replaced, under its name", as
   await taken;
 });
 
-Deno.test("a range of workers that makes no sense is refused", async () => {
+Deno.test("an invalid range of workers is refused", async () => {
   await assertRejects(
     () => LocalCluster.start({ workers: { min: 3, max: 2 } }),
     LeatError,
@@ -223,7 +223,7 @@ Deno.test("autoscale keeps a fleet at what is wanted, less the workers of others
   await until(() => fleet.names.length === 5);
 });
 
-Deno.test("autoscale says which of its steps its own limits decide, and not the dispatcher", async () => {
+Deno.test("autoscale reports which of its steps its own limits decide, and not the dispatcher", async () => {
   const fleet = new Names();
   for (let i = 0; i < 5; i++) await fleet.start(); // another scaler's, that had no such limit
   const steps: ScalingStep[] = [];
@@ -338,7 +338,7 @@ Deno.test("autoscale starts no worker for a job that those of its fleet may not 
   assertEquals(await ownBeside(stateOf(4, [], pools.slice(0, 1)), ["a"]), 0);
 });
 
-Deno.test("an onStep that throws or rejects is no failure of the fleet, and ends nothing", async () => {
+Deno.test("an onStep that throws or rejects does not count as a failure of the fleet, and ends nothing", async () => {
   const { delays, timer } = hurried();
   const told: string[] = [];
   const kept = console.error;
@@ -366,7 +366,7 @@ Deno.test("an onStep that throws or rejects is no failure of the fleet, and ends
   assertEquals(told.length > 4, true);
 });
 
-Deno.test("autoscale refuses an interval in which it would ask without rest", async () => {
+Deno.test("autoscale refuses an interval without pauses", async () => {
   const dispatcher = { describe: () => Promise.resolve(stateOf(0)) };
   for (const intervalMs of [0, -1, NaN, Infinity]) {
     const options = { dispatcher, fleet: new Names(), maxWorkers: 2, intervalMs };
@@ -375,7 +375,7 @@ Deno.test("autoscale refuses an interval in which it would ask without rest", as
   }
 });
 
-Deno.test("autoscale does not count a worker of its fleet that has ended, though the dispatcher does still", async () => {
+Deno.test("autoscale does not count an ended worker of its fleet, though the dispatcher still does", async () => {
   const fleet = new Names();
   let looks = 0;
   let state = stateOf(2);
@@ -397,7 +397,7 @@ Deno.test("autoscale does not count a worker of its fleet that has ended, though
   await until(() => fleet.names.length === 2);
 });
 
-Deno.test("autoscale goes on after a start that failed and a dispatcher that did not answer", async () => {
+Deno.test("autoscale continues after a failed start and a dispatcher that did not answer", async () => {
   const fleet = new Names();
   fleet.failing = true;
   const steps: ScalingStep[] = [];
@@ -423,7 +423,7 @@ Deno.test("autoscale goes on after a start that failed and a dispatcher that did
   await until(() => fleet.names.length === 1);
 });
 
-Deno.test("autoscale names the fleet, not the dispatcher, where start or stop throws at once, and goes on", async () => {
+Deno.test("autoscale names the fleet, not the dispatcher, if start or stop throws synchronously, and continues", async () => {
   const fleet = new Names();
   const { start, stop } = Names.prototype;
   let started = 0;
@@ -502,7 +502,7 @@ function hurried() {
   return { delays, timer };
 }
 
-Deno.test("autoscale asks less often while the dispatcher does not answer, and as before once it does", async () => {
+Deno.test("autoscale asks less often while the dispatcher does not answer, and as before afterwards", async () => {
   const { delays, timer } = hurried();
   const fleet = new Names();
   let answers = true;
@@ -541,7 +541,7 @@ Deno.test("autoscale looks as often as before with the first answer, though it s
   assertEquals(answered.slice(0, 3).map((look) => delays[look]), [100, 100, 100]);
 });
 
-Deno.test("autoscale looks as often as before once a worker could be started, though it starts more", async () => {
+Deno.test("autoscale checks as often as before once a worker could be started, though it starts more", async () => {
   const { delays, timer } = hurried();
   const fleet = new Names();
   fleet.failing = true;
@@ -558,7 +558,7 @@ Deno.test("autoscale looks as often as before once a worker could be started, th
   await until(() => delays.at(-1) === 100);
 });
 
-Deno.test("autoscale counts workers that are being stopped among those it may have at most", async () => {
+Deno.test("autoscale counts stopping workers within its maximum", async () => {
   const { delays, timer } = hurried();
   const stopped = Promise.withResolvers<void>();
   const fleet = new Names();
@@ -583,7 +583,7 @@ Deno.test("autoscale counts workers that are being stopped among those it may ha
   assertEquals(fleet.names.length, 3);
 });
 
-Deno.test("the least useful workers go first, and the youngest among equals", () => {
+Deno.test("the least useful workers are stopped first, and the youngest among equals", () => {
   const figures = (elementsPerSecond: number) => ({
     ageMs: 0,
     process: null,

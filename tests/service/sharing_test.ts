@@ -194,7 +194,7 @@ testInline("the windows of a worker's jobs divide what it has for them", async (
 });
 
 testInline(
-  "windows of more jobs than a worker has bytes for keep one element, and give each its error",
+  "windows of more jobs than a worker has memory for keep one element, and report its error to each",
   async (start) => {
     await using cluster = await start({ workers: 1, windowBytesMax: 1 });
     await using one = trainer(cluster, "t", { jobName: "one" });
@@ -333,7 +333,7 @@ testInline("trainers share what is shuffled, sharded and compressed", async (sta
   assert(both > 100, `${both} of 200 elements were seen by both`);
 });
 
-testInline("what /state tells of a window is what the window did", async (start) => {
+testInline("/state describes what a window did", async (start) => {
   await using cluster = await start({ workers: 1, windowBytesMax: 20_000 });
   await using slow = trainer(cluster, "slow", { maxOutstandingRequests: 1 });
   await using fast = trainer(cluster, "fast");

@@ -43,7 +43,7 @@ function startService(
 }
 
 testInVirtualTime(
-  "a client keeps its place while its training loop asks for nothing",
+  "a client keeps its position while its training loop requests nothing",
   async (time) => {
     using readings = new Readings();
     const config = { clientTimeoutMs: TIMEOUT_MS, clientGraceMs: TIMEOUT_MS, jobGcTimeoutMs: 0 };
@@ -59,7 +59,7 @@ testInVirtualTime(
   },
 );
 
-testInVirtualTime("who would be silent for longer than may be speaks sooner", async (time) => {
+testInVirtualTime("a client sends heartbeats more often than its timeout", async (time) => {
   using readings = new Readings();
   const config = { workerTimeoutMs: TIMEOUT_MS, clientTimeoutMs: TIMEOUT_MS };
   const timings = { heartbeatMs: 30_000, refreshMs: 30_000 };

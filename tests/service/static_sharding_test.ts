@@ -57,30 +57,33 @@ testOnEach("a policy of a user's own divides the dataset as it says", async (sta
   assertEquals(sorted(await Array.fromAsync(numbers)), [0, 10, 20, 31, 41, 51, 62]);
 });
 
-testInline("what cannot be sharded as asked is told once, by one worker", async (start) => {
-  await using cluster = await start({ workers: 2 });
-  const one = await Deno.makeTempFile();
-  const range = Dataset.range(4);
-  const cases = [
-    [range, "FILE", "not_found", "Found an unshardable source dataset: range"],
-    [Dataset.textLines(one), "FILE", "invalid_argument", "not enough for the required 2 shards"],
-    [range.shard(SHARD_HINT, 0), "DATA", "failed_precondition", 'processingMode: "HINT"'],
-    [range.shard(SHARD_HINT, 0), "OFF", "failed_precondition", 'processingMode: "HINT"'],
-  ] as const;
-  for (const [dataset, processingMode, code, message] of cases) {
-    const distributed = (dataset as Dataset<unknown>).distribute({
-      service: cluster,
-      processingMode,
-    });
-    const outcomes = await outcomesOf(distributed.iterator());
-    assertEquals(outcomes.length, 1, message);
-    await using iterator = distributed.iterator();
-    const error = await assertRejects(() => iterator.next(), LeatError);
-    assertEquals(error.code, code);
-    assert(error.message.includes(message), error.message);
-  }
-  await Deno.remove(one);
-});
+testInline(
+  "a pipeline that cannot be sharded as requested is reported once, by one worker",
+  async (start) => {
+    await using cluster = await start({ workers: 2 });
+    const one = await Deno.makeTempFile();
+    const range = Dataset.range(4);
+    const cases = [
+      [range, "FILE", "not_found", "Found an unshardable source dataset: range"],
+      [Dataset.textLines(one), "FILE", "invalid_argument", "not enough for the required 2 shards"],
+      [range.shard(SHARD_HINT, 0), "DATA", "failed_precondition", 'processingMode: "HINT"'],
+      [range.shard(SHARD_HINT, 0), "OFF", "failed_precondition", 'processingMode: "HINT"'],
+    ] as const;
+    for (const [dataset, processingMode, code, message] of cases) {
+      const distributed = (dataset as Dataset<unknown>).distribute({
+        service: cluster,
+        processingMode,
+      });
+      const outcomes = await outcomesOf(distributed.iterator());
+      assertEquals(outcomes.length, 1, message);
+      await using iterator = distributed.iterator();
+      const error = await assertRejects(() => iterator.next(), LeatError);
+      assertEquals(error.code, code);
+      assert(error.message.includes(message), error.message);
+    }
+    await Deno.remove(one);
+  },
+);
 
 testInline("a worker that is added later has no share, and all elements come", async (start) => {
   await using cluster = await start({ workers: 2 });

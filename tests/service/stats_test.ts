@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { Dataset, LocalCluster, ShardingPolicy } from "../../mod.ts";
 
-Deno.test("distribute counts elements, the bytes that came, and how long workers were waited for", async () => {
+Deno.test("distribute counts elements, received bytes, and the time of waiting for workers", async () => {
   await using cluster = await LocalCluster.start({ workers: 1 });
   for (const processingMode of [ShardingPolicy.DYNAMIC, ShardingPolicy.DETERMINISTIC]) {
     const dataset = Dataset.range(40).batch(10)
@@ -19,7 +19,7 @@ Deno.test("distribute counts elements, the bytes that came, and how long workers
   }
 });
 
-Deno.test("distribute counts what it gives where its reader does a part of the pipeline, in each repetition", async () => {
+Deno.test("distribute counts its elements if its reader runs a part of the pipeline, in each repetition", async () => {
   await using cluster = await LocalCluster.start({
     workers: 1,
     carrier: "inline",
@@ -38,7 +38,7 @@ Deno.test("distribute counts what it gives where its reader does a part of the p
   assert(distribute!.service!.elements >= 3, "and how it goes with them");
 });
 
-Deno.test("distribute tells where a training loop's time goes, and how it goes with each worker", async () => {
+Deno.test("distribute reports where a training loop's time goes, and the progress of each worker", async () => {
   await using cluster = await LocalCluster.start({
     workers: 2,
     carrier: "inline",

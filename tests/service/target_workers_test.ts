@@ -113,7 +113,7 @@ Deno.test('targetWorkers "local" without a worker in this process is refused wit
   assertMatch(error.message, /serveWorker\(\{ dispatcher, local: true \}\)/);
 });
 
-Deno.test("a worker of this process is read without its address: it may lead nowhere", async () => {
+Deno.test("a worker of this process is read without its address, which may lead nowhere", async () => {
   await using dispatcher = await serveDispatcher(QUIET);
   await using here = await serve(dispatcher, { advertise: "192.0.2.1" });
   assertMatch(here.address, /192\.0\.2\.1/);
@@ -136,7 +136,7 @@ Deno.test('workers of other processes with the tag COLOCATED serve only clients 
   }
 });
 
-Deno.test("a worker with local: true takes no settings of listening", async () => {
+Deno.test("a worker with local: true accepts no options of listening", async () => {
   const config = { ...QUIET, dispatcher: "ws://127.0.0.1:1", local: true, port: 5051 };
   const error = await assertRejects(() => serveWorker(config), LeatError);
   assertEquals(error.code, "invalid_argument");
@@ -151,7 +151,7 @@ Deno.test("a worker's empty tag is refused", async () => {
   );
 });
 
-Deno.test("distribute refuses targets that make no sense", () => {
+Deno.test("distribute refuses invalid targets", () => {
   const service = "ws://127.0.0.1:1";
   const wrong: Record<string, unknown>[] = [
     { targetWorkers: "near" },

@@ -44,7 +44,7 @@ async function elementsBeforeFailure(dataset: Dataset<unknown>, why: RegExp): Pr
 }
 
 for (const [name, mode] of Object.entries(MODES)) {
-  testInline(`a task that cannot read on has not ended: ${name}`, async (start) => {
+  testInline(`a task that cannot continue has not ended: ${name}`, async (start) => {
     await using cluster = await start({ workers: 1 });
     const begins = mode.sharing === undefined ? neverComes() : neverComes().repeat();
     const dataset = begins.distribute({ service: cluster, ...mode });
@@ -69,14 +69,14 @@ async function bothConsumers(cluster: LocalCluster, mode: Mode): Promise<unknown
   ));
 }
 
-testInline("a task that cannot read on tells all consumers of its rounds", async (start) => {
+testInline("a task that cannot continue tells all consumers of its rounds", async (start) => {
   await using cluster = await start({ workers: 1 });
   const given = await bothConsumers(cluster, {});
   assertEquals(given, [[0, 2, 10, 12], [1, 3, 11, 13]]);
 });
 
 testInline(
-  "a task that cannot read on tells all consumers of a DETERMINISTIC stream",
+  "a task that cannot continue tells all consumers of a DETERMINISTIC stream",
   async (start) => {
     await using cluster = await start({ workers: 1 });
     const given = await bothConsumers(cluster, { processingMode: "DETERMINISTIC" });
@@ -84,18 +84,21 @@ testInline(
   },
 );
 
-testInline("a trainer that comes to a task that cannot read on is told so, too", async (start) => {
-  await using cluster = await start({ workers: 1 });
-  const dataset = neverComes().distribute({ service: cluster, jobName: "both" });
-  await using first = dataset.iterator();
-  await first.next();
-  await elementsBeforeFailure(dataset, /\/nowhere\/at\/all/);
-  assertEquals(await elementsBeforeFailure(dataset, /\/nowhere\/at\/all/), []);
-  await untilFailed(cluster);
-  const { workers, jobs } = await cluster.describe();
-  assert(/^It cannot read on: .*\/nowhere/.test(workers[0]!.activity.reason!));
-  assert(/cannot be read on: .*\/nowhere/.test(jobs[0]!.iterations[0]!.bottleneck.text));
-});
+testInline(
+  "a trainer that joins a task that cannot continue gets the error, too",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const dataset = neverComes().distribute({ service: cluster, jobName: "both" });
+    await using first = dataset.iterator();
+    await first.next();
+    await elementsBeforeFailure(dataset, /\/nowhere\/at\/all/);
+    assertEquals(await elementsBeforeFailure(dataset, /\/nowhere\/at\/all/), []);
+    await untilFailed(cluster);
+    const { workers, jobs } = await cluster.describe();
+    assert(/^It cannot read on: .*\/nowhere/.test(workers[0]!.activity.reason!));
+    assert(/cannot be read on: .*\/nowhere/.test(jobs[0]!.iterations[0]!.bottleneck.text));
+  },
+);
 
 testInline(
   "who comes when those have left whose task could not read on has all read anew",
@@ -109,7 +112,7 @@ testInline(
   },
 );
 
-testInline("a DETERMINISTIC stream reads on from before what could not be read", async (start) => {
+testInline("a DETERMINISTIC stream continues from before the failed read", async (start) => {
   await using temporary = await TempFolder.make();
   const folder = temporary.path;
   const path = `${folder}/late`;
