@@ -71,7 +71,7 @@ export class RandomStream {
   /**
    * Four words that identify seed and labels: see {@linkcode RandomStream.named}.
    *
-   * @internal
+   * @ignore
    */
   get name(): PhiloxBlock {
     const [first, second, third, fourth] = this.#words as [number, number, number, number];
@@ -81,7 +81,7 @@ export class RandomStream {
   /**
    * The stream that has this {@linkcode RandomStream.name}, at its beginning.
    *
-   * @internal
+   * @ignore
    */
   static named(name: PhiloxBlock): RandomStream {
     const stream = new RandomStream(0);

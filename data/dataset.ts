@@ -151,7 +151,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * The last operator of the graph.
    *
-   * @internal
+   * @ignore
    */
   readonly node: DatasetNode;
   #iterations = 0;
@@ -160,7 +160,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * A dataset over a graph; users start from the static methods.
    *
-   * @internal
+   * @ignore
    */
   constructor(node: DatasetNode) {
     this.node = node;

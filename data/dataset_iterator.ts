@@ -134,7 +134,11 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   #failed = false;
   #closed = false;
 
-  /** Made by `Dataset.iterator()` and `openIterator()`. */
+  /**
+   * Made by `Dataset.iterator()` and `openIterator()`.
+   *
+   * @ignore
+   */
   constructor(node: DatasetNode, options: IterationOptions) {
     this.#node = node;
     this.#options = { ...options, host: options.host ?? installedHost() };

@@ -43,7 +43,7 @@ export class Explanation {
    */
   readonly advice: readonly string[];
 
-  /** @internal */
+  /** @ignore */
   constructor(root: DatasetNode, run?: Omit<Run, "root">) {
     const operators: ExplainedOperator[] = [];
     const visit = (node: DatasetNode, depth: number, distributed: boolean) => {
@@ -86,7 +86,7 @@ export class Explanation {
     return [...lines, ...this.advice].join("\n");
   }
 
-  /** @internal */
+  /** @ignore */
   [Symbol.for("Deno.customInspect")](): string {
     return this.toString();
   }

@@ -34,13 +34,13 @@ export interface Host {
    * Whether foreign pipelines run here in full, because this process was started for them: a
    * worker's runner. Default: false. See `data/foreign/foreign.ts`.
    *
-   * @internal
+   * @ignore
    */
   readonly runsForeign?: boolean;
   /**
    * Runs foreign functions in another process. Left out: they are refused.
    *
-   * @internal
+   * @ignore
    */
   readonly foreignRunners?: ForeignRunners;
   /** Logs a warning for the operator of the machine. */

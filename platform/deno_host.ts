@@ -43,7 +43,7 @@ export class DenoHost implements Host {
   readonly images: ImageCodec;
   /** Decodes WAV. */
   readonly audio: AudioCodec;
-  /** @internal */
+  /** @ignore */
   readonly foreignRunners: ForeignRunners;
 
   /** A host; nothing is opened before it is used. */

@@ -42,14 +42,14 @@ export interface WirePolicy {
 export class CustomShardingPolicy {
   /** Its name in messages and descriptions. */
   readonly name: string;
-  /** @internal */
+  /** @ignore */
   readonly shard: NodeFunction;
   readonly #wire: WirePolicy;
 
   /**
    * @throws {LeatError} `failed_precondition` where the function cannot be serialised.
    *
-   * @internal
+   * @ignore
    */
   constructor(name: unknown, shard: NodeFunction) {
     if (typeof name !== "string" || name === "") {
@@ -63,7 +63,7 @@ export class CustomShardingPolicy {
     this.#wire = { name, shard: JSON.stringify(new ValueWriter().write(shard)) };
   }
 
-  /** @internal */
+  /** @ignore */
   static fromWire({ name, shard }: WirePolicy): CustomShardingPolicy {
     return new CustomShardingPolicy(
       name,
@@ -71,7 +71,7 @@ export class CustomShardingPolicy {
     );
   }
 
-  /** @internal */
+  /** @ignore */
   toWire(): WirePolicy {
     return this.#wire;
   }
@@ -82,7 +82,7 @@ export class CustomShardingPolicy {
    * @throws {LeatError} with the code of the function's failure, naming the policy;
    * `invalid_argument` where it returns no dataset.
    *
-   * @internal
+   * @ignore
    */
   async shardOf(root: DatasetNode, worker: Shard, host: Host): Promise<DatasetNode> {
     const { fn, captures } = await loadFunction(this.shard, host);

@@ -13,7 +13,7 @@ export class SourceFunction {
   readonly source: string;
   #fn: AnyFunction | undefined;
 
-  /** @internal */
+  /** @ignore */
   constructor(source: string) {
     this.source = source;
   }
@@ -24,7 +24,7 @@ export class SourceFunction {
    * @throws {LeatError} `invalid_argument` where the engine refuses what the parser accepted, and
    * the host's own errors.
    *
-   * @internal
+   * @ignore
    */
   load(host: EvaluationHost): AnyFunction {
     return this.#fn ??= this.#evaluate(host);

@@ -323,7 +323,7 @@ export class LocalCluster implements AsyncDisposable {
   /**
    * The node from which clients of the calling thread reach the cluster.
    *
-   * @internal
+   * @ignore
    */
   home(): ClientHome {
     const { clientRefreshMs } = this.#options;
@@ -340,7 +340,7 @@ export class LocalCluster implements AsyncDisposable {
   /**
    * The fleet of the cluster's nodes, to start others next to them.
    *
-   * @internal
+   * @ignore
    */
   get fleet(): Fleet {
     return this.#fleet;

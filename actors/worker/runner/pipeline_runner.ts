@@ -207,7 +207,10 @@ export class PipelineRunner implements Runner {
   ): DatasetIterator<unknown> {
     const chain = this.#chain ??= chainOf(this.#node);
     if (chain === undefined) {
-      throw new LeatError("invalid_argument", "This pipeline is not a chain over one source's splits");
+      throw new LeatError(
+        "invalid_argument",
+        "This pipeline is not a chain over one source's splits",
+      );
     }
     const { seed, epoch } = this.#settings;
     return openSplit(chain, {
