@@ -120,7 +120,7 @@ import { TfRecordsNode } from "./sources/tf_records.ts";
 import { type AudioFile, WavNode } from "./sources/wav.ts";
 import { WebDatasetNode, type WebDatasetOptions } from "./sources/web_dataset.ts";
 import type { ElementSpec } from "./elements/spec.ts";
-import { checkWait, GrowingNode } from "./saved/growing.ts";
+import { checkWait, TailLoadNode } from "./saved/tail_load.ts";
 import { savedIn, saveGraph, type SaveProgress } from "./saved/save.ts";
 import { shardDatasets } from "./saved/shards.ts";
 import { storedNode } from "./saved/stored_node.ts";
@@ -1471,7 +1471,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     }
     const waiting = checkWait(wait);
     if (waiting !== undefined) {
-      if (readerFunc === undefined) return new Dataset(new GrowingNode(path, waiting));
+      if (readerFunc === undefined) return new Dataset(new TailLoadNode(path, waiting));
       const when = "left out with wait: which shards there are is known at the end";
       throw invalidArgument("load", "readerFunc", when, readerFunc);
     }

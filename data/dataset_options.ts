@@ -5,7 +5,7 @@
 import type { Dataset } from "./dataset.ts";
 import type { PaddedShapes, PaddingValues } from "./elements/padding.ts";
 import type { ElementSpec } from "./elements/spec.ts";
-import type { LoadWait } from "./saved/growing.ts";
+import type { LoadWait } from "./saved/tail_load.ts";
 import type { SaveProgress } from "./saved/save.ts";
 import type { FunctionExtra } from "./udf/call.ts";
 import type { Captures, UserFunction } from "./udf/user_function.ts";

@@ -113,7 +113,7 @@ export type {
   DistributedSaveOptions,
   DistributedSaveProgress,
 } from "./saved/distributed/options.ts";
-export type { LoadWait } from "./saved/growing.ts";
+export type { LoadWait } from "./saved/tail_load.ts";
 export type { SaveProgress } from "./saved/save.ts";
 
 // How workers of a service share a dataset.

@@ -7,7 +7,7 @@ import { checkScaling, type ScalingOptions } from "./scaling/autoscaler.ts";
 import type { Journal } from "./journal/journal.ts";
 import { checkedQuotas, type Quotas } from "./jobs/quotas.ts";
 import { SNAPSHOT_BYTES_MAX } from "./journal/snapshot.ts";
-import type { DialWorker } from "./liveness/reach.ts";
+import type { DialWorker } from "./liveness/reachability_probe.ts";
 import type { DispatcherState } from "./state/state.ts";
 import { checkWorkerNames } from "./modes/listed_workers.ts";
 

@@ -2,8 +2,8 @@
  * The dispatcher (paper section 3.1): knows the datasets, jobs, workers and clients, gives workers
  * tasks, tells clients what to read, and hands out splits. It touches no data.
  *
- * Every request is decided in a turn (`turns.ts`), which keeps the order of its work; what follows from
- * a turn's changes is in `consequences.ts`. What workers and clients say of how they are doing is not
+ * Every request is decided in a turn (`transactions.ts`), which keeps the order of its work; what follows from
+ * a turn's changes is in `effects.ts`. What workers and clients say of how they are doing is not
  * journaled, nor who was heard of when.
  *
  * @module
@@ -18,29 +18,29 @@ import { ClientHints } from "./members/client_hints.ts";
 import { ClientLinks } from "./liveness/client_links.ts";
 import { clientOf, endClient, newsFor, newsOfEnd, releaseClient } from "./members/clients.ts";
 import { type DispatcherConfig, type Settings, settingsOf } from "./config.ts";
-import { Consequences, type Parts } from "./consequences.ts";
+import { Effects, type Parts } from "./effects.ts";
 import { Consumers } from "./modes/consumers.ts";
 import { datasetFor, registerDataset } from "./jobs/datasets.ts";
 import { describeState, type SoftState } from "./report/describe.ts";
 import { Figures } from "./report/figures.ts";
-import { openIteration } from "./jobs/opening.ts";
+import { openIteration } from "./jobs/join_iteration.ts";
 import { checkQuotas } from "./jobs/quotas.ts";
 import { modeFor } from "./modes/modes.ts";
 import { NameClaims } from "./members/name_claims.ts";
 import type { DispatcherInfo, DispatcherProtocol } from "./protocol.ts";
 import { dispatcherAccess } from "./protocol_access.ts";
 import { dispatcherChecks } from "./protocol_check.ts";
-import { WorkerReach } from "./liveness/reach.ts";
+import { ReachabilityProbe } from "./liveness/reachability_probe.ts";
 import { RequestRates } from "./jobs/request_rates.ts";
 import { runnerDied } from "./jobs/runner_deaths.ts";
 import { Scaling } from "./scaling/scaling.ts";
-import { Silence } from "./liveness/silence.ts";
+import { Liveness } from "./liveness/liveness.ts";
 import { forgeryOf, taskForgeryOf } from "./members/speaking.ts";
 import type { DispatcherState } from "./state/state.ts";
 import { TaskLists } from "./jobs/task_lists.ts";
 import { TaskRequests } from "./jobs/task_requests.ts";
-import type { Turn } from "./turn.ts";
-import { Turns } from "./turns.ts";
+import type { Transaction } from "./transaction.ts";
+import { Transactions } from "./transactions.ts";
 import { holderOfName, workerHeartbeat } from "./members/workers.ts";
 
 /** Tells programs of one protocol from those of another. */
@@ -69,7 +69,7 @@ export function createDispatcher(
   config: DispatcherConfig = {},
 ): Actor<DispatcherProtocol> {
   const settings = settingsOf(config);
-  let opening: Promise<Turns> | undefined;
+  let opening: Promise<Transactions> | undefined;
   // There is no request before it is started.
   let dispatcher!: Dispatcher;
   return {
@@ -94,14 +94,14 @@ export function createDispatcher(
     checks: dispatcherChecks,
     access: dispatcherAccess,
     start: async () => {
-      opening = Turns.open(context, settings);
+      opening = Transactions.open(context, settings);
       dispatcher = new Dispatcher(context, settings, await opening);
       await dispatcher.begin();
     },
     stop: async () => {
       dispatcher?.stop();
-      const turns = await opening?.catch(() => undefined);
-      await turns?.close();
+      const transactions = await opening?.catch(() => undefined);
+      await transactions?.close();
     },
   };
 }
@@ -109,18 +109,22 @@ export function createDispatcher(
 class Dispatcher {
   readonly #context: ActorContext<DispatcherProtocol>;
   readonly #settings: Settings;
-  readonly #turns: Turns;
+  readonly #transactions: Transactions;
   readonly #parts: Parts;
-  readonly #consequences: Consequences;
+  readonly #effects: Effects;
   readonly #scaling: Scaling;
   readonly #names: NameClaims;
   readonly #refusals: RefusalLog;
   readonly #rates: RequestRates;
 
-  constructor(context: ActorContext<DispatcherProtocol>, settings: Settings, turns: Turns) {
+  constructor(
+    context: ActorContext<DispatcherProtocol>,
+    settings: Settings,
+    transactions: Transactions,
+  ) {
     this.#context = context;
     this.#settings = settings;
-    this.#turns = turns;
+    this.#transactions = transactions;
     this.#scaling = new Scaling(settings.scaling);
     this.#names = new NameClaims(context);
     this.#refusals = new RefusalLog(context.world);
@@ -129,40 +133,47 @@ class Dispatcher {
     const consumers = new Consumers();
     const clientLinks = new ClientLinks(
       context,
-      (clientId) => turns.runUnasked((turn) => endClient(turn, clientId, "gone", consumers)),
+      (clientId) => transactions.runUnasked((tx) => endClient(tx, clientId, "gone", consumers)),
     );
-    const taskRequests = new TaskRequests(context, settings, turns);
+    const taskRequests = new TaskRequests(context, settings, transactions);
     this.#parts = {
       context,
-      turns,
+      transactions,
       consumers,
       clientLinks,
       taskRequests,
       taskLists: new TaskLists(context.self.incarnation),
       figures: new Figures(settings.scaling.measureMs),
-      reach: new WorkerReach(context, settings.dialWorker),
-      hints: new ClientHints(context, turns),
-      silence: new Silence({ context, settings, turns, clientLinks, consumers, taskRequests }),
+      reach: new ReachabilityProbe(context, settings.dialWorker),
+      hints: new ClientHints(context, transactions),
+      liveness: new Liveness({
+        context,
+        settings,
+        transactions,
+        clientLinks,
+        consumers,
+        taskRequests,
+      }),
     };
-    this.#consequences = new Consequences(this.#parts, settings.workers);
-    turns.follow(this.#consequences);
+    this.#effects = new Effects(this.#parts, settings.workers);
+    transactions.follow(this.#effects);
   }
 
   async begin(): Promise<void> {
-    const { silence, taskRequests } = this.#parts;
-    const { workers } = this.#turns.state;
+    const { liveness, taskRequests } = this.#parts;
+    const { workers } = this.#transactions.state;
     this.#settings.onWorkers?.((node) => workers.values().some(({ ref }) => ref.node === node));
-    await this.#turns.run((turn) => {
-      const { state, random, wallMs } = turn;
+    await this.#transactions.run((tx) => {
+      const { state, random, wallMs } = tx;
       if (state.clusterId === "") {
-        turn.commit({ type: "cluster_created", clusterId: random.hex64() });
+        tx.commit({ type: "cluster_created", clusterId: random.hex64() });
       }
       const { incarnation } = this.#context.self;
-      turn.commit({ type: "dispatcher_started", incarnation, wallMs });
-      silence.begin(turn);
+      tx.commit({ type: "dispatcher_started", incarnation, wallMs });
+      liveness.begin(tx);
       for (const iterationId of state.iterations.keys()) taskRequests.list(iterationId);
     });
-    silence.watch();
+    liveness.watch();
     this.#scaleLater();
   }
 
@@ -193,7 +204,7 @@ class Dispatcher {
 
   /** Waits for no disk, so that health checks pass while it is full: what it says has been durable from the start. */
   hello(): Answer<"hello"> {
-    return this.#turns.look((state): DispatcherInfo => ({
+    return this.#transactions.look((state): DispatcherInfo => ({
       version: VERSION,
       clusterId: state.clusterId,
       life: state.lives,
@@ -204,15 +215,15 @@ class Dispatcher {
     request: Request<"registerDataset">,
     { sender }: Delivery,
   ): Answer<"registerDataset"> {
-    return this.#turns.run((turn) => {
-      const answer = registerDataset(turn, request, sender, this.#settings.quotas);
-      this.#parts.silence.datasetRegistered(answer.datasetId);
+    return this.#transactions.run((tx) => {
+      const answer = registerDataset(tx, request, sender, this.#settings.quotas);
+      this.#parts.liveness.datasetRegistered(answer.datasetId);
       return answer;
     });
   }
 
   getDataset({ datasetId }: Request<"getDataset">, { sender }: Delivery): Answer<"getDataset"> {
-    return this.#turns.run(({ state }) => datasetFor(state, datasetId, sender));
+    return this.#transactions.run(({ state }) => datasetFor(state, datasetId, sender));
   }
 
   openIteration(
@@ -220,12 +231,12 @@ class Dispatcher {
     { source, sender }: Delivery,
   ): Answer<"openIteration"> {
     const { consumers, clientLinks } = this.#parts;
-    return this.#turns.run((turn) => {
+    return this.#transactions.run((tx) => {
       const request = modeFor(asked.parameters).named(asked);
-      checkQuotas(turn.state, request, sender.name, this.#settings.quotas);
-      const answer = openIteration(turn, request, sender, {
+      checkQuotas(tx.state, request, sender.name, this.#settings.quotas);
+      const answer = openIteration(tx, request, sender, {
         placeOf: (clientId) => consumers.placeOf(clientId),
-        isUnreadable: (iterationId) => this.#isUnreadable(turn.state, iterationId),
+        isUnreadable: (iterationId) => this.#isUnreadable(tx.state, iterationId),
       });
       // One that is stopped while it joins may never say a word as a client, nor good-bye.
       clientLinks.heard(answer.clientId, source);
@@ -237,19 +248,19 @@ class Dispatcher {
     request: Request<"clientHeartbeat">,
     { source }: Delivery,
   ): Answer<"clientHeartbeat"> {
-    const { consumers, taskLists, figures, clientLinks, hints, silence } = this.#parts;
+    const { consumers, taskLists, figures, clientLinks, hints, liveness } = this.#parts;
     const settings = this.#settings;
-    return this.#turns.run((turn) => {
-      const { state } = turn;
+    return this.#transactions.run((tx) => {
+      const { state } = tx;
       const end = newsOfEnd(state, request);
       if (end !== undefined) return end;
       const [client, iteration] = clientOf(state, request);
       const { clientId, iterationId } = client;
-      silence.clientHeard(clientId);
+      liveness.clientHeard(clientId);
       hints.heard(clientId, source as FencedRef<ClientProtocol>);
       clientLinks.heard(clientId, source);
-      state.modeOf(iteration).heard(turn, client, request, { ...settings, consumers });
-      figures.clientHeard(state, clientId, request.figures, turn.nowMs);
+      state.modeOf(iteration).heard(tx, client, request, { ...settings, consumers });
+      figures.clientHeard(state, clientId, request.figures, tx.nowMs);
       const changed = taskLists.changedSince(iterationId, request.taskList);
       const { windowSplits, ...news } = newsFor(state, client, changed, request, settings);
       // The order of fields is part of the bytes that simulated runs are compared by.
@@ -263,7 +274,7 @@ class Dispatcher {
   }
 
   releaseClient(request: Request<"releaseClient">): Answer<"releaseClient"> {
-    return this.#turns.run((turn) => releaseClient(turn, request, this.#parts.consumers));
+    return this.#transactions.run((tx) => releaseClient(tx, request, this.#parts.consumers));
   }
 
   /** Who asks for the name of a worker that lives has to wait. */
@@ -272,7 +283,7 @@ class Dispatcher {
     delivery: Delivery,
   ): Answer<"workerHeartbeat"> {
     this.#expect(delivery, (state) => forgeryOf(state, request, delivery));
-    const holder = this.#turns.look((state) => holderOfName(state, request));
+    const holder = this.#transactions.look((state) => holderOfName(state, request));
     if (holder === undefined) return this.#workerHeard(request, delivery);
     return this.#names.expectGone(request.name, holder, request.worker)
       .then(() => this.#workerHeard(request, delivery));
@@ -282,15 +293,15 @@ class Dispatcher {
     request: Request<"workerHeartbeat">,
     delivery: Delivery,
   ): Answer<"workerHeartbeat"> {
-    const { figures, reach, silence } = this.#parts;
-    return this.#turns.run((turn) => {
-      const answer = workerHeartbeat(turn, request, delivery);
+    const { figures, reach, liveness } = this.#parts;
+    return this.#transactions.run((tx) => {
+      const answer = workerHeartbeat(tx, request, delivery);
       if (request.leaving !== true && answer.follows === undefined) {
-        silence.workerHeard(request.name);
+        liveness.workerHeard(request.name);
         if (request.isPrivate !== true) reach.heard(request.name, request.worker);
-        figures.workerHeard(turn.state, request, turn.nowMs);
+        figures.workerHeard(tx.state, request, tx.nowMs);
       }
-      this.#consequences.answered(request.name);
+      this.#effects.answered(request.name);
       return { ...answer, timeoutMs: this.#settings.workerTimeoutMs };
     });
   }
@@ -307,7 +318,7 @@ class Dispatcher {
 
   runnerDied(request: Request<"runnerDied">, delivery: Delivery): Answer<"runnerDied"> {
     this.#expectOwnTask(request, delivery);
-    return this.#turns.run((turn) => runnerDied(turn, request, this.#settings.runnerDeathsMax));
+    return this.#transactions.run((tx) => runnerDied(tx, request, this.#settings.runnerDeathsMax));
   }
 
   #expectOwnTask({ taskId }: { readonly taskId: number }, delivery: Delivery): void {
@@ -319,7 +330,7 @@ class Dispatcher {
     { sender }: Delivery,
     refusalOf: (state: DispatcherState) => LeatError | undefined,
   ): void {
-    const refusal = this.#turns.look(refusalOf);
+    const refusal = this.#transactions.look(refusalOf);
     if (refusal === undefined) return;
     this.#refusals.note(sender, refusal);
     throw refusal;
@@ -327,18 +338,20 @@ class Dispatcher {
 
   /** Whoever looks while the journal waits for room has to see that it does. */
   describe(refresh: boolean): Answer<"describe"> {
-    const { stall } = this.#turns;
-    const describe = (turn: Turn) => {
-      if (refresh && stall === undefined) this.#refreshFigures(turn.nowMs);
-      const soft = this.#softState(turn);
-      const described = describeState(turn.state, soft, this.#scaling.describe(turn.state, soft));
+    const { stall } = this.#transactions;
+    const describe = (tx: Transaction) => {
+      if (refresh && stall === undefined) this.#refreshFigures(tx.nowMs);
+      const soft = this.#softState(tx);
+      const described = describeState(tx.state, soft, this.#scaling.describe(tx.state, soft));
       if (stall === undefined) return described;
       return {
         ...described,
-        journal: { waits: stall.message, forMs: turn.nowMs - stall.sinceMs },
+        journal: { waits: stall.message, forMs: tx.nowMs - stall.sinceMs },
       };
     };
-    return stall === undefined ? this.#turns.run(describe) : this.#turns.lookAround(describe);
+    return stall === undefined
+      ? this.#transactions.run(describe)
+      : this.#transactions.lookAround(describe);
   }
 
   /** Whether one of its tasks cannot read on, as far as its worker has told. */
@@ -349,14 +362,14 @@ class Dispatcher {
     );
   }
 
-  #softState({ nowMs, wallMs }: Turn): SoftState {
-    const { consumers, figures, reach, silence } = this.#parts;
+  #softState({ nowMs, wallMs }: Transaction): SoftState {
+    const { consumers, figures, reach, liveness } = this.#parts;
     return {
       figures,
       nowMs,
       wallOffsetMs: wallMs - nowMs,
       windowSplits: this.#settings.windowSplits,
-      heardMs: (worker) => silence.workersHeardMs.get(worker) ?? nowMs,
+      heardMs: (worker) => liveness.workersHeardMs.get(worker) ?? nowMs,
       placeOf: (clientId) => consumers.placeOf(clientId),
       unreachable: (worker) => reach.unreachable(worker),
     };
@@ -364,20 +377,20 @@ class Dispatcher {
 
   /** Workers that have said nothing of themselves for a while send a heartbeat when they are woken. */
   #refreshFigures(nowMs: number): void {
-    const { figures, silence } = this.#parts;
+    const { figures, liveness } = this.#parts;
     const age = (name: string) => figures.ageMs(name, nowMs);
     const freshMs = Math.min(FIGURES_FRESH_MS, this.#scaling.intervalMs / 2);
-    const stale = [...silence.workersHeardMs.keys()].filter((name) => age(name) > freshMs);
+    const stale = [...liveness.workersHeardMs.keys()].filter((name) => age(name) > freshMs);
     stale.sort((a, b) => age(b) - age(a));
-    for (const name of stale.slice(0, FIGURES_ASKED_MAX)) this.#consequences.wake(name);
+    for (const name of stale.slice(0, FIGURES_ASKED_MAX)) this.#effects.wake(name);
   }
 
   /** It looks also while nobody asks: what is wanted rests on what was. */
   #scaleLater(): void {
     this.#context.timer(this.#scaling.intervalMs, () => {
-      this.#turns.runUnasked((turn) => {
-        const isOfInterest = this.#scaling.observe(turn.state, this.#softState(turn));
-        if (isOfInterest) this.#refreshFigures(turn.nowMs);
+      this.#transactions.runUnasked((tx) => {
+        const isOfInterest = this.#scaling.observe(tx.state, this.#softState(tx));
+        if (isOfInterest) this.#refreshFigures(tx.nowMs);
       });
       this.#scaleLater();
     });

@@ -67,7 +67,7 @@ export class HttpClient {
    * `failed_precondition` for redirects that lead nowhere.
    */
   async send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
-    const silence = new Silence(this.#timeoutMs, signal);
+    const silence = new Liveness(this.#timeoutMs, signal);
     let asked = request;
     try {
       for (let redirects = 0;; redirects++) {
@@ -94,9 +94,9 @@ export class HttpAnswer {
   readonly headers: Headers;
   readonly #request: HttpRequest;
   readonly #response: Response;
-  readonly #silence: Silence;
+  readonly #silence: Liveness;
 
-  constructor(request: HttpRequest, response: Response, silence: Silence) {
+  constructor(request: HttpRequest, response: Response, silence: Liveness) {
     this.status = response.status;
     this.headers = response.headers;
     this.#request = request;
@@ -215,7 +215,7 @@ function tooManyRedirects({ name }: HttpRequest): LeatError {
 }
 
 /** Ends a request on a timeout without received bytes, or when it is cancelled. */
-class Silence {
+class Liveness {
   readonly ms: number;
   readonly #outer: AbortSignal;
   readonly #controller = new AbortController();
@@ -257,7 +257,7 @@ class Silence {
   }
 }
 
-function requestError({ name, url }: HttpRequest, silence: Silence, error: unknown): LeatError {
+function requestError({ name, url }: HttpRequest, silence: Liveness, error: unknown): LeatError {
   if (error instanceof LeatError) return error;
   if (silence.unwanted) {
     return new LeatError("cancelled", `Reading ${name} was given up.`, { cause: error });

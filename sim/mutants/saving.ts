@@ -10,7 +10,7 @@ import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { NewFiles } from "../../data/host.ts";
 import { END } from "../../data/iterator.ts";
 import { LeatError } from "../../core/error.ts";
-import { GrowingNode } from "../../data/saved/growing.ts";
+import { TailLoadNode } from "../../data/saved/tail_load.ts";
 import { Ledger } from "../../data/saved/ledger.ts";
 import type { FaultOptions } from "../faults/options.ts";
 import { SharedFiles } from "../engine/shared_files.ts";
@@ -69,8 +69,8 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
     wrong: "a reader of a growing folder that takes an abandoned save for a finished one",
     workload: "saving",
     install: () => {
-      const { makeIterator } = GrowingNode.prototype;
-      return changed(GrowingNode.prototype, {
+      const { makeIterator } = TailLoadNode.prototype;
+      return changed(TailLoadNode.prototype, {
         makeIterator(context) {
           const iterator = makeIterator.call(this, context);
           const next = iterator.next.bind(iterator);

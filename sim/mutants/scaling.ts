@@ -62,8 +62,8 @@ export const SCALING_MUTANTS: readonly Mutant[] = [
       return changed(Autoscaler.prototype, {
         observe(nowMs, signs) {
           const said = observe.call(this, nowMs, signs);
-          const turn = Math.floor(looks.of(this).count++ / LOOKS_ALIKE) % 2;
-          return { ...said, wanted: 1 + turn };
+          const tx = Math.floor(looks.of(this).count++ / LOOKS_ALIKE) % 2;
+          return { ...said, wanted: 1 + tx };
         },
       });
     },

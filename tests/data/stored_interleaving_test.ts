@@ -4,7 +4,7 @@
  */
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { Dataset, type DatasetIterator, LeatError } from "../../mod.ts";
-import { GrowingNode } from "../../data/saved/growing.ts";
+import { TailLoadNode } from "../../data/saved/tail_load.ts";
 import { JointSave } from "../../data/saved/distributed/joint_save.ts";
 import type { Begun, RunReport, WrittenRun } from "../../data/saved/distributed/work.ts";
 import { nameOf, readManifest } from "../../data/saved/manifest.ts";
@@ -91,7 +91,7 @@ async function elementsOf(dataset: Dataset<unknown>): Promise<unknown[]> {
 
 /** Reads the folder while it is written. */
 function reading(disk: SharedDisk) {
-  const node = new GrowingNode(FOLDER, { pollMs: 1, timeoutMs: 1e9 });
+  const node = new TailLoadNode(FOLDER, { pollMs: 1, timeoutMs: 1e9 });
   const iterator = openIterator(node, { host: new DiskProcess(disk) });
   const found: unknown[] = [];
   const read = async () => {
@@ -107,7 +107,7 @@ function reading(disk: SharedDisk) {
 }
 
 async function loaded(disk: SharedDisk): Promise<unknown[]> {
-  const node = new GrowingNode(FOLDER, { pollMs: 1, timeoutMs: 1e9 });
+  const node = new TailLoadNode(FOLDER, { pollMs: 1, timeoutMs: 1e9 });
   const host = new DiskProcess(disk);
   const iterator = openIterator(node, { host });
   const found: unknown[] = [];

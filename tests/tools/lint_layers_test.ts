@@ -41,7 +41,7 @@ const VIOLATIONS: [rule: string, path: string, source: string][] = [
   ["package", "core/a.ts", `import "@std/assert";`],
   ["package", "tests/a_test.ts", `import { assert } from "@std/assert";`],
   ["package", "tests/a_test.ts", `import { ok } from "node:assert";`],
-  ["package", "actors/dispatcher/jobs/opening.ts", `import * as v from "valibot";`],
+  ["package", "actors/dispatcher/jobs/join_iteration.ts", `import * as v from "valibot";`],
   ["package", "data/a.ts", `import { Packr } from "msgpackr";`],
   ["package", "transport/link.ts", `import { Packr } from "npm:msgpackr@1/pack";`],
   ["package", "actors/runtime/a.ts", `import { wrap } from "comlink";`],

@@ -12,7 +12,7 @@ import type { Dataset } from "../state/entities.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
 import { checkDatasetBytes, type Quotas } from "./quotas.ts";
 import type { DispatcherState } from "../state/state.ts";
-import type { Turn } from "../turn.ts";
+import type { Transaction } from "../transaction.ts";
 
 /** The dispatcher gives such ids, and counts on. */
 const DIGITS = /^[0-9]+$/;
@@ -21,7 +21,7 @@ type RegisterRequest = RequestOf<DispatcherProtocol, "registerDataset">;
 
 /** See `DispatcherProtocol.registerDataset`. */
 export function registerDataset(
-  turn: Turn,
+  tx: Transaction,
   request: RegisterRequest,
   sender: Identity,
   quotas: Quotas,
@@ -29,10 +29,10 @@ export function registerDataset(
   const { graph, fingerprint, cardinality, compression } = request;
   checkGraph(graph, fingerprint, quotas);
   const known = request.datasetId === undefined
-    ? ownDatasetLike(turn.state, request, sender)
-    : turn.state.datasets.get(request.datasetId);
+    ? ownDatasetLike(tx.state, request, sender)
+    : tx.state.datasets.get(request.datasetId);
   if (known !== undefined) {
-    if (isLike(known, request)) return answerKnown(turn, known, request);
+    if (isLike(known, request)) return answerKnown(tx, known, request);
     if (known.fingerprint === fingerprint) throw compressedOtherwise(known, compression);
     throw new LeatError(
       "already_exists",
@@ -55,9 +55,9 @@ export function registerDataset(
       );
     }
   }
-  checkDatasetBytes(turn.state, sender.name, graph.byteLength, quotas);
-  const datasetId = request.datasetId ?? `${turn.state.nextDatasetId}`;
-  turn.commit({
+  checkDatasetBytes(tx.state, sender.name, graph.byteLength, quotas);
+  const datasetId = request.datasetId ?? `${tx.state.nextDatasetId}`;
+  tx.commit({
     type: "dataset_registered",
     owner: sender.name,
     datasetId,
@@ -83,7 +83,7 @@ function ownDatasetLike(
 
 /** Who registers it to have its id keeps what others have registered for their jobs alone. */
 function answerKnown(
-  { state, commit }: Turn,
+  { state, commit }: Transaction,
   { datasetId }: Dataset,
   { transient }: RegisterRequest,
 ): { readonly datasetId: string } {

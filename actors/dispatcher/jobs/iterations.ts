@@ -13,7 +13,7 @@ import { datasetOf } from "./datasets.ts";
 import { type JobParameters, TASK_ENDED, type TaskDefinition } from "../protocol.ts";
 import type { TaskEnd } from "../journal/records.ts";
 import type { DispatcherState } from "../state/state.ts";
-import type { Turn } from "../turn.ts";
+import type { Transaction } from "../transaction.ts";
 
 /** The parameters of an iteration's job. */
 export function parametersOf(state: DispatcherState, { jobId }: Iteration): JobParameters {
@@ -21,47 +21,47 @@ export function parametersOf(state: DispatcherState, { jobId }: Iteration): JobP
 }
 
 /** Gives the worker a task of the iteration, unless it has one or the iteration is done. */
-export function createTask(turn: Turn, iteration: Iteration, worker: string): void {
-  const { state } = turn;
+export function createTask(tx: Transaction, iteration: Iteration, worker: string): void {
+  const { state } = tx;
   const { iterationId } = iteration;
   const mode = state.modeOf(iteration);
   if (iteration.finished || !mode.hasWorkFor({ state, iteration }, worker)) return;
   if (state.taskAt(iterationId, worker) !== undefined) return;
-  const seed = mode.seedForTask(iteration, turn.random);
-  turn.commit({ type: "task_created", taskId: state.nextTaskId, iterationId, worker, seed });
+  const seed = mode.seedForTask(iteration, tx.random);
+  tx.commit({ type: "task_created", taskId: state.nextTaskId, iterationId, worker, seed });
 }
 
 /** Fences a task. */
-export function endTask(turn: Turn, { taskId }: Task, why: TaskEnd): void {
-  turn.commit({ type: "task_ended", taskId, why });
+export function endTask(tx: Transaction, { taskId }: Task, why: TaskEnd): void {
+  tx.commit({ type: "task_ended", taskId, why });
 }
 
 /** Finishes the iteration if nothing more will come of it. */
-export function finishIfDone(turn: Turn, iterationId: number): void {
-  const { state } = turn;
+export function finishIfDone(tx: Transaction, iterationId: number): void {
+  const { state } = tx;
   const iteration = state.iterations.get(iterationId);
   if (iteration === undefined || iteration.finished) return;
   if (!state.modeOf(iteration).isDone({ state, iteration })) return;
-  turn.commit({ type: "iteration_finished", iterationId });
+  tx.commit({ type: "iteration_finished", iterationId });
 }
 
 /** The iteration cannot go on: its clients are told why, and its tasks end. */
-export function failIteration(turn: Turn, iteration: Iteration, error: WireError): void {
+export function failIteration(tx: Transaction, iteration: Iteration, error: WireError): void {
   const { iterationId } = iteration;
-  turn.commit({ type: "iteration_failed", iterationId, error });
-  if (!turn.state.modeOf(iteration).endsFailedTasks) return;
-  if (!iteration.finished) turn.commit({ type: "iteration_finished", iterationId });
-  for (const task of [...turn.state.tasksOfIteration(iterationId)]) {
-    endTask(turn, task, "iteration_failed");
+  tx.commit({ type: "iteration_failed", iterationId, error });
+  if (!tx.state.modeOf(iteration).endsFailedTasks) return;
+  if (!iteration.finished) tx.commit({ type: "iteration_finished", iterationId });
+  for (const task of [...tx.state.tasksOfIteration(iterationId)]) {
+    endTask(tx, task, "iteration_failed");
   }
 }
 
 /** Forgets an iteration, and releases its clients. */
-export function forgetIteration(turn: Turn, { iterationId }: Iteration): void {
-  for (const { clientId } of [...turn.state.clientsOfIteration(iterationId)]) {
-    turn.commit({ type: "client_released", clientId, why: "released", nextRound: null });
+export function forgetIteration(tx: Transaction, { iterationId }: Iteration): void {
+  for (const { clientId } of [...tx.state.clientsOfIteration(iterationId)]) {
+    tx.commit({ type: "client_released", clientId, why: "released", nextRound: null });
   }
-  turn.commit({ type: "iteration_collected", iterationId });
+  tx.commit({ type: "iteration_collected", iterationId });
 }
 
 /**

@@ -15,7 +15,7 @@ import { failIteration, taskInForce } from "./iterations.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
 import { deathsAt } from "../state/runner_deaths_state.ts";
 import type { DispatcherState } from "../state/state.ts";
-import type { Turn } from "../turn.ts";
+import type { Transaction } from "../transaction.ts";
 
 /** Of how a runner ended so many characters are kept. */
 const MESSAGE_LENGTH_MAX = 1_000;
@@ -28,14 +28,14 @@ type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
  *
  * @param deathsMax So many deaths of one piece's runners fail the iteration.
  */
-export function runnerDied(turn: Turn, request: DeathRequest, deathsMax: number): DeathAnswer {
-  const { state } = turn;
+export function runnerDied(tx: Transaction, request: DeathRequest, deathsMax: number): DeathAnswer {
+  const { state } = tx;
   const { taskId, number, error: { code, message } } = request;
   const [task, iteration] = taskInForce(state, taskId, "it needs no runner");
   const mode = state.modeOf(iteration);
   const place = mode.pieceOf({ state, iteration }, task, request.place);
   if (number > task.runnerDeaths) {
-    turn.commit({
+    tx.commit({
       type: "runner_died",
       ...{ taskId, number, place, code },
       message: message.slice(0, MESSAGE_LENGTH_MAX),
@@ -43,7 +43,7 @@ export function runnerDied(turn: Turn, request: DeathRequest, deathsMax: number)
   }
   const deaths = deathsAt(iteration, place);
   if (iteration.error === null && deaths.runners.length >= deathsMax) {
-    failIteration(turn, iteration, causeOf(state, task, iteration, deaths));
+    failIteration(tx, iteration, causeOf(state, task, iteration, deaths));
   }
   return { mayStart: iteration.error === null };
 }

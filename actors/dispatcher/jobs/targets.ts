@@ -11,7 +11,7 @@ import type { Client, Iteration, Worker } from "../state/entities.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "./iterations.ts";
 import type { JobParameters } from "../protocol.ts";
 import type { DispatcherState } from "../state/state.ts";
-import type { Turn } from "../turn.ts";
+import type { Transaction } from "../transaction.ts";
 
 /** Whether a client of a job may read a worker. Null: a client whose process runs no worker. */
 export function mayRead(
@@ -43,24 +43,24 @@ export function isServedBy(state: DispatcherState, iteration: Iteration, worker:
 }
 
 /** A client has come: workers that it may read get their tasks, as far as they have none. */
-export function serveNewClient(turn: Turn, client: Client): void {
-  const iteration = turn.state.iterations.get(client.iterationId)!;
-  const parameters = parametersOf(turn.state, iteration);
-  for (const worker of turn.state.workersOfProcess(client.process)) {
+export function serveNewClient(tx: Transaction, client: Client): void {
+  const iteration = tx.state.iterations.get(client.iterationId)!;
+  const parameters = parametersOf(tx.state, iteration);
+  for (const worker of tx.state.workersOfProcess(client.process)) {
     // Those that everybody may read have had theirs from the beginning.
     const isItsOwn = !mayRead(parameters, null, worker) && mayRead(parameters, client, worker);
-    if (worker.alive && isItsOwn) createTask(turn, iteration, worker.name);
+    if (worker.alive && isItsOwn) createTask(tx, iteration, worker.name);
   }
 }
 
 /** A client has gone: tasks that nobody can read any more end. */
-export function endUnread(turn: Turn, iteration: Iteration, client: Client): void {
-  const { state } = turn;
+export function endUnread(tx: Transaction, iteration: Iteration, client: Client): void {
+  const { state } = tx;
   // Those of other processes have the readers that they had.
   for (const worker of state.workersOfProcess(client.process)) {
     const task = state.taskAt(iteration.iterationId, worker.name);
     if (task === undefined || isServedBy(state, iteration, worker)) continue;
-    endTask(turn, task, "unread");
-    finishIfDone(turn, iteration.iterationId);
+    endTask(tx, task, "unread");
+    finishIfDone(tx, iteration.iterationId);
   }
 }

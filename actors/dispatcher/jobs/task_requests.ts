@@ -14,8 +14,8 @@ import type { SaveAnswer, SaveRequest } from "../modes/save/saving.ts";
 import { digestOfSplits } from "../state/split_table.ts";
 import { assignSplit, type SplitAnswer, type SplitRequest } from "../modes/splits.ts";
 import type { DispatcherState } from "../state/state.ts";
-import type { Turn } from "../turn.ts";
-import type { Turns } from "../turns.ts";
+import type { Transaction } from "../transaction.ts";
+import type { Transactions } from "../transactions.ts";
 import { WaitingRequests } from "./waiting_requests.ts";
 
 /** Requests for splits, or work, that may wait for one iteration's. Beyond it: `resource_exhausted`. */
@@ -23,21 +23,21 @@ const WAITING_MAX = 100_000;
 
 /** See the module. */
 export class TaskRequests {
-  readonly #turns: Turns;
+  readonly #transactions: Transactions;
   readonly #state: DispatcherState;
   readonly #windowSplits: number;
   readonly #waiting: WaitingRequests;
   readonly #listings: SplitListings;
 
-  constructor(context: ActorContext, { windowSplits }: Settings, turns: Turns) {
-    this.#turns = turns;
-    this.#state = turns.state;
+  constructor(context: ActorContext, { windowSplits }: Settings, transactions: Transactions) {
+    this.#transactions = transactions;
+    this.#state = transactions.state;
     this.#windowSplits = windowSplits;
     this.#waiting = new WaitingRequests(WAITING_MAX, () => context.world.nowMs());
     this.#listings = new SplitListings({
       context,
-      state: turns.state,
-      committed: () => turns.durable(),
+      state: transactions.state,
+      committed: () => transactions.durable(),
       onListed: (iterationId, listing) => this.#listed(iterationId, listing),
     });
   }
@@ -47,7 +47,7 @@ export class TaskRequests {
       request.taskId,
       deadlineMs,
       (mode, subject) => mode.isSplitReady(subject, request, this.#windowSplits),
-      (turn) => assignSplit(turn, request, this.#windowSplits),
+      (tx) => assignSplit(tx, request, this.#windowSplits),
     );
   }
 
@@ -56,9 +56,9 @@ export class TaskRequests {
       request.taskId,
       deadlineMs,
       (mode, subject) => mode.isWorkReady(subject, request),
-      (turn) => {
-        const [task, iteration] = taskInForce(turn.state, request.taskId, "it saves nothing more");
-        return turn.state.modeOf(iteration).assignWork(turn, { task, iteration }, request);
+      (tx) => {
+        const [task, iteration] = taskInForce(tx.state, request.taskId, "it saves nothing more");
+        return tx.state.modeOf(iteration).assignWork(tx, { task, iteration }, request);
       },
     );
   }
@@ -101,21 +101,21 @@ export class TaskRequests {
     taskId: number,
     deadlineMs: number,
     isReady: (mode: Mode, subject: Subject) => boolean,
-    decide: (turn: Turn) => A,
+    decide: (tx: Transaction) => A,
   ): A | Promise<A> {
     const isAnswerable = () => {
       const state = this.#state;
       const iteration = state.iterations.get(state.tasks.get(taskId)?.iterationId ?? -1);
       return iteration === undefined || isReady(state.modeOf(iteration), { state, iteration });
     };
-    const iterationId = this.#turns.look(({ tasks }) =>
+    const iterationId = this.#transactions.look(({ tasks }) =>
       isAnswerable() ? undefined : tasks.get(taskId)?.iterationId
     );
-    if (iterationId === undefined) return this.#turns.run(decide);
+    if (iterationId === undefined) return this.#transactions.run(decide);
     const answer = this.#waiting.wait(iterationId, {
       deadlineMs,
       isAnswerable,
-      answer: () => this.#turns.run(decide),
+      answer: () => this.#transactions.run(decide),
     });
     this.#listings.ensure(iterationId);
     return answer;
@@ -129,7 +129,7 @@ export class TaskRequests {
   }
 
   #listed(iterationId: number, listing: Listing): void {
-    this.#turns.runUnasked(({ commit }) => {
+    this.#transactions.runUnasked(({ commit }) => {
       if ("error" in listing) {
         commit({ type: "iteration_failed", iterationId, error: listing.error.toWire() });
       } else {

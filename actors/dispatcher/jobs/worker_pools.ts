@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { MostOfLate } from "../scaling/most_of_late.ts";
+import { SlidingMax } from "../scaling/sliding_max.ts";
 import type { PoolScaling, WorkerPool } from "../protocol_scaling.ts";
 import { mayRead } from "./targets.ts";
 
@@ -16,7 +16,7 @@ interface Wants {
 /** What is wanted of each pool: up at once, down slowly. */
 export class WorkerPools {
   readonly #downAfterMs: number;
-  readonly #pools = new Map<string, { readonly pool: WorkerPool; readonly most: MostOfLate }>();
+  readonly #pools = new Map<string, { readonly pool: WorkerPool; readonly most: SlidingMax }>();
 
   /** @param downAfterMs How long fewer have to be enough before fewer are wanted, in ms. */
   constructor(downAfterMs: number) {
@@ -32,7 +32,7 @@ export class WorkerPools {
       const key = keyOf(job.pool);
       wanted.set(key, Math.max(wanted.get(key) ?? 0, job.wanted));
       if (this.#pools.has(key)) continue;
-      this.#pools.set(key, { pool: job.pool, most: new MostOfLate(this.#downAfterMs) });
+      this.#pools.set(key, { pool: job.pool, most: new SlidingMax(this.#downAfterMs) });
     }
     return [...this.#pools].flatMap(([key, { pool, most }]) => {
       const ofLate = most.note(nowMs, wanted.get(key) ?? 0);

@@ -12,7 +12,7 @@
 import type { ClientProtocol } from "../../client/protocol.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
-import type { Turns } from "../turns.ts";
+import type { Transactions } from "../transactions.ts";
 
 /** Hints go out together, and then not again for so long, in ms. */
 const PAUSE_MS = 20;
@@ -25,7 +25,7 @@ const TASKS_AT_ONCE = 2_000;
 /** See the module. */
 export class ClientHints {
   readonly #context: ActorContext;
-  readonly #turns: Pick<Turns, "state" | "whenDurable">;
+  readonly #transactions: Pick<Transactions, "state" | "whenDurable">;
   readonly #clients = new Map<number, FencedRef<ClientProtocol>>();
   /** Iterations whose clients have not been told of the newest. */
   readonly #changed = new Set<number>();
@@ -34,9 +34,9 @@ export class ClientHints {
   #scheduled = false;
   #nextMs = -Infinity;
 
-  constructor(context: ActorContext, turns: Pick<Turns, "state" | "whenDurable">) {
+  constructor(context: ActorContext, transactions: Pick<Transactions, "state" | "whenDurable">) {
     this.#context = context;
-    this.#turns = turns;
+    this.#transactions = transactions;
   }
 
   /** A client has been heard of, and hears all there is in the answer. */
@@ -60,11 +60,11 @@ export class ClientHints {
     if (this.#scheduled) return;
     this.#scheduled = true;
     const delayMs = Math.max(0, this.#nextMs - this.#context.world.nowMs());
-    this.#context.timer(delayMs, () => this.#turns.whenDurable(() => this.#tell()));
+    this.#context.timer(delayMs, () => this.#transactions.whenDurable(() => this.#tell()));
   }
 
   #tell(): void {
-    const { state } = this.#turns;
+    const { state } = this.#transactions;
     this.#scheduled = false;
     this.#nextMs = this.#context.world.nowMs() + PAUSE_MS;
     for (const iterationId of this.#changed) {

@@ -14,8 +14,8 @@ import { parametersOf } from "../jobs/iterations.ts";
 import { checkSecret } from "../jobs/owners.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { endUnread, mayRead } from "../jobs/targets.ts";
-import type { Turn } from "../turn.ts";
-import { whyUnserved } from "../report/unserved.ts";
+import type { Transaction } from "../transaction.ts";
+import { whyStarved } from "../report/starvation.ts";
 
 type HeartbeatRequest = RequestOf<DispatcherProtocol, "clientHeartbeat">;
 
@@ -87,7 +87,7 @@ export function newsFor(
   const iteration = state.iterations.get(client.iterationId)!;
   const mode = state.modeOf(iteration);
   const { finished, error } = iteration;
-  const unserved = whyUnserved(state, iteration, [client]) ??
+  const unserved = whyStarved(state, iteration, [client]) ??
     mode.whyWaiting({ state, iteration }, windowSplits);
   return {
     ...(changed === undefined
@@ -137,17 +137,17 @@ function taskSources(
 
 /** See `DispatcherProtocol.releaseClient`. */
 export function releaseClient(
-  turn: Turn,
+  tx: Transaction,
   { clientId, secret, cancel = false }: RequestOf<DispatcherProtocol, "releaseClient">,
   consumers: Consumers,
 ): null {
-  const { clients, iterations } = turn.state;
+  const { clients, iterations } = tx.state;
   const client = clients.get(clientId);
   if (client === undefined) return null;
   checkSecret(client, secret, clientId);
   const iteration = iterations.get(client.iterationId)!;
-  if (cancel) turn.state.modeOf(iteration).cancel(turn, iteration, client);
-  endClient(turn, clientId, "released", consumers);
+  if (cancel) tx.state.modeOf(iteration).cancel(tx, iteration, client);
+  endClient(tx, clientId, "released", consumers);
   return null;
 }
 
@@ -159,21 +159,21 @@ export type ClientEnd = Extract<JournalRecord, { readonly type: "client_released
  * that whoever comes next begins anew.
  */
 export function endClient(
-  turn: Turn,
+  tx: Transaction,
   clientId: number,
   why: ClientEnd,
   consumers: Consumers,
 ): void {
-  const { state } = turn;
+  const { state } = tx;
   const client = state.clients.get(clientId);
   if (client === undefined) return;
   const nextRound = consumers.nextRound(clientId) ?? null;
-  turn.commit({ type: "client_released", clientId, why, nextRound });
+  tx.commit({ type: "client_released", clientId, why, nextRound });
   const iteration = state.iterations.get(client.iterationId)!;
   const { iterationId, jobId } = iteration;
   const isLeft = state.clientsOfIteration(iterationId).size === 0 &&
     state.modeOf(iteration).whenUnread(iteration) === "ends";
   if (isLeft || state.jobs.get(jobId)?.name === null) {
-    turn.commit({ type: "iteration_collected", iterationId });
-  } else endUnread(turn, iteration, client);
+    tx.commit({ type: "iteration_collected", iterationId });
+  } else endUnread(tx, iteration, client);
 }

@@ -5,7 +5,7 @@
  */
 import type { TaskOfIteration } from "../state/entities.ts";
 import { assignNextSplit, type SplitAnswer, type SplitRequest, splitsFor } from "./splits.ts";
-import type { Turn } from "../turn.ts";
+import type { Transaction } from "../transaction.ts";
 import { Mode } from "./mode.ts";
 
 /** See the module. */
@@ -13,10 +13,10 @@ export class DynamicMode extends Mode {
   override readonly needsSplits = true;
 
   override assignSplit(
-    turn: Turn,
+    tx: Transaction,
     { task, iteration }: TaskOfIteration,
     request: SplitRequest,
   ): SplitAnswer {
-    return assignNextSplit(turn, task, splitsFor(iteration, request), request);
+    return assignNextSplit(tx, task, splitsFor(iteration, request), request);
   }
 }

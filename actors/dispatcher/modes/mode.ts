@@ -26,7 +26,7 @@ import { packSplits } from "../state/split_table.ts";
 import type { SplitAnswer, SplitRequest } from "./splits.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Tables } from "../state/tables.ts";
-import type { Turn } from "../turn.ts";
+import type { Transaction } from "../transaction.ts";
 
 /** A request to join an iteration. */
 export type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
@@ -180,7 +180,7 @@ export abstract class Mode {
 
   /** Hands out a split; see `DispatcherProtocol.getSplit`. */
   assignSplit(
-    { state }: Turn,
+    { state }: Transaction,
     { task, iteration }: TaskOfIteration,
     _request: SplitRequest,
     _windowSplits: number,
@@ -197,7 +197,7 @@ export abstract class Mode {
   }
 
   /** Hands out a piece of a save; see `DispatcherProtocol.getSaveWork`. */
-  assignWork(_turn: Turn, { task }: TaskOfIteration, _request: SaveRequest): SaveAnswer {
+  assignWork(_turn: Transaction, { task }: TaskOfIteration, _request: SaveRequest): SaveAnswer {
     throw invalid(`Task ${task.taskId} asks for a piece of a save, and its job saves nothing`);
   }
 
@@ -242,10 +242,10 @@ export abstract class Mode {
   }
 
   /** Takes in what a client reports, and draws conclusions. @throws {LeatError} for what cannot be. */
-  heard(_turn: Turn, _client: Client, _report: HeartbeatRequest, _with: HeardWith): void {}
+  heard(_turn: Transaction, _client: Client, _report: HeartbeatRequest, _with: HeardWith): void {}
 
   /** Looks at an iteration whose tasks or clients have changed. */
-  review(_turn: Turn, _iteration: Iteration, _consumers: Consumers): void {}
+  review(_turn: Transaction, _iteration: Iteration, _consumers: Consumers): void {}
 
   /** What a client is told beside what all are told. */
   newsFor(
@@ -272,7 +272,7 @@ export abstract class Mode {
   }
 
   /** A client that leaves wants the iteration to end. */
-  cancel(_turn: Turn, _iteration: Iteration, _client: Client): void {}
+  cancel(_turn: Transaction, _iteration: Iteration, _client: Client): void {}
 
   /** What an iteration without clients does: in most modes it waits for some, until it is forgotten. */
   whenUnread(_iteration: Iteration): "waits" | "ends" | "goes on" {

@@ -10,7 +10,7 @@ import { taskInForce } from "../jobs/iterations.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
 import { knownAnswer } from "./split_requests.ts";
 import { splitAt, splitCount } from "../state/split_table.ts";
-import type { Turn } from "../turn.ts";
+import type { Transaction } from "../transaction.ts";
 
 /** What a task asks for. */
 export type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
@@ -22,10 +22,14 @@ export type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
  *
  * @param windowSplits How far beyond the mark of its reader splits are handed out that have an order.
  */
-export function assignSplit(turn: Turn, request: SplitRequest, windowSplits: number): SplitAnswer {
-  const { state } = turn;
+export function assignSplit(
+  tx: Transaction,
+  request: SplitRequest,
+  windowSplits: number,
+): SplitAnswer {
+  const { state } = tx;
   const [task, iteration] = taskInForce(state, request.taskId, "it gets no more splits");
-  return state.modeOf(iteration).assignSplit(turn, { task, iteration }, request, windowSplits);
+  return state.modeOf(iteration).assignSplit(tx, { task, iteration }, request, windowSplits);
 }
 
 /**
@@ -52,7 +56,7 @@ export function splitsFor(
 
 /** Hands out the next split of a source, first come first served. */
 export function assignNextSplit(
-  turn: Turn,
+  tx: Transaction,
   task: Task,
   splits: Splits,
   { taskId, number, source, repetition }: SplitRequest,
@@ -64,7 +68,7 @@ export function assignNextSplit(
   // An earlier repetition is over for everybody; a later one begins for everybody.
   const index = repetition > cursor.repetition ? 0 : cursor.next;
   if (repetition < cursor.repetition || index >= total) return { split: null, total };
-  turn.commit({ type: "split_assigned", taskId, source, repetition, index, number });
+  tx.commit({ type: "split_assigned", taskId, source, repetition, index, number });
   return answerOf(splits, source, index, total);
 }
 

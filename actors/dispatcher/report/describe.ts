@@ -18,7 +18,7 @@ import type { ConsumerPlace, TaskDescription, TaskRates } from "../protocol_figu
 import type { ScalingDescription } from "../protocol_scaling.ts";
 import { splitCount } from "../state/split_table.ts";
 import type { DispatcherState } from "../state/state.ts";
-import { whyUnserved } from "./unserved.ts";
+import { whyStarved } from "./starvation.ts";
 
 /** Characters of the function of a policy. */
 const POLICY_SHOWN_LENGTH = 60;
@@ -186,7 +186,7 @@ export function iterationFigures(
     }),
     finished,
     failure: error?.message ?? null,
-    unserved: whyUnserved(state, iteration, state.clientsOfIteration(iterationId)),
+    unserved: whyStarved(state, iteration, state.clientsOfIteration(iterationId)),
     waiting: mode.whyWaiting({ state, iteration }, soft.windowSplits),
     sharing,
     ...(rounds === undefined ? {} : { rounds }),

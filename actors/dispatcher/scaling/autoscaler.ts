@@ -9,7 +9,7 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import { JobScaler, type JobSigns } from "./job_scaler.ts";
-import { MostOfLate } from "./most_of_late.ts";
+import { SlidingMax } from "./sliding_max.ts";
 import type { JobScaling, ScalingDescription } from "../protocol_scaling.ts";
 import { WorkerPools } from "../jobs/worker_pools.ts";
 
@@ -88,7 +88,7 @@ export interface ClusterSigns {
 export class Autoscaler {
   readonly #settings: Required<ScalingOptions>;
   readonly #scalers = new Map<number, JobScaler>();
-  readonly #most: MostOfLate;
+  readonly #most: SlidingMax;
   readonly #pools: WorkerPools;
   #beganMs: number | undefined;
   /** How many workers it found there when it began. */
@@ -96,7 +96,7 @@ export class Autoscaler {
 
   constructor(options: ScalingOptions = {}) {
     this.#settings = checkScaling(options);
-    this.#most = new MostOfLate(this.#settings.downAfterMs);
+    this.#most = new SlidingMax(this.#settings.downAfterMs);
     this.#pools = new WorkerPools(this.#settings.downAfterMs);
   }
 

@@ -11,7 +11,7 @@ import type { Job } from "../state/entities.ts";
 import type { JobRates, JobSigns } from "./job_scaler.ts";
 import type { ScalingDescription } from "../protocol_scaling.ts";
 import type { DispatcherState } from "../state/state.ts";
-import { wantedOf } from "../report/unserved.ts";
+import { wantedOf } from "../report/starvation.ts";
 
 /** Figures older than so many looks are none: whoever gave them may be doing anything now. */
 const STALE_LOOKS = 3;

@@ -18,7 +18,7 @@ export interface Waiting {
 const PASSED_MAX = 16;
 
 /** A client's place in the order, and its requests. */
-interface Turn {
+interface Transaction {
   readonly requests: Set<Waiting>;
   passed: number;
 }
@@ -26,7 +26,7 @@ interface Turn {
 /** The requests of a client are served in the order in which they came. */
 export class RequestQueue {
   /** By client, the next to be served first. */
-  readonly #byClient = new Map<number, Turn>();
+  readonly #byClient = new Map<number, Transaction>();
   #length = 0;
 
   get length(): number {

@@ -15,7 +15,7 @@ import { describeRounds } from "./round_places.ts";
 import { heardConsumer, reviewRounds } from "./rounds.ts";
 import { scheduleNews } from "./schedule_news.ts";
 import type { Tables } from "../../state/tables.ts";
-import type { Turn } from "../../turn.ts";
+import type { Transaction } from "../../transaction.ts";
 import {
   type ClientNews,
   type HeardWith,
@@ -45,17 +45,17 @@ export function coordinated(Sharding: new () => Mode): new () => Mode {
     }
 
     override heard(
-      turn: Turn,
+      tx: Transaction,
       client: Client,
       report: HeartbeatRequest,
       { consumers, lostTaskTimeoutMs }: HeardWith,
     ): void {
-      heardConsumer(turn, client, consumers, report, lostTaskTimeoutMs);
-      reviewRounds(turn, turn.state.iterations.get(client.iterationId)!, consumers);
+      heardConsumer(tx, client, consumers, report, lostTaskTimeoutMs);
+      reviewRounds(tx, tx.state.iterations.get(client.iterationId)!, consumers);
     }
 
-    override review(turn: Turn, iteration: Iteration, consumers: Consumers): void {
-      reviewRounds(turn, iteration, consumers);
+    override review(tx: Transaction, iteration: Iteration, consumers: Consumers): void {
+      reviewRounds(tx, iteration, consumers);
     }
 
     override newsFor(

@@ -31,7 +31,7 @@ import type { Proposal } from "../mode_state.ts";
 import type { ConsumerReport, Consumers } from "../consumers.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "../../jobs/iterations.ts";
 import type { RoundIndex } from "./round_index.ts";
-import type { Turn } from "../../turn.ts";
+import type { Transaction } from "../../transaction.ts";
 import { ROUNDS_AHEAD_MAX } from "../../../worker/protocol.ts";
 
 /** How far a job that starts again leaps: more rounds than were read since one was last journaled. */
@@ -49,29 +49,29 @@ const ROUNDS_MAX = 2 ** 52;
 
 /** Takes in what a consumer reports; {@linkcode reviewRounds} draws the conclusions. */
 export function heardConsumer(
-  turn: Turn,
+  tx: Transaction,
   { clientId, iterationId }: Client,
   consumers: Consumers,
   report: ConsumerReport,
   lostTaskTimeoutMs: number,
 ): void {
-  const { state, nowMs } = turn;
+  const { state, nowMs } = tx;
   const { rounds } = state.iterations.get(iterationId)!;
   const { nextRound = 0, deliveredRound = 0, heldRounds = [], acceptedSchedule, endRound } = report;
   checkRounds(clientId, [nextRound, deliveredRound, endRound ?? 0, ...heldRounds]);
   consumers.heard(clientId, report, nowMs);
   if (endRound !== undefined && rounds.ended === null) {
-    turn.commit({ type: "rounds_ended", iterationId, round: endRound });
+    tx.commit({ type: "rounds_ended", iterationId, round: endRound });
   }
   if (nextRound >= rounds.reached + REACHED_STEP_ROUNDS) {
-    turn.commit({ type: "rounds_reached", iterationId, round: nextRound });
+    tx.commit({ type: "rounds_reached", iterationId, round: nextRound });
   }
   const { proposal } = rounds;
   const isAwaited = state.roundIndexOf(iterationId)!.awaited.has(clientId);
   if (proposal !== null && isAwaited && nextRound > proposal.schedule.fromRound) {
     consumers.passed(iterationId);
   } else if (proposal !== null && isAwaited && proposal.schedule.version === acceptedSchedule) {
-    turn.commit({
+    tx.commit({
       type: "schedule_accepted",
       iterationId,
       version: proposal.schedule.version,
@@ -84,7 +84,7 @@ export function heardConsumer(
   const clients = lostTasks.length === 0 ? [] : [...state.clientsOfIteration(iterationId)];
   for (const { taskId } of lostTasks) {
     if (consumers.isUnreachable(taskId, clients, nowMs, lostTaskTimeoutMs)) {
-      replaceTask(turn, iterationId, taskId);
+      replaceTask(tx, iterationId, taskId);
     }
   }
 }
@@ -99,32 +99,32 @@ function checkRounds(clientId: number, rounds: readonly number[]): void {
 }
 
 /** Its worker lives as far as is known: it gets another task, which is read once it can be reached. */
-function replaceTask(turn: Turn, iterationId: number, taskId: number): void {
-  const { state } = turn;
+function replaceTask(tx: Transaction, iterationId: number, taskId: number): void {
+  const { state } = tx;
   const task = state.tasks.get(taskId);
   if (task?.iterationId !== iterationId) return;
-  endTask(turn, task, "unreachable");
+  endTask(tx, task, "unreachable");
   if (state.workers.get(task.worker)?.alive) {
-    createTask(turn, state.iterations.get(iterationId)!, task.worker);
+    createTask(tx, state.iterations.get(iterationId)!, task.worker);
   }
-  finishIfDone(turn, iterationId);
+  finishIfDone(tx, iterationId);
 }
 
 /**
  * Proposes or commits a schedule, if it is time to. Asked at each heartbeat: all consumers are looked at
  * only where something is to be done.
  */
-export function reviewRounds(turn: Turn, iteration: Iteration, consumers: Consumers): void {
-  const { state } = turn;
+export function reviewRounds(tx: Transaction, iteration: Iteration, consumers: Consumers): void {
+  const { state } = tx;
   const { iterationId } = iteration;
   const index = state.roundIndexOf(iterationId);
   if (index === undefined || iteration.rounds.ended !== null) return;
   const clients = state.clientsOfIteration(iterationId);
   if (clients.size === 0 || (index.serving === 0 && !iteration.finished)) return;
   if (index.started === 0 && index.serving === 0) {
-    return turn.commit({ type: "rounds_ended", iterationId, round: iteration.rounds.reached });
+    return tx.commit({ type: "rounds_ended", iterationId, round: iteration.rounds.reached });
   }
-  if (index.started === 0) return startTogether(turn, iteration, clients.size);
+  if (index.started === 0) return startTogether(tx, iteration, clients.size);
   if (!isDue(iteration, index) && !consumers.hasPassed(iterationId)) return;
   const started = [...clients].filter(({ firstVersion }) => firstVersion !== null);
   const nextRounds: number[] = [];
@@ -134,16 +134,16 @@ export function reviewRounds(turn: Turn, iteration: Iteration, consumers: Consum
     if (nextRound === undefined) return;
     nextRounds.push(nextRound);
   }
-  proposeIfNeeded(turn, iteration, index, { started, nextRounds });
+  proposeIfNeeded(tx, iteration, index, { started, nextRounds });
   consumers.lookedAt(iterationId);
   const { proposal } = iteration.rounds;
   if (proposal === null || index.awaited.size > 0) return;
   const { version } = proposal.schedule;
   const oldestVersion = oldestWanted(iteration, Math.min(...nextRounds));
   const kept = keptRounds(proposal, started);
-  turn.commit({ type: "schedule_committed", iterationId, version, oldestVersion, kept });
+  tx.commit({ type: "schedule_committed", iterationId, version, oldestVersion, kept });
   const { taskIds, fromRound } = proposal.schedule;
-  if (taskIds.length === 0) turn.commit({ type: "rounds_ended", iterationId, round: fromRound });
+  if (taskIds.length === 0) tx.commit({ type: "rounds_ended", iterationId, round: fromRound });
 }
 
 /** Whether there is a schedule to propose, or one that all have accepted. */
@@ -163,8 +163,8 @@ function keptRounds({ acceptedBy, held }: Proposal, started: readonly Client[]):
 }
 
 /** All consumers are new: they begin together, beyond whatever was read before. */
-function startTogether(turn: Turn, iteration: Iteration, clients: number): void {
-  const { numConsumers } = parametersOf(turn.state, iteration);
+function startTogether(tx: Transaction, iteration: Iteration, clients: number): void {
+  const { numConsumers } = parametersOf(tx.state, iteration);
   if (clients < (numConsumers ?? 0)) return;
   const { rounds, iterationId } = iteration;
   const { schedules, proposal, reached } = rounds;
@@ -174,8 +174,8 @@ function startTogether(turn: Turn, iteration: Iteration, clients: number): void 
     proposal?.schedule.fromRound ?? 0,
   );
   const isFirst = schedules.length === 0 && newest === 0;
-  const version = propose(turn, iteration, newest, isFirst ? 0 : LEAP_ROUNDS);
-  turn.commit({ type: "schedule_committed", iterationId, version, oldestVersion: version });
+  const version = propose(tx, iteration, newest, isFirst ? 0 : LEAP_ROUNDS);
+  tx.commit({ type: "schedule_committed", iterationId, version, oldestVersion: version });
 }
 
 interface Situation {
@@ -185,7 +185,7 @@ interface Situation {
 }
 
 function proposeIfNeeded(
-  turn: Turn,
+  tx: Transaction,
   iteration: Iteration,
   { awaited, isScheduled, newcomers }: RoundIndex,
   { started, nextRounds }: Situation,
@@ -194,27 +194,27 @@ function proposeIfNeeded(
   const newest = Math.max(reached, ...nextRounds);
   if (proposal === null) {
     // Newcomers wait for a schedule to begin at.
-    if (newcomers.size > 0 || !isScheduled) propose(turn, iteration, newest, 1);
+    if (newcomers.size > 0 || !isScheduled) propose(tx, iteration, newest, 1);
     return;
   }
   const { schedule, distance } = proposal;
   const passed = started.some(({ clientId }, i) =>
     awaited.has(clientId) && nextRounds[i]! > schedule.fromRound
   );
-  if (passed) propose(turn, iteration, newest, 2 * distance);
-  else if (!isScheduled) propose(turn, iteration, newest, distance);
+  if (passed) propose(tx, iteration, newest, 2 * distance);
+  else if (!isScheduled) propose(tx, iteration, newest, distance);
 }
 
 /** Proposes the tasks that serve now. */
 function propose(
-  turn: Turn,
+  tx: Transaction,
   { iterationId, rounds }: Iteration,
   newest: number,
   distance: number,
 ): number {
   const version = rounds.lastVersion + 1;
-  const index = turn.state.roundIndexOf(iterationId)!;
-  turn.commit({
+  const index = tx.state.roundIndexOf(iterationId)!;
+  tx.commit({
     type: "schedule_changed",
     iterationId,
     version,

@@ -19,7 +19,7 @@ import type { DispatcherState } from "../../state/state.ts";
 import { checkFollows, ofOtherRuns, streamRole } from "./stream_readers.ts";
 import { beginInRun, cameInRun, noteReader, pass } from "./stream_runs_state.ts";
 import type { Tables } from "../../state/tables.ts";
-import type { Turn } from "../../turn.ts";
+import type { Transaction } from "../../transaction.ts";
 import {
   type Admission,
   type Beginning,
@@ -102,16 +102,16 @@ export class DeterministicMode extends Mode {
   }
 
   override assignSplit(
-    turn: Turn,
+    tx: Transaction,
     of: TaskOfIteration,
     request: SplitRequest,
     windowSplits: number,
   ): SplitAnswer {
-    return assignSequence(turn, of, request, windowSplits);
+    return assignSequence(tx, of, request, windowSplits);
   }
 
-  override heard(turn: Turn, client: Client, report: HeartbeatRequest): void {
-    noteReceived(turn, turn.state.iterations.get(client.iterationId)!, client, report);
+  override heard(tx: Transaction, client: Client, report: HeartbeatRequest): void {
+    noteReceived(tx, tx.state.iterations.get(client.iterationId)!, client, report);
   }
 
   override newsFor(

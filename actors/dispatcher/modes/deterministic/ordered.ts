@@ -16,7 +16,7 @@ import { isNew, knownAnswer } from "../split_requests.ts";
 import { splitAt, splitCount } from "../../state/split_table.ts";
 import { type SplitAnswer, type SplitRequest, splitsFor } from "../splits.ts";
 import type { DispatcherState } from "../../state/state.ts";
-import type { Turn } from "../../turn.ts";
+import type { Transaction } from "../../transaction.ts";
 
 /** Places that a refusal shows. */
 const PLACES_SHOWN = 10;
@@ -46,7 +46,7 @@ export function isAnswerable(
 
 /** Hands out the first split there is to hand out; null when none is wanted of this task. */
 export function assignSequence(
-  turn: Turn,
+  tx: Transaction,
   { task, iteration }: TaskOfIteration,
   request: SplitRequest,
   windowSplits: number,
@@ -55,14 +55,14 @@ export function assignSequence(
   const splits = splitsFor(iteration, request);
   const series = seriesOf(request);
   const known = knownAnswer(task, number, series);
-  if (known !== undefined) return answerWith(turn.state, iteration, known);
+  if (known !== undefined) return answerWith(tx.state, iteration, known);
   const total = splitCount(splits.bounds, 0);
   const sequence = task.completed
     ? undefined
     : nextSequence(orderedOf(iteration), splits, request, windowSplits);
   if (sequence === undefined) return { split: null, total };
-  turn.commit({ type: "sequence_assigned", taskId, sequence, number, series });
-  return answerWith(turn.state, iteration, sequence);
+  tx.commit({ type: "sequence_assigned", taskId, sequence, number, series });
+  return answerWith(tx.state, iteration, sequence);
 }
 
 /** Which of the task's two series of requests this is of. */
@@ -83,7 +83,7 @@ function answerWith(
 
 /** Notes what a reader says it has. */
 export function noteReceived(
-  turn: Turn,
+  tx: Transaction,
   iteration: Iteration,
   { consumerIndex }: Client,
   { mark, done = [] }: { readonly mark?: number; readonly done?: readonly number[] },
@@ -96,7 +96,7 @@ export function noteReceived(
   if (!isNews) return;
   checkReceived(iteration, ordered, mark, done);
   const { iterationId } = iteration;
-  turn.commit({
+  tx.commit({
     type: "sequences_received",
     iterationId,
     mark,

@@ -27,7 +27,7 @@ import {
 import { namedBySaveFolder } from "./save_folder.ts";
 import { isSaveOver, loseWork } from "./saving_state.ts";
 import { packSplits, splitCount } from "../../state/split_table.ts";
-import type { Turn } from "../../turn.ts";
+import type { Transaction } from "../../transaction.ts";
 import { checkOrder, checkPiece, eachElementOnce } from "../deterministic/deterministic.ts";
 import {
   type Admission,
@@ -115,8 +115,8 @@ export class SaveMode extends Mode {
     return hasSaveWork(state, iteration, request);
   }
 
-  override assignWork(turn: Turn, of: TaskOfIteration, request: SaveRequest): SaveAnswer {
-    return assignSaveWork(turn, of, request);
+  override assignWork(tx: Transaction, of: TaskOfIteration, request: SaveRequest): SaveAnswer {
+    return assignSaveWork(tx, of, request);
   }
 
   override newsFor({ iteration }: Subject): { readonly saving?: SavingNews } {
@@ -128,13 +128,13 @@ export class SaveMode extends Mode {
   }
 
   /** Its tasks end, and its other clients are told. What was written stays. */
-  override cancel(turn: Turn, iteration: Iteration, { clientId }: Client): void {
+  override cancel(tx: Transaction, iteration: Iteration, { clientId }: Client): void {
     if (isSaveOver(iteration)) return;
-    const { state } = turn;
+    const { state } = tx;
     const { iterationId } = iteration;
     const clients = [...state.clientsOfIteration(iterationId)];
     if (clients.every((client) => client.clientId === clientId)) {
-      return forgetIteration(turn, iteration);
+      return forgetIteration(tx, iteration);
     }
     const error = {
       code: "aborted" as const,
@@ -142,9 +142,9 @@ export class SaveMode extends Mode {
         `distributedSave: saving to ${parametersOf(state, iteration).save?.folder} was ended by ` +
         `another client. Call it again to have it go on.`,
     };
-    turn.commit({ type: "iteration_failed", iterationId, error });
-    turn.commit({ type: "iteration_finished", iterationId });
-    for (const task of [...state.tasksOfIteration(iterationId)]) endTask(turn, task, "cancelled");
+    tx.commit({ type: "iteration_failed", iterationId, error });
+    tx.commit({ type: "iteration_finished", iterationId });
+    for (const task of [...state.tasksOfIteration(iterationId)]) endTask(tx, task, "cancelled");
   }
 
   /** A save needs no client to go on. */

@@ -12,7 +12,7 @@ import type { DispatcherProtocol } from "../../protocol.ts";
 import { isSaveOver, type Run, runsOfEntry, type Saving, writtenUpTo } from "./saving_state.ts";
 import { splitAt, splitCount } from "../../state/split_table.ts";
 import type { DispatcherState } from "../../state/state.ts";
-import type { Turn } from "../../turn.ts";
+import type { Transaction } from "../../transaction.ts";
 
 /** What a task asks for. */
 export type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
@@ -49,12 +49,12 @@ export function hasSaveWork(
 
 /** Notes what a task has done, and hands out what is next; see `DispatcherProtocol.getSaveWork`. */
 export function assignSaveWork(
-  turn: Turn,
+  tx: Transaction,
   { task, iteration }: TaskOfIteration,
   request: SaveRequest,
 ): SaveAnswer {
-  const { state } = turn;
-  note(turn, { task, iteration }, request);
+  const { state } = tx;
+  note(tx, { task, iteration }, request);
   const { saving } = iteration;
   if (saving === null || isSaveOver(iteration)) return { work: null };
   const { taskId } = task;
@@ -62,35 +62,35 @@ export function assignSaveWork(
     if (request.isLast === true) return { work: "later" };
     const next = nextWork(state, iteration);
     if (next === undefined) return { work: "later" };
-    if ("upTo" in next) turn.commit({ type: "save_entry_assigned", taskId, upTo: next.upTo });
-    else turn.commit({ type: "save_run_assigned", taskId, ...next });
+    if ("upTo" in next) tx.commit({ type: "save_entry_assigned", taskId, upTo: next.upTo });
+    else tx.commit({ type: "save_run_assigned", taskId, ...next });
   }
   return { work: describeWork(state, iteration, workOf(saving, taskId)!) };
 }
 
 /** What a task says a second time, because it has not heard the answer, changes nothing. */
 function note(
-  turn: Turn,
+  tx: Transaction,
   { task: { taskId, worker }, iteration }: TaskOfIteration,
   { done, failed }: SaveRequest,
 ): void {
-  const { state } = turn;
+  const { state } = tx;
   const { saving, iterationId } = iteration;
   const at = saving === null ? undefined : workOf(saving, taskId);
   if (saving === null || at === undefined || isSaveOver(iteration)) return;
   if (failed !== undefined) {
-    turn.commit({
+    tx.commit({
       type: "iteration_failed",
       iterationId,
       error: state.modeOf(iteration).failure({ state, iteration }, worker, failed),
     });
   } else if (done?.work === "run" && "first" in at && done.place === at.first) {
     const { attempt = "", elements, sizeBytes } = done;
-    turn.commit({ type: "save_run_written", taskId, attempt, elements, sizeBytes });
+    tx.commit({ type: "save_run_written", taskId, attempt, elements, sizeBytes });
   } else if (done?.work === "entry" && "upTo" in at && done.place === saving.entries) {
     const { elements, sizeBytes } = done;
-    turn.commit({ type: "save_entry_written", taskId, elements, sizeBytes });
-    if (saving.isWhole) turn.commit({ type: "iteration_finished", iterationId });
+    tx.commit({ type: "save_entry_written", taskId, elements, sizeBytes });
+    if (saving.isWhole) tx.commit({ type: "iteration_finished", iterationId });
   }
 }
 

@@ -8,7 +8,7 @@ import { SAME_PROCESS } from "../../../../actors/runtime/identity.ts";
 import fc from "fast-check";
 import { joinIteration } from "../../../../actors/client/joining.ts";
 import { endClient } from "../../../../actors/dispatcher/members/clients.ts";
-import { openIteration } from "../../../../actors/dispatcher/jobs/opening.ts";
+import { openIteration } from "../../../../actors/dispatcher/jobs/join_iteration.ts";
 import type { OrderedConsumer } from "../../../../actors/dispatcher/modes/mode_state.ts";
 import { noteReceived } from "../../../../actors/dispatcher/modes/deterministic/ordered.ts";
 import {
@@ -30,7 +30,7 @@ import { digestOfSplits, packSplits } from "../../../../actors/dispatcher/state/
 import { assignSplit } from "../../../../actors/dispatcher/modes/splits.ts";
 import { decodeSnapshot, encodeSnapshot } from "../../../../actors/dispatcher/journal/snapshot.ts";
 import { DispatcherState } from "../../../../actors/dispatcher/state/state.ts";
-import type { Turn } from "../../../../actors/dispatcher/turn.ts";
+import type { Transaction } from "../../../../actors/dispatcher/transaction.ts";
 import { loseWorker, workerHeartbeat } from "../../../../actors/dispatcher/members/workers.ts";
 import { ANYONE } from "../../../../actors/runtime/identity.ts";
 import type { RequestOf } from "../../../../actors/runtime/protocol.ts";
@@ -533,7 +533,7 @@ Deno.test("a reader that was restored to a place in a table that is shorter now 
 });
 
 /** Decides without an actor; numbers choose among what there is. */
-class Decider implements Turn {
+class Decider implements Transaction {
   readonly random = new DenoWorld({ seed: 7n }).random;
   readonly journal: Uint8Array[] = [];
   state = new DispatcherState();

@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { Consumers } from "../../../../actors/dispatcher/modes/consumers.ts";
 import { endClient, newsFor } from "../../../../actors/dispatcher/members/clients.ts";
 import { registerDataset } from "../../../../actors/dispatcher/jobs/datasets.ts";
-import { openIteration } from "../../../../actors/dispatcher/jobs/opening.ts";
+import { openIteration } from "../../../../actors/dispatcher/jobs/join_iteration.ts";
 import {
   decodeRecords,
   type JournalRecord,
@@ -19,7 +19,7 @@ import { digestOfSplits, packSplits } from "../../../../actors/dispatcher/state/
 import { assignSplit } from "../../../../actors/dispatcher/modes/splits.ts";
 import { decodeSnapshot, encodeSnapshot } from "../../../../actors/dispatcher/journal/snapshot.ts";
 import { DispatcherState } from "../../../../actors/dispatcher/state/state.ts";
-import type { Turn } from "../../../../actors/dispatcher/turn.ts";
+import type { Transaction } from "../../../../actors/dispatcher/transaction.ts";
 import { loseWorker, workerHeartbeat } from "../../../../actors/dispatcher/members/workers.ts";
 import { QUOTAS } from "../../../../actors/dispatcher/jobs/quotas.ts";
 import { ANYONE } from "../../../../actors/runtime/identity.ts";
@@ -69,7 +69,7 @@ const COMMANDS = fc.array(
 );
 
 /** Decides without an actor; the journal is a list of encoded records. */
-class Decider implements Turn {
+class Decider implements Transaction {
   readonly random = new DenoWorld({ seed: 7n }).random;
   readonly journal: Uint8Array[] = [];
   readonly consumers = new Consumers();

@@ -12,21 +12,21 @@
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import type { Settings } from "./config.ts";
-import type { Consequences } from "./consequences.ts";
+import type { Effects } from "./effects.ts";
 import type { Journal, JournalStall } from "./journal/journal.ts";
 import type { JournalRecord } from "./journal/records.ts";
 import { openJournal, type Recovered } from "./journal/recovery.ts";
 import type { DispatcherState } from "./state/state.ts";
-import type { Turn } from "./turn.ts";
+import type { Transaction } from "./transaction.ts";
 
 /** See the module. */
-export class Turns {
+export class Transactions {
   readonly state: DispatcherState;
   readonly #context: ActorContext;
   readonly #journal: Journal;
   readonly #opened: Recovered;
-  readonly #turn: Turn;
-  #consequences!: Consequences;
+  readonly #tx: Transaction;
+  #effects!: Effects;
   /** Records that were committed in this life. */
   #commits = 0;
 
@@ -37,7 +37,7 @@ export class Turns {
     this.#context = context;
     this.#opened = opened;
     this.#journal = settings.wrapJournal?.(journal, state) ?? journal;
-    this.#turn = {
+    this.#tx = {
       state,
       random: random.fork("ids and seeds"),
       get nowMs() {
@@ -52,7 +52,7 @@ export class Turns {
   }
 
   /** Takes up the journal where it was left. */
-  static async open(context: ActorContext, settings: Settings): Promise<Turns> {
+  static async open(context: ActorContext, settings: Settings): Promise<Transactions> {
     const { world } = context;
     const opened = await openJournal(await world.openLog(settings.logName), {
       recordsMax: settings.journalRecordsMax,
@@ -84,12 +84,12 @@ export class Turns {
         die(context, new LeatError(error.code, message, { cause: error }));
       },
     });
-    return new Turns(context, settings, opened);
+    return new Transactions(context, settings, opened);
   }
 
   /** Says what follows from changes, before the first of them. */
-  follow(consequences: Consequences): void {
-    this.#consequences = consequences;
+  follow(effects: Effects): void {
+    this.#effects = effects;
   }
 
   /**
@@ -97,8 +97,8 @@ export class Turns {
    *
    * @throws {LeatError} what was decided to be thrown; `internal` for a bug.
    */
-  run<A>(decide: (turn: Turn) => A): A | Promise<A> {
-    const answer = this.#decide(() => outcomeOf(() => decide(this.#turn)));
+  run<A>(decide: (tx: Transaction) => A): A | Promise<A> {
+    const answer = this.#decide(() => outcomeOf(() => decide(this.#tx)));
     const wait = this.#journal.committed();
     return wait === undefined ? answer() : wait.then(answer);
   }
@@ -108,9 +108,9 @@ export class Turns {
    * of an error, so that each is a bug; one that has changed nothing is logged, and the dispatcher lives
    * on, whether there is something to wait for or not.
    */
-  runUnasked(decide: (turn: Turn) => void): void {
+  runUnasked(decide: (tx: Transaction) => void): void {
     this.#decide(() => {
-      decide(this.#turn);
+      decide(this.#tx);
       return () => {};
     });
     // A journal that fails ends this life by itself.
@@ -130,8 +130,8 @@ export class Turns {
   }
 
   /** Looks as a turn does, at what may not be durable yet: for people alone. It changes nothing. */
-  lookAround<A>(look: (turn: Turn) => A): A {
-    return this.look(() => look(this.#turn));
+  lookAround<A>(look: (tx: Transaction) => A): A {
+    return this.look(() => look(this.#tx));
   }
 
   /** Why nothing becomes durable for now, if so. */
@@ -161,7 +161,7 @@ export class Turns {
     const commits = this.#commits;
     try {
       const answer = outcome();
-      this.#consequences.conclude(this.#turn);
+      this.#effects.conclude(this.#tx);
       return answer;
     } catch (error) {
       return this.#failed(error, this.#commits > commits);
@@ -172,14 +172,14 @@ export class Turns {
   #commit(record: JournalRecord): void {
     this.#journal.append(record);
     this.#commits++;
-    this.#consequences.before(record);
+    this.#effects.before(record);
     try {
       this.state.apply(record);
     } catch (cause) {
       const { message } = LeatError.from(cause);
       throw new Error(`A record "${record.type}" cannot be applied: ${message}`, { cause });
     }
-    this.#consequences.after(record);
+    this.#effects.after(record);
   }
 
   /**

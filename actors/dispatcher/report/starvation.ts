@@ -19,7 +19,7 @@ const TAG_SHOWN_LENGTH = 60;
  * A sentence about the workers that are missing; null when one of those that are alive serves one of the
  * clients, or there is nothing to wait for.
  */
-export function whyUnserved(
+export function whyStarved(
   state: DispatcherState,
   iteration: Iteration,
   clients: Iterable<Client>,

@@ -10,32 +10,32 @@ import type { ClientLinks } from "./liveness/client_links.ts";
 import type { Consumers } from "./modes/consumers.ts";
 import type { Figures } from "./report/figures.ts";
 import { effectOf } from "./modes/mode_records.ts";
-import type { WorkerReach } from "./liveness/reach.ts";
+import type { ReachabilityProbe } from "./liveness/reachability_probe.ts";
 import type { JournalRecord, RecordOf } from "./journal/records.ts";
-import type { Silence } from "./liveness/silence.ts";
+import type { Liveness } from "./liveness/liveness.ts";
 import type { DispatcherState } from "./state/state.ts";
 import { named } from "./modes/listed_workers.ts";
 import type { TaskLists } from "./jobs/task_lists.ts";
 import type { TaskRequests } from "./jobs/task_requests.ts";
-import type { Turn } from "./turn.ts";
-import type { Turns } from "./turns.ts";
+import type { Transaction } from "./transaction.ts";
+import type { Transactions } from "./transactions.ts";
 
 /** Those who keep something beside the state, and hear of changes. */
 export interface Parts {
   readonly context: ActorContext;
-  readonly turns: Turns;
+  readonly transactions: Transactions;
   readonly consumers: Consumers;
   readonly taskLists: TaskLists;
   readonly figures: Figures;
-  readonly reach: WorkerReach;
+  readonly reach: ReachabilityProbe;
   readonly clientLinks: ClientLinks;
   readonly hints: ClientHints;
   readonly taskRequests: TaskRequests;
-  readonly silence: Silence;
+  readonly liveness: Liveness;
 }
 
 /** See the module. */
-export class Consequences {
+export class Effects {
   readonly #parts: Parts;
   readonly #state: DispatcherState;
   readonly #listedWorkers: readonly string[];
@@ -46,13 +46,13 @@ export class Consequences {
 
   constructor(parts: Parts, listedWorkers: readonly string[]) {
     this.#parts = parts;
-    this.#state = parts.turns.state;
+    this.#state = parts.transactions.state;
     this.#listedWorkers = listedWorkers;
   }
 
   /** Consequences that show only in the state before the record. */
   before(record: JournalRecord): void {
-    const { consumers, taskLists, figures, clientLinks, hints, silence } = this.#parts;
+    const { consumers, taskLists, figures, clientLinks, hints, liveness } = this.#parts;
     if (record.type === "task_ended") {
       const task = this.#state.tasks.get(record.taskId);
       if (task === undefined) return;
@@ -63,14 +63,14 @@ export class Consequences {
     } else if (record.type === "iteration_collected") {
       const { iterationId } = record;
       for (const { worker } of this.#state.tasksOfIteration(iterationId)) this.#toWake.add(worker);
-      silence.notIdle(iterationId);
+      liveness.notIdle(iterationId);
       taskLists.forget(iterationId);
       consumers.lookedAt(iterationId);
       this.#toSettle.add(iterationId);
     } else if (record.type === "client_released") {
       const { clientId } = record;
       const iterationId = this.#state.clients.get(clientId)?.iterationId;
-      silence.clientGone(clientId);
+      liveness.clientGone(clientId);
       figures.clientGone(clientId);
       consumers.left(clientId);
       hints.gone(clientId);
@@ -80,13 +80,13 @@ export class Consequences {
       this.#noteOthers(iterationId);
       // Consumers may have waited for this one, and do so no more.
       hints.changed(iterationId);
-      if (this.#state.clientsOfIteration(iterationId).size === 1) silence.idle(iterationId);
+      if (this.#state.clientsOfIteration(iterationId).size === 1) liveness.idle(iterationId);
     }
   }
 
   /** Those that show in the state after it. */
   after(record: JournalRecord): void {
-    const { figures, reach, hints, taskRequests, silence } = this.#parts;
+    const { figures, reach, hints, taskRequests, liveness } = this.#parts;
     switch (record.type) {
       case "task_created":
         this.#toWake.add(record.worker);
@@ -101,8 +101,8 @@ export class Consequences {
         return;
       }
       case "client_opened":
-        silence.clientHeard(record.clientId);
-        silence.notIdle(record.iterationId);
+        liveness.clientHeard(record.clientId);
+        liveness.notIdle(record.iterationId);
         this.#toReview.add(record.iterationId);
         this.#toSettle.add(record.iterationId);
         this.#noteOthers(record.iterationId);
@@ -127,7 +127,7 @@ export class Consequences {
         taskRequests.workerCame(record.name);
         return;
       case "worker_lost":
-        silence.workerLost(record.name);
+        liveness.workerLost(record.name);
         reach.lost(record.name);
         figures.workerLost(record.name);
         taskRequests.workerLost(record.name);
@@ -152,13 +152,13 @@ export class Consequences {
   }
 
   /** At the end of a turn: schedules, listings, requests that waited, workers that have news. */
-  conclude(turn: Turn): void {
+  conclude(tx: Transaction): void {
     if (this.#toReview.size + this.#toSettle.size + this.#toWake.size === 0) return;
     const { consumers, taskRequests } = this.#parts;
     for (const iterationId of this.#toReview) {
       const iteration = this.#state.iterations.get(iterationId);
       if (iteration !== undefined) {
-        this.#state.modeOf(iteration).review(turn, iteration, consumers);
+        this.#state.modeOf(iteration).review(tx, iteration, consumers);
       }
     }
     this.#toReview.clear();
@@ -172,9 +172,9 @@ export class Consequences {
 
   /** Has a worker send a heartbeat, once what there is to tell it is durable. */
   wake(name: string): void {
-    const { context, turns } = this.#parts;
+    const { context, transactions } = this.#parts;
     const worker = this.#state.workers.get(name);
-    if (worker?.alive) turns.whenDurable(() => context.tell(worker.ref, "wake", null));
+    if (worker?.alive) transactions.whenDurable(() => context.tell(worker.ref, "wake", null));
   }
 
   /** A worker hears in the answer to its heartbeat what it would have been woken for. */

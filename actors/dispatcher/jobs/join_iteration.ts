@@ -8,7 +8,7 @@ import type { Identity } from "../../runtime/identity.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Client, Iteration, Job } from "../state/entities.ts";
 import { createTask, forgetIteration } from "./iterations.ts";
-import { checkRequest } from "./opening_checks.ts";
+import { checkRequest } from "./join_checks.ts";
 import { hashJson } from "../../../core/hash.ts";
 import type { Admission } from "../modes/mode.ts";
 import { modeFor } from "../modes/modes.ts";
@@ -18,7 +18,7 @@ import { differenceOf } from "./graph_difference.ts";
 import { mayRead, serveNewClient } from "./targets.ts";
 import type { ConsumerPlace } from "../protocol_figures.ts";
 import type { DispatcherState } from "../state/state.ts";
-import type { Turn } from "../turn.ts";
+import type { Transaction } from "../transaction.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
@@ -35,23 +35,23 @@ interface Said {
 
 /** See `DispatcherProtocol.openIteration`. */
 export function openIteration(
-  turn: Turn,
+  tx: Transaction,
   request: OpenRequest,
   sender: Identity,
   said: Said,
 ): OpenAnswer {
-  const { state } = turn;
+  const { state } = tx;
   const { secret } = request;
   const known = state.clientOfRequest(request.requestId);
   if (known !== undefined) {
     checkSecret(known, secret, known.clientId);
-    return answerOf(turn, known);
+    return answerOf(tx, known);
   }
-  checkRequest(turn, request, sender);
+  checkRequest(tx, request, sender);
   const { jobName, parameters, repetition, consumerIndex = null } = request;
   const named = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (named !== undefined) checkJobOwner(named, sender);
-  if (jobName !== undefined) forgetOver(turn, jobName);
+  if (jobName !== undefined) forgetOver(tx, jobName);
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (existing !== undefined) checkAgreement(state, existing, parameters);
   const mode = modeFor(parameters);
@@ -59,19 +59,19 @@ export function openIteration(
   const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
   const { isUnreadable } = said;
   const { replaced, client } = mode.admit(state, request, { job: existing, owner, isUnreadable });
-  for (const iteration of replaced) forgetIteration(turn, iteration);
+  for (const iteration of replaced) forgetIteration(tx, iteration);
   const running = found !== undefined && replaced.includes(found) ? undefined : found;
   if (running !== undefined) {
     mode.checkReaders({ state, iteration: running }, request);
-    checkConsumers(turn, running, request, said.placeOf);
+    checkConsumers(tx, running, request, said.placeOf);
   }
 
   const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
-  const jobId = job?.jobId ?? createJob(turn, jobName ?? null, sender.name, parameters);
-  const iterationId = running?.iterationId ?? createIteration(turn, jobId, request, client);
+  const jobId = job?.jobId ?? createJob(tx, jobName ?? null, sender.name, parameters);
+  const iterationId = running?.iterationId ?? createIteration(tx, jobId, request, client);
   const clientId = state.nextClientId;
   const { requestId, process } = request;
-  turn.commit({
+  tx.commit({
     type: "client_opened",
     clientId,
     iterationId,
@@ -81,54 +81,54 @@ export function openIteration(
     ...(process === undefined ? {} : { process }),
     ...client,
   });
-  serveNewClient(turn, state.clients.get(clientId)!);
+  serveNewClient(tx, state.clients.get(clientId)!);
   return { jobId, iterationId, clientId, clusterId: state.clusterId };
 }
 
 /** Forgets iterations that are over, and failed ones without clients: the pipeline may have been mended. */
-function forgetOver(turn: Turn, jobName: string): void {
-  const { state } = turn;
+function forgetOver(tx: Transaction, jobName: string): void {
+  const { state } = tx;
   const job = state.jobNamed(jobName);
   if (job === undefined) return;
   const mode = modeFor(job.parameters);
   for (const iteration of state.iterationsOfJob(job.jobId)) {
     const { iterationId, error } = iteration;
     const isLeft = error !== null && state.clientsOfIteration(iterationId).size === 0;
-    if (isLeft || mode.isOver(iteration)) forgetIteration(turn, iteration);
+    if (isLeft || mode.isOver(iteration)) forgetIteration(tx, iteration);
   }
 }
 
-function answerOf({ state }: Turn, { clientId, iterationId }: Client): OpenAnswer {
+function answerOf({ state }: Transaction, { clientId, iterationId }: Client): OpenAnswer {
   const { jobId } = state.iterations.get(iterationId)!;
   return { jobId, iterationId, clientId, clusterId: state.clusterId };
 }
 
 function createJob(
-  turn: Turn,
+  tx: Transaction,
   name: string | null,
   owner: string,
   parameters: JobParameters,
 ): number {
-  const jobId = turn.state.nextJobId;
-  const workers = modeFor(parameters).hasFixedWorkers ? { workers: turn.listedWorkers } : {};
-  turn.commit({ type: "job_created", jobId, name, owner, parameters, ...workers });
+  const jobId = tx.state.nextJobId;
+  const workers = modeFor(parameters).hasFixedWorkers ? { workers: tx.listedWorkers } : {};
+  tx.commit({ type: "job_created", jobId, name, owner, parameters, ...workers });
   return jobId;
 }
 
 function createIteration(
-  turn: Turn,
+  tx: Transaction,
   jobId: number,
   request: OpenRequest,
   client: Admission["client"],
 ): number {
-  const { state, random } = turn;
+  const { state, random } = tx;
   const { parameters, repetition } = request;
   const iterationId = state.nextIterationId;
   const beginning = modeFor(parameters).beginning(request, client, random);
-  turn.commit({ type: "iteration_created", iterationId, jobId, repetition, ...beginning });
+  tx.commit({ type: "iteration_created", iterationId, jobId, repetition, ...beginning });
   const iteration = state.iterations.get(iterationId)!;
   for (const worker of state.workersFor(parameters)) {
-    if (worker.alive && mayRead(parameters, null, worker)) createTask(turn, iteration, worker.name);
+    if (worker.alive && mayRead(parameters, null, worker)) createTask(tx, iteration, worker.name);
   }
   return iterationId;
 }
@@ -165,7 +165,7 @@ function describeParameters(state: DispatcherState, parameters: JobParameters): 
 
 /** Each consumer is one client. */
 function checkConsumers(
-  { state }: Turn,
+  { state }: Transaction,
   iteration: Iteration,
   { consumerIndex }: OpenRequest,
   placeOf: PlaceOf,

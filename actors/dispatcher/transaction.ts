@@ -11,7 +11,7 @@ import type { JournalRecord } from "./journal/records.ts";
 import type { DispatcherState } from "./state/state.ts";
 
 /** See the module. */
-export interface Turn {
+export interface Transaction {
   readonly state: DispatcherState;
   readonly random: Random;
   /** Monotonic time in ms. */

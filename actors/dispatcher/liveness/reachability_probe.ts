@@ -22,7 +22,7 @@ interface Check {
 }
 
 /** Dials each life of a worker once, and again for as long as it does not answer. */
-export class WorkerReach {
+export class ReachabilityProbe {
   readonly #context: ActorContext;
   readonly #dial: DialWorker | undefined;
   readonly #checks = new Map<string, Check>();

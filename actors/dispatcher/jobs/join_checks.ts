@@ -9,7 +9,7 @@ import type { RequestOf } from "../../runtime/protocol.ts";
 import { datasetFor } from "./datasets.ts";
 import { modeFor } from "../modes/modes.ts";
 import type { DispatcherProtocol, JobParameters } from "../protocol.ts";
-import type { Turn } from "../turn.ts";
+import type { Transaction } from "../transaction.ts";
 
 /** The cardinality of a dataset without end, as clients write it. */
 const ENDLESS = -1;
@@ -20,7 +20,7 @@ type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
 /** What the request means; what it looks like was checked before. */
 export function checkRequest(
-  { state, listedWorkers }: Turn,
+  { state, listedWorkers }: Transaction,
   request: OpenRequest,
   sender: Identity,
 ): void {

@@ -49,7 +49,7 @@ export function checkWait(wait: unknown): Required<LoadWait> | undefined {
 }
 
 /** The elements of a folder that is perhaps still being written, or not begun. */
-export class GrowingNode extends DatasetNode {
+export class TailLoadNode extends DatasetNode {
   override readonly division = "whole";
   readonly path: string;
   readonly wait: Required<LoadWait>;
@@ -81,7 +81,7 @@ export class GrowingNode extends DatasetNode {
   }
 }
 
-registerNode("growing", { fromWire: (a) => new GrowingNode(a.path, checkWait(a.wait)!) });
+registerNode("growing", { fromWire: (a) => new TailLoadNode(a.path, checkWait(a.wait)!) });
 
 interface GrowingState {
   /** The id of the save that is read; null before it begins. */
@@ -102,7 +102,7 @@ class GrowingIterator extends ElementIterator {
   /** Why reading cannot continue. */
   #failure: ReadingFailure | undefined;
 
-  constructor(context: IteratorContext, { path, wait }: GrowingNode) {
+  constructor(context: IteratorContext, { path, wait }: TailLoadNode) {
     super();
     this.#context = context;
     this.#chunks = new GrowingChunks(context.host, path, wait);

@@ -12,8 +12,8 @@ import type { Settings } from "../config.ts";
 import type { Consumers } from "../modes/consumers.ts";
 import { unusedDatasets } from "../jobs/datasets.ts";
 import type { TaskRequests } from "../jobs/task_requests.ts";
-import type { Turn } from "../turn.ts";
-import type { Turns } from "../turns.ts";
+import type { Transaction } from "../transaction.ts";
+import type { Transactions } from "../transactions.ts";
 import { loseWorker } from "../members/workers.ts";
 
 /** How often silence is looked for: a fraction of the shortest timeout, within these bounds, in ms. */
@@ -23,19 +23,19 @@ const SWEEP_MAX_MS = 5_000;
 /** So long, in ms, a client that has registered a dataset may take to open its job at least. */
 const DATASET_UNUSED_MIN_MS = 60_000;
 
-/** What {@linkcode Silence} needs. */
-export interface SilenceOptions {
+/** What {@linkcode Liveness} needs. */
+export interface LivenessOptions {
   readonly context: ActorContext;
   readonly settings: Settings;
-  readonly turns: Turns;
+  readonly transactions: Transactions;
   readonly clientLinks: ClientLinks;
   readonly consumers: Consumers;
   readonly taskRequests: TaskRequests;
 }
 
 /** See the module. Times are monotonic. */
-export class Silence {
-  readonly #options: SilenceOptions;
+export class Liveness {
+  readonly #options: LivenessOptions;
   readonly #workersHeardMs = new Map<string, number>();
   readonly #clientsHeardMs = new Map<number, number>();
   /** Since when iterations have had no client. */
@@ -43,12 +43,12 @@ export class Silence {
   /** Since when, as far as was looked, no job uses transient datasets. */
   readonly #unusedSinceMs = new Map<string, number>();
 
-  constructor(options: SilenceOptions) {
+  constructor(options: LivenessOptions) {
     this.#options = options;
   }
 
   /** Everybody that the journal knows has been heard of just now. */
-  begin({ state }: Turn): void {
+  begin({ state }: Transaction): void {
     for (const name of state.workers.keys()) this.workerHeard(name);
     for (const clientId of state.clients.keys()) this.clientHeard(clientId);
     for (const iterationId of state.iterations.keys()) {
@@ -94,7 +94,7 @@ export class Silence {
 
   /** Looks again and again from now on. */
   watch(): void {
-    const { context, settings, turns } = this.#options;
+    const { context, settings, transactions } = this.#options;
     const { workerTimeoutMs, clientGraceMs, jobGcTimeoutMs } = settings;
     const timeouts = [
       workerTimeoutMs,
@@ -106,7 +106,7 @@ export class Silence {
     const dueMs = this.#nowMs + delayMs;
     context.timer(delayMs, () => {
       this.#forgive(this.#nowMs - dueMs);
-      turns.runUnasked((turn) => this.#sweep(turn));
+      transactions.runUnasked((tx) => this.#sweep(tx));
       this.watch();
     });
   }
@@ -127,33 +127,33 @@ export class Silence {
   }
 
   /** Ends what was silent for too long. */
-  #sweep(turn: Turn): void {
+  #sweep(tx: Transaction): void {
     const { settings, clientLinks, consumers, taskRequests } = this.#options;
     const { workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs } = settings;
-    const { nowMs, state } = turn;
+    const { nowMs, state } = tx;
     taskRequests.expire();
     for (const [name, heardMs] of this.#workersHeardMs) {
       if (nowMs - heardMs >= workerTimeoutMs && state.workers.get(name)?.alive) {
-        loseWorker(turn, name);
+        loseWorker(tx, name);
       }
     }
     for (const [clientId, heardMs] of this.#clientsHeardMs) {
-      if (nowMs - heardMs >= clientTimeoutMs) endClient(turn, clientId, "timed_out", consumers);
+      if (nowMs - heardMs >= clientTimeoutMs) endClient(tx, clientId, "timed_out", consumers);
     }
     for (const [clientId, sinceMs] of clientLinks.closedMs) {
-      if (nowMs - sinceMs >= clientGraceMs) endClient(turn, clientId, "gone", consumers);
+      if (nowMs - sinceMs >= clientGraceMs) endClient(tx, clientId, "gone", consumers);
     }
     if (jobGcTimeoutMs < 0) return;
     for (const [iterationId, sinceMs] of this.#idleSinceMs) {
       if (nowMs - sinceMs < jobGcTimeoutMs) continue;
       const iteration = state.iterations.get(iterationId)!;
       if (state.modeOf(iteration).whenUnread(iteration) === "goes on") continue;
-      turn.commit({ type: "iteration_collected", iterationId });
+      tx.commit({ type: "iteration_collected", iterationId });
     }
-    this.#forgetDatasets(turn, Math.max(jobGcTimeoutMs, DATASET_UNUSED_MIN_MS));
+    this.#forgetDatasets(tx, Math.max(jobGcTimeoutMs, DATASET_UNUSED_MIN_MS));
   }
 
-  #forgetDatasets({ state, nowMs, commit }: Turn, afterMs: number): void {
+  #forgetDatasets({ state, nowMs, commit }: Transaction, afterMs: number): void {
     const unused = new Set(unusedDatasets(state));
     for (const datasetId of this.#unusedSinceMs.keys()) {
       if (!unused.has(datasetId)) this.#unusedSinceMs.delete(datasetId);

@@ -5,7 +5,7 @@
  */
 
 /** See the module. */
-export class MostOfLate {
+export class SlidingMax {
   readonly #forMs: number;
   /** What was within the time, oldest first, falling. */
   readonly #recent: { readonly atMs: number; readonly value: number }[] = [];
