@@ -1,5 +1,5 @@
 /**
- * The sliding-window cache as an actor before a real task.
+ * The sliding-window cache as an actor, with a real task.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { ThreadBody } from "../../../transport/thread_body.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { opened, TaskBench } from "../lib/task_bench.ts";
 
-/** A bench with a cache before its task. An element of the pipeline is some 100 bytes. */
+/** A bench with a cache. An element of the pipeline has about 100 bytes. */
 function cached(dataset: Dataset<unknown>, windowBytesMax: number) {
   const bench = new TaskBench(dataset, { sharing: true });
   const cache = bench.system.spawn<CacheProtocol>({
@@ -139,7 +139,7 @@ Deno.test("cache makes an element once and gives all trainers the same bytes", a
     assertEquals(new Set(answers.map(opened)), new Set([i]));
     const buffers = new Set(answers.map((answer) => bytesOf(answer).buffer));
     assertEquals(buffers.size, 1, "on one thread nothing is copied");
-    // To another thread it is not copied either: it lies in memory that both see.
+    // It is not copied for another thread either: it is in shared memory.
     const { parts, transfer } = new ThreadBody(answers[0], true);
     assertEquals([(parts[0]![2] as Uint8Array).buffer, transfer.length], [[...buffers][0]!, 0]);
   }
@@ -208,7 +208,7 @@ Deno.test("cache drops its oldest elements when its window shrinks", async () =>
   assert(await read("late", 2) as number >= 26);
 });
 
-/** A pipeline of which no element comes. */
+/** A pipeline that gives no element. */
 const STUCK = Dataset.range(2).repeat().map((x) => x === 0 ? x : new Promise<number>(() => {}));
 
 Deno.test("cache keeps the element that a departed client waited for, for its trainer's next client", async () => {

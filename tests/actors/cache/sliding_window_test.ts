@@ -1,5 +1,5 @@
 /**
- * The sliding window: the walk of the paper, bounds, and what readers see.
+ * The sliding window: the example of the paper, bounds, and what readers see.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { READERS_MAX, SlidingWindow } from "../../../actors/cache/sliding_window.ts";
 import { assertEquals } from "../../assert.ts";
 
-/** A window of `size` items of one byte each, with the items pushed that a walk begins with. */
+/** A window of `size` one-byte items, filled with the first items of an example. */
 function windowOf(size: number, ...items: string[]): SlidingWindow<string> {
   const window = new SlidingWindow<string>(size);
   for (const item of items) window.push(item, 1);
@@ -105,7 +105,7 @@ Deno.test("SlidingWindow forgets the reader idle longest when there are too many
   assertEquals(window.read("r0"), undefined, "r0 has read since, and was not");
 });
 
-/** The whole stream and where everybody is: slow and obvious. */
+/** The whole stream and everyone's position: slow and obvious. */
 class Reference {
   readonly #stream: number[] = [];
   readonly #pointers = new Map<string, number>();
@@ -130,7 +130,7 @@ class Reference {
     while (this.bytes > bytesMax) this.#back++;
   }
 
-  /** The position in the stream that a reader is given. */
+  /** The position in the stream that a reader gets. */
   read(reader: string): { value: number; skipped: number } | undefined {
     const from = this.#pointers.get(reader) ?? this.#back;
     for (let at = from; at < this.#stream.length; at++) {

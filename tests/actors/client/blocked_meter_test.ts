@@ -1,4 +1,4 @@
-/** How long something was in the way. */
+/** How long something was blocked. */
 import { BlockedMeter } from "../../../actors/client/blocked_meter.ts";
 import { assertEquals } from "../../assert.ts";
 

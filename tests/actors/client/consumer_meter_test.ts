@@ -1,4 +1,4 @@
-/** Where a training loop's time goes, by a clock that moves when told to. */
+/** How a training loop spends its time, with a manual clock. */
 
 import { Feed } from "../../../actors/client/feed.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
@@ -46,7 +46,7 @@ Deno.test("Feed.measure counts the wait of a loop that began before it", async (
 Deno.test("Feed.decode counts as neither waiting nor training", () => {
   let nowMs = 0;
   const feed = new Feed();
-  // Each look at the clock takes a while, as decoding does.
+  // Each reading of the clock takes a while, as decoding does.
   const meter = feed.measure(() => nowMs += 10);
   feed.push({ kind: "element", element: new Payload(encodeMessage({ x: 1 })) });
   const fed = feed.take();

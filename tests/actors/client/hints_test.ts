@@ -19,12 +19,12 @@ import { settle, SteppedWorld } from "../dispatcher/lib.ts";
 
 const REFRESH_MS = 60_000;
 
-/** A client of a dispatcher that has nothing for it. */
+/** A client of a dispatcher that has no tasks for it. */
 class ClientBench implements AsyncDisposable {
   readonly world = new SteppedWorld(() => Promise.reject(new Error("nobody keeps a log")));
   readonly system = new ActorSystem({ node: "bench", world: this.world });
   heartbeats = 0;
-  /** Elements asked of the only task. */
+  /** Elements requested from the only task. */
   requests = 0;
   /** Answers to heartbeats wait for it. */
   held: Promise<void> | undefined;
@@ -60,7 +60,7 @@ class ClientBench implements AsyncDisposable {
     });
   }
 
-  /** From now on there is a task, which has nothing to give. */
+  /** Adds a task without elements. */
   addTask(): void {
     const source = this.system.spawn<ElementSourceProtocol>({
       name: "task",

@@ -1,4 +1,4 @@
-/** What is saved of a DETERMINISTIC stream, and is no place in it. */
+/** Saved states of a DETERMINISTIC stream that are no position in it. */
 import { encodeIteration } from "../../../data/checkpoint/saving.ts";
 import { Dataset, LeatError } from "../../../mod.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
@@ -14,7 +14,7 @@ const PLACE = {
   ...{ digest: "d", ended: false, number: 3 },
 };
 
-/** A saved iterator with this state, as its checksum says. */
+/** A saved iterator with this state and a valid checksum. */
 function savedWith(state: unknown): Uint8Array {
   const coordinates = { seed: 1n, seeded: false, salt: 0n, epoch: 0, split: 0 };
   return encodeIteration(numbers().node, { ...coordinates, shared: [], state });

@@ -1,4 +1,4 @@
-/** What a consumer takes for the end of a `repeat` when it was restored amid a repetition. */
+/** How a consumer that was restored within a repetition detects the end of that repetition. */
 import type { ServiceAccess } from "../../../actors/client/access.ts";
 import { distributedIterator } from "../../../actors/client/distributed_iterator.ts";
 import type { Feed } from "../../../actors/client/feed.ts";
@@ -49,7 +49,7 @@ Deno.test("a consumer restored in a repetition whose elements others were given 
     const { inputs: [input], options } = node as DistributeNode;
     return distributedIterator(input!, options, context, service);
   });
-  // The numbers are given at the reader, so that it reads the whole stream.
+  // Numbers are added at the reader, so it reads the whole stream.
   const open = () =>
     Dataset.range(8).enumerate().distribute({
       service: "fake",
@@ -60,7 +60,7 @@ Deno.test("a consumer restored in a repetition whose elements others were given 
     }).repeat(2).iterator();
   await using before = open();
   const waiting = before.next();
-  // The only element is the other's; then another one takes this reader's place.
+  // The only element belongs to the other consumer; then another reader replaces this one.
   give(service.last.feed, 0, 0, 5);
   endSplit(service.last.feed, 0, 1);
   service.last.feed.fail(new LeatError("failed_precondition", "It was taken over"));

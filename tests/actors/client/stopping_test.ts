@@ -1,4 +1,4 @@
-/** A client that is stopped, in a world whose time stands still: what waits, waits for ever. */
+/** Stopping a client, in a world whose clock never advances: waiting never ends by itself. */
 import { createClient } from "../../../actors/client/client.ts";
 import { Feed } from "../../../actors/client/feed.ts";
 import type { ClientProtocol } from "../../../actors/client/protocol.ts";

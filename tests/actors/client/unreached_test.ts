@@ -1,5 +1,5 @@
 /**
- * What is said of a worker that no iterator of a process can reach.
+ * Reports of a worker that no iterator of a process can reach.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import { sayUnreached } from "../../../actors/client/unreached.ts";
 import type { Timer, World } from "../../../actors/runtime/world.ts";
 import { assertEquals, assertMatch } from "../../assert.ts";
 
-/** A world whose time is set by the test, and what is logged in it. */
+/** A world with a manual clock, and its log. */
 class Quiet {
   nowMs = 0;
   readonly lines: string[] = [];
@@ -60,7 +60,7 @@ Deno.test("sayUnreached forgets a worker once it stops counting", () => {
   quiet.say("worker w1");
   quiet.say("worker w1");
   quiet.nowMs = 90_000;
-  // Workers come and go, each by a name of its own: what was kept of one ends with it.
+  // Workers with different names come and go: what is kept of one ends with it.
   quiet.say("worker w2");
   assertEquals(quiet.lines.length, 3);
   assertMatch(quiet.lines[1]!, /^1 more iterator .* worker w1$/);

@@ -1,5 +1,5 @@
 /**
- * The coordinated-read scheduler as an actor before a real task.
+ * The coordinated-read scheduler as an actor, with a real task.
  *
  * @module
  */
@@ -258,7 +258,7 @@ Deno.test("reads confirms a round when all consumers that take part hold it", as
   await confirm(2, 0);
   await Promise.all(first);
   assertEquals(heard.toSorted(), ["0 of 0", "1 of 0", "2 of 0"]);
-  // One of the others is gone, so that it is waited for by nobody who knows that.
+  // One of the others is gone: consumers that know it do not wait for it.
   await confirm(1, 1, [2]);
   assertEquals(heard.length, 4);
   await confirm(0, 1, [2]);
@@ -272,7 +272,7 @@ Deno.test("reads confirms a round when all consumers that take part hold it", as
   await assertRejects(() => confirm(0, 1, [9]), LeatError, "Consumer index 9");
 });
 
-/** Rounds of two elements of 10,000 bytes, of which 20,000 may wait for a consumer that lags. */
+/** Rounds of two elements of 10,000 bytes, of which 20,000 may wait for a lagging consumer. */
 function bounded() {
   const dataset = Dataset.range(100).repeat().map((_x, { bytes }) => new Uint8Array(bytes), {
     captures: { bytes: 10_000 },
@@ -304,7 +304,7 @@ Deno.test("reads begins no round while too many bytes wait for a lagging consume
   await read(0, 0);
   await read(0, 1);
   const next = read(0, 2);
-  // What the lagging one asks for is answered after all that could be done before.
+  // The lagging one's request is answered after everything that could be done before.
   assertEquals(await heldBytes() < 21_000, true);
   assertEquals(answered, ["0 of 0", "0 of 1"]);
   await read(1, 0);

@@ -1,9 +1,9 @@
-/** The rounds of a scheduler, whose work for each consumer is not to grow with their number. */
+/** The rounds of a scheduler: the work per consumer must not grow with their number. */
 import { Rounds } from "../../../actors/coordinated/rounds.ts";
 import { LeatError } from "../../../core/error.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 
-/** Counts what is come by. */
+/** Counts visits. */
 class WatchedMap<K, V> extends Map<K, V> {
   looks = 0;
 

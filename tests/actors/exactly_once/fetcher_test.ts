@@ -1,5 +1,5 @@
 /**
- * Fetching elements over a port, where an element that has been sent is gone from its sender.
+ * Fetching elements over a port, where a sent element is gone from its sender.
  *
  * @module
  */
@@ -27,10 +27,7 @@ import { until } from "../../lib/until.ts";
 const REQUEST_TIMEOUT_MS = 100;
 const VIRTUAL = { requestTimeoutMs: REQUEST_TIMEOUT_MS, isVirtual: true } as const;
 
-/**
- * A client and a source on two nodes. A port joins them, unless the test is one of virtual time, in
- * which no port carries anything.
- */
+/** A client and a source on two nodes, joined by a port; in virtual time, by no port. */
 class FetchBench implements AsyncDisposable {
   readonly fetcher: ElementFetcher;
   readonly requests: GetElementRequest[] = [];
@@ -164,7 +161,7 @@ test("ElementFetcher asks again for each of several elements that take long", as
   for (let wanted = 1; wanted <= 3; wanted++) {
     fetching.push(bench.fetcher.fetch());
     const times = () => bench.requests.filter(({ sequence }) => sequence === wanted).length;
-    // The one after is asked for in the middle of this one's time.
+    // The next one is requested in the middle of this one's time.
     while (times() < 3) await pass(REQUEST_TIMEOUT_MS / 3);
   }
   ready.resolve();
@@ -172,14 +169,14 @@ test("ElementFetcher asks again for each of several elements that take long", as
 });
 
 Deno.test("ElementFetcher gets an element that arrived while its thread was busy", async () => {
-  // Long enough for a machine that stands still as well: after ten times this an answer is too late.
+  // Long enough for a machine that stalls: after ten times this an answer is too late.
   const requestTimeoutMs = 300;
   const beBusy = () => {
     for (const end = Date.now() + 2 * requestTimeoutMs; Date.now() < end;);
   };
   await using bench = new FetchBench(
     ({ sequence }) => {
-      // The answer is on its way then, and the time for it is over before it can be looked at.
+      // The answer is on its way then, and times out before it can be read.
       queueMicrotask(beBusy);
       return element(sequence);
     },

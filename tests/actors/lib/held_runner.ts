@@ -5,7 +5,7 @@
  */
 import type { Runner, RunnerOutcome } from "../../../actors/worker/runner/runner.ts";
 
-/** See the module. */
+/** The test settles its answers. */
 export class HeldRunner implements Runner {
   readonly asked: PromiseWithResolvers<RunnerOutcome>[] = [];
   bytesRead = 0;

@@ -1,5 +1,5 @@
 /**
- * One node with a task on it, for tests of what stands before tasks and of those who fetch.
+ * One node with a task on it, for tests of caches, schedulers and readers of tasks.
  *
  * @module
  */
@@ -30,10 +30,10 @@ import { decodeMessage } from "../../../transport/codec.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 
-/** So many deaths are not allowed to be followed by another runner. */
+/** The number of deaths after which no other runner is allowed. */
 const RUNNER_DEATHS_MAX = 3;
 
-/** A node, a task on it, and a way to ask. */
+/** A node, a task on it, and a way to send requests. */
 export class TaskBench implements AsyncDisposable {
   readonly system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
   readonly task: FencedRef<ElementSourceProtocol>;
@@ -42,7 +42,7 @@ export class TaskBench implements AsyncDisposable {
   completed = false;
   unreadable = false;
   fenced = false;
-  /** Deaths of runners that the dispatcher was told of; it allows another runner after each but the last. */
+  /** Reported deaths of runners; the dispatcher allows another runner after each but the last. */
   readonly deaths: RequestOf<DispatcherProtocol, "runnerDied">[] = [];
 
   constructor(
@@ -131,7 +131,7 @@ function asIs(runners: RunnerFactory): RunnerFactory {
   return runners;
 }
 
-/** The element of an answer, or a word for what it is instead. */
+/** The element of an answer, or a word for its kind. */
 export function opened(answer: ElementAnswer): unknown {
   if (answer.kind === "element") return decodeMessage(answer.element.bytes);
   return answer.kind === "error" ? answer.error.message : answer.kind;

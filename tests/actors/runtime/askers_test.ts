@@ -1,6 +1,6 @@
 /**
- * What the runtime keeps for those that may ask again: nothing for who has heard it or has ended, and
- * all for who lives.
+ * The answers that the runtime keeps for repeated asks: none for askers that have acknowledged them
+ * or ended, and all for live ones.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { type Probe, settle, SOON, spawnProbe, TestNode, TestPair } from "./node
 
 const PATIENTLY = { ...SOON, attemptMs: 5_000 } as const;
 
-/** A world whose clock can be put forward. */
+/** A world with a manual clock. */
 class LaterWorld extends DenoWorld {
   laterMs = 0;
   override nowMs(): number {
@@ -34,7 +34,7 @@ const askerOf = (probe: Ref<Probe>): ActorFactory<Asker> => (context) => ({
   },
 });
 
-/** Node "a" with askers, node "b" with a probe; what "b" hears can be heard again. */
+/** Node "a" with askers, node "b" with a probe; messages to "b" can be replayed. */
 class AskersBench implements AsyncDisposable {
   readonly world = new LaterWorld({ logLevel: "off" });
   readonly b = new TestNode("b", { world: this.world });
@@ -59,13 +59,13 @@ class AskersBench implements AsyncDisposable {
     return a;
   }
 
-  /** Node "a" is gone, and comes again. */
+  /** Node "a" ends, and starts again. */
   async restart(): Promise<void> {
     await this.a.system.stop();
     this.a = this.#join();
   }
 
-  /** Actors of that names ask once each. */
+  /** Actors of these names ask once each. */
   async ask(...names: string[]): Promise<void> {
     for (const name of names) {
       const ref: FencedRef<Asker> = this.a.system.spawn({ name, create: askerOf(this.probe) });
@@ -73,14 +73,14 @@ class AskersBench implements AsyncDisposable {
     }
   }
 
-  /** A later attempt of what that actor has asked arrives. */
+  /** A late repetition of that actor's ask arrives. */
   async again(name: string): Promise<void> {
     const first = this.heard.find(({ source }) => source.path === `/${name}`)!;
     this.#hear({ ...first, number: first.number + 1 });
     await settle();
   }
 
-  /** It is later, and somebody else asks. */
+  /** Time passes, and another actor asks. */
   async later(): Promise<void> {
     this.world.laterMs += QUIET_MS;
     await this.a.system.ask(this.probe, "notes", null, PATIENTLY);

@@ -1,5 +1,5 @@
 /**
- * The books the runtime keeps: numbers of envelopes, answers for repeated asks, deadlines, queues.
+ * The bookkeeping of the runtime: envelope numbers, answers to repeated asks, deadlines, queues.
  *
  * @module
  */
@@ -25,7 +25,7 @@ const reply = (body: unknown): Answer => ({ kind: "reply", body });
 
 const TIMEOUT_MS = 1_000;
 
-/** That an ask has come, at a time. */
+/** An ask that came at a given time. */
 function begin(answers: Answers, source: string, id: number, settledBelow: number, nowMs = 0) {
   return answers.begin(lifeOf(source), { id, settledBelow, timeoutMs: TIMEOUT_MS }, nowMs);
 }

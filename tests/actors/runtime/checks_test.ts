@@ -1,4 +1,4 @@
-/** The quick look at a request says the same as the library that the schemas are written for. */
+/** The fast guard accepts the same requests as the schema library. */
 import fc from "fast-check";
 import * as v from "valibot";
 import {

@@ -1,10 +1,10 @@
-/** Which nodes a node dials: never whoever has asked it something, and only those that it is told it may. */
+/** Which nodes a node dials: never to answer a request, and only those that it may. */
 import { type Connector, type Link, type NodeId, noWay } from "../../../actors/runtime/link.ts";
 import { inlinePair } from "../../../transport/inline.ts";
 import { assertEquals } from "../../assert.ts";
 import { type Probe, probe, rejection, SOON, TestNode } from "./nodes.ts";
 
-/** Notes who is dialled, and leads nowhere. */
+/** Notes which nodes are dialled, and connects to none. */
 class Dialled implements Connector {
   readonly nodes: string[] = [];
 

@@ -1,5 +1,5 @@
 /**
- * Who sent a message: what a handler is told of it comes from the link, never from the message.
+ * A sender's identity: handlers get it from the link, never from the message.
  *
  * @module
  */
@@ -29,7 +29,7 @@ function spawnWho(node: TestNode): Ref<Who> {
   });
 }
 
-/** A link whose other end has proved to be `identity`; the test says what comes over it. */
+/** A link whose other end has proved to be `identity`; the test injects messages. */
 class ProvedLink implements Link {
   readonly remote: NodeId;
   readonly closed = new Promise<never>(() => {});

@@ -1,5 +1,5 @@
 /**
- * What the runtime promises about messages and asks, between two nodes joined inline.
+ * The runtime's guarantees for messages and asks, between two nodes joined inline.
  *
  * @module
  */
@@ -111,7 +111,7 @@ test("an ask without an answer ends at its deadline", async () => {
   );
   assertStringIncludes(error.message, "b/probe");
   assertStringIncludes(error.message, "wait");
-  // The answer that comes too late is nobody's.
+  // The late answer is dropped.
   await pair.a.system.ask(ref, "release", null, SOON);
   await settle();
   assert(pair.a.drops.includes("unwanted_reply"));
@@ -134,7 +134,7 @@ test("an ask whose time is over when its turn comes is dropped unhandled", async
   assertEquals(await node.system.ask(ref, "echo", 2, SOON), { value: 2, calls: 1 });
 });
 
-/** A link that loses what it is told to. */
+/** A link that loses the messages it is told to. */
 class LossyLink implements Link {
   readonly remote: NodeId;
   readonly identity: Identity;

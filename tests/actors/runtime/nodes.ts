@@ -14,10 +14,10 @@ import { DenoWorld } from "../../../platform/deno_world.ts";
 import { assertEquals, assertInstanceOf, fail } from "../../assert.ts";
 import { runInVirtualTime, type VirtualTime } from "../../lib/virtual_time.ts";
 
-/** Time that messages and macrotasks of virtual time need none of, in ms. */
+/** Longer, in ms, than anything that messages and macrotasks of virtual time need. */
 const MOMENT_MS = 0.01;
 
-/** The time of the test that runs, where that is virtual, and how many nodes it has had. */
+/** The virtual time of the running test, if any, and its number of nodes. */
 let current: { readonly time: VirtualTime; nodes: number } | undefined;
 
 /** Registers a test whose nodes live in virtual time. It may wait for nothing else. */
@@ -34,7 +34,7 @@ export function test(name: string, run: () => void | Promise<void>): void {
   });
 }
 
-/** A node, and all that happened on it. */
+/** A node, and its events. */
 export class TestNode implements AsyncDisposable {
   readonly system: ActorSystem;
   readonly events: InspectionEvent[] = [];
@@ -50,7 +50,7 @@ export class TestNode implements AsyncDisposable {
     });
   }
 
-  /** What of that type happened so far. */
+  /** The events of that type so far. */
   of<T extends InspectionEvent["type"]>(type: T): Extract<InspectionEvent, { type: T }>[] {
     return this.events.filter((event) => event.type === type) as Extract<
       InspectionEvent,
@@ -63,7 +63,7 @@ export class TestNode implements AsyncDisposable {
     return this.of("drop").map(({ reason }) => reason);
   }
 
-  /** Resolves once so many events of that type have happened. */
+  /** Resolves once there were this many events of that type. */
   async happened(type: InspectionEvent["type"], count = 1): Promise<void> {
     while (this.of(type).length < count) {
       await new Promise<void>((resolve) => {
@@ -107,7 +107,7 @@ export class TestPair implements AsyncDisposable {
   }
 }
 
-/** What the actor most tests use can be asked. */
+/** The protocol of the actor that most tests use. */
 export interface Probe {
   /** Notes the value. */
   note(value: unknown): void;
@@ -122,7 +122,7 @@ export interface Probe {
   refuse(code: LeatErrorCode): never;
   /** Throws another error. */
   crash(message: string): never;
-  /** As the two above, from a promise. */
+  /** Like the two above, from a promise. */
   crashLater(message: string): never;
 }
 
@@ -186,7 +186,7 @@ export async function settle(rounds = 4): Promise<void> {
   }
 }
 
-/** Patience for asks that are expected to be answered. */
+/** Options of asks that are expected to be answered. */
 export const SOON = { timeoutMs: 60_000 } as const;
 
 /** Lets virtual time pass, in a {@linkcode test}. */

@@ -1,5 +1,5 @@
 /**
- * What a node holds because of other nodes: the loss of a link costs what hangs on it, in order.
+ * What a node holds because of other nodes: losing a link costs only its own items, in order.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { DenoWorld } from "../../../platform/deno_world.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { settle } from "./nodes.ts";
 
-/** A link that carries nothing, until the test cuts it. */
+/** A link that carries nothing, until the test closes it. */
 class CutLink implements Link {
   readonly remote;
   readonly identity = SAME_PROCESS;
@@ -52,7 +52,7 @@ interface Echo {
   x(request: null): null;
 }
 
-/** References that count how often anybody looks which node they lead to. */
+/** References that count how often their node is read. */
 class CountedRefs {
   looks = 0;
 

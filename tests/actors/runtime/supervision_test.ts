@@ -21,7 +21,7 @@ import {
 
 const FAST: Supervision = { backoffMinMs: 1, backoffMaxMs: 4 };
 
-/** What a parent of probes can be asked. */
+/** The protocol of a parent of probes. */
 interface Parent {
   child(name: string): FencedRef | null;
   stop(name: string): null;

@@ -1,6 +1,5 @@
 /**
- * Requests of another shape than a method's, to workers and to what elements are asked of: each is
- * refused by name, and costs nobody an element.
+ * Malformed requests to workers and element sources: each is refused by name, and loses no element.
  *
  * @module
  */
@@ -22,7 +21,7 @@ import { opened, TaskBench } from "../lib/task_bench.ts";
 
 const WANTED = { clientId: 1, sequence: 1, acknowledged: 0 };
 
-/** A bench with one of each beside its task. */
+/** A bench with one of each next to its task. */
 function setup() {
   const bench = new TaskBench(Dataset.range(100), { sharing: true });
   const { task, system } = bench;
@@ -104,6 +103,6 @@ Deno.test("tasks, caches, schedulers and workers refuse a malformed request and 
     grown,
     options,
   );
-  // Which it is hangs on how far the scheduler has read.
+  // Which one depends on how far the scheduler has read.
   assertEquals([typeof opened(await answer), died], ["number", 0]);
 });

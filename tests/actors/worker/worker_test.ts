@@ -1,5 +1,5 @@
 /**
- * The worker: what it hands on to what stands before its tasks.
+ * The worker: the configuration that it passes to its caches and schedulers.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { createWorker, type WorkerOptions } from "../../../actors/worker/worker.
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { assertEquals } from "../../assert.ts";
 
-/** Runners that never have anything. */
+/** Runners that never have an element. */
 const IDLE: RunnerFactory = {
   start: () => ({ next: () => Promise.withResolvers<never>().promise, bytesRead: 0, dispose() {} }),
   listSplits: () => Promise.resolve([]),
@@ -28,7 +28,7 @@ const TASK = {
   seed: "0000000000000007",
 };
 
-/** What a worker sets a scheduler of coordinated reads up with. */
+/** The config with which a worker starts a scheduler of coordinated reads. */
 async function schedulerOf(options: Partial<WorkerOptions>): Promise<unknown> {
   const placed = Promise.withResolvers<unknown>();
   const world = new DenoWorld({ logLevel: "off" });

@@ -1,4 +1,4 @@
-/** How fast answers come over. */
+/** The throughput of answers. */
 import { BandwidthMeter } from "../../../../actors/client/readers/bandwidth_meter.ts";
 import { assertAlmostEquals, assertEquals } from "../../../assert.ts";
 
@@ -6,7 +6,7 @@ Deno.test("BandwidthMeter subtracts the round trip of an empty message", () => {
   const meter = new BandwidthMeter();
   assertEquals(meter.bytesPerSecond, undefined);
   meter.roundTrip(40);
-  // 1 MB in 100 ms, 50 ms after it was asked for: 60 ms are the bytes'.
+  // 1 MB in 100 ms, 50 ms after the request: 60 ms are spent on the bytes.
   meter.came(1_000, 1e6, 100);
   assertAlmostEquals(meter.bytesPerSecond!, 1e6 / 0.06, 1);
 });
@@ -14,7 +14,7 @@ Deno.test("BandwidthMeter subtracts the round trip of an empty message", () => {
 Deno.test("BandwidthMeter counts overlapping answers once", () => {
   const meter = new BandwidthMeter();
   meter.roundTrip(0);
-  // Two that were asked for at once share the way: 10 MB/s in all.
+  // Two concurrent requests share the network: 10 MB/s in all.
   for (let pair = 1; pair <= 50; pair++) {
     meter.came(200 * pair - 100, 1e6, 200);
     meter.came(200 * pair, 1e6, 200);

@@ -1,10 +1,10 @@
-/** `LongPollWait`: how long requests wait that others could have. Times are handed in. */
+/** `LongPollWait`: how long requests may wait, with given times. */
 import { LongPollWait } from "../../../../actors/client/readers/long_poll_wait.ts";
 import { assert, assertEquals } from "../../../assert.ts";
 
 const REQUESTS = 8;
 
-/** How long a request may wait where an element comes each so many ms. */
+/** How long a request may wait when one element comes per interval, in ms. */
 function waitMsWhere(everyMs: number): number {
   const patience = new LongPollWait();
   let nowMs = 0;
@@ -13,19 +13,19 @@ function waitMsWhere(everyMs: number): number {
   return patience.waitMs(nowMs, REQUESTS);
 }
 
-Deno.test("patience: a few requests are made for each element, however fast they come", () => {
+Deno.test("LongPollWait allows a few requests per element, at any speed", () => {
   for (const everyMs of [20, 100, 1_000]) {
     const requestsPerElement = REQUESTS * everyMs / waitMsWhere(everyMs);
     assert(requestsPerElement > 1 && requestsPerElement < 3, `${everyMs}: ${requestsPerElement}`);
   }
 });
 
-Deno.test("patience has bounds", () => {
+Deno.test("LongPollWait has bounds", () => {
   assertEquals(waitMsWhere(0.01), 20);
   assertEquals(waitMsWhere(60_000), 5_000);
 });
 
-Deno.test("patience grows while nothing comes, also before the first element", () => {
+Deno.test("LongPollWait grows while nothing comes, also before the first element", () => {
   const patience = new LongPollWait();
   patience.begins(1_000);
   assertEquals(patience.waitMs(1_000, REQUESTS), 20);
@@ -33,7 +33,7 @@ Deno.test("patience grows while nothing comes, also before the first element", (
   assertEquals(patience.waitMs(100_000, REQUESTS), 5_000);
 });
 
-Deno.test("patience: a time in which nothing was asked for is none of waiting", () => {
+Deno.test("LongPollWait does not count time without requests", () => {
   const patience = new LongPollWait();
   patience.begins(0);
   for (let nowMs = 0; nowMs <= 1_000; nowMs += 5) patience.came(nowMs);

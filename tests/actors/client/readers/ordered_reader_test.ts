@@ -1,5 +1,5 @@
 /**
- * The reader of a DETERMINISTIC job: what it puts in order, drops, and asks for.
+ * The reader of a DETERMINISTIC job: what it sorts, drops and requests.
  *
  * @module
  */
@@ -24,16 +24,16 @@ import { testInVirtualTime } from "../../../lib/virtual_time.ts";
 import { settle, SteppedWorld } from "../../dispatcher/lib.ts";
 
 const ELEMENT_BYTES = 100;
-/** Of the table of splits. */
+/** The digest of the table of splits. */
 const DIGEST = "d";
 
-/** One node with a reader, a dispatcher that lists what it is told to, and tasks made by hand. */
+/** One node with a reader, a dispatcher that lists given tasks, and tasks made by hand. */
 class ReaderBench implements AsyncDisposable {
   readonly system: ActorSystem;
   readonly feed = new Feed();
   readonly heartbeats: RequestOf<DispatcherProtocol, "clientHeartbeat">[] = [];
   readonly #tasks = new Map<number, FencedRef<ElementSourceProtocol>>();
-  /** Whether a heartbeat is answered with what is known of the splits. */
+  /** Whether heartbeats are answered with the table of splits. */
   isListed = true;
 
   constructor(
@@ -82,7 +82,7 @@ class ReaderBench implements AsyncDisposable {
     });
   }
 
-  /** Adds a task; `answer` is asked for each request. */
+  /** Adds a task; `answer` is called for each request. */
   addTask(answer: (request: GetElementRequest) => ElementAnswer | Promise<ElementAnswer>): void {
     const taskId = this.#tasks.size;
     const source = this.system.spawn<ElementSourceProtocol>({
@@ -94,12 +94,12 @@ class ReaderBench implements AsyncDisposable {
     this.#tasks.set(taskId, source);
   }
 
-  /** The dispatcher names the task no more. */
+  /** The dispatcher no longer lists the task. */
   removeTask(taskId: number): void {
     this.#tasks.delete(taskId);
   }
 
-  /** What is fed until the end, as kinds and places. */
+  /** Everything fed until the end, as kinds and positions. */
   async rest(): Promise<string[]> {
     const fed: string[] = [];
     for (;;) {
@@ -163,11 +163,11 @@ Deno.test("an ordered reader holds at most its window and the answers in flight"
   await full.promise;
   assert(given >= bufferBytesMax, `only ${given} bytes were asked for`);
   assert(given <= bufferBytesMax + 2 * ELEMENT_BYTES, `${given} bytes were asked for`);
-  // It says how long the loop has waited for this one split.
+  // It reports how long the loop has waited for this one split.
   while (!(bench.heartbeats.at(-1)!.figures!.headOfLineMs! > 0)) {
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  // And the most that it has held: split 0 was missing all the while.
+  // And the most that it has held: split 0 was missing all the time.
   const { bufferedBytesMax = 0, openSplitsMax } = bench.heartbeats.at(-1)!.figures!;
   assertEquals(bufferedBytesMax, given);
   assertEquals(openSplitsMax, given / ELEMENT_BYTES + 1);
@@ -223,7 +223,7 @@ Deno.test("an ordered reader gives nothing before it knows the table of splits, 
         onTable: (digest) => told.push(digest),
       },
     });
-    // The splits are listed after the client was told of the task, and before it hears of them.
+    // The splits are listed after the client learned of the task, and before it learns of them.
     bench.isListed = false;
     const answers = [...splits(0, 1)];
     bench.addTask(() => {
@@ -285,9 +285,9 @@ Deno.test("an ordered reader reports whole splits, and those after a missing one
 });
 
 /**
- * A reader, and two tasks: one says nothing before it may, the other has what comes after that.
+ * A reader and two tasks: one does not answer until released, the other has the splits after that.
  *
- * @param lost The first has what comes before this split at once, and no more.
+ * @param lost The first task has everything before this split at once, and no more.
  */
 function distantBench(lost?: number) {
   const [total, from, refreshMs] = [20, 10, 5_000];
@@ -357,7 +357,7 @@ testInVirtualTime(
       const world = time.world(`window of ${windowSplits}`);
       await using bench = new ReaderBench({ ...window, world });
       const items = [...splits(0, total)];
-      // As a dispatcher does: a task gets no split beyond the window before the reader has more.
+      // Like a dispatcher: a task gets no split beyond the window before the reader has more.
       bench.addTask(async () => {
         const next = items.shift() as (ElementAnswer & { place: { sequence: number } }) | undefined;
         if (next === undefined) return { kind: "end" };
@@ -373,7 +373,7 @@ testInVirtualTime(
 
 Deno.test("an ordered reader does not visit all of its tasks for each element", async () => {
   const MapIterator = Object.getPrototypeOf(new Map().values()) as Iterator<unknown>;
-  /** How much is come by in maps for each element, with so many tasks that say nothing. */
+  /** How many map entries are visited per element, with this many tasks that do not answer. */
   const looksPerElement = async (silent: number) => {
     const total = 200;
     const { next } = MapIterator;

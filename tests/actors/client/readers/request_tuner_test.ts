@@ -1,4 +1,4 @@
-/** How many requests are open at one task, by a way and a task of known speed. */
+/** How many requests are open at one task, with a network and task of known speed. */
 import {
   REQUESTS_MAX,
   REQUESTS_START,
@@ -7,16 +7,16 @@ import {
 import { assert, assertEquals } from "../../../assert.ts";
 
 interface Way {
-  /** There and back, without waiting in line. */
+  /** The round trip without queueing. */
   readonly travelMs: number;
-  /** What the slowest of task and way takes for an element. */
+  /** The time per element of the slower of task and network. */
   readonly elementMs: number;
-  /** Whether it is the task that makes them wait. */
+  /** Whether the task is the slower one. */
   readonly isHeld?: boolean;
   readonly loopWaits?: boolean;
 }
 
-/** So many answers, with as many requests open as are wanted. */
+/** This many answers, with as many requests open as wanted. */
 function read(tuner: RequestTuner, count: number, way: Way, fromMs = 0): number {
   const { travelMs, elementMs, isHeld = false, loopWaits = true } = way;
   let freeMs = fromMs;
@@ -36,7 +36,7 @@ function read(tuner: RequestTuner, count: number, way: Way, fromMs = 0): number 
 Deno.test("RequestTuner opens as many requests as a long round trip needs, and no more", () => {
   const tuner = new RequestTuner();
   assertEquals(tuner.wanted, REQUESTS_START);
-  // 10 elements come in the time of a travel.
+  // 10 elements come per round trip.
   read(tuner, 1_000, { travelMs: 100, elementMs: 10 });
   assert(tuner.wanted >= 10 && tuner.wanted <= 24, `${tuner.wanted}`);
 });

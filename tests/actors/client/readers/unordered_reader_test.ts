@@ -1,5 +1,6 @@
 /**
- * Reading first come first served: how many requests are open, at whom, and what is made of answers.
+ * Reading first come, first served: how many requests are open at which tasks, and how answers are
+ * used.
  *
  * @module
  */
@@ -25,11 +26,11 @@ import { testInVirtualTime, type VirtualTime } from "../../../lib/virtual_time.t
 
 type Answer = (request: GetElementRequest) => ElementAnswer | Promise<ElementAnswer>;
 
-/** One node with a reader and a dispatcher that lists what it is told to, and tasks made by hand. */
+/** One node with a reader, a dispatcher that lists given tasks, and tasks made by hand. */
 class ReaderBench implements AsyncDisposable {
   readonly feed = new Feed();
   readonly system: ActorSystem;
-  /** Requests that are open, and the most there were together with elements that waited. */
+  /** Open requests, and the most there were together with buffered elements. */
   open = 0;
   outstandingMax = 0;
   readonly #time: VirtualTime;
@@ -79,7 +80,7 @@ class ReaderBench implements AsyncDisposable {
     });
   }
 
-  /** Lets a node be reached that was not. */
+  /** Makes an unreachable node reachable. */
   join(node: string): void {
     this.#hub.add(this.#others.find((system) => system.id.node === node)!);
   }
@@ -128,7 +129,7 @@ function givesAtOnce(number: number): Answer {
   return () => ({ kind: "element", element: new Payload(Uint8Array.of(number)) });
 }
 
-/** A task that has nothing for as long as it is watched: it says so to who would rather not wait. */
+/** A task without elements, which says so to clients that limit their wait. */
 function givesNothing(time: VirtualTime, asked: { times: number }): Answer {
   return async ({ waitMs }) => {
     asked.times++;
@@ -182,7 +183,7 @@ testInVirtualTime(
   async (time) => {
     const asked = { times: 0 };
     const slow = Array.from({ length: 6 }, () => ({ answer: givesNothing(time, asked) }));
-    // Elements of a byte, of which two fit.
+    // Elements of one byte, of which two fit.
     await using bench = new ReaderBench(time, [...slow, { answer: givesAtOnce(1) }], {
       bufferBytesMax: 2,
     });
@@ -221,7 +222,7 @@ testInVirtualTime(
     await time.until(() => bench.open >= 16);
     await time.sleep(900);
     assertEquals(bench.outstandingMax, 16);
-    // With each second in which nothing comes, as many more are asked.
+    // With each second without elements, as many more are requested.
     await time.until(() => bench.open > 16);
     assert(time.nowMs >= 1_000, `${bench.open} after ${time.nowMs} ms`);
     assertEquals(bench.open, 32);

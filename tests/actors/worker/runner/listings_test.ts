@@ -1,5 +1,5 @@
 /**
- * Listings of splits on a worker: how many run, who shares one, and what is not run at all.
+ * Listings of splits on a worker: how many run, which are shared, and which are dropped.
  *
  * @module
  */
@@ -10,11 +10,11 @@ import { LeatError } from "../../../../core/error.ts";
 import type { SplitTable } from "../../../../data/sharding/splits.ts";
 import { assertEquals, assertRejects } from "../../../assert.ts";
 
-/** Listings that end when the test says so, in a time of its own. */
+/** Listings that end when the test says so, with a manual clock. */
 class Bench {
   nowMs = 0;
   readonly begun: { readonly name: number; end(table?: SplitTable): Promise<void> }[] = [];
-  /** Whether a listing that is given up goes on all the same. */
+  /** Whether a stopped listing continues anyway. */
   isDeaf = false;
   readonly #timers = new Map<() => void, number>();
   readonly listings = new Listings(

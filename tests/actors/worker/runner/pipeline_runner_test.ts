@@ -1,5 +1,5 @@
 /**
- * Pipelines that run in the thread they are made in.
+ * Pipelines that run in their caller's thread.
  *
  * @module
  */
@@ -36,10 +36,10 @@ Deno.test("PipelineRunners keeps no disposed runner", async () => {
     runner.dispose();
     refs.push(new WeakRef(runner));
   }
-  // A WeakRef holds on until the macrotask that made it is over.
+  // A WeakRef holds its target until the macrotask that made it is over.
   await new Promise((resolve) => setTimeout(resolve, 0));
   collectGarbage();
-  // The last one may still lie in a register.
+  // The last one may still be in a register.
   assertEquals(refs.slice(0, -1).filter((ref) => ref.deref() !== undefined).length, 0);
   await runners.close();
 });

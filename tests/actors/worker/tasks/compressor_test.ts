@@ -4,10 +4,10 @@ import { assert, assertEquals, assertStringIncludes } from "../../../assert.ts";
 
 const FRAME = new Uint8Array(100_000);
 
-/** What trying it has brought: zstd at 200 MB/s. */
+/** The result of a trial: zstd at 200 MB/s. */
 const trial = (ratio: number) => ({ bytes: 100_000, compressedBytes: 100_000 * ratio, ms: 0.5 });
 
-/** So many reports of a client, an element after each, and what its trial brings. */
+/** A client's reports, an element after each, and the result of its trial. */
 function reports(
   compressor: Compressor,
   count: number,
@@ -57,7 +57,7 @@ Deno.test("an automatic Compressor compresses over a slow network, and not over 
 Deno.test("an automatic Compressor leaves elements that take longer to make than to send", () => {
   const compressor = new Compressor();
   for (let report = 1; report < 40; report++) {
-    // 10 MB/s come out of the pipeline, and 12 MB/s would go over.
+    // 10 MB/s come out of the pipeline, and 12 MB/s could be sent.
     const making = { busyMs: 100 * report, bytes: 1e6 * report };
     compressor.heard({ bytesPerSecond: 12e6, waitingShare: 0.9 }, making);
     assertEquals(compressor.wish, undefined);
@@ -76,7 +76,7 @@ Deno.test("an automatic Compressor tries data that does not shrink ever more rar
   assert(first >= 3 && first <= 8, `${first}`);
   assert(trials(100_000) <= 30);
   assertEquals(compressor.figures.active, "none");
-  // But when the data changes it is found out.
+  // When the data changes, it is noticed.
   reports(compressor, 40_000, { bytesPerSecond: 10e6 }, 0.2);
   assertEquals(compressor.figures.active, "zstd");
 });
@@ -85,7 +85,7 @@ Deno.test("an automatic Compressor changes neither at the first report nor for a
   const compressor = new Compressor();
   reports(compressor, 40, { bytesPerSecond: 10e6 });
   assertEquals(compressor.figures.active, "zstd");
-  // Compressed they would come 1.1 times as fast: not worth beginning, and worth going on.
+  // Compressed they would come 1.1 times as fast: too little to begin, and enough to continue.
   reports(compressor, 40, { bytesPerSecond: 180e6 });
   assertEquals(compressor.figures.active, "zstd");
   compressor.heard({ bytesPerSecond: 1_000e6, waitingShare: 0.9 }, { busyMs: 0, bytes: 0 });

@@ -1,6 +1,6 @@
 /**
- * Ordered tasks: in which order they produce and give what they are handed, what a reader whose
- * window is full is told, and what a runner that dies leaves of a split.
+ * Ordered tasks: the order in which they produce and give splits, their answers to a reader whose
+ * window is full, and what remains of a split when a runner dies.
  *
  * @module
  */
@@ -36,16 +36,16 @@ interface Step {
   readonly answer: PromiseWithResolvers<RunnerOutcome>;
 }
 
-/** A task whose dispatcher and runners do as the test says. */
+/** A task whose dispatcher and runners act as the test says. */
 class OrderedBench implements AsyncDisposable {
   readonly system: ActorSystem;
   readonly task: FencedRef<TaskProtocol>;
   /** Steps that a runner has not answered. */
   readonly steps: Step[] = [];
-  /** Those of runners that are gone. */
+  /** The same, of dead runners. */
   readonly lateSteps: Step[] = [];
   readonly #requests: { request: SplitRequest; answer: PromiseWithResolvers<SplitAnswer> }[] = [];
-  /** What the dispatcher was told of runners, and what it answers. */
+  /** What the dispatcher was told of runners, and its answers. */
   readonly deaths: RequestOf<DispatcherProtocol, "runnerDied">[] = [];
   noteDeaths: { readonly promise: Promise<boolean> } = { promise: Promise.resolve(true) };
   runners = 0;
@@ -54,7 +54,7 @@ class OrderedBench implements AsyncDisposable {
   readonly #until: VirtualTime["until"];
   #sequence = 0;
 
-  /** @param options `time`: what it lives in. Default: the machine's. */
+  /** @param options `time`: its world. Default: the machine's. */
   constructor({ dispatcherTimeoutMs = 60_000, time }: {
     readonly dispatcherTimeoutMs?: number;
     readonly time?: VirtualTime;
@@ -110,7 +110,7 @@ class OrderedBench implements AsyncDisposable {
     return this.system.ask(this.task, "getElement", request, PATIENCE);
   }
 
-  /** The next request for a split, ordinary or spare, once it is there. */
+  /** The next request for a split, ordinary or spare, once it has come. */
   async request(spare = false) {
     const index = await this.#until(() => {
       const found = this.#requests.findIndex(({ request }) => (request.spare ?? false) === spare);
@@ -119,7 +119,7 @@ class OrderedBench implements AsyncDisposable {
     return this.#requests.splice(index, 1)[0]!;
   }
 
-  /** Hands out a split. */
+  /** Assigns a split. */
   async handOut(sequence: number, { spare = false } = {}): Promise<void> {
     const { answer } = await this.request(spare);
     answer.resolve({
@@ -161,7 +161,7 @@ function never(): never {
   throw new Error("not asked here");
 }
 
-/** Kind and place, in short. */
+/** Kind and position, in short. */
 async function shortOf(answer: Promise<ElementAnswer>): Promise<string> {
   const given = await answer;
   return "place" in given && given.place !== undefined
@@ -190,14 +190,14 @@ Deno.test("an ordered task gives nothing beyond the requested splits, but waits 
   await using bench = new OrderedBench();
   await bench.handOut(5);
   await bench.step(5, ELEMENT);
-  // Once it is ready: a request for something before it is not to take it.
+  // Once it is ready: a request for an earlier one must not take it.
   await until(async () =>
     (await bench.system.ask(bench.task, "stats", null, PATIENCE)).produced || undefined
   );
   assertEquals(await bench.get(3), { kind: "later", from: 5 });
   await bench.handOut(3, { spare: true });
   await until(() => bench.steps.find(({ split }) => split === 3));
-  // It has nothing ready of that, but will have.
+  // It has nothing ready of that split, but will have.
   assertEquals(await bench.get(2), { kind: "later", from: 3 });
   const wanted = bench.get(3);
   await bench.step(3, ELEMENT);
@@ -249,7 +249,7 @@ Deno.test("a split whose runner dies restarts once the dispatcher allows it, and
   await bench.handOut(4);
   await bench.step(4, new LeatError("resource_exhausted", "out of memory"));
   await until(() => bench.deaths.length === 1);
-  // Whoever asks meanwhile has no other runner begin.
+  // A request in the meantime starts no other runner.
   const waiting = shortOf(bench.get()).catch(() => "ended");
   await bench.system.ask(bench.task, "stats", null, PATIENCE);
   assertEquals(bench.runners, 1);

@@ -1,4 +1,4 @@
-/** `RequestQueue`: whose turn is next, and who waits no more. */
+/** `RequestQueue`: which client is next, and which requests no longer wait. */
 import { RequestQueue, type Waiting } from "../../../../actors/worker/tasks/request_queue.ts";
 import { assertEquals } from "../../../assert.ts";
 
@@ -14,7 +14,7 @@ function take(waiting: RequestQueue, count: number): (number | undefined)[] {
   return Array.from({ length: count }, () => waiting.shift()?.clientId);
 }
 
-Deno.test("RequestQueue: a client with many requests has no more turns than one with few", () => {
+Deno.test("RequestQueue gives a client with many requests no larger share", () => {
   const waiting = new RequestQueue();
   requestsOf(waiting, 1, 5);
   requestsOf(waiting, 2, 2);
@@ -22,7 +22,7 @@ Deno.test("RequestQueue: a client with many requests has no more turns than one 
   assertEquals(take(waiting, 9), [1, 2, 3, 1, 2, 1, 1, 1, undefined]);
 });
 
-Deno.test("RequestQueue: whoever was served asks again behind those that wait", () => {
+Deno.test("RequestQueue puts a served client behind the waiting ones", () => {
   const waiting = new RequestQueue();
   requestsOf(waiting, 1, 2);
   requestsOf(waiting, 2, 2);
@@ -32,7 +32,7 @@ Deno.test("RequestQueue: whoever was served asks again behind those that wait", 
   assertEquals(take(waiting, 5), [2, 1, 3, 2, 1]);
 });
 
-Deno.test("RequestQueue: a client's requests are served in order, and those that are over not at all", () => {
+Deno.test("RequestQueue serves a client's requests in order, without deleted ones", () => {
   const waiting = new RequestQueue();
   const [first, second, third] = requestsOf(waiting, 1, 3);
   const left = requestsOf(waiting, 2, 2);
@@ -44,12 +44,12 @@ Deno.test("RequestQueue: a client's requests are served in order, and those that
   assertEquals([waiting.length, waiting.shift()], [0, undefined]);
 });
 
-Deno.test("RequestQueue: a client that gives up before its turn comes, and asks again, is not last for ever", () => {
+Deno.test("RequestQueue keeps the place of a client that gives up and asks again", () => {
   const waiting = new RequestQueue();
   requestsOf(waiting, 1, 2);
   requestsOf(waiting, 2, 2);
   for (let given = 0; given < 2; given++) {
-    // Two wait for as long as it takes; the third gives up each time before an element is there.
+    // Two wait without limit; the third gives up each time before an element is ready.
     const [impatient] = requestsOf(waiting, 3, 1);
     waiting.delete(impatient!);
     assertEquals(take(waiting, 1), [1 + given]);
@@ -59,7 +59,7 @@ Deno.test("RequestQueue: a client that gives up before its turn comes, and asks 
   assertEquals(take(waiting, 2), [3, 1]);
 });
 
-Deno.test("RequestQueue: a client that does not come back has no turn any more, and none waits that has given up", () => {
+Deno.test("RequestQueue drops the place of a client that does not come back", () => {
   const waiting = new RequestQueue();
   const [gone] = requestsOf(waiting, 1, 1);
   waiting.delete(gone!);

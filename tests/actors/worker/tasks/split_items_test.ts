@@ -1,5 +1,5 @@
 /**
- * What came of a split, kept until all of its readers have taken it.
+ * The items of a split, kept until all of its readers have taken them.
  *
  * @module
  */
@@ -15,7 +15,7 @@ function itemOf(index: number): SplitItem {
   return { kind: "element", element, place: { sequence: 0, split: 0, index } } as SplitItem;
 }
 
-/** Tells of each look into an array of that length, if it is filled before this is disposed. */
+/** Counts reads of an array of that length, if it is filled before this is disposed. */
 function watchFilled(length: number, onLook: () => void): Disposable {
   const { fill } = Array.prototype;
   Array.prototype.fill = function (this: unknown[], ...args: Parameters<typeof fill>) {
@@ -31,7 +31,7 @@ function watchFilled(length: number, onLook: () => void): Disposable {
   return { [Symbol.dispose]: () => Array.prototype.fill = fill };
 }
 
-/** How often each take looks at where a reader is, when so many readers take so many items in turn. */
+/** How many reader positions each take visits, for this many readers and items. */
 function looksPerTake(readers: number, items: number): number {
   let looks = 0;
   using _watching = watchFilled(readers, () => looks++);

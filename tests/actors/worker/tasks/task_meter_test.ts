@@ -1,4 +1,4 @@
-/** What a task counts, by a clock that moves when told to. */
+/** What a task counts, with a manual clock. */
 
 import { TaskMeter } from "../../../../actors/worker/tasks/task_meter.ts";
 import { Payload } from "../../../../transport/payload.ts";

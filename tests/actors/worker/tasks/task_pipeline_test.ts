@@ -1,4 +1,4 @@
-/** A task's pipeline over runners that die or are not wanted any more. */
+/** A task's pipeline over runners that die or are retired. */
 
 import type { TaskDefinition } from "../../../../actors/dispatcher/protocol.ts";
 import type { ActorContext } from "../../../../actors/runtime/actor.ts";

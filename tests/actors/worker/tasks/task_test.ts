@@ -1,5 +1,5 @@
 /**
- * Tasks: what clients get, once each, and how far a task runs ahead of them.
+ * Tasks: clients get every element once, and a task runs a bounded way ahead of them.
  *
  * @module
  */
@@ -89,7 +89,7 @@ Deno.test("task is drained when everything is acknowledged, not when everything 
   assertEquals(opened(await ask(1, 0)), 0);
   let isDrained = false;
   const drained = bench.drain().then(() => isDrained = true);
-  // The answers were lost on their way.
+  // The answers were lost.
   assertEquals(opened(await ask(2, 0)), "end");
   assertEquals(opened(await ask(1, 0)), 0);
   assertEquals(isDrained, false);
