@@ -70,7 +70,7 @@ export class PipelineRunner implements Runner {
 
   /**
    * @param onDisposed Called once, when it is disposed.
-   * @param pool Gives the memory of elements, and gets it back from whoever has sent them.
+   * @param pool Gives the memory of elements, and gets it back once they are sent.
    */
   constructor(
     settings: RunnerSettings,

@@ -351,7 +351,7 @@ class Task implements RunningTask {
   }
 }
 
-/** What of a pipeline runs, and with which random state. */
+/** The part of a pipeline that a task runs, and its random state. */
 function settingsOf(definition: TaskDefinition): TaskPipelineOptions["settings"] {
   const { taskId, parameters, repetition, shard } = definition;
   const { processingMode: mode, policy, sharing } = parameters;

@@ -105,7 +105,7 @@ export class TaskSplits implements RunnerSplits {
     }
   }
 
-  /** No more splits: the pipeline ends by itself, unless it would ask for ever. */
+  /** No more splits: the pipeline ends by itself, unless it would ask forever. */
   #none(): null {
     if (this.#definition.dataset.cardinality !== -1) return null;
     throw new LeatError("failed_precondition", "The worker is draining", {

@@ -52,7 +52,7 @@ Deno.test("seed and reshuffleEachIteration decide which orders are the same", as
 });
 
 Deno.test("the last value of each option in a chain applies", async () => {
-  // The operator's number in the graph is part of its luck: chains of one length are compared.
+  // The random state depends on the operator's number in the graph: chains of one length are compared.
   const order = async (first: DatasetOptions, second: DatasetOptions) => {
     const dataset = Dataset.range(COUNT).shuffle(COUNT).withOptions(first).withOptions(second);
     return String(await collect(dataset));
