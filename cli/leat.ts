@@ -11,6 +11,9 @@
  */
 import { EXIT_USAGE, nearestOf, wantsHelp } from "./lib/args.ts";
 
+/** What `leat plan --json` prints. */
+export type { Plan } from "./plan/report.ts";
+
 /** The commands, each with its line in `leat --help`. */
 const COMMANDS: Readonly<Record<string, string>> = {
   dispatcher: "The dispatcher of a cluster",

@@ -7,6 +7,7 @@
  *
  * @module
  */
+import type { Plan } from "../cli/leat.ts";
 import { AUTOTUNE, Dataset } from "../mod.ts";
 
 /** What an accelerator takes for one batch, in ms. */
@@ -21,17 +22,6 @@ export default Dataset.range(1_000_000)
   })
   .batch(64)
   .prefetch(AUTOTUNE);
-
-/** What is used here of what `--json` prints. */
-interface Plan {
-  readonly measured: { readonly batchMs: number };
-  readonly modelled: {
-    readonly runs: readonly { readonly workers: number; readonly stall: { expected: number } }[];
-    readonly recommended: { readonly workers: number };
-    /** Whether accelerators then wait no longer than 2 % of their time. */
-    readonly isMet: boolean;
-  };
-}
 
 if (import.meta.main) {
   const options = ["--step-ms", `${STEP_MS}`, "--seconds", "1", "--workers-max", "8", "--json"];
