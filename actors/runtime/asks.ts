@@ -59,7 +59,7 @@ interface SettledMarks {
 /** Keeps the open asks of one node. */
 export class Asks {
   readonly #world: World;
-  readonly #luck: Random;
+  readonly #random: Random;
   readonly #send: (ask: OpenAsk) => void;
   readonly #open = new Map<number, OpenAsk>();
   readonly #held = new Holdings<OpenAsk>();
@@ -67,9 +67,9 @@ export class Asks {
   readonly #attempts: Deadlines<OpenAsk>;
   #lastId = 0;
 
-  constructor(world: World, luck: Random, send: (ask: OpenAsk) => void) {
+  constructor(world: World, random: Random, send: (ask: OpenAsk) => void) {
     this.#world = world;
-    this.#luck = luck;
+    this.#random = random;
     this.#send = send;
     this.#deadlines = new Deadlines(world, (ask) => this.#expired(ask));
     this.#attempts = new Deadlines(world, (ask) => this.#again(ask));
@@ -142,7 +142,7 @@ export class Asks {
     ask.lastRefusal = refusal;
     const doublings = Math.min(20, ask.refusals++);
     const delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** doublings);
-    this.#scheduleAttempt(ask, delayMs * (0.5 + this.#luck.next() / 2));
+    this.#scheduleAttempt(ask, delayMs * (0.5 + this.#random.next() / 2));
     return true;
   }
 

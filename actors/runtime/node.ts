@@ -54,8 +54,8 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     const failed = Promise.withResolvers<LeatError>();
     this.failed = failed.promise;
     this.#fail = failed.resolve;
-    const luck = this.world.random.fork(`ask back-off ${incarnation}`);
-    this.asks = new Asks(this.world, luck, (ask) => this.#sendAsk(ask));
+    const random = this.world.random.fork(`ask back-off ${incarnation}`);
+    this.asks = new Asks(this.world, random, (ask) => this.#sendAsk(ask));
     this.peers = new Peers(this.asks, (source, target, word) => this.#say(source, target, word));
     const reception = new Reception(this);
     this.#queue = new RunQueue(
