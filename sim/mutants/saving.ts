@@ -3,10 +3,10 @@
  *
  * @module
  */
-import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import { SaveMode } from "../../actors/dispatcher/modes/save/save.ts";
+import { namedBySaveFolder } from "../../actors/dispatcher/modes/save/save_folder.ts";
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
-import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { NewFiles } from "../../data/host.ts";
 import { END } from "../../data/iterator.ts";
 import { LeatError } from "../../core/error.ts";
@@ -14,7 +14,7 @@ import { TailLoadNode } from "../../data/saved/tail_load.ts";
 import { Ledger } from "../../data/saved/ledger.ts";
 import type { FaultOptions } from "../faults/options.ts";
 import { SharedFiles } from "../engine/shared_files.ts";
-import { asksChanged, changed, type Mutant } from "./mutant.ts";
+import { changed, type Mutant } from "./mutant.ts";
 
 /** Delay until a file exists that was already reported, in ms. */
 const WRITING_MS = 300;
@@ -112,18 +112,18 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "save-each-for-itself",
-    wrong: "clients that save under their own names, so that one takes over the other's save",
+    wrong:
+      "a dispatcher that gives each client a save of its own, so that one takes over the other's",
     workload: "saving",
     install: () =>
-      asksChanged<OpenRequest>("openIteration", ({ jobName, requestId, ...body }) => ({
-        ...body,
-        requestId,
-        jobName: `${jobName} for ${requestId}`,
-      })),
+      changed(SaveMode.prototype, {
+        named(request) {
+          const { jobName, ...named } = namedBySaveFolder(request);
+          return { ...named, jobName: `${jobName} for ${request.requestId}` };
+        },
+      }),
   },
 ];
-
-type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
 function lateFiles(newFiles: NewFiles, later: (fn: () => void) => void): NewFiles {
   return {

@@ -137,15 +137,17 @@ Deno.test("profilePipeline: names what computes, and excludes the filling of a b
     return profile.firstBatchMs > 8 * profile.percentilesMs.p50 && profile;
   });
   assert(waits.batchMs >= 4, `${waits.batchMs} ms for an element that waits 5 ms`);
-  const computes = await profilePipeline(
-    Dataset.range(10_000).map((x) => {
-      for (let i = 0; i < 2e7; i++) x = Math.imul(x ^ i, 0x9e3779b1);
-      return x;
-    }),
-    QUICKLY,
-  );
-  // Of one thread: other programs and tests delay it, but do not add to its CPU time.
-  assert(computes.threadMs > 4 * waits.threadMs, `${computes.threadMs}, ${waits.threadMs} ms`);
+  const computes = await until(async () => {
+    const profile = await profilePipeline(
+      Dataset.range(10_000).map((x) => {
+        for (let i = 0; i < 2e7; i++) x = Math.imul(x ^ i, 0x9e3779b1);
+        return x;
+      }),
+      QUICKLY,
+    );
+    // Of one thread: other programs make it wait, but do not work on it. Of few batches none may be timed.
+    return profile.threadMs > 4 * waits.threadMs && profile;
+  });
   const [map] = computes.operators;
   assertEquals([map!.operator, map!.number], ["map", 0]);
   assertStringIncludes(computes.advice, "map (operator 0) takes");
