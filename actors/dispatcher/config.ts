@@ -1,5 +1,5 @@
 /**
- * What a dispatcher can be told when it is started.
+ * Options of a dispatcher and their defaults.
  *
  * @module
  */
@@ -14,63 +14,77 @@ import { checkWorkerNames } from "./modes/listed_workers.ts";
 /** Options of a dispatcher. */
 export interface DispatcherOptions {
   /**
-   * The workers that share the jobs of static policies, by name: the index of each is its shard. Jobs
-   * keep the list that they began with. Default: none, so that such jobs are refused.
+   * The workers that share the jobs of static policies, by name: each one's index is its shard. A
+   * job keeps the list it started with. Default: none; such jobs are refused.
    */
   readonly workers?: readonly string[];
-  /** A worker that sends no heartbeat for longer, in ms, is lost: its tasks end. Default 60,000. */
+  /**
+   * Time without a heartbeat, in ms, after which a worker is lost and its tasks end. Default
+   * 60,000.
+   */
   readonly workerTimeoutMs?: number;
-  /** A client that sends no heartbeat for longer, in ms, is released. Default 120,000. */
+  /** Time without a heartbeat, in ms, after which a client is released. Default 120,000. */
   readonly clientTimeoutMs?: number;
   /**
-   * A client whose link was closed at its end, as when its process ends, is released if its node does
-   * not come back for so long. Default 10,000; no longer than `clientTimeoutMs`.
+   * A client whose connection closed, for example because its process ended, is released if its
+   * node does not reconnect within this time, in ms. Default 10,000; at most `clientTimeoutMs`.
    */
   readonly clientGraceMs?: number;
   /**
-   * An iteration without clients is forgotten after this, and so is a dataset that was registered for
-   * jobs alone when there is none left; -1: never. Default 300,000.
+   * An iteration without clients is garbage-collected after this time, in ms, and so is a transient
+   * dataset without jobs; -1: never. Default 300,000.
    */
   readonly jobGcTimeoutMs?: number;
   /**
-   * DETERMINISTIC: how far beyond what the reader has splits are handed out. It bounds what is kept of
-   * an iteration. Default 256.
+   * DETERMINISTIC: how many splits beyond the reader's position may be assigned. Bounds the memory
+   * of an iteration. Default 256.
    */
   readonly windowSplits?: number;
-  /** A piece of a job's work fails the job when so many runners died that ran it. Default 3. */
+  /** A piece of work fails its job once it has killed this many runners. Default 3. */
   readonly runnerDeathsMax?: number;
-  /** What one identity may take; what is left out has its default. */
+  /** Limits per identity; missing ones have their defaults. */
   readonly quotas?: Partial<Quotas>;
-  /** Limits and times of what it says of how many workers there should be. */
+  /** Limits and times of the autoscaler. */
   readonly scaling?: ScalingOptions;
 }
 
 /** The settings of a dispatcher: plain data, except for the last three. */
 export interface DispatcherConfig extends DispatcherOptions {
-  /** Which of the world's logs is its journal. Default `"dispatcher"`. */
+  /** The name of the platform's log that holds the journal. Default `"dispatcher"`. */
   readonly logName?: string;
   /**
-   * Coordinated reads: a task that a consumer cannot reach for longer is replaced; one that no
-   * consumer reaches, at once. Default 10,000.
+   * Coordinated reads: a task is replaced when a consumer cannot reach it for this time, in ms, and
+   * at once when no consumer can. Default 10,000.
    */
   readonly lostTaskTimeoutMs?: number;
-  /** Records after which the journal is compacted: the most that a start has to replay. Default 20,000. */
+  /**
+   * Number of records after which the journal is compacted, which bounds the replay at a start.
+   * Default 20,000.
+   */
   readonly journalRecordsMax?: number;
-  /** Bytes of records after which it is compacted (or the size of the snapshot, if that is more). Default 16 MiB. */
+  /**
+   * Bytes of records after which the journal is compacted (or the snapshot's size, if larger).
+   * Default 16 MiB.
+   */
   readonly journalBytesMax?: number;
-  /** How long its snapshot may be, in bytes; a journal with a larger state grows. Default 768 MiB. */
+  /**
+   * Largest snapshot, in bytes; with a larger state the journal grows without compaction. Default
+   * 768 MiB.
+   */
   readonly journalSnapshotBytesMax?: number;
-  /** Puts something before the journal, which gives that state: tests watch it so, or break it. */
+  /** Wraps the journal, for tests that watch or break it. */
   readonly wrapJournal?: (journal: Journal, state: DispatcherState) => Journal;
-  /** Checks that a worker's address answers; left out, nobody checks. */
+  /** Checks that a worker's address answers; if missing, nothing is checked. */
   readonly dialWorker?: DialWorker;
-  /** Given, whenever a dispatcher starts, what says whether a node is that of a registered worker. */
+  /**
+   * Called at each start with a function that says whether a node belongs to a registered worker.
+   */
   readonly onWorkers?: (isWorker: (node: string) => boolean) => void;
 }
 
 type Hook = "wrapJournal" | "dialWorker" | "onWorkers";
 
-/** The same with its defaults, checked. */
+/** A checked {@linkcode DispatcherConfig} with its defaults. */
 export type Settings =
   & Required<Omit<DispatcherConfig, "scaling" | "quotas" | Hook>>
   & Pick<DispatcherConfig, Hook>
@@ -91,7 +105,7 @@ const DEFAULTS = {
   journalSnapshotBytesMax: SNAPSHOT_BYTES_MAX,
 } satisfies Partial<Settings>;
 
-/** @throws {LeatError} `invalid_argument` for workers or scaling that cannot be. */
+/** @throws {LeatError} `invalid_argument` for invalid workers, quotas or scaling. */
 export function settingsOf(config: DispatcherConfig): Settings {
   const settings = { ...DEFAULTS, ...config };
   return {

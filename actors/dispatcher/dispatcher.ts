@@ -1,10 +1,9 @@
 /**
- * The dispatcher (paper section 3.1): knows the datasets, jobs, workers and clients, gives workers
- * tasks, tells clients what to read, and hands out splits. It touches no data.
+ * The dispatcher (paper section 3.1): it tracks datasets, jobs, workers and clients, assigns tasks
+ * to workers, tells clients which tasks to read, and assigns splits. It never touches data.
  *
- * Every request is decided in a turn (`transactions.ts`), which keeps the order of its work; what follows from
- * a turn's changes is in `effects.ts`. What workers and clients say of how they are doing is not
- * journaled, nor who was heard of when.
+ * Every request is decided in a transaction (`transactions.ts`); `effects.ts` holds what follows
+ * from its changes. Figures and heartbeat times of workers and clients are not journaled.
  *
  * @module
  */
@@ -43,21 +42,21 @@ import type { Transaction } from "./transaction.ts";
 import { Transactions } from "./transactions.ts";
 import { holderOfName, workerHeartbeat } from "./members/workers.ts";
 
-/** Tells programs of one protocol from those of another. */
+/** The protocol's version. */
 const VERSION = "0.1";
-/** Whoever looks finds figures no older than this, in ms, or asks for new ones. */
+/** `describe` asks workers for new figures when theirs are older than this, in ms. */
 const FIGURES_FRESH_MS = 1_000;
-/** Workers that are asked for new figures at a time, those with the oldest first. */
+/** Workers asked for new figures at a time, oldest figures first. */
 const FIGURES_ASKED_MAX = 100;
 
 type Request<M extends keyof DispatcherProtocol> = RequestOf<DispatcherProtocol, M>;
-/** What a turn comes to: at once, or when it is durable. */
+/** A transaction's answer: immediate, or once it is durable. */
 type Answer<M extends keyof DispatcherProtocol> =
   | AnswerOf<DispatcherProtocol, M>
   | Promise<AnswerOf<DispatcherProtocol, M>>;
 
 /**
- * Makes the dispatcher.
+ * Creates the dispatcher.
  *
  * @example
  * ```ts ignore
@@ -70,7 +69,7 @@ export function createDispatcher(
 ): Actor<DispatcherProtocol> {
   const settings = settingsOf(config);
   let opening: Promise<Transactions> | undefined;
-  // There is no request before it is started.
+  // No request arrives before `start`.
   let dispatcher!: Dispatcher;
   return {
     handlers: {
@@ -177,15 +176,15 @@ class Dispatcher {
     this.#scaleLater();
   }
 
-  /** Asks that are still open are refused, so that they are asked again of the next life. */
+  /** Refuses open requests, so that their senders repeat them to the next dispatcher. */
   stop(): void {
     this.#parts.taskRequests.refuse(new LeatError("unavailable", "The dispatcher is stopping"));
   }
 
   /**
-   * Answers a request, or refuses it and logs the name of the sender.
+   * Answers a request. A refusal is logged with the sender's name.
    *
-   * @throws LeatError `resource_exhausted` for one who asks too often.
+   * @throws LeatError `resource_exhausted` for a sender above its request rate.
    */
   answer<A>(by: Delivery, answer: () => A | Promise<A>): A | Promise<A> {
     this.#rates.take(by);
@@ -202,7 +201,10 @@ class Dispatcher {
     }
   }
 
-  /** Waits for no disk, so that health checks pass while it is full: what it says has been durable from the start. */
+  /**
+   * Never waits for the disk, so health checks pass while it is full. The answer has been durable
+   * since the start.
+   */
   hello(): Answer<"hello"> {
     return this.#transactions.look((state): DispatcherInfo => ({
       version: VERSION,
@@ -238,7 +240,7 @@ class Dispatcher {
         placeOf: (clientId) => consumers.placeOf(clientId),
         isUnreadable: (iterationId) => this.#isUnreadable(tx.state, iterationId),
       });
-      // One that is stopped while it joins may never say a word as a client, nor good-bye.
+      // A client that is killed while it joins may never send a heartbeat or a release.
       clientLinks.heard(answer.clientId, source);
       return answer;
     });
@@ -277,7 +279,7 @@ class Dispatcher {
     return this.#transactions.run((tx) => releaseClient(tx, request, this.#parts.consumers));
   }
 
-  /** Who asks for the name of a worker that lives has to wait. */
+  /** A heartbeat that claims the name of a live worker waits. */
   workerHeartbeat(
     request: Request<"workerHeartbeat">,
     delivery: Delivery,
@@ -325,7 +327,7 @@ class Dispatcher {
     this.#expect(delivery, (state) => taskForgeryOf(state, taskId, delivery));
   }
 
-  /** Throws why somebody is refused, and has it logged. */
+  /** Throws and logs the refusal, if there is one. */
   #expect(
     { sender }: Delivery,
     refusalOf: (state: DispatcherState) => LeatError | undefined,
@@ -336,7 +338,10 @@ class Dispatcher {
     throw refusal;
   }
 
-  /** Whoever looks while the journal waits for room has to see that it does. */
+  /**
+   * While the journal waits for disk space this does not wait with it, so that people see the
+   * stall.
+   */
   describe(refresh: boolean): Answer<"describe"> {
     const { stall } = this.#transactions;
     const describe = (tx: Transaction) => {
@@ -354,7 +359,7 @@ class Dispatcher {
       : this.#transactions.lookAround(describe);
   }
 
-  /** Whether one of its tasks cannot read on, as far as its worker has told. */
+  /** Whether a task of the iteration cannot read on, as far as its worker has reported. */
   #isUnreadable(state: DispatcherState, iterationId: number): boolean {
     const { figures } = this.#parts;
     return [...state.tasksOfIteration(iterationId)].some(({ worker, taskId }) =>
@@ -375,7 +380,7 @@ class Dispatcher {
     };
   }
 
-  /** Workers that have said nothing of themselves for a while send a heartbeat when they are woken. */
+  /** Wakes workers with old figures, so that they send a heartbeat. */
   #refreshFigures(nowMs: number): void {
     const { figures, liveness } = this.#parts;
     const age = (name: string) => figures.ageMs(name, nowMs);
@@ -385,7 +390,7 @@ class Dispatcher {
     for (const name of stale.slice(0, FIGURES_ASKED_MAX)) this.#effects.wake(name);
   }
 
-  /** It looks also while nobody asks: what is wanted rests on what was. */
+  /** Observes also while nobody asks: decisions depend on earlier observations. */
   #scaleLater(): void {
     this.#context.timer(this.#scaling.intervalMs, () => {
       this.#transactions.runUnasked((tx) => {

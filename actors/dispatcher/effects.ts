@@ -1,6 +1,6 @@
 /**
- * What follows from the records of a turn beside the state: who is told, what is looked at again, and
- * what is forgotten of those who are gone.
+ * Effects of a transaction's records outside the state: notify clients and workers, review
+ * iterations, and forget what belonged to removed entities.
  *
  * @module
  */
@@ -20,7 +20,7 @@ import type { TaskRequests } from "./jobs/task_requests.ts";
 import type { Transaction } from "./transaction.ts";
 import type { Transactions } from "./transactions.ts";
 
-/** Those who keep something beside the state, and hear of changes. */
+/** The parts of the dispatcher that keep soft state and react to changes. */
 export interface Parts {
   readonly context: ActorContext;
   readonly transactions: Transactions;
@@ -34,12 +34,12 @@ export interface Parts {
   readonly liveness: Liveness;
 }
 
-/** See the module. */
+/** Applies the effects of records to the dispatcher's parts. */
 export class Effects {
   readonly #parts: Parts;
   readonly #state: DispatcherState;
   readonly #listedWorkers: readonly string[];
-  /** What changed in the turn that runs now and has consequences at its end. */
+  /** Workers to wake at the end of the current transaction. */
   readonly #toWake = new Set<string>();
   readonly #toReview = new Set<number>();
   readonly #toSettle = new Set<number>();
@@ -50,7 +50,7 @@ export class Effects {
     this.#listedWorkers = listedWorkers;
   }
 
-  /** Consequences that show only in the state before the record. */
+  /** Effects that need the state before the record. */
   before(record: JournalRecord): void {
     const { consumers, taskLists, figures, clientLinks, hints, liveness } = this.#parts;
     if (record.type === "task_ended") {
@@ -78,13 +78,13 @@ export class Effects {
       if (iterationId === undefined) return;
       this.#toReview.add(iterationId);
       this.#noteOthers(iterationId);
-      // Consumers may have waited for this one, and do so no more.
+      // Consumers may have been waiting for this client.
       hints.changed(iterationId);
       if (this.#state.clientsOfIteration(iterationId).size === 1) liveness.idle(iterationId);
     }
   }
 
-  /** Those that show in the state after it. */
+  /** Effects that need the state after the record. */
   after(record: JournalRecord): void {
     const { figures, reach, hints, taskRequests, liveness } = this.#parts;
     switch (record.type) {
@@ -95,7 +95,7 @@ export class Effects {
       case "task_completed": {
         const { iterationId } = this.#state.tasks.get(record.taskId)!;
         this.#toReview.add(iterationId);
-        // That clients can read a task is nothing that requests for splits wait for.
+        // Requests for splits never wait for a task to become readable.
         if (record.type === "task_ready") this.#taskChanged(iterationId, record.taskId);
         else this.#toSettle.add(iterationId);
         return;
@@ -137,7 +137,7 @@ export class Effects {
     }
   }
 
-  /** What follows from a record of a mode. */
+  /** Effects of a mode's record. */
   #afterMode(record: JournalRecord): void {
     const effect = effectOf(record);
     if (effect === undefined || effect === "nothing") return;
@@ -151,7 +151,7 @@ export class Effects {
     else this.#toSettle.add(iterationId);
   }
 
-  /** At the end of a turn: schedules, listings, requests that waited, workers that have news. */
+  /** Ends a transaction: schedules, listings, waiting requests, and workers with news. */
   conclude(tx: Transaction): void {
     if (this.#toReview.size + this.#toSettle.size + this.#toWake.size === 0) return;
     const { consumers, taskRequests } = this.#parts;
@@ -170,14 +170,14 @@ export class Effects {
     this.#toWake.clear();
   }
 
-  /** Has a worker send a heartbeat, once what there is to tell it is durable. */
+  /** Asks a worker for a heartbeat once its news is durable. */
   wake(name: string): void {
     const { context, transactions } = this.#parts;
     const worker = this.#state.workers.get(name);
     if (worker?.alive) transactions.whenDurable(() => context.tell(worker.ref, "wake", null));
   }
 
-  /** A worker hears in the answer to its heartbeat what it would have been woken for. */
+  /** A heartbeat's answer carries the news, so the worker need not be woken. */
   answered(name: string): void {
     this.#toWake.delete(name);
   }
@@ -188,7 +188,7 @@ export class Effects {
     hints.changed(iterationId);
   }
 
-  /** A client has come or gone, which concerns other iterations of its job, too. */
+  /** A client that joins or leaves also concerns other iterations of its job. */
   #noteOthers(iterationId: number): void {
     const state = this.#state;
     const iteration = state.iterations.get(iterationId)!;

@@ -1,6 +1,5 @@
 /**
- * How many bytes the parameters of jobs and clients take of the dispatcher, by the identity that they
- * belong to.
+ * Counts the bytes of memory that the parameters of jobs and clients use, per identity.
  *
  * @module
  */
@@ -10,18 +9,18 @@ import type { Client, Iteration, Job } from "./state/entities.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** What a place of a list counts for, in bytes. */
+/** Bytes counted per entry of a list. */
 const PLACE_BYTES = 8;
 
 const encoder = new TextEncoder();
 
-/** See the module. */
+/** Bytes held per owner and in total. */
 export class HeldBytes {
   readonly #ofOwner = new Map<string, number>();
   readonly #held = new Map<object, { readonly owner: string; readonly bytes: number }>();
   #total = 0;
 
-  /** Those of all identities. */
+  /** Bytes of all identities. */
   get total(): number {
     return this.#total;
   }
@@ -30,7 +29,7 @@ export class HeldBytes {
     return this.#ofOwner.get(owner) ?? 0;
   }
 
-  /** Counts an entity of that owner until it is removed. */
+  /** Counts an entity for its owner until it is removed. */
   add(owner: string, entity: object, bytes: number): void {
     this.#held.set(entity, { owner, bytes });
     this.#change(owner, bytes);
@@ -55,7 +54,7 @@ export function bytesOfJob({ name, parameters }: Pick<Job, "name" | "parameters"
   return bytesOfText(name ?? "") + bytesOfText(JSON.stringify(parameters));
 }
 
-/** Of the splits that it begins with, and the run that it is of. */
+/** Bytes of an iteration's start splits and its run. */
 export function bytesOfIteration({ ordered, run }: Pick<Iteration, "ordered" | "run">): number {
   const places = (ordered?.lost.length ?? 0) + (ordered?.done.length ?? 0);
   return places * PLACE_BYTES + bytesOfText(run === null ? "" : run.stream + run.runId);
@@ -67,7 +66,7 @@ export function bytesOfClient(
   return bytesOfText(requestId) + bytesOfText(process ?? "");
 }
 
-/** Of what a request to open an iteration would add, at most. */
+/** The most bytes that a request to open an iteration would add. */
 export function bytesOfRequest(
   { requestId, process, jobName, stream, runId, parameters, behind = [] }: OpenRequest,
 ): number {

@@ -1,15 +1,15 @@
 /**
- * Who may ask the dispatcher for what.
+ * Who may send which request to the dispatcher.
  *
  * @module
  */
 import type { Access } from "../runtime/access.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
 
-/** A pipeline on a worker may begin with this very service: then the worker is a client, too. */
+/** A pipeline on a worker may read from this service: then the worker is a client, too. */
 const READERS = ["client", "worker"] as const;
 
-/** See the module. */
+/** The roles that each request admits. */
 export const dispatcherAccess: Access<DispatcherProtocol> = {
   hello: ["viewer", ...READERS],
   registerDataset: READERS,

@@ -1,6 +1,5 @@
 /**
- * The shapes of what the dispatcher is asked. A request that has another is refused before anything is
- * decided, let alone journaled.
+ * Checks the shapes of requests to the dispatcher, before anything is decided or journaled.
  *
  * @module
  */
@@ -30,28 +29,28 @@ import type { CompressionFigures, ElementSourceStats } from "../worker/protocol.
 import type { DispatcherProtocol } from "./protocol.ts";
 import type { RoundWait } from "./protocol_figures.ts";
 
-/** Tags that a job or a worker has. */
+/** Most tags of a job or a worker. */
 export const TAGS_MAX = 64;
-/** Characters of the function of a sharding policy, with what it captures. */
+/** Most characters of a sharding policy's function, with what it captures. */
 export const POLICY_LENGTH_MAX = 2 ** 20;
-/** Tasks that a worker has. */
+/** Most tasks of a worker. */
 const TASKS_MAX = 2 ** 20;
 
 const tags = list(name, TAGS_MAX);
 
-/** What a dataset is, wherever it is told of. */
+/** The fields of a dataset in any message. */
 export const datasetFields = {
   graph: bytes,
   fingerprint: text,
   cardinality: v.custom<number>(
-    // One that is repeated often enough is beyond what can be counted by ones.
+    // `repeat` can make the count exceed the safe integers.
     (value) => Number.isInteger(value) && value as number >= -2,
     "a count, -1 (without end) or -2 (unknown)",
   ),
   compression: optional(oneOf("none", "zstd", "gzip")),
 };
 
-/** How a dataset is saved by several. */
+/** The settings of a distributed save. */
 export const saveSettings = exactObject({
   folder: text,
   compression: optional(oneOf("gzip")),
@@ -106,7 +105,7 @@ const clientFigures = object({
   )),
 });
 
-/** The figures of a client that are kept. Those of a newer peer are left out. */
+/** The client figures that are kept; unknown ones, of a newer peer, are dropped. */
 export const CLIENT_FIGURES: ReadonlySet<string> = new Set(Object.keys(clientFigures.entries));
 
 const workerFigures = object({
@@ -162,7 +161,7 @@ const taskStatus = object({
   frontStats: optional(object(sourceStats)),
 });
 
-/** See the module. */
+/** The check of each request. */
 export const dispatcherChecks = checksOf<DispatcherProtocol>()({
   hello: nothing,
   registerDataset: object({

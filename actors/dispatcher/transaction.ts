@@ -1,8 +1,8 @@
 /**
- * What a decision may use: the state as it is, luck, and a way to change the state.
+ * What a decision may use: the current state, random numbers, clocks, and `commit`.
  *
- * Decisions are plain functions of a turn and a request. Each change is journaled and applied at
- * once, so that the next line of the decision sees it.
+ * Decisions are plain functions of a transaction and a request. Each change is journaled and
+ * applied at once, so the next line of the decision sees it.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Random } from "../runtime/world.ts";
 import type { JournalRecord } from "./journal/records.ts";
 import type { DispatcherState } from "./state/state.ts";
 
-/** See the module. */
+/** The inputs of a decision and its way to change the state. */
 export interface Transaction {
   readonly state: DispatcherState;
   readonly random: Random;
@@ -18,7 +18,7 @@ export interface Transaction {
   readonly nowMs: number;
   /** Wall-clock time in ms since 1970. */
   readonly wallMs: number;
-  /** The workers that share the jobs of static policies, by name; each has its index for ever. */
+  /** The workers that share the jobs of static policies, by name; each keeps its index for ever. */
   readonly listedWorkers: readonly string[];
   /** Journals a record and applies it. */
   commit(record: JournalRecord): void;

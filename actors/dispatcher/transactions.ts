@@ -1,11 +1,11 @@
 /**
- * The dispatcher's order of work: **append, then apply, then answer**.
+ * Runs transactions in this order: **append, then apply, then answer**.
  *
- * A turn decides, without waiting for anything. Each change that it makes is appended to the journal
- * and applied at once; and whatever would leave (an answer, a message to a worker) waits until
- * everything appended before it is durable. That holds for answers that only read as well: what they
- * read may not survive a crash yet. If the journal fails, the dispatcher dies without another word, and
- * its next life begins from what the journal holds.
+ * A transaction decides without waiting. Each change is appended to the journal and applied at
+ * once. Everything that leaves the dispatcher (an answer, a message to a worker) waits until all
+ * earlier records are durable. This includes answers that only read: a crash could still undo what
+ * they read. If the journal fails, the dispatcher dies without answering, and its next life starts
+ * from the journal.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import { openJournal, type Recovered } from "./journal/recovery.ts";
 import type { DispatcherState } from "./state/state.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** See the module. */
+/** Runs the dispatcher's transactions over its journal. */
 export class Transactions {
   readonly state: DispatcherState;
   readonly #context: ActorContext;
@@ -27,7 +27,7 @@ export class Transactions {
   readonly #opened: Recovered;
   readonly #tx: Transaction;
   #effects!: Effects;
-  /** Records that were committed in this life. */
+  /** Records committed in this life. */
   #commits = 0;
 
   private constructor(context: ActorContext, settings: Settings, opened: Recovered) {
@@ -51,7 +51,7 @@ export class Transactions {
     };
   }
 
-  /** Takes up the journal where it was left. */
+  /** Opens the journal and recovers its state. */
   static async open(context: ActorContext, settings: Settings): Promise<Transactions> {
     const { world } = context;
     const opened = await openJournal(await world.openLog(settings.logName), {
@@ -87,15 +87,15 @@ export class Transactions {
     return new Transactions(context, settings, opened);
   }
 
-  /** Says what follows from changes, before the first of them. */
+  /** Sets the receiver of effects; call it before the first change. */
   follow(effects: Effects): void {
     this.#effects = effects;
   }
 
   /**
-   * Decides; the answer or error is given when everything it rests on is durable.
+   * Runs a transaction; its answer or error is delivered once everything it depends on is durable.
    *
-   * @throws {LeatError} what was decided to be thrown; `internal` for a bug.
+   * @throws {LeatError} the decision's own error; `internal` for a bug.
    */
   run<A>(decide: (tx: Transaction) => A): A | Promise<A> {
     const answer = this.#decide(() => outcomeOf(() => decide(this.#tx)));
@@ -104,21 +104,21 @@ export class Transactions {
   }
 
   /**
-   * Decides what nobody has asked for: what is due, or has happened elsewhere. There is nobody to tell
-   * of an error, so that each is a bug; one that has changed nothing is logged, and the dispatcher lives
-   * on, whether there is something to wait for or not.
+   * Runs a transaction that nobody requested, such as a timeout. No client receives its error, so
+   * every error is a bug: it is logged if the transaction changed nothing, and ends this life
+   * otherwise.
    */
   runUnasked(decide: (tx: Transaction) => void): void {
     this.#decide(() => {
       decide(this.#tx);
       return () => {};
     });
-    // A journal that fails ends this life by itself.
+    // A journal failure ends this life by itself.
     this.#journal.committed()?.catch(() => {});
   }
 
   /**
-   * Looks whether there is anything to decide.
+   * Reads the state without waiting for durability.
    *
    * @throws {LeatError} `internal` for a bug.
    */
@@ -129,30 +129,33 @@ export class Transactions {
     })();
   }
 
-  /** Looks as a turn does, at what may not be durable yet: for people alone. It changes nothing. */
+  /**
+   * Reads like a transaction, including changes that are not durable yet; changes nothing. Only for
+   * people.
+   */
   lookAround<A>(look: (tx: Transaction) => A): A {
     return this.look(() => look(this.#tx));
   }
 
-  /** Why nothing becomes durable for now, if so. */
+  /** Why nothing becomes durable now; undefined if the journal works. */
   get stall(): JournalStall | undefined {
     return this.#opened.journal.stall;
   }
 
-  /** Acts when all that was decided so far is durable, if it comes to that. */
+  /** Runs `act` once all decisions so far are durable; never if the journal fails. */
   whenDurable(act: () => void): void {
     const wait = this.#journal.committed();
     if (wait === undefined) act();
-    // A journal that fails ends this life by itself.
+    // A journal failure ends this life by itself.
     else wait.then(act, () => {});
   }
 
-  /** Settles when all that was decided so far is durable; undefined when it is already. */
+  /** Settles when all decisions so far are durable; undefined if they already are. */
   durable(): Promise<void> | undefined {
     return this.#journal.committed();
   }
 
-  /** What was appended is written, and the journal let go. */
+  /** Writes what was appended and closes the journal. */
   close(): Promise<void> {
     return this.#opened.journal.close();
   }
@@ -168,7 +171,7 @@ export class Transactions {
     }
   }
 
-  /** Append, then apply. A change that was appended and cannot be applied is a bug, whatever is thrown. */
+  /** Appends, then applies. A failure to apply an appended change is a bug, whatever is thrown. */
   #commit(record: JournalRecord): void {
     this.#journal.append(record);
     this.#commits++;
@@ -183,8 +186,8 @@ export class Transactions {
   }
 
   /**
-   * A bug that has changed nothing costs its asker alone. One amid changes is the end of this life, and
-   * of the changes: the next life would read half of what was decided, or what it cannot apply.
+   * A bug before any change fails only its request. A bug after one ends this life and drops the
+   * changes: the next life would otherwise read half of a decision, or a record it cannot apply.
    */
   #failed(error: unknown, hasChanged: boolean): () => never {
     const { message, stack } = LeatError.from(error);
@@ -203,7 +206,7 @@ export class Transactions {
   }
 }
 
-/** What a decision comes to: an answer, or a known error. A bug is thrown. */
+/** The outcome of a decision: an answer or a known error. Throws bugs. */
 function outcomeOf<A>(decide: () => A): () => A {
   try {
     const answer = decide();
@@ -217,7 +220,7 @@ function outcomeOf<A>(decide: () => A): () => A {
 }
 
 function die(context: ActorContext, error: LeatError): void {
-  // Of what is cancelled nobody dies.
+  // `cancelled` never kills an actor; it is rethrown as `internal`.
   const cause = error.code === "cancelled"
     ? new LeatError("internal", error.message, { cause: error })
     : error;
