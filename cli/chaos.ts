@@ -113,13 +113,13 @@ What is checked, by mode:
   DETERMINISTIC  each batch is the one of an undisturbed read; the reader stays within its window
   DYNAMIC        no element twice; each once if no worker is killed or given up (every other run)
   OFF            the same of each worker's stream, if no worker is drained either
-  sharing        each trainer is given what a worker makes in order, and nothing twice
-  coordinated    in a step all consumers are given their parts of one round of one task
+  sharing        each trainer gets a worker's elements in order, and none twice
+  coordinated    in a step all consumers get their parts of one round of one task
   save           a save that is ended and called again leaves each element once, and nothing else
 
-Readers wait where the faults of their run are behind, so that each hits a job that goes on. Times and
-victims are the seed's; what is under way when they come is not. Connections are cut by a relay before
-each process, which needs no rights.`,
+Readers wait for the faults of their run, so that each fault hits a running job. The seed decides times
+and victims, but not what is in progress then. A relay before each process cuts connections, which
+needs no permissions.`,
 };
 
 /** Runs the program. */

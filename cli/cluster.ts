@@ -43,7 +43,7 @@ const OPTIONS = {
   killAfter: integer({
     help:
       "Kills the last worker (SIGKILL) once so many elements have arrived: needs another one, " +
-      "which goes on.",
+      "which continues.",
     min: 1,
   }),
 };

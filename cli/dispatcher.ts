@@ -145,7 +145,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task dispatcher --host 0.0.0.0 --token-file /etc/leat/token --journal /var/lib/leat
   deno task dispatcher --workers node-1,node-2
 
-Ctrl-C stops it; with a journal it goes on from there when it is started again.`,
+Ctrl-C stops it; a restart continues from its journal.`,
 };
 
 /** Runs the program. */
