@@ -39,7 +39,7 @@ export class Effects {
   readonly #parts: Parts;
   readonly #state: DispatcherState;
   readonly #listedWorkers: readonly string[];
-  /** Workers to wake at the end of the current transaction. */
+  /** What to wake, review and settle at the end of the current transaction. */
   readonly #toWake = new Set<string>();
   readonly #toReview = new Set<number>();
   readonly #toSettle = new Set<number>();

@@ -1,5 +1,5 @@
 /**
- * Schedules of coordinated reads, as consumers are told of them.
+ * The schedules of coordinated reads in heartbeat answers.
  *
  * @module
  */
@@ -13,31 +13,31 @@ export interface RoundSchedule {
   readonly fromRound: number;
   readonly taskIds: readonly number[];
   /**
-   * In force: rounds before it of tasks that it leaves out which all consumers hold, and keep. What some
-   * hold of other such rounds they drop, as another task serves those.
+   * In force: earlier rounds that all consumers hold of tasks this schedule leaves out, and keep.
+   * Consumers drop other such rounds, as another task serves those.
    */
   readonly kept?: readonly number[];
 }
 
 /**
- * A schedule, as a consumer is told of it. Its tasks are left out where the consumer has them: those of the
- * same version, in force or known. Or they are told as a change of those of the newest schedule that the
- * request says is known.
+ * A schedule in a heartbeat answer. `taskIds` is missing if the consumer has the tasks: those of
+ * the same version, in force or known. Or the tasks are given as changes to the newest schedule
+ * that the request reports as known.
  */
 export interface ScheduleNews extends Omit<RoundSchedule, "taskIds"> {
   readonly taskIds?: readonly number[];
-  /** In the order in which they come behind the others. */
+  /** New tasks, in the order in which they are appended. */
   readonly added?: readonly number[];
   readonly removed?: readonly number[];
 }
 
-/** How the tasks of a schedule differ from those of an older one: new ones come last. */
+/** The difference of a schedule's tasks from an older one's; new tasks are appended. */
 export interface ScheduleChange {
   readonly added: Iterable<number>;
   readonly removed: Iterable<number>;
 }
 
-/** The tasks of a schedule that differs so from one with these. */
+/** Applies a change to the tasks of a schedule. */
 export function changedTasks(
   taskIds: readonly number[],
   change: ScheduleChange,

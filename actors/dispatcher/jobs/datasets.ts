@@ -14,7 +14,7 @@ import { checkDatasetBytes, type Quotas } from "./quotas.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** The dispatcher gives such ids, and counts on. */
+/** The format of ids that the dispatcher assigns. */
 const DIGITS = /^[0-9]+$/;
 
 type RegisterRequest = RequestOf<DispatcherProtocol, "registerDataset">;
@@ -81,7 +81,7 @@ function ownDatasetLike(
   return undefined;
 }
 
-/** Who registers it to have its id keeps what others have registered for their jobs alone. */
+/** A caller that claims an id for a dataset makes others' transient one permanent. */
 function answerKnown(
   { state, commit }: Transaction,
   { datasetId }: Dataset,
@@ -93,7 +93,7 @@ function answerKnown(
   return { datasetId };
 }
 
-/** The transient datasets that no job uses. */
+/** The transient datasets without a job. */
 export function unusedDatasets(state: DispatcherState): string[] {
   if (state.transientDatasets.size === 0) return [];
   const used = new Set([...state.jobs.values()].map(({ parameters }) => parameters.datasetId));
@@ -109,7 +109,8 @@ function checkGraph(graph: Uint8Array, fingerprint: string, { datasetBytesMax }:
         "that is in it, or captured by it, from files",
     );
   }
-  // Equal fingerprints share an id: a wrong one would have others read this pipeline in the place of theirs.
+  // Equal fingerprints share an id: a forged one would make others read this pipeline instead of
+  // theirs.
   if (fingerprint === hashBytes(graph)) return;
   throw new LeatError(
     "invalid_argument",
@@ -117,7 +118,9 @@ function checkGraph(graph: Uint8Array, fingerprint: string, { datasetBytesMax }:
   );
 }
 
-/** Whether somebody may use a dataset: one that was registered for jobs alone belongs to who did so. */
+/**
+ * Whether a caller may use a dataset: a transient one belongs to the identity that registered it.
+ */
 function isOwn(state: DispatcherState, datasetId: string, { name, role }: Identity): boolean {
   return role === "admin" || state.ownerOfDataset(datasetId) === name;
 }
@@ -138,7 +141,7 @@ function compressedOtherwise(
   );
 }
 
-/** The dataset of that id. @throws LeatError `not_found`. */
+/** The dataset with that id. @throws LeatError `not_found`. */
 export function datasetOf(state: DispatcherState, datasetId: string): Dataset {
   const dataset = state.datasets.get(datasetId);
   if (dataset !== undefined) return dataset;
@@ -148,7 +151,7 @@ export function datasetOf(state: DispatcherState, datasetId: string): Dataset {
   );
 }
 
-/** The same for somebody. @throws LeatError `permission_denied` for one that others use for their jobs alone. */
+/** The same for a caller. @throws LeatError `permission_denied` for others' transient datasets. */
 export function datasetFor(state: DispatcherState, datasetId: string, sender: Identity): Dataset {
   const dataset = datasetOf(state, datasetId);
   if (!state.transientDatasets.has(datasetId) || isOwn(state, datasetId, sender)) return dataset;

@@ -1,15 +1,15 @@
 /**
- * Where two registered pipelines differ, for those who thought that they were the same.
+ * Shows where two registered pipelines differ, for users who expected them to be equal.
  *
  * @module
  */
 import { isPlainObject } from "../../../core/tree.ts";
 
-/** Operators that are named; of longer pipelines those at the end are. */
+/** Most operators shown; of longer pipelines the last ones. */
 const OPERATORS_SHOWN = 20;
-/** Characters of the options of the operator in which they differ. */
+/** Most characters shown of the options of the differing operator. */
 const OPTIONS_SHOWN = 200;
-/** Bytes of a graph beyond which it is not read: that would hold up everybody else. */
+/** Larger graphs, in bytes, are not decoded, as that would block the dispatcher. */
 const GRAPH_BYTES_READ = 2 ** 20;
 
 interface Operator {
@@ -17,7 +17,7 @@ interface Operator {
   readonly options: string;
 }
 
-/** A sentence with both pipelines; none where one of them cannot be read, or is large. */
+/** A sentence with both pipelines; empty if one cannot be decoded or is too large. */
 export function differenceOf(existing: Uint8Array, requested: Uint8Array): string {
   const [one, other] = [operatorsOf(existing), operatorsOf(requested)];
   if (one === undefined || other === undefined) return "";

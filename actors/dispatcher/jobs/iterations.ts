@@ -1,9 +1,10 @@
 /**
- * The life of an iteration: its tasks are made, end or complete; it finishes; it is forgotten.
+ * The life cycle of an iteration: its tasks are created, end or complete; it finishes; it is
+ * forgotten.
  *
- * In most modes an iteration finishes when none of its tasks has anything left to produce and at least
- * one has produced everything. So one whose workers have all died waits for a worker, and a task that
- * completed counts although its worker dies later.
+ * In most modes an iteration finishes when no task has anything left to produce and at least one
+ * has produced everything. So an iteration whose workers have all died waits for a worker, and a
+ * completed task counts even if its worker dies later.
  *
  * @module
  */
@@ -36,7 +37,7 @@ export function endTask(tx: Transaction, { taskId }: Task, why: TaskEnd): void {
   tx.commit({ type: "task_ended", taskId, why });
 }
 
-/** Finishes the iteration if nothing more will come of it. */
+/** Finishes the iteration if it will produce nothing more. */
 export function finishIfDone(tx: Transaction, iterationId: number): void {
   const { state } = tx;
   const iteration = state.iterations.get(iterationId);
@@ -45,7 +46,7 @@ export function finishIfDone(tx: Transaction, iterationId: number): void {
   tx.commit({ type: "iteration_finished", iterationId });
 }
 
-/** The iteration cannot go on: its clients are told why, and its tasks end. */
+/** Fails the iteration: its clients get the error, and its tasks end. */
 export function failIteration(tx: Transaction, iteration: Iteration, error: WireError): void {
   const { iterationId } = iteration;
   tx.commit({ type: "iteration_failed", iterationId, error });
@@ -65,9 +66,9 @@ export function forgetIteration(tx: Transaction, { iterationId }: Iteration): vo
 }
 
 /**
- * A task that somebody speaks of, and its iteration.
+ * A task named in a request, and its iteration.
  *
- * @param refused What follows for the speaker where there is none.
+ * @param refused The consequence for the sender if there is no such task, for the error message.
  */
 export function taskInForce(
   { tasks, iterations }: DispatcherState,
@@ -82,7 +83,7 @@ export function taskInForce(
   });
 }
 
-/** What a worker needs to know to run the task. */
+/** What a worker needs in order to run the task. */
 export function definitionOf(state: DispatcherState, task: Task): TaskDefinition {
   const iteration = state.iterations.get(task.iterationId);
   if (iteration === undefined) {

@@ -1,5 +1,5 @@
 /**
- * What a request to join an iteration has to be, whatever there is already.
+ * Checks of a join request that do not depend on existing jobs.
  *
  * @module
  */
@@ -11,14 +11,14 @@ import { modeFor } from "../modes/modes.ts";
 import type { DispatcherProtocol, JobParameters } from "../protocol.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** The cardinality of a dataset without end, as clients write it. */
+/** The cardinality of an infinite dataset on the wire. */
 const ENDLESS = -1;
-/** A consumer's share of a round takes memory in every scheduler, so their number has a bound. */
+/** Most consumers, as each takes memory per round in every scheduler. */
 const CONSUMERS_MAX = 65_536;
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** What the request means; what it looks like was checked before. */
+/** Checks the request's meaning; its shape was checked before. */
 export function checkRequest(
   { state, listedWorkers }: Transaction,
   request: OpenRequest,

@@ -1,5 +1,5 @@
 /**
- * Joining an iteration of a job: what is asked for is checked, and what is not there yet is made.
+ * Joins an iteration of a job: checks the request, and creates job and iteration if missing.
  *
  * @module
  */
@@ -25,9 +25,9 @@ type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
 
 type PlaceOf = (clientId: number) => ConsumerPlace | undefined;
 
-/** What workers and clients have said of themselves. */
+/** Facts that workers and clients have reported. */
 interface Said {
-  /** Where a consumer of a coordinated read is, if it has said so. */
+  /** The position of a consumer of a coordinated read, if it has reported one. */
   readonly placeOf: PlaceOf;
   /** Whether a task of the iteration cannot read on. */
   readonly isUnreadable: (iterationId: number) => boolean;
@@ -85,7 +85,10 @@ export function openIteration(
   return { jobId, iterationId, clientId, clusterId: state.clusterId };
 }
 
-/** Forgets iterations that are over, and failed ones without clients: the pipeline may have been mended. */
+/**
+ * Forgets iterations that are over, and failed ones without clients, as the pipeline may be fixed
+ * by now.
+ */
 function forgetOver(tx: Transaction, jobName: string): void {
   const { state } = tx;
   const job = state.jobNamed(jobName);
@@ -133,7 +136,7 @@ function createIteration(
   return iterationId;
 }
 
-/** Clients of one job must mean the same by it. */
+/** Clients of one job must agree on its parameters. */
 function checkAgreement(state: DispatcherState, job: Job, parameters: JobParameters): void {
   const existing = describeParameters(state, job.parameters);
   const requested = describeParameters(state, parameters);
@@ -163,7 +166,7 @@ function describeParameters(state: DispatcherState, parameters: JobParameters): 
     `${save === undefined ? "" : `, save: ${JSON.stringify(save)}`} }`;
 }
 
-/** Each consumer is one client. */
+/** Each consumer index belongs to one client. */
 function checkConsumers(
   { state }: Transaction,
   iteration: Iteration,

@@ -1,6 +1,6 @@
 /**
- * Learning an iteration's splits: a worker lists them on a thread of its own, because walking a
- * folder of a million files has no place on the dispatcher's.
+ * Lists an iteration's splits: a worker does so on its own thread, because walking a folder of a
+ * million files would block the dispatcher's.
  *
  * @module
  */
@@ -17,15 +17,17 @@ import type { JournalRecord } from "../journal/records.ts";
 import type { SplitBounds } from "../state/split_table.ts";
 import type { DispatcherState } from "../state/state.ts";
 
-/** How long the first worker may take, in ms; doubles each time all have failed. */
+/** Time limit of the first worker, in ms; doubles each time all have failed. */
 const TIMEOUT_MIN_MS = 10_000;
 const TIMEOUT_MAX_MS = 600_000;
-/** How long a worker may be silent before it is asked again (handled once), in ms. */
+/**
+ * Time without an answer after which a worker is asked again (it handles the request once), in ms.
+ */
 const ATTEMPT_MS = 2_000;
 /** Pause after all workers have failed, in ms. */
 const PAUSE_MS = 1_000;
 
-/** Failures of the worker, not of the listing: another worker may do better. */
+/** Failures of the worker, not of the listing: another worker may succeed. */
 const WORKER_FAILURES: ReadonlySet<string> = new Set([
   "unavailable",
   "deadline_exceeded",
@@ -34,13 +36,13 @@ const WORKER_FAILURES: ReadonlySet<string> = new Set([
   "resource_exhausted",
 ]);
 
-/** What a listing came to. */
+/** The result of a listing. */
 export type Listing =
-  /** `begun`: what else is recorded then. */
+  /** `begun`: an additional record to commit with it. */
   | { readonly bounds: SplitBounds; readonly begun?: JournalRecord }
   | { readonly error: LeatError };
 
-/** Asks a worker; rejected at once when its life is over. */
+/** Asks a worker; rejects at once when that worker's life ends. */
 export type AskWorker = <M extends keyof WorkerProtocol & string>(
   method: M,
   request: RequestOf<WorkerProtocol, M>,
@@ -50,7 +52,7 @@ export type AskWorker = <M extends keyof WorkerProtocol & string>(
 export interface ListingFailure {
   readonly worker: string;
   readonly failure: LeatError;
-  /** It was the worker that failed, and not what it did: another one may do better. */
+  /** The worker failed, not the listing: another one may succeed. */
   readonly isOfWorker: boolean;
 }
 
@@ -58,18 +60,18 @@ export interface ListingFailure {
 export interface SplitListingsOptions {
   readonly context: ActorContext;
   readonly state: DispatcherState;
-  /** Resolves when all that was decided so far may be acted on. */
+  /** Resolves once all decisions so far are durable. */
   readonly committed: () => Promise<void> | undefined;
   readonly onListed: (iterationId: number, listing: Listing) => void;
 }
 
-/** A worker that has been asked. */
+/** A request to a worker that is open. */
 interface Asked {
   readonly worker: Worker;
   readonly giveUp: (error: LeatError) => void;
 }
 
-/** The listings that are under way. */
+/** The listings in progress. */
 export class SplitListings {
   readonly #options: SplitListingsOptions;
   readonly #running = new Set<number>();
@@ -79,7 +81,7 @@ export class SplitListings {
     this.#options = options;
   }
 
-  /** Has the iteration's splits listed, unless that is under way, done or not to be done now. */
+  /** Starts a listing of the iteration's splits unless one is running, done or not due. */
   ensure(iterationId: number): void {
     if (this.#running.has(iterationId) || !this.#isWanted(iterationId)) return;
     this.#running.add(iterationId);
@@ -97,21 +99,21 @@ export class SplitListings {
     return iteration?.splits === null && iteration.error === null;
   }
 
-  /** A life of a worker is over, in order or not: nobody waits for its answer any more. */
+  /** A worker's life has ended: its answer is no longer awaited. */
   workerLost(name: string): void {
     for (const { worker, giveUp } of this.#asked) {
       if (worker.name === name) giveUp(new LeatError("unavailable", "it has left or was lost"));
     }
   }
 
-  /** Goes on until the splits are listed, the iteration is forgotten or no worker is there. */
+  /** Retries until the splits are listed, the iteration is forgotten or no worker is left. */
   async #list(iterationId: number): Promise<void> {
     const tried = new Set<string>();
     let timeoutMs = TIMEOUT_MIN_MS;
     for (;;) {
       await this.#options.committed();
       if (!this.#isWanted(iterationId)) return;
-      // Anew each time: some may have come, and others gone.
+      // Read again each time, as workers come and go.
       const workers = this.#workersFor(iterationId);
       if (workers.length === 0) return;
       const worker = workers.find(({ ref }) => !tried.has(ref.incarnation));
@@ -129,7 +131,9 @@ export class SplitListings {
     }
   }
 
-  /** Living workers that serve the iteration; different iterations begin with different ones. */
+  /**
+   * Live workers that serve the iteration, rotated so that iterations start with different ones.
+   */
   #workersFor(iterationId: number): Worker[] {
     const { state } = this.#options;
     const iteration = state.iterations.get(iterationId);
@@ -141,7 +145,7 @@ export class SplitListings {
     return [...workers.slice(first), ...workers.slice(0, first)];
   }
 
-  /** Undefined: the worker failed, and the listing is still to be made. */
+  /** Undefined: the worker failed, and the listing has to be repeated. */
   async #ask(worker: Worker, iterationId: number, timeoutMs: number): Promise<Listing | undefined> {
     const { context, state } = this.#options;
     const patience = { timeoutMs, attemptMs: ATTEMPT_MS };
@@ -167,7 +171,7 @@ export class SplitListings {
     }
   }
 
-  /** Settles as the answer does, and before it when the worker's life is over. */
+  /** Settles as the answer does, or earlier when the worker's life ends. */
   async #unlessLost<A>(worker: Worker, answer: Promise<A>): Promise<A> {
     const { promise: lost, reject: giveUp } = Promise.withResolvers<never>();
     const asked = { worker, giveUp };
@@ -181,8 +185,8 @@ export class SplitListings {
 }
 
 /**
- * Whether it was the worker that failed: a life that is over, an actor that is not there, or one that only
- * dials out and has not come back yet, too.
+ * Whether the worker failed: its life is over, its actor is missing, or it only dials out and has
+ * not reconnected.
  */
 function isWorkerFailure(failure: LeatError): boolean {
   const reason = failure.details?.["reason"];

@@ -1,9 +1,10 @@
 /**
- * Whose a client and a job are.
+ * The owners of clients and jobs.
  *
- * A client is presented with the secret that it was opened with, of which the journal holds a digest: ids
- * are counted, so that anybody could name them. A named job belongs to the identity that began it. Who
- * shares that identity shares its jobs: the name of a job is all that its trainers have in common.
+ * Requests about a client must present the secret that it was opened with, as ids are counted and
+ * easy to guess. The journal holds only a digest of it. A named job belongs to the identity that
+ * created it. All users of that identity share its jobs: the job's name is all that its trainers
+ * have in common.
  *
  * @module
  */
@@ -12,20 +13,22 @@ import { hashBytes } from "../../../core/hash.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { Job } from "../state/entities.ts";
 
-/** Secrets that were found to be right, by who has them: their digest is made once. */
+/** Secrets already verified, by their holder, so that each is hashed once. */
 const known = new WeakMap<object, string>();
 
-/** Who has a secret, as the journal has it. Null: it was given none. */
+/** An entity with a secret's digest as journaled. Null: no secret was given. */
 interface Owned {
   readonly secret: string | null;
 }
 
-/** What is journaled of a secret. */
+/** The journaled digest of a secret. */
 export function digestOf(secret: string): string {
   return hashBytes(secret);
 }
 
-/** @throws LeatError `permission_denied` for a request about that client which does not present its secret. */
+/**
+ * @throws LeatError `permission_denied` for a request that does not present the client's secret.
+ */
 export function checkSecret(owned: Owned, secret: string | undefined, clientId: number): void {
   if (owned.secret === null || secret !== undefined && known.get(owned) === secret) return;
   if (secret === undefined || digestOf(secret) !== owned.secret) {
@@ -38,7 +41,7 @@ export function checkSecret(owned: Owned, secret: string | undefined, clientId: 
   known.set(owned, secret);
 }
 
-/** @throws LeatError `permission_denied` for somebody who may not join that job. */
+/** @throws LeatError `permission_denied` for an identity that may not join the job. */
 export function checkJobOwner({ name, owner }: Job, { name: asker, role }: Identity): void {
   if (role === "admin" || owner === asker) return;
   throw new LeatError(

@@ -1,6 +1,6 @@
 /**
- * What one identity may take of a dispatcher. Whoever shares an identity, as all do who know the one token
- * of a cluster, shares what it may take; so there is room for thousands.
+ * Quotas of one identity. All users of one identity, such as the single token of a cluster, share
+ * its quotas, so the defaults allow thousands of clients.
  *
  * @module
  */
@@ -12,27 +12,30 @@ import type { DispatcherState } from "../state/state.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** See the module. */
+/** The quotas of one identity, and some of all. */
 export interface Quotas {
-  /** How long a registered pipeline may be, in bytes. Default 32 MiB. */
+  /** Largest registered pipeline, in bytes. Default 32 MiB. */
   readonly datasetBytesMax: number;
-  /** How long those of one identity may be together. Default 256 MiB. */
+  /** Total of one identity's pipelines, in bytes. Default 256 MiB. */
   readonly datasetsBytesMax: number;
-  /** How long those of all identities may be together. Default 512 MiB; the journal's snapshot holds them. */
+  /** Total of all pipelines, in bytes. Default 512 MiB; the journal's snapshot holds them. */
   readonly allDatasetsBytesMax: number;
-  /** How long the parameters of the jobs and clients of one identity may be together. Default 32 MiB. */
+  /** Total parameters of one identity's jobs and clients, in bytes. Default 32 MiB. */
   readonly parametersBytesMax: number;
-  /** How long those of all identities may be together. Default 128 MiB; the journal's snapshot holds them. */
+  /**
+   * Total parameters of all identities, in bytes. Default 128 MiB; the journal's snapshot holds
+   * them.
+   */
   readonly allParametersBytesMax: number;
-  /** How many jobs one identity may have. Default 16,384. */
+  /** Jobs of one identity. Default 16,384. */
   readonly jobsMax: number;
-  /** How many clients one identity may have at a time. Default 65,536. */
+  /** Clients of one identity at a time. Default 65,536. */
   readonly clientsMax: number;
-  /** How many requests a second may come from one identity, or from one node of an admin. Default 10,000. */
+  /** Requests per second of one identity, or of one node of an admin. Default 10,000. */
   readonly requestsPerSecondMax: number;
 }
 
-/** See {@linkcode Quotas}. */
+/** The defaults of {@linkcode Quotas}. */
 export const QUOTAS: Quotas = {
   datasetBytesMax: 32 * 2 ** 20,
   datasetsBytesMax: 256 * 2 ** 20,
@@ -44,7 +47,7 @@ export const QUOTAS: Quotas = {
   requestsPerSecondMax: 10_000,
 };
 
-/** @throws LeatError `invalid_argument` for a quota that is none. */
+/** @throws LeatError `invalid_argument` for an invalid quota. */
 export function checkedQuotas(given: Partial<Quotas> = {}): Quotas {
   const quotas = { ...QUOTAS, ...given };
   for (const [name, value] of Object.entries(quotas)) {
@@ -57,7 +60,10 @@ export function checkedQuotas(given: Partial<Quotas> = {}): Quotas {
   return quotas;
 }
 
-/** @throws LeatError `resource_exhausted` where the datasets of an identity, or of all, would take too much. */
+/**
+ * @throws LeatError `resource_exhausted` if the datasets of an identity, or of all, would be too
+ *   large.
+ */
 export function checkDatasetBytes(
   state: DispatcherState,
   owner: string,
@@ -86,10 +92,10 @@ export function checkDatasetBytes(
 }
 
 /**
- * Looks at a request to open an iteration.
+ * Checks a request to open an iteration against the quotas.
  *
- * @throws LeatError `resource_exhausted` for an identity that has too many jobs or clients, or whose
- *   parameters would take too much.
+ * @throws LeatError `resource_exhausted` for an identity with too many jobs or clients, or whose
+ *   parameters would be too large.
  */
 export function checkQuotas(
   state: DispatcherState,
@@ -137,7 +143,7 @@ function checkParameterBytes(
   );
 }
 
-/** Counted where all together are too many. */
+/** Counted only when the total exceeds the quota. */
 function jobsOf({ jobs }: DispatcherState, owner: string, max: number): number {
   if (jobs.size < max) return jobs.size;
   let count = 0;

@@ -1,15 +1,17 @@
 /**
- * The rate of requests of each identity: a token bucket each. The limit is far beyond what clients ask.
- * It keeps a client that asks in a loop from taking the dispatcher from all others.
+ * Limits the request rate of each identity with a token bucket. The limit is far above what clients
+ * need; it keeps a client that calls in a loop from starving all others.
  *
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Delivery } from "../../runtime/protocol.ts";
 
-/** A bucket holds what may come in so long, in ms: many clients of one process begin at once. */
+/**
+ * A bucket's capacity, as time at the full rate in ms: many clients of one process start at once.
+ */
 const BURST_MS = 5_000;
-/** Buckets beyond which those that are full are forgotten. */
+/** Above this number, full buckets are dropped. */
 const BUCKETS_MAX = 4_096;
 
 interface Bucket {
@@ -17,7 +19,7 @@ interface Bucket {
   atMs: number;
 }
 
-/** See the module. */
+/** A token bucket per identity. */
 export class RequestRates {
   readonly #perSecondMax: number;
   readonly #nowMs: () => number;
@@ -28,9 +30,9 @@ export class RequestRates {
     this.#nowMs = nowMs;
   }
 
-  /** @throws LeatError `resource_exhausted` for one request too many. */
+  /** @throws LeatError `resource_exhausted` above the rate. */
   take({ sender, source }: Pick<Delivery, "sender" | "source">): void {
-    // All who share the one token of a cluster are admins.
+    // All users of a cluster's single token are admins, so they are told apart by node.
     const key = sender.role === "admin" ? source.node : sender.name;
     const bucket = this.#bucketOf(key);
     if (bucket.tokens < 1) {

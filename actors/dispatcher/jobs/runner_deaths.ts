@@ -1,10 +1,11 @@
 /**
- * Runners that die: the process or thread that runs a task's pipeline ends by a limit, a signal or by
- * itself. A task starts another runner only when the dispatcher has journaled the death and allows it.
+ * Deaths of runners: the process or thread that runs a task's pipeline ends by a limit, a signal or
+ * by itself. A task starts another runner only when the dispatcher has journaled the death and
+ * allows it.
  *
- * Deaths are counted by the piece of work that was run, on whichever workers and across restarts. What a
- * piece is, the mode says; where it says nothing, the iteration's pipeline as a whole. The iteration fails
- * when one piece has killed so many runners.
+ * Deaths are counted per piece of work, over all workers and restarts. The mode defines the piece;
+ * otherwise it is the iteration's pipeline as a whole. The iteration fails when one piece has
+ * killed too many runners.
  *
  * @module
  */
@@ -17,7 +18,7 @@ import { deathsAt } from "../state/runner_deaths_state.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** Of how a runner ended so many characters are kept. */
+/** Most characters kept of a runner's last error. */
 const MESSAGE_LENGTH_MAX = 1_000;
 
 type DeathRequest = RequestOf<DispatcherProtocol, "runnerDied">;
@@ -26,7 +27,7 @@ type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
 /**
  * See `DispatcherProtocol.runnerDied`.
  *
- * @param deathsMax So many deaths of one piece's runners fail the iteration.
+ * @param deathsMax Number of deaths at one piece that fails the iteration.
  */
 export function runnerDied(tx: Transaction, request: DeathRequest, deathsMax: number): DeathAnswer {
   const { state } = tx;

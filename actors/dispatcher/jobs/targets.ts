@@ -1,8 +1,8 @@
 /**
- * Which workers serve which clients: a job may want the workers of each client's own process alone, or
- * those that carry some tags, and a worker may serve its own process alone.
+ * Which workers serve which clients. A job may be limited to the workers in each client's own
+ * process, or to those with some tags; a worker may be limited to its own process.
  *
- * A worker that nobody of an iteration may read has no task of it, so that no split is lost to it.
+ * A worker that no client of an iteration may read gets no task of it, so that it takes no splits.
  *
  * @module
  */
@@ -30,11 +30,11 @@ export function mayRead(
   return targetWorkers === "any" || !tags.includes(LOCAL_ONLY_TAG);
 }
 
-/** Whether the worker is to have a task of the iteration. */
+/** Whether the worker should have a task of the iteration. */
 export function isServedBy(state: DispatcherState, iteration: Iteration, worker: Worker): boolean {
   const parameters = parametersOf(state, iteration);
   if (mayRead(parameters, null, worker)) return true;
-  // Whom not everybody may read is read by clients of its process alone.
+  // A restricted worker serves only clients of its own process.
   if (worker.process === null) return false;
   for (const client of state.clientsOfIteration(iteration.iterationId)) {
     if (mayRead(parameters, client, worker)) return true;
@@ -42,21 +42,21 @@ export function isServedBy(state: DispatcherState, iteration: Iteration, worker:
   return false;
 }
 
-/** A client has come: workers that it may read get their tasks, as far as they have none. */
+/** A client has joined: workers that only it may read get their tasks. */
 export function serveNewClient(tx: Transaction, client: Client): void {
   const iteration = tx.state.iterations.get(client.iterationId)!;
   const parameters = parametersOf(tx.state, iteration);
   for (const worker of tx.state.workersOfProcess(client.process)) {
-    // Those that everybody may read have had theirs from the beginning.
+    // Workers that everybody may read have had tasks from the start.
     const isItsOwn = !mayRead(parameters, null, worker) && mayRead(parameters, client, worker);
     if (worker.alive && isItsOwn) createTask(tx, iteration, worker.name);
   }
 }
 
-/** A client has gone: tasks that nobody can read any more end. */
+/** A client has left: tasks that nobody can read any more end. */
 export function endUnread(tx: Transaction, iteration: Iteration, client: Client): void {
   const { state } = tx;
-  // Those of other processes have the readers that they had.
+  // Workers of other processes keep their readers.
   for (const worker of state.workersOfProcess(client.process)) {
     const task = state.taskAt(iteration.iterationId, worker.name);
     if (task === undefined || isServedBy(state, iteration, worker)) continue;

@@ -1,41 +1,45 @@
 /**
- * Names for the lists of tasks that clients are told, so that who has a list is told how it has changed,
- * and nothing where it has not: that would be all workers to all clients at each heartbeat, and once more
- * with each worker that comes.
+ * Names versions of the task lists that clients receive. A client that names its version receives
+ * only the changes, and nothing if there are none; otherwise every heartbeat would list all
+ * workers.
  *
- * Not journaled: names of one life mean nothing to the next, which tells all once more.
+ * Not journaled: names of one dispatcher life mean nothing to the next, which sends full lists
+ * again.
  *
  * @module
  */
 
-/** Changes that are remembered of a list, at least; else as many as it has tasks, which can be told as well. */
+/**
+ * Least number of changes to remember per list; otherwise as many as tasks, since a full list costs
+ * the same.
+ */
 const CHANGES_MIN = 64;
 
 /** The newest changes of one list. */
 interface Changes {
   /** The version of the list before them. */
   firstVersion: number;
-  /** What changed, each to one version more. */
+  /** The changed tasks; each raises the version by one. */
   readonly taskIds: number[];
 }
 
-/** See the module. */
+/** The recent changes of each iteration's task list. */
 export class TaskLists {
   readonly #life: string;
   readonly #changes = new Map<number, Changes>();
 
-  /** @param life Differs between lives of the dispatcher. */
+  /** @param life Unique per dispatcher life. */
   constructor(life: string) {
     this.#life = life;
   }
 
-  /** What the tasks of an iteration are named by as they are now. */
+  /** The name of the iteration's current task list. */
   nameOf(iterationId: number): string {
     const { firstVersion, taskIds } = this.#of(iterationId);
     return `${this.#begins(iterationId)}${firstVersion + taskIds.length}`;
   }
 
-  /** The tasks that have changed since a list had that name; undefined where that is not known. */
+  /** The tasks that changed since the list had that name; undefined if unknown. */
   changedSince(iterationId: number, name: string | undefined): ReadonlySet<number> | undefined {
     const begins = this.#begins(iterationId);
     if (name === undefined || !name.startsWith(begins)) return undefined;
@@ -46,7 +50,7 @@ export class TaskLists {
   }
 
   /**
-   * A task of the iteration can be read, or cannot any more.
+   * A task of the iteration has become readable, or no longer is.
    *
    * @param tasks How many tasks the iteration has.
    */
@@ -56,7 +60,7 @@ export class TaskLists {
     this.#changes.set(iterationId, changes);
     taskIds.push(taskId);
     const kept = Math.max(CHANGES_MIN, tasks);
-    // Not at each change: what is dropped is moved past.
+    // Drops changes in batches, as dropping moves the rest of the array.
     if (taskIds.length > 2 * kept) {
       changes.firstVersion += taskIds.splice(0, taskIds.length - kept).length;
     }

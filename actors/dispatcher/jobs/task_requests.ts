@@ -1,6 +1,6 @@
 /**
- * What tasks ask for: splits, or pieces of a save. A request waits until it can be answered, which may
- * take a listing of the splits first.
+ * Requests of tasks for splits or pieces of a save. A request waits until it can be answered, which
+ * may need a listing of the splits first.
  *
  * @module
  */
@@ -18,10 +18,10 @@ import type { Transaction } from "../transaction.ts";
 import type { Transactions } from "../transactions.ts";
 import { WaitingRequests } from "./waiting_requests.ts";
 
-/** Requests for splits, or work, that may wait for one iteration's. Beyond it: `resource_exhausted`. */
+/** Most waiting requests per iteration. Beyond it: `resource_exhausted`. */
 const WAITING_MAX = 100_000;
 
-/** See the module. */
+/** Answers the tasks' requests, or lets them wait. */
 export class TaskRequests {
   readonly #transactions: Transactions;
   readonly #state: DispatcherState;
@@ -63,18 +63,18 @@ export class TaskRequests {
     );
   }
 
-  /** Something has changed for an iteration: who need not wait any more is answered. */
+  /** An iteration has changed: requests that need not wait any more are answered. */
   settle(iterationId: number): void {
     this.list(iterationId);
     this.#waiting.settle(iterationId);
   }
 
-  /** Has the iteration's splits listed if any are to be handed out. */
+  /** Starts the listing of the iteration's splits if its mode assigns any. */
   list(iterationId: number): void {
     if (this.#lacksSplits(iterationId)) this.#listings.ensure(iterationId);
   }
 
-  /** A worker's life has begun. Splits may have waited for somebody to list them. */
+  /** A worker has registered; a listing may have waited for one. */
   workerCame(name: string): void {
     this.#listings.workerLost(name);
     for (const { iterationId } of this.#state.iterationsFor(this.#state.workers.get(name)!)) {
@@ -86,17 +86,19 @@ export class TaskRequests {
     this.#listings.workerLost(name);
   }
 
-  /** Lets go of requests whose askers have given up. */
+  /** Drops requests whose senders have given up. */
   expire(): void {
     this.#waiting.expire();
   }
 
-  /** Refuses all that wait. */
+  /** Refuses all waiting requests. */
   refuse(error: LeatError): void {
     this.#waiting.refuse(error);
   }
 
-  /** Answers a task's request, or has it wait until it can be answered: its splits may have to be listed. */
+  /**
+   * Answers a request, or lets it wait until it can be answered: its splits may have to be listed.
+   */
   #answerOrWait<A>(
     taskId: number,
     deadlineMs: number,
@@ -121,7 +123,7 @@ export class TaskRequests {
     return answer;
   }
 
-  /** Whether the iteration's splits have to be listed before its tasks can go on. */
+  /** Whether the iteration's splits must be listed before its tasks can continue. */
   #lacksSplits(iterationId: number): boolean {
     const iteration = this.#state.iterations.get(iterationId);
     return iteration?.splits === null && iteration.error === null &&

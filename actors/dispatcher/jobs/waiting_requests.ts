@@ -1,19 +1,19 @@
 /**
- * Requests of tasks that cannot be answered yet, each until it can be, its task has ended, or its asker
- * waits no longer.
+ * Requests of tasks that cannot be answered yet. Each waits until it can be, its task has ended, or
+ * its sender gives up.
  *
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 
-/** A request that waits. */
+/** A waiting request. */
 export interface WaitingRequest<A> {
-  /** When its asker stops waiting, on the monotonic clock in ms. */
+  /** When its sender gives up, in monotonic ms. */
   readonly deadlineMs: number;
-  /** Whether it need wait no longer. */
+  /** Whether it can be answered now. */
   readonly isAnswerable: () => boolean;
-  /** Decides on it. What it throws is the answer. */
+  /** Decides it. An error is its answer. */
   readonly answer: () => A | Promise<A>;
 }
 
@@ -22,23 +22,23 @@ interface Waiter extends WaitingRequest<unknown> {
   readonly reject: (error: unknown) => void;
 }
 
-/** See the module. They are asked in the order in which they came, by iteration. */
+/** The waiting requests per iteration, checked in order of arrival. */
 export class WaitingRequests {
   readonly #ofIteration = new Map<number, Fifo<Waiter>>();
   readonly #waitingMax: number;
   readonly #nowMs: () => number;
 
-  /** @param waitingMax So many may wait for one iteration. */
+  /** @param waitingMax Most waiting requests per iteration. */
   constructor(waitingMax: number, nowMs: () => number) {
     this.#waitingMax = waitingMax;
     this.#nowMs = nowMs;
   }
 
   /**
-   * The answer, when there is one.
+   * Waits for the answer.
    *
-   * @throws {LeatError} `resource_exhausted` where too many wait, `deadline_exceeded` for one whose asker
-   * has given up, and what its decision throws.
+   * @throws {LeatError} `resource_exhausted` if too many wait, `deadline_exceeded` when the sender
+   *   has given up, and the decision's own error.
    */
   wait<A>(iterationId: number, request: WaitingRequest<A>): Promise<A> {
     const waiting = this.#ofIteration.get(iterationId) ?? new Fifo<Waiter>();
@@ -54,12 +54,12 @@ export class WaitingRequests {
     });
   }
 
-  /** Something has changed for an iteration: those that need not wait any more are answered. */
+  /** An iteration has changed: requests that need not wait any more are answered. */
   settle(iterationId: number): void {
     this.#look(iterationId, ({ isAnswerable }) => isAnswerable());
   }
 
-  /** Lets go of those whose askers have given up: nobody would take what they got. */
+  /** Drops requests whose senders have given up, as nobody would receive their splits. */
   expire(): void {
     for (const iterationId of this.#ofIteration.keys()) this.#look(iterationId, () => false);
   }
@@ -80,7 +80,7 @@ export class WaitingRequests {
     const nowMs = this.#nowMs();
     for (let left = waiting.length; left > 0; left--) {
       const waiter = waiting.shift();
-      // What an answer has changed may have settled the others already.
+      // An answer's effects may have settled the others already.
       if (waiter === undefined) break;
       if (waiter.deadlineMs <= nowMs) waiter.reject(expired());
       else if (isAnswerable(waiter)) answer(waiter);

@@ -1,6 +1,6 @@
 /**
- * The pools of workers that jobs may be served by: a worker that is there and may not serve a job is none
- * for it, and whoever starts workers has to know.
+ * The pools of workers that may serve each group of jobs, so that an autoscaler knows which workers
+ * to start: a worker that may not serve a job does not help it.
  *
  * @module
  */
@@ -13,21 +13,21 @@ interface Wants {
   readonly wanted: number;
 }
 
-/** What is wanted of each pool: up at once, down slowly. */
+/** The number of workers wanted per pool: rises at once, falls slowly. */
 export class WorkerPools {
   readonly #downAfterMs: number;
   readonly #pools = new Map<string, { readonly pool: WorkerPool; readonly most: SlidingMax }>();
 
-  /** @param downAfterMs How long fewer have to be enough before fewer are wanted, in ms. */
+  /** @param downAfterMs How long fewer workers must suffice before fewer are wanted, in ms. */
   constructor(downAfterMs: number) {
     this.#downAfterMs = downAfterMs;
   }
 
-  /** Notes what jobs want now. Times never go back. */
+  /** Records what jobs want now. Times never decrease. */
   observe(nowMs: number, jobs: readonly Wants[]): PoolScaling[] {
     const wanted = new Map<string, number>();
     for (const job of jobs) {
-      // Only a trainer's own process has workers for such a job: nobody else starts them.
+      // Only the trainer's own process can start workers for such a job.
       if (job.pool.targetWorkers === "local") continue;
       const key = keyOf(job.pool);
       wanted.set(key, Math.max(wanted.get(key) ?? 0, job.wanted));

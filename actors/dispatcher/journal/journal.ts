@@ -1,6 +1,6 @@
 /**
- * The journal: append, then apply, then answer. What leaves the dispatcher waits for
- * {@linkcode Journal.committed}; the log gathers what is appended meanwhile into one commit.
+ * The journal: append, then apply, then answer. Everything that leaves the dispatcher waits for
+ * {@linkcode Journal.committed}; the log commits everything appended meanwhile at once.
  *
  * @module
  */
@@ -12,29 +12,29 @@ import { type JournalRecord, RecordBatch } from "./records.ts";
 /** Where the dispatcher's changes are written. */
 export interface Journal {
   /**
-   * @throws {LeatError} `invalid_argument` for a record that cannot be written: nothing has changed;
-   * `unavailable` when the journal has failed.
+   * @throws {LeatError} `invalid_argument` for a record that cannot be written, and nothing
+   *   changes; `unavailable` when the journal has failed.
    */
   append(record: JournalRecord): void;
   /**
-   * Settles when all that was appended so far is durable; undefined when it is already.
+   * Settles when everything appended so far is durable; undefined if it already is.
    *
-   * @throws {LeatError} `unavailable` when it cannot be made durable: it must not be relied on.
+   * @throws {LeatError} `unavailable` when it cannot become durable: nobody may rely on it.
    */
   committed(): Promise<void> | undefined;
-  /** Commits what is left and releases the log. */
+  /** Commits the rest and releases the log. */
   close(): Promise<void>;
 }
 
-/** A journal that waits for room on its disk. What was decided since waits with it, answers included. */
+/** A journal that waits for disk space. All decisions since wait with it, answers included. */
 export interface JournalStall {
-  /** What the log says, with its place and the remedy. */
+  /** The log's error, with its location and the remedy. */
   readonly message: string;
-  /** Since when, in monotonic time. */
+  /** Since when, in monotonic ms. */
   readonly sinceMs: number;
 }
 
-/** How long it is until a full disk is tried again: at first, and at most, in ms. */
+/** First and longest pause before a full disk is tried again, in ms. */
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 2_000;
 
@@ -42,42 +42,44 @@ const RETRY_MAX_MS = 2_000;
 export interface LoggedJournalOptions {
   readonly log: DurableLog;
   /**
-   * The whole state as it is now, encoded.
+   * The whole current state, encoded.
    *
-   * @throws {LeatError} `resource_exhausted` where it is too large: the log keeps its records.
+   * @throws {LeatError} `resource_exhausted` if it is too large: the log keeps its records.
    */
   readonly snapshot: () => Uint8Array;
   /** The log is replaced by a snapshot when it holds more records than this… */
   readonly recordsMax: number;
-  /** …or more bytes of records than this and than the snapshot before took. */
+  /** …or more bytes of records than this and than the last snapshot. */
   readonly bytesMax: number;
-  /** Whether to compact now though the log is short: a simulator's wish, to see it happen often. */
+  /** Whether to compact now although the log is short: the simulator compacts often. */
   readonly isCompactedEarly?: () => boolean;
   /** Calls back in a later macrotask; see `World.macrotask`. */
   readonly macrotask: (fn: () => void) => void;
   readonly nowMs: () => number;
-  /** Calls back after a while, unless it is cancelled. */
+  /** Calls back after a delay, unless cancelled. */
   readonly timer: (delayMs: number, fn: () => void) => { cancel(): void };
-  /** The disk is full, or (undefined) has room again. */
+  /** The disk is full, or (undefined) has space again. */
   readonly onStall: (stall: JournalStall | undefined) => void;
-  /** The state is too large for a snapshot, so that the log goes on to grow. */
+  /** The state is too large for a snapshot, so the log keeps growing. */
   readonly onTooLarge: (error: LeatError) => void;
-  /** The log has failed: what was applied since is not to be trusted. */
+  /** The log has failed: changes applied since are not durable. */
   readonly onFailure: (error: LeatError) => void;
 }
 
 /** A journal in a durable log. */
 export class LoggedJournal implements Journal {
   readonly #options: LoggedJournalOptions;
-  /** Most records are short, and a buffer for each takes as long to make as to write it. */
+  /** Most records are short, and allocating a buffer for each costs as much as encoding it. */
   readonly #slab = new MessageSlab();
-  /** Appended and not yet given to the log: whole turns, as nothing is written in the midst of one. */
+  /**
+   * Appended and not yet given to the log: whole transactions, as nothing is written during one.
+   */
   #batch: RecordBatch;
   #appended = 0;
   #durable = 0;
-  /** The commit that is about to begin: it takes in everything appended before it does. */
+  /** The next commit: it includes everything appended before it starts. */
   #next: Promise<void> | undefined;
-  /** The newest commit that has begun, and how far it reaches. */
+  /** The newest commit that has started, and how far it reaches. */
   #begun: Promise<void> | undefined;
   #begunUpTo = 0;
   #records: number;
@@ -86,9 +88,9 @@ export class LoggedJournal implements Journal {
   #isAbandoned = false;
   #isClosing = false;
   #stall: JournalStall | undefined;
-  /** Settles when the disk has room again, or the journal is closed. */
+  /** Settles when the disk has space again, or the journal is closed. */
   #room: Promise<void> | undefined;
-  /** Ends the wait for the next attempt. */
+  /** Ends the pause before the next attempt. */
   #wake: (() => void) | undefined;
 
   /** @param replayed What the log held when it was opened. */
@@ -123,7 +125,7 @@ export class LoggedJournal implements Journal {
           resolve(this.#begun);
         });
       });
-      // Who waits sees a failure; the dispatcher dies of it even if nobody does.
+      // Waiters see a failure; the dispatcher dies of it even without any.
       this.#next.catch(() => {});
     }
     return this.#next;

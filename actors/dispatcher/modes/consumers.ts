@@ -1,12 +1,12 @@
 /**
- * What consumers last said of how far they are.
+ * The consumers' last reports about their positions.
  *
  * @module
  */
 import type { Client } from "../state/entities.ts";
 import type { ConsumerPlace, RoundWait } from "../protocol_figures.ts";
 
-/** What a consumer reports. */
+/** A consumer's report. */
 export interface ConsumerReport {
   readonly nextRound?: number;
   readonly deliveredRound?: number;
@@ -17,20 +17,20 @@ export interface ConsumerReport {
   readonly lostTasks?: readonly { readonly taskId: number }[];
 }
 
-/** What consumers last said. Soft state: after a restart they say it again. */
+/** The consumers' last reports. Soft state: after a restart they report again. */
 export class Consumers {
   readonly #nextRounds = new Map<number, number>();
   readonly #places = new Map<number, ConsumerPlace>();
   /** Per client, the tasks it cannot reach and since when. */
   readonly #lost = new Map<number, Map<number, number>>();
-  /** Iterations in which a consumer may be past what is proposed, and has not accepted it. */
+  /** Iterations where a consumer has not accepted the proposal and may be past its start. */
   readonly #passed = new Set<number>();
 
   nextRound(clientId: number): number | undefined {
     return this.#nextRounds.get(clientId);
   }
 
-  /** The round that its training loop gets next, and whom it waits for. */
+  /** The round that its training loop gets next, and what it waits for. */
   placeOf(clientId: number): ConsumerPlace | undefined {
     return this.#places.get(clientId);
   }
@@ -44,7 +44,7 @@ export class Consumers {
     this.#lost.set(clientId, new Map(lost));
   }
 
-  /** A consumer has not accepted what is proposed, and is past its beginning. */
+  /** A consumer has not accepted the proposal, and is past its start. */
   passed(iterationId: number): void {
     this.#passed.add(iterationId);
   }
@@ -53,7 +53,7 @@ export class Consumers {
     return this.#passed.has(iterationId);
   }
 
-  /** What followed from that was done. */
+  /** Clears the mark, once the iteration was reviewed. */
   lookedAt(iterationId: number): void {
     this.#passed.delete(iterationId);
   }
@@ -64,7 +64,7 @@ export class Consumers {
     this.#lost.delete(clientId);
   }
 
-  /** Whether none of the clients reaches the task, or one has not for `timeoutMs`. */
+  /** Whether no client reaches the task, or one has not for `timeoutMs`. */
   isUnreachable(
     taskId: number,
     clients: readonly Client[],

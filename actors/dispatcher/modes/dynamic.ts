@@ -1,5 +1,5 @@
 /**
- * DYNAMIC: splits are handed out first come first served, each to one task, once.
+ * DYNAMIC: splits are assigned first come first served, each to one task, once.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { assignNextSplit, type SplitAnswer, type SplitRequest, splitsFor } from 
 import type { Transaction } from "../transaction.ts";
 import { Mode } from "./mode.ts";
 
-/** See the module. */
+/** The DYNAMIC mode. */
 export class DynamicMode extends Mode {
   override readonly needsSplits = true;
 

@@ -1,17 +1,17 @@
 /**
- * The list of workers that a dispatcher is set up with: they share the jobs of static policies.
+ * The dispatcher's configured list of workers, which share the jobs of static policies.
  *
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
 
-/** Workers that a sentence names; of the others it says how many there are. */
+/** Most workers that a sentence names; the others are counted. */
 const NAMED_MAX = 8;
 
 /**
- * The list of workers that a dispatcher is set up with.
+ * Checks the configured list of workers.
  *
- * @throws {LeatError} `invalid_argument` for a name that is empty or there twice.
+ * @throws {LeatError} `invalid_argument` for an empty or repeated name.
  */
 export function checkWorkerNames(names: readonly string[]): readonly string[] {
   const before = new Set<string>();
@@ -23,7 +23,7 @@ export function checkWorkerNames(names: readonly string[]): readonly string[] {
   );
 }
 
-/** Some of the names, and how many more there are. */
+/** Some of the names, and the number of the others. */
 export function named(workers: readonly string[]): string {
   const more = workers.length - NAMED_MAX;
   return workers.slice(0, NAMED_MAX).join(", ") + (more > 0 ? ` and ${more} more` : "");

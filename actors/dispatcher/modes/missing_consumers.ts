@@ -1,6 +1,6 @@
 /**
- * The consumers without which nobody is given anything, or anything more, told so that whoever reads it
- * knows what to start; null where nobody waits for one.
+ * Explains which missing consumers block the others, so that the reader knows what to start; null
+ * if none does.
  *
  * @module
  */
@@ -10,10 +10,12 @@ import { isHeldUp } from "./deterministic/ordered.ts";
 import { indices, named } from "./coordinated/round_places.ts";
 import type { DispatcherState } from "../state/state.ts";
 
-/** With more of them it is said how many have come, but not who: each heartbeat of a client asks. */
+/** Above this, only the number of joined consumers is given, as each client heartbeat asks. */
 const CONSUMERS_LOOKED_AT_MAX = 1_024;
 
-/** Coordinated reads begin when all have come, and go on without those who leave. */
+/**
+ * Coordinated reads start when all consumers have joined, and continue without those that leave.
+ */
 export function whyNotBegun(state: DispatcherState, iteration: Iteration): string | null {
   const { iterationId, rounds, finished } = iteration;
   const { numConsumers } = parametersOf(state, iteration);
@@ -32,9 +34,9 @@ export function whyNotBegun(state: DispatcherState, iteration: Iteration): strin
 }
 
 /**
- * Consumers of one stream are given what is in the window, also before the others have come.
+ * Consumers of one stream read the splits in the window even before all have joined.
  *
- * @param windowSplits How far beyond what all have splits are handed out.
+ * @param windowSplits How many splits beyond the common position may be assigned.
  */
 export function whyHeldUp(
   state: DispatcherState,
@@ -56,7 +58,7 @@ export function whyHeldUp(
     `out before ${does}.${elsewhere(state, iteration, missing)}`;
 }
 
-/** Where those that are missing are instead. */
+/** Where the missing consumers are instead. */
 function elsewhere(
   state: DispatcherState,
   { jobId, repetition }: Iteration,

@@ -1,10 +1,10 @@
 /**
- * What the mode of a job decides: which requests to join it are served, who is given which work, when
- * an iteration is done, and what its clients and people are told. The rest of the dispatcher asks the mode
- * of a job, and never which one that is.
+ * The decisions of a job's mode: which join requests it accepts, which work each task gets, when an
+ * iteration is done, and what clients and people are told. The rest of the dispatcher asks the
+ * job's mode, and never which mode it is.
  *
- * A mode keeps nothing itself. What it has to remember is in the state, which records alone change.
- * docs/adding-a-mode.md says what a new mode needs.
+ * A mode has no state of its own. What it remembers is in the dispatcher's state, which only
+ * records change. docs/adding-a-mode.md lists what a new mode needs.
  *
  * @module
  */
@@ -31,77 +31,80 @@ import type { Transaction } from "../transaction.ts";
 /** A request to join an iteration. */
 export type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** The iteration that a mode is asked about, and the state that it is part of. */
+/** The iteration that a mode is asked about, and the state that contains it. */
 export interface Subject {
   readonly state: DispatcherState;
   readonly iteration: Iteration;
 }
 
-/** What is known when a request to join is checked. */
+/** The facts for checking a join request. */
 export interface JoinFacts {
-  /** The dispatcher's list of workers, by name; empty: it has none. */
+  /** The dispatcher's list of workers, by name; empty: none is configured. */
   readonly listedWorkers: readonly string[];
-  /** How many elements the dataset has; -1: it has no end; -2: that is not known. */
+  /** Number of elements; -1: infinite, -2: unknown. */
   readonly cardinality: number;
 }
 
-/** What is known of a job when a client that may join it is admitted. */
+/** The facts for admitting a client to a job. */
 export interface JobFacts {
-  /** Undefined: it is yet to be created. */
+  /** Undefined: it does not exist yet. */
   readonly job: Job | undefined;
-  /** The name of the identity whose job it is, or will be. */
+  /** The identity that owns the job, or will. */
   readonly owner: string;
-  /** Whether a task of the iteration cannot read on, as far as its worker has told. */
+  /** Whether a task of the iteration cannot read on, as far as its worker has reported. */
   readonly isUnreadable: (iterationId: number) => boolean;
 }
 
-/** What follows from a client's coming. */
+/** The result of admitting a client. */
 export interface Admission {
-  /** The iterations that are forgotten first: the one that the client joins begins anew. */
+  /** The iterations to forget first: the one that the client joins restarts. */
   readonly replaced: readonly Iteration[];
-  /** What is recorded of the client beside what is recorded of all. */
+  /** The mode's fields of the client's record. */
   readonly client: Partial<RecordOf<"client_opened">>;
 }
 
-/** What is recorded of an iteration that begins, beside what is recorded of all. */
+/** The mode's fields of a new iteration's record. */
 export type Beginning = Pick<
   RecordOf<"iteration_created">,
   "seed" | "startAt" | "behind" | "run"
 >;
 
-/** What people are told of an iteration. */
+/** The description of an iteration for people. */
 export type IterationDescription = DispatcherDescription["jobs"][number]["iterations"][number];
 
-/** What a client says in a heartbeat. */
+/** A client's heartbeat. */
 export type HeartbeatRequest = RequestOf<DispatcherProtocol, "clientHeartbeat">;
-/** What it is told. */
+/** Its answer. */
 export type ClientNews = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 
-/** What it takes beside the state to hear a client. */
+/** What the handling of a heartbeat needs besides the state. */
 export interface HeardWith {
   readonly consumers: Consumers;
-  /** How long one of several consumers may not reach a task before that is replaced, in ms. */
+  /** How long one of several consumers may fail to reach a task before it is replaced, in ms. */
   readonly lostTaskTimeoutMs: number;
 }
 
-/** See the module. What a mode does not override is what most modes do. */
+/** A mode. The default methods are what most modes do. */
 export abstract class Mode {
-  /** Whether only the dispatcher's list of workers serves its jobs, each worker with a share of its own. */
+  /** Whether only the dispatcher's list of workers serves its jobs, each with its own share. */
   readonly hasFixedWorkers: boolean = false;
-  /** Whether a policy of the job's own says which share is whose. */
+  /** Whether the job's own policy assigns the shares. */
   readonly takesPolicy: boolean = false;
-  /** Whether the splits of an iteration have to be listed before its tasks can work. */
+  /** Whether the splits of an iteration must be listed before its tasks can work. */
   readonly needsSplits: boolean = false;
-  /** Whether the tasks of an iteration that has failed are ended; else they come to an end by themselves. */
+  /** Whether the tasks of a failed iteration are ended; otherwise they end by themselves. */
   readonly endsFailedTasks: boolean = true;
 
-  /** A request to join under the name that its job has here. @throws {LeatError} for a name of others. */
+  /**
+   * The join request with the dispatcher's own name for the job. @throws {LeatError} for a reserved
+   * name.
+   */
   named(request: OpenRequest): OpenRequest {
     checkIsNotNamedAsSave(request);
     return request;
   }
 
-  /** @throws {LeatError} for a request to join that the mode does not serve. */
+  /** @throws {LeatError} for a join request that the mode does not accept. */
   check({ parameters: { policy, ordered }, runId }: OpenRequest, _facts: JoinFacts): void {
     if ((policy !== undefined) !== this.takesPolicy) {
       throw invalid("A policy goes with processingMode CUSTOM, and with no other");
@@ -112,7 +115,9 @@ export abstract class Mode {
     }
   }
 
-  /** The error for a client that means something else by the job; `has` and `asked` are in words. */
+  /**
+   * The error for a client whose parameters differ from the job's; `has` and `asked` are in words.
+   */
   disagreement({ name }: Job, has: string, asked: string, difference: string): LeatError {
     return invalid(
       `The job "${name}" exists with other parameters: it has ${has}; this client asks for ` +
@@ -120,17 +125,14 @@ export abstract class Mode {
     );
   }
 
-  /**
-   * Whether the iteration has come to an end that its clients are told of: it begins anew for the next
-   * client, even if others are still there.
-   */
+  /** Whether the iteration has ended: it restarts for the next client, even if others remain. */
   isOver(_iteration: Iteration): boolean {
     return false;
   }
 
   /**
-   * Admits a client. By default an iteration begins anew that has no clients, and a task that cannot read
-   * on: what it could not read may be there now.
+   * Admits a client. By default an iteration restarts if it has no clients and one of its tasks
+   * cannot read on, as the missing data may be there now.
    *
    * @throws {LeatError} for a client that may not read.
    */
@@ -145,31 +147,31 @@ export abstract class Mode {
     return { replaced: isReplaced ? [found] : [], client: {} };
   }
 
-  /** @throws {LeatError} for one more reader than the iteration, which goes on, may have. */
+  /** @throws {LeatError} for a reader too many in a running iteration. */
   checkReaders(_subject: Subject, _request: OpenRequest): void {}
 
-  /** How an iteration begins that a client has made. */
+  /** The initial fields of an iteration that a client creates. */
   beginning(_request: OpenRequest, _client: Admission["client"], random: Random): Beginning {
     return { seed: random.hex64() };
   }
 
-  /** Has a worker list the splits, or whatever else is to be done before its tasks can work. */
+  /** Asks a worker to list the splits, or for other preparation that the tasks need. */
   async list(_subject: Subject, ask: AskWorker, dataset: Dataset): Promise<Listing> {
     const { table } = await ask("listSplits", { dataset });
     return { bounds: packSplits(table) };
   }
 
-  /** Why the iteration fails with a listing; undefined where another worker is to try. */
+  /** The error with which a failed listing fails the iteration; undefined: try another worker. */
   listingFailed(_subject: Subject, { failure, isOfWorker }: ListingFailure): LeatError | undefined {
     return isOfWorker ? undefined : failure;
   }
 
-  /** The seed of a task that is created: most share that of the iteration. */
+  /** The seed of a new task; by default that of the iteration. */
   seedForTask({ seed }: Iteration, _random: Random): string {
     return seed;
   }
 
-  /** Whether a request for a split can be answered now; else it waits. */
+  /** Whether a request for a split can be answered now; otherwise it waits. */
   isSplitReady(
     { iteration: { splits, error } }: Subject,
     _request: SplitRequest,
@@ -178,7 +180,7 @@ export abstract class Mode {
     return !this.needsSplits || splits !== null || error !== null;
   }
 
-  /** Hands out a split; see `DispatcherProtocol.getSplit`. */
+  /** Assigns a split; see `DispatcherProtocol.getSplit`. */
   assignSplit(
     { state }: Transaction,
     { task, iteration }: TaskOfIteration,
@@ -191,63 +193,63 @@ export abstract class Mode {
     );
   }
 
-  /** Whether a request for a piece of a save can be answered now; else it waits. */
+  /** Whether a request for save work can be answered now; otherwise it waits. */
   isWorkReady(_subject: Subject, _request: SaveRequest): boolean {
     return true;
   }
 
-  /** Hands out a piece of a save; see `DispatcherProtocol.getSaveWork`. */
+  /** Assigns save work; see `DispatcherProtocol.getSaveWork`. */
   assignWork(_turn: Transaction, { task }: TaskOfIteration, _request: SaveRequest): SaveAnswer {
     throw invalid(`Task ${task.taskId} asks for a piece of a save, and its job saves nothing`);
   }
 
-  /** Whether there is something in the iteration for the worker to produce. */
+  /** Whether the iteration has something for the worker to produce. */
   hasWorkFor(_subject: Subject, _worker: string): boolean {
     return true;
   }
 
-  /** The worker's share of the iteration; undefined where workers have none of their own. */
+  /** The worker's share of the iteration; undefined in modes without shares. */
   shardOf(_subject: Subject, _worker: string): Shard | undefined {
     return undefined;
   }
 
-  /** Whether nothing more will come of the iteration. */
+  /** Whether the iteration will produce nothing more. */
   isDone({ state, iteration: { iterationId, anyCompleted } }: Subject): boolean {
     return anyCompleted && state.tasksToComplete(iterationId) === 0;
   }
 
   /**
-   * The piece of the iteration that a task's runner ran when it died: deaths are counted by piece. Null:
+   * The piece of work that a task's runner ran when it died; deaths are counted per piece. Null:
    * the pipeline as a whole.
    *
-   * @param place What the task has said of it.
+   * @param place The piece as the task reported it.
    */
   pieceOf(subject: Subject, { worker }: Task, _place: number | undefined): number | null {
     return this.shardOf(subject, worker)?.index ?? null;
   }
 
-  /** Such a piece in words, as the beginning of `… "name of the job" was ended`. */
+  /** The piece in words, as the start of `… "name of the job" was ended`. */
   namePiece(_piece: number | null): string {
     return "Job";
   }
 
-  /** What clients are told of an error with which the iteration ends, on a worker. */
+  /** The error for clients when a worker's error ends the iteration. */
   failure(_subject: Subject, _worker: string, error: WireError): WireError {
     return error;
   }
 
-  /** Why it gives a worker nothing, as a sentence; undefined where it does not leave that worker out. */
+  /** Why the mode gives a worker nothing, as a sentence; undefined if it includes the worker. */
   whyNothingFor(_subject: Subject, _worker: string): string | undefined {
     return undefined;
   }
 
-  /** Takes in what a client reports, and draws conclusions. @throws {LeatError} for what cannot be. */
+  /** Handles a client's report. @throws {LeatError} for an impossible report. */
   heard(_turn: Transaction, _client: Client, _report: HeartbeatRequest, _with: HeardWith): void {}
 
-  /** Looks at an iteration whose tasks or clients have changed. */
+  /** Reviews an iteration whose tasks or clients have changed. */
   review(_turn: Transaction, _iteration: Iteration, _consumers: Consumers): void {}
 
-  /** What a client is told beside what all are told. */
+  /** The mode's fields of a heartbeat answer. */
   newsFor(
     _subject: Subject,
     _client: Client,
@@ -258,46 +260,51 @@ export abstract class Mode {
   }
 
   /**
-   * A sentence about what clients wait for although there are workers; null where they do not.
+   * A sentence about what clients wait for although there are workers; null if they do not wait.
    *
-   * @param windowSplits How far beyond what all readers have splits are handed out that have an order.
+   * @param windowSplits How many splits beyond the common position may be assigned, in modes with
+   *   an order.
    */
   whyWaiting(_subject: Subject, _windowSplits: number): string | null {
     return null;
   }
 
-  /** The iterations in which clients may have waited for a client that has come to this one, or left it. */
+  /** The iterations whose clients may have waited for a client that joins or leaves this one. */
   concerned(_subject: Subject): readonly Iteration[] {
     return [];
   }
 
-  /** A client that leaves wants the iteration to end. */
+  /** A leaving client requests the end of the iteration. */
   cancel(_turn: Transaction, _iteration: Iteration, _client: Client): void {}
 
-  /** What an iteration without clients does: in most modes it waits for some, until it is forgotten. */
+  /**
+   * What an iteration without clients does: in most modes it waits for some until it is
+   * garbage-collected.
+   */
   whenUnread(_iteration: Iteration): "waits" | "ends" | "goes on" {
     return "waits";
   }
 
-  // How records change what a mode remembers. None of these draws anything or reads a clock.
+  // How records change what a mode remembers. These methods draw no random numbers and read no
+  // clock.
 
-  /** What it remembers of an iteration that begins. */
+  /** The mode's state of a new iteration. */
   begin(_record: RecordOf<"iteration_created">, _parameters: JobParameters): ModeState {
     return { shardsDone: [], rounds: noRounds(), ordered: null, saving: null };
   }
 
-  /** What finds the tasks and consumers of its rounds, where clients read in rounds. */
+  /** The index of tasks and consumers by rounds, in modes that read in rounds. */
   roundIndexFor(_iteration: Iteration): RoundIndex | undefined {
     return undefined;
   }
 
-  /** The iteration is there. */
+  /** An iteration was created. */
   iterationCreated(_tables: Tables, _iteration: Iteration): void {}
 
-  /** A client has come. */
+  /** A client has joined. */
   clientOpened(_tables: Tables, _iteration: Iteration, _record: RecordOf<"client_opened">): void {}
 
-  /** A client has gone. */
+  /** A client has left. */
   clientReleased(
     _tables: Tables,
     _iteration: Iteration,
@@ -308,15 +315,15 @@ export abstract class Mode {
   /** A task has produced everything. */
   taskCompleted(_iteration: Iteration, _task: Task, _workers: readonly string[] | null): void {}
 
-  /** A task has ended, with what it was at. */
+  /** A task has ended and loses its work. */
   taskEnded(_iteration: Iteration, _task: Task): void {}
 
-  /** What the description of the iteration has beside what all have. */
+  /** The mode's fields of the iteration's description. */
   describe(_subject: Subject, _tasks: readonly TaskDescription[]): Partial<IterationDescription> {
     return {};
   }
 
-  /** How far its consumers are in their rounds, for people; undefined where they read in none. */
+  /** The consumers' positions in their rounds, for people; undefined in modes without rounds. */
   describeRounds(
     _subject: Subject,
     _placeOf: (clientId: number) => ConsumerPlace | undefined,
@@ -324,18 +331,18 @@ export abstract class Mode {
     return undefined;
   }
 
-  /** How many splits were handed out; undefined where each source has its own number. */
+  /** How many splits were assigned; undefined if each source is counted separately. */
   handedOut(_iteration: Iteration): number | undefined {
     return undefined;
   }
 }
 
-/** The error for a request that means nothing in its mode. */
+/** The error for a request that has no meaning in its mode. */
 export function invalid(message: string): LeatError {
   return new LeatError("invalid_argument", message);
 }
 
-/** The error for readers that name the run that they belong to, where that means nothing. */
+/** The error for a `runId` in a mode without runs. */
 export function runIdElsewhere(): LeatError {
   return invalid(
     'A runId says which readers of a "DETERMINISTIC" job with a jobName were started together; leave it ' +

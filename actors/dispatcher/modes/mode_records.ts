@@ -1,5 +1,5 @@
 /**
- * The records of modes: what each of them changes, and what follows from it.
+ * The records of modes: the change that each makes, and its effect.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import * as rounds from "./coordinated/rounds_state.ts";
 import * as saves from "./save/saving_state.ts";
 import * as splits from "../state/splits_state.ts";
 
-/** What follows: clients hear of it at once, or requests of tasks may be answered now. */
+/** The effect: clients get a hint at once, or waiting requests of tasks may be answered. */
 type Effect = "tell clients" | "answer tasks" | "nothing";
 
 const CHANGES = {
@@ -33,7 +33,7 @@ const CHANGES = {
   rounds_ended: rounds.ended,
 } satisfies { readonly [T in JournalRecord["type"]]?: Change<T> };
 
-/** What each record changes in the state. */
+/** The state change of each record. */
 export const MODE_CHANGES: typeof CHANGES = CHANGES;
 
 const EFFECTS: Readonly<Record<keyof typeof CHANGES, Effect>> = {
@@ -56,7 +56,7 @@ const EFFECTS: Readonly<Record<keyof typeof CHANGES, Effect>> = {
   rounds_ended: "tell clients",
 };
 
-/** What follows from a record of a mode; undefined for other records. */
+/** The effect of a mode's record; undefined for other records. */
 export function effectOf({ type }: JournalRecord): Effect | undefined {
   return EFFECTS[type as keyof typeof EFFECTS];
 }

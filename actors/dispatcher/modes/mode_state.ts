@@ -1,78 +1,82 @@
 /**
- * What modes remember of an iteration. It is part of the iteration, which is plain data, and of snapshots.
+ * The modes' state of an iteration. It is part of the iteration, which is plain data, and of
+ * snapshots.
  *
  * @module
  */
 import type { RoundSchedule } from "../protocol_schedules.ts";
 import type { Saving } from "./save/saving_state.ts";
 
-/** What modes remember of an iteration. No other part of the dispatcher looks at it. */
+/** The modes' state of an iteration. No other part of the dispatcher reads it. */
 export interface ModeState {
-  /** Static policies: the indices of the workers that have produced all of their shares. */
+  /** Static policies: indices of the workers that have produced their whole share. */
   shardsDone: number[];
-  /** Coordinated reads: who serves which round. */
+  /** Coordinated reads: the schedules of rounds. */
   rounds: Rounds;
-  /** How far the splits of a DETERMINISTIC iteration are; null for others. */
+  /** The split progress of a DETERMINISTIC iteration; null in other modes. */
   ordered: Ordered | null;
-  /** How far a save is; null before it has begun, and for others. */
+  /** The progress of a save; null before it starts and in other modes. */
   saving: Saving | null;
 }
 
 /**
- * The splits of a DETERMINISTIC iteration by their place in the stream (their sequence). Everything is
- * about sequences from `mark` on, and they are handed out but a window beyond it.
+ * The splits of a DETERMINISTIC iteration by their position in the stream (their sequence). Only
+ * sequences from `mark` on are kept; at most a window beyond it is assigned.
  */
 export interface Ordered {
-  /** The reader has all of the splits before this one. */
+  /** The reader has all splits before this one. */
   mark: number;
-  /** Those from here on were never handed out. */
+  /** Splits from here on were never assigned. */
   next: number;
-  /** Being produced. */
+  /** Splits in production. */
   assigned: { readonly sequence: number; readonly taskId: number }[];
-  /** Beyond the mark, what the reader has whole; ascending. */
+  /** Splits beyond the mark that the reader has whole; ascending. */
   done: readonly number[];
-  /** Whose task has ended before the reader had them; ascending. They are handed out again. */
+  /** Splits whose task ended before the reader had them; ascending. They are assigned again. */
   lost: number[];
-  /** How far each consumer is, by its index; `mark` and `done` are what all have. Null: one reader. */
+  /**
+   * The progress of each consumer, by its index; `mark` and `done` are what all have. Null: one
+   * reader.
+   */
   readonly consumers: OrderedConsumer[] | null;
 }
 
-/** How far one of several readers of a stream is. */
+/** The progress of one of several readers of a stream. */
 export interface OrderedConsumer {
   state: "awaited" | "reading" | "left";
   mark: number;
   done: readonly number[];
 }
 
-/** Who serves which round (coordinated reads). */
+/** The schedules of rounds (coordinated reads). */
 export interface Rounds {
   lastVersion: number;
   /** In force, oldest first. */
   schedules: RoundSchedule[];
   proposal: Proposal | null;
-  /** No consumer is known to have been at a later round. */
+  /** No consumer is known to have passed this round. */
   reached: number;
-  /** The round that all end at; null while there is no end. */
+  /** The common end round; null while there is no end. */
   ended: number | null;
 }
 
-/** A schedule that waits for the consumers' consent. */
+/** A schedule that waits for the consumers' acceptance. */
 export interface Proposal {
   readonly schedule: RoundSchedule;
   readonly distance: number;
   /** The clients that have accepted it. */
   readonly acceptedBy: number[];
-  /** What each of them holds of tasks that it leaves out, in the same order. */
+  /** What each of them holds of tasks that the proposal leaves out, in the same order. */
   readonly held: HeldRounds[];
 }
 
-/** What a consumer has of rounds whose tasks are gone: all before `before`, and these. */
+/** A consumer's rounds of lost tasks: all before `before`, and these. */
 export interface HeldRounds {
   readonly before: number;
   readonly rounds: readonly number[];
 }
 
-/** Rounds of an iteration at its beginning. */
+/** The rounds of a new iteration. */
 export function noRounds(): Rounds {
   return { lastVersion: 0, schedules: [], proposal: null, reached: 0, ended: null };
 }

@@ -1,5 +1,5 @@
 /**
- * The modes by the parameters of jobs.
+ * Chooses the mode by a job's parameters.
  *
  * @module
  */
@@ -14,9 +14,9 @@ import { OffMode } from "./off.ts";
 import { SaveMode } from "./save/save.ts";
 import { CustomMode, StaticMode } from "./static.ts";
 
-/** How the workers of a job share its dataset, and how its clients read it. */
+/** The modes of one sharding policy. */
 interface Choice {
-  /** Each client reads what it comes by. */
+  /** Each client reads whatever elements it gets. */
   readonly alone: Mode;
   /** Several consumers read in step (`numConsumers`). */
   readonly together: Mode;

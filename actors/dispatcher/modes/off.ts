@@ -1,5 +1,5 @@
 /**
- * OFF: every worker produces the whole dataset, each in an order of its own.
+ * OFF: every worker produces the whole dataset, each in its own order.
  *
  * @module
  */
@@ -7,9 +7,9 @@ import type { Random } from "../../runtime/world.ts";
 import type { Iteration } from "../state/entities.ts";
 import { Mode } from "./mode.ts";
 
-/** See the module. */
+/** The OFF mode. */
 export class OffMode extends Mode {
-  /** Workers are to differ, each with its own random order. */
+  /** Each worker has its own seed, so that their random orders differ. */
   override seedForTask(_iteration: Iteration, random: Random): string {
     return random.hex64();
   }

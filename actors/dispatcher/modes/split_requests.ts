@@ -1,13 +1,13 @@
 /**
- * What a task's newest requests for splits were granted, so that a repeated one is answered alike,
- * also by a dispatcher that was started in between.
+ * The splits granted to a task's newest requests, so that a repeated request gets the same answer,
+ * even after a restart.
  *
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { SPLIT_REQUESTS_KEPT, type Task } from "../state/entities.ts";
 
-/** Remembers what a request of a series was granted. */
+/** Remembers the grant of a request. */
 export function noteRequest(
   { requests }: Task,
   series: number,
@@ -21,10 +21,10 @@ export function noteRequest(
 }
 
 /**
- * What a request was granted before, if it was. Requests may overtake each other, so an unknown number
- * is old only when its place has been taken by a newer one.
+ * The earlier grant of a request, if any. Requests may be reordered, so an unknown number is old
+ * only if a newer one has overwritten its slot.
  *
- * @throws LeatError `failed_precondition` for one that is old.
+ * @throws LeatError `failed_precondition` for an old one.
  */
 export function knownAnswer(task: Task, number: number, series: number): number | undefined {
   const ring = task.requests[series];
@@ -40,7 +40,7 @@ export function knownAnswer(task: Task, number: number, series: number): number 
   );
 }
 
-/** Whether nothing is known of a request: it is to be decided on. */
+/** Whether the request is new and has to be decided. */
 export function isNew({ requests }: Task, number: number, series: number): boolean {
   const newest = requests[series]?.[2 * (number % SPLIT_REQUESTS_KEPT)] ?? 0;
   return newest < number;

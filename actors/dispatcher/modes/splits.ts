@@ -1,5 +1,5 @@
 /**
- * Handing out splits: each to one task, once, first come first served where they have no order.
+ * Assigns splits: each to one task, once; first come first served if they have no order.
  *
  * @module
  */
@@ -12,15 +12,16 @@ import { knownAnswer } from "./split_requests.ts";
 import { splitAt, splitCount } from "../state/split_table.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** What a task asks for. */
+/** A task's request. */
 export type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
-/** What it is answered. */
+/** Its answer. */
 export type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
 /**
- * See `DispatcherProtocol.getSplit`. The iteration's splits have to be listed before.
+ * See `DispatcherProtocol.getSplit`. The iteration's splits must have been listed.
  *
- * @param windowSplits How far beyond the mark of its reader splits are handed out that have an order.
+ * @param windowSplits How many splits beyond the reader's mark may be assigned, if they have an
+ *   order.
  */
 export function assignSplit(
   tx: Transaction,
@@ -35,7 +36,7 @@ export function assignSplit(
 /**
  * The splits that a request is about.
  *
- * @throws {LeatError} why there are none; `invalid_argument` for a request that means nothing.
+ * @throws {LeatError} the reason why there are none; `invalid_argument` for a meaningless request.
  */
 export function splitsFor(
   { splits, error }: Iteration,
@@ -54,7 +55,7 @@ export function splitsFor(
   );
 }
 
-/** Hands out the next split of a source, first come first served. */
+/** Assigns the next split of a source, first come first served. */
 export function assignNextSplit(
   tx: Transaction,
   task: Task,
@@ -65,7 +66,7 @@ export function assignNextSplit(
   const known = knownAnswer(task, number, source);
   if (known !== undefined) return answerOf(splits, source, known, total);
   const cursor = splits.cursors[source]!;
-  // An earlier repetition is over for everybody; a later one begins for everybody.
+  // An earlier repetition is over for all tasks; a later one starts for all.
   const index = repetition > cursor.repetition ? 0 : cursor.next;
   if (repetition < cursor.repetition || index >= total) return { split: null, total };
   tx.commit({ type: "split_assigned", taskId, source, repetition, index, number });

@@ -1,6 +1,7 @@
 /**
- * Static policies (FILE, DATA, FILE_OR_DATA, HINT, CUSTOM): each worker of the job's list has a share of
- * every iteration. Nobody else ever produces it, so an iteration waits for all of them.
+ * Static policies (FILE, DATA, FILE_OR_DATA, HINT, CUSTOM): each worker of the job's list has a
+ * share of every iteration. No other worker ever produces it, so an iteration waits for all of
+ * them.
  *
  * @module
  */
@@ -18,7 +19,7 @@ import {
   type Subject,
 } from "./mode.ts";
 
-/** See the module. */
+/** The mode of static policies. */
 export class StaticMode extends Mode {
   override readonly hasFixedWorkers = true;
 
@@ -86,12 +87,12 @@ export class StaticMode extends Mode {
   }
 }
 
-/** CUSTOM: a policy of the user's own says which share is whose. */
+/** CUSTOM: the user's own policy assigns the shares. */
 export class CustomMode extends StaticMode {
   override readonly takesPolicy = true;
 }
 
-/** The workers that have not produced all of their shares. */
+/** The workers that have not produced their whole share. */
 function workersMissing(subject: Subject): string[] {
   const done = new Set(subject.iteration.shardsDone);
   return workersOf(subject).filter((_, index) => !done.has(index));

@@ -1,5 +1,5 @@
 /**
- * How the journal's records change the clients.
+ * How records change the clients.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { modeOf } from "../modes/modes.ts";
 import type { RecordOf } from "../journal/records.ts";
 import { need, type Tables } from "./tables.ts";
 
-/** How many released clients are remembered, to be told what became of them. Beyond it the oldest is forgotten. */
+/** Most released clients that are remembered, to be told their outcome. The oldest are dropped. */
 const RELEASED_CLIENTS_KEPT = 1_000;
 
 export function opened(tables: Tables, record: RecordOf<"client_opened">): void {

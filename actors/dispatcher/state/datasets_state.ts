@@ -1,5 +1,5 @@
 /**
- * How the journal's records change the datasets.
+ * How records change the datasets.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * What the dispatcher's state is made of: plain data, with null for what is not known, so that a
- * snapshot of the state is its entities and nothing else.
+ * The entities of the dispatcher's state: plain data, with null for unknown values, so that a
+ * snapshot of the state is just its entities.
  *
  * @module
  */
@@ -11,18 +11,21 @@ import type { ModeState } from "../modes/mode_state.ts";
 import type { DatasetDefinition, JobParameters } from "../protocol.ts";
 import type { SplitBounds } from "./split_table.ts";
 
-/** How many of a task's newest requests per source are remembered, to be answered again alike. */
+/**
+ * How many of a task's newest requests per source are remembered, so that repeats get the same
+ * answer.
+ */
 export const SPLIT_REQUESTS_KEPT = 16;
 
-/** What clients with the same name and parameters share. */
+/** The job that clients with the same name and parameters share. */
 export interface Job {
   readonly jobId: number;
-  /** Null: the job is its only client's own. */
+  /** Null: the job is private to its only client. */
   readonly name: string | null;
-  /** The name of the identity that began it. */
+  /** The identity that created it. */
   readonly owner: string;
   readonly parameters: JobParameters;
-  /** Static policies: who shares its iterations, each at its index. Null for others. */
+  /** Static policies: the workers that share its iterations, by index. Null in other modes. */
   readonly workers: readonly string[] | null;
 }
 
@@ -32,23 +35,23 @@ export interface Iteration extends ModeState {
   readonly jobId: number;
   readonly repetition: number;
   readonly seed: string;
-  /** DETERMINISTIC: the run whose readers alone read it; null: they have named none. */
+  /** DETERMINISTIC: the only run whose readers may read it; null: they have named none. */
   readonly run: { readonly stream: string; readonly runId: string } | null;
-  /** A task has produced everything: the iteration can finish. */
+  /** A task has produced everything, so the iteration can finish. */
   anyCompleted: boolean;
   finished: boolean;
   splits: Splits | null;
-  /** Why it cannot go on: clients are told this, and no worker gets a task of it any more. */
+  /** Why it cannot continue: clients receive this, and no worker gets a task of it. */
   error: WireError | null;
-  /** How runners of its tasks died, by what they ran. */
+  /** Deaths of its tasks' runners, by piece of work. */
   deaths: Deaths[];
 }
 
-/** The deaths of runners that ran the same piece of an iteration, on whichever workers. */
+/** The deaths of runners at one piece of an iteration, on any worker. */
 export interface Deaths {
   /**
-   * The piece: the place of a split (DETERMINISTIC), the first split of a run of a save, the index of a
-   * share (static policies). Null: the pipeline as a whole, or the ledger of a save.
+   * The piece: the position of a split (DETERMINISTIC), the first split of a save's run, the index
+   * of a share (static policies). Null: the pipeline as a whole, or the ledger of a save.
    */
   readonly place: number | null;
   /** Oldest first. */
@@ -63,7 +66,7 @@ export interface RunnerDeath {
   readonly message: string;
 }
 
-/** The splits of an iteration and how far they have been handed out. */
+/** The splits of an iteration and how many are assigned. */
 export interface Splits {
   readonly bounds: SplitBounds;
   readonly digest: string;
@@ -78,16 +81,16 @@ export interface Task {
   readonly seed: string;
   source: FencedRef<ElementSourceProtocol> | null;
   completed: boolean;
-  /** How many of its runners have died, as far as its worker has said. */
+  /** Number of its runners that have died, as its worker reported. */
   runnerDeaths: number;
   /**
-   * Per source, a ring of its newest requests that were granted a split: request n is at place
-   * 2 (n mod {@linkcode SPLIT_REQUESTS_KEPT}), and its split's index behind it. 0: none yet.
+   * Per source, a ring of its newest granted requests: request n is at index 2 (n mod {@linkcode
+   * SPLIT_REQUESTS_KEPT}), followed by its split's index. 0: none yet.
    */
   readonly requests: number[][];
 }
 
-/** A task, and the iteration that it is of. */
+/** A task and its iteration. */
 export interface TaskOfIteration {
   readonly task: Task;
   readonly iteration: Iteration;
@@ -98,14 +101,14 @@ export interface Worker {
   readonly name: string;
   ref: FencedRef<WorkerProtocol>;
   tags: readonly string[];
-  /** Null: it has not said. */
+  /** Null: not reported. */
   process: string | null;
-  /** Nobody but the clients of its process reaches it. */
+  /** Only clients of its own process can reach it. */
   isPrivate: boolean;
-  /** The name of the identity that has registered it; null: nobody has said. */
+  /** The identity that registered it; null: unknown. */
   owner: string | null;
   alive: boolean;
-  /** Incarnations that were followed by a newer one, newest last. */
+  /** Replaced incarnations, newest last. */
   pastLives: string[];
 }
 
@@ -115,50 +118,53 @@ export interface Client {
   readonly iterationId: number;
   readonly requestId: string;
   readonly consumerIndex: number | null;
-  /** A digest of what is presented with its requests. Null: nothing is. */
+  /** A digest of the secret that its requests must present. Null: none. */
   readonly secret: string | null;
-  /** Null: it has not said. */
+  /** Null: not reported. */
   readonly process: string | null;
-  /** Coordinated reads: the first schedule put in force since it came; it begins there. */
+  /** Coordinated reads: the first schedule committed since it joined; it starts there. */
   firstVersion: number | null;
 }
 
-/** Who has read a stream of DETERMINISTIC jobs, or been one consumer of it. */
+/** The readers of a stream of DETERMINISTIC jobs, or of one of its consumer indices. */
 export interface StreamReaders {
-  /** The client that came last. */
+  /** The client that joined last. */
   readonly newest: number;
-  /** The last that was restored: who was there before its first client reads no more. Null: none was. */
+  /** The last restore: clients before its first one may read no more. Null: there was none. */
   readonly restored: { readonly name: string; readonly first: number } | null;
 }
 
-/** The readers of a stream that were started together, as they say by a common name. */
+/** The readers of a stream that were started together, as their common name says. */
 export interface StreamRun {
   readonly runId: string;
-  /** Those before it, newest last: they read no more. */
+  /** Earlier runs, newest last; their readers may read no more. */
   readonly past: readonly string[];
-  /** The client of it that came last. */
+  /** Its client that joined last. */
   readonly newest: number;
-  /** Per job of the stream and consumer, the last repetition that it is done with; -1: none. */
+  /** Per job of the stream and consumer, the last repetition it has finished; -1: none. */
   readonly passed: { readonly jobName: string; readonly repetitions: number[] }[];
 }
 
-/** A client that was released, to be told what became of it. */
+/** A released client, remembered to be told its outcome. */
 export interface ReleasedClient {
   readonly iterationId: number;
   readonly secret: string | null;
-  /** It was over by then, and the client may not have been told. */
+  /** The save was over by then, and the client may not have been told. */
   readonly saveEnd?: SaveEnd;
 }
 
-/** How a save ended; null: all was written. */
+/** How a save ended; null: it is complete. */
 export interface SaveEnd {
   readonly error: WireError | null;
 }
 
-/** A dataset as it was registered. */
+/** A dataset as registered. */
 export type Dataset = DatasetDefinition;
 
-/** Whether clients can read from the task: one that has produced everything still has rounds, or the end. */
+/**
+ * Whether clients can read the task: one that has produced everything may still hold rounds, or the
+ * end.
+ */
 export function isServing(task: Task | undefined): task is Task {
   return task !== undefined && task.source !== null;
 }

@@ -1,19 +1,19 @@
 /**
- * What belongs to an iteration: its tasks and its clients, found without a look at those of others.
+ * The tasks and clients of an iteration, found without a scan of all.
  *
  * @module
  */
 import { type Client, isServing, type Task } from "./entities.ts";
 import type { RoundIndex } from "../modes/coordinated/round_index.ts";
 
-/** See the module. It is kept by the tables, and follows from their entities. */
+/** The members of one iteration. The tables maintain it; it is derived from their entities. */
 export class IterationMembers {
   readonly tasks: Set<Task> = new Set();
   readonly taskOfWorker: Map<string, Task> = new Map();
-  /** How many tasks have not produced everything. */
+  /** Number of tasks that have not produced everything. */
   tasksToComplete = 0;
   readonly clients: Set<Client> = new Set();
-  /** Undefined where reads are not coordinated. */
+  /** Undefined if reads are not coordinated. */
   readonly rounds: RoundIndex | undefined;
 
   constructor(rounds: RoundIndex | undefined) {

@@ -1,5 +1,5 @@
 /**
- * How the journal's records change the jobs and their iterations.
+ * How records change the jobs and their iterations.
  *
  * @module
  */

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** See the module. A set is there while it has members, each in the order in which it was added. */
+/** Sets by a key. A set exists while it has members, in the order in which they were added. */
 export class KeyedSets<K, T> {
   readonly #sets = new Map<K, Set<T>>();
 
@@ -20,7 +20,7 @@ export class KeyedSets<K, T> {
     if (those?.size === 0) this.#sets.delete(key);
   }
 
-  /** The members with a key; of one that nothing has, an empty set. */
+  /** The members of a key; an empty set if there are none. */
   of(key: K): ReadonlySet<T> {
     return this.#sets.get(key) ?? NOTHING;
   }
@@ -30,7 +30,7 @@ export class KeyedSets<K, T> {
 // deno-lint-ignore no-explicit-any -- it is one of anything
 export const NOTHING: ReadonlySet<any> = new Set();
 
-/** Forgets the oldest entries beyond so many. */
+/** Drops the oldest entries beyond `sizeMax`. */
 export function trimOldest<K, V>(map: Map<K, V>, sizeMax: number): void {
   for (const key of map.keys()) {
     if (map.size <= sizeMax) return;

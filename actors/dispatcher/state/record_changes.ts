@@ -1,6 +1,6 @@
 /**
- * What each record of the journal changes. It draws nothing and reads no clock; what it needs is in the
- * record.
+ * The state change of each record. It draws no random numbers and reads no clock; all inputs are in
+ * the record.
  *
  * @module
  */
@@ -17,10 +17,10 @@ import * as tasks from "./tasks_state.ts";
 import * as workers from "./workers_state.ts";
 
 type RecordType = JournalRecord["type"];
-/** Makes the change that a record of the type tells of. */
+/** Applies a record of one type. */
 export type Change<T extends RecordType> = (tables: Tables, record: RecordOf<T>) => void;
 
-/** By type of record. */
+/** By record type. */
 export const CHANGES: { readonly [T in RecordType]: Change<T> } = {
   cluster_created: createCluster,
   dispatcher_started: (tables) => void tables.lives++,
@@ -53,10 +53,10 @@ export const CHANGES: { readonly [T in RecordType]: Change<T> } = {
 };
 
 /**
- * Makes the change that a record tells of.
+ * Applies a record.
  *
  * @throws {LeatError} `data_loss` for a record that does not follow from those before it,
- * `unimplemented` for one of an unknown kind.
+ *   `unimplemented` for one of an unknown type.
  */
 export function applyRecord(tables: Tables, record: JournalRecord): void {
   const change = CHANGES[record.type] as Change<RecordType> | undefined;
@@ -72,11 +72,11 @@ export function applyRecord(tables: Tables, record: JournalRecord): void {
 
 function createCluster(tables: Tables, { clusterId }: RecordOf<"cluster_created">): void {
   tables.clusterId = clusterId;
-  // Workers and clients of an earlier journal may still be there: their ids mean nothing here.
+  // Workers and clients of an earlier journal may still run; ids must not collide with theirs.
   tables.lastIds.task = tables.lastIds.client = firstIdOf(clusterId);
 }
 
-/** Where a cluster begins to count its tasks and clients: 32 bits of its id. */
+/** The first task and client id of a cluster: 32 bits of the cluster's id. */
 function firstIdOf(clusterId: string): number {
   return Number.parseInt(clusterId.slice(0, 8), 16);
 }

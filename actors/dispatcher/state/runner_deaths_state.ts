@@ -1,5 +1,5 @@
 /**
- * How the journal's records change what is known of runners that died.
+ * How records change the deaths of runners.
  *
  * @module
  */
@@ -18,12 +18,12 @@ export function runnerDied({ tasks, iterations }: Tables, record: RecordOf<"runn
   iteration.deaths = [...others, { place, runners: [...known.runners, death] }];
 }
 
-/** Those of runners that ran this piece. */
+/** Deaths at this piece. */
 export function deathsAt({ deaths }: Pick<Iteration, "deaths">, place: number | null): Deaths {
   return deaths.find((each) => each.place === place) ?? { place, runners: [] };
 }
 
-/** What is known of pieces that are done is forgotten. */
+/** Forgets deaths at pieces that are done. */
 export function survived(iteration: Iteration, isDone: (place: number | null) => boolean): void {
   if (iteration.deaths.length === 0) return;
   iteration.deaths = iteration.deaths.filter(({ place }) => !isDone(place));

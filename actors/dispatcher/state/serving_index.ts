@@ -1,8 +1,8 @@
 /**
- * Finds what belongs together of workers and iterations, without a look at all others: in a cluster with
- * pools of workers for its jobs, most have nothing to do with each other.
+ * Finds the iterations a worker may serve, and the workers that may serve a job, without a scan of
+ * all: in a cluster with pools of workers most are unrelated.
  *
- * What it finds may be more than `mayRead` says (`targets.ts`), and is never less.
+ * Its results may contain more than `mayRead` (`targets.ts`) allows, never less.
  *
  * @module
  */
@@ -11,16 +11,18 @@ import type { Client, Iteration, Worker } from "./entities.ts";
 import { KeyedSets } from "./keyed_sets.ts";
 import type { JobParameters } from "../protocol.ts";
 
-/** Those with workers of which no tag is wanted. */
+/** The key of jobs that want no tag. */
 const ANY_TAG = "";
 
-/** See the module. It is kept by the tables, and follows from its entities. */
+/**
+ * The index of workers and iterations. The tables maintain it; it is derived from their entities.
+ */
 export class ServingIndex {
-  /** The ids of those that go on and that workers of any process may serve, by a tag that they want. */
+  /** Ids of running iterations that workers of any process may serve, by a tag they want. */
   readonly #openToAll = new KeyedSets<string, number>();
-  /** The same, but for workers that are left to their own process. */
+  /** The same, but without workers restricted to their own process. */
   readonly #openToMost = new KeyedSets<string, number>();
-  /** None is of the process null. */
+  /** Workers without a known process have no entry. */
   readonly #clientsOfProcess = new KeyedSets<string | null, Client>();
   readonly #workersWithTag = new KeyedSets<string, Worker>();
 
@@ -30,7 +32,7 @@ export class ServingIndex {
     byTag.add(tagOf(parameters), iteration.iterationId);
   }
 
-  /** It is over, or forgotten. */
+  /** The iteration is over or forgotten. */
   removeIteration({ iterationId }: Iteration, parameters: JobParameters): void {
     this.#byTag(parameters)?.delete(tagOf(parameters), iterationId);
   }
@@ -47,12 +49,12 @@ export class ServingIndex {
     for (const tag of worker.tags) this.#workersWithTag.add(tag, worker);
   }
 
-  /** It is forgotten, or about to change. */
+  /** The worker is forgotten, or about to change. */
   removeWorker(worker: Worker): void {
     for (const tag of worker.tags) this.#workersWithTag.delete(tag, worker);
   }
 
-  /** The ids of iterations that the worker may have to serve, in the order of their creation. */
+  /** Ids of the iterations that the worker may have to serve, in order of creation. */
   iterationsFor({ tags, process, isPrivate }: Worker): number[] {
     const found = new Set<number>();
     for (const { iterationId } of this.#clientsOfProcess.of(process)) found.add(iterationId);
@@ -67,20 +69,20 @@ export class ServingIndex {
     return [...found].sort((a, b) => a - b);
   }
 
-  /** The workers with what a job wants of all; undefined where that is nothing. */
+  /** The workers with a tag that a job wants; undefined if it wants none. */
   workersFor(parameters: JobParameters): Iterable<Worker> | undefined {
     const tag = tagOf(parameters);
     return tag === ANY_TAG ? undefined : this.#workersWithTag.of(tag);
   }
 
-  /** Undefined: workers serve the clients of their own process alone, and are found by that. */
+  /** Undefined: workers serve only clients of their own process, and are found by process. */
   #byTag({ numConsumers, targetWorkers }: JobParameters) {
     if (numConsumers !== undefined || targetWorkers === "any") return this.#openToAll;
     return targetWorkers === "local" ? undefined : this.#openToMost;
   }
 }
 
-/** One of several is enough to tell most others apart. */
+/** One of several tags separates most workers. */
 function tagOf({ targetTags = [] }: JobParameters): string {
   return targetTags[0] ?? ANY_TAG;
 }

@@ -1,5 +1,5 @@
 /**
- * Split tables as the dispatcher keeps them: two numbers a split, journaled once per iteration.
+ * Split tables in the dispatcher: two numbers per split, journaled once per iteration.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import { LeatError } from "../../../core/error.ts";
 import { hashBytes, hashJson } from "../../../core/hash.ts";
 import type { Split, SplitTable } from "../../../data/sharding/splits.ts";
 
-/** How many splits an iteration may have over all its sources. Beyond it: `resource_exhausted`. */
+/** Most splits of an iteration over all its sources. Beyond it: `resource_exhausted`. */
 export const SPLITS_MAX = 2 ** 24;
 
 /** Per source, start and stop of each split in turn. */
@@ -17,7 +17,7 @@ export type SplitBounds = readonly Float64Array[];
  * Packs a table.
  *
  * @throws {LeatError} `resource_exhausted` for more than {@linkcode SPLITS_MAX} splits, `internal`
- * for a table that is none.
+ *   for an invalid table.
  */
 export function packSplits(table: SplitTable): SplitBounds {
   const count = table.reduce((sum, splits) => sum + splits.length, 0);
@@ -46,7 +46,7 @@ export function packSplits(table: SplitTable): SplitBounds {
   });
 }
 
-/** How many splits a source has. */
+/** The number of splits of a source. */
 export function splitCount(bounds: SplitBounds, source: number): number {
   return (bounds[source]?.length ?? 0) / 2;
 }
@@ -57,7 +57,7 @@ export function splitAt(bounds: SplitBounds, source: number, index: number): Spl
   return { start: runs![2 * index]!, stop: runs![2 * index + 1]! };
 }
 
-/** Equal for equal tables, and only for them. */
+/** A digest that is equal only for equal tables. */
 export function digestOfSplits(bounds: SplitBounds): string {
   return hashJson(
     bounds.map((runs) => hashBytes(new Uint8Array(runs.buffer, runs.byteOffset, runs.byteLength))),

@@ -1,5 +1,5 @@
 /**
- * How the journal's records change the splits of an iteration, and how far they are handed out.
+ * How records change the splits of an iteration, and how many are assigned.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * The dispatcher's state: a pure function of its journal. Whoever decides reads it here; only `apply`
+ * The dispatcher's state: a pure function of its journal. Decisions read it here; only `apply`
  * changes it.
  *
  * @module
@@ -26,27 +26,27 @@ import type { RoundIndex } from "../modes/coordinated/round_index.ts";
 import { snapshotOf, type StateSnapshot, tablesOf } from "../journal/snapshot.ts";
 import { likenessOf, Tables } from "./tables.ts";
 
-/** See the module. */
+/** The dispatcher's state, read by decisions. */
 export class DispatcherState {
   #tables = new Tables();
 
-  /** The state that a snapshot holds. @throws {LeatError} `unimplemented` for a snapshot of a later format. */
+  /** The state of a snapshot. @throws {LeatError} `unimplemented` for a later format. */
   static restore(snapshot: StateSnapshot): DispatcherState {
     const state = new DispatcherState();
     state.#tables = tablesOf(snapshot);
     return state;
   }
 
-  /** Everything, as plain data, to be written at once: it changes when the state does. */
+  /** The whole state as plain data. Write it at once, as it changes with the state. */
   snapshot(): StateSnapshot {
     return snapshotOf(this.#tables);
   }
 
   /**
-   * Makes the change that a record tells of.
+   * Applies a record.
    *
    * @throws {LeatError} `data_loss` for a record that does not follow from those before it,
-   * `unimplemented` for one of an unknown kind.
+   *   `unimplemented` for one of an unknown type.
    */
   apply(record: JournalRecord): void {
     applyRecord(this.#tables, record);
@@ -57,7 +57,7 @@ export class DispatcherState {
     return this.#tables.clusterId;
   }
 
-  /** How many dispatchers have worked on this journal. */
+  /** How many dispatchers have used this journal. */
   get lives(): number {
     return this.#tables.lives;
   }
@@ -86,7 +86,7 @@ export class DispatcherState {
     return this.#tables.datasets;
   }
 
-  /** The ids of the datasets that are forgotten once no job uses them. */
+  /** Ids of the datasets that are forgotten once no job uses them. */
   get transientDatasets(): ReadonlySet<string> {
     return this.#tables.transient;
   }
@@ -115,18 +115,18 @@ export class DispatcherState {
     return this.#tables.clients;
   }
 
-  /** How many bytes the parameters of an identity's jobs and clients take, and those of all. */
+  /** Bytes of the parameters of an identity's jobs and clients, and of all identities. */
   parameterBytesOf(owner: string): { readonly own: number; readonly all: number } {
     const { heldBytes } = this.#tables;
     return { own: heldBytes.of(owner), all: heldBytes.total };
   }
 
-  /** The first that was registered of the datasets that are equal and compressed alike. */
+  /** The first registered dataset of equal content and compression. */
   datasetsLike(dataset: Pick<Dataset, "fingerprint" | "compression">): Iterable<Dataset> {
     return this.#tables.datasetsOfLikeness.of(likenessOf(dataset));
   }
 
-  /** The name of the identity that has registered a dataset. */
+  /** The identity that registered a dataset. */
   ownerOfDataset(datasetId: string): string | undefined {
     return this.#tables.datasetOwners.get(datasetId);
   }
@@ -139,7 +139,7 @@ export class DispatcherState {
     return this.#tables.iterationsOfJob.get(jobId)?.get(repetition);
   }
 
-  /** The job's iterations, in the order of their creation. */
+  /** The job's iterations, in order of creation. */
   iterationsOfJob(jobId: number): Iteration[] {
     return [...this.#tables.iterationsOfJob.get(jobId)?.values() ?? []];
   }
@@ -158,7 +158,7 @@ export class DispatcherState {
     return this.#tables.membersOfIteration.get(iterationId)?.taskOfWorker.get(worker);
   }
 
-  /** The workers of a process; of none, where it has not said which it is. */
+  /** The workers of a process; empty if it is unknown. */
   workersOfProcess(process: string | null): ReadonlySet<Worker> {
     return this.#tables.workersOfProcess.of(process);
   }
@@ -171,17 +171,17 @@ export class DispatcherState {
     return this.#tables.membersOfIteration.get(iterationId)?.clients ?? NOTHING;
   }
 
-  /** What is found at once of the rounds of an iteration; undefined where reads are not coordinated. */
+  /** The index of an iteration's rounds; undefined if reads are not coordinated. */
   roundIndexOf(iterationId: number): RoundIndex | undefined {
     return this.#tables.roundIndexOf(iterationId);
   }
 
-  /** How an iteration's job is shared and read. */
+  /** The mode of an iteration's job. */
   modeOf(iteration: Pick<Iteration, "jobId">): Mode {
     return modeOf(this.#tables, iteration);
   }
 
-  /** Of the iterations that go on those that the worker may have to serve, oldest first; others it has not. */
+  /** Running iterations that the worker may have to serve, oldest first; no others. */
   iterationsFor(worker: Worker): Iteration[] {
     return this.#tables.serving.iterationsFor(worker).flatMap((iterationId) => {
       const iteration = this.#tables.iterations.get(iterationId);
@@ -189,7 +189,7 @@ export class DispatcherState {
     });
   }
 
-  /** The workers that may have to serve a job, those that are lost among them; others have not. */
+  /** The workers that may have to serve a job, lost ones included; no others. */
   workersFor(parameters: JobParameters): Iterable<Worker> {
     return this.#tables.serving.workersFor(parameters) ?? this.#tables.workers.values();
   }
@@ -198,17 +198,17 @@ export class DispatcherState {
     return this.#tables.clientOfRequest.get(requestId);
   }
 
-  /** Who has read a stream, or been that consumer of it, as far as that is still remembered. */
+  /** The readers of a stream, or of that consumer index, if still remembered. */
   readersOf(stream: string, consumerIndex: number | null): StreamReaders | undefined {
     return this.#tables.readers.get(readersKey(stream, consumerIndex));
   }
 
-  /** The newest run of a stream whose readers name theirs, if it is still remembered. */
+  /** The newest run of a stream whose readers name theirs, if still remembered. */
   runOf(stream: string): StreamRun | undefined {
     return this.#tables.runs.get(stream);
   }
 
-  /** A client that was released, if that is still remembered. */
+  /** A released client, if still remembered. */
   releasedClient(clientId: number): ReleasedClient | undefined {
     return this.#tables.released.get(clientId);
   }

@@ -1,7 +1,6 @@
 /**
- * The entities of the dispatcher's state by their ids, and the indices that find them by anything else.
- * Whoever changes which entities there are does so by the methods here: they keep the indices, so that
- * each finds what a look at all entities would.
+ * The entities of the dispatcher's state by id, and the indices over them. All additions and
+ * removals go through these methods, which keep the indices equal to a scan of all entities.
  *
  * @module
  */
@@ -25,10 +24,10 @@ import type { JournalRecord } from "../journal/records.ts";
 import type { RoundIndex } from "../modes/coordinated/round_index.ts";
 import { ServingIndex } from "./serving_index.ts";
 
-/** Ids that could have been given, as far as they can be counted; whoever chooses one skips those before it. */
+/** Ids that could have been counted; a chosen id of this form moves the counter past it. */
 const NUMBERED = /^[1-9][0-9]{0,14}$/;
 
-/** The last ids that were given. */
+/** The last ids that were assigned. */
 export interface LastIds {
   dataset: number;
   job: number;
@@ -37,14 +36,14 @@ export interface LastIds {
   client: number;
 }
 
-/** See the module. The state has them to itself. */
+/** The entities and their indices. Only the state uses them. */
 export class Tables {
   clusterId = "";
   lives = 0;
   readonly lastIds: LastIds = { dataset: 0, job: 0, iteration: 0, task: 0, client: 0 };
   readonly datasets: Map<string, Dataset> = new Map();
   readonly transient: Set<string> = new Set();
-  /** The names of the identities that have registered the datasets. */
+  /** The identities that registered the datasets. */
   readonly datasetOwners: Map<string, string> = new Map();
   readonly jobs: Map<number, Job> = new Map();
   readonly iterations: Map<number, Iteration> = new Map();
@@ -53,25 +52,25 @@ export class Tables {
   readonly clients: Map<number, Client> = new Map();
   /** Oldest first. */
   readonly released: Map<number, ReleasedClient> = new Map();
-  /** Of streams, also where their jobs are forgotten; those that were opened last come last. */
+  /** Per stream, even without jobs; the last opened come last. */
   readonly readers: Map<string, StreamReaders> = new Map();
 
-  /** The newest run of each stream whose readers name theirs; those that were opened last come last. */
+  /** The newest run of each stream whose readers name theirs; the last opened come last. */
   readonly runs: Map<string, StreamRun> = new Map();
 
   // Indices, which follow from the above.
-  /** Of equal datasets, those that were registered first come first. */
+  /** Of equal datasets, the first registered comes first. */
   readonly datasetsOfLikeness: KeyedSets<string, Dataset> = new KeyedSets();
   readonly jobOfName: Map<string, Job> = new Map();
-  /** By their repetitions. */
+  /** By repetition. */
   readonly iterationsOfJob: Map<number, Map<number, Iteration>> = new Map();
   readonly membersOfIteration: Map<number, IterationMembers> = new Map();
   readonly tasksOfWorker: KeyedSets<string, Task> = new KeyedSets();
-  /** None is of the process null: those with it have not said which is theirs. */
+  /** Workers without a known process have no entry. */
   readonly workersOfProcess: KeyedSets<string | null, Worker> = new KeyedSets();
   readonly clientOfRequest: Map<string, Client> = new Map();
   readonly serving: ServingIndex = new ServingIndex();
-  /** What the parameters of jobs and clients take. */
+  /** The memory of the parameters of jobs and clients. */
   readonly heldBytes: HeldBytes = new HeldBytes();
   lostWorkers = 0;
 
@@ -99,7 +98,7 @@ export class Tables {
     if (job.name !== null) this.jobOfName.set(job.name, job);
   }
 
-  /** @param rounds Where its clients read in rounds: what finds their tasks and consumers. */
+  /** @param rounds The index of tasks and consumers, if its clients read in rounds. */
   addIteration(iteration: Iteration, rounds: RoundIndex | undefined): void {
     const { iterationId, jobId, repetition } = iteration;
     this.lastIds.iteration = Math.max(this.lastIds.iteration, iterationId);
@@ -116,7 +115,7 @@ export class Tables {
     this.serving.removeIteration(iteration, this.#parametersOf(iteration));
   }
 
-  /** Removes its tasks too and, when it was its last, its job. */
+  /** Removes its tasks too and, if it was its last, its job. */
   removeIteration(iteration: Iteration): void {
     const { iterationId, jobId, repetition } = iteration;
     this.heldBytes.remove(iteration);
@@ -136,7 +135,7 @@ export class Tables {
     this.membersOfIteration.get(task.iterationId)?.addTask(task);
   }
 
-  /** Clients can read the task at the source from now on. */
+  /** Clients can read the task at the source. */
   readyTask(task: Task, source: NonNullable<Task["source"]>): void {
     if (task.source === null) this.roundIndexOf(task.iterationId)?.serves(task.taskId);
     task.source = source;
@@ -157,7 +156,7 @@ export class Tables {
     this.#listWorker(worker);
   }
 
-  /** It keeps its place among all, not in the indices. */
+  /** Keeps the worker's order among all, but not in the indices. */
   changeWorker(worker: Worker, fields: Partial<Worker>): void {
     this.#unlistWorker(worker);
     this.#listWorker(Object.assign(worker, fields));
@@ -222,14 +221,14 @@ export class Tables {
   }
 }
 
-/** Equal for datasets that are equal and compressed alike. */
+/** Equal for datasets of equal content and compression. */
 export function likenessOf(
   { fingerprint, compression }: Pick<Dataset, "fingerprint" | "compression">,
 ): string {
   return `${fingerprint} ${compression ?? "auto"}`;
 }
 
-/** What a record speaks of. @throws {LeatError} `data_loss` where no earlier record made it. */
+/** The entity of a record. @throws {LeatError} `data_loss` if no earlier record created it. */
 export function need<T>(entity: T | undefined, record: JournalRecord): T {
   if (entity !== undefined) return entity;
   throw new LeatError(

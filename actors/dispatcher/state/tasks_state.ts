@@ -1,5 +1,5 @@
 /**
- * How the journal's records change the tasks.
+ * How records change the tasks.
  *
  * @module
  */

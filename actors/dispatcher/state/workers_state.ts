@@ -1,14 +1,17 @@
 /**
- * How the journal's records change the workers.
+ * How records change the workers.
  *
  * @module
  */
 import type { RecordOf } from "../journal/records.ts";
 import { need, type Tables } from "./tables.ts";
 
-/** How many past lives of a worker's name are remembered, to be refused. Beyond it the oldest is forgotten. */
+/**
+ * Most past lives of a worker's name that are remembered in order to be refused. The oldest are
+ * dropped.
+ */
 const PAST_LIVES_KEPT = 16;
-/** How many lost workers are remembered, for people to see. Beyond it the first registered is forgotten. */
+/** Most lost workers that are remembered, for people. The first registered are dropped. */
 const LOST_WORKERS_KEPT = 1_000;
 
 export function registered(tables: Tables, record: RecordOf<"worker_registered">): void {

@@ -1,5 +1,5 @@
 /**
- * Coordinated reads: the consumers that nobody waits for in some rounds.
+ * Coordinated reads: the consumers that others need not wait for in some rounds.
  *
  * @module
  */
@@ -12,8 +12,8 @@ import type { DispatcherState } from "../../state/state.ts";
 type Absent = NonNullable<AnswerOf<DispatcherProtocol, "clientHeartbeat">["absent"]>;
 
 /**
- * Those that are gone, and those that began later than this client, which take no part before their
- * first round.
+ * Consumers that have left, and consumers that joined later than this client and take no part
+ * before their first round.
  */
 export function absentConsumers(
   state: DispatcherState,
@@ -27,7 +27,7 @@ export function absentConsumers(
   for (const [firstVersion, clients] of index.startedWith) {
     if (firstVersion <= ownVersion) continue;
     const first = iteration.rounds.schedules.find(({ version }) => version === firstVersion);
-    // A schedule is kept for as long as rounds from before it may be read.
+    // A schedule is kept while rounds before it may still be read.
     if (first === undefined) continue;
     for (const { consumerIndex } of clients) {
       later.push({ consumerIndex: consumerIndex!, beforeRound: first.fromRound });

@@ -1,6 +1,6 @@
 /**
- * Coordinated reads (paper section 3.6): in each round all consumers read batches of one task. The workers
- * share the dataset as in another mode.
+ * Coordinated reads (paper section 3.6): in each round all consumers read batches of one task. The
+ * sharding policy is that of another mode.
  *
  * @module
  */
@@ -27,7 +27,7 @@ import {
   type Subject,
 } from "../mode.ts";
 
-/** The mode of jobs whose workers share a dataset as in another mode, and whose consumers read in rounds. */
+/** The mode of jobs with the given sharding mode whose consumers read in rounds. */
 export function coordinated(Sharding: new () => Mode): new () => Mode {
   return class CoordinatedMode extends Sharding {
     override check(request: OpenRequest, facts: JoinFacts): void {

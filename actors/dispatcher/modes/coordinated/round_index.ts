@@ -1,7 +1,7 @@
 /**
- * What heartbeats of coordinated reads ask of an iteration, found without a look at all of its tasks and
- * consumers: by which tasks those that serve differ from the newest schedule, who has not accepted what is
- * proposed, and who began with which schedule.
+ * An index for the heartbeats of coordinated reads, which avoids a scan of all tasks and consumers:
+ * how the serving tasks differ from the newest schedule, who has not accepted the proposal, and
+ * which schedule each consumer started with.
  *
  * @module
  */
@@ -14,34 +14,41 @@ interface Change {
   readonly removed: readonly number[];
 }
 
-/** Tasks of which changes are remembered, at least; else as many as serve, which can be told as well. */
+/**
+ * Least number of changed tasks to remember; otherwise as many as serve, since a full list costs
+ * the same.
+ */
 const CHANGED_MIN = 64;
 
-/** See the module. It is kept by the tables, and follows from its entities. */
+/**
+ * The index of an iteration's rounds. The tables maintain it; it is derived from their entities.
+ */
 export class RoundIndex {
-  /** Tasks that serve, and are not in the newest schedule. */
+  /** Serving tasks that are not in the newest schedule. */
   readonly added: Set<number> = new Set();
   /** Tasks of the newest schedule that do not serve. */
   readonly removed: Set<number> = new Set();
-  /** The clients that have not accepted the proposal; empty where there is none. */
+  /** Clients that have not accepted the proposal; empty without one. */
   readonly awaited: Set<number> = new Set();
-  /** The clients that no schedule was put in force for since they came. */
+  /** Clients without a schedule committed since they joined. */
   readonly newcomers: Set<Client> = new Set();
-  /** The others, by the schedule that they began with. */
+  /** The other clients, by the schedule they started with. */
   readonly startedWith: Map<number, Set<Client>> = new Map();
   started = 0;
-  /** Whether schedules that were in force before the newest may have tasks that serve no more. */
+  /** Whether older schedules in force may contain tasks that no longer serve. */
   mayHaveGone = true;
-  /** The newest schedule with which tasks were replaced in older ones. */
+  /** The newest schedule that replaced tasks in older ones. */
   replacedAt: number;
-  /** How the newest schedules differ each from the one before, which has one version less. */
+  /**
+   * The difference of each of the newest schedules from the one before, which has one version less.
+   */
   readonly #changes: { readonly version: number; readonly change: Change }[] = [];
   #remembered = 0;
   readonly #scheduled: Set<number>;
   #isProposed: boolean;
   readonly #acceptedBy: ReadonlySet<number>;
 
-  /** @param rounds Those of a snapshot, to which its tasks and clients are yet to come. */
+  /** @param rounds From a snapshot; its tasks and clients are added later. */
   constructor({ schedules, proposal }: Rounds) {
     this.#scheduled = new Set((proposal?.schedule ?? schedules.at(-1))?.taskIds);
     for (const taskId of this.#scheduled) this.removed.add(taskId);
@@ -50,28 +57,28 @@ export class RoundIndex {
     this.#acceptedBy = new Set(proposal?.acceptedBy);
   }
 
-  /** How many tasks serve. */
+  /** Number of serving tasks. */
   get serving(): number {
     return this.#scheduled.size - this.removed.size + this.added.size;
   }
 
-  /** Whether the newest schedule has just the tasks that serve. */
+  /** Whether the newest schedule contains exactly the serving tasks. */
   get isScheduled(): boolean {
     return this.added.size + this.removed.size === 0;
   }
 
-  /** A task serves from now on. */
+  /** A task starts to serve. */
   serves(taskId: number): void {
     if (!this.removed.delete(taskId) && !this.#scheduled.has(taskId)) this.added.add(taskId);
   }
 
-  /** A task that has served does so no more. */
+  /** A task no longer serves. */
   servesNoMore(taskId: number): void {
     this.mayHaveGone = true;
     if (!this.added.delete(taskId) && this.#scheduled.has(taskId)) this.removed.add(taskId);
   }
 
-  /** A schedule is proposed to those clients. */
+  /** A schedule is proposed to these clients. */
   proposed(version: number, change: ScheduleChange, clients: Iterable<Client>): void {
     const { added, removed } = change;
     this.#remember(version, change);
@@ -91,8 +98,8 @@ export class RoundIndex {
   }
 
   /**
-   * How the newest schedule but `upTo` differs from an older one; undefined where that is not known any
-   * more.
+   * How the newest schedule up to version `upTo` differs from an older one; undefined if that was
+   * dropped.
    */
   changesSince(version: number, upTo: number): ScheduleChange | undefined {
     const first = version + 1 - (this.#changes[0]?.version ?? Infinity);
@@ -107,11 +114,11 @@ export class RoundIndex {
     return { added, removed };
   }
 
-  /** The proposal is in force: all begin with it that have not begun. */
+  /** The proposal is in force: all clients that have not started start with it. */
   committed(version: number): void {
     this.#isProposed = false;
     if (this.mayHaveGone) this.replacedAt = version;
-    // Tasks that are gone were replaced by those of the new schedule, if it has any.
+    // The new schedule's tasks, if it has any, have replaced lost ones.
     this.mayHaveGone = this.removed.size > 0 || this.#scheduled.size === 0;
     this.awaited.clear();
     for (const client of this.newcomers) this.#starts(client, version);
@@ -133,7 +140,7 @@ export class RoundIndex {
     if (those?.size === 0) this.startedWith.delete(client.firstVersion);
   }
 
-  /** How the schedules until now differ is not to be told: a change says nothing of their order. */
+  /** Drops the known differences, because a difference cannot express a new order. */
   forgetChanges(): void {
     this.#changes.length = 0;
     this.#remembered = 0;
@@ -144,7 +151,7 @@ export class RoundIndex {
     this.#changes.push({ version, change });
     this.#remembered += sizeOf(change);
     const kept = Math.max(CHANGED_MIN, this.serving);
-    // Not at each change: what is dropped is moved past.
+    // Drops changes in batches, as dropping moves the rest of the array.
     if (this.#remembered <= 2 * kept) return;
     let dropped = 0;
     while (this.#remembered > kept && dropped < this.#changes.length - 1) {
@@ -161,7 +168,7 @@ export class RoundIndex {
   }
 }
 
-/** How much it takes to remember it. */
+/** The memory a change takes, in tasks. */
 function sizeOf({ added, removed }: Change): number {
   return 1 + added.length + removed.length;
 }

@@ -1,5 +1,5 @@
 /**
- * Coordinated reads for people: the round that each consumer is at, and who waits for whom.
+ * Coordinated reads for people: the round of each consumer, and who waits for whom.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { parametersOf } from "../../jobs/iterations.ts";
 import type { ConsumerPlace, RoundsDescription } from "../../protocol_figures.ts";
 import type { DispatcherState } from "../../state/state.ts";
 
-/** Consumers that a sentence names; the rest are counted. */
+/** Most consumers that a sentence names; the rest are counted. */
 const NAMED_MAX = 5;
 
 interface Consumer extends ConsumerPlace {
@@ -16,9 +16,9 @@ interface Consumer extends ConsumerPlace {
 }
 
 /**
- * How far the consumers of an iteration are.
+ * The progress of an iteration's consumers.
  *
- * @param placeOf What a client has said of itself.
+ * @param placeOf A client's last reported position.
  */
 export function describeRounds(
   state: DispatcherState,
@@ -77,7 +77,7 @@ function waits(
     });
 }
 
-/** Whose turn it is. */
+/** The worker that serves a round. */
 function workerOf(state: DispatcherState, { rounds }: Iteration, round: number): string {
   const schedule = rounds.schedules.findLast(({ fromRound }) => fromRound <= round);
   const taskId = schedule?.taskIds[round % schedule.taskIds.length];
@@ -85,13 +85,13 @@ function workerOf(state: DispatcherState, { rounds }: Iteration, round: number):
   return worker === undefined ? "a worker" : `worker "${worker}"`;
 }
 
-/** Those that are behind all others, and the round that they are at. */
+/** The consumers at the lowest round, and that round. */
 interface Slowest {
   readonly lowest: number;
   readonly indices: readonly number[];
 }
 
-/** Of those at the lowest round, who waits for no other consumer. */
+/** The consumers at the lowest round that wait for no other consumer. */
 function slowest(byRound: ReadonlyMap<number, readonly Consumer[]>): Slowest {
   const lowest = Math.min(...byRound.keys());
   const indices = (byRound.get(lowest) ?? [])
@@ -100,14 +100,14 @@ function slowest(byRound: ReadonlyMap<number, readonly Consumer[]>): Slowest {
   return { lowest, indices };
 }
 
-/** Who does not hold a round yet that others hold: the last of those that are behind. */
+/** The slowest consumers, which do not hold a round that others hold. */
 function slower({ lowest, indices }: Slowest, round: number): string {
   if (indices.length === 0) return "others, which do not hold it yet";
   return `${named(indices)}, which ${indices.length === 1 ? "is" : "are"} at round ${lowest}` +
     (lowest === round ? ", too" : "");
 }
 
-/** Consumers in words: some of them, and how many more there are. */
+/** Consumers in words: some of them, and the number of the others. */
 export function named(indices: readonly number[]): string {
   const shown = indices.slice(0, NAMED_MAX).join(", ");
   const more = indices.length - NAMED_MAX;
@@ -116,7 +116,7 @@ export function named(indices: readonly number[]): string {
   }`;
 }
 
-/** The ending of what one consumer does. */
+/** The verb ending for one consumer. */
 function s(indices: readonly number[]): string {
   return indices.length === 1 ? "s" : "";
 }

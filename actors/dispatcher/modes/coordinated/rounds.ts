@@ -1,27 +1,29 @@
 /**
- * Coordinated reads (paper section 3.6): agreeing with all consumers on which task serves a round.
+ * Coordinated reads (paper section 3.6): all consumers agree on which task serves a round.
  *
- * In force is a list of schedules; round r is served by the newest one that begins at or before r.
- * When tasks come or go, or a consumer joins, a new schedule is *proposed* from a round that nobody
- * is known to have requested. A consumer that *accepts* requests nothing from that round on until
- * the schedule is *committed*, which happens when all have accepted. So every round is requested by
- * all consumers under one schedule. A consumer that is past that round already does not accept: the
- * schedule is proposed again, twice as far ahead as before, until all can.
+ * A list of schedules is in force; round r is served by the newest one that starts at or before r.
+ * When tasks come or go, or a consumer joins, a new schedule is *proposed* from a round that no
+ * consumer is known to have requested. A consumer that *accepts* requests nothing from that round
+ * on until the schedule is *committed*, which happens when all have accepted. So all consumers
+ * request every round under one schedule. A consumer that is already past that round does not
+ * accept: the schedule is proposed again, twice as far ahead, until all can.
  *
- * Nobody is left waiting for a task that is gone: with the commit its place in the older schedules
- * is taken by tasks that serve. A consumer that accepts a schedule says which rounds it holds of tasks
- * that the schedule leaves out, and takes no more of them. Rounds that all hold are kept; all others
- * of those tasks are given anew to all by one task. No training loop has had one of these, because none
- * is given a round before all consumers hold it. So all of them stay in step, with batches of one task
- * in each.
+ * No consumer waits for a lost task: the commit replaces it in the older schedules with serving
+ * tasks. A consumer that accepts a schedule reports the rounds it holds of tasks that the schedule
+ * leaves out, and takes no more of them. Rounds that all hold are kept; one task produces all other
+ * rounds of those tasks again for all. No training loop has received such a round, because none
+ * gets a round before all consumers hold it. So all consumers stay in step, with batches of one
+ * task in each round.
  *
- * When no task is left and none will come, an empty schedule is agreed on: all end at one round. Where
- * a task comes to its end, all consumers hold that, and say so. Either way the end is journaled before
- * any training loop hears of it: so whoever comes later is told that, too, and waits for nobody.
+ * When no task is left and none will come, an empty schedule is agreed on, and all end at one
+ * round. When a task reaches its end, all consumers hold that round and report it. Either way the
+ * end is journaled before any training loop sees it, so a consumer that joins later also learns it
+ * and waits for nobody.
  *
- * A consumer begins at the first schedule committed since it came. When all have come anew (the job
- * was started again), nobody has to accept, and they begin together far beyond any earlier round.
- * A consumer that has left holds up nobody; one that is silent does until it times out.
+ * A consumer starts at the first schedule committed after it joined. When all consumers are new
+ * (the job was restarted), none has to accept, and they start together far beyond any earlier
+ * round. A consumer that has left blocks nobody; one that stops responding blocks the others until
+ * it times out.
  *
  * @module
  */
@@ -34,20 +36,22 @@ import type { RoundIndex } from "./round_index.ts";
 import type { Transaction } from "../../transaction.ts";
 import { ROUNDS_AHEAD_MAX } from "../../../worker/protocol.ts";
 
-/** How far a job that starts again leaps: more rounds than were read since one was last journaled. */
+/**
+ * How far ahead a restarted job starts: more rounds than are read between two journaled positions.
+ */
 const LEAP_ROUNDS = 2 ** 20;
-/** The consumers' place is journaled each time it has moved on by this many rounds. */
+/** The consumers' position is journaled each time it has advanced by this many rounds. */
 const REACHED_STEP_ROUNDS = 2 ** 16;
-/** Rounds behind the last consumer that may be asked for again. Schedules of older ones are dropped. */
+/** Rounds behind the slowest consumer that may be requested again. Older schedules are dropped. */
 const ROUNDS_KEPT = 2 * ROUNDS_AHEAD_MAX;
 
-/** Rounds that a consumer may hold of lost tasks: those that it reads ahead. */
+/** Most rounds that a consumer may hold of lost tasks: those that it reads ahead. */
 const HELD_ROUNDS_MAX = 2 * ROUNDS_AHEAD_MAX;
 
-/** Rounds are counted exactly up to twice as many; nobody reads so many. */
+/** Half of the range in which rounds are counted exactly; no job reads so many. */
 const ROUNDS_MAX = 2 ** 52;
 
-/** Takes in what a consumer reports; {@linkcode reviewRounds} draws the conclusions. */
+/** Handles a consumer's report; {@linkcode reviewRounds} then decides. */
 export function heardConsumer(
   tx: Transaction,
   { clientId, iterationId }: Client,
@@ -98,7 +102,9 @@ function checkRounds(clientId: number, rounds: readonly number[]): void {
   );
 }
 
-/** Its worker lives as far as is known: it gets another task, which is read once it can be reached. */
+/**
+ * The worker is alive as far as known: it gets a new task, which is read once it can be reached.
+ */
 function replaceTask(tx: Transaction, iterationId: number, taskId: number): void {
   const { state } = tx;
   const task = state.tasks.get(taskId);
@@ -111,8 +117,8 @@ function replaceTask(tx: Transaction, iterationId: number, taskId: number): void
 }
 
 /**
- * Proposes or commits a schedule, if it is time to. Asked at each heartbeat: all consumers are looked at
- * only where something is to be done.
+ * Proposes or commits a schedule if one is due. Every heartbeat calls this, so it scans all
+ * consumers only if something is due.
  */
 export function reviewRounds(tx: Transaction, iteration: Iteration, consumers: Consumers): void {
   const { state } = tx;
@@ -130,7 +136,7 @@ export function reviewRounds(tx: Transaction, iteration: Iteration, consumers: C
   const nextRounds: number[] = [];
   for (const { clientId } of started) {
     const nextRound = consumers.nextRound(clientId);
-    // After the dispatcher's restart: where this one is will be known with its next heartbeat.
+    // After a dispatcher restart this consumer's round is unknown until its next heartbeat.
     if (nextRound === undefined) return;
     nextRounds.push(nextRound);
   }
@@ -152,7 +158,7 @@ function isDue({ rounds: { proposal } }: Iteration, index: RoundIndex): boolean 
   return proposal === null ? index.newcomers.size > 0 : index.awaited.size === 0;
 }
 
-/** Of the rounds of tasks that the proposal leaves out, those that all consumers hold. */
+/** Rounds of tasks outside the proposal that all consumers hold. */
 function keptRounds({ acceptedBy, held }: Proposal, started: readonly Client[]): number[] {
   const places = new Map(acceptedBy.map((clientId, place) => [clientId, place]));
   const holds = started.map(({ clientId }) => held[places.get(clientId)!]!);
@@ -162,7 +168,7 @@ function keptRounds({ acceptedBy, held }: Proposal, started: readonly Client[]):
   );
 }
 
-/** All consumers are new: they begin together, beyond whatever was read before. */
+/** All consumers are new: they start together, beyond every round read before. */
 function startTogether(tx: Transaction, iteration: Iteration, clients: number): void {
   const { numConsumers } = parametersOf(tx.state, iteration);
   if (clients < (numConsumers ?? 0)) return;
@@ -180,7 +186,7 @@ function startTogether(tx: Transaction, iteration: Iteration, clients: number): 
 
 interface Situation {
   readonly started: readonly Client[];
-  /** Of those that have started, in the same order. */
+  /** The next rounds of the consumers that have started, in the same order. */
   readonly nextRounds: readonly number[];
 }
 
@@ -193,7 +199,7 @@ function proposeIfNeeded(
   const { proposal, reached } = iteration.rounds;
   const newest = Math.max(reached, ...nextRounds);
   if (proposal === null) {
-    // Newcomers wait for a schedule to begin at.
+    // New consumers wait for a schedule to start at.
     if (newcomers.size > 0 || !isScheduled) propose(tx, iteration, newest, 1);
     return;
   }
@@ -226,7 +232,7 @@ function propose(
   return version;
 }
 
-/** The version of the schedule that serves the oldest round still wanted. */
+/** The version of the schedule that serves the oldest round still needed. */
 function oldestWanted({ rounds }: Iteration, nextRoundMin: number): number {
   const wanted = nextRoundMin - ROUNDS_KEPT;
   return rounds.schedules.findLast(({ fromRound }) => fromRound <= wanted)?.version ?? 0;

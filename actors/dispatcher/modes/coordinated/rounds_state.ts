@@ -1,5 +1,5 @@
 /**
- * How the journal's records change the schedules of coordinated reads, and how far their rounds are.
+ * How records change the schedules and the progress of coordinated reads.
  *
  * @module
  */
@@ -38,7 +38,7 @@ export function proposed(tables: Tables, record: RecordOf<"schedule_proposed">):
   const added = after.difference(before);
   const removed = before.difference(after);
   propose(tables, record, taskIds, { added, removed });
-  // The whole list may have another order than what is left and what was added.
+  // The full list may have another order than the remaining tasks plus the added ones.
   tables.roundIndexOf(iterationId)?.forgetChanges();
 }
 
@@ -70,7 +70,8 @@ export function committed(tables: Tables, record: RecordOf<"schedule_committed">
   const rounds = roundsOf(tables, record);
   const { schedule } = need(rounds.proposal ?? undefined, record);
   const { clients = [], rounds: index } = tables.membersOfIteration.get(iterationId) ?? {};
-  // Those that begin no sooner serve nothing any more: workers may come by the thousand in one round.
+  // Schedules that start no sooner no longer serve any round; thousands of workers may join within
+  // one round.
   const older = rounds.schedules.filter((old) =>
     old.version >= record.oldestVersion && old.fromRound < schedule.fromRound
   );
@@ -82,7 +83,7 @@ export function committed(tables: Tables, record: RecordOf<"schedule_committed">
   index?.committed(version);
 }
 
-/** An older schedule in which tasks of the newest stand for those that serve no more. */
+/** An older schedule, with its lost tasks replaced by tasks of the newest. */
 function replaced(
   { tasks }: Tables,
   old: RoundSchedule,

@@ -1,6 +1,7 @@
 /**
- * What a consumer is told of schedules: all have tasks by the thousand, and are told at each heartbeat, so
- * that tasks are named only where the consumer does not know them from the heartbeats before.
+ * The schedules in a consumer's heartbeat answer. Schedules may have thousands of tasks and every
+ * heartbeat has them, so tasks are listed only if the consumer does not know them from earlier
+ * heartbeats.
  *
  * @module
  */
@@ -10,13 +11,13 @@ import type { DispatcherProtocol } from "../../protocol.ts";
 import type { RoundSchedule, ScheduleNews } from "../../protocol_schedules.ts";
 import type { DispatcherState } from "../../state/state.ts";
 
-/** The schedules that a consumer says it knows. */
+/** The schedules that a consumer reports as known. */
 export type KnownSchedules = Pick<
   RequestOf<DispatcherProtocol, "clientHeartbeat">,
   "scheduleInForce" | "knownSchedule"
 >;
 
-/** What is in force for a client, and what is proposed. */
+/** The schedules in force and the proposal for a client. */
 export function scheduleNews(
   state: DispatcherState,
   { firstVersion }: Client,
@@ -25,7 +26,7 @@ export function scheduleNews(
 ): { schedules: ScheduleNews[]; proposed?: ScheduleNews } {
   const index = state.roundIndexOf(iterationId);
   const areOldKnown = index !== undefined && index.replacedAt <= scheduleInForce;
-  /** With the tasks that were proposed. */
+  /** The schedule without the tasks that the consumer knows, or with their changes. */
   const asProposed = (schedule: RoundSchedule): ScheduleNews => {
     const { taskIds: _, ...news } = schedule;
     const { version } = schedule;

@@ -1,6 +1,6 @@
 /**
- * DETERMINISTIC: the splits have an order, and one reader, or several that share it, puts what comes of
- * them in that order. What ends with its task is handed out again.
+ * DETERMINISTIC: the splits have an order, and one reader, or several that share it, restores that
+ * order. Splits whose task ends are assigned again.
  *
  * @module
  */
@@ -33,7 +33,7 @@ import {
   type Subject,
 } from "../mode.ts";
 
-/** See the module. */
+/** The DETERMINISTIC mode. */
 export class DeterministicMode extends Mode {
   override readonly needsSplits = true;
 
@@ -137,12 +137,12 @@ export class DeterministicMode extends Mode {
     return whyHeldUp(state, iteration, windowSplits);
   }
 
-  /** A reader that is done with an epoch is waited for neither in it nor in those before it. */
+  /** A reader that has finished an epoch is waited for neither in it nor in earlier ones. */
   override concerned({ state, iteration: { run, jobId } }: Subject): readonly Iteration[] {
     return run === null ? [] : state.iterationsOfJob(jobId);
   }
 
-  /** The next client begins it anew, at a place of its own. One that has failed stays, to show why. */
+  /** The next client restarts it at its own position. A failed iteration stays, to show why. */
   override whenUnread({ error }: Iteration): "waits" | "ends" {
     return error === null ? "ends" : "waits";
   }
@@ -151,7 +151,7 @@ export class DeterministicMode extends Mode {
     return ordered?.next;
   }
 
-  /** Its reader must have everything: other workers produce again what is lost with a worker. */
+  /** The reader must have everything: other workers reproduce what a lost worker held. */
   override isDone(subject: Subject): boolean {
     return super.isDone(subject) && isReceived(subject.iteration);
   }
@@ -198,7 +198,7 @@ export class DeterministicMode extends Mode {
     pass(tables, iteration, consumerIndex, repetition);
   }
 
-  /** It takes no more splits: what the reader does not have of it is to be produced again. */
+  /** The task takes no more splits: those that the reader lacks are produced again. */
   override taskCompleted({ ordered }: Iteration, { taskId }: Task): void {
     if (ordered !== null) lose(ordered, taskId);
   }
@@ -227,7 +227,7 @@ export function checkOrder({ ordered }: OpenRequest["parameters"]): void {
   throw invalid(`A "${ShardingPolicy.DETERMINISTIC}" job needs a seed of 16 hexadecimal digits`);
 }
 
-/** The error for jobs that would give elements several times. */
+/** The error for jobs that would deliver elements several times. */
 export function eachElementOnce(): LeatError {
   return new LeatError(
     "unimplemented",
@@ -236,13 +236,16 @@ export function eachElementOnce(): LeatError {
   );
 }
 
-/** One of several consumers may begin elsewhere than the others. */
+/** One of several consumers may start at another position than the others. */
 function beginningOfConsumer({ parameters, startAt, behind = [] }: OpenRequest) {
   if (parameters.numConsumers === undefined || startAt === undefined) return {};
   return { startAt, ...(behind.length === 0 ? {} : { behind }) };
 }
 
-/** What begins anew: iterations of another run, those that the client takes over, or one without readers. */
+/**
+ * The iterations to drop: those of another run, those that the client takes over, or one without
+ * readers.
+ */
 function replacedBy(
   state: DispatcherState,
   request: OpenRequest,
@@ -260,12 +263,12 @@ function replacedBy(
 }
 
 /**
- * A reader that was restored takes the stream over from one that may be thought to be alive still, in
- * whichever repetition that is by now.
+ * A restored reader takes the stream over from a client that may still count as alive, whichever
+ * repetition that client has reached.
  *
- * Of several consumers the first that is restored begins it anew for all, and the others come to it:
- * they were in nothing of what there is then. If lives of theirs were left in a repetition before, each
- * that is restored there would replace those that were restored in a later one.
+ * With several consumers, the first restored one restarts the stream for all, and the others join
+ * it, as they were in none of the iterations that exist then. If iterations of an earlier
+ * repetition stayed, each consumer restored there would replace those restored in a later one.
  */
 function takenOver(
   iterations: readonly Iteration[],
@@ -273,7 +276,7 @@ function takenOver(
 ): readonly Iteration[] {
   if (startAt === undefined) return [];
   if (consumerIndex === undefined) return iterations;
-  // Those of a run come to one another.
+  // Readers of the same run join each other.
   if (runId !== undefined) return [];
   const hasCome = ({ ordered }: Iteration) =>
     ordered?.consumers?.[consumerIndex]?.state !== "awaited";

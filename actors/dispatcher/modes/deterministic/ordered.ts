@@ -1,7 +1,7 @@
 /**
- * Handing out splits under DETERMINISTIC: each has a place in the order of the stream, is handed out
- * first come first served within a window beyond what the reader has, and again where the task that
- * was producing it has ended.
+ * Assigns splits under DETERMINISTIC. Each split has a position in the stream's order. Splits are
+ * assigned first come first served within a window beyond the reader's position, and again when the
+ * task producing them has ended.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { type SplitAnswer, type SplitRequest, splitsFor } from "../splits.ts";
 import type { DispatcherState } from "../../state/state.ts";
 import type { Transaction } from "../../transaction.ts";
 
-/** Places that a refusal shows. */
+/** Most positions that an error message shows. */
 const PLACES_SHOWN = 10;
 
 /** Whether the reader has all splits. */
@@ -27,8 +27,8 @@ export function isReceived({ ordered, splits }: Iteration): boolean {
 }
 
 /**
- * Whether a request can be answered now: as it was before, or with a split, or with none, because the
- * reader has all or the task takes no more.
+ * Whether a request can be answered now: with its earlier answer, with a split, or with none
+ * because the reader has all or the task takes no more.
  */
 export function isAnswerable(
   { tasks }: DispatcherState,
@@ -44,7 +44,7 @@ export function isAnswerable(
     nextSequence(orderedOf(iteration), splits, request, windowSplits) !== undefined;
 }
 
-/** Hands out the first split there is to hand out; null when none is wanted of this task. */
+/** Assigns the first available split; null if this task gets no more. */
 export function assignSequence(
   tx: Transaction,
   { task, iteration }: TaskOfIteration,
@@ -65,12 +65,12 @@ export function assignSequence(
   return answerWith(tx.state, iteration, sequence);
 }
 
-/** Which of the task's two series of requests this is of. */
+/** Which of the task's two series the request belongs to. */
 function seriesOf({ spare }: SplitRequest): number {
   return spare === true ? SPARE_SERIES : 0;
 }
 
-/** The split at a place in the order. */
+/** The split at a position in the order. */
 function answerWith(
   state: DispatcherState,
   iteration: Iteration,
@@ -81,7 +81,7 @@ function answerWith(
   return { split: { ...splitAt(bounds, 0, index), index, sequence }, total: splitCount(bounds, 0) };
 }
 
-/** Notes what a reader says it has. */
+/** Records which splits a reader has. */
 export function noteReceived(
   tx: Transaction,
   iteration: Iteration,
@@ -105,14 +105,14 @@ export function noteReceived(
   });
 }
 
-/** Nobody can have what there is not; what is noted of it would have to be looked through. */
+/** Refuses splits that do not exist, which would have to be kept and scanned. */
 function checkReceived(
   { iterationId, splits }: Iteration,
   { next }: Ordered,
   mark: number,
   done: readonly number[],
 ): void {
-  // One that was restored to a place in a longer table finds out by itself.
+  // A reader restored to a position in a longer table detects that itself.
   const stop = Math.max(next, splits === null ? 0 : splitCount(splits.bounds, 0));
   const isNext = (at: number, i: number) => at > (done[i - 1] ?? mark - 1) && at < stop;
   if (mark <= stop && done.every(isNext)) return;
@@ -123,7 +123,7 @@ function checkReceived(
   );
 }
 
-/** Whether there is more to hand out, but none of it before all readers have more of what was. */
+/** Whether more splits exist, but none may be assigned before all readers have advanced. */
 export function isHeldUp({ ordered, splits }: Iteration, windowSplits: number): boolean {
   if (ordered === null || splits === null) return false;
   const { lost: [lowest = Infinity], next, mark } = ordered;
@@ -139,7 +139,7 @@ function nextSequence(
   windowSplits: number,
 ): number | undefined {
   const total = splitCount(bounds, 0);
-  // A reader may have been restored to a place in a table that was longer.
+  // A reader may have been restored to a position in a table that was longer.
   const lowest = lost[0]! < total ? lost[0] : undefined;
   if (spare === true) {
     const isHigher = (at: Ordered["assigned"][number]) =>
@@ -152,7 +152,10 @@ function nextSequence(
 
 const orders = new WeakMap<Splits, Uint32Array>();
 
-/** The places in their table of the splits, in order. Computed when it is first needed, and again after a restart: it follows from what is journaled. */
+/**
+ * The table positions of the splits in stream order. Computed on first use and after a restart, as
+ * it is derived from journaled values.
+ */
 export function orderOf(state: DispatcherState, iteration: Iteration): Uint32Array {
   const splits = iteration.splits!;
   let order = orders.get(splits);

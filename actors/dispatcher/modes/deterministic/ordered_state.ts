@@ -1,5 +1,5 @@
 /**
- * How the journal's records change the splits of a DETERMINISTIC iteration.
+ * How records change the splits of a DETERMINISTIC iteration.
  *
  * @module
  */
@@ -9,13 +9,13 @@ import { survived } from "../../state/runner_deaths_state.ts";
 import { noteRequest } from "../split_requests.ts";
 import { need, type Tables } from "../../state/tables.ts";
 
-/** Where a reader begins: at a split, and with some before it of which it needs rows once more. */
+/** Where a reader starts: at a split, with some before it whose rows it needs again. */
 export interface Beginning {
   readonly startAt: number;
   readonly behind?: readonly number[] | undefined;
 }
 
-/** The beginning of a stream. @param numConsumers Left out: it has one reader. */
+/** The start of a stream. @param numConsumers Missing: it has one reader. */
 export function orderedFrom({ startAt, behind = [] }: Beginning, numConsumers?: number): Ordered {
   const [mark = startAt] = behind;
   const consumers = numConsumers === undefined
@@ -24,7 +24,7 @@ export function orderedFrom({ startAt, behind = [] }: Beginning, numConsumers?: 
   return { mark, next: startAt, assigned: [], done: [], lost: [...behind], consumers };
 }
 
-/** A consumer has come. What it wants that all others have, or want nothing of, is handed out again. */
+/** A consumer joins. Splits it needs that all others have, or do not need, are assigned again. */
 export function join(ordered: Ordered, index: number, { startAt, behind = [] }: Beginning): void {
   const [mark = startAt] = behind;
   const wanted = new Set(behind);
@@ -41,20 +41,20 @@ export function join(ordered: Ordered, index: number, { startAt, behind = [] }: 
   receive(ordered, ...common(ordered));
 }
 
-/** A consumer has left: nobody waits for it any more. */
+/** A consumer has left: the others no longer wait for it. */
 export function leave(ordered: Ordered, index: number): void {
   Object.assign(ordered.consumers![index]!, { state: "left", mark: 0, done: [] });
   receive(ordered, ...common(ordered));
 }
 
-/** A task has ended, or takes no more: what the reader does not have of it is to be produced again. */
+/** A task has ended or takes no more: its splits that the reader lacks are produced again. */
 export function lose(ordered: Ordered, taskId: number): void {
   const lost = ordered.assigned.filter((at) => at.taskId === taskId);
   ordered.assigned = ordered.assigned.filter((at) => at.taskId !== taskId);
   ordered.lost = [...ordered.lost, ...lost.map(({ sequence }) => sequence)].sort((a, b) => a - b);
 }
 
-/** A task produces the split from now on. */
+/** Assigns a split to a task. */
 export function assigned(
   { tasks, iterations }: Tables,
   record: RecordOf<"sequence_assigned">,
@@ -79,7 +79,7 @@ export function received({ iterations }: Tables, record: RecordOf<"sequences_rec
   survived(iteration, (place) => place! < ordered.mark || ordered.done.includes(place!));
 }
 
-/** One of several has these splits whole. */
+/** One of several readers has these splits whole. */
 function receiveFor(
   ordered: Ordered,
   index: number,
@@ -87,14 +87,14 @@ function receiveFor(
   done: readonly number[],
 ): void {
   const consumer = ordered.consumers![index]!;
-  // What it never wanted is no news to it: it is done since it has come.
+  // Splits it never needed count as done since it joined, so they are not new.
   const news = new Set(done);
   const earlier = consumer.done.filter((at) => at >= mark && !news.has(at));
   Object.assign(consumer, { mark, done: [...earlier, ...done].sort((a, b) => a - b) });
   receive(ordered, ...common(ordered));
 }
 
-/** The reader has these splits whole: nobody need produce them any more. */
+/** The reader has these splits whole: they need not be produced again. */
 function receive(ordered: Ordered, mark: number, done: readonly number[]): void {
   const received = new Set(done);
   const isWanted = (sequence: number) => sequence >= mark && !received.has(sequence);
@@ -105,11 +105,11 @@ function receive(ordered: Ordered, mark: number, done: readonly number[]): void 
   ordered.lost = ordered.lost.filter(isWanted);
 }
 
-/** What all consumers that have not left have whole: all before a split, and some beyond it. */
+/** The splits that all present consumers have whole: all before a position, and some beyond it. */
 function common(ordered: Ordered): [mark: number, done: readonly number[]] {
   const present = ordered.consumers!.filter(({ state }) => state !== "left");
   if (present.length === 0) return [ordered.mark, ordered.done];
-  // What all have beyond the first split that one of them lacks, that one has said that it has.
+  // The consumer with the lowest mark has reported all common splits beyond that mark.
   const { mark, done } = present.reduce((last, other) => other.mark < last.mark ? other : last);
   if (done.length === 0) return [mark, done];
   const had = present.map((consumer) => ({ mark: consumer.mark, done: new Set(consumer.done) }));

@@ -1,6 +1,6 @@
 /**
- * DETERMINISTIC: who may read a stream, from one epoch to the next, where readers are restored that others
- * live beside.
+ * DETERMINISTIC: who may read a stream, from one epoch to the next, when readers are restored while
+ * their earlier processes still live.
  *
  * @module
  */
@@ -12,21 +12,22 @@ import type { DispatcherState } from "../../state/state.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** As what a client comes to a stream; nothing where it reads none that others can. */
+/** A client's role in a stream; empty if it reads no shared stream. */
 export interface StreamRole {
   readonly stream?: string;
-  /** It was restored: who was this reader before reads no more. */
+  /** The client was restored: earlier clients of this reader may read no more. */
   readonly restoration?: string;
-  /** With which others it was started. */
+  /** Names the readers that were started together. */
   readonly runId?: string;
 }
 
 /**
- * As what the sender of the request comes.
+ * The role of a request's sender.
  *
- * @param owner Whose the job is: readers name their stream themselves, and could name another's.
- * @throws {LeatError} `failed_precondition` for who was this reader before another one was restored. It
- * may have been between two repetitions, where nobody could tell it.
+ * @param owner The job's owner. Readers choose the name of their stream, and could choose another
+ *   owner's.
+ * @throws {LeatError} `failed_precondition` for a reader in whose place another one was restored.
+ *   It may have been between two repetitions, where it could not be told.
  */
 export function streamRole(
   state: DispatcherState,
@@ -56,7 +57,7 @@ export function streamRole(
   };
 }
 
-/** @throws {LeatError} `failed_precondition` for a run that was followed by another one. */
+/** @throws {LeatError} `failed_precondition` for a run that a newer one has replaced. */
 function checkRunGoesOn(run: StreamRun | undefined, jobName: string, runId: string): void {
   if (run === undefined || !run.past.includes(runId)) return;
   throw new LeatError(
@@ -68,9 +69,9 @@ function checkRunGoesOn(run: StreamRun | undefined, jobName: string, runId: stri
 }
 
 /**
- * The iterations of other runs, which end where this one begins.
+ * The iterations of other runs, which end when this one starts.
  *
- * @throws {LeatError} `failed_precondition` for who names no run where others do.
+ * @throws {LeatError} `failed_precondition` for a reader without a run where others name theirs.
  */
 export function ofOtherRuns(
   iterations: readonly Iteration[],
@@ -90,11 +91,12 @@ export function ofOtherRuns(
 }
 
 /**
- * Who is restored, or begins a run, has to have heard of the newest of those that it was itself, and of those that it takes
- * over from: a request may be so late that its sender has died, and the next life reads the stream.
+ * A restored reader, or the first of a run, must name the newest of its own earlier clients and of
+ * those it takes over. This fences late requests: their sender may have died, and its successor
+ * reads the stream.
  *
  * @param replaced The iterations that it takes over.
- * @throws {LeatError} `failed_precondition` with the one that it has to name.
+ * @throws {LeatError} `failed_precondition` with the client that it must name.
  */
 export function checkFollows(
   state: DispatcherState,

@@ -1,6 +1,6 @@
 /**
- * How the journal's records change what is known of streams: who reads each, or is one consumer of it,
- * which of its runs is the newest, and how far the consumers of that are.
+ * How records change what is known of streams: the readers of each, its newest run, and the
+ * positions of that run's consumers.
  *
  * @module
  */
@@ -10,21 +10,23 @@ import { leave } from "./ordered_state.ts";
 import type { RecordOf } from "../../journal/records.ts";
 import type { Tables } from "../../state/tables.ts";
 
-/** Earlier runs of a stream that are remembered, to be refused. Beyond it the oldest is forgotten. */
+/**
+ * Most earlier runs of a stream that are remembered in order to be refused. The oldest are dropped.
+ */
 const PAST_RUNS_KEPT = 64;
-/** Streams whose runs are remembered, also when their jobs are forgotten. Beyond it the oldest is forgotten. */
+/** Most streams whose runs are remembered, even without jobs. The oldest are dropped. */
 const RUNS_KEPT = 65_536;
-/** The same of streams, and of their consumers, of which is remembered who they were. */
+/** Most streams and consumers whose readers are remembered. The oldest are dropped. */
 const READERS_KEPT = 65_536;
 
-/** A client has come to a stream, as its reader or as one consumer of it. */
+/** A client has joined a stream, as its reader or as one of its consumers. */
 export function noteReader({ readers }: Tables, record: RecordOf<"client_opened">): void {
   const { stream, consumerIndex, clientId, restoration } = record;
   if (stream === undefined) return;
   const key = readersKey(stream, consumerIndex);
   const before = readers.get(key)?.restored ?? null;
   const isNew = restoration !== undefined && restoration !== before?.name;
-  // At the end, as the newest.
+  // Reinserts it as the newest.
   readers.delete(key);
   readers.set(key, {
     newest: clientId,
@@ -33,12 +35,12 @@ export function noteReader({ readers }: Tables, record: RecordOf<"client_opened"
   trimOldest(readers, READERS_KEPT);
 }
 
-/** Under what the readers of a stream are kept, or those that were one consumer of it. */
+/** The key of a stream's readers, or of those that were one consumer of it. */
 export function readersKey(stream: string, consumerIndex: number | null): string {
   return `${consumerIndex ?? ""}/${stream}`;
 }
 
-/** A client has come to a stream, in a run if it names one. */
+/** A client has joined a stream, in a run if it names one. */
 export function cameInRun(
   tables: Tables,
   iteration: Iteration,
@@ -51,14 +53,16 @@ export function cameInRun(
   const run: StreamRun = known?.runId === runId
     ? { ...known, newest: clientId }
     : { runId, past, newest: clientId, passed: [] };
-  // At the end, as the newest.
+  // Reinserts it as the newest.
   tables.runs.delete(stream);
   tables.runs.set(stream, run);
   trimOldest(tables.runs, RUNS_KEPT);
   pass(tables, iteration, consumerIndex, iteration.repetition - 1);
 }
 
-/** A consumer reads a repetition, and those before it, no more in its run: nobody waits for it there. */
+/**
+ * A consumer has finished a repetition, and those before it, in its run: nobody waits for it there.
+ */
 export function pass(
   tables: Tables,
   { jobId, run }: Iteration,
@@ -80,7 +84,9 @@ export function pass(
   }
 }
 
-/** An iteration begins in a run: who has read it, or is beyond it, comes to it no more. */
+/**
+ * An iteration starts in a run: consumers that have read it, or are beyond it, will not join it.
+ */
 export function beginInRun(tables: Tables, iteration: Iteration): void {
   const { run, jobId } = iteration;
   const current = run === null ? undefined : tables.runs.get(run.stream);

@@ -1,6 +1,6 @@
 /**
- * A save by all workers (`distributedSave`): they write runs of splits to files of a folder. Its clients
- * read nothing: they are told how far it is.
+ * A save by all workers (`distributedSave`): they write runs of splits to files of a folder. Its
+ * clients read nothing; they receive its progress.
  *
  * @module
  */
@@ -39,7 +39,7 @@ import {
   type Subject,
 } from "../mode.ts";
 
-/** See the module. */
+/** The mode of distributed saves. */
 export class SaveMode extends Mode {
   override readonly needsSplits = true;
   override readonly endsFailedTasks = false;
@@ -68,7 +68,7 @@ export class SaveMode extends Mode {
     );
   }
 
-  /** The next save looks at the folder again. */
+  /** The next save lists the folder again. */
   override isOver(iteration: Iteration): boolean {
     return isSaveOver(iteration);
   }
@@ -98,8 +98,8 @@ export class SaveMode extends Mode {
   }
 
   /**
-   * Another worker tries only where nothing was heard of what came of it. What was found in the folder has
-   * nothing to do with which worker looked.
+   * Another worker tries only if the first gave no result. What the folder contains does not depend
+   * on which worker looked.
    */
   override listingFailed(
     subject: Subject,
@@ -127,7 +127,7 @@ export class SaveMode extends Mode {
     return { saving: { splitsDone, splitsTotal, elements, sizeBytes } };
   }
 
-  /** Its tasks end, and its other clients are told. What was written stays. */
+  /** Its tasks end, and its other clients are told. Written files stay. */
   override cancel(tx: Transaction, iteration: Iteration, { clientId }: Client): void {
     if (isSaveOver(iteration)) return;
     const { state } = tx;
@@ -147,7 +147,7 @@ export class SaveMode extends Mode {
     for (const task of [...state.tasksOfIteration(iterationId)]) endTask(tx, task, "cancelled");
   }
 
-  /** A save needs no client to go on. */
+  /** A save continues without clients. */
   override whenUnread(iteration: Iteration): "waits" | "goes on" {
     return isSaveOver(iteration) ? "waits" : "goes on";
   }
@@ -160,7 +160,7 @@ export class SaveMode extends Mode {
     return saving?.next;
   }
 
-  /** It is finished with its last entry, whatever its tasks are at. */
+  /** It is finished with its last entry, whatever its tasks are doing. */
   override isDone(): boolean {
     return false;
   }
@@ -173,7 +173,7 @@ export class SaveMode extends Mode {
     return place === undefined ? null : checkPiece(taskId, iteration, place);
   }
 
-  /** Which worker could not do what, and how it goes on. */
+  /** Names the worker and its failure, and how to resume. */
   override failure(
     { state, iteration }: Subject,
     worker: string,

@@ -1,5 +1,5 @@
 /**
- * The job of a save belongs to the folder that is saved to, however a client spells its path.
+ * The job of a save is named by its target folder, however a client spells the path.
  *
  * @module
  */
@@ -9,13 +9,10 @@ import type { DispatcherProtocol } from "../../protocol.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** The names of saves begin so. */
+/** The prefix of the names of saves. */
 const PREFIX = "distributedSave ";
 
-/**
- * The request of a save, under the name that the dispatcher gives to saves to that folder. It is written to
- * under the path that the name holds.
- */
+/** A save's request, named by the normalised folder. The save writes to the path in that name. */
 export function namedBySaveFolder(request: OpenRequest): OpenRequest {
   const { parameters } = request;
   const save = parameters.save!;
@@ -27,7 +24,7 @@ export function namedBySaveFolder(request: OpenRequest): OpenRequest {
   };
 }
 
-/** @throws LeatError `invalid_argument` for another job under the name of a save. */
+/** @throws LeatError `invalid_argument` for another job with the name of a save. */
 export function checkIsNotNamedAsSave({ jobName }: OpenRequest): void {
   if (jobName?.startsWith(PREFIX) !== true) return;
   throw new LeatError(
@@ -36,7 +33,7 @@ export function checkIsNotNamedAsSave({ jobName }: OpenRequest): void {
   );
 }
 
-/** A path without empty steps, `.` and `..`, as far as its text tells. */
+/** Removes empty steps, `.` and `..` from a path, by its text alone. */
 export function normalFolder(path: string): string {
   const root = path.startsWith("/") ? "/" : "";
   const steps: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Handing out the work of a save: runs of splits to write, and entries of the folder's ledger to make.
- * The dispatcher touches no file: what the folder holds it hears from whoever looked.
+ * Assigns the work of a save: runs of splits to write, and entries of the folder's ledger to write.
+ * The dispatcher touches no file: workers report what the folder contains.
  *
  * @module
  */
@@ -14,21 +14,27 @@ import { splitAt, splitCount } from "../../state/split_table.ts";
 import type { DispatcherState } from "../../state/state.ts";
 import type { Transaction } from "../../transaction.ts";
 
-/** What a task asks for. */
+/** A task's request. */
 export type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
-/** What it is answered. */
+/** Its answer. */
 export type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
 
-/** A run is made about so large, in bytes: much smaller files are slow to read, much larger ones long to repeat. */
+/**
+ * Target size of a run, in bytes: much smaller files are slow to read, much larger ones slow to
+ * redo.
+ */
 const RUN_BYTES = 64 * 2 ** 20;
-/** Of the splits that are left, each worker gets at most this fraction of its share: they end together. */
+/**
+ * A worker gets at most this fraction of its share of the remaining splits, so that all end
+ * together.
+ */
 const SHARE_FRACTION = 4;
-/** Splits of one run: they are listed in a message. */
+/** Most splits of one run, as a message lists them. */
 const RUN_SPLITS_MAX = 4_096;
-/** Runs that are written or being written beyond the first that is not. Beyond it workers wait. */
+/** Most runs beyond the first unwritten one. Beyond it workers wait. */
 const RUNS_AHEAD_MAX = 1_024;
 
-/** Who hands out the work, as the folder knows it. */
+/** The owner of the save, as its folder records it. */
 export function saveOwner({ clusterId }: DispatcherState, { iterationId }: Iteration): string {
   return `${clusterId}/${iterationId}`;
 }
@@ -47,7 +53,7 @@ export function hasSaveWork(
     nextWork(state, iteration) !== undefined;
 }
 
-/** Notes what a task has done, and hands out what is next; see `DispatcherProtocol.getSaveWork`. */
+/** Records a task's result and assigns its next piece; see `DispatcherProtocol.getSaveWork`. */
 export function assignSaveWork(
   tx: Transaction,
   { task, iteration }: TaskOfIteration,
@@ -68,7 +74,7 @@ export function assignSaveWork(
   return { work: describeWork(state, iteration, workOf(saving, taskId)!) };
 }
 
-/** What a task says a second time, because it has not heard the answer, changes nothing. */
+/** A repeated report, sent because the answer was lost, changes nothing. */
 function note(
   tx: Transaction,
   { task: { taskId, worker }, iteration }: TaskOfIteration,
@@ -96,13 +102,13 @@ function note(
 
 type Assigned = Run | { readonly upTo: number };
 
-/** What a task is at. */
+/** A task's current piece. */
 function workOf({ assigned, entry }: Saving, taskId: number): Assigned | undefined {
   return assigned.find((run) => run.taskId === taskId) ??
     (entry?.taskId === taskId ? { upTo: entry.upTo } : undefined);
 }
 
-/** What can be handed out. What was entered is read by those who wait: entries come first. */
+/** The next available piece. Entries come first, as other processes read the entered runs. */
 function nextWork(state: DispatcherState, iteration: Iteration): Assigned | undefined {
   const saving = iteration.saving!;
   const total = splitCount(iteration.splits!.bounds, 0);
@@ -118,7 +124,7 @@ function nextWork(state: DispatcherState, iteration: Iteration): Assigned | unde
   return { first: saving.next, count: runLength(state, iteration, total) };
 }
 
-/** How many splits the next run has: by what those before came to. */
+/** The length of the next run in splits, from the sizes of earlier ones. */
 function runLength(
   state: DispatcherState,
   { iterationId, saving }: Iteration,

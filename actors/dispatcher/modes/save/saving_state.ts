@@ -1,9 +1,8 @@
 /**
- * How far a save is, and how the journal's records change it.
+ * The progress of a save, and how records change it.
  *
- * A save's splits are written in runs of splits that follow each other in their order. Runs that are
- * written are entered in the folder's ledger, in order: one entry at a time, by whoever has nothing
- * else to do.
+ * Workers write the splits in runs of consecutive splits. Written runs are entered in the folder's
+ * ledger in order, one entry at a time, by a task that has nothing else to do.
  *
  * @module
  */
@@ -14,39 +13,39 @@ import { survived } from "../../state/runner_deaths_state.ts";
 import { splitCount } from "../../state/split_table.ts";
 import { need, type Tables } from "../../state/tables.ts";
 
-/** Splits that follow each other in their order. */
+/** Consecutive splits. */
 export interface Run {
-  /** The place of the first. */
+  /** The position of the first. */
   readonly first: number;
   readonly count: number;
 }
 
-/** A save, from its beginning on. */
+/** The progress of a save. */
 export interface Saving {
-  /** That of the saved dataset to come. */
+  /** The id of the saved dataset. */
   readonly id: string;
-  /** Splits from this one on were never handed out. */
+  /** Splits from this one on were never assigned. */
   next: number;
-  /** Being written. */
+  /** Runs being written. */
   assigned: (Run & { readonly taskId: number })[];
-  /** Those whose task has ended before; ascending. They are handed out again as they are. */
+  /** Runs whose task has ended; ascending. They are assigned again unchanged. */
   lost: Run[];
-  /** Written, and not entered yet; ascending. */
+  /** Runs written and not entered yet; ascending. */
   written: WrittenRun[];
-  /** The ledger's entries have the splits before this one. */
+  /** The ledger contains the splits before this one. */
   entered: number;
   entries: number;
-  /** The entry that is to be made next, once that was decided. It stays as it is when its task is lost. */
+  /** The next entry, once decided. It stays the same when its task is lost. */
   entry: { readonly upTo: number; taskId: number | null } | null;
-  /** The last entry is made: there is a saved dataset. */
+  /** The last entry is written: the saved dataset is complete. */
   isWhole: boolean;
-  /** What was written so far. */
+  /** Written so far. */
   splits: number;
   elements: number;
   sizeBytes: number;
 }
 
-/** How far a save had come when it was begun here. */
+/** The progress of a save when it starts or resumes here. */
 export interface SavingStart {
   readonly id: string;
   readonly entered: number;
@@ -56,12 +55,12 @@ export interface SavingStart {
   readonly sizeBytes: number;
 }
 
-/** Whether a save is over: all is written, or it has failed. */
+/** Whether a save is over: complete or failed. */
 export function isSaveOver({ saving, error }: Pick<Iteration, "saving" | "error">): boolean {
   return error !== null || saving?.isWhole === true;
 }
 
-/** Everything before this place is written. */
+/** Everything before this position is written. */
 export function writtenUpTo({ written, entered }: Saving): number {
   let upTo = entered;
   for (const { first, count } of written) {
@@ -71,12 +70,12 @@ export function writtenUpTo({ written, entered }: Saving): number {
   return upTo;
 }
 
-/** The runs that the entry to be made has. */
+/** The runs of the next entry. */
 export function runsOfEntry({ written, entry }: Saving): WrittenRun[] {
   return written.filter(({ first }) => entry !== null && first < entry.upTo);
 }
 
-/** A task has ended: what it was at is to be done by another. */
+/** A task has ended: another must do its work. */
 export function loseWork(saving: Saving, taskId: number): void {
   const lost = saving.assigned.filter((at) => at.taskId === taskId);
   saving.assigned = saving.assigned.filter((at) => at.taskId !== taskId);
@@ -85,13 +84,13 @@ export function loseWork(saving: Saving, taskId: number): void {
   if (saving.entry?.taskId === taskId) saving.entry.taskId = null;
 }
 
-/** A save begins, or goes on. */
+/** A save starts or resumes. */
 export function begun({ iterations }: Tables, record: RecordOf<"save_begun">): void {
   const { type: _, iterationId, ...start } = record;
   need(iterations.get(iterationId), record).saving = savingFrom(start);
 }
 
-/** A task writes a run from now on. */
+/** A task starts to write a run. */
 export function runAssigned(tables: Tables, record: RecordOf<"save_run_assigned">): void {
   const { taskId, first, count } = record;
   const { saving } = savingOf(tables, record);
@@ -114,13 +113,13 @@ export function runWritten(tables: Tables, record: RecordOf<"save_run_written">)
   add(saving, record);
 }
 
-/** A task makes the next entry from now on. */
+/** A task starts to write the next entry. */
 export function entryAssigned(tables: Tables, record: RecordOf<"save_entry_assigned">): void {
   const { taskId, upTo } = record;
   savingOf(tables, record).saving.entry = { upTo, taskId };
 }
 
-/** The entry is made. */
+/** The entry is written. */
 export function entryWritten(tables: Tables, record: RecordOf<"save_entry_written">): void {
   const { saving, iteration } = savingOf(tables, record);
   const { bounds } = need(iteration.splits ?? undefined, record);
@@ -135,7 +134,7 @@ export function entryWritten(tables: Tables, record: RecordOf<"save_entry_writte
   add(saving, record);
 }
 
-/** The state of a save that begins; what lies between runs that are written is to be written again. */
+/** The state of a save that starts; gaps between written runs are written again. */
 function savingFrom({ written, entered, ...start }: SavingStart): Saving {
   const lost: Run[] = [];
   let [next, splits] = [entered, entered];
@@ -157,7 +156,7 @@ function savingFrom({ written, entered, ...start }: SavingStart): Saving {
   };
 }
 
-/** What a task's record speaks of. */
+/** The save that a task's record is about. */
 function savingOf(
   { tasks, iterations }: Tables,
   record: RecordOf<
@@ -169,7 +168,7 @@ function savingOf(
   return { saving: need(iteration.saving ?? undefined, record), iteration };
 }
 
-/** How much was written. */
+/** The amount written. */
 interface SavedAmount {
   readonly elements: number;
   readonly sizeBytes: number;
