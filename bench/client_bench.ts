@@ -63,8 +63,8 @@ async function openReader({ workers, bytes, compression }: Reading): Promise<Loa
 
 /** zstd compresses it to about a third. */
 function smaller(): Uint8Array {
-  const luck = noise();
-  return luck.map((byte, i) => (byte & 3) + (i >> 10));
+  const randomState = noise();
+  return randomState.map((byte, i) => (byte & 3) + (i >> 10));
 }
 
 /** Incompressible. */

@@ -17,7 +17,7 @@ import { SplitReader, type SplitSource } from "./sharding/splits.ts";
 import type { IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 
 /** The random state of a whole iteration; operators and elements derive theirs from it. */
-export interface Luck {
+export interface RandomState {
   /** The stream that all others are forked from; created on demand. */
   readonly root: () => RandomStream;
   /** Whether the user chose the seed; otherwise it was drawn for this iteration. */
@@ -66,7 +66,7 @@ interface Iteration {
 
 /** How the contexts of an iteration are made. */
 export interface RootOptions {
-  readonly luck: Luck;
+  readonly randomState: RandomState;
   /** Whether operators keep the order unless they say otherwise. */
   readonly deterministic: boolean;
   readonly splits?: SplitSource | undefined;
@@ -98,7 +98,7 @@ const foreignIterator = lateFactory(async () => {
 
 /** Passed to `makeIterator`: everything that an operator's iterator may know of its environment. */
 export class IteratorContext {
-  readonly luck: Luck;
+  readonly randomState: RandomState;
   /** The figures of this operator. */
   readonly stats: OperatorMeter;
   readonly #iteration: Iteration;
@@ -109,11 +109,11 @@ export class IteratorContext {
 
   private constructor(
     iteration: Iteration,
-    luck: Luck,
+    randomState: RandomState,
     place: Place,
     splits: SplitProgress | undefined,
   ) {
-    this.luck = luck;
+    this.randomState = randomState;
     this.stats = place.stats;
     this.#iteration = iteration;
     this.#place = place;
@@ -127,7 +127,7 @@ export class IteratorContext {
   static root(
     node: DatasetNode,
     host: Host,
-    { luck, deterministic, splits, lastReaders, within, first }: RootOptions,
+    { randomState, deterministic, splits, lastReaders, within, first }: RootOptions,
   ): IteratorContext {
     return new IteratorContext(
       {
@@ -141,7 +141,7 @@ export class IteratorContext {
         lastReaders: new LastReaders(lastReaders),
         isShare: false,
       },
-      luck,
+      randomState,
       placesOf(node, undefined, first),
       splits === undefined ? undefined : new SplitProgress(splits),
     );
@@ -162,8 +162,8 @@ export class IteratorContext {
   }
 
   /** The operator's number in its graph, without settings: pre-order, from 0. */
-  get luckNumber(): number {
-    return this.#place.luckNumber;
+  get randomStateNumber(): number {
+    return this.#place.randomStateNumber;
   }
 
   /** Makes the iterator of this operator itself. */
@@ -177,7 +177,8 @@ export class IteratorContext {
   /** Makes the iterator of this operator's input. */
   makeInput(index = 0): ElementIterator {
     const place = this.#place.inputs[index]!;
-    return new IteratorContext(this.#iteration, this.luck, place, this.#splits).makeIterator();
+    return new IteratorContext(this.#iteration, this.randomState, place, this.#splits)
+      .makeIterator();
   }
 
   /** The iterator of this operator's input in place of its own: its elements count for both. */
@@ -199,19 +200,22 @@ export class IteratorContext {
 
   /** The same operator in repetition `repetition` of an operator above. */
   repeated(repetition: number): IteratorContext {
-    const luck = { ...this.luck, epoch: epochOfRepetition(this.luck.epoch, repetition) };
-    return new IteratorContext(this.#iteration, luck, this.#place, this.#splits);
+    const randomState = {
+      ...this.randomState,
+      epoch: epochOfRepetition(this.randomState.epoch, repetition),
+    };
+    return new IteratorContext(this.#iteration, randomState, this.#place, this.#splits);
   }
 
   /** The random stream of this operator in an epoch and split, derived by Philox from all of these. */
-  randomStream(epoch = this.luck.epoch): RandomStream {
-    const { root, split } = this.luck;
-    return new RandomStream(root(), [this.luckNumber, epoch, split]);
+  randomStream(epoch = this.randomState.epoch): RandomStream {
+    const { root, split } = this.randomState;
+    return new RandomStream(root(), [this.randomStateNumber, epoch, split]);
   }
 
   /** The random stream of this operator's functions; it differs between tasks with different elements. */
   callStream(): RandomStream {
-    const { task = 0 } = this.luck;
+    const { task = 0 } = this.randomState;
     return task === 0 ? this.randomStream() : this.randomStream().fork(`task ${task}`);
   }
 
@@ -220,20 +224,25 @@ export class IteratorContext {
    * same seed. Epoch 0 gives the same in every repetition.
    */
   seededStream(seed: bigint, epoch: number): RandomStream {
-    const { salt, split } = this.luck;
+    const { salt, split } = this.randomState;
     return new RandomStream(seed, [String(salt), epoch, split]);
   }
 
   /** The same operator with the random state that all splits have in common, and without splits. */
   unsplit(): IteratorContext {
-    return new IteratorContext(this.#iteration, { ...this.luck, split: 0 }, this.#place, undefined);
+    return new IteratorContext(
+      this.#iteration,
+      { ...this.randomState, split: 0 },
+      this.#place,
+      undefined,
+    );
   }
 
   /** The same operator, with these splits for the sources below it instead of the task's. */
   withSplits(splits: SplitSource): IteratorContext {
     return new IteratorContext(
       this.#iteration,
-      this.luck,
+      this.randomState,
       this.#place,
       new SplitProgress(splits),
     );
@@ -245,9 +254,9 @@ export class IteratorContext {
    * its own process, where a newly drawn seed would differ.
    */
   nested(node: DatasetNode, root: () => RandomStream): IteratorContext {
-    const { salt } = this.luck;
-    const luck = { root, seeded: true, salt, epoch: 0, split: 0 };
-    return new IteratorContext(this.#iteration, luck, placesOf(node, this.stats), undefined);
+    const { salt } = this.randomState;
+    const randomState = { root, seeded: true, salt, epoch: 0, split: 0 };
+    return new IteratorContext(this.#iteration, randomState, placesOf(node, this.stats), undefined);
   }
 
   /**
@@ -255,9 +264,9 @@ export class IteratorContext {
    * state. The elements of its last operator are this one's.
    */
   instead(node: DatasetNode, root: RandomStream): IteratorContext {
-    const luck = { ...this.luck, root: () => root, seeded: true, salt: 0n };
+    const randomState = { ...this.randomState, root: () => root, seeded: true, salt: 0n };
     const place = { ...placesOf(node, this.stats), stats: this.stats };
-    return new IteratorContext(this.#iteration, luck, place, undefined);
+    return new IteratorContext(this.#iteration, randomState, place, undefined);
   }
 
   /**
@@ -275,7 +284,7 @@ export class IteratorContext {
 
   /** Whether this task reads splits, or is one, and so sees only a part of the sources. */
   get readsSplits(): boolean {
-    return this.#splits !== undefined || this.luck.split !== 0;
+    return this.#splits !== undefined || this.randomState.split !== 0;
   }
 
   /** Registers, during a restore, how to undo a change outside of the iteration's iterators. */
@@ -305,7 +314,7 @@ export class IteratorContext {
       ...{ host, deterministic, place: this.#place },
       start: () => foreign.runner ??= host.foreignRunners!.start(),
       contextOf: (place, epoch) =>
-        new IteratorContext(this.#iteration, { ...this.luck, epoch }, place, undefined),
+        new IteratorContext(this.#iteration, { ...this.randomState, epoch }, place, undefined),
     };
   }
 

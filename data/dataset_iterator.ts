@@ -75,10 +75,16 @@ export function rootContext(
   const { seed, seeded, salt, epoch, split } = coordinates ?? coordinatesOf(node, host, options);
   const stream = new RandomStream(seed, [String(salt)]);
   const { task = 0 } = options;
-  const luck = { root: () => stream, seeded, salt, epoch, split, task };
+  const randomState = { root: () => stream, seeded, salt, epoch, split, task };
   const deterministic = deterministicOf(node);
   const { splits, lastReaders, within } = options;
-  return IteratorContext.root(node, host, { luck, deterministic, splits, lastReaders, within });
+  return IteratorContext.root(node, host, {
+    randomState,
+    deterministic,
+    splits,
+    lastReaders,
+    within,
+  });
 }
 
 /** A queued call. */

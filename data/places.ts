@@ -11,7 +11,7 @@ export interface Place {
   isPassed: boolean;
   readonly node: DatasetNode;
   readonly stats: OperatorMeter;
-  readonly luckNumber: number;
+  readonly randomStateNumber: number;
   readonly sourceIndex: number | undefined;
   readonly inputs: readonly Place[];
 }
@@ -19,7 +19,7 @@ export interface Place {
 /** The number of a graph's last operator, with and without counting settings. */
 export interface FirstNumbers {
   readonly number: number;
-  readonly luckNumber: number;
+  readonly randomStateNumber: number;
 }
 
 /** The figures of a place and all below it. */
@@ -42,14 +42,14 @@ interface Sources {
 export function placesOf(
   root: DatasetNode,
   opener?: OperatorMeter,
-  first: FirstNumbers = { number: 0, luckNumber: 0 },
+  first: FirstNumbers = { number: 0, randomStateNumber: 0 },
 ): Place {
   let numbers = first.number;
-  let settings = first.number - first.luckNumber;
+  let settings = first.number - first.randomStateNumber;
   // Sources below a splittable source are read whole by every task, and so are replicated inputs.
   const place = (node: DatasetNode, among: Sources | undefined): Place => {
     const stats = new OperatorMeter(node.kind, numbers++, opener);
-    const luckNumber = stats.number - settings;
+    const randomStateNumber = stats.number - settings;
     if (node.isSetting) settings++;
     const isSource = isSplittable(node) || among?.isJoint === true && isReplicated(node);
     const sourceIndex = isSource ? among && among.count++ : undefined;
@@ -58,7 +58,15 @@ export function placesOf(
     const inputs = node.inputs.map((input, i) =>
       place(input, i === replicated ? undefined : below)
     );
-    return { node, stats, luckNumber, sourceIndex, inputs, shared: undefined, isPassed: false };
+    return {
+      node,
+      stats,
+      randomStateNumber,
+      sourceIndex,
+      inputs,
+      shared: undefined,
+      isPassed: false,
+    };
   };
   return place(root, { count: 0, isJoint: false });
 }

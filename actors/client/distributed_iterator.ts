@@ -79,7 +79,7 @@ function unorderedIterator(
     access.read(
       options.service,
       options,
-      clientOptions(dataset(), options, context.luck.epoch),
+      clientOptions(dataset(), options, context.randomState.epoch),
       feed,
     );
   // A trainer that missed nothing reports 0.

@@ -182,7 +182,7 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
       onFeed?.(feed);
       const ordered = { ...place, ...reader(place.startAt !== undefined) };
       const dataset = definitionOf(node, options.compression);
-      const reading = clientOptions(dataset, options, context.luck.epoch);
+      const reading = clientOptions(dataset, options, context.randomState.epoch);
       const parameters = {
         ...reading.parameters,
         ordered: { seed: hex64(seed), shuffled: chain.shuffled },
@@ -258,7 +258,7 @@ class OrderedIterator extends ElementIterator {
     this.#options = options;
     const { context, chain, seed } = options;
     context.stats.serves(() => this.#feed.stats());
-    const { host, luck: { epoch } } = context;
+    const { host, randomState: { epoch } } = context;
     this.#join = new RemainderJoin(chain, { host, seed, epoch, within: context });
   }
 

@@ -51,7 +51,7 @@ export class Nemesis {
   };
   readonly #deployment: Deployment;
   readonly #options: NemesisOptions;
-  readonly #luck: RandomStream;
+  readonly #rng: RandomStream;
   /** Faults in progress, by the victim's name. */
   readonly #troubles = new Map<string, Promise<void>>();
   readonly #paused = new Set<ChildProcess>();
@@ -66,7 +66,7 @@ export class Nemesis {
   constructor(deployment: Deployment, options: NemesisOptions) {
     this.#deployment = deployment;
     this.#options = options;
-    this.#luck = new RandomStream(BigInt(options.seed), ["chaos"]);
+    this.#rng = new RandomStream(BigInt(options.seed), ["chaos"]);
   }
 
   /** Faults so far, of one kind or all. */
@@ -133,17 +133,17 @@ export class Nemesis {
     this.#timer = setTimeout(() => {
       this.#strike();
       this.#plan();
-    }, this.#luck.next() * this.#options.betweenMaxMs);
+    }, this.#rng.next() * this.#options.betweenMaxMs);
   }
 
   #strike(): void {
     const { dispatcherEvery, faults, spared = 0, onFault, findings } = this.#options;
     const { dispatcher } = this.#deployment;
     const workers = this.#deployment.workers.slice(spared);
-    const isDispatcher = dispatcherEvery > 0 && this.#luck.int(dispatcherEvery) === 0;
-    const victim = isDispatcher ? dispatcher : workers[this.#luck.int(workers.length)]!;
-    const kind = faults[this.#luck.int(faults.length)]!;
-    const share = this.#luck.next();
+    const isDispatcher = dispatcherEvery > 0 && this.#rng.int(dispatcherEvery) === 0;
+    const victim = isDispatcher ? dispatcher : workers[this.#rng.int(workers.length)]!;
+    const kind = faults[this.#rng.int(faults.length)]!;
+    const share = this.#rng.next();
     if (this.#isGentle && kind === "kill" && !isDispatcher) return;
     // Its last fault may still last: then another victim is drawn, later.
     if (victim.end !== undefined || this.#troubles.has(victim.name)) return;
@@ -177,9 +177,9 @@ export class Nemesis {
       return [`kill ${name}, down for ${downMs.toFixed(0)} ms`, this.#restart(victim, downMs)];
     }
     if (kind === "pause") return [`pause ${name} for ${lastsMs} ms`, this.#pause(victim, lastsMs)];
-    const how = CUTS[this.#luck.int(CUTS.length)]!;
-    const choose = this.#luck.int(SINGLE_CUT_EVERY) === 0
-      ? (count: number) => this.#luck.int(count)
+    const how = CUTS[this.#rng.int(CUTS.length)]!;
+    const choose = this.#rng.int(SINGLE_CUT_EVERY) === 0
+      ? (count: number) => this.#rng.int(count)
       : undefined;
     const cut = this.#options.relays.get(name)!.cut(how, choose, lastsMs);
     const what = `cut ${name}: ${how} ${cut} of its connections`;

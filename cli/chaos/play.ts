@@ -116,7 +116,7 @@ class Run implements Around {
   readonly size: JobSize;
   readonly workers: number;
   readonly folder: string;
-  readonly luck: RandomStream;
+  readonly rng: RandomStream;
   longestWaitMs = 0;
   readonly #stage: Stage;
   readonly #nemesis: Nemesis | undefined;
@@ -140,7 +140,7 @@ class Run implements Around {
     this.size = options.size;
     this.workers = options.workers;
     this.folder = stage.folder;
-    this.luck = new RandomStream(BigInt(options.seed), ["drill", name]);
+    this.rng = new RandomStream(BigInt(options.seed), ["drill", name]);
     this.#lostBefore = this.#lost;
     this.#leftBefore = this.#left;
   }

@@ -45,7 +45,7 @@ export class ChaosScaling implements WorkerFleet {
   most: number;
   readonly #deployment: Deployment;
   readonly #logs: ProcessLogs;
-  readonly #luck: RandomStream;
+  readonly #rng: RandomStream;
   readonly #options: ScalingOptions;
   readonly #starting = new Set<string>();
   readonly #stopping = new Set<string>();
@@ -56,7 +56,7 @@ export class ChaosScaling implements WorkerFleet {
     this.#deployment = deployment;
     this.#logs = logs;
     this.#options = options;
-    this.#luck = new RandomStream(BigInt(options.seed), ["chaos", "scaling"]);
+    this.#rng = new RandomStream(BigInt(options.seed), ["chaos", "scaling"]);
     const { minWorkers, maxWorkers, onStep } = options;
     this.most = this.#wanted = minWorkers;
     this.#scaler = autoscale({
@@ -110,8 +110,8 @@ export class ChaosScaling implements WorkerFleet {
     const { dispatcher: { address }, token } = this.#deployment;
     const state = await askForState(address, { token });
     const { minWorkers, maxWorkers } = this.#options;
-    if (this.#luck.int(LOOKS_PER_CHANGE) === 0) {
-      this.#wanted = minWorkers + this.#luck.int(maxWorkers - minWorkers + 1);
+    if (this.#rng.int(LOOKS_PER_CHANGE) === 0) {
+      this.#wanted = minWorkers + this.#rng.int(maxWorkers - minWorkers + 1);
     }
     return { ...state, scaling: { ...state.scaling, wanted: this.#wanted } };
   }

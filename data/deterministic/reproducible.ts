@@ -8,7 +8,7 @@ import type { DatasetNode } from "../node.ts";
 import { ambientNamesOf, functionText } from "../udf/user_function.ts";
 
 /** Ambient names of random sources. */
-const LUCK: ReadonlySet<string> = new Set(["Math.random", "crypto"]);
+const ENTROPY: ReadonlySet<string> = new Set(["Math.random", "crypto"]);
 /** Ambient names of clocks. */
 const CLOCKS: ReadonlySet<string> = new Set(["Date", "Temporal", "performance"]);
 
@@ -38,7 +38,7 @@ function refused(why: string, operator: string, names: readonly string[], text: 
     ...(names.some((name) => !CLOCKS.has(name))
       ? ["draw random numbers from `random` of the last argument: (x, { random }) => random.next()"]
       : []),
-    ...(names.some((name) => !LUCK.has(name))
+    ...(names.some((name) => !ENTROPY.has(name))
       ? ["read the clock where the pipeline is made, and hand the time over in captures"]
       : []),
   ];

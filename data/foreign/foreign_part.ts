@@ -17,9 +17,9 @@ export function partOf(
   context: IteratorContext,
 ): { readonly part: ForeignPart; readonly openInput: OpenInput<ServedElements> } {
   const { deterministic, place, contextOf } = context.elsewhere;
-  const { stats: { number }, luckNumber } = place;
-  const { root, salt, seeded, epoch, split } = context.luck;
-  const luck = { root: root().name, salt: String(salt), seeded, epoch, split };
+  const { stats: { number }, randomStateNumber } = place;
+  const { root, salt, seeded, epoch, split } = context.randomState;
+  const randomState = { root: root().name, salt: String(salt), seeded, epoch, split };
   const own: Place[] = [];
   const graph = graphOfPart(place, own);
   const openInput = (input: number, epoch: number) => {
@@ -27,7 +27,7 @@ export function partOf(
     if (place === undefined) throw new LeatError("invalid_argument", `There is no input ${input}`);
     return servedInput(contextOf(place, epoch));
   };
-  return { part: { graph, luck, deterministic, number, luckNumber }, openInput };
+  return { part: { graph, randomState, deterministic, number, randomStateNumber }, openInput };
 }
 
 /** The graph of a part, with inputs in place of this program's own operators, which are added to `own`. */

@@ -14,18 +14,18 @@ export interface ForeignPart {
   /** A serialised graph in which `PartInputNode`s stand for operators that stay in this process. */
   readonly graph: Uint8Array;
   /** The random state of the `IteratorContext`, so that both processes draw the same. */
-  readonly luck: PartLuck;
+  readonly randomState: PartRandomState;
   /** Whether operators keep the order of elements unless they say otherwise. */
   readonly deterministic: boolean;
   /** The number of its last operator in the whole graph, with and without counting settings. */
   readonly number: number;
-  readonly luckNumber: number;
+  readonly randomStateNumber: number;
   /** State that the nodes shared, reported by an earlier iteration of the same nodes. Opaque. */
   readonly shared?: Uint8Array;
 }
 
-/** `Luck` as plain data. */
-export interface PartLuck {
+/** `RandomState` as plain data. */
+export interface PartRandomState {
   readonly root: PhiloxBlock;
   readonly seeded: boolean;
   /** In decimal digits. */

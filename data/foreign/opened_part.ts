@@ -71,22 +71,23 @@ export class OpenedPart implements ServedElements {
 }
 
 function contextOf(
-  { luck: { root, salt, ...luck }, deterministic, number, luckNumber }: ForeignPart,
+  { randomState: { root, salt, ...randomState }, deterministic, number, randomStateNumber }:
+    ForeignPart,
   node: DatasetNode,
   host: Host,
 ): IteratorContext {
   const stream = RandomStream.named(root);
   return IteratorContext.root(node, new PartHost(host), {
-    luck: { ...luck, root: () => stream, salt: BigInt(salt) },
+    randomState: { ...randomState, root: () => stream, salt: BigInt(salt) },
     deterministic,
-    first: { number, luckNumber },
+    first: { number, randomStateNumber },
   });
 }
 
 function connect(node: DatasetNode, openInput: OpenInput<Promise<RemoteElements>>): void {
   if (node instanceof PartInputNode) {
     node.connect((context) =>
-      new RemoteIterator(context, () => openInput(node.input!, context.luck.epoch))
+      new RemoteIterator(context, () => openInput(node.input!, context.randomState.epoch))
     );
   }
   node.inputs.forEach((input) => connect(input, openInput));

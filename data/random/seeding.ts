@@ -24,7 +24,7 @@ export class Seeding implements Shared {
 
   /** The random stream of one iteration. */
   streamOf(context: IteratorContext): RandomStream {
-    const epoch = this.anewEachIteration ? context.luck.epoch : 0;
+    const epoch = this.anewEachIteration ? context.randomState.epoch : 0;
     const seed = this.seed ?? this.#drawnSeed(context);
     return seed === undefined ? context.randomStream(epoch) : context.seededStream(seed, epoch);
   }
@@ -38,7 +38,7 @@ export class Seeding implements Shared {
   /** Makes iterations share the seed of a restored one. */
   restore(state: unknown, context: IteratorContext): void {
     const { drawnSeed } = state as { drawnSeed: bigint };
-    if (context.luck.seeded) this.#drawnInCall = drawnSeed;
+    if (context.randomState.seeded) this.#drawnInCall = drawnSeed;
     else this.#drawn = drawnSeed;
   }
 
@@ -58,7 +58,7 @@ export class Seeding implements Shared {
   /** The drawn seed that iterations share so that they draw the same; `undefined` in other cases. */
   #drawnSeed(context: IteratorContext): bigint | undefined {
     if (this.seed !== undefined || this.anewEachIteration) return undefined;
-    if (context.luck.seeded) return this.#drawnInCall;
+    if (context.randomState.seeded) return this.#drawnInCall;
     return this.#drawn ??= context.host.entropy64();
   }
 }

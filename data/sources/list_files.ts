@@ -210,16 +210,16 @@ class ListFilesIterator extends ElementIterator {
     const { host } = this.#context;
     this.#paths = await this.#context.waitFor(this.#node.list(host, this.#closing.signal));
     if (this.disposed || this.#splits !== undefined) return;
-    if (this.#node.shuffle) this.#paths = shuffled(this.#paths, this.#luck());
+    if (this.#node.shuffle) this.#paths = shuffled(this.#paths, this.#randomState());
     this.#stop = this.#paths.length;
   }
 
-  #luck(): RandomStream {
+  #randomState(): RandomStream {
     const { seed } = this.#node;
-    const { luck } = this.#context;
+    const { randomState } = this.#context;
     return seed === undefined
       ? this.#context.randomStream()
-      : this.#context.seededStream(seed, luck.epoch);
+      : this.#context.seededStream(seed, randomState.epoch);
   }
 
   async #nextSplit(splits: SplitReader, paths: readonly string[]): Promise<unknown> {
@@ -252,10 +252,10 @@ class ListFilesIterator extends ElementIterator {
 }
 
 /** A copy in random order (Fisher and Yates). */
-function shuffled(paths: readonly string[], luck: RandomStream): string[] {
+function shuffled(paths: readonly string[], randomState: RandomStream): string[] {
   const order = [...paths];
   for (let last = order.length - 1; last > 0; last--) {
-    const other = luck.int(last + 1);
+    const other = randomState.int(last + 1);
     [order[last], order[other]] = [order[other]!, order[last]!];
   }
   return order;

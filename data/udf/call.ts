@@ -119,7 +119,7 @@ class Extra implements FunctionExtra {
     const { index } = this;
     if (this.#random === undefined || this.#randomIndex !== index) {
       this.#randomIndex = index;
-      this.#random = this.#call.luckOf(index);
+      this.#random = this.#call.randomStateOf(index);
     }
     return this.#random;
   }
@@ -241,14 +241,14 @@ export class Call {
   }
 
   /** The random stream of the call with this index. */
-  luckOf(index: number): RandomStream {
+  randomStateOf(index: number): RandomStream {
     this.#stream ??= this.#context.callStream();
     return this.#stream.fork(index);
   }
 
   /** The random stream for datasets made by the call with this index. */
-  nestedLuck(index = this.index - 1): () => RandomStream {
-    return () => this.luckOf(index).fork("nested");
+  nestedRandomState(index = this.index - 1): () => RandomStream {
+    return () => this.randomStateOf(index).fork("nested");
   }
 
   /** The error of the call with this index, which the message names. */

@@ -119,7 +119,7 @@ class CanonicalNode extends ReferenceNode {
     this.#open = (epoch) => canonicalStream(chain, { epoch, host });
   }
 
-  override makeIterator({ luck: { epoch } }: IteratorContext): ElementIterator {
+  override makeIterator({ randomState: { epoch } }: IteratorContext): ElementIterator {
     return new CanonicalIterator(() => this.#open(epoch));
   }
 }

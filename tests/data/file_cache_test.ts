@@ -38,9 +38,15 @@ class HostWithEvents extends DenoHost {
 }
 
 /** A dataset that counts its elements when they are made. */
-function counted(n: number, luck = false): { dataset: Dataset<unknown>; made: () => number } {
+function counted(
+  n: number,
+  randomState = false,
+): { dataset: Dataset<unknown>; made: () => number } {
   let made = 0;
-  const dataset = Dataset.range(n).map((x, { random }) => (made++, luck ? random.next() : x));
+  const dataset = Dataset.range(n).map((
+    x,
+    { random },
+  ) => (made++, randomState ? random.next() : x));
   return { dataset, made: () => made };
 }
 

@@ -128,12 +128,12 @@ Deno.test("a checkpoint of parallel interleave keeps prefetched elements", async
       Dataset.range(6).shuffle(3).interleave(async (n, { Dataset, random }) => {
         await Promise.resolve();
         if (n === 3) throw new LeatError("data_loss", "no dataset");
-        const luck = random.next();
+        const randomState = random.next();
         const made = Dataset.range(n % 5);
         const elements = n % 2 === 0 ? made.shuffle(2) : slow(n, n % 4);
         return (elements as Dataset<unknown>).flatMap((x, { Dataset }) => {
           if (x === 1) throw new LeatError("data_loss", "no element");
-          return Dataset.from([[n, luck, x]]);
+          return Dataset.from([[n, randomState, x]]);
         });
       }, { cycleLength, blockLength, numParallelCalls, deterministic });
     await assertCheckpointLaw(made(true));

@@ -218,7 +218,9 @@ Deno.test("snapshot is sharded by shardFunc and read by readerFunc, saved and re
         shards.interleave((shard, { Dataset, random: inner }) =>
           shard.zip(Dataset.range(9)).map(([x]) => [x, inner.int(1)])
         ).zip(
-          Dataset.range(9).map((x, { luck }) => x + luck, { captures: { luck: random.int(9) } }),
+          Dataset.range(9).map((x, { randomState }) => x + randomState, {
+            captures: { randomState: random.int(9) },
+          }),
         ),
     });
     const writing = openIterator(dataset.node, { seed: 1n });

@@ -12,9 +12,9 @@ import { outcomesOf, readOutcomes } from "./lib/outcomes.ts";
  */
 const spread = (n: number) =>
   Dataset.range(n).flatMap((x, { Dataset, random, index }) => {
-    const luck = random.next();
+    const randomState = random.next();
     return Dataset.range(x % 4).flatMap((y, { Dataset, random }) =>
-      Dataset.from([[x, y, index, luck, random.int(1000)]])
+      Dataset.from([[x, y, index, randomState, random.int(1000)]])
     );
   });
 
@@ -52,8 +52,8 @@ Deno.test("a checkpoint of interleave keeps its slots, blocks and turns", async 
   const made = (cycleLength: number, blockLength: number) => () =>
     Dataset.range(7).shuffle(4).interleave(
       (x, { Dataset, random }) => {
-        const luck = random.next();
-        return Dataset.range(x % 4).flatMap((y) => Dataset.from([[x, y, luck]]));
+        const randomState = random.next();
+        return Dataset.range(x % 4).flatMap((y) => Dataset.from([[x, y, randomState]]));
       },
       { cycleLength, blockLength },
     );

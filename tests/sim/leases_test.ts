@@ -107,12 +107,12 @@ async function runSeed(seed: bigint, order: Order) {
       });
     });
   }
-  const luck = cluster.random.fork("crashes");
+  const randomState = cluster.random.fork("crashes");
   for (let crash = 0; crash < 3; crash++) {
-    cluster.after(luck.between(0, 600), "crash", () => {
+    cluster.after(randomState.between(0, 600), "crash", () => {
       if (!dispatcher.isUp) return;
-      dispatcher.crash({ silent: luck.chance(FAULTS.silentCrashProbability) });
-      cluster.after(luck.between(0, 300), "restart", () => dispatcher.start());
+      dispatcher.crash({ silent: randomState.chance(FAULTS.silentCrashProbability) });
+      cluster.after(randomState.between(0, 300), "restart", () => dispatcher.start());
     });
   }
   await cluster.run({ until: () => working === 0, timeMaxMs: 120_000 });

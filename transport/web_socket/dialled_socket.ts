@@ -36,10 +36,10 @@ export async function dialSocket(options: DialOptions): Promise<Socket> {
     if (url.protocol === "wss:") conn = await encrypt(conn, url, options.ca);
     // It may have been aborted between two steps, without a listener.
     signal.throwIfAborted();
-    const luck = world.random.fork(`WebSocket ${world.random.hex64()}`);
-    const first = await upgrade(conn, url, side, luck);
+    const randomState = world.random.fork(`WebSocket ${world.random.hex64()}`);
+    const first = await upgrade(conn, url, side, randomState);
     signal.throwIfAborted();
-    return new FramedSocket(world, conn, { masks: luck, first });
+    return new FramedSocket(world, conn, { masks: randomState, first });
   } catch (error) {
     closeConnection(conn);
     throw error;

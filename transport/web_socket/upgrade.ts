@@ -48,9 +48,9 @@ export async function upgrade(
   conn: Deno.Conn,
   url: URL,
   side: DiallerSide | undefined,
-  luck: Random,
+  randomState: Random,
 ): Promise<Uint8Array> {
-  const key = Buffer.from(luck.hex64() + luck.hex64(), "hex").toString("base64");
+  const key = Buffer.from(randomState.hex64() + randomState.hex64(), "hex").toString("base64");
   const first = await exchange(conn, requestText(url, key, []));
   const challenge = first.status === 401 ? first.header("www-authenticate") : undefined;
   const answer = side?.answer(challenge ?? "");

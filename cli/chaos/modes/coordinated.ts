@@ -42,7 +42,7 @@ export async function drillCoordinated(around: Around): Promise<DrillFigures> {
       const after = before?.life === life ? before.after : 0;
       lives.set(index, { life, after: after + (around.areFaultsOver ? 1 : 0) });
       if (isDone()) over.resolve();
-      await sleep(around.luck.next() * STEP_MAX_MS);
+      await sleep(around.rng.next() * STEP_MAX_MS);
     }
   };
   let refused = 0;

@@ -24,7 +24,7 @@ export interface Around {
   /** The unique name of its jobs. */
   readonly name: string;
   readonly size: JobSize;
-  readonly luck: RandomStream;
+  readonly rng: RandomStream;
   /** The folder that workers may write to. */
   readonly folder: string;
   readonly workers: number;

@@ -50,7 +50,7 @@ async function save(
   isFirst: boolean,
 ): Promise<boolean> {
   const ending = new AbortController();
-  const endAt = 1 + around.luck.int(END_AT_PROGRESS);
+  const endAt = 1 + around.rng.int(END_AT_PROGRESS);
   let told = 0;
   const onProgress = () => {
     void around.step(0);

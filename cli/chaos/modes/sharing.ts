@@ -34,8 +34,8 @@ export async function drillSharing(around: Around): Promise<DrillFigures> {
         delivered++;
         await around.step(0);
         if (around.areFaultsOver && ++after >= ELEMENTS_AFTER) break;
-        await sleep(around.luck.next() * stepMaxMs);
-        if (around.luck.next() < leaveProbability) break;
+        await sleep(around.rng.next() * stepMaxMs);
+        if (around.rng.next() < leaveProbability) break;
       }
     }
   };

@@ -147,7 +147,7 @@ class Buckets implements Grouping {
         : paddedShapes,
       paddingValues,
     });
-    return new Nested(batch, this.#length.nestedLuck(), this.#context);
+    return new Nested(batch, this.#length.nestedRandomState(), this.#context);
   }
 
   openAgain(number: number, bucket: number, elements: readonly unknown[]): Nested | undefined {

@@ -16,16 +16,16 @@ export class Nested {
   readonly #node: DatasetNode;
   readonly #context: IteratorContext;
 
-  constructor(node: DatasetNode, luck: () => RandomStream, context: IteratorContext) {
+  constructor(node: DatasetNode, randomState: () => RandomStream, context: IteratorContext) {
     this.#node = node;
-    this.#context = context.nested(node, luck);
+    this.#context = context.nested(node, randomState);
     this.iterator = this.#context.makeIterator();
   }
 
   /** Opens the result of the call with this index: `invalid_argument` unless it is a dataset. */
   static madeBy(call: Call, index: number, made: unknown, context: IteratorContext): Nested {
     const node = nodeOf(made);
-    if (node !== undefined) return new Nested(node, call.nestedLuck(index), context);
+    if (node !== undefined) return new Nested(node, call.nestedRandomState(index), context);
     throw context.stats.failed(
       new LeatError(
         "invalid_argument",

@@ -154,7 +154,7 @@ Deno.test("every worker gets one task of every iteration, whichever came first",
   assertEquals([await a.heartbeat(), await b.heartbeat()], [[1, 3], [2, 4]]);
 });
 
-Deno.test("tasks carry the dataset and luck of their own under OFF, of their iteration under DYNAMIC", async () => {
+Deno.test("tasks carry their own dataset and random state under OFF, of their iteration under DYNAMIC", async () => {
   await using cluster = await TestCluster.start();
   const datasetId = await cluster.dataset("seeded");
   const seeds: Record<string, string[]> = { OFF: [], DYNAMIC: [] };

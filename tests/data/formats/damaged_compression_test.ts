@@ -30,8 +30,8 @@ const JUNK = new TextEncoder().encode("this is none of it");
 
 /** Text that compresses to about half. */
 const contents = (() => {
-  const luck = new RandomStream(1n, []);
-  return Uint8Array.from({ length: 300_000 }, () => 97 + luck.int(16));
+  const randomState = new RandomStream(1n, []);
+  return Uint8Array.from({ length: 300_000 }, () => 97 + randomState.int(16));
 })();
 
 function joined(...parts: Uint8Array[]): Uint8Array<ArrayBuffer> {

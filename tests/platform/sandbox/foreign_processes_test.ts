@@ -44,7 +44,10 @@ const seeded = { seed: 7 };
 
 /** Pipelines whose streams depend on everything that must be the same. */
 const PIPELINES: Readonly<Record<string, Dataset<unknown>>> = {
-  "luck of functions": Dataset.range(12).map((x, { random, index }) => [x, random.int(1000), index])
+  "random numbers of functions": Dataset.range(12).map((
+    x,
+    { random, index },
+  ) => [x, random.int(1000), index])
     .withOptions(seeded),
   "operators above and below": Dataset.range(30).shuffle(8).filter((x) => x % 3 > 0).batch(4)
     .map((batch, { random }) => ({ batch, drawn: random.next() })).shuffle(3).prefetch(2)
@@ -65,7 +68,8 @@ const PIPELINES: Readonly<Record<string, Dataset<unknown>>> = {
     Dataset.range(8).map((_, { random }) => random.int(100)),
     Dataset.range(8).shuffle(4).map((x, { random }) => x + random.int(100)),
   ]).withOptions(seeded),
-  "repeated with other luck": Dataset.range(5).map((x, { random }) => x * random.int(50)).shuffle(5)
+  "repeated with other random numbers": Dataset.range(5).map((x, { random }) => x * random.int(50))
+    .shuffle(5)
     .repeat(3).withOptions(seeded),
   "windows and groups": Dataset.range(10).window(3, { dropRemainder: true }).flatMap((w) =>
     w.batch(3)
@@ -172,7 +176,7 @@ Deno.test("reductions and reads by index give the same with foreign functions", 
 });
 
 Deno.test("a state of a trusted pipeline is refused by an untrusted one, which says why", async () => {
-  const dataset = PIPELINES["luck of functions"]!;
+  const dataset = PIPELINES["random numbers of functions"]!;
   await using trusted = built(dataset, true).iterator();
   await trusted.next();
   await using foreign = built(dataset, false).iterator();

@@ -19,18 +19,18 @@ class Drawn {
   readonly workers = new Map<string, Worker>();
   readonly jobs = new Map<number, { iteration: Iteration; parameters: JobParameters }>();
   readonly clients = new Map<number, Client>();
-  readonly #luck: SimRandom;
+  readonly #randomState: SimRandom;
   #last = 0;
 
   constructor(seed: bigint) {
-    this.#luck = new SimRandom(seed);
+    this.#randomState = new SimRandom(seed);
   }
 
   step(): void {
     const number = ++this.#last;
-    const kind = this.#luck.int(6);
+    const kind = this.#randomState.int(6);
     if (kind === 0) this.#addJob(number);
-    if (kind === 1) this.#addWorker(`w${this.#luck.int(12)}`);
+    if (kind === 1) this.#addWorker(`w${this.#randomState.int(12)}`);
     if (kind === 2) this.#addClient(number);
     if (kind === 3) this.#take(this.workers, (worker) => this.index.removeWorker(worker));
     if (kind === 4) this.#take(this.clients, (client) => this.index.removeClient(client));
@@ -40,11 +40,11 @@ class Drawn {
   }
 
   #pick<T>(items: readonly T[]): T {
-    return items[this.#luck.int(items.length)]!;
+    return items[this.#randomState.int(items.length)]!;
   }
 
   #tags(): string[] {
-    return TAGS.filter(() => this.#luck.chance(0.3));
+    return TAGS.filter(() => this.#randomState.chance(0.3));
   }
 
   #addJob(number: number): void {
@@ -52,7 +52,7 @@ class Drawn {
     const parameters = {
       ...{ datasetId: "d", processingMode: "DYNAMIC", sharing: false, targetTags: this.#tags() },
       ...(targetWorkers === undefined ? {} : { targetWorkers }),
-      ...(targetWorkers !== "local" && this.#luck.chance(0.3) ? { numConsumers: 2 } : {}),
+      ...(targetWorkers !== "local" && this.#randomState.chance(0.3) ? { numConsumers: 2 } : {}),
     } as JobParameters;
     const iteration = { iterationId: number, finished: false } as Iteration;
     this.jobs.set(number, { iteration, parameters });
@@ -64,7 +64,7 @@ class Drawn {
     const before = this.workers.get(name);
     if (before !== undefined) this.index.removeWorker(before);
     const process = this.#pick(PROCESSES);
-    const isPrivate = this.#luck.chance(0.3);
+    const isPrivate = this.#randomState.chance(0.3);
     const worker = { name, tags: this.#tags(), process, isPrivate } as unknown as Worker;
     this.workers.set(name, worker);
     this.index.addWorker(worker);

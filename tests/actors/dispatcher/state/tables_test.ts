@@ -20,15 +20,17 @@ const PLACE = { node: "n", path: "/p" };
 class Drawn {
   state = new DispatcherState();
   readonly kinds = new Set<JournalRecord["type"]>();
-  readonly #luck: SimRandom;
+  readonly #randomState: SimRandom;
   #last = 0;
 
   constructor(seed: bigint) {
-    this.#luck = new SimRandom(seed);
+    this.#randomState = new SimRandom(seed);
   }
 
   step(): void {
-    if (this.#luck.chance(RESTORED)) this.state = DispatcherState.restore(this.state.snapshot());
+    if (this.#randomState.chance(RESTORED)) {
+      this.state = DispatcherState.restore(this.state.snapshot());
+    }
     const draw = this.#pick([
       ...[this.#dataset, this.#job, this.#iteration, this.#worker, this.#worker, this.#task],
       ...[this.#task, this.#task, this.#task, this.#taskChange, this.#taskChange, this.#client],
@@ -42,7 +44,7 @@ class Drawn {
 
   #pick<T>(items: Iterable<T>): T | undefined {
     const all = [...items];
-    return all[this.#luck.int(Math.max(1, all.length))];
+    return all[this.#randomState.int(Math.max(1, all.length))];
   }
 
   #dataset(): JournalRecord[] {
@@ -64,7 +66,7 @@ class Drawn {
     if (name !== null && this.state.jobNamed(name) !== undefined) return [];
     const parameters = {
       ...{ datasetId: "1", processingMode: "OFF" as const, sharing: false },
-      ...(this.#luck.chance(0.5) ? { numConsumers: 2 } : {}),
+      ...(this.#randomState.chance(0.5) ? { numConsumers: 2 } : {}),
     };
     const jobId = ++this.#last;
     return [
@@ -86,7 +88,7 @@ class Drawn {
 
   #worker(): JournalRecord[] {
     const name = this.#pick(WORKERS)!;
-    if (this.state.workers.get(name)?.alive && this.#luck.chance(0.5)) {
+    if (this.state.workers.get(name)?.alive && this.#randomState.chance(0.5)) {
       return [{ type: "worker_lost", name, wallMs: 0 }];
     }
     const process = this.#pick(PROCESSES)!;
@@ -125,11 +127,11 @@ class Drawn {
   #goes(): JournalRecord[] {
     const { clients, iterations, datasets } = this.state;
     const clientId = this.#pick(clients.keys());
-    if (clientId !== undefined && this.#luck.chance(0.6)) {
+    if (clientId !== undefined && this.#randomState.chance(0.6)) {
       return [{ type: "client_released", clientId, why: "gone", nextRound: null }];
     }
     const datasetId = this.#pick(datasets.keys());
-    if (datasetId !== undefined && this.#luck.chance(0.4)) {
+    if (datasetId !== undefined && this.#randomState.chance(0.4)) {
       return [{ type: "dataset_forgotten", datasetId }];
     }
     const unread = [...iterations.keys()].filter((id) =>
