@@ -131,13 +131,13 @@ export class LoggedJournal implements Journal {
     return this.#next;
   }
 
-  /** What was appended and is not on its way to the log will never be in it, nor anything else. */
+  /** Stops writing: nothing that is not already on its way to the log will be in it. */
   abandon(): void {
     this.#isAbandoned = true;
     this.#batch = new RecordBatch(this.#slab);
   }
 
-  /** Why nothing becomes durable for now, if so: the disk is full. */
+  /** Why nothing becomes durable now; undefined unless the disk is full. */
   get stall(): JournalStall | undefined {
     return this.#stall;
   }
@@ -148,12 +148,12 @@ export class LoggedJournal implements Journal {
     try {
       await this.committed();
     } catch {
-      // It was reported when it happened.
+      // The failure was reported when it happened.
     }
     try {
       await this.#options.log.close();
     } catch (error) {
-      // What a full disk has not taken, nobody was told.
+      // No answer depending on these records has left, so they may be retried.
       if (LeatError.from(error).code !== "resource_exhausted") throw error;
     }
   }
@@ -169,7 +169,7 @@ export class LoggedJournal implements Journal {
     this.#durable = Math.max(this.#durable, upTo);
   }
 
-  /** A full disk is waited for: what was decided waits in memory, and what rests on it leaves later. */
+  /** Waits while the disk is full: decisions stay in memory, and their answers leave later. */
   async #write(): Promise<void> {
     for (;;) {
       try {
@@ -192,7 +192,7 @@ export class LoggedJournal implements Journal {
         await log.sync();
         break;
       } catch (error) {
-        // Whoever waits meets another failure by itself.
+        // Those that wait see other failures themselves.
         if (LeatError.from(error).code !== "resource_exhausted") break;
       }
     }
@@ -236,7 +236,7 @@ export class LoggedJournal implements Journal {
 
   #compact(): Promise<void> {
     const { log } = this.#options;
-    // Compacted or not, it is tried again after as much more.
+    // The next attempt comes after as many records again, whether this one succeeds or not.
     this.#records = 0;
     this.#bytes = 0;
     const snapshot = this.#snapshot();

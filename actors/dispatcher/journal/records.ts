@@ -1,6 +1,6 @@
 /**
- * The records of the dispatcher's journal: everything that ever changed its state. A record holds
- * every id, time and seed that was drawn, so that applying it again gives the same state.
+ * The records of the dispatcher's journal: every change of its state. A record holds every id, time
+ * and seed that was drawn, so replaying it gives the same state.
  *
  * @module
  */
@@ -14,24 +14,24 @@ import type { DatasetDefinition, JobParameters } from "../protocol.ts";
 /** One change of the dispatcher's state. */
 export type JournalRecord =
   | { readonly type: "cluster_created"; readonly clusterId: string }
-  /** A dispatcher began to work on this journal. */
+  /** A dispatcher started on this journal. */
   | { readonly type: "dispatcher_started"; readonly incarnation: string; readonly wallMs: number }
   | ({
     readonly type: "dataset_registered";
-    /** The name of the identity that registered it. */
+    /** The identity that registered it. */
     readonly owner: string;
     readonly transient?: true;
   } & DatasetDefinition)
-  /** One that was transient is so no more. */
+  /** A transient dataset has become permanent. */
   | { readonly type: "dataset_kept"; readonly datasetId: string }
-  /** A transient one that no job uses. */
+  /** A transient dataset without jobs is forgotten. */
   | { readonly type: "dataset_forgotten"; readonly datasetId: string }
   | {
     readonly type: "job_created";
     readonly jobId: number;
-    /** Null: the job is its only client's own. */
+    /** Null: the job is private to its only client. */
     readonly name: string | null;
-    /** The name of the identity that began it. */
+    /** The identity that created it. */
     readonly owner: string;
     readonly parameters: JobParameters;
     /** Static policies: the workers that share it. */
@@ -43,16 +43,16 @@ export type JournalRecord =
     readonly jobId: number;
     readonly repetition: number;
     readonly seed: string;
-    /** DETERMINISTIC: the split that the reader begins with. */
+    /** DETERMINISTIC: the split that the reader starts at. */
     readonly startAt?: number;
-    /** Splits before it of which the reader needs rows once more, ascending. */
+    /** Earlier splits whose rows the reader needs again, ascending. */
     readonly behind?: readonly number[];
-    /** Who alone reads it. */
+    /** The only run that may read it. */
     readonly run?: { readonly stream: string; readonly runId: string };
   }
   /** No task will produce anything more. */
   | { readonly type: "iteration_finished"; readonly iterationId: number }
-  /** The iteration, its tasks and, when it was its last, its job are forgotten. */
+  /** The iteration, its tasks and, if it was its last, its job are forgotten. */
   | { readonly type: "iteration_collected"; readonly iterationId: number }
   | {
     readonly type: "worker_registered";
@@ -61,10 +61,10 @@ export type JournalRecord =
     readonly tags: readonly string[];
     readonly process?: string;
     readonly isPrivate?: boolean;
-    /** The name of the identity that has registered it. */
+    /** The identity that registered it. */
     readonly owner?: string;
   }
-  /** Its tasks have ended by records of their own. */
+  /** Earlier records ended its tasks. */
   | { readonly type: "worker_lost"; readonly name: string; readonly wallMs: number }
   | {
     readonly type: "task_created";
@@ -73,23 +73,23 @@ export type JournalRecord =
     readonly worker: string;
     readonly seed: string;
   }
-  /** Clients can read it there. */
+  /** Clients can read the task there. */
   | {
     readonly type: "task_ready";
     readonly taskId: number;
     readonly source: FencedRef<ElementSourceProtocol>;
   }
-  /** It has produced everything. */
+  /** The task has produced everything. */
   | { readonly type: "task_completed"; readonly taskId: number }
-  /** It is fenced: no split for it, no client at it. */
+  /** The task is fenced: it gets no splits and no clients. */
   | { readonly type: "task_ended"; readonly taskId: number; readonly why: TaskEnd }
   /** The process or thread that ran the task's pipeline has died. */
   | {
     readonly type: "runner_died";
     readonly taskId: number;
-    /** Counts the task's runners that died. */
+    /** Counts the task's dead runners. */
     readonly number: number;
-    /** What it ran; see `Deaths`. */
+    /** The piece that it ran; see `Deaths`. */
     readonly place: number | null;
     readonly code: LeatErrorCode;
     /** How it ended. */
@@ -101,16 +101,19 @@ export type JournalRecord =
     readonly iterationId: number;
     readonly requestId: string;
     readonly consumerIndex: number | null;
-    /** A digest of what has to be presented with its requests. */
+    /** A digest of the secret that its requests must present. */
     readonly secret?: string;
     readonly process?: string;
-    /** DETERMINISTIC: what it reads, of which its job may be a chain. */
+    /** DETERMINISTIC: the stream it reads, of which its job may be one chain. */
     readonly stream?: string;
-    /** It was restored: what that is named by, the same for all chains. Who was it before reads no more. */
+    /**
+     * It was restored: the restore's name, the same for all chains. Earlier clients of this reader
+     * may read no more.
+     */
     readonly restoration?: string;
-    /** With which others it was started. */
+    /** Names the readers that were started together. */
     readonly runId?: string;
-    /** DETERMINISTIC with consumers: where it begins. */
+    /** DETERMINISTIC with consumers: where it starts. */
     readonly startAt?: number;
     readonly behind?: readonly number[];
   }
@@ -118,7 +121,7 @@ export type JournalRecord =
     readonly type: "client_released";
     readonly clientId: number;
     readonly why: "released" | "gone" | "timed_out";
-    /** Coordinated reads: its next round, as last heard. */
+    /** Coordinated reads: its next round, as last reported. */
     readonly nextRound: number | null;
   }
   | {
@@ -128,7 +131,9 @@ export type JournalRecord =
     readonly bounds: readonly Float64Array[];
     readonly digest: string;
   }
-  /** The iteration cannot go on: its splits cannot be listed or saved, or its runners keep dying. */
+  /**
+   * The iteration cannot continue: its splits cannot be listed or saved, or its runners keep dying.
+   */
   | {
     readonly type: "iteration_failed";
     readonly iterationId: number;
@@ -143,7 +148,7 @@ export type JournalRecord =
     /** Counts the task's requests for this source. */
     readonly number: number;
   }
-  /** DETERMINISTIC: a split is produced by this task from now on. */
+  /** DETERMINISTIC: a split is assigned to this task. */
   | {
     readonly type: "sequence_assigned";
     readonly taskId: number;
@@ -158,29 +163,29 @@ export type JournalRecord =
     readonly iterationId: number;
     readonly mark: number;
     readonly done: readonly number[];
-    /** With consumers: which of them has it. */
+    /** With consumers: the one that has it. */
     readonly consumerIndex?: number;
   }
-  /** A save has begun, or goes on: what its folder holds. */
+  /** A save starts or resumes, with what its folder contains. */
   | {
     readonly type: "save_begun";
     readonly iterationId: number;
     readonly id: string;
-    /** How many splits the ledger's entries have, and how many those are. */
+    /** Number of splits in the ledger's entries, and number of entries. */
     readonly entered: number;
     readonly entries: number;
     readonly written: readonly WrittenRun[];
     readonly elements: number;
     readonly sizeBytes: number;
   }
-  /** A task writes these splits from now on. */
+  /** A task starts to write these splits. */
   | {
     readonly type: "save_run_assigned";
     readonly taskId: number;
     readonly first: number;
     readonly count: number;
   }
-  /** It has. */
+  /** The task has written them. */
   | {
     readonly type: "save_run_written";
     readonly taskId: number;
@@ -188,28 +193,28 @@ export type JournalRecord =
     readonly elements: number;
     readonly sizeBytes: number;
   }
-  /** A task makes the next entry of the folder's ledger from now on, up to this split. */
+  /** A task starts to write the next entry of the folder's ledger, up to this split. */
   | { readonly type: "save_entry_assigned"; readonly taskId: number; readonly upTo: number }
-  /** It has, and has written so much itself. */
+  /** The task has written it, with this size. */
   | {
     readonly type: "save_entry_written";
     readonly taskId: number;
     readonly elements: number;
     readonly sizeBytes: number;
   }
-  /** What older versions wrote in the place of the next: all tasks of a schedule. */
+  /** A schedule with all its tasks, as older versions proposed it. */
   | {
     readonly type: "schedule_proposed";
     readonly iterationId: number;
     readonly version: number;
     readonly fromRound: number;
     readonly taskIds: readonly number[];
-    /** How far beyond the newest round known `fromRound` is. */
+    /** How far `fromRound` is beyond the newest known round. */
     readonly distance: number;
   }
   /**
-   * A schedule is proposed. Only how its tasks differ from those of the newest one, proposed or in force,
-   * is written: each worker that comes or goes changes it.
+   * A schedule is proposed. The record holds only its difference from the newest one, proposed or
+   * in force, as each worker that joins or leaves changes it.
    */
   | {
     readonly type: "schedule_changed";
@@ -225,26 +230,26 @@ export type JournalRecord =
     readonly iterationId: number;
     readonly version: number;
     readonly clientId: number;
-    /** The first round that its training loop was not given. */
+    /** The first round not yet delivered to its training loop. */
     readonly deliveredRound?: number;
-    /** What it holds beyond that of tasks that the schedule leaves out. */
+    /** Rounds beyond it that it holds of tasks outside the schedule. */
     readonly heldRounds?: readonly number[];
   }
   | {
     readonly type: "schedule_committed";
     readonly iterationId: number;
     readonly version: number;
-    /** Schedules older than this serve no round that anybody still wants. */
+    /** Older schedules serve no round that anybody still needs. */
     readonly oldestVersion: number;
     /** See `RoundSchedule`. */
     readonly kept?: readonly number[];
   }
-  /** Written now and then, so that a restarted dispatcher knows about where the consumers are. */
+  /** Written now and then, so that a restarted dispatcher knows roughly where the consumers are. */
   | { readonly type: "rounds_reached"; readonly iterationId: number; readonly round: number }
-  /** All consumers end at this round, those too that are yet to come. */
+  /** All consumers end at this round, also those that join later. */
   | { readonly type: "rounds_ended"; readonly iterationId: number; readonly round: number };
 
-/** Records of a kind, or of several. */
+/** The record of one type, or of several. */
 export type RecordOf<T extends JournalRecord["type"]> = Extract<
   JournalRecord,
   { readonly type: T }
@@ -252,36 +257,36 @@ export type RecordOf<T extends JournalRecord["type"]> = Extract<
 
 /** Why a task ended. */
 export type TaskEnd =
-  /** Its worker was not heard of for too long. */
+  /** Its worker's heartbeats timed out. */
   | "worker_lost"
-  /** Its worker has begun a new life. */
+  /** Its worker has started a new life. */
   | "worker_restarted"
-  /** It died on a worker that lives: its place in the data is lost, and another takes it from here. */
+  /** It died on a live worker: its position in the data is lost, and another task continues. */
   | "task_failed"
   /** The clients that could read it have left, and no other can. */
   | "unread"
-  /** Its save was ended by a client. */
+  /** A client ended its save. */
   | "cancelled"
   /** Its iteration has failed. */
   | "iteration_failed"
   /** The consumers of a coordinated read cannot reach it. */
   | "unreachable";
 
-/** The one kind of record there are many of: journaled as its numbers alone. */
+/** The only frequent type of record: journaled as its numbers alone. */
 type SplitAssigned = RecordOf<"split_assigned">;
-/** How many numbers stand for one {@linkcode SplitAssigned}. */
+/** How many numbers encode one {@linkcode SplitAssigned}. */
 const SPLIT_NUMBERS = 5;
 
 /**
- * Records that are journaled together: a crash leaves all of them or none, as it must what one turn
- * has decided.
+ * Records that are journaled together: a crash keeps all of them or none, as one transaction
+ * requires.
  */
 export class RecordBatch {
-  /** Encoded records, and runs of splits as numbers one after the other. */
+  /** Encoded records, and runs of splits as consecutive numbers. */
   readonly #items: (Uint8Array | number[])[] = [];
   readonly #encoding: { readonly slab?: MessageSlab };
 
-  /** @param slab Where records and batch are written. Default: each has a buffer of its own. */
+  /** @param slab Where records and batch are encoded. Default: a buffer for each. */
   constructor(slab?: MessageSlab) {
     this.#encoding = slab === undefined ? {} : { slab };
   }
@@ -290,7 +295,10 @@ export class RecordBatch {
     return this.#items.length === 0;
   }
 
-  /** @throws {LeatError} `invalid_argument` for a record that cannot be written; the batch stays as it was. */
+  /**
+   * @throws {LeatError} `invalid_argument` for a record that cannot be encoded; the batch is
+   *   unchanged.
+   */
   add(record: JournalRecord): void {
     if (record.type === "split_assigned") this.#addSplit(record);
     else this.#items.push(encodeMessage(record, this.#encoding));
@@ -310,7 +318,7 @@ export class RecordBatch {
 /**
  * The records of an encoded {@linkcode RecordBatch}.
  *
- * @throws {LeatError} `data_loss` for bytes that are none.
+ * @throws {LeatError} `data_loss` for invalid bytes.
  */
 export function decodeRecords(bytes: Uint8Array): JournalRecord[] {
   try {
@@ -321,7 +329,7 @@ export function decodeRecords(bytes: Uint8Array): JournalRecord[] {
   }
 }
 
-/** From a buffer of its own, which the record's payloads go on using. */
+/** Copies to its own buffer, which the record's payloads keep using. */
 function decodeRecord(bytes: Uint8Array): JournalRecord {
   return decodeMessage(bytes.slice()) as JournalRecord;
 }

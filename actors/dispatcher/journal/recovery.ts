@@ -1,5 +1,5 @@
 /**
- * Taking up a journal where it was left.
+ * Recovers the dispatcher's state from its journal.
  *
  * @module
  */
@@ -9,17 +9,17 @@ import { decodeRecords } from "./records.ts";
 import { decodeSnapshot, encodeSnapshot } from "./snapshot.ts";
 import { DispatcherState } from "../state/state.ts";
 
-/** A journal and the state that follows from it. */
+/** A journal and its replayed state. */
 export interface Recovered {
   readonly state: DispatcherState;
   readonly journal: LoggedJournal;
 }
 
 /**
- * Replays a log. It is closed again when that fails.
+ * Replays a log, and closes it again on failure.
  *
- * @throws {LeatError} `data_loss` when it does not hold a whole journal, `unimplemented` when a later
- * version wrote it.
+ * @throws {LeatError} `data_loss` for an incomplete journal, `unimplemented` for one of a later
+ *   version.
  */
 export async function openJournal(
   log: DurableLog,

@@ -1,6 +1,6 @@
 /**
- * Snapshots of the dispatcher's state: its entities as plain data, as they are journaled in the place of
- * the records that led to them.
+ * Snapshots of the dispatcher's state: its entities as plain data, journaled in place of the
+ * records that led to them.
  *
  * @module
  */
@@ -23,7 +23,7 @@ import { type LastIds, Tables } from "../state/tables.ts";
 
 const FORMAT = 1;
 
-/** See the module. */
+/** The content of a snapshot. */
 export interface StateSnapshot {
   readonly format: typeof FORMAT;
   readonly clusterId: string;
@@ -42,7 +42,7 @@ export interface StateSnapshot {
   readonly runs: readonly (readonly [stream: string, run: StreamRun])[];
 }
 
-/** All that the tables hold, as plain data, to be written at once: it changes when they do. */
+/** All tables as plain data. Write it at once, as it changes with them. */
 export function snapshotOf(tables: Tables): StateSnapshot {
   const { clusterId, lives, lastIds } = tables;
   return {
@@ -65,9 +65,9 @@ export function snapshotOf(tables: Tables): StateSnapshot {
 }
 
 /**
- * What a snapshot holds, and shares nothing with it.
+ * The tables of a snapshot; they share nothing with it.
  *
- * @throws {LeatError} `unimplemented` for one of a later format.
+ * @throws {LeatError} `unimplemented` for a later format.
  */
 export function tablesOf(snapshot: StateSnapshot): Tables {
   if (snapshot.format !== FORMAT) {
@@ -102,13 +102,13 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   return tables;
 }
 
-/** How long a snapshot may be, in bytes. SQLite holds no value of 1 GB. */
+/** Largest snapshot, in bytes. SQLite limits a value to 1 GB. */
 export const SNAPSHOT_BYTES_MAX = 768 * 2 ** 20;
 
 /**
- * A snapshot as it is journaled.
+ * Encodes a snapshot for the journal.
  *
- * @throws {LeatError} `resource_exhausted` for one that is longer than `bytesMax`.
+ * @throws {LeatError} `resource_exhausted` if it is longer than `bytesMax`.
  */
 export function encodeSnapshot(
   snapshot: StateSnapshot,
@@ -117,7 +117,7 @@ export function encodeSnapshot(
   return encodeMessage(snapshot, { bytesMax });
 }
 
-/** A journaled snapshot. @throws {LeatError} `data_loss` for bytes that are none. */
+/** Decodes a journaled snapshot. @throws {LeatError} `data_loss` for invalid bytes. */
 export function decodeSnapshot(bytes: Uint8Array): StateSnapshot {
   try {
     return decodeMessage(bytes, { copy: true }) as StateSnapshot;

@@ -1,45 +1,45 @@
 /**
- * Clients whose process is gone, as far as can be seen: their tasks need not wait until their silence
- * has lasted for long enough. The dispatcher watches the actor that a client is.
+ * Detects clients whose process is gone, so that their tasks need not wait for the heartbeat
+ * timeout. The dispatcher watches each client's actor:
  *
- * - Its node says that the actor has ended: nobody can read any more.
- * - The link was closed at the client's end. Its process has ended by whatever means, or somebody
- *   between has closed the connection (a proxy that is restarted, a firewall that has forgotten it): both
- *   look alike, a reset too, which is what the machine of a killed process sends where bytes were
- *   unread. But both ends learn of the latter, and a client that lives dials again within a second or
- *   two. So it is given a grace. The link is what counts: what it asks again over the new one may have
- *   been answered before, and is answered so without its dispatcher.
- * - The link has fallen silent, or there is no way to it: that says nothing of the client, which has
- *   until its silence counts.
+ * - Its node reports that the actor has ended: the client is released.
+ * - The connection was closed at the client's end. Either its process has ended, or something in
+ *   between closed the connection (a restarted proxy, a firewall that dropped its state). Both look
+ *   alike, even a reset, which the machine of a killed process sends if bytes were unread. But in
+ *   the second case both ends notice, and a live client reconnects within seconds. So the client
+ *   gets a grace time. Reconnecting ends it, as a repeated request over the new connection may be
+ *   answered from an earlier answer, without the dispatcher.
+ * - The connection timed out, or there is no route. That says nothing about the client, so only the
+ *   heartbeat timeout counts.
  *
- * None of this is journaled: a dispatcher that starts has heard everybody just now.
+ * None of this is journaled: for a restarted dispatcher everybody counts as just heard.
  *
  * @module
  */
 import type { ActorContext, WatchEnd } from "../../runtime/actor.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
 
-/** A client's actor that is watched, or whose node is waited for. */
+/** A client's actor that is watched, or whose node may reconnect. */
 interface Watch {
   readonly incarnation: string;
   stop: () => void;
 }
 
-/** See the module. */
+/** Watches the clients' actors and connections. */
 export class ClientLinks {
-  /** When the links of clients were closed that have not come back since, in monotonic ms. */
+  /** When the connections of clients closed that have not reconnected, in monotonic ms. */
   readonly closedMs = new Map<number, number>();
   readonly #context: ActorContext;
   readonly #onEnded: (clientId: number) => void;
   readonly #watches = new Map<number, Watch>();
 
-  /** @param onEnded A client's actor has ended. */
+  /** @param onEnded Called when a client's actor has ended. */
   constructor(context: ActorContext, onEnded: (clientId: number) => void) {
     this.#context = context;
     this.#onEnded = onEnded;
   }
 
-  /** A client has been heard of. */
+  /** A client sent a request. */
   heard(clientId: number, client: FencedRef): void {
     const wasClosed = this.closedMs.delete(clientId);
     const { incarnation } = client;
@@ -48,7 +48,7 @@ export class ClientLinks {
     known?.stop();
     const watch: Watch = { incarnation, stop: () => {} };
     this.#watches.set(clientId, watch);
-    // Where there is no link any more, it is over before it has begun.
+    // Without a connection the watch ends before this call returns.
     watch.stop = this.#context.watch(client, (_error, end) => this.#over(clientId, client, end));
   }
 
@@ -60,13 +60,13 @@ export class ClientLinks {
   }
 
   #over(clientId: number, client: FencedRef, end: WatchEnd): void {
-    // Watched again when it is heard of again.
+    // The client's next request starts a new watch.
     this.#watches.delete(clientId);
     if (end === "ended") this.#onEnded(clientId);
     else if (end === "closed") this.#closed(clientId, client);
   }
 
-  /** A node that is there again says itself if the client is not. */
+  /** A node that reconnects reports by itself if the client is gone. */
   #closed(clientId: number, client: FencedRef): void {
     this.closedMs.set(clientId, this.#context.world.nowMs());
     const back = this.#context.whenLinked(client.node, () => this.heard(clientId, client));

@@ -1,5 +1,6 @@
 /**
- * Silence: who was heard of when, what nobody uses since when, and the end of both after a while.
+ * Timeouts: when each worker and client was last heard, since when iterations and datasets are
+ * unused, and the end of both after a while.
  *
  * None of it is journaled: after a restart everybody counts as just heard.
  *
@@ -16,11 +17,11 @@ import type { Transaction } from "../transaction.ts";
 import type { Transactions } from "../transactions.ts";
 import { loseWorker } from "../members/workers.ts";
 
-/** How often silence is looked for: a fraction of the shortest timeout, within these bounds, in ms. */
+/** Timeouts are checked this often per shortest timeout, within these bounds, in ms. */
 const SWEEP_FRACTION = 4;
 const SWEEP_MIN_MS = 10;
 const SWEEP_MAX_MS = 5_000;
-/** So long, in ms, a client that has registered a dataset may take to open its job at least. */
+/** Least time, in ms, that a client has to open a job after it has registered a dataset. */
 const DATASET_UNUSED_MIN_MS = 60_000;
 
 /** What {@linkcode Liveness} needs. */
@@ -33,21 +34,21 @@ export interface LivenessOptions {
   readonly taskRequests: TaskRequests;
 }
 
-/** See the module. Times are monotonic. */
+/** Tracks heartbeats and ends what timed out. Times are monotonic. */
 export class Liveness {
   readonly #options: LivenessOptions;
   readonly #workersHeardMs = new Map<string, number>();
   readonly #clientsHeardMs = new Map<number, number>();
   /** Since when iterations have had no client. */
   readonly #idleSinceMs = new Map<number, number>();
-  /** Since when, as far as was looked, no job uses transient datasets. */
+  /** Since when transient datasets have had no job, as seen by the checks. */
   readonly #unusedSinceMs = new Map<string, number>();
 
   constructor(options: LivenessOptions) {
     this.#options = options;
   }
 
-  /** Everybody that the journal knows has been heard of just now. */
+  /** Counts everybody in the journal as just heard. */
   begin({ state }: Transaction): void {
     for (const name of state.workers.keys()) this.workerHeard(name);
     for (const clientId of state.clients.keys()) this.clientHeard(clientId);
@@ -56,7 +57,7 @@ export class Liveness {
     }
   }
 
-  /** Workers that were heard of, and when. */
+  /** When each worker was last heard. */
   get workersHeardMs(): ReadonlyMap<string, number> {
     return this.#workersHeardMs;
   }
@@ -77,22 +78,22 @@ export class Liveness {
     this.#clientsHeardMs.delete(clientId);
   }
 
-  /** An iteration has no clients any more. */
+  /** An iteration has lost its last client. */
   idle(iterationId: number): void {
     this.#idleSinceMs.set(iterationId, this.#nowMs);
   }
 
-  /** It has, or is forgotten. */
+  /** An iteration has clients again, or is forgotten. */
   notIdle(iterationId: number): void {
     this.#idleSinceMs.delete(iterationId);
   }
 
-  /** Whoever registers a dataset is about to use it. */
+  /** A client that registers a dataset is about to use it. */
   datasetRegistered(datasetId: string): void {
     this.#unusedSinceMs.delete(datasetId);
   }
 
-  /** Looks again and again from now on. */
+  /** Starts the periodic checks. */
   watch(): void {
     const { context, settings, transactions } = this.#options;
     const { workerTimeoutMs, clientGraceMs, jobGcTimeoutMs } = settings;
@@ -115,7 +116,7 @@ export class Liveness {
     return this.#options.context.world.nowMs();
   }
 
-  /** While this thread stood still, nobody could be heard: that time is no silence of theirs. */
+  /** Moves all times forward by a pause of this thread, when no heartbeat could be received. */
   #forgive(lateMs: number): void {
     if (lateMs <= 0) return;
     const nowMs = this.#nowMs;
@@ -126,7 +127,7 @@ export class Liveness {
     }
   }
 
-  /** Ends what was silent for too long. */
+  /** Ends what timed out. */
   #sweep(tx: Transaction): void {
     const { settings, clientLinks, consumers, taskRequests } = this.#options;
     const { workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs } = settings;

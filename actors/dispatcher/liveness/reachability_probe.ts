@@ -1,6 +1,6 @@
 /**
- * Whether workers answer at the addresses they advertise: a worker that dials out is heard of also
- * where nobody can dial it, and clients would wait for it in vain.
+ * Checks whether workers answer at their advertised addresses. A worker that dials out sends
+ * heartbeats even if clients cannot dial it, and they would wait for it in vain.
  *
  * @module
  */
@@ -9,10 +9,10 @@ import type { ActorContext } from "../../runtime/actor.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
 
-/** An address that did not answer is dialled again at a heartbeat after this long, in ms. */
+/** An address that did not answer is dialled again at a heartbeat after this time, in ms. */
 const RETRY_MS = 10_000;
 
-/** Dials a worker's address as a stranger would. Rejects with the reason when it does not answer. */
+/** Dials a worker's address like a client. Rejects with the reason if it does not answer. */
 export type DialWorker = (worker: FencedRef<WorkerProtocol>) => Promise<void>;
 
 interface Check {
@@ -21,19 +21,19 @@ interface Check {
   unreachable: string | undefined;
 }
 
-/** Dials each life of a worker once, and again for as long as it does not answer. */
+/** Dials each life of a worker once, and again while it does not answer. */
 export class ReachabilityProbe {
   readonly #context: ActorContext;
   readonly #dial: DialWorker | undefined;
   readonly #checks = new Map<string, Check>();
 
-  /** @param dial Left out: nothing is checked. */
+  /** @param dial Missing: nothing is checked. */
   constructor(context: ActorContext, dial: DialWorker | undefined) {
     this.#context = context;
     this.#dial = dial;
   }
 
-  /** A worker has been heard of. */
+  /** A worker sent a heartbeat. */
   heard(name: string, worker: FencedRef<WorkerProtocol>): void {
     if (this.#dial === undefined) return;
     const { world } = this.#context;
@@ -53,7 +53,7 @@ export class ReachabilityProbe {
     if (this.#checks.delete(name)) this.#context.world.log("info", `Worker "${name}" is gone`);
   }
 
-  /** Why the worker's address does not answer, if it does not. */
+  /** Why the worker's address does not answer; undefined if it does. */
   unreachable(name: string): string | undefined {
     return this.#checks.get(name)?.unreachable;
   }

@@ -1,11 +1,10 @@
 /**
- * Hints to clients: that there is news of their iteration, so that they ask for it at once instead of
- * at their next regular heartbeat. A hint says nothing else, so one that is lost costs no more than
- * that wait, and whom to tell is not journaled: it is who sent the newest heartbeat.
+ * Hints tell clients that their iteration has news, so that they send a heartbeat at once. A hint
+ * carries nothing else: losing one costs only the wait for the next regular heartbeat. Receivers
+ * are the senders of the newest heartbeats, and are not journaled.
  *
- * What a hint costs is the answer that it brings about, which may name every task of the iteration. So
- * changes that come fast are told together, and where there are many clients or tasks, the last of
- * the clients are told later.
+ * A hint costs the heartbeat's answer, which may list every task of the iteration. So fast changes
+ * are combined, and with many clients or tasks some clients get their hint later.
  *
  * @module
  */
@@ -14,22 +13,22 @@ import type { ActorContext } from "../../runtime/actor.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
 import type { Transactions } from "../transactions.ts";
 
-/** Hints go out together, and then not again for so long, in ms. */
+/** Pause between two batches of hints, in ms. */
 const PAUSE_MS = 20;
 /**
- * Tasks that the answers to one such lot may name together; one client is told in any case. 100,000 a
- * second: the regular heartbeats of 1,000 clients that read 100 workers name as many.
+ * Most tasks in the answers to one batch of hints; at least one client gets a hint. That is 100,000
+ * a second: as many as in the regular heartbeats of 1,000 clients that read 100 workers.
  */
 const TASKS_AT_ONCE = 2_000;
 
-/** See the module. */
+/** Sends the hints. */
 export class ClientHints {
   readonly #context: ActorContext;
   readonly #transactions: Pick<Transactions, "state" | "whenDurable">;
   readonly #clients = new Map<number, FencedRef<ClientProtocol>>();
-  /** Iterations whose clients have not been told of the newest. */
+  /** Iterations whose clients lack the newest change. */
   readonly #changed = new Set<number>();
-  /** Clients that are to be told, those that have waited longest first. */
+  /** Clients to send a hint to, longest waiting first. */
   readonly #due = new Set<number>();
   #scheduled = false;
   #nextMs = -Infinity;
@@ -39,7 +38,7 @@ export class ClientHints {
     this.#transactions = transactions;
   }
 
-  /** A client has been heard of, and hears all there is in the answer. */
+  /** A client sent a heartbeat, and gets all news in the answer. */
   heard(clientId: number, client: FencedRef<ClientProtocol>): void {
     this.#clients.set(clientId, client);
     this.#due.delete(clientId);

@@ -1,5 +1,5 @@
 /**
- * Clients: what they are told to read, and their end.
+ * Clients: the content of their heartbeat answers, and their end.
  *
  * @module
  */
@@ -19,16 +19,16 @@ import { whyStarved } from "../report/starvation.ts";
 
 type HeartbeatRequest = RequestOf<DispatcherProtocol, "clientHeartbeat">;
 
-/** Which client a request is about. */
+/** Names the client of a request. */
 interface AboutClient {
   readonly clientId: number;
   readonly secret?: string;
 }
 
 /**
- * The client that a request is about, and its iteration.
+ * The client of a request, and its iteration.
  *
- * @throws LeatError `permission_denied` without its secret, and what it is to be told when it is gone.
+ * @throws LeatError `permission_denied` without its secret; the reason of its end if it is gone.
  */
 export function clientOf(
   state: DispatcherState,
@@ -57,8 +57,8 @@ export function clientOf(
 }
 
 /**
- * What a client is told that was released when its iteration was over. The next client of the job makes the
- * dispatcher forget the iteration: of two that come before either has heard of the end, neither would hear.
+ * The answer to a client that was released when its iteration was over. The next client of the job
+ * removes that iteration, so without this a client that asks later would never learn of the end.
  */
 export function newsOfEnd(
   state: DispatcherState,
@@ -72,10 +72,10 @@ export function newsOfEnd(
 }
 
 /**
- * What a client is told at a heartbeat.
+ * The answer to a client's heartbeat.
  *
- * @param report What it has said.
- * @param changed The tasks in which the list that it has may differ from what it is; undefined: it has none.
+ * @param report The heartbeat.
+ * @param changed Tasks in which the client's list may be outdated; undefined: it has no list.
  */
 export function newsFor(
   state: DispatcherState,
@@ -118,7 +118,7 @@ function taskChanges(
   return { tasks: taskSources(state, client, iteration, tasks), endedTasks };
 }
 
-/** Those that the client can read, tasks that completed included. */
+/** The tasks that the client can read, completed ones included. */
 function taskSources(
   state: DispatcherState,
   client: Client,
@@ -155,8 +155,8 @@ export function releaseClient(
 export type ClientEnd = Extract<JournalRecord, { readonly type: "client_released" }>["why"];
 
 /**
- * Ends a client. A job of its own goes with it, as nobody else can ever join that; so does an iteration
- * that whoever comes next begins anew.
+ * Ends a client. A private job ends with it, as nobody else can join it, and so does an iteration
+ * that the next client would restart.
  */
 export function endClient(
   tx: Transaction,

@@ -1,9 +1,11 @@
 /**
- * Workers that ask for the name of another: one that lives keeps it, and the other waits. Two that are
- * started again whenever they end would take one name from each other for ever.
+ * Claims of a worker's name by another worker: a live holder keeps the name, and the claimant
+ * waits. Otherwise two workers that a supervisor restarts would take the name from each other for
+ * ever.
  *
- * Whether it lives is asked of it: a process that has ended is known by its closed link or its address,
- * where nobody answers; a machine that is gone does not answer in time.
+ * The dispatcher asks the holder whether it lives. A process that has ended is recognised by its
+ * closed connection or by an address where nothing answers; a machine that is gone does not answer
+ * in time.
  *
  * @module
  */
@@ -12,17 +14,20 @@ import type { ActorContext } from "../../runtime/actor.ts";
 import { type FencedRef, formatRef } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
 
-/** Who has not answered in so long is gone, in ms: whoever asks for its name waits longer for an answer. */
+/**
+ * A holder that has not answered within this time, in ms, is gone; claimants wait longer for their
+ * answer.
+ */
 const ANSWER_TIMEOUT_MS = 2_000;
-/** After how long it is asked again, in ms: the question may have been lost. */
+/** Pause before the question is repeated, in ms, as it may have been lost. */
 const ANSWER_ATTEMPT_MS = 500;
 
 type WorkerRef = FencedRef<WorkerProtocol>;
 
-/** See the module. */
+/** Checks that the holder of a claimed name is gone. */
 export class NameClaims {
   readonly #context: ActorContext;
-  /** Whose claim has been logged, by name. */
+  /** The last logged claimant of each name. */
   readonly #logged = new Map<string, string>();
 
   constructor(context: ActorContext) {
@@ -30,7 +35,7 @@ export class NameClaims {
   }
 
   /**
-   * Resolves when the life that has the name is over, or cannot be reached.
+   * Resolves when the holder's life is over, or cannot be reached.
    *
    * @throws {LeatError} `unavailable` while it answers.
    */
@@ -65,7 +70,8 @@ export class NameClaims {
     } catch (error) {
       const failure = LeatError.from(error);
       if (this.#context.signal.aborted) {
-        // Whatever the end of this life makes of the ask: the claimant is not refused.
+        // However this dispatcher's end fails the question, the claimant must not be refused for
+        // good.
         throw new LeatError("unavailable", "The dispatcher ends", { cause: failure });
       }
       return false;

@@ -1,6 +1,6 @@
 /**
- * A worker speaks for itself alone: what is said of a worker or of its tasks has to come from that worker's
- * own node. Node and identity are those of the link, which no sender can forge.
+ * A worker speaks only for itself: reports about a worker or its tasks must come from that worker's
+ * node. Node and identity are those of the connection, which no sender can forge.
  *
  * @module
  */
@@ -11,10 +11,13 @@ import { formatRef, sameActor } from "../../runtime/ref.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
 import type { DispatcherState } from "../state/state.ts";
 
-/** Who says something. */
+/** The sender of a report. */
 export type Speaker = Pick<Delivery, "source" | "sender">;
 
-/** Why a heartbeat is refused: somebody else sends it, or the name is another's while that lives. */
+/**
+ * Why a heartbeat is refused: another node sends it, or the name belongs to another identity that
+ * lives.
+ */
 export function forgeryOf(
   state: DispatcherState,
   request: RequestOf<DispatcherProtocol, "workerHeartbeat">,
@@ -46,7 +49,7 @@ export function forgeryOf(
   );
 }
 
-/** Why what is said in the name of a task is refused: the task is on another node. */
+/** Why a task's request is refused: the task is on another node. */
 export function taskForgeryOf(
   state: DispatcherState,
   taskId: number,
@@ -54,7 +57,7 @@ export function taskForgeryOf(
 ): LeatError | undefined {
   if (sender === SAME_PROCESS) return undefined;
   const task = state.tasks.get(taskId);
-  // What is said of one that is not there changes nothing.
+  // A report about a missing task changes nothing.
   if (task === undefined) return undefined;
   const worker = state.workers.get(task.worker);
   if (worker === undefined || worker.ref.node === source.node) return undefined;

@@ -1,5 +1,5 @@
 /**
- * Workers: their lives, what they report of their tasks, and what they are told.
+ * Workers: their lives, the handling of their reports, and their answers.
  *
  * @module
  */
@@ -52,7 +52,10 @@ export function workerHeartbeat(
   return { newTasks: tasksToStart(tx, request), endedTasks };
 }
 
-/** The life that has the name a worker asks for, as the one that follows it, if it is not known to be over. */
+/**
+ * The holder of the name that a worker claims, unless it is known to be gone; the claimant would
+ * replace it.
+ */
 export function holderOfName(
   state: DispatcherState,
   { name, worker: { incarnation }, follows, leaving }: HeartbeatRequest,
@@ -63,7 +66,7 @@ export function holderOfName(
   return known.pastLives.includes(incarnation) ? undefined : known.ref;
 }
 
-/** A worker that says good-bye: what it has completed counts, the rest of its tasks ends now. */
+/** A worker leaves: its completed tasks count, its other tasks end now. */
 function leave(tx: Transaction, { name, worker, tasks }: HeartbeatRequest): HeartbeatAnswer {
   const known = tx.state.workers.get(name);
   if (known?.alive && known.ref.incarnation === worker.incarnation) {
@@ -73,13 +76,16 @@ function leave(tx: Transaction, { name, worker, tasks }: HeartbeatRequest): Hear
   return { newTasks: [], endedTasks: [] };
 }
 
-/** Ends the tasks of a worker that was not heard of for too long. */
+/** Ends the tasks of a worker whose heartbeats timed out. */
 export function loseWorker(tx: Transaction, name: string): void {
   endTasksOf(tx, name, "worker_lost");
   tx.commit({ type: "worker_lost", name, wallMs: tx.wallMs });
 }
 
-/** A worker that is new, or back, or in a new life: it gets a task of every iteration that goes on. */
+/**
+ * Registers a worker that is new, back, or in a new life: it gets a task of every running
+ * iteration.
+ */
 function register(tx: Transaction, request: HeartbeatRequest, { sender }: Speaker): void {
   const { name, worker, tags, process, isPrivate } = request;
   const { state } = tx;
@@ -95,7 +101,7 @@ function register(tx: Transaction, request: HeartbeatRequest, { sender }: Speake
     ...(isPrivate === undefined ? {} : { isPrivate }),
   });
   const registered = state.workers.get(name)!;
-  // Before the iterations are looked at: a restarted worker starts over where it has not finished.
+  // Before the iterations are reviewed: a restarted worker starts its unfinished tasks again.
   for (const iteration of state.iterationsFor(registered)) {
     if (isServedBy(state, iteration, registered)) createTask(tx, iteration, name);
   }
@@ -110,7 +116,7 @@ function endTasksOf(tx: Transaction, name: string, why: TaskEnd): void {
   }
 }
 
-/** Notes what the worker says of a task. False: it should not have it. */
+/** Handles a worker's report about a task. False: the worker should drop the task. */
 function report(tx: Transaction, name: string, status: TaskStatus): boolean {
   const { taskId, source, completed } = status;
   const task = tx.state.tasks.get(taskId);

@@ -20,30 +20,30 @@ import { splitCount } from "../state/split_table.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { whyStarved } from "./starvation.ts";
 
-/** Characters of the function of a policy. */
+/** Most characters shown of a policy's function. */
 const POLICY_SHOWN_LENGTH = 60;
 
 type JobDescription = DispatcherDescription["jobs"][number];
 type IterationDescription = JobDescription["iterations"][number];
 type WorkerDescription = DispatcherDescription["workers"][number];
 
-/** What is known beside the state. */
+/** Facts that are not part of the state. */
 export interface SoftState {
   readonly figures: Figures;
-  /** Monotonic time, and what to add to it for wall-clock time in ms since 1970. */
+  /** Monotonic time, and the offset from it to wall-clock time in ms since 1970. */
   readonly nowMs: number;
   readonly wallOffsetMs: number;
-  /** When a worker was last heard of, in monotonic time. */
+  /** When a worker was last heard, in monotonic time. */
   heardMs(worker: string): number;
-  /** DETERMINISTIC: how far beyond what all readers have splits are handed out. */
+  /** DETERMINISTIC: how many splits beyond the readers' common position may be assigned. */
   readonly windowSplits: number;
-  /** Coordinated reads: where a consumer is, if it has said so. */
+  /** Coordinated reads: the position of a consumer, if reported. */
   placeOf(clientId: number): ConsumerPlace | undefined;
-  /** Why a worker's address does not answer, if it does not. */
+  /** Why a worker's address does not answer; undefined if it does. */
   unreachable(worker: string): string | undefined;
 }
 
-/** See the module. */
+/** Describes the state for people. */
 export function describeState(
   state: DispatcherState,
   soft: SoftState,
@@ -51,7 +51,7 @@ export function describeState(
 ): DispatcherDescription {
   const iterations = [...state.iterations.values()];
   const going = iterations.filter(({ finished }) => !finished);
-  // What was produced is being read: that a worker rests then is not for want of a job.
+  // Produced elements are still being read, so an idle worker does not lack jobs.
   const hasJobs = iterations.some(({ finished, iterationId }) =>
     !finished || state.clientsOfIteration(iterationId).size > 0
   );
@@ -75,7 +75,7 @@ export function describeState(
   };
 }
 
-/** Parameters without the whole function of a policy, which is long. */
+/** Parameters with a policy's long function shortened. */
 function shownParameters(parameters: JobParameters): JobParameters {
   const { policy } = parameters;
   if (policy === undefined || policy.shard.length <= POLICY_SHOWN_LENGTH) return parameters;
@@ -144,7 +144,9 @@ function describeIteration(
   };
 }
 
-/** Why those of the iterations that leave workers out give a worker nothing, if one does not. */
+/**
+ * Why an iteration that excludes some workers gives this worker nothing; undefined if none does.
+ */
 function whyNoShard(
   state: DispatcherState,
   shared: readonly Iteration[],
@@ -157,7 +159,7 @@ function whyNoShard(
   return {};
 }
 
-/** What is known of the work that an iteration is. */
+/** The known figures of an iteration. */
 export function iterationFigures(
   state: DispatcherState,
   soft: SoftState,
@@ -214,7 +216,7 @@ function runnerDeathsOf(
   return ends.length === 0 ? {} : { runnerDeaths: ends.map(({ message }) => message) };
 }
 
-/** Of an iteration that has failed, the tasks whose runners died: they are gone from the workers. */
+/** The tasks of a failed iteration whose runners died, as they are gone from the workers. */
 function endedTasks(state: DispatcherState, iteration: Iteration): TaskDescription[] {
   if (iteration.error === null) return [];
   const workers = new Map(

@@ -1,5 +1,5 @@
 /**
- * What figures mean: who waits for whom, how many workers would do, and why a worker is idle.
+ * Interprets figures: the bottleneck, how many workers would suffice, and why a worker is idle.
  *
  * @module
  */
@@ -11,28 +11,28 @@ import type {
   WorkerActivity,
 } from "../protocol_figures.ts";
 
-/** Training loops that wait for more of their time than this wait too much. */
+/** Training loops that wait for more than this share of their time wait too much. */
 const WAITING_SHARE = 0.1;
-/** A pipeline that works for more of the time than this is busy: more clients would not be served. */
+/** A pipeline that works for more than this share is busy: it could not serve more clients. */
 const BUSY_SHARE = 0.7;
-/** One that works for less of it than this is idle. */
+/** A pipeline that works for less than this share is idle. */
 const IDLE_SHARE = 0.05;
 
-/** One for all: making it takes longer than all else that is said. */
+/** Shared, as creating a formatter costs more than the rest of the description. */
 const COUNT_FORMAT = new Intl.NumberFormat("en");
 
-/** An iteration, as far as it tells who waits. */
+/** The facts of an iteration for its diagnosis. */
 export interface IterationFigures {
   readonly tasks: readonly TaskDescription[];
   readonly readers: readonly ClientDescription[];
   readonly finished: boolean;
-  /** Why it cannot go on; null: it can. */
+  /** Why it cannot continue; null if it can. */
   readonly failure: string | null;
-  /** What its readers wait for, where no worker there is may serve them. */
+  /** The worker its readers wait for, if no existing one may serve them. */
   readonly unserved: string | null;
-  /** Which consumers its readers wait for, where some are missing. */
+  /** The missing consumers that its readers wait for. */
   readonly waiting: string | null;
-  /** Whether its clients read one stream together. */
+  /** Whether its clients share one stream. */
   readonly sharing: boolean;
   /** Coordinated reads. */
   readonly rounds?: RoundsDescription;
@@ -41,10 +41,9 @@ export interface IterationFigures {
 }
 
 /**
- * What its clients would take if they never waited, and what one worker makes if it never rests, in
- * elements a second. Clients that share a stream set its pace together: the fastest counts alone. Those
- * that read in rounds go as fast as the slowest of them.
- * Workers that cannot be reached make nothing for anybody. Null until there is a figure of both.
+ * The clients' demand if they never waited, and one worker's rate if it always worked, in elements
+ * per second. Clients that share a stream count as the fastest of them; those that read in rounds
+ * go as fast as the slowest. Unreachable workers do not count. Null until both are known.
  */
 export function ratesOf(
   { tasks, readers, sharing, rounds, unreachable }: IterationFigures,
@@ -60,13 +59,13 @@ export function ratesOf(
   };
 }
 
-/** How many workers the clients could use, as tf.data service's AutoScaler reckons it. */
+/** How many workers the clients could use, computed like the AutoScaler of tf.data service. */
 export function optimalWorkers(iteration: IterationFigures): number | null {
   const rates = ratesOf(iteration);
   return rates === null ? null : rates.demand / rates.madeByOne;
 }
 
-/** Who waits for whom in an iteration. */
+/** The bottleneck of an iteration. */
 export function bottleneckOf(iteration: IterationFigures): Bottleneck {
   const { tasks, readers, finished, failure, unreachable } = iteration;
   if (failure !== null) return { kind: "stuck", text: `It has failed: ${failure}` };
@@ -162,23 +161,23 @@ function workersWait(measured: readonly TaskDescription[], waitingShare: number)
   };
 }
 
-/** What is known of a worker, as far as it tells why it works or does not. */
+/** The facts of a worker for its diagnosis. */
 export interface WorkerSigns {
   readonly alive: boolean;
   readonly address: string;
   readonly unreachable: string | undefined;
-  /** Its tasks, and whether anybody reads their iterations. */
+  /** Its tasks, and whether their iterations have readers. */
   readonly tasks: readonly (TaskDescription & { readonly hasReaders: boolean })[];
-  /** Whether there is an iteration that goes on, or one of which is read what is left. */
+  /** Whether an iteration is running, or its remaining elements are being read. */
   readonly hasJobs: boolean;
 }
 
-/** Whether a task has anything to do yet: it has neither produced everything nor failed. */
+/** Whether a task still has work: it has neither produced everything nor failed. */
 export function isGoing({ state }: Pick<TaskDescription, "state">): boolean {
   return state !== "completed" && state !== "failed";
 }
 
-/** What a worker is doing, and why it does nothing. */
+/** A worker's activity, and why it is idle. */
 export function activityOf(signs: WorkerSigns): WorkerActivity {
   if (!signs.alive) {
     return { state: "gone", reason: "It has said good-bye, or was silent for too long." };
@@ -214,7 +213,7 @@ function idleReason(
   return undefined;
 }
 
-/** Elements a second at so many ms each; empty where that is not known. */
+/** Elements per second at this time per element; empty if unknown. */
 function rateOf(elementMs: number | null | undefined): number[] {
   return elementMs === null || elementMs === undefined || elementMs <= 0 ? [] : [1_000 / elementMs];
 }

@@ -1,6 +1,6 @@
 /**
- * What workers and clients have said of themselves: the dispatcher's soft state, from which it makes
- * rates, and books on what jobs have used.
+ * The figures that workers and clients report: the dispatcher's soft state, from which it computes
+ * rates and each job's usage.
  *
  * @module
  */
@@ -48,7 +48,7 @@ interface WorkerEntry {
   readonly tasks: Map<number, TaskFigures>;
   draining: boolean;
   process: ProcessUsage | undefined;
-  /** By its own clock, and by the dispatcher's. */
+  /** The report's time on the sender's clock. */
   atMs: number;
   heardMs: number;
 }
@@ -57,11 +57,11 @@ interface ClientEntry {
   window: RateWindow<ClientCounts>;
   readonly reads: ReadRates;
   figures: Omit<ClientFigures, "reads">;
-  /** When it said so, by the dispatcher's clock. */
+  /** The report's time on the dispatcher's clock. */
   heardMs: number;
 }
 
-/** Sums for one job; `metered` once a worker with a process of its own has worked for it. */
+/** Sums for one job; `metered` once a worker with its own process has worked for it. */
 interface UsageSums {
   cpuHours: number;
   memoryGBHours: number;
@@ -72,19 +72,19 @@ interface UsageSums {
 
 type WorkerReport = RequestOf<DispatcherProtocol, "workerHeartbeat">;
 
-/** See the module. */
+/** The reported figures, and the rates and usage derived from them. */
 export class Figures {
   readonly #workers = new Map<string, WorkerEntry>();
   readonly #clients = new Map<number, ClientEntry>();
   readonly #usage = new Map<number, UsageSums>();
   readonly #windowMs: number;
 
-  /** @param windowMs How far back rates look. */
+  /** @param windowMs Length of the window of rates. */
   constructor(windowMs: number) {
     this.#windowMs = windowMs;
   }
 
-  /** A worker's heartbeat; the state is as it is after it. */
+  /** Handles a worker's heartbeat; the state already includes it. */
   workerHeard(state: DispatcherState, request: WorkerReport, nowMs: number): void {
     const { name, worker: { incarnation }, figures, tasks } = request;
     if (figures === undefined || !isReckonable(figures.atMs)) return;
@@ -122,7 +122,7 @@ export class Figures {
     told: ClientFigures | undefined,
     nowMs: number,
   ): void {
-    // No later report would be newer than one of a time that is no number.
+    // A report with an invalid time would block all later ones.
     if (told === undefined || !isReckonable(told.atMs)) return;
     const { reads = [], ...others } = told;
     const known = Object.entries(others).filter(([name]) => CLIENT_FIGURES.has(name));
@@ -140,9 +140,9 @@ export class Figures {
     this.#sums(state, jobId).clientHours += (figures.atMs - entry.figures.atMs) / MS_PER_HOUR;
     const { atMs, elements, bytes, waitingMs, trainingMs } = figures;
     const { decodingMs = 0, unpackingMs = 0, wireBytes = bytes } = figures;
-    // Names that no worker has would be kept for every client.
+    // Unknown worker names would be kept for every client.
     entry.reads.add(atMs, reads.filter(({ worker }) => state.workers.has(worker)));
-    // How long a job takes to start says nothing of how it goes on.
+    // A job's start-up time says nothing about its later rate.
     const isStarting = entry.figures.elements === 0 && elements > 0;
     if (isStarting) entry.window = new RateWindow(this.#windowMs);
     entry.window.add(atMs, {
@@ -162,7 +162,7 @@ export class Figures {
     this.#clients.delete(clientId);
   }
 
-  /** How long ago a worker has said something of itself, in ms; very long if it never has. */
+  /** Time since a worker's last report, in ms; very large without one. */
   ageMs(worker: string, nowMs: number): number {
     const entry = this.#workers.get(worker);
     return entry === undefined ? Number.MAX_VALUE : nowMs - entry.heardMs;
@@ -218,7 +218,7 @@ export class Figures {
     };
   }
 
-  /** Why a task cannot read on; undefined where it can, as far as is known. */
+  /** Why a task cannot read on; undefined if it can, as far as known. */
   failureOf(worker: string, taskId: number): string | undefined {
     return this.#workers.get(worker)?.tasks.get(taskId)?.stats.failure;
   }
@@ -256,8 +256,8 @@ export class Figures {
   }
 
   /**
-   * Divides what a worker has used since its heartbeat before among the jobs of its tasks: CPU time by
-   * what their pipelines worked, or evenly when none did; memory evenly.
+   * Divides a worker's usage since its last heartbeat among the jobs of its tasks: CPU time in
+   * proportion to their pipelines' work, or evenly if none worked; memory evenly.
    */
   #charge(state: DispatcherState, entry: WorkerEntry, { tasks, figures }: WorkerReport): void {
     const held = tasks.flatMap(({ taskId, completed, stats }) => {
@@ -308,7 +308,7 @@ export class Figures {
     return sums;
   }
 
-  /** Of jobs that are over; not at each new one, or jobs by the thousand would all be looked at as often. */
+  /** Forgets the usage of ended jobs in batches, as a scan per new job would be quadratic. */
   #forgetUsage(state: DispatcherState): void {
     for (const known of this.#usage.keys()) if (!state.jobs.has(known)) this.#usage.delete(known);
   }
@@ -323,7 +323,7 @@ function noUsage(): UsageSums {
   return { cpuHours: 0, memoryGBHours: 0, busyHours: 0, clientHours: 0, metered: false };
 }
 
-/** The workers' part of equation 1: so much in one hour costs what it costs in many. */
+/** The workers' part of equation 1; the cost depends only on the total hours. */
 function workersDollars(cpuHours: number, memoryGBHours: number): number {
   return costOf({
     jobSeconds: SECONDS_PER_HOUR,

@@ -1,5 +1,6 @@
 /**
- * Why nobody produces what a job's clients wait for, told so that whoever reads it knows what to start.
+ * Explains why nobody produces what a job's clients wait for, so that the reader knows what to
+ * start.
  *
  * @module
  */
@@ -9,15 +10,15 @@ import type { JobParameters } from "../protocol.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { mayRead } from "../jobs/targets.ts";
 
-/** Workers that a sentence names; of the others it says how many there are. */
+/** Most workers that a sentence names; the others are counted. */
 const WORKERS_NAMED_MAX = 8;
-/** Tags that a sentence names, and characters of each. */
+/** Most tags that a sentence names, and most characters of each. */
 const TAGS_NAMED_MAX = 8;
 const TAG_SHOWN_LENGTH = 60;
 
 /**
- * A sentence about the workers that are missing; null when one of those that are alive serves one of the
- * clients, or there is nothing to wait for.
+ * A sentence about the missing workers; null if a live worker serves one of the clients, or if
+ * there is nothing to wait for.
  */
 export function whyStarved(
   state: DispatcherState,
@@ -27,7 +28,7 @@ export function whyStarved(
   const readers = [...clients];
   if (iteration.finished || readers.length === 0) return null;
   const parameters = parametersOf(state, iteration);
-  // Looked at before anything that grows with the cluster: each heartbeat of a client asks.
+  // Checked before anything that grows with the cluster, as each client heartbeat asks.
   if (hasTask(state, iteration, readers)) return null;
   if (hasWorker(state, parameters, readers)) return null;
   if (state.workersAlive === 0) {
@@ -36,7 +37,7 @@ export function whyStarved(
   return `It waits for ${wantedOf(parameters)}; there are ${aliveOf(state)}. ${remedy(parameters)}`;
 }
 
-/** Whether one of the clients may read a worker that is alive. */
+/** Whether one of the clients may read a live worker. */
 function hasWorker(
   state: DispatcherState,
   parameters: JobParameters,
@@ -54,7 +55,7 @@ function hasWorker(
   return false;
 }
 
-/** Whether one of the clients has a task to read: those of its own process are found at once. */
+/** Whether one of the clients has a task to read; tasks in its own process are found by index. */
 function hasTask(
   state: DispatcherState,
   iteration: Iteration,
@@ -96,7 +97,7 @@ function remedy({ targetTags = [], targetWorkers }: JobParameters): string {
   return `Start one (deno task worker${flags}).`;
 }
 
-/** Some of the workers that are alive, and how many more there are. */
+/** Some of the live workers, and the number of the others. */
 function aliveOf(state: DispatcherState): string {
   const named: Worker[] = [];
   for (const worker of state.workers.values()) {
@@ -113,7 +114,7 @@ function aliveOf(state: DispatcherState): string {
   return shown.join(", ") + (more === 0 ? "" : ` and ${more} more`);
 }
 
-/** The tags that a sentence names: it is copied into the state that people look at, for each job. */
+/** The tags that a sentence names; bounded, as the description repeats it for each job. */
 export function shownTags(tags: readonly string[]): string[] {
   return tags.slice(0, TAGS_NAMED_MAX).map((tag) =>
     tag.length <= TAG_SHOWN_LENGTH ? tag : `${tag.slice(0, TAG_SHOWN_LENGTH)}…`

@@ -1,9 +1,9 @@
 /**
- * How many workers a cluster should have: up at once, down slowly. It decides and does nothing: it is
- * handed the time and what was measured, and whoever has workers to start and stop reads what it says.
+ * Decides how many workers a cluster should have: rises at once, falls slowly. It gets the time and
+ * measurements, and only decides; the program that starts and stops workers reads its answer.
  *
- * Every worker works for every job that it may serve, so that the job that wants most decides. What one
- * worker makes for a job is measured beside the others, and what they take of it is in the measurement.
+ * Every worker works for every job that it may serve, so the most demanding job decides. One
+ * worker's rate for a job is measured while it also serves the others, so their cost is included.
  *
  * @module
  */
@@ -15,15 +15,15 @@ import { WorkerPools } from "../jobs/worker_pools.ts";
 
 /** Limits and times of scaling. */
 export interface ScalingOptions {
-  /** Never want fewer workers. Default 0; a job that somebody reads wants one in any case. */
+  /** Least workers wanted. Default 0; a job with readers always wants one. */
   readonly minWorkers?: number;
-  /** Never want more. Default 1,000. */
+  /** Most workers wanted. Default 1,000. */
   readonly maxWorkers?: number;
-  /** How often is looked, in ms. Default 5,000. */
+  /** Interval of observations, in ms. Default 5,000. */
   readonly intervalMs?: number;
-  /** How long rates are taken over, and how long is waited after each change, in ms. Default 10,000. */
+  /** Window of rates, and pause after each change, in ms. Default 10,000. */
   readonly measureMs?: number;
-  /** How long fewer workers have to be enough before fewer are wanted, in ms. Default 120,000. */
+  /** How long fewer workers must suffice before fewer are wanted, in ms. Default 120,000. */
   readonly downAfterMs?: number;
 }
 
@@ -39,8 +39,8 @@ export const SCALING_DEFAULTS: Required<ScalingOptions> = {
 /**
  * The options with their defaults.
  *
- * @throws {LeatError} `invalid_argument` for limits that are no whole numbers or the wrong way round,
- * and for times that are not positive.
+ * @throws {LeatError} `invalid_argument` for limits that are not whole numbers or in the wrong
+ *   order, and for times that are not positive.
  */
 export function checkScaling(options: ScalingOptions = {}): Required<ScalingOptions> {
   const settings = { ...SCALING_DEFAULTS, ...options };
@@ -60,18 +60,18 @@ export function checkScaling(options: ScalingOptions = {}): Required<ScalingOpti
   return settings;
 }
 
-/** What is known of a cluster at a moment. */
+/** The measurements of a cluster at a moment. */
 export interface ClusterSigns {
-  /** Workers that are taken to be alive and can be reached. */
+  /** Reachable workers that count as alive. */
   readonly workers: number;
-  /** Those of them that were heard of since the dispatcher began: of the others some may be dead. */
+  /** Those of them heard since the dispatcher started; some of the others may be dead. */
   readonly heard: number;
-  /** Jobs that somebody reads and that are not all produced. */
+  /** Jobs with readers and something left to produce. */
   readonly jobs: readonly JobSigns[];
 }
 
 /**
- * Decides; see the module.
+ * Decides how many workers a cluster should have.
  *
  * @example
  * ```ts
@@ -91,7 +91,7 @@ export class Autoscaler {
   readonly #most: SlidingMax;
   readonly #pools: WorkerPools;
   #beganMs: number | undefined;
-  /** How many workers it found there when it began. */
+  /** Number of workers found at the start. */
   #found = 0;
 
   constructor(options: ScalingOptions = {}) {
@@ -100,7 +100,7 @@ export class Autoscaler {
     this.#pools = new WorkerPools(this.#settings.downAfterMs);
   }
 
-  /** What should be, by what is known now. Times never go back. */
+  /** Decides from the current measurements. Times never decrease. */
   observe(nowMs: number, { workers, heard, jobs }: ClusterSigns): ScalingDescription {
     const { minWorkers, maxWorkers } = this.#settings;
     this.#find(nowMs, workers, heard);
@@ -127,8 +127,8 @@ export class Autoscaler {
   }
 
   /**
-   * Who lives is heard of while the first rates are taken. What comes later was asked for: to keep that as
-   * well would be to ask for ever more, as long as one that is dead counts as there and is started anew.
+   * Live workers are heard during the first rate window. Later ones were requested: keeping those
+   * too would request ever more while a dead worker still counts and is being replaced.
    */
   #find(nowMs: number, workers: number, heard: number): void {
     if (this.#beganMs === undefined) {
@@ -140,8 +140,8 @@ export class Autoscaler {
   }
 
   /**
-   * The most that was wanted of late. Who has not looked for as long does not know what was wanted
-   * before: it keeps the workers that it found.
+   * The recent maximum. Before a full window has passed, earlier wishes are unknown, so the workers
+   * found at the start are kept.
    */
   #mostOfLate(nowMs: number, now: number): number {
     const { downAfterMs } = this.#settings;
@@ -153,7 +153,7 @@ export class Autoscaler {
 function textOf({ workers, wanted, now, jobs, maxWorkers }: {
   readonly workers: number;
   readonly wanted: number;
-  /** What would be wanted if the number could fall at once, and had no limit. */
+  /** The number wanted without the slow decrease and without limits. */
   readonly now: number;
   readonly jobs: readonly JobScaling[];
   readonly maxWorkers: number;

@@ -1,62 +1,64 @@
 /**
- * How many workers one job wants, reckoned from what was measured of it.
+ * Decides how many workers one job wants, from its measurements.
  *
- * Trainers that wait for busy workers want more of them: as many as make what the trainers would take
- * if they never waited, at most twice as many at a time. Each such step is a trial. One that brought
- * hardly anything has met something that workers do not mend (storage, a network): the job goes back
- * to where it was and stays there for a while.
+ * Trainers that wait for busy workers want more: as many as would meet their demand, at most twice
+ * as many at a time. Each step is a trial. If it gained almost nothing, something other than
+ * workers is the limit (storage, a network): the job returns to its earlier number and stays there
+ * for a while.
  *
  * @module
  */
 import type { JobScaling, WorkerPool } from "../protocol_scaling.ts";
 
-/** Training loops that wait for more of their time than this want more workers. */
+/** Training loops that wait for more than this share of their time want more workers. */
 const WAITING_SHARE = 0.1;
-/** Workers that work for less of the time than this are not what the loops wait for. */
+/** Workers busy for less than this share are not what the loops wait for. */
 const BUSY_SHARE = 0.7;
-/** What workers are to be busy, so that what one job wants does not change with every breath. */
+/** Target utilisation of workers, with a margin so that small fluctuations change nothing. */
 const TARGET_BUSY_SHARE = 0.8;
-/** A step up grows the workers by this at most: what trainers could take is known roughly. */
+/** The largest growth of one step, as the trainers' demand is only estimated. */
 const GROWTH_MAX = 2;
-/** A step up has helped if it brought this share of what it could have brought. */
+/** A step has helped if it gained this share of what it could have. */
 const GAIN_SHARE = 0.3;
-/** How often a step is looked at before it counts as one that has not helped. */
+/** Observations after which a step without gain counts as failed. */
 const TRIAL_LOOKS = 3;
-/** For how long is remembered that so many workers were too few, or that more did not help, in ms. */
+/**
+ * How long it is remembered that a number of workers was too low, or that more did not help, in ms.
+ */
 const MEMORY_MS = 600_000;
-/** More workers that did not help are tried again after twice as long each time, and at most this, in ms. */
+/** Failed steps are retried after a time that doubles, up to this, in ms. */
 const MEMORY_MAX_MS = 3_600_000;
-/** What limits a job has moved when it gets this many times as much, with as many workers. */
+/** A job's limit has moved when it gets this many times as much with as many workers. */
 const LIMIT_MOVED = 1.5;
-/** Trainers that take less than this share of what they did have changed. */
+/** Trainers whose demand falls below this share of what it was have changed. */
 const DEMAND_FELL = 0.8;
 
-/** What was measured of a job. Rates are in elements a second. */
+/** The measurements of a job. Rates are in elements per second. */
 export interface JobSigns {
   readonly jobId: number;
   readonly name: string;
   /** Workers that produce for it. */
   readonly serving: number;
-  /** Static policies: how many workers share it; null where any number may. */
+  /** Static policies: number of workers that share it; null if any number may. */
   readonly shares: number | null;
   readonly pool: WorkerPool;
-  /** What worker it waits for, where there are some and none of them may serve it; null otherwise. */
+  /** The worker it waits for, if no existing one may serve it; null otherwise. */
   readonly sought: string | null;
-  /** Null while there are no figures, or old ones, of a client or a serving worker. */
+  /** Null while the figures of a client or a serving worker are missing or old. */
   readonly rates: JobRates | null;
 }
 
-/** See {@linkcode JobSigns}. */
+/** The rates of {@linkcode JobSigns}. */
 export interface JobRates {
-  /** The share of their time, 0 to 1, in which the training loops waited. */
+  /** The share of time, 0 to 1, in which the training loops waited. */
   readonly waitingShare: number;
-  /** The share of the time in which its pipelines worked, over the serving workers. */
+  /** The share of time in which its pipelines worked, over the serving workers. */
   readonly busyShare: number;
-  /** What its clients would take if they never waited. */
+  /** The clients' rate if they never waited. */
   readonly demand: number;
-  /** What they take. */
+  /** The clients' actual rate. */
   readonly delivered: number;
-  /** What one worker makes if it never rests. */
+  /** One worker's rate if it worked all the time. */
   readonly madeByOne: number;
 }
 
@@ -66,25 +68,25 @@ interface Trial {
   looks: number;
 }
 
-/** Decides for one job; see the module. */
+/** Decides how many workers one job wants. */
 export class JobScaler {
   readonly #settleMs: number;
   #wanted: number | undefined;
   #serving = 0;
-  /** Since when as many workers serve as do now. */
+  /** Since when the number of serving workers has not changed. */
   #sinceMs = 0;
   #trial: Trial | undefined;
-  /** More than these did not help. */
+  /** More workers than this did not help. */
   #ceiling:
     | { readonly workers: number; readonly delivered: number; readonly untilMs: number }
     | undefined;
   #ceilingMs = MEMORY_MS;
-  /** Fewer than these were too few for what the trainers would have taken. */
+  /** Fewer workers than this did not meet the trainers' demand. */
   #floor:
     | { readonly workers: number; readonly demand: number; readonly untilMs: number }
     | undefined;
 
-  /** @param settleMs How long rates are taken over: those of earlier workers have passed after that. */
+  /** @param settleMs The window of rates, after which those of earlier workers have passed. */
   constructor(settleMs: number) {
     this.#settleMs = settleMs;
   }
@@ -121,10 +123,10 @@ export class JobScaler {
     return this.#hungry(nowMs, rates);
   }
 
-  /** Trainers hardly wait: what they take by themselves says how many workers would do. */
+  /** Trainers hardly wait: their demand says how many workers suffice. */
   #satisfied(rates: JobRates): Pick<JobScaling, "kind" | "text" | "wanted"> {
     const needed = Math.ceil(rates.demand / rates.madeByOne / TARGET_BUSY_SHARE);
-    // It has got by with those that there are, and what is reckoned from is not exact.
+    // The present workers have sufficed, and the estimate is not exact.
     const enough = Math.min(needed, Math.max(this.#wanted ?? 0, this.#serving));
     return {
       kind: "enough",
@@ -134,7 +136,7 @@ export class JobScaler {
     };
   }
 
-  /** Elements are made faster than they arrive: the workers that make them would do. */
+  /** Elements are produced faster than they arrive: the workers needed for the arrivals suffice. */
   #wayIsSlow(rates: JobRates): Pick<JobScaling, "kind" | "text" | "wanted"> {
     const needed = Math.ceil(this.#serving * rates.busyShare / TARGET_BUSY_SHARE);
     return {
@@ -183,7 +185,7 @@ export class JobScaler {
     );
   }
 
-  /** Looks whether the last step up has helped. */
+  /** Judges whether the last step has helped. */
   #judge(nowMs: number, { waitingShare, demand, delivered }: JobRates): void {
     const trial = this.#trial;
     if (trial === undefined) return;
@@ -208,7 +210,7 @@ export class JobScaler {
     }
   }
 
-  /** What was learned of trainers or storage that have changed since, or long ago, counts no more. */
+  /** Forgets limits that are old, or of trainers or storage that have changed. */
   #forget(nowMs: number, { demand, delivered }: JobRates): void {
     const [ceiling, floor] = [this.#ceiling, this.#floor];
     if (ceiling !== undefined) {

@@ -1,13 +1,13 @@
 /**
- * Rates of counts that only grow, over a sliding window.
+ * Rates of counters over a sliding window.
  *
  * @module
  */
 
-/** Into how many places a window is divided: closer reports share one, so that it holds few. */
+/** Slots of a window: reports within one slot are merged, which bounds their number. */
 const PLACES = 20;
 
-/** Beyond what anybody counts, and far from where sums and quotients are no numbers any more. */
+/** Above any real count, and far below where sums and quotients overflow. */
 const COUNT_MAX = 2 ** 80;
 
 interface Sample<K extends string> {
@@ -29,11 +29,13 @@ interface Sample<K extends string> {
  * ```
  */
 export class RateWindow<K extends string> {
-  /** Oldest first. The first is the newest that is as old as the window, if there is such a one. */
+  /**
+   * Oldest first. The first is the newest that is at least as old as the window, if there is one.
+   */
   readonly #samples: Sample<K>[] = [];
   readonly #windowMs: number;
 
-  /** @param windowMs How far back rates look; further where nothing was said for longer. */
+  /** @param windowMs Length of the window; longer if there was no report for longer. */
   constructor(windowMs: number) {
     this.#windowMs = windowMs;
   }
@@ -44,8 +46,8 @@ export class RateWindow<K extends string> {
   }
 
   /**
-   * Adds a report. One that is no newer than the newest is dropped: it was overtaken. So is one with a
-   * number that nothing can be reckoned from: rates would be none for as long as it is in the window.
+   * Adds a report. Drops one that is not newer than the newest (it was reordered), and one with an
+   * unusable number, which would spoil the rates of the whole window.
    */
   add(atMs: number, counts: Readonly<Record<K, number>>): void {
     const samples = this.#samples;
@@ -57,7 +59,7 @@ export class RateWindow<K extends string> {
     while (samples.length > 2 && samples[1]!.atMs <= atMs - this.#windowMs) samples.shift();
   }
 
-  /** How much a count has grown within the window. */
+  /** The growth of a count within the window. */
   growth(key: K): number {
     const [oldest] = this.#samples;
     return oldest === undefined ? 0 : this.newest!.counts[key] - oldest.counts[key];
@@ -69,14 +71,14 @@ export class RateWindow<K extends string> {
     return oldest === undefined ? 0 : this.newest!.atMs - oldest.atMs;
   }
 
-  /** How fast a count grows; 0 before the second report. */
+  /** The rate of a count; 0 before the second report. */
   perSecond(key: K): number {
     return this.spanMs === 0 ? 0 : 1_000 * this.growth(key) / this.spanMs;
   }
 
   /**
-   * What one count grows for each of another: within the window, or in all where the other stands
-   * still there. Null while it never grew.
+   * The growth of one count per unit of another: within the window, or in total if the other did
+   * not grow there. Null if it never grew.
    */
   perUnit(key: K, of: K): number | null {
     const grown = this.growth(of);
@@ -91,7 +93,7 @@ function areReckonable(counts: Readonly<Record<string, number>>): boolean {
   return true;
 }
 
-/** Whether sums and quotients of it are numbers. */
+/** Whether sums and quotients of it are finite. */
 export function isReckonable(count: number): boolean {
   return Math.abs(count) <= COUNT_MAX;
 }

@@ -1,12 +1,12 @@
 /**
- * How it goes with a client's tasks, one by one: rates of what it counts.
+ * Rates of a client's reads, per task.
  *
  * @module
  */
 import type { ReadDescription, ReadFigures } from "../protocol_figures.ts";
 import { RateWindow } from "./rate_window.ts";
 
-/** Tasks of one client that are followed; others are left out. */
+/** Most tasks followed per client. */
 const TASKS_MAX = 64;
 
 type ReadCounts = "elements" | "bytes" | "wireBytes" | "answerMs" | "heldMs";
@@ -21,12 +21,12 @@ export class ReadRates {
   readonly #windowMs: number;
   readonly #entries = new Map<number, Entry>();
 
-  /** @param windowMs How far back rates look. */
+  /** @param windowMs Length of the window of rates. */
   constructor(windowMs: number) {
     this.#windowMs = windowMs;
   }
 
-  /** Takes a report; tasks that it leaves out are over. */
+  /** Adds a report; tasks missing from it are over. */
   add(atMs: number, reads: readonly ReadFigures[]): void {
     const told = new Set(reads.map(({ taskId }) => taskId));
     for (const taskId of this.#entries.keys()) if (!told.has(taskId)) this.#entries.delete(taskId);

@@ -1,6 +1,5 @@
 /**
- * Scaling, as the dispatcher does it: what it knows of its jobs, looked at again and again, for the
- * autoscaler to decide on.
+ * Observes the dispatcher's jobs periodically for the autoscaler.
  *
  * @module
  */
@@ -13,10 +12,10 @@ import type { ScalingDescription } from "../protocol_scaling.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { wantedOf } from "../report/starvation.ts";
 
-/** Figures older than so many looks are none: whoever gave them may be doing anything now. */
+/** Figures older than this many observations are ignored, as they no longer describe the sender. */
 const STALE_LOOKS = 3;
 
-/** See the module. */
+/** Feeds the autoscaler with measurements of the dispatcher. */
 export class Scaling {
   readonly intervalMs: number;
   readonly #staleMs: number;
@@ -30,14 +29,14 @@ export class Scaling {
     this.#autoscaler = new Autoscaler(options);
   }
 
-  /** Looks, and says whether there is a job for which it is worth looking again soon. */
+  /** Observes; true if a job makes another observation soon worthwhile. */
   observe(state: DispatcherState, soft: SoftState): boolean {
     const signs = signsOf(state, soft, this.#staleMs);
     this.#description = this.#autoscaler.observe(soft.nowMs, signs);
     return signs.jobs.length > 0;
   }
 
-  /** What was decided when it last looked. */
+  /** The last decision. */
   describe(state: DispatcherState, soft: SoftState): ScalingDescription {
     if (this.#description === undefined) this.observe(state, soft);
     return this.#description!;
@@ -67,7 +66,8 @@ function signsOfJob(
       !finished && readers.length > 0 &&
       (tasks.length === 0 || tasks.some(isGoing))
     );
-  // While its clients go from one repetition to the next, the one that most of them read speaks for it.
+  // While clients move from one repetition to the next, the one with the most readers represents
+  // the job.
   const [iteration] = going.sort((a, b) => b.readers.length - a.readers.length);
   if (iteration === undefined) return [];
   const serving = servingOf(state, iteration);
@@ -92,7 +92,7 @@ function signsOfJob(
   }];
 }
 
-/** The iteration with those tasks alone that more workers would be like. */
+/** The iteration with only those tasks that more workers would resemble. */
 function servingOf(state: DispatcherState, iteration: IterationFigures): IterationFigures {
   const tasks = iteration.tasks.filter((task) =>
     task.state === "running" && !iteration.unreachable.has(task.worker) &&

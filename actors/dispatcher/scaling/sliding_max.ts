@@ -1,21 +1,21 @@
 /**
- * The most that a number was of late, so that what follows it rises at once and falls slowly.
+ * The recent maximum of a number, which rises at once and falls slowly.
  *
  * @module
  */
 
-/** See the module. */
+/** The maximum of a number over a sliding window. */
 export class SlidingMax {
   readonly #forMs: number;
-  /** What was within the time, oldest first, falling. */
+  /** The decreasing candidates for the maximum within the window, oldest first. */
   readonly #recent: { readonly atMs: number; readonly value: number }[] = [];
 
-  /** @param forMs How long a number counts after it has fallen, in ms. */
+  /** @param forMs How long a number still counts after it has fallen, in ms. */
   constructor(forMs: number) {
     this.#forMs = forMs;
   }
 
-  /** Notes what it is now, and answers the most of late. Times never go back. */
+  /** Adds the current value and returns the recent maximum. Times never decrease. */
   note(nowMs: number, value: number): number {
     const recent = this.#recent;
     while (recent.length > 0 && recent[0]!.atMs <= nowMs - this.#forMs) recent.shift();

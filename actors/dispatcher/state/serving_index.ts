@@ -22,7 +22,7 @@ export class ServingIndex {
   readonly #openToAll = new KeyedSets<string, number>();
   /** The same, but without workers restricted to their own process. */
   readonly #openToMost = new KeyedSets<string, number>();
-  /** Workers without a known process have no entry. */
+  /** Clients without a known process have no entry. */
   readonly #clientsOfProcess = new KeyedSets<string | null, Client>();
   readonly #workersWithTag = new KeyedSets<string, Worker>();
 
