@@ -18,10 +18,7 @@ export interface DispatcherOptions {
    * job keeps the list it started with. Default: none; such jobs are refused.
    */
   readonly workers?: readonly string[];
-  /**
-   * Time without a heartbeat, in ms, after which a worker is lost and its tasks end. Default
-   * 60,000.
-   */
+  /** After this time without a heartbeat, in ms, a worker is lost. Default 60,000. */
   readonly workerTimeoutMs?: number;
   /** Time without a heartbeat, in ms, after which a client is released. Default 120,000. */
   readonly clientTimeoutMs?: number;
@@ -57,20 +54,13 @@ export interface DispatcherConfig extends DispatcherOptions {
    * at once when no consumer can. Default 10,000.
    */
   readonly lostTaskTimeoutMs?: number;
-  /**
-   * Number of records after which the journal is compacted, which bounds the replay at a start.
-   * Default 20,000.
-   */
+  /** Most records before the journal is compacted: bounds the replay at a start. Default 20,000. */
   readonly journalRecordsMax?: number;
   /**
-   * Bytes of records after which the journal is compacted (or the snapshot's size, if larger).
-   * Default 16 MiB.
+   * Most bytes of records before it is compacted (or the last snapshot's, if more). Default 16 MiB.
    */
   readonly journalBytesMax?: number;
-  /**
-   * Largest snapshot, in bytes; with a larger state the journal grows without compaction. Default
-   * 768 MiB.
-   */
+  /** Largest snapshot, in bytes; above it the journal is never compacted. Default 768 MiB. */
   readonly journalSnapshotBytesMax?: number;
   /** Wraps the journal, for tests that watch or break it. */
   readonly wrapJournal?: (journal: Journal, state: DispatcherState) => Journal;

@@ -201,10 +201,7 @@ class Dispatcher {
     }
   }
 
-  /**
-   * Never waits for the disk, so health checks pass while it is full. The answer has been durable
-   * since the start.
-   */
+  /** Never waits for the disk: health checks pass while it is full. All it reads is durable. */
   hello(): Answer<"hello"> {
     return this.#transactions.look((state): DispatcherInfo => ({
       version: VERSION,
@@ -338,10 +335,7 @@ class Dispatcher {
     throw refusal;
   }
 
-  /**
-   * While the journal waits for disk space this does not wait with it, so that people see the
-   * stall.
-   */
+  /** While the journal waits for disk space this answers at once, so that people see the stall. */
   describe(refresh: boolean): Answer<"describe"> {
     const { stall } = this.#transactions;
     const describe = (tx: Transaction) => {

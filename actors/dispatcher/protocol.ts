@@ -205,10 +205,7 @@ export interface DispatcherProtocol {
      * of one stream give the same name. Default: the job's name.
      */
     readonly stream?: string;
-    /**
-     * With `startAt`: names the restore, the same for all chains of the stream. Default:
-     * `requestId`.
-     */
+    /** With `startAt`: names the restore, the same for all chains. Default: `requestId`. */
     readonly restoration?: string;
     /**
      * DETERMINISTIC: names the readers that were started together. The first reader of a new run
@@ -255,16 +252,10 @@ export interface DispatcherProtocol {
      * takes nothing more from tasks outside it.
      */
     readonly acceptedSchedule?: number;
-    /**
-     * Coordinated reads: the newest schedule in force that it has, and the newest whose tasks it
-     * knows.
-     */
+    /** Coordinated reads: the newest schedule in force that it has, and the newest it knows. */
     readonly scheduleInForce?: number;
     readonly knownSchedule?: number;
-    /**
-     * Coordinated reads, with an accepted schedule not yet in force: the rounds it holds of tasks
-     * outside it.
-     */
+    /** Coordinated reads, with a schedule not yet in force: rounds it holds of other tasks. */
     readonly heldRounds?: readonly number[];
     /** DETERMINISTIC: it has all splits before this position in their order… */
     readonly mark?: number;
@@ -533,10 +524,7 @@ export const SPARE_SERIES = 1;
 /** The `details.reason` with which `getSplit` refuses a task that has ended. */
 export const TASK_ENDED = "task_ended";
 
-/**
- * The `details.reason` with which `openIteration` asks a client to name the client it takes over in
- * `follows`.
- */
+/** The `details.reason` with which `openIteration` asks for a client's id in `follows`. */
 export const TO_FOLLOW = "to_follow";
 
 /** The `details.reason` with which `openIteration` refuses a reader because of other readers. */

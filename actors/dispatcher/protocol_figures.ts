@@ -142,10 +142,7 @@ export interface TaskDescription {
   readonly taskId: number;
   /** The worker's stable name. */
   readonly worker: string;
-  /**
-   * `starting`, `running`, `completed`, or `failed`: it cannot read on, or too many of its runners
-   * died.
-   */
+  /** `starting`, `running`, `completed`, or `failed`: cannot read on, or its runners died. */
   readonly state: string;
   /** Null until the worker's first report about it. */
   readonly figures: TaskRates | null;
@@ -247,10 +244,7 @@ export interface ClientRates extends Partial<OrderFigures> {
   readonly bytesPerSecond: number;
   /** The share of time, 0 to 1, in which the training loop waited for an element. */
   readonly waitingShare: number;
-  /**
-   * The loop's own time per element, in ms: its request interval if it never waited. Null before
-   * the first one.
-   */
+  /** The loop's own time per element, in ms, without waiting. Null before the first one. */
   readonly targetProcessingMs: number | null;
   /** Time spent decoding, in ms. */
   readonly decodingMs?: number;
@@ -271,8 +265,7 @@ export interface ClientRates extends Partial<OrderFigures> {
 /** The bottleneck of an iteration. */
 export interface Bottleneck {
   /**
-   * `trainers_wait`: more workers help; `workers_wait`: the trainers are slower; `stuck`: no
-   * progress.
+   * `trainers_wait`: more workers help; `workers_wait`: trainers are slower; `stuck`: no progress.
    */
   readonly kind: "trainers_wait" | "workers_wait" | "balanced" | "stuck" | "unknown";
   /** One sentence. */

@@ -129,10 +129,7 @@ export class Transactions {
     })();
   }
 
-  /**
-   * Reads like a transaction, including changes that are not durable yet; changes nothing. Only for
-   * people.
-   */
+  /** Reads what may not be durable yet; changes nothing. Only for people. */
   lookAround<A>(look: (tx: Transaction) => A): A {
     return this.look(() => look(this.#tx));
   }

@@ -86,8 +86,7 @@ export function openIteration(
 }
 
 /**
- * Forgets iterations that are over, and failed ones without clients, as the pipeline may be fixed
- * by now.
+ * Forgets iterations that are over, and failed ones without clients (to retry a fixed pipeline).
  */
 function forgetOver(tx: Transaction, jobName: string): void {
   const { state } = tx;

@@ -184,10 +184,7 @@ export class SplitListings {
   }
 }
 
-/**
- * Whether the worker failed: its life is over, its actor is missing, or it only dials out and has
- * not reconnected.
- */
+/** Whether the worker failed: dead, without its actor, or dials out and has not reconnected. */
 function isWorkerFailure(failure: LeatError): boolean {
   const reason = failure.details?.["reason"];
   const isGone = reason === "stale_incarnation" || reason === "no_such_actor" || isNoWay(failure);

@@ -22,10 +22,7 @@ export interface Quotas {
   readonly allDatasetsBytesMax: number;
   /** Total parameters of one identity's jobs and clients, in bytes. Default 32 MiB. */
   readonly parametersBytesMax: number;
-  /**
-   * Total parameters of all identities, in bytes. Default 128 MiB; the journal's snapshot holds
-   * them.
-   */
+  /** Total parameters of all identities, in bytes. Default 128 MiB; a snapshot holds them. */
   readonly allParametersBytesMax: number;
   /** Jobs of one identity. Default 16,384. */
   readonly jobsMax: number;

@@ -9,10 +9,7 @@
  * @module
  */
 
-/**
- * Least number of changes to remember per list; otherwise as many as tasks, since a full list costs
- * the same.
- */
+/** Least number of changes remembered per list; otherwise as many as its tasks. */
 const CHANGES_MIN = 64;
 
 /** The newest changes of one list. */

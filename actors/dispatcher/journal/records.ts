@@ -106,10 +106,7 @@ export type JournalRecord =
     readonly process?: string;
     /** DETERMINISTIC: the stream it reads, of which its job may be one chain. */
     readonly stream?: string;
-    /**
-     * It was restored: the restore's name, the same for all chains. Earlier clients of this reader
-     * may read no more.
-     */
+    /** The restore's name, the same for all chains. Earlier clients of this reader are refused. */
     readonly restoration?: string;
     /** Names the readers that were started together. */
     readonly runId?: string;
@@ -277,10 +274,7 @@ type SplitAssigned = RecordOf<"split_assigned">;
 /** How many numbers encode one {@linkcode SplitAssigned}. */
 const SPLIT_NUMBERS = 5;
 
-/**
- * Records that are journaled together: a crash keeps all of them or none, as one transaction
- * requires.
- */
+/** Records journaled together: a crash keeps all or none, as a transaction requires. */
 export class RecordBatch {
   /** Encoded records, and runs of splits as consecutive numbers. */
   readonly #items: (Uint8Array | number[])[] = [];

@@ -14,10 +14,7 @@ import type { ActorContext } from "../../runtime/actor.ts";
 import { type FencedRef, formatRef } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
 
-/**
- * A holder that has not answered within this time, in ms, is gone; claimants wait longer for their
- * answer.
- */
+/** A holder without an answer for this long, in ms, is gone; claimants wait longer. */
 const ANSWER_TIMEOUT_MS = 2_000;
 /** Pause before the question is repeated, in ms, as it may have been lost. */
 const ANSWER_ATTEMPT_MS = 500;

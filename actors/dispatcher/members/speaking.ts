@@ -14,10 +14,7 @@ import type { DispatcherState } from "../state/state.ts";
 /** The sender of a report. */
 export type Speaker = Pick<Delivery, "source" | "sender">;
 
-/**
- * Why a heartbeat is refused: another node sends it, or the name belongs to another identity that
- * lives.
- */
+/** Why a heartbeat is refused: sent by another node, or its name belongs to a live worker. */
 export function forgeryOf(
   state: DispatcherState,
   request: RequestOf<DispatcherProtocol, "workerHeartbeat">,

@@ -52,10 +52,7 @@ export function workerHeartbeat(
   return { newTasks: tasksToStart(tx, request), endedTasks };
 }
 
-/**
- * The holder of the name that a worker claims, unless it is known to be gone; the claimant would
- * replace it.
- */
+/** The holder of the name that a worker claims, unless it is known to be gone. */
 export function holderOfName(
   state: DispatcherState,
   { name, worker: { incarnation }, follows, leaving }: HeartbeatRequest,
@@ -82,10 +79,7 @@ export function loseWorker(tx: Transaction, name: string): void {
   tx.commit({ type: "worker_lost", name, wallMs: tx.wallMs });
 }
 
-/**
- * Registers a worker that is new, back, or in a new life: it gets a task of every running
- * iteration.
- */
+/** Registers a worker that is new, back or restarted: it gets a task of each running iteration. */
 function register(tx: Transaction, request: HeartbeatRequest, { sender }: Speaker): void {
   const { name, worker, tags, process, isPrivate } = request;
   const { state } = tx;

@@ -95,10 +95,7 @@ export abstract class Mode {
   /** Whether the tasks of a failed iteration are ended; otherwise they end by themselves. */
   readonly endsFailedTasks: boolean = true;
 
-  /**
-   * The join request with the dispatcher's own name for the job. @throws {LeatError} for a reserved
-   * name.
-   */
+  /** The request under the dispatcher's name for the job. @throws {LeatError} if reserved. */
   named(request: OpenRequest): OpenRequest {
     checkIsNotNamedAsSave(request);
     return request;
@@ -277,10 +274,7 @@ export abstract class Mode {
   /** A leaving client requests the end of the iteration. */
   cancel(_turn: Transaction, _iteration: Iteration, _client: Client): void {}
 
-  /**
-   * What an iteration without clients does: in most modes it waits for some until it is
-   * garbage-collected.
-   */
+  /** What an iteration without clients does; in most modes it waits until garbage-collected. */
   whenUnread(_iteration: Iteration): "waits" | "ends" | "goes on" {
     return "waits";
   }

@@ -34,10 +34,7 @@ export interface Ordered {
   done: readonly number[];
   /** Splits whose task ended before the reader had them; ascending. They are assigned again. */
   lost: number[];
-  /**
-   * The progress of each consumer, by its index; `mark` and `done` are what all have. Null: one
-   * reader.
-   */
+  /** The progress per consumer index; `mark` and `done` are what all have. Null: one reader. */
   readonly consumers: OrderedConsumer[] | null;
 }
 

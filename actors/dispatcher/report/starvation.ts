@@ -16,10 +16,7 @@ const WORKERS_NAMED_MAX = 8;
 const TAGS_NAMED_MAX = 8;
 const TAG_SHOWN_LENGTH = 60;
 
-/**
- * A sentence about the missing workers; null if a live worker serves one of the clients, or if
- * there is nothing to wait for.
- */
+/** A sentence about the missing workers; null if a live worker serves a client or none waits. */
 export function whyStarved(
   state: DispatcherState,
   iteration: Iteration,

@@ -11,10 +11,7 @@ import type { ModeState } from "../modes/mode_state.ts";
 import type { DatasetDefinition, JobParameters } from "../protocol.ts";
 import type { SplitBounds } from "./split_table.ts";
 
-/**
- * How many of a task's newest requests per source are remembered, so that repeats get the same
- * answer.
- */
+/** A task's newest requests per source that are remembered, so that repeats get the same answer. */
 export const SPLIT_REQUESTS_KEPT = 16;
 
 /** The job that clients with the same name and parameters share. */
@@ -161,10 +158,7 @@ export interface SaveEnd {
 /** A dataset as registered. */
 export type Dataset = DatasetDefinition;
 
-/**
- * Whether clients can read the task: one that has produced everything may still hold rounds, or the
- * end.
- */
+/** Whether clients can read the task: a completed one may still hold rounds, or the end. */
 export function isServing(task: Task | undefined): task is Task {
   return task !== undefined && task.source !== null;
 }

@@ -6,10 +6,7 @@
 import type { RecordOf } from "../journal/records.ts";
 import { need, type Tables } from "./tables.ts";
 
-/**
- * Most past lives of a worker's name that are remembered in order to be refused. The oldest are
- * dropped.
- */
+/** Most past lives of a worker's name remembered, to be refused. The oldest are dropped. */
 const PAST_LIVES_KEPT = 16;
 /** Most lost workers that are remembered, for people. The first registered are dropped. */
 const LOST_WORKERS_KEPT = 1_000;

@@ -14,10 +14,7 @@ interface Change {
   readonly removed: readonly number[];
 }
 
-/**
- * Least number of changed tasks to remember; otherwise as many as serve, since a full list costs
- * the same.
- */
+/** Least number of changed tasks remembered; otherwise as many as serve (as in a full list). */
 const CHANGED_MIN = 64;
 
 /**
@@ -97,10 +94,7 @@ export class RoundIndex {
     this.awaited.delete(clientId);
   }
 
-  /**
-   * How the newest schedule up to version `upTo` differs from an older one; undefined if that was
-   * dropped.
-   */
+  /** How the schedule `upTo` differs from an older one; undefined if that was dropped. */
   changesSince(version: number, upTo: number): ScheduleChange | undefined {
     const first = version + 1 - (this.#changes[0]?.version ?? Infinity);
     if (first < 0 || version > upTo) return undefined;

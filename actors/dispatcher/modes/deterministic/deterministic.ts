@@ -242,10 +242,7 @@ function beginningOfConsumer({ parameters, startAt, behind = [] }: OpenRequest) 
   return { startAt, ...(behind.length === 0 ? {} : { behind }) };
 }
 
-/**
- * The iterations to drop: those of another run, those that the client takes over, or one without
- * readers.
- */
+/** The iterations to drop: of another run, taken over by the client, or without readers. */
 function replacedBy(
   state: DispatcherState,
   request: OpenRequest,

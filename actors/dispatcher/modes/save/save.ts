@@ -97,10 +97,7 @@ export class SaveMode extends Mode {
     };
   }
 
-  /**
-   * Another worker tries only if the first gave no result. What the folder contains does not depend
-   * on which worker looked.
-   */
+  /** Retries only without a result: a finding in the folder does not depend on the worker. */
   override listingFailed(
     subject: Subject,
     { failure, isOfWorker, worker }: ListingFailure,

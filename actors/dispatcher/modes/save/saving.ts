@@ -19,15 +19,9 @@ export type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
 /** Its answer. */
 export type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
 
-/**
- * Target size of a run, in bytes: much smaller files are slow to read, much larger ones slow to
- * redo.
- */
+/** Target size of a run, in bytes: smaller files are slow to read, larger ones slow to redo. */
 const RUN_BYTES = 64 * 2 ** 20;
-/**
- * A worker gets at most this fraction of its share of the remaining splits, so that all end
- * together.
- */
+/** A worker gets at most this fraction of its share of the remaining splits: all end together. */
 const SHARE_FRACTION = 4;
 /** Most splits of one run, as a message lists them. */
 const RUN_SPLITS_MAX = 4_096;
