@@ -33,8 +33,7 @@ export interface DispatcherOptions {
    */
   readonly jobGcTimeoutMs?: number;
   /**
-   * DETERMINISTIC: how many splits beyond the reader's position may be assigned. Bounds the memory
-   * of an iteration. Default 256.
+   * DETERMINISTIC: most splits assigned beyond the reader's position; bounds memory. Default 256.
    */
   readonly windowSplits?: number;
   /** A piece of work fails its job once it has killed this many runners. Default 3. */
@@ -56,9 +55,7 @@ export interface DispatcherConfig extends DispatcherOptions {
   readonly lostTaskTimeoutMs?: number;
   /** Most records before the journal is compacted: bounds the replay at a start. Default 20,000. */
   readonly journalRecordsMax?: number;
-  /**
-   * Most bytes of records before it is compacted (or the last snapshot's, if more). Default 16 MiB.
-   */
+  /** Bytes of records that compact it (or the last snapshot's size, if larger). Default 16 MiB. */
   readonly journalBytesMax?: number;
   /** Largest snapshot, in bytes; above it the journal is never compacted. Default 768 MiB. */
   readonly journalSnapshotBytesMax?: number;
@@ -66,9 +63,7 @@ export interface DispatcherConfig extends DispatcherOptions {
   readonly wrapJournal?: (journal: Journal, state: DispatcherState) => Journal;
   /** Checks that a worker's address answers; if missing, nothing is checked. */
   readonly dialWorker?: DialWorker;
-  /**
-   * Called at each start with a function that says whether a node belongs to a registered worker.
-   */
+  /** Called at each start with a test of whether a node belongs to a registered worker. */
   readonly onWorkers?: (isWorker: (node: string) => boolean) => void;
 }
 

@@ -1,7 +1,6 @@
 /**
- * The requests that clients and workers send to the dispatcher (paper section 3.1). They are
- * control messages: small, idempotent, journaled where they change state. Batches never pass
- * through here.
+ * The requests that clients and workers send to the dispatcher (paper section 3.1): small,
+ * idempotent control messages, journaled where they change state. Batches never pass through here.
  *
  * A request that changes state is idempotent by nature or carries a `requestId` chosen by the
  * sender. A repeated `requestId` gets the same answer, even from a restarted dispatcher.
@@ -77,9 +76,7 @@ export interface JobParameters {
   readonly policy?: WirePolicy;
   /** Coordinated reads (section 3.6): number of consumers that read one batch each per round. */
   readonly numConsumers?: number;
-  /**
-   * Ephemeral data sharing (section 3.5): all trainers read one stream through each task's window.
-   */
+  /** Ephemeral data sharing (section 3.5): all trainers read one stream through a task's window. */
   readonly sharing: boolean;
   /** Which workers its clients read. Default `"auto"`. */
   readonly targetWorkers?: Exclude<TargetWorkers, "auto">;
@@ -139,11 +136,10 @@ export interface DispatcherProtocol {
   hello(request: null): DispatcherInfo;
 
   /**
-   * Registers a pipeline. Without `datasetId`, pipelines with equal fingerprint and compression
-   * share one id.
+   * Registers a pipeline. Without `datasetId`, equal fingerprint and compression share one id.
    *
-   * @throws `already_exists` when `datasetId` belongs to another fingerprint or `compression` (both
-   *   are shown).
+   * @throws `already_exists` when `datasetId` has another fingerprint or `compression` (both
+   *   shown).
    */
   registerDataset(request: {
     readonly graph: Uint8Array;
@@ -160,26 +156,22 @@ export interface DispatcherProtocol {
 
   /**
    * Joins iteration `repetition` of a job as a new client; creates job and iteration if needed.
-   * Without `jobName` the job is private to this client. A named job belongs to the identity that
-   * created it.
+   * Without `jobName` the job is private. A named job belongs to the identity that created it.
    *
    * @throws `permission_denied` for a job of another identity, unless the sender is an admin;
    *   `resource_exhausted` when this identity has too many jobs or clients.
    * @throws `invalid_argument` when the job exists with other parameters (both are shown), or when
    *   coordinated reads or sharing are requested for a finite dataset, or both together.
    * @throws `failed_precondition` with `details.reason` {@linkcode READ_BY_ANOTHER} when another
-   *   client holds this consumer index or reads the only stream, when a client was restored in this
-   *   one's place, when the other consumers continue without this one, or when a newer run has
-   *   replaced its run.
-   * @throws `failed_precondition` when a static policy is requested and no list of workers is
-   *   configured; with `details.reason` {@linkcode TO_FOLLOW} when `follows` must name the client
-   *   in `details.follows`.
+   *   client holds this consumer index or reads the only stream, when a client was restored in its
+   *   place, when the others continue without this consumer, or when a newer run has replaced its
+   *   run; with {@linkcode TO_FOLLOW} when `follows` must name the client in `details.follows`;
+   *   without a reason for a static policy when no list of workers is configured.
    */
   openIteration(request: {
     readonly requestId: string;
     /**
-     * Drawn by the client. Once given, every request about this client must present it, or is
-     * refused with `permission_denied`.
+     * Drawn by the client. Once given, requests about this client need it (`permission_denied`).
      */
     readonly secret?: string;
     readonly jobName?: string;
@@ -241,9 +233,7 @@ export interface DispatcherProtocol {
     readonly nextRound?: number;
     /** Coordinated reads: the first round not yet delivered to its training loop. */
     readonly deliveredRound?: number;
-    /**
-     * Coordinated reads: what its training loop waits for; missing while the loop itself is busy.
-     */
+    /** Coordinated reads: what its training loop waits for; missing while the loop is busy. */
     readonly waitsFor?: RoundWait;
     /** Coordinated reads: the end round; all consumers hold it and it has no elements. */
     readonly endRound?: number;
@@ -281,9 +271,7 @@ export interface DispatcherProtocol {
     readonly finished: boolean;
     /** Why the iteration cannot continue. */
     readonly error?: WireError;
-    /**
-     * A sentence about what the client waits for: a worker that may serve it, or missing consumers.
-     */
+    /** A sentence about what the client waits for: a worker to serve it, or missing consumers. */
     readonly unserved?: string;
     /**
      * Coordinated reads: the schedules in force, oldest first. Round r is served by the newest that
@@ -383,9 +371,7 @@ export interface DispatcherProtocol {
     readonly number: number;
     readonly source: number;
     readonly repetition: number;
-    /**
-     * DETERMINISTIC: asks only for a lost split that comes before all that the task is producing.
-     */
+    /** DETERMINISTIC: asks only for a lost split before all that the task is producing. */
     readonly spare?: boolean;
   }): {
     /** Null: the repetition has no more splits. `sequence`: its position in their order. */
@@ -427,9 +413,7 @@ export interface DispatcherProtocol {
   runnerDied(request: {
     readonly taskId: number;
     readonly number: number;
-    /**
-     * DETERMINISTIC: the split that it ran. Save: the first split of the run; missing for an entry.
-     */
+    /** DETERMINISTIC: the split it ran. Save: the first split of the run; missing for an entry. */
     readonly place?: number;
     /** How it ended. */
     readonly error: WireError;

@@ -1,7 +1,6 @@
 /**
- * Figures: what workers and clients report about themselves in heartbeats, and what the dispatcher
- * derives for people. None of it is journaled: a restarted dispatcher has none until the next
- * heartbeats.
+ * Figures: what workers and clients report in heartbeats, and what the dispatcher derives for
+ * people. None of it is journaled: a restarted dispatcher has none until the next heartbeats.
  *
  * Heartbeats carry counters that only grow, with the sender's monotonic time. The dispatcher takes
  * rates between two of them, so network delays do not distort rates.
@@ -35,9 +34,7 @@ export interface WorkerFigures {
   readonly atMs: number;
   /** Missing if the platform does not measure it. */
   readonly process?: ProcessUsage;
-  /**
-   * The worker takes no more work, and stops once clients have read what it holds. Default false.
-   */
+  /** It takes no more work and stops once clients have what it holds. Default false. */
   readonly draining?: boolean;
 }
 
@@ -264,9 +261,7 @@ export interface ClientRates extends Partial<OrderFigures> {
 
 /** The bottleneck of an iteration. */
 export interface Bottleneck {
-  /**
-   * `trainers_wait`: more workers help; `workers_wait`: trainers are slower; `stuck`: no progress.
-   */
+  /** `trainers_wait`: more workers help; `workers_wait`: slow trainers; `stuck`: no progress. */
   readonly kind: "trainers_wait" | "workers_wait" | "balanced" | "stuck" | "unknown";
   /** One sentence. */
   readonly text: string;

@@ -32,9 +32,7 @@ export interface WorkerPool {
   readonly targetTags?: readonly string[];
   /** Static policies: the workers are among these, by name. */
   readonly names?: readonly string[];
-  /**
-   * Coordinated reads: all consumers read the same workers, COLOCATED ones of other processes too.
-   */
+  /** Coordinated reads: all consumers read the same workers, even COLOCATED ones elsewhere. */
   readonly numConsumers?: number;
 }
 

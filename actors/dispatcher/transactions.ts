@@ -104,9 +104,8 @@ export class Transactions {
   }
 
   /**
-   * Runs a transaction that nobody requested, such as a timeout. No client receives its error, so
-   * every error is a bug: it is logged if the transaction changed nothing, and ends this life
-   * otherwise.
+   * Runs a transaction that nobody requested, such as a timeout. Nobody receives its error, so each
+   * is a bug: logged if the transaction changed nothing, otherwise the end of this life.
    */
   runUnasked(decide: (tx: Transaction) => void): void {
     this.#decide(() => {

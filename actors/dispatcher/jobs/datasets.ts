@@ -109,8 +109,7 @@ function checkGraph(graph: Uint8Array, fingerprint: string, { datasetBytesMax }:
         "that is in it, or captured by it, from files",
     );
   }
-  // Equal fingerprints share an id: a forged one would make others read this pipeline instead of
-  // theirs.
+  // Equal fingerprints share an id: a forged one would give others this pipeline.
   if (fingerprint === hashBytes(graph)) return;
   throw new LeatError(
     "invalid_argument",
@@ -118,9 +117,7 @@ function checkGraph(graph: Uint8Array, fingerprint: string, { datasetBytesMax }:
   );
 }
 
-/**
- * Whether a caller may use a dataset: a transient one belongs to the identity that registered it.
- */
+/** Whether a caller may use a dataset: a transient one belongs to its identity. */
 function isOwn(state: DispatcherState, datasetId: string, { name, role }: Identity): boolean {
   return role === "admin" || state.ownerOfDataset(datasetId) === name;
 }

@@ -1,6 +1,5 @@
 /**
- * The life cycle of an iteration: its tasks are created, end or complete; it finishes; it is
- * forgotten.
+ * The life cycle of an iteration: its tasks start, end or complete; it finishes; it is forgotten.
  *
  * In most modes an iteration finishes when no task has anything left to produce and at least one
  * has produced everything. So an iteration whose workers have all died waits for a worker, and a

@@ -20,9 +20,7 @@ import type { DispatcherState } from "../state/state.ts";
 /** Time limit of the first worker, in ms; doubles each time all have failed. */
 const TIMEOUT_MIN_MS = 10_000;
 const TIMEOUT_MAX_MS = 600_000;
-/**
- * Time without an answer after which a worker is asked again (it handles the request once), in ms.
- */
+/** Pause before a silent worker is asked again, in ms (it handles the request once). */
 const ATTEMPT_MS = 2_000;
 /** Pause after all workers have failed, in ms. */
 const PAUSE_MS = 1_000;
@@ -131,9 +129,7 @@ export class SplitListings {
     }
   }
 
-  /**
-   * Live workers that serve the iteration, rotated so that iterations start with different ones.
-   */
+  /** Live workers that serve the iteration, rotated to spread the iterations. */
   #workersFor(iterationId: number): Worker[] {
     const { state } = this.#options;
     const iteration = state.iterations.get(iterationId);

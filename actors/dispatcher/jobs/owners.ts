@@ -3,8 +3,7 @@
  *
  * Requests about a client must present the secret that it was opened with, as ids are counted and
  * easy to guess. The journal holds only a digest of it. A named job belongs to the identity that
- * created it. All users of that identity share its jobs: the job's name is all that its trainers
- * have in common.
+ * created it; all users of that identity share it, as its trainers have only its name in common.
  *
  * @module
  */

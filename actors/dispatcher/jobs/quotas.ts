@@ -58,8 +58,7 @@ export function checkedQuotas(given: Partial<Quotas> = {}): Quotas {
 }
 
 /**
- * @throws LeatError `resource_exhausted` if the datasets of an identity, or of all, would be too
- *   large.
+ * @throws LeatError `resource_exhausted` if the datasets of an identity, or of all, grow too large.
  */
 export function checkDatasetBytes(
   state: DispatcherState,

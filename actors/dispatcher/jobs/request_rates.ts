@@ -7,9 +7,7 @@
 import { LeatError } from "../../../core/error.ts";
 import type { Delivery } from "../../runtime/protocol.ts";
 
-/**
- * A bucket's capacity, as time at the full rate in ms: many clients of one process start at once.
- */
+/** A bucket's capacity, as ms at the full rate: many clients of one process start at once. */
 const BURST_MS = 5_000;
 /** Above this number, full buckets are dropped. */
 const BUCKETS_MAX = 4_096;

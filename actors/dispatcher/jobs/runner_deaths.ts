@@ -1,11 +1,10 @@
 /**
  * Deaths of runners: the process or thread that runs a task's pipeline ends by a limit, a signal or
- * by itself. A task starts another runner only when the dispatcher has journaled the death and
- * allows it.
+ * by itself. The task starts another only once the dispatcher has journaled the death and allows
+ * it.
  *
  * Deaths are counted per piece of work, over all workers and restarts. The mode defines the piece;
- * otherwise it is the iteration's pipeline as a whole. The iteration fails when one piece has
- * killed too many runners.
+ * otherwise it is the pipeline as a whole. The iteration fails when one piece has killed too many.
  *
  * @module
  */

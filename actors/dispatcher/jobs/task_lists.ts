@@ -1,10 +1,8 @@
 /**
  * Names versions of the task lists that clients receive. A client that names its version receives
- * only the changes, and nothing if there are none; otherwise every heartbeat would list all
- * workers.
+ * only the changes; otherwise every heartbeat would list all workers.
  *
- * Not journaled: names of one dispatcher life mean nothing to the next, which sends full lists
- * again.
+ * Not journaled: names of one dispatcher life mean nothing to the next, which sends full lists.
  *
  * @module
  */

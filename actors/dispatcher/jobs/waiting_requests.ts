@@ -1,6 +1,6 @@
 /**
- * Requests of tasks that cannot be answered yet. Each waits until it can be, its task has ended, or
- * its sender gives up.
+ * Requests of tasks that wait until they can be answered, their task ends, or their sender gives
+ * up.
  *
  * @module
  */

@@ -71,9 +71,7 @@ export class LoggedJournal implements Journal {
   readonly #options: LoggedJournalOptions;
   /** Most records are short, and allocating a buffer for each costs as much as encoding it. */
   readonly #slab = new MessageSlab();
-  /**
-   * Appended and not yet given to the log: whole transactions, as nothing is written during one.
-   */
+  /** Appended and not given to the log: whole transactions, as nothing is written during one. */
   #batch: RecordBatch;
   #appended = 0;
   #durable = 0;

@@ -128,9 +128,7 @@ export type JournalRecord =
     readonly bounds: readonly Float64Array[];
     readonly digest: string;
   }
-  /**
-   * The iteration cannot continue: its splits cannot be listed or saved, or its runners keep dying.
-   */
+  /** The iteration cannot continue: its splits cannot be listed or saved, or its runners die. */
   | {
     readonly type: "iteration_failed";
     readonly iterationId: number;
@@ -290,8 +288,7 @@ export class RecordBatch {
   }
 
   /**
-   * @throws {LeatError} `invalid_argument` for a record that cannot be encoded; the batch is
-   *   unchanged.
+   * @throws {LeatError} `invalid_argument` for a record that cannot be encoded; nothing changes.
    */
   add(record: JournalRecord): void {
     if (record.type === "split_assigned") this.#addSplit(record);

@@ -18,8 +18,7 @@ export interface Recovered {
 /**
  * Replays a log, and closes it again on failure.
  *
- * @throws {LeatError} `data_loss` for an incomplete journal, `unimplemented` for one of a later
- *   version.
+ * @throws {LeatError} `data_loss` for an incomplete journal, `unimplemented` for a later version.
  */
 export async function openJournal(
   log: DurableLog,

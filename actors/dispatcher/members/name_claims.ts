@@ -1,11 +1,9 @@
 /**
  * Claims of a worker's name by another worker: a live holder keeps the name, and the claimant
- * waits. Otherwise two workers that a supervisor restarts would take the name from each other for
- * ever.
+ * waits. Otherwise two restarting workers would take the name from each other for ever.
  *
- * The dispatcher asks the holder whether it lives. A process that has ended is recognised by its
- * closed connection or by an address where nothing answers; a machine that is gone does not answer
- * in time.
+ * The dispatcher asks the holder whether it lives. A closed connection or an address where nothing
+ * answers shows that its process has ended; a lost machine does not answer in time.
  *
  * @module
  */
@@ -67,8 +65,7 @@ export class NameClaims {
     } catch (error) {
       const failure = LeatError.from(error);
       if (this.#context.signal.aborted) {
-        // However this dispatcher's end fails the question, the claimant must not be refused for
-        // good.
+        // Even if this dispatcher's end fails the question, the claimant must retry.
         throw new LeatError("unavailable", "The dispatcher ends", { cause: failure });
       }
       return false;

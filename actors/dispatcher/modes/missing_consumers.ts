@@ -1,6 +1,5 @@
 /**
- * Explains which missing consumers block the others, so that the reader knows what to start; null
- * if none does.
+ * Explains which missing consumers block the others, so that people know what to start.
  *
  * @module
  */
@@ -13,9 +12,7 @@ import type { DispatcherState } from "../state/state.ts";
 /** Above this, only the number of joined consumers is given, as each client heartbeat asks. */
 const CONSUMERS_LOOKED_AT_MAX = 1_024;
 
-/**
- * Coordinated reads start when all consumers have joined, and continue without those that leave.
- */
+/** Coordinated reads start when all consumers have joined, and outlast those that leave. */
 export function whyNotBegun(state: DispatcherState, iteration: Iteration): string | null {
   const { iterationId, rounds, finished } = iteration;
   const { numConsumers } = parametersOf(state, iteration);

@@ -112,9 +112,7 @@ export abstract class Mode {
     }
   }
 
-  /**
-   * The error for a client whose parameters differ from the job's; `has` and `asked` are in words.
-   */
+  /** The error for parameters that differ from the job's; `has` and `asked` are in words. */
   disagreement({ name }: Job, has: string, asked: string, difference: string): LeatError {
     return invalid(
       `The job "${name}" exists with other parameters: it has ${has}; this client asks for ` +
@@ -259,8 +257,7 @@ export abstract class Mode {
   /**
    * A sentence about what clients wait for although there are workers; null if they do not wait.
    *
-   * @param windowSplits How many splits beyond the common position may be assigned, in modes with
-   *   an order.
+   * @param windowSplits How many splits beyond the common position an ordered mode assigns.
    */
   whyWaiting(_subject: Subject, _windowSplits: number): string | null {
     return null;
@@ -279,8 +276,7 @@ export abstract class Mode {
     return "waits";
   }
 
-  // How records change what a mode remembers. These methods draw no random numbers and read no
-  // clock.
+  // How records change what a mode remembers, without random numbers or clocks.
 
   /** The mode's state of a new iteration. */
   begin(_record: RecordOf<"iteration_created">, _parameters: JobParameters): ModeState {

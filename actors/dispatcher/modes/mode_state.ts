@@ -1,6 +1,5 @@
 /**
- * The modes' state of an iteration. It is part of the iteration, which is plain data, and of
- * snapshots.
+ * The modes' state of an iteration: plain data, part of the iteration and of snapshots.
  *
  * @module
  */

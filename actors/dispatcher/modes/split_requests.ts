@@ -1,6 +1,6 @@
 /**
- * The splits granted to a task's newest requests, so that a repeated request gets the same answer,
- * even after a restart.
+ * The splits granted to a task's newest requests: repeats get the same answer, even after a
+ * restart.
  *
  * @module
  */

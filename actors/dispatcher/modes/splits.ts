@@ -20,8 +20,7 @@ export type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 /**
  * See `DispatcherProtocol.getSplit`. The iteration's splits must have been listed.
  *
- * @param windowSplits How many splits beyond the reader's mark may be assigned, if they have an
- *   order.
+ * @param windowSplits How many ordered splits beyond the reader's mark may be assigned.
  */
 export function assignSplit(
   tx: Transaction,

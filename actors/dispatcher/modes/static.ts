@@ -1,7 +1,6 @@
 /**
  * Static policies (FILE, DATA, FILE_OR_DATA, HINT, CUSTOM): each worker of the job's list has a
- * share of every iteration. No other worker ever produces it, so an iteration waits for all of
- * them.
+ * share of every iteration. Only that worker ever produces it, so an iteration waits for all.
  *
  * @module
  */

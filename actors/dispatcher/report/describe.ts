@@ -144,9 +144,7 @@ function describeIteration(
   };
 }
 
-/**
- * Why an iteration that excludes some workers gives this worker nothing; undefined if none does.
- */
+/** Why an iteration with fixed workers gives this one nothing; undefined if none does. */
 function whyNoShard(
   state: DispatcherState,
   shared: readonly Iteration[],

@@ -1,6 +1,5 @@
 /**
- * Explains why nobody produces what a job's clients wait for, so that the reader knows what to
- * start.
+ * Explains why nobody produces what a job's clients wait for, and what to start.
  *
  * @module
  */

@@ -139,10 +139,7 @@ export class Autoscaler {
     }
   }
 
-  /**
-   * The recent maximum. Before a full window has passed, earlier wishes are unknown, so the workers
-   * found at the start are kept.
-   */
+  /** The recent maximum; in the first window at least the workers found at the start. */
   #mostOfLate(nowMs: number, now: number): number {
     const { downAfterMs } = this.#settings;
     const most = this.#most.note(nowMs, now);

@@ -2,9 +2,8 @@
  * Decides how many workers one job wants, from its measurements.
  *
  * Trainers that wait for busy workers want more: as many as would meet their demand, at most twice
- * as many at a time. Each step is a trial. If it gained almost nothing, something other than
- * workers is the limit (storage, a network): the job returns to its earlier number and stays there
- * for a while.
+ * as many at a time. Each step is a trial. If it gained almost nothing, something else is the limit
+ * (storage, a network): the job returns to its earlier number and stays there for a while.
  *
  * @module
  */
@@ -22,9 +21,7 @@ const GROWTH_MAX = 2;
 const GAIN_SHARE = 0.3;
 /** Observations after which a step without gain counts as failed. */
 const TRIAL_LOOKS = 3;
-/**
- * How long it is remembered that a number of workers was too low, or that more did not help, in ms.
- */
+/** How long it is remembered that workers were too few, or that more did not help, in ms. */
 const MEMORY_MS = 600_000;
 /** Failed steps are retried after a time that doubles, up to this, in ms. */
 const MEMORY_MAX_MS = 3_600_000;

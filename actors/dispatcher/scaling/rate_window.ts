@@ -29,9 +29,7 @@ interface Sample<K extends string> {
  * ```
  */
 export class RateWindow<K extends string> {
-  /**
-   * Oldest first. The first is the newest that is at least as old as the window, if there is one.
-   */
+  /** Oldest first. The first is the newest that is as old as the window, if there is one. */
   readonly #samples: Sample<K>[] = [];
   readonly #windowMs: number;
 

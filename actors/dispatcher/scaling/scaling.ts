@@ -66,8 +66,7 @@ function signsOfJob(
       !finished && readers.length > 0 &&
       (tasks.length === 0 || tasks.some(isGoing))
     );
-  // While clients move from one repetition to the next, the one with the most readers represents
-  // the job.
+  // While clients change repetitions, the one with the most readers represents the job.
   const [iteration] = going.sort((a, b) => b.readers.length - a.readers.length);
   if (iteration === undefined) return [];
   const serving = servingOf(state, iteration);

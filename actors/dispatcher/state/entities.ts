@@ -81,8 +81,8 @@ export interface Task {
   /** Number of its runners that have died, as its worker reported. */
   runnerDeaths: number;
   /**
-   * Per source, a ring of its newest granted requests: request n is at index 2 (n mod {@linkcode
-   * SPLIT_REQUESTS_KEPT}), followed by its split's index. 0: none yet.
+   * Per source, a ring of its newest granted requests: request n is at index 2 (n mod
+   * `SPLIT_REQUESTS_KEPT`), followed by its split's index. 0: none yet.
    */
   readonly requests: number[][];
 }

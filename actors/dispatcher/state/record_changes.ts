@@ -1,6 +1,5 @@
 /**
- * The state change of each record. It draws no random numbers and reads no clock; all inputs are in
- * the record.
+ * The state change of each record, from the record alone: no random numbers and no clock.
  *
  * @module
  */

@@ -14,9 +14,7 @@ import type { JobParameters } from "../protocol.ts";
 /** The key of jobs that want no tag. */
 const ANY_TAG = "";
 
-/**
- * The index of workers and iterations. The tables maintain it; it is derived from their entities.
- */
+/** The index of workers and iterations, derived from the tables' entities and kept by them. */
 export class ServingIndex {
   /** Ids of running iterations that workers of any process may serve, by a tag they want. */
   readonly #openToAll = new KeyedSets<string, number>();

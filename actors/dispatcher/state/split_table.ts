@@ -16,8 +16,8 @@ export type SplitBounds = readonly Float64Array[];
 /**
  * Packs a table.
  *
- * @throws {LeatError} `resource_exhausted` for more than {@linkcode SPLITS_MAX} splits, `internal`
- *   for an invalid table.
+ * @throws {LeatError} `resource_exhausted` above {@linkcode SPLITS_MAX} splits, `internal` if
+ *   invalid.
  */
 export function packSplits(table: SplitTable): SplitBounds {
   const count = table.reduce((sum, splits) => sum + splits.length, 0);

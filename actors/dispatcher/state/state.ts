@@ -1,6 +1,5 @@
 /**
- * The dispatcher's state: a pure function of its journal. Decisions read it here; only `apply`
- * changes it.
+ * The dispatcher's state: a pure function of its journal, changed only by `apply`.
  *
  * @module
  */

@@ -11,9 +11,7 @@ import type { DispatcherState } from "../../state/state.ts";
 
 type Absent = NonNullable<AnswerOf<DispatcherProtocol, "clientHeartbeat">["absent"]>;
 
-/**
- * Consumers that have left, and those that joined later than this client, until their first round.
- */
+/** Consumers that have left, and those that joined after this client, until their first round. */
 export function absentConsumers(
   state: DispatcherState,
   { firstVersion: ownVersion }: Client,

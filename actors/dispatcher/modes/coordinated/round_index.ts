@@ -17,9 +17,7 @@ interface Change {
 /** Least number of changed tasks remembered; otherwise as many as serve (as in a full list). */
 const CHANGED_MIN = 64;
 
-/**
- * The index of an iteration's rounds. The tables maintain it; it is derived from their entities.
- */
+/** The index of an iteration's rounds, derived from the tables' entities and kept by them. */
 export class RoundIndex {
   /** Serving tasks that are not in the newest schedule. */
   readonly added: Set<number> = new Set();
@@ -36,9 +34,7 @@ export class RoundIndex {
   mayHaveGone = true;
   /** The newest schedule that replaced tasks in older ones. */
   replacedAt: number;
-  /**
-   * The difference of each of the newest schedules from the one before, which has one version less.
-   */
+  /** How each of the newest schedules differs from the one before (one version less). */
   readonly #changes: { readonly version: number; readonly change: Change }[] = [];
   #remembered = 0;
   readonly #scheduled: Set<number>;

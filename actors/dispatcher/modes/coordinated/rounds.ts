@@ -36,9 +36,7 @@ import type { RoundIndex } from "./round_index.ts";
 import type { Transaction } from "../../transaction.ts";
 import { ROUNDS_AHEAD_MAX } from "../../../worker/protocol.ts";
 
-/**
- * How far ahead a restarted job starts: more rounds than are read between two journaled positions.
- */
+/** How far ahead a restarted job starts: more than is read between two journaled positions. */
 const LEAP_ROUNDS = 2 ** 20;
 /** The consumers' position is journaled each time it has advanced by this many rounds. */
 const REACHED_STEP_ROUNDS = 2 ** 16;
@@ -102,9 +100,7 @@ function checkRounds(clientId: number, rounds: readonly number[]): void {
   );
 }
 
-/**
- * The worker is alive as far as known: it gets a new task, which is read once it can be reached.
- */
+/** The worker counts as alive: it gets a new task, which is read once it can be reached. */
 function replaceTask(tx: Transaction, iterationId: number, taskId: number): void {
   const { state } = tx;
   const task = state.tasks.get(taskId);

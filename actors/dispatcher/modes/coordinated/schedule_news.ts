@@ -1,7 +1,6 @@
 /**
- * The schedules in a consumer's heartbeat answer. Schedules may have thousands of tasks and every
- * heartbeat has them, so tasks are listed only if the consumer does not know them from earlier
- * heartbeats.
+ * The schedules in a consumer's heartbeat answer. They may have thousands of tasks, so tasks are
+ * listed only if the consumer does not know them from earlier heartbeats.
  *
  * @module
  */

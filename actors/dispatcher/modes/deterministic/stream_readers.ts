@@ -24,8 +24,7 @@ export interface StreamRole {
 /**
  * The role of a request's sender.
  *
- * @param owner The job's owner. Readers choose the name of their stream, and could choose another
- *   owner's.
+ * @param owner The job's owner, as readers choose the stream's name and could choose another's.
  * @throws {LeatError} `failed_precondition` for a reader in whose place another one was restored.
  *   It may have been between two repetitions, where it could not be told.
  */

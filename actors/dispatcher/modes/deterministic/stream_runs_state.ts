@@ -10,9 +10,7 @@ import { leave } from "./ordered_state.ts";
 import type { RecordOf } from "../../journal/records.ts";
 import type { Tables } from "../../state/tables.ts";
 
-/**
- * Most earlier runs of a stream that are remembered in order to be refused. The oldest are dropped.
- */
+/** Most earlier runs of a stream remembered, to be refused. The oldest are dropped. */
 const PAST_RUNS_KEPT = 64;
 /** Most streams whose runs are remembered, even without jobs. The oldest are dropped. */
 const RUNS_KEPT = 65_536;
@@ -61,7 +59,7 @@ export function cameInRun(
 }
 
 /**
- * A consumer has finished a repetition, and those before it, in its run: nobody waits for it there.
+ * A consumer has finished a repetition, and earlier ones, in its run: nobody waits for it there.
  */
 export function pass(
   tables: Tables,
@@ -84,9 +82,7 @@ export function pass(
   }
 }
 
-/**
- * An iteration starts in a run: consumers that have read it, or are beyond it, will not join it.
- */
+/** An iteration starts in a run: consumers that have passed it will not join it. */
 export function beginInRun(tables: Tables, iteration: Iteration): void {
   const { run, jobId } = iteration;
   const current = run === null ? undefined : tables.runs.get(run.stream);
