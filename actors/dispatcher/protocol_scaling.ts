@@ -24,7 +24,7 @@ export interface ScalingDescription {
   readonly pools?: readonly PoolScaling[];
 }
 
-/** Which workers may serve a job, whoever its clients are. */
+/** Which workers may serve a job, for any client. */
 export interface WorkerPool {
   /** Default `"auto"`. */
   readonly targetWorkers?: Exclude<TargetWorkers, "auto">;

@@ -19,7 +19,7 @@ const DIGITS = /^[0-9]+$/;
 
 type RegisterRequest = RequestOf<DispatcherProtocol, "registerDataset">;
 
-/** See `DispatcherProtocol.registerDataset`. */
+/** Handles `DispatcherProtocol.registerDataset`. */
 export function registerDataset(
   tx: Transaction,
   request: RegisterRequest,

@@ -33,7 +33,7 @@ interface Said {
   readonly isUnreadable: (iterationId: number) => boolean;
 }
 
-/** See `DispatcherProtocol.openIteration`. */
+/** Handles `DispatcherProtocol.openIteration`. */
 export function openIteration(
   tx: Transaction,
   request: OpenRequest,

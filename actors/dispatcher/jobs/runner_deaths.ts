@@ -24,7 +24,7 @@ type DeathRequest = RequestOf<DispatcherProtocol, "runnerDied">;
 type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
 
 /**
- * See `DispatcherProtocol.runnerDied`.
+ * Handles `DispatcherProtocol.runnerDied`.
  *
  * @param deathsMax Number of deaths at one piece that fails the iteration.
  */

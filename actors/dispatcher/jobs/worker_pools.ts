@@ -42,7 +42,7 @@ export class WorkerPools {
   }
 }
 
-/** Whether a worker may serve the jobs of a pool, whoever their clients are. */
+/** Whether a worker may serve the jobs of a pool, for any client. */
 export function isOfPool(
   { names, ...target }: WorkerPool,
   { name, tags, isPrivate = false }: {

@@ -135,7 +135,7 @@ function taskSources(
   return sources;
 }
 
-/** See `DispatcherProtocol.releaseClient`. */
+/** Handles `DispatcherProtocol.releaseClient`. */
 export function releaseClient(
   tx: Transaction,
   { clientId, secret, cancel = false }: RequestOf<DispatcherProtocol, "releaseClient">,

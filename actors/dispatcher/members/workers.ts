@@ -19,7 +19,7 @@ import type { Transaction } from "../transaction.ts";
 type HeartbeatRequest = RequestOf<DispatcherProtocol, "workerHeartbeat">;
 type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
-/** See `DispatcherProtocol.workerHeartbeat`. */
+/** Handles `DispatcherProtocol.workerHeartbeat`. */
 export function workerHeartbeat(
   tx: Transaction,
   request: HeartbeatRequest,

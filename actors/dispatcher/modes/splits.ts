@@ -18,7 +18,7 @@ export type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 export type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
 /**
- * See `DispatcherProtocol.getSplit`. The iteration's splits must have been listed.
+ * Handles `DispatcherProtocol.getSplit`. The iteration's splits must have been listed.
  *
  * @param windowSplits How many ordered splits beyond the reader's mark may be assigned.
  */

@@ -1,5 +1,5 @@
 /**
- * Coordinated reads for people: the round of each consumer, and who waits for whom.
+ * Coordinated reads for people: the round of each consumer, and what it waits for.
  *
  * @module
  */
