@@ -194,7 +194,7 @@ export abstract class Mode {
   }
 
   /** Assigns save work; see `DispatcherProtocol.getSaveWork`. */
-  assignWork(_turn: Transaction, { task }: TaskOfIteration, _request: SaveRequest): SaveAnswer {
+  assignWork(_tx: Transaction, { task }: TaskOfIteration, _request: SaveRequest): SaveAnswer {
     throw invalid(`Task ${task.taskId} asks for a piece of a save, and its job saves nothing`);
   }
 
@@ -239,10 +239,10 @@ export abstract class Mode {
   }
 
   /** Handles a client's report. @throws {LeatError} for an impossible report. */
-  heard(_turn: Transaction, _client: Client, _report: HeartbeatRequest, _with: HeardWith): void {}
+  heard(_tx: Transaction, _client: Client, _report: HeartbeatRequest, _with: HeardWith): void {}
 
   /** Reviews an iteration whose tasks or clients have changed. */
-  review(_turn: Transaction, _iteration: Iteration, _consumers: Consumers): void {}
+  review(_tx: Transaction, _iteration: Iteration, _consumers: Consumers): void {}
 
   /** The mode's fields of a heartbeat answer. */
   newsFor(
@@ -269,7 +269,7 @@ export abstract class Mode {
   }
 
   /** A leaving client requests the end of the iteration. */
-  cancel(_turn: Transaction, _iteration: Iteration, _client: Client): void {}
+  cancel(_tx: Transaction, _iteration: Iteration, _client: Client): void {}
 
   /** What an iteration without clients does; in most modes it waits until garbage-collected. */
   whenUnread(_iteration: Iteration): "waits" | "ends" | "goes on" {
