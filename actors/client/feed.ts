@@ -11,18 +11,19 @@ import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer, Skipped } from "../worker/protocol.ts";
 import { ConsumerMeter } from "./consumer_meter.ts";
 
-/** What the training loop can take. */
+/** One item of the feed. */
 export type Fed =
   & Extract<ElementAnswer, { kind: "element" | "error" | "remainder" | "split_end" | "end" }>
   & {
     /**
-     * DETERMINISTIC with consumers, the number in the stream: of the element itself; of a
-     * remainder, the batch that it may complete; of a split's end, the next element.
+     * DETERMINISTIC with `numConsumers`: a number in the stream. For an element it is the element's
+     * own; for a remainder, that of the batch that it may complete; for a split's end, that of the
+     * next element.
      */
     readonly number?: number;
   };
 
-/** Elements that have arrived and were not taken yet. */
+/** Items that have arrived and that the training loop has not taken yet. */
 export class Feed {
   readonly #ready = new Fifo<Exclude<Fed, { kind: "end" }>>();
   #bytes = 0;
@@ -35,12 +36,12 @@ export class Feed {
   /** Called when an element was taken, which leaves space for another. */
   onTaken: () => void = () => {};
 
-  /** The number of elements to be taken. */
+  /** The number of buffered items. */
   get length(): number {
     return this.#ready.length;
   }
 
-  /** Their size in bytes. */
+  /** The encoded size of the buffered elements, in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -49,12 +50,12 @@ export class Feed {
     return this.#closed !== undefined;
   }
 
-  /** Whether the training loop waits for the next element now. */
+  /** Whether the training loop is waiting for an element. */
   get isWaitedFor(): boolean {
     return this.#taker !== undefined;
   }
 
-  /** The share of recent time, 0 to 1, in which the training loop has waited. */
+  /** The share of recent time that the training loop has spent waiting, from 0 to 1. */
   get waitingShare(): number {
     return this.#meter?.waitingShare ?? 0;
   }
@@ -99,7 +100,7 @@ export class Feed {
     this.#close(error);
   }
 
-  /** The next element, now or later. One call at a time. */
+  /** Takes the next item. The call before must have settled. @throws LeatError after `fail`. */
   take(): Fed | Promise<Fed> {
     this.#meter?.asked();
     const fed = this.#ready.shift();

@@ -1,6 +1,6 @@
 /**
- * The iterator of a registered dataset under DETERMINISTIC. Part of the pipeline runs at its
- * reader, so it first fetches the pipeline from the dispatcher.
+ * The iterator of a registered dataset under DETERMINISTIC. Part of the pipeline runs in the
+ * client, so the iterator first fetches the pipeline from the dispatcher.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { deserializeGraph } from "../../data/wire.ts";
 import type { ServiceAccess } from "./access.ts";
 import { orderedIterator } from "./ordered_iterator.ts";
 
-/** The saved state: small, like the position in the stream. */
+/** The saved state: the iterator's own, and the fingerprint of the pipeline that it belongs to. */
 interface State {
   readonly fingerprint: string;
   readonly iterator: unknown;

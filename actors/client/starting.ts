@@ -16,26 +16,26 @@ import { type ClientOptions, createClient } from "./client.ts";
 import type { Feed } from "./feed.ts";
 import type { ClientProtocol } from "./protocol.ts";
 
-/** A node of this process from which a service can be reached. */
+/** A node (actor system) of this process that can reach a service. Client actors run on it. */
 export interface ClientHome {
   readonly system: ActorSystem;
   readonly dispatcher: Ref<DispatcherProtocol>;
   /** The name of this process, which may also contain workers. */
   readonly process?: string;
-  /** Whether a worker of this process serves this service. Left out: unknown. */
+  /** Whether a worker of this process belongs to this service. Left out: unknown. */
   readonly hasLocalWorker?: () => boolean;
-  /** Whether the node is reached over a network. Left out: none is. */
+  /** Whether a node is reached over a network. Left out: no node is. */
   readonly isFar?: (node: string) => boolean;
-  /** Timings chosen by the service's owner. */
+  /** Timeouts and limits that the owner of the service has set. */
   readonly timings?: Pick<
     ClientOptions,
     "refreshMs" | "firstAnswerTimeoutMs" | "requestTimeoutMs" | "bufferBytesMax"
   >;
-  /** The iterator has ended: the home may be released. */
+  /** Releases the home. Called once, when the client has stopped or could not start. */
   release(): void;
 }
 
-/** Finds a home for a client of the service. Throws when the address is invalid. */
+/** Opens the node on which a client of the service runs. Throws if the address is invalid. */
 export type OpenHome = (
   service: DistributeOptions["service"],
   credentials: Credentials,
@@ -47,7 +47,7 @@ export type Credentials = Pick<DistributeOptions, "token" | "ca">;
 /**
  * Starts a client that feeds `feed`. Returns the function that stops it.
  *
- * @throws LeatError `invalid_argument` when it reads local workers alone and there are none.
+ * @throws LeatError `invalid_argument` if it may read only local workers and there is none.
  */
 export function startClient(
   home: ClientHome,
@@ -98,7 +98,7 @@ export function definitionOf(
   };
 }
 
-/** A client's options for the dataset and its distribution. */
+/** The options of a client that reads the dataset with the options of `distribute`. */
 export function clientOptions(
   dataset: ClientOptions["dataset"],
   options: DistributeOptions,

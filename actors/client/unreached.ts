@@ -1,11 +1,11 @@
 /**
- * Reports workers that iterators of one process cannot reach, once for all of them.
+ * Reports workers that cannot be reached, once for all iterators of a process.
  *
  * @module
  */
 import type { Timer, World } from "../runtime/world.ts";
 
-/** For how long further iterators with the same failure are only counted, in ms. */
+/** For this time after a report, iterators with the same failure are only counted, in ms. */
 const SPAN_MS = 60_000;
 
 /** One worker that could not be reached. */
@@ -15,7 +15,7 @@ interface Unreached {
   others: number;
 }
 
-/** By key, the newest last. All clients of a process share one world. */
+/** By key, oldest first. All clients of a process share one world. */
 const unreached = new WeakMap<World, Map<string, Unreached>>();
 
 /** What is reported. */
@@ -26,9 +26,9 @@ export interface UnreachedNews {
 }
 
 /**
- * Reports that a worker cannot be reached. The first iterator reports at once. Those that fail
- * within the same minute are counted, and the count is reported at the end of the minute, if the
- * first still reads, or before the next unreachable worker.
+ * Reports that a worker cannot be reached. The first iterator reports at once. Iterators that fail
+ * within the next minute are counted. The count is reported at the end of the minute if the first
+ * iterator is still open, and otherwise at the next call after it.
  */
 export function sayUnreached(
   world: World,

@@ -13,7 +13,10 @@ const BUCKET_MS = 8;
 /** An added deadline, to be passed to `remove`. */
 export type Deadline<T> = Member<number, T>;
 
-/** Calls back for each item whose deadline has passed; never early, late by at most one bucket. */
+/**
+ * Calls back for each item whose deadline has passed: never early, and late by at most one bucket
+ * unless the thread is busy.
+ */
 export class Deadlines<T> {
   readonly #world: World;
   readonly #expire: (item: T) => void;
@@ -27,7 +30,7 @@ export class Deadlines<T> {
     this.#expire = expire;
   }
 
-  /** Adds an item. */
+  /** Adds an item. @param deadlineMs On the world's monotonic clock. */
   add(deadlineMs: number, item: T): Deadline<T> {
     const bucket = Math.ceil(deadlineMs / BUCKET_MS);
     const deadline = this.#buckets.add(bucket, item);
@@ -62,9 +65,9 @@ export class Deadlines<T> {
   #sweep(): void {
     this.#disarm();
     const now = this.#world.nowMs();
-    // After a busy thread several buckets may be due at once: they expire in order.
+    // If the thread was busy, several buckets may be due: they expire in order.
     const numbers = [...this.#buckets.keys()].filter((number) => number * BUCKET_MS <= now);
-    // A callback may remove items, and add some that are due: those expire in the next round.
+    // A callback may remove items. It may add items that are due: they expire in the next sweep.
     const due = numbers.sort((a, b) => a - b).flatMap((number) => this.#buckets.of(number));
     for (const deadline of due) {
       if (this.#buckets.remove(deadline)) this.#expire(deadline.item);

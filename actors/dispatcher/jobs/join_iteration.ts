@@ -29,7 +29,7 @@ type PlaceOf = (clientId: number) => ConsumerPlace | undefined;
 interface Said {
   /** The position of a consumer of a coordinated read, if it has reported one. */
   readonly placeOf: PlaceOf;
-  /** Whether a task of the iteration cannot read on. */
+  /** Whether a task of the iteration has reported that it cannot continue to read. */
   readonly isUnreadable: (iterationId: number) => boolean;
 }
 

@@ -49,7 +49,7 @@ export class ClientHints {
     this.#due.delete(clientId);
   }
 
-  /** There is news for the clients of an iteration. */
+  /** An iteration has changed: its clients get a hint. */
   changed(iterationId: number): void {
     this.#changed.add(iterationId);
     this.#schedule();
