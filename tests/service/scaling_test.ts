@@ -461,7 +461,7 @@ Deno.test("autoscale names the fleet, not the dispatcher, if start or stop throw
     intervalMs: 1,
     onStep: ({ reason }) => told.resolve(reason),
   });
-  assertEquals((await told.promise).startsWith("The fleet could not be told"), true);
+  assertEquals((await told.promise).startsWith("Telling the fleet"), true);
 });
 
 /** Timers on a clock that the test moves. */
