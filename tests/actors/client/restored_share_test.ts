@@ -60,6 +60,7 @@ Deno.test("a consumer restored in a repetition whose elements others were given 
     }).repeat(2).iterator();
   await using before = open();
   const waiting = before.next();
+  await until(() => service.readings.length === 1);
   // The only element belongs to the other consumer; then another reader replaces this one.
   give(service.last.feed, 0, 0, 5);
   endSplit(service.last.feed, 0, 1);
