@@ -20,7 +20,8 @@ export type Attributes = Readonly<Record<string, unknown>>;
  * How the work of an operator can be divided among the tasks of a service.
  *
  * - `element`: each element depends on one of the input, in order, wherever that is.
- * - `position`: each element depends on one of the input and its position in the whole dataset.
+ * - `position`: element i depends on element i of the input and on i in the whole dataset, and there
+ *   are as many.
  * - `split`: the operator may run on one split as if that were the whole dataset. A source is read
  *   split by split.
  * - `shuffle`: like `split`, and the order of splits is also drawn.

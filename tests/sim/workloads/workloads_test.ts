@@ -255,7 +255,8 @@ Deno.test("the same seed gives the same trace in another process, whatever the w
     assertEquals(outcome.hash, hash, `${workload} SEED=${seed}`);
     workloads.add(workload!);
   }
-  assert(workloads.size > Object.keys(WORKLOADS).length / 2, [...workloads].join());
+  const isEnough = workloads.size > Object.keys(WORKLOADS).length / 2;
+  assert(isEnough, `only these workloads were drawn; raise TRACES: ${[...workloads].join()}`);
 });
 
 Deno.test("many restarts of a dispatcher show one whose journal forgets its last record", async () => {
