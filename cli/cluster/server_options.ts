@@ -1,5 +1,5 @@
 /**
- * Options that the programs of a cluster share: how they listen, and whom they trust.
+ * Options that the programs of a cluster share: how they listen, and which credentials they accept.
  *
  * @module
  */

@@ -34,7 +34,7 @@ export class RunsChecker implements RecordWatcher {
     }
   }
 
-  /** A reader of whom nothing is on disk was not let in: one of another run may have its place. */
+  /** A reader without a record on disk was not admitted: a reader of another run may replace it. */
   lost(records: readonly JournalRecord[]): void {
     const lost = new Set<number>();
     for (const record of records) if (record.type === "client_opened") lost.add(record.clientId);
