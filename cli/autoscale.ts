@@ -1,8 +1,4 @@
-/**
- * Workers on this host, as many as a dispatcher wants: `deno task autoscale --help`.
- *
- * @module
- */
+/** Workers on this host, as many as a dispatcher wants: `deno task autoscale --help`. */
 import { autoscale, type ScalingStep } from "../server/cluster/scaler.ts";
 import { ProcessFleet } from "./cluster/process_fleet.ts";
 import { CREDENTIAL_OPTIONS, nodeAddress, readCredentials } from "./cluster/server_options.ts";

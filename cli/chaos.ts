@@ -1,8 +1,6 @@
 /**
  * Kills, pauses and disconnects processes of a cluster at random while jobs of every mode run, and
  * checks their guarantees: `deno task chaos --help`.
- *
- * @module
  */
 import { Campaign } from "./chaos/campaign.ts";
 import { jobOptions } from "./chaos/job_options.ts";

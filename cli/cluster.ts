@@ -1,8 +1,6 @@
 /**
  * A cluster of processes on this host, and a job that shows what it delivers: `deno task cluster
  * --help`.
- *
- * @module
  */
 import { type DatasetIterator, LeatError, type ShardingPolicy } from "../mod.ts";
 import { Deployment, WORKER_PATIENCE_MS, WORKER_TIMEOUT_MS } from "./cluster/deployment.ts";

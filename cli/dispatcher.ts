@@ -1,8 +1,4 @@
-/**
- * The dispatcher of a cluster, as a program: `deno task dispatcher --help`.
- *
- * @module
- */
+/** The dispatcher of a cluster, as a program: `deno task dispatcher --help`. */
 import type { DispatcherDescription } from "../mod.ts";
 // Not mod.ts, which loads everything for a trainer: a dispatcher would load it at each start.
 import { type DispatcherServer, serveDispatcher } from "../server/dispatcher_server.ts";

@@ -1,8 +1,4 @@
-/**
- * Recommends the number of workers for a pipeline: `deno task plan --help`.
- *
- * @module
- */
+/** Recommends the number of workers for a pipeline: `deno task plan --help`. */
 import { PAPER_PRICES, PAPER_TRAINER_MACHINE, PAPER_WORKER_MACHINE } from "../mod.ts";
 import { StatusLine } from "./chaos/status_line.ts";
 import {

@@ -1,8 +1,6 @@
 /**
  * How the service scales: the production actors in simulated clusters of a few to thousands of
  * workers, and the worker sweep of the tf.data service paper: `deno task scale --help`.
- *
- * @module
  */
 import { LeatError } from "../core/error.ts";
 import {

@@ -6,8 +6,6 @@
  * ```sh
  * deno task simulate --quick
  * ```
- *
- * @module
  */
 
 import { LeatError } from "../core/error.ts";

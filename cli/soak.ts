@@ -1,8 +1,6 @@
 /**
  * Runs jobs through a cluster of processes for a bounded time, and checks that memory, threads and
  * file handles do not grow: `deno task soak --help`.
- *
- * @module
  */
 import { Violations } from "../sim/checkers/checker.ts";
 import { jobOptions } from "./chaos/job_options.ts";

@@ -1,8 +1,4 @@
-/**
- * A dispatcher's state in a terminal: `deno task status --help`.
- *
- * @module
- */
+/** A dispatcher's state in a terminal: `deno task status --help`. */
 import { CREDENTIAL_OPTIONS, readCredentials } from "./cluster/server_options.ts";
 import { askForState, stateUrl } from "./cluster/state_request.ts";
 import { statusText } from "./cluster/status_text.ts";

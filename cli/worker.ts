@@ -1,8 +1,4 @@
-/**
- * A worker of a cluster, as a program: `deno task worker --help`.
- *
- * @module
- */
+/** A worker of a cluster, as a program: `deno task worker --help`. */
 // Not mod.ts, which loads everything for a trainer: a worker would load it at each start.
 import { serveWorker } from "../server/worker_server.ts";
 import {

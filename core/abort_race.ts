@@ -1,8 +1,4 @@
-/**
- * Waits for work that ends early when a thread or a source ends.
- *
- * @module
- */
+/** Waits for work that ends early when a thread or a source ends. */
 
 /**
  * Races work against an end that may never come.

@@ -2,8 +2,6 @@
  * Node modules that are slow to load. Each thread loads its own copy, and one of these with its
  * dependencies takes as long as a hundred of Leat's modules. So each is loaded on first use,
  * synchronously: the simulator could not wait for an `import()`.
- *
- * @module
  */
 
 /** The modules by name. */

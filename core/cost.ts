@@ -1,8 +1,6 @@
 /**
  * What a training job costs: equation 1 of the tf.data service paper (section 4.1), as a pure function
  * of resources, time and prices.
- *
- * @module
  */
 import { LeatError } from "./error.ts";
 

@@ -1,8 +1,4 @@
-/**
- * The element types of tensors: their names, sizes and storage.
- *
- * @module
- */
+/** The element types of tensors: their names, sizes and storage. */
 
 import { LeatError } from "./error.ts";
 

@@ -1,8 +1,4 @@
-/**
- * The error class of Leat, with gRPC's codes, and its plain-data form for the wire.
- *
- * @module
- */
+/** The error class of Leat, with gRPC's codes, and its plain-data form for the wire. */
 
 import { shownLines } from "./shown_text.ts";
 

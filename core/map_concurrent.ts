@@ -1,8 +1,4 @@
-/**
- * Concurrent mapping over a list, with a limit.
- *
- * @module
- */
+/** Concurrent mapping over a list, with a limit. */
 
 /**
  * Maps `items` with `fn` and returns the results in the order of the items. At most `limit` calls

@@ -1,8 +1,6 @@
 /**
  * Errors, dtypes, tensors, trees, digests and counter-based random numbers. Every layer may import
  * this one; it imports none.
- *
- * @module
  */
 
 export * from "./dtype.ts";

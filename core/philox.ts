@@ -2,8 +2,6 @@
  * Counter-based random numbers: a draw is a pure function of (seed, labels, index), so it is the
  * same on every host and does not affect other draws. Philox4x32-10 of Salmon et al., "Parallel
  * Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 4.
- *
- * @module
  */
 
 import { LeatError } from "./error.ts";

@@ -1,8 +1,4 @@
-/**
- * Makes text from other programs safe to show in a log or a terminal.
- *
- * @module
- */
+/** Makes text from other programs safe to show in a log or a terminal. */
 
 /** Control characters, line ends, and marks that change the direction of text. */
 // deno-lint-ignore no-control-regex -- these characters are searched for

@@ -1,8 +1,6 @@
 /**
  * Walks elements, which are trees: plain objects and arrays are structure, everything else is a
  * leaf.
- *
- * @module
  */
 
 import { dtypeOf, type TypedArray } from "./dtype.ts";

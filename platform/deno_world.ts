@@ -1,8 +1,4 @@
-/**
- * The actors' platform on Deno: real clocks, timers, random numbers, and logs on disk.
- *
- * @module
- */
+/** The actors' platform on Deno: real clocks, timers, random numbers, and logs on disk. */
 import { join } from "node:path";
 import { LeatError } from "../core/error.ts";
 import { RandomStream } from "../core/philox.ts";

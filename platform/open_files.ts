@@ -1,8 +1,4 @@
-/**
- * Checks how many more files this process may open.
- *
- * @module
- */
+/** Checks how many more files this process may open. */
 
 /** The file that is opened to find out: it takes only a handle. */
 const NOTHING = "/dev/null";

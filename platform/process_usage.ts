@@ -1,8 +1,4 @@
-/**
- * The resource usage of this process.
- *
- * @module
- */
+/** The resource usage of this process. */
 import type { ProcessUsage } from "../actors/dispatcher/protocol_figures.ts";
 
 const MICROSECONDS = 1e6;

@@ -1,8 +1,4 @@
-/**
- * The system's own error codes, such as `ENOENT`.
- *
- * @module
- */
+/** The system's own error codes, such as `ENOENT`. */
 
 /** The number of EDQUOT. Neither Deno nor its `node:fs` has a name for it. */
 const EDQUOT = Deno.build.os === "darwin" ? 69 : 122;

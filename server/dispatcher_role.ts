@@ -1,8 +1,4 @@
-/**
- * A dispatcher on a node.
- *
- * @module
- */
+/** A dispatcher on a node. */
 import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import { createDispatcher } from "../actors/dispatcher/dispatcher.ts";
 import type { DispatcherProtocol } from "../actors/dispatcher/protocol.ts";

@@ -1,8 +1,4 @@
-/**
- * The dispatcher of a cluster, as a server.
- *
- * @module
- */
+/** The dispatcher of a cluster, as a server. */
 import { checkScaling } from "../actors/dispatcher/scaling/autoscaler.ts";
 import type { DispatcherOptions } from "../actors/dispatcher/config.ts";
 import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";

@@ -1,8 +1,4 @@
-/**
- * Saves datasets with the workers of a service.
- *
- * @module
- */
+/** Saves datasets with the workers of a service. */
 import { saveByService } from "../actors/client/save_client.ts";
 import type { Dataset } from "../data/dataset.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../data/check.ts";

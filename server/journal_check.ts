@@ -1,8 +1,4 @@
-/**
- * Checks that a dispatcher can keep its journal in a folder.
- *
- * @module
- */
+/** Checks that a dispatcher can keep its journal in a folder. */
 import { LeatError } from "../core/error.ts";
 import { DenoWorld } from "../platform/deno_world.ts";
 import { JOURNAL_NAME } from "./roles.ts";

@@ -1,8 +1,4 @@
-/**
- * Registers datasets from a program.
- *
- * @module
- */
+/** Registers datasets from a program. */
 import { registerGraph, type RegisterOptions } from "../actors/client/registering.ts";
 import { invalidArgument } from "../data/check.ts";
 import { Dataset, rewritten } from "../data/dataset.ts";

@@ -1,8 +1,6 @@
 /**
  * The roles of nodes of the service, as plain data, and how each is started: the same way on a
  * thread, in a process of its own, and next to others in one thread.
- *
- * @module
  */
 import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import type { Supervision } from "../actors/runtime/actor.ts";

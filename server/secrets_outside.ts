@@ -1,8 +1,6 @@
 /**
  * Refuses secrets in places that pipeline functions may read: anyone who may submit a pipeline
  * could impersonate this program, or the cluster's admin. Checked at the start.
- *
- * @module
  */
 import { dirname, join, resolve } from "node:path";
 import { LeatError } from "../core/error.ts";

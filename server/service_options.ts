@@ -1,8 +1,6 @@
 /**
  * Checks the options of clusters and servers at the start, so that a misspelt or invalid option is
  * an error rather than ignored.
- *
- * @module
  */
 import type { Credentials } from "../actors/client/starting.ts";
 import type { ScalingOptions } from "../actors/dispatcher/scaling/autoscaler.ts";

@@ -1,8 +1,4 @@
-/**
- * The program of a thread of a local cluster: a node with a role of the service.
- *
- * @module
- */
+/** The program of a thread of a local cluster: a node with a role of the service. */
 import type { NodeContext, NodeParts } from "../transport/thread_control.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
 import { loadRole, type Playing, type Role, type RolePrograms, supervisionOf } from "./roles.ts";

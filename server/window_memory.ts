@@ -1,8 +1,4 @@
-/**
- * The default memory of sharing windows on this machine.
- *
- * @module
- */
+/** The default memory of sharing windows on this machine. */
 
 /** The most of all windows together, in bytes… */
 const WINDOW_BYTES_MAX = 10 * 2 ** 30;

@@ -1,8 +1,4 @@
-/**
- * A worker on a node.
- *
- * @module
- */
+/** A worker on a node. */
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../actors/worker/protocol.ts";

@@ -1,8 +1,4 @@
-/**
- * A worker of a cluster, as a server.
- *
- * @module
- */
+/** A worker of a cluster, as a server. */
 import type { FencedRef } from "../actors/runtime/ref.ts";
 import type { Timer } from "../actors/runtime/world.ts";
 import { workerAt, type WorkerProtocol } from "../actors/worker/protocol.ts";

@@ -1,8 +1,6 @@
 /**
  * The host of pipelines on a simulated node: its time and random numbers, and the files that all
  * nodes share, but nothing of this machine.
- *
- * @module
  */
 import { LeatError } from "../core/error.ts";
 import type { Tensor } from "../core/tensor.ts";

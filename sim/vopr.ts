@@ -6,8 +6,6 @@
  *
  * Everything that happens in a run is drawn from its seed. A seed that fails is printed with the
  * command that repeats it. See docs/simulation.md.
- *
- * @module
  */
 import {
   EXIT_FAILURE,

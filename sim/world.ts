@@ -1,8 +1,4 @@
-/**
- * The world of the actors on a simulated node, for one life.
- *
- * @module
- */
+/** The world of the actors on a simulated node, for one life. */
 import type { DurableLog } from "../actors/runtime/durable_log.ts";
 import type { LogLevel, Timer, World } from "../actors/runtime/world.ts";
 import type { SimDisk } from "./engine/disk.ts";

@@ -1,8 +1,6 @@
 /**
  * Messages as bytes: a msgpack envelope followed by the payloads of its tensors, each aligned so
  * that the receiver uses it in place. `docs/wire.md` specifies the format.
- *
- * @module
  */
 
 import { LeatError } from "../core/error.ts";

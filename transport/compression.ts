@@ -1,8 +1,6 @@
 /**
  * Compressed messages: one MessagePack extension with the codec and the length of the message.
  * `docs/wire.md` specifies the format.
- *
- * @module
  */
 import { nodeZlib } from "../core/builtins.ts";
 import { LeatError } from "../core/error.ts";

@@ -1,8 +1,4 @@
-/**
- * Connectors composed of others.
- *
- * @module
- */
+/** Connectors composed of others. */
 import { type Connector, noWay } from "../actors/runtime/link.ts";
 
 /**

@@ -1,8 +1,4 @@
-/**
- * Checks envelopes from untrusted peers before any actor sees them.
- *
- * @module
- */
+/** Checks envelopes from untrusted peers before any actor sees them. */
 import { type Envelope, OPEN_MAX } from "../actors/runtime/envelope.ts";
 import { LeatError } from "../core/error.ts";
 

@@ -1,8 +1,4 @@
-/**
- * The handshake of two nodes, and the message that closes a connection.
- *
- * @module
- */
+/** The handshake of two nodes, and the message that closes a connection. */
 import { LeatError, type WireError } from "../core/error.ts";
 import type { NodeId } from "../actors/runtime/link.ts";
 import { decodeMessage, encodeMessage } from "./codec.ts";

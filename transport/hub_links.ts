@@ -1,8 +1,4 @@
-/**
- * The links of one node of a hub.
- *
- * @module
- */
+/** The links of one node of a hub. */
 import type { Link, NodeId } from "../actors/runtime/link.ts";
 import { LeatError, type WireError } from "../core/error.ts";
 

@@ -2,8 +2,6 @@
  * The carrier between two nodes on one thread: it copies bodies, hands over payloads, and makes
  * every delivery a macrotask of the receiver, so that nothing runs within the sender's message
  * handling.
- *
- * @module
  */
 import { LeatError } from "../core/error.ts";
 import { copyBody } from "../actors/runtime/body.ts";

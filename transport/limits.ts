@@ -1,8 +1,4 @@
-/**
- * The limits of every carrier.
- *
- * @module
- */
+/** The limits of every carrier. */
 import { LeatError } from "../core/error.ts";
 import { RaggedTensor, Tensor } from "../core/tensor.ts";
 import type { Envelope } from "../actors/runtime/envelope.ts";

@@ -1,8 +1,4 @@
-/**
- * Threads that the hub has started for a node, and that end with the node.
- *
- * @module
- */
+/** Threads that the hub has started for a node, and that end with the node. */
 import { startThread } from "./start_thread.ts";
 
 /** The threads of one node, numbered by that node. */

@@ -1,8 +1,4 @@
-/**
- * A block of bytes that a message carries unchanged.
- *
- * @module
- */
+/** A block of bytes that a message carries unchanged. */
 
 /**
  * Encoded bytes (for example a batch that passes through) that intermediate nodes need not read. In

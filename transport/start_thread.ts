@@ -1,8 +1,4 @@
-/**
- * Threads in addition to a node's own, for work that might block it.
- *
- * @module
- */
+/** Threads in addition to a node's own, for work that might block it. */
 
 /**
  * Starts a thread with a module as its program, whose first message is `port`. The returned

@@ -2,8 +2,6 @@
  * Message bodies between threads. Structured clone copies plain data by itself; values that it
  * would corrupt (payloads, tensors) or copy too much of (views of larger buffers) are extracted on
  * this side and put back on the other.
- *
- * @module
  */
 import { LeatError } from "../core/error.ts";
 import { RaggedTensor, Tensor } from "../core/tensor.ts";

@@ -1,8 +1,6 @@
 /**
  * The comlink calls between the thread that starts nodes and the nodes' threads. No envelope is
  * sent this way.
- *
- * @module
  */
 import type { ActorKind, ActorSystem } from "../actors/runtime/system.ts";
 import type { Supervision } from "../actors/runtime/actor.ts";

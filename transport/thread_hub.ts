@@ -2,8 +2,6 @@
  * Nodes on threads of their own, and how they find each other. The hub starts and controls the
  * threads, and connects two nodes by a channel when one first sends to the other; their messages
  * never pass through its thread.
- *
- * @module
  */
 import * as comlink from "comlink";
 import {

@@ -1,8 +1,6 @@
 /**
  * Backpressure by two marks: a link is full from the high one on, and has space again at the low
  * one.
- *
- * @module
  */
 import type { LinkLimits } from "./limits.ts";
 

@@ -1,8 +1,6 @@
 /**
  * The carrier between hosts: links over WebSockets, with a handshake, bounded buffers and
  * heartbeats. `docs/wire.md` specifies the format.
- *
- * @module
  */
 export {
   type Pages,

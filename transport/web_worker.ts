@@ -2,8 +2,6 @@
  * The carrier between threads: a `MessagePort` that connects two of them directly. Envelopes are
  * sent by structured clone as flat arrays, references as numbers after their first use; payloads
  * are transferred.
- *
- * @module
  */
 import { LeatError, type WireError } from "../core/error.ts";
 import type { Envelope } from "../actors/runtime/envelope.ts";

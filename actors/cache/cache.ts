@@ -5,8 +5,6 @@
  * The trainer at the front makes the task produce and the window move. Elements that leave the
  * window at the back are gone, and a trainer that pointed there continues at the new back. So every
  * trainer sees a subsequence of one stream, in order, and a fast one never waits for a slow one.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";

@@ -1,8 +1,6 @@
 /**
  * A window over a stream, bounded in bytes, with a pointer for each reader (paper section 3.5 and
  * figure 5).
- *
- * @module
  */
 
 interface Item<T> {

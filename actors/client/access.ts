@@ -1,8 +1,4 @@
-/**
- * How iterators reach services: from a node of this process, or through another thread.
- *
- * @module
- */
+/** How iterators reach services: from a node of this process, or through another thread. */
 import type { DistributeOptions } from "../../data/operators/distribute.ts";
 import type { DatasetDefinition } from "../dispatcher/protocol.ts";
 import type { ClientOptions } from "./client.ts";

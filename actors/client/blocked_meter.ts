@@ -1,8 +1,4 @@
-/**
- * Measures how long something is blocked.
- *
- * @module
- */
+/** Measures how long something is blocked. */
 
 /** The total time blocked, in ms. It never decreases. */
 export class BlockedMeter {

@@ -2,8 +2,6 @@
  * The client actor: a training process runs one to read from the service. It joins an iteration of
  * a job, sends heartbeats to the dispatcher, learns from the answers which tasks to read, and reads
  * them directly from the workers.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { ReaderId } from "../../data/service/last_readers.ts";

@@ -1,8 +1,4 @@
-/**
- * Measures how a training loop spends its time: waiting for elements, or processing them.
- *
- * @module
- */
+/** Measures how a training loop spends its time: waiting for elements, or processing them. */
 
 /** Recent time is cut into pieces of this length, in ms. */
 const LOOK_MS = 500;

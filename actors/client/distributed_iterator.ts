@@ -1,8 +1,4 @@
-/**
- * The iterator behind `dataset.distribute(…)`: starts a client actor and takes from its feed.
- *
- * @module
- */
+/** The iterator behind `dataset.distribute(…)`: starts a client actor and takes from its feed. */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { refuseForeignService } from "../../data/foreign/foreign.ts";

@@ -1,8 +1,4 @@
-/**
- * The bounded buffer between a client actor and its training loop.
- *
- * @module
- */
+/** The bounded buffer between a client actor and its training loop. */
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage } from "../../transport/codec.ts";
 import type { ServiceStats } from "../../data/iterators/stats.ts";

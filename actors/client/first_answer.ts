@@ -1,8 +1,4 @@
-/**
- * Waits for the first answer of a dispatcher.
- *
- * @module
- */
+/** Waits for the first answer of a dispatcher. */
 import { LeatError } from "../../core/error.ts";
 import type { DispatcherProtocol } from "../dispatcher/protocol.ts";
 import { formatRef, type Ref } from "../runtime/ref.ts";

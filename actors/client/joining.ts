@@ -1,8 +1,4 @@
-/**
- * Joining an iteration of a job.
- *
- * @module
- */
+/** Joining an iteration of a job. */
 import { LeatError } from "../../core/error.ts";
 import { type DispatcherProtocol, TO_FOLLOW } from "../dispatcher/protocol.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";

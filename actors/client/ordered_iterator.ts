@@ -1,8 +1,6 @@
 /**
  * The iterator behind `dataset.distribute({ processingMode: "DETERMINISTIC" })`: takes the stream
  * in order, joins the rows that splits left over, and saves its position as a few numbers.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import { hashJson } from "../../core/hash.ts";

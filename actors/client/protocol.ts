@@ -1,8 +1,4 @@
-/**
- * The requests that clients answer.
- *
- * @module
- */
+/** The requests that clients answer. */
 import type { ElementReaderProtocol } from "../worker/protocol.ts";
 
 /** What the dispatcher and tasks ask of a client. */

@@ -1,8 +1,6 @@
 /**
  * The iterator of a registered dataset under DETERMINISTIC. Part of the pipeline runs in the
  * client, so the iterator first fetches the pipeline from the dispatcher.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";

@@ -1,8 +1,4 @@
-/**
- * Registers a pipeline with a service, to be read by its id.
- *
- * @module
- */
+/** Registers a pipeline with a service, to be read by its id. */
 import type { DatasetNode } from "../../data/node.ts";
 import type { ElementCompression } from "../../data/service/element_compression.ts";
 import { checkCompression, type DistributeOptions } from "../../data/operators/distribute.ts";

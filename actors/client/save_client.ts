@@ -1,8 +1,6 @@
 /**
  * Asks a service to save a pipeline's elements, and follows the progress. The save belongs to the
  * service: it continues without the client that asked for it.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { DatasetNode } from "../../data/node.ts";

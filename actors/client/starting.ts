@@ -1,8 +1,4 @@
-/**
- * Starts a client actor for an iterator: on which node, and with which options.
- *
- * @module
- */
+/** Starts a client actor for an iterator: on which node, and with which options. */
 import { LeatError } from "../../core/error.ts";
 import type { ElementCompression } from "../../data/service/element_compression.ts";
 import type { DatasetNode } from "../../data/node.ts";

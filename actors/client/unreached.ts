@@ -1,8 +1,4 @@
-/**
- * Reports workers that cannot be reached, once for all iterators of a process.
- *
- * @module
- */
+/** Reports workers that cannot be reached, once for all iterators of a process. */
 import type { Timer, World } from "../runtime/world.ts";
 
 /** For this time after a report, iterators with the same failure are only counted, in ms. */

@@ -1,8 +1,4 @@
-/**
- * Logs what a client waits for, once it has waited for a while, and rarely after that.
- *
- * @module
- */
+/** Logs what a client waits for, once it has waited for a while, and rarely after that. */
 
 /** Workers that start together with their trainer may take this long, in ms. */
 const FIRST_AFTER_MS = 5_000;

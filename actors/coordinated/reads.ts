@@ -5,8 +5,6 @@
  *
  * Consumers confirm what they hold, and are answered when all of them hold their part of a round:
  * no training loop is given a round that another loop may still have to get from another task.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";

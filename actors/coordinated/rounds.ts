@@ -1,8 +1,6 @@
 /**
  * The rounds that a scheduler keeps: who has fetched its part, who has confirmed it, and how many
  * bytes wait for consumers.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";

@@ -1,8 +1,4 @@
-/**
- * Options of a dispatcher and their defaults.
- *
- * @module
- */
+/** Options of a dispatcher and their defaults. */
 import { checkScaling, type ScalingOptions } from "./scaling/autoscaler.ts";
 import type { Journal } from "./journal/journal.ts";
 import { checkedQuotas, type Quotas } from "./jobs/quotas.ts";

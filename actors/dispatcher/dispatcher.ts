@@ -4,8 +4,6 @@
  *
  * Every request is decided in a transaction (`transactions.ts`); `effects.ts` holds what follows
  * from its changes. Figures and heartbeat times of workers and clients are not journaled.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { ClientProtocol } from "../client/protocol.ts";

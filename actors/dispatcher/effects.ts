@@ -1,8 +1,6 @@
 /**
  * Effects of a transaction's records outside the state: notify clients and workers, review
  * iterations, and forget what belonged to removed entities.
- *
- * @module
  */
 import type { ActorContext } from "../runtime/actor.ts";
 import type { ClientHints } from "./members/client_hints.ts";

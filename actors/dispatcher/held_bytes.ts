@@ -1,8 +1,4 @@
-/**
- * Counts the bytes of memory that the parameters of jobs and clients use, per identity.
- *
- * @module
- */
+/** Counts the bytes of memory that the parameters of jobs and clients use, per identity. */
 import type { RequestOf } from "../runtime/protocol.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
 import type { Client, Iteration, Job } from "./state/entities.ts";

@@ -4,8 +4,6 @@
  *
  * A request that changes state is idempotent by nature or carries a `requestId` chosen by the
  * sender. A repeated `requestId` gets the same answer, even from a restarted dispatcher.
- *
- * @module
  */
 import type { WirePolicy } from "../../data/sharding/custom_policy.ts";
 import type { ReaderId } from "../../data/service/last_readers.ts";

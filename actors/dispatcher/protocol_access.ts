@@ -1,8 +1,4 @@
-/**
- * Who may send which request to the dispatcher.
- *
- * @module
- */
+/** Who may send which request to the dispatcher. */
 import type { Access } from "../runtime/access.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
 

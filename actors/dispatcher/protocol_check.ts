@@ -1,8 +1,4 @@
-/**
- * Checks the shapes of requests to the dispatcher, before anything is decided or journaled.
- *
- * @module
- */
+/** Checks the shapes of requests to the dispatcher, before anything is decided or journaled. */
 import * as v from "valibot";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import {

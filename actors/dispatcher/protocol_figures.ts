@@ -4,8 +4,6 @@
  *
  * Heartbeats carry counters that only grow, with the sender's monotonic time. The dispatcher takes
  * rates between two of them, so network delays do not distort rates.
- *
- * @module
  */
 import type { ServiceRead } from "../../data/iterators/stats.ts";
 import type { CompressionFigures } from "../worker/protocol.ts";

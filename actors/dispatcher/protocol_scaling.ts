@@ -1,8 +1,6 @@
 /**
  * Scaling: how many workers there should be, for people and for programs that start and stop
  * workers. None of it is journaled.
- *
- * @module
  */
 import type { TargetWorkers } from "../../data/service/target_workers.ts";
 

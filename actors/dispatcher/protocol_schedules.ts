@@ -1,8 +1,4 @@
-/**
- * The schedules of coordinated reads in heartbeat answers.
- *
- * @module
- */
+/** The schedules of coordinated reads in heartbeat answers. */
 
 /**
  * Which tasks serve the rounds from `fromRound` on: round r is served by `taskIds[r % length]`

@@ -3,8 +3,6 @@
  *
  * Decisions are plain functions of a transaction and a request. Each change is journaled and
  * applied at once, so the next line of the decision sees it.
- *
- * @module
  */
 import type { Random } from "../runtime/world.ts";
 import type { JournalRecord } from "./journal/records.ts";

@@ -6,8 +6,6 @@
  * earlier records are durable. This includes answers that only read: a crash could still undo what
  * they read. If the journal fails, the dispatcher dies without answering, and its next life starts
  * from the journal.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";

@@ -2,8 +2,6 @@
  * The requesting side of an element source: numbers requests, acknowledges answers, and repeats
  * requests for lost answers. Used by clients, and by the cache and the scheduler towards their
  * task.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";

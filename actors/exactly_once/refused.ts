@@ -1,8 +1,4 @@
-/**
- * The result of a request that an element source, or the connection to it, refuses.
- *
- * @module
- */
+/** The result of a request that an element source, or the connection to it, refuses. */
 import type { LeatError } from "../../core/error.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Answers kept until their client has acknowledged them, so that a lost answer loses no element.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { Ref } from "../runtime/ref.ts";

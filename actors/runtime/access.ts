@@ -1,8 +1,4 @@
-/**
- * Which roles may call which methods of an actor.
- *
- * @module
- */
+/** Which roles may call which methods of an actor. */
 import { LeatError } from "../../core/error.ts";
 import type { AccessRole, Identity } from "./identity.ts";
 import type { MethodOf } from "./protocol.ts";

@@ -1,8 +1,4 @@
-/**
- * What an actor consists of, and what it may use.
- *
- * @module
- */
+/** What an actor consists of, and what it may use. */
 import type { LeatError } from "../../core/error.ts";
 import type { Access } from "./access.ts";
 import type { Checks } from "./checks.ts";

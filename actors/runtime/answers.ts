@@ -1,8 +1,4 @@
-/**
- * Answers kept for askers that may repeat a request, which is then not handled again.
- *
- * @module
- */
+/** Answers kept for askers that may repeat a request, which is then not handled again. */
 import type { AskEnvelope, FailureEnvelope, ReplyEnvelope } from "./envelope.ts";
 import type { FencedRef } from "./ref.ts";
 

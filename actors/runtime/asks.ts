@@ -1,8 +1,6 @@
 /**
  * The open asks of a node: each is settled exactly once, by an answer, its deadline, the loss of the
  * receiver's node or the end of the asker.
- *
- * @module
  */
 import { LeatError, type LeatErrorCode, type WireError } from "../../core/error.ts";
 import type { AskOptions } from "./actor.ts";

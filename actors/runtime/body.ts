@@ -1,8 +1,4 @@
-/**
- * Copies of message bodies for deliveries within a thread.
- *
- * @module
- */
+/** Copies of message bodies for deliveries within a thread. */
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 

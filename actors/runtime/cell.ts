@@ -1,8 +1,4 @@
-/**
- * A cell is one incarnation of an actor: its mailbox, message handling, timers and end.
- *
- * @module
- */
+/** A cell is one incarnation of an actor: its mailbox, message handling, timers and end. */
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext, AskOptions, ChildSpec, WatchDown } from "./actor.ts";
 import { refusalBy } from "./access.ts";

@@ -2,8 +2,6 @@
  * Checks the shape of incoming requests before a handler sees them, so that no handler meets a
  * value that its types exclude. Unknown fields are ignored: a peer may be newer. Meaning is checked
  * by the handler.
- *
- * @module
  */
 import * as v from "valibot";
 import { LeatError, type WireError } from "../../core/error.ts";

@@ -1,8 +1,6 @@
 /**
  * Deadlines of many asks on one timer. Most asks are answered long before their deadline, so adding
  * and removing must be almost free, and removed items must not stay in memory.
- *
- * @module
  */
 import { Groups, type Member } from "./groups.ts";
 import type { Timer, World } from "./world.ts";

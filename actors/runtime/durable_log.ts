@@ -1,8 +1,4 @@
-/**
- * The durable log in which an actor keeps its state.
- *
- * @module
- */
+/** The durable log in which an actor keeps its state. */
 
 /** The contents of a log when it was opened. */
 export interface LogContents {

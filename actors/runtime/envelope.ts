@@ -1,8 +1,6 @@
 /**
  * Envelopes: the messages between actors, on every carrier. An envelope is plain data; opaque
  * blocks of bytes in its body are {@linkcode Payload}s, which each carrier moves in its own way.
- *
- * @module
  */
 import type { WireError } from "../../core/error.ts";
 import type { FencedRef, Ref } from "./ref.ts";

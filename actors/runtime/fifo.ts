@@ -1,8 +1,4 @@
-/**
- * A first-in first-out queue whose `shift` does not move the other items.
- *
- * @module
- */
+/** A first-in first-out queue whose `shift` does not move the other items. */
 
 const COMPACT_AT = 1024;
 

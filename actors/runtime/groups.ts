@@ -1,8 +1,6 @@
 /**
  * Items in groups. Removing an item from anywhere changes a few fields, where a set per group would
  * hash every item.
- *
- * @module
  */
 
 /** Items with a common key, in the order in which they were added. */

@@ -1,8 +1,6 @@
 /**
  * Checks only whether a value fits a schema. It copies and reports nothing, and so takes a fraction
  * of the time of a full check. Nearly all values fit.
- *
- * @module
  */
 import * as v from "valibot";
 

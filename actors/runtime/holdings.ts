@@ -1,8 +1,6 @@
 /**
  * Items that a node holds because of another node and for an actor of its own, indexed by both.
  * Releasing the items of one node or actor takes time proportional to those items only.
- *
- * @module
  */
 import type { Cell } from "./cell.ts";
 import { Groups, type Member } from "./groups.ts";

@@ -1,8 +1,6 @@
 /**
  * A sender's identity, as proved by its connection. The receiving node attaches it to each message;
  * a sender cannot change it.
- *
- * @module
  */
 
 /**

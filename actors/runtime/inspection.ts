@@ -1,8 +1,4 @@
-/**
- * Inspection: events of the runtime for tests, traces and status pages.
- *
- * @module
- */
+/** Inspection: events of the runtime for tests, traces and status pages. */
 import type { LeatError } from "../../core/error.ts";
 import type { Envelope } from "./envelope.ts";
 import type { ActorAddress, FencedRef } from "./ref.ts";

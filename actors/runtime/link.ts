@@ -1,8 +1,4 @@
-/**
- * The interface of carriers to the actor runtime: a link moves envelopes between two nodes.
- *
- * @module
- */
+/** The interface of carriers to the actor runtime: a link moves envelopes between two nodes. */
 import { LeatError } from "../../core/error.ts";
 import type { Envelope } from "./envelope.ts";
 import type { Identity } from "./identity.ts";

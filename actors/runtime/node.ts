@@ -1,8 +1,6 @@
 /**
  * The implementation of a node: keeps the actors, numbers their messages, and sends them.
  * Scheduling and incoming messages are handled in other modules.
- *
- * @module
  */
 import { LeatError, type WireError } from "../../core/error.ts";
 import { RefusalLog } from "./access.ts";

@@ -1,8 +1,6 @@
 /**
  * `/node`, the actor that every node has: starts, stops and lists actors at another node's request.
  * It is used to place a cache on another thread or host than the task it serves.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { Access } from "./access.ts";

@@ -1,8 +1,4 @@
-/**
- * Numbers of envelopes: the sender counts per target, the receiver drops what is not newer.
- *
- * @module
- */
+/** Numbers of envelopes: the sender counts per target, the receiver drops what is not newer. */
 import { Recent } from "./recent.ts";
 
 /** Targets that a sender counts separately, the last used ones; other counts are folded together. */

@@ -2,8 +2,6 @@
  * What a node holds because of other nodes: watches on actors there, watchers from there, open
  * asks, and calls that wait for a link. Each is released when its link is lost or opened, or when
  * its actor ends.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { WatchDown, WatchEnd } from "./actor.ts";

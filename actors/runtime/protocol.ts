@@ -1,8 +1,6 @@
 /**
  * Protocols: the requests of an actor, as a TypeScript interface of functions from a plain-data
  * request to a plain-data answer.
- *
- * @module
  */
 import type { Identity } from "./identity.ts";
 import type { FencedRef } from "./ref.ts";

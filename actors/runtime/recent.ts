@@ -1,8 +1,4 @@
-/**
- * A map of recently used names that need not record every use.
- *
- * @module
- */
+/** A map of recently used names that need not record every use. */
 
 /**
  * A map of at least the `count` names used last, and at most twice as many. Beyond that, all names

@@ -1,8 +1,6 @@
 /**
  * Handles an envelope that arrived at its node: it reaches a mailbox, settles an ask or ends a
  * watch. Otherwise it is dropped, and an asker is refused.
- *
- * @module
  */
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { Answer, RepeatableAsk } from "./answers.ts";

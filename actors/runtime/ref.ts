@@ -1,8 +1,6 @@
 /**
  * References to actors. A reference is plain data: it survives msgpack, structured clone and the
  * journal, and does not say how the actor is reached.
- *
- * @module
  */
 
 declare const PROTOCOL: unique symbol;

@@ -1,8 +1,4 @@
-/**
- * Chooses the link to a node.
- *
- * @module
- */
+/** Chooses the link to a node. */
 import { LeatError } from "../../core/error.ts";
 import { copyBody } from "./body.ts";
 import type { Envelope } from "./envelope.ts";

@@ -1,8 +1,4 @@
-/**
- * The scheduler of a node: actors that have messages to handle, and envelopes between them.
- *
- * @module
- */
+/** The scheduler of a node: actors that have messages to handle, and envelopes between them. */
 import type { Cell } from "./cell.ts";
 import type { Envelope } from "./envelope.ts";
 import { Fifo } from "./fifo.ts";

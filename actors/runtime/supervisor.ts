@@ -1,8 +1,4 @@
-/**
- * The children of one actor: started in order, restarted by rule, stopped in reverse order.
- *
- * @module
- */
+/** The children of one actor: started in order, restarted by rule, stopped in reverse order. */
 import { LeatError } from "../../core/error.ts";
 import type { ChildSpec, Supervision } from "./actor.ts";
 import type { Timer, World } from "./world.ts";

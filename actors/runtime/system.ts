@@ -1,7 +1,5 @@
 /**
  * An actor system is one node: the actors of one thread or process, and the links to other nodes.
- *
- * @module
  */
 import type { LeatError } from "../../core/error.ts";
 import type { AskOptions, ChildSpec, Supervision, WatchDown } from "./actor.ts";

@@ -1,8 +1,6 @@
 /**
  * The platform interface of actors: time, timers, random numbers, durable logs and fault points.
  * Actors never use globals for these, so that the same code runs in a simulator.
- *
- * @module
  */
 import type { DurableLog } from "./durable_log.ts";
 

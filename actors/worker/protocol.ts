@@ -1,8 +1,6 @@
 /**
  * What workers and their tasks can be asked. A task, its sliding-window cache and its
  * coordinated-read scheduler all implement {@linkcode ElementSourceProtocol}.
- *
- * @module
  */
 import type { WireError } from "../../core/error.ts";
 import type { ElementCompression } from "../../data/service/element_compression.ts";

@@ -1,8 +1,6 @@
 /**
  * Which roles may ask workers, tasks, caches and schedulers for what. A dispatcher dialled by a
  * worker has the admin role there.
- *
- * @module
  */
 import type { Access } from "../runtime/access.ts";
 import type {

@@ -1,8 +1,6 @@
 /**
  * The shapes of requests to workers and element sources. A request of another shape is refused
  * before anything is done.
- *
- * @module
  */
 import { datasetFields, saveSettings } from "../dispatcher/protocol_check.ts";
 import {

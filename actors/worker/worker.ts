@@ -2,8 +2,6 @@
  * The worker: registers with the dispatcher, holds a task for each iteration it is assigned, and
  * reports their state (paper section 3.1). It keeps no state that a restart would need (section
  * 3.4).
- *
- * @module
  */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";

@@ -1,8 +1,6 @@
 /**
  * A campaign: runs of every mode, one after the other, under faults, until there were enough or a
  * guarantee is broken.
- *
- * @module
  */
 import { Violations } from "../../sim/checkers/checker.ts";
 import { WORKER_TIMEOUT_MS } from "../cluster/deployment.ts";

@@ -1,8 +1,4 @@
-/**
- * Options of jobs that run under faults, or under observation.
- *
- * @module
- */
+/** Options of jobs that run under faults, or under observation. */
 import { integer, type Options } from "../lib/args.ts";
 
 /** The size of a job, and how long it may stall, with these defaults. */

@@ -1,8 +1,4 @@
-/**
- * Kills, pauses and disconnects processes of a cluster at random, and lets them continue again.
- *
- * @module
- */
+/** Kills, pauses and disconnects processes of a cluster at random, and lets them continue again. */
 import { RandomStream } from "../../core/philox.ts";
 import { LeatError } from "../../mod.ts";
 import type { Findings } from "../../sim/checkers/checker.ts";

@@ -1,8 +1,4 @@
-/**
- * Plays drills: each once or more under faults, and reports broken guarantees.
- *
- * @module
- */
+/** Plays drills: each once or more under faults, and reports broken guarantees. */
 import { RandomStream } from "../../core/philox.ts";
 import { LeatError } from "../../mod.ts";
 import type { Violations } from "../../sim/checkers/checker.ts";

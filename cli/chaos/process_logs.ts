@@ -1,8 +1,4 @@
-/**
- * The logs of processes and readers, in a folder that stays if a guarantee was broken.
- *
- * @module
- */
+/** The logs of processes and readers, in a folder that stays if a guarantee was broken. */
 import { join } from "node:path";
 import type { LogLevel } from "../../actors/runtime/world.ts";
 

@@ -1,8 +1,6 @@
 /**
  * Addresses from which readers in this process dial the cluster: each from a node of its own, so
  * that a cut connection belongs to one reader.
- *
- * @module
  */
 import type { ClientHome } from "../../actors/client/starting.ts";
 import { Homes, type HomesOptions, registerHome } from "../../platform/nodes/client_homes.ts";

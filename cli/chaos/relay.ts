@@ -4,8 +4,6 @@
  * Cutting a connection between two other processes from outside needs root. If a process advertises
  * the relay's address as its own, everybody reaches it through the relay, and the relay closes or
  * stalls real sockets, with their buffers and backpressure.
- *
- * @module
  */
 
 /** The faults of connections. */

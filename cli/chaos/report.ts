@@ -1,8 +1,4 @@
-/**
- * The output of `deno task chaos`: a line of progress while it runs, and a table at the end.
- *
- * @module
- */
+/** The output of `deno task chaos`: a line of progress while it runs, and a table at the end. */
 import { type Fault, FAULTS, type Role } from "./nemesis.ts";
 import type { Mode } from "./modes/drill.ts";
 import type { ScalingCounts } from "./scaling.ts";

@@ -1,8 +1,6 @@
 /**
  * Workers that come and go under faults: the production scaler starts and drains them according to
  * a random number, because a dispatcher's would take minutes to change.
- *
- * @module
  */
 import { RandomStream } from "../../core/philox.ts";
 import { autoscale, type Scaler, type WorkerFleet } from "../../server/cluster/scaler.ts";

@@ -1,8 +1,4 @@
-/**
- * A cluster of processes with a relay before each, its journal and folders, and its logs.
- *
- * @module
- */
+/** A cluster of processes with a relay before each, its journal and folders, and its logs. */
 import { join } from "node:path";
 import { Deployment, type DeploymentOptions } from "../cluster/deployment.ts";
 import { WINDOW } from "./modes/deterministic.ts";

@@ -1,8 +1,6 @@
 /**
  * A line that is redrawn in a terminal. Elsewhere only permanent lines are written, and this one
  * now and then.
- *
- * @module
  */
 
 /** Returns to the line's beginning, and erases the line. */

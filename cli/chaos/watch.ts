@@ -1,8 +1,6 @@
 /**
  * Observes a cluster under faults: which workers served, which are alive, and what the readers of
  * DETERMINISTIC jobs hold.
- *
- * @module
  */
 import type { Deployment } from "../cluster/deployment.ts";
 import { Observer } from "../cluster/observer.ts";

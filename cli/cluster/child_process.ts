@@ -1,8 +1,4 @@
-/**
- * The programs of a cluster as child processes, which end when this one does, for any reason.
- *
- * @module
- */
+/** The programs of a cluster as child processes, which end when this one does, for any reason. */
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 

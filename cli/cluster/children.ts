@@ -1,8 +1,4 @@
-/**
- * The started programs that have not ended: exactly what must be stopped at the end.
- *
- * @module
- */
+/** The started programs that have not ended: exactly what must be stopped at the end. */
 
 /** A program whose end can be awaited. */
 export interface Child {

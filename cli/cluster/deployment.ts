@@ -1,8 +1,4 @@
-/**
- * A cluster of processes on this host: one dispatcher and some workers behind WebSockets.
- *
- * @module
- */
+/** A cluster of processes on this host: one dispatcher and some workers behind WebSockets. */
 import { LeatError } from "../../core/error.ts";
 import { ChildProcess } from "./child_process.ts";
 import { Children } from "./children.ts";

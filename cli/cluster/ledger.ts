@@ -3,8 +3,6 @@
  *
  * Each number of a range goes through some steps of a linear congruential generator, one by one, on
  * a worker. The trainer computes all steps in one jump, and so checks every value cheaply.
- *
- * @module
  */
 import { Dataset, type DistributeOptions, type Tensor } from "../../mod.ts";
 

@@ -1,8 +1,4 @@
-/**
- * The state of a cluster as seen from outside: who is alive, and what each worker has served.
- *
- * @module
- */
+/** The state of a cluster as seen from outside: who is alive, and what each worker has served. */
 import type { DispatcherDescription } from "../../mod.ts";
 import type { ClientHome } from "../../actors/client/starting.ts";
 import { nodeActorOf } from "../../actors/runtime/node_actor.ts";

@@ -1,8 +1,4 @@
-/**
- * Workers as processes on this host, which a scaler starts and stops.
- *
- * @module
- */
+/** Workers as processes on this host, which a scaler starts and stops. */
 import type { WorkerFleet } from "../../mod.ts";
 import { ChildProcess } from "./child_process.ts";
 

@@ -1,8 +1,4 @@
-/**
- * The options of a worker that grant permissions to the functions of submitted pipelines.
- *
- * @module
- */
+/** The options of a worker that grant permissions to the functions of submitted pipelines. */
 import { LeatError } from "../../core/error.ts";
 import type { SandboxOptions } from "../../platform/sandbox/grants.ts";
 import { requireSecretsOutside, type Secret } from "../../server/secrets_outside.ts";

@@ -1,7 +1,5 @@
 /**
  * Options that the programs of a cluster share: how they listen, and which credentials they accept.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import { secretiveServices, serviceAddress } from "../../platform/nodes/service_address.ts";

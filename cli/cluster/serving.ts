@@ -1,8 +1,4 @@
-/**
- * The life of a server program: until it is asked to stop, or fails.
- *
- * @module
- */
+/** The life of a server program: until it is asked to stop, or fails. */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { UsageError } from "../lib/args.ts";
 import type { StopRequests } from "../lib/stop_requests.ts";

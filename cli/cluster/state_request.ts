@@ -1,8 +1,4 @@
-/**
- * Requests a dispatcher's state over HTTP, and explains failures plainly.
- *
- * @module
- */
+/** Requests a dispatcher's state over HTTP, and explains failures plainly. */
 import { LeatError } from "../../core/error.ts";
 import type { DispatcherDescription } from "../../mod.ts";
 import { DiallerSide } from "../../transport/web_socket/proof.ts";

@@ -1,8 +1,4 @@
-/**
- * A dispatcher's state in one line.
- *
- * @module
- */
+/** A dispatcher's state in one line. */
 import type { DispatcherDescription } from "../../mod.ts";
 
 /**

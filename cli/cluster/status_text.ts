@@ -1,8 +1,4 @@
-/**
- * A dispatcher's state, as tables for a terminal.
- *
- * @module
- */
+/** A dispatcher's state, as tables for a terminal. */
 import { shownText } from "../../core/shown_text.ts";
 import type { DispatcherDescription } from "../../mod.ts";
 import { measured } from "../lib/quantity.ts";

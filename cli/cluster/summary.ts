@@ -1,8 +1,6 @@
 /**
  * The final output of `deno task cluster`: a table of processes, and whether the service kept its
  * guarantee.
- *
- * @module
  */
 import { type Cell, renderTable } from "../lib/table.ts";
 import type { ChildProcess } from "./child_process.ts";

@@ -1,8 +1,6 @@
 /**
  * The live view of a running cluster: one line that is redrawn in a terminal, a line every few
  * seconds elsewhere.
- *
- * @module
  */
 import type { Ledger } from "./ledger.ts";
 import type { Observer } from "./observer.ts";

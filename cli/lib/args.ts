@@ -20,8 +20,6 @@
  * const values = await parseCommandLine(program, ["--storage-latency-ms", "5"]);
  * if (values.quick || values.storageLatencyMs !== 5) throw new Error("unexpected");
  * ```
- *
- * @module
  */
 
 import { parseArgs as parseNodeArgs } from "node:util";

@@ -1,8 +1,4 @@
-/**
- * Progress bars of all programs.
- *
- * @module
- */
+/** Progress bars of all programs. */
 
 // @ts-types="@types/cli-progress"
 import cliProgress from "cli-progress";

@@ -1,8 +1,4 @@
-/**
- * Numbers with nouns.
- *
- * @module
- */
+/** Numbers with nouns. */
 
 /**
  * Formats `1 seed` or `2 seeds`.

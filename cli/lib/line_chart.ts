@@ -1,8 +1,6 @@
 /**
  * Line charts, drawn to SVG text without a browser. Colours are variables of the page's style
  * sheet, so that one drawing serves light and dark.
- *
- * @module
  */
 
 import * as Plot from "@observablehq/plot";

@@ -1,8 +1,4 @@
-/**
- * The parts of a report: one self-contained HTML page, with sections of plots and a table.
- *
- * @module
- */
+/** The parts of a report: one self-contained HTML page, with sections of plots and a table. */
 
 import { LeatError } from "../../core/error.ts";
 import { UsageError } from "./args.ts";

@@ -1,8 +1,4 @@
-/**
- * Numbers with a unit, and whether they were measured or modelled.
- *
- * @module
- */
+/** Numbers with a unit, and whether they were measured or modelled. */
 
 import { LeatError } from "../../core/error.ts";
 

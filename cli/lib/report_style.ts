@@ -1,8 +1,6 @@
 /**
  * The style sheet of the report: one column of text, plots next to each other if there is space,
  * light or dark as the reader's system is.
- *
- * @module
  */
 
 /** CSS; the plots take their colours from its variables. */

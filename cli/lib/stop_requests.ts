@@ -1,8 +1,6 @@
 /**
  * Requests to stop a program, such as Ctrl-C, and what a program does on one in the middle of its
  * work.
- *
- * @module
  */
 import { EXIT_INTERRUPTED } from "./args.ts";
 

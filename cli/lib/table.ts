@@ -1,8 +1,6 @@
 /**
  * Tables as plain data, and as aligned text for a terminal. The report renders the same tables in
  * HTML.
- *
- * @module
  */
 
 import TextTable from "cli-table3";

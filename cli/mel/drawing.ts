@@ -1,6 +1,4 @@
-/**
- * Spectrograms as text.
- */
+/** Spectrograms as text. */
 
 import type { Tensor } from "../../mod.ts";
 

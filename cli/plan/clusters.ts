@@ -1,8 +1,6 @@
 /**
  * Simulates clusters for a profiled pipeline: their speed, how long trainers would wait, and the
  * cost of a job.
- *
- * @module
  */
 import { costOf, type Prices } from "../../mod.ts";
 import { modelledRate } from "./modelled_rate.ts";

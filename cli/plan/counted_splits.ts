@@ -1,8 +1,4 @@
-/**
- * Counts splits, assigned as by a dispatcher with a single worker.
- *
- * @module
- */
+/** Counts splits, assigned as by a dispatcher with a single worker. */
 import { type Dataset, DenoHost, LeatError } from "../../mod.ts";
 import { END } from "../../data/iterator.ts";
 import {

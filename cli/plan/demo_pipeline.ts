@@ -1,8 +1,6 @@
 /**
  * A pipeline to plan for: mel spectrograms of sounds, in padded batches.
  * `deno task plan cli/plan/demo_pipeline.ts --step-ms 20`
- *
- * @module
  */
 import { fileURLToPath } from "node:url";
 import { AUTOTUNE, Dataset } from "../../mod.ts";

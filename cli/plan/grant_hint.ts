@@ -1,8 +1,4 @@
-/**
- * Explains how to grant a permission that a user's module lacked.
- *
- * @module
- */
+/** Explains how to grant a permission that a user's module lacked. */
 import { LeatError } from "../../mod.ts";
 
 /** Deno's name of the missing flag. */

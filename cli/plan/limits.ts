@@ -1,8 +1,4 @@
-/**
- * The next bottleneck of a cluster: the highest batch rate of each of its parts.
- *
- * @module
- */
+/** The next bottleneck of a cluster: the highest batch rate of each of its parts. */
 import { ModelledCluster } from "../../sim/model/modelled_cluster.ts";
 import { DispatcherWatch } from "../scale/dispatcher_watch.ts";
 import { type Machines, modelOptions, workerBatchMs } from "./clusters.ts";

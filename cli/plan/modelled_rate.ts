@@ -1,8 +1,4 @@
-/**
- * The batch rate of a simulated cluster, and the error if no batch arrives.
- *
- * @module
- */
+/** The batch rate of a simulated cluster, and the error if no batch arrives. */
 import { LeatError } from "../../mod.ts";
 import { simulateCluster } from "../../sim/model/modelled.ts";
 import type { modelOptions } from "./clusters.ts";

@@ -1,8 +1,6 @@
 /**
  * Time limits for a pipeline that yields nothing: a filter may drop everything of an endless
  * stream, and a function may never return.
- *
- * @module
  */
 import { LeatError } from "../../mod.ts";
 

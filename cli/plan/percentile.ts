@@ -1,8 +1,4 @@
-/**
- * Percentiles of a list of numbers.
- *
- * @module
- */
+/** Percentiles of a list of numbers. */
 
 /**
  * The value that a share of the values does not exceed; `NaN` without values. @param share 0 to 1.

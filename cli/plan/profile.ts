@@ -1,8 +1,6 @@
 /**
  * Profiles a pipeline: runs it for a few seconds on this host, as fast as possible, as a worker
  * would, and measures the cost of a batch.
- *
- * @module
  */
 import process from "node:process";
 import type { Dataset, DatasetIterator } from "../../mod.ts";

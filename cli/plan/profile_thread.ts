@@ -1,8 +1,6 @@
 /**
  * The program of the thread that loads and profiles a user's pipeline: it receives a request, and
  * sends results.
- *
- * @module
  */
 import { Console } from "node:console";
 import process from "node:process";

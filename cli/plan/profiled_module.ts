@@ -1,8 +1,6 @@
 /**
  * Profiles the pipeline of a user's module on a thread of its own, as on a worker: a function that
  * never yields blocks only that thread, so that the program still handles Ctrl-C.
- *
- * @module
  */
 import { Dataset, LeatError } from "../../mod.ts";
 import { UsageError } from "../lib/args.ts";

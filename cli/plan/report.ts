@@ -1,8 +1,4 @@
-/**
- * A plan in words, as tables and as a page.
- *
- * @module
- */
+/** A plan in words, as tables and as a page. */
 import { type ChartSeries, drawLines, type Figure, seriesColor } from "../lib/line_chart.ts";
 import { renderFacts, renderPage, renderSection, writePage } from "../lib/page.ts";
 import { measured, modelled, type Quantity, type Unit } from "../lib/quantity.ts";

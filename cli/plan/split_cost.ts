@@ -2,8 +2,6 @@
  * Measures the cost of requesting a split on this host: from a runner's thread to its worker, to
  * the dispatcher, which journals the assignment, and back. It uses a real worker, on a pipeline
  * that only requests splits.
- *
- * @module
  */
 import { Dataset, DenoHost, LocalCluster } from "../../mod.ts";
 import { listSplitTable } from "../../data/sharding/splits.ts";

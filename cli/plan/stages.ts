@@ -1,8 +1,6 @@
 /**
  * The current stage of the program and its duration: a line that is redrawn, or, outside a
  * terminal, written now and then.
- *
- * @module
  */
 import type { StatusLine } from "../chaos/status_line.ts";
 

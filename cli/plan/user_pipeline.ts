@@ -1,8 +1,4 @@
-/**
- * The pipeline that a user's module exports.
- *
- * @module
- */
+/** The pipeline that a user's module exports. */
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { inPreOrder } from "../../data/node.ts";

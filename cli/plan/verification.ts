@@ -1,8 +1,4 @@
-/**
- * Compares the model with reality: runs real workers on threads of this host.
- *
- * @module
- */
+/** Compares the model with reality: runs real workers on threads of this host. */
 import process from "node:process";
 import { type Dataset, LocalCluster } from "../../mod.ts";
 import { simulateCluster } from "../../sim/model/modelled.ts";

@@ -1,8 +1,6 @@
 /**
  * Measures how much of the processor other programs take: a fixed piece of work, repeated, takes
  * longer when they run.
- *
- * @module
  */
 import { percentile } from "./percentile.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Watches a simulated dispatcher: its messages, their CPU time on this machine, and its journal.
- *
- * @module
  */
 import type { Journal } from "../../actors/dispatcher/journal/journal.ts";
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";

@@ -1,8 +1,4 @@
-/**
- * The figures of a cluster of some size, and how each grows with the cluster.
- *
- * @module
- */
+/** The figures of a cluster of some size, and how each grows with the cluster. */
 import { type Quantity, ratio, type Unit } from "../lib/quantity.ts";
 import { type Cell, formatNumber, headingOf, inUnit, type Table } from "../lib/table.ts";
 import type { SizeRun } from "./measurements.ts";

@@ -1,8 +1,4 @@
-/**
- * The measurements of a cluster size, as plain data.
- *
- * @module
- */
+/** The measurements of a cluster size, as plain data. */
 import type { Quantity } from "../lib/quantity.ts";
 
 /** One cluster. */

@@ -1,8 +1,6 @@
 /**
  * The worker sweep of the tf.data service paper (Audibert et al., SoCC 2023, section 4.2, "Sweeping
  * Worker Count", Fig. 9), with the numbers that its text gives.
- *
- * @module
  */
 import { costOf, type JobResources, PAPER_PRICES, PAPER_WORKER_MACHINE } from "../../mod.ts";
 import { simulateCluster } from "../../sim/model/modelled.ts";

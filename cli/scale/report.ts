@@ -1,8 +1,4 @@
-/**
- * The tables and the page of what `deno task scale` found.
- *
- * @module
- */
+/** The tables and the page of what `deno task scale` found. */
 import { drawLines, type Figure, NEUTRAL_COLOR, seriesColor, toPoint } from "../lib/line_chart.ts";
 import { renderFacts, renderList, renderPage, renderSection } from "../lib/page.ts";
 import type { Quantity } from "../lib/quantity.ts";

@@ -1,8 +1,4 @@
-/**
- * Measures one size after the other. A failure affects only its own size.
- *
- * @module
- */
+/** Measures one size after the other. A failure affects only its own size. */
 import { LeatError } from "../../core/error.ts";
 import type { Gap, ScaleResults, Series, SizeRun, SweepRun } from "./measurements.ts";
 

@@ -1,8 +1,6 @@
 /**
  * Measures a cluster of one size: its start, its load, and its recovery from a crash of its
  * dispatcher.
- *
- * @module
  */
 import process from "node:process";
 import { ModelledCluster } from "../../sim/model/modelled_cluster.ts";

@@ -1,8 +1,6 @@
 /**
  * The one simulated part of the main job: an accelerator that only takes the time of its steps. The
  * model functions are pure; `Accelerator` and `SynchronousTraining` let that time pass.
- *
- * @module
  */
 
 import { LeatError } from "../../core/error.ts";

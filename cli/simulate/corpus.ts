@@ -1,8 +1,4 @@
-/**
- * The files that the main job reads: generated on the first run and cached, or the user's own.
- *
- * @module
- */
+/** The files that the main job reads: generated on the first run and cached, or the user's own. */
 
 import { join } from "node:path";
 import { LeatError } from "../../core/error.ts";

@@ -1,8 +1,6 @@
 /**
  * A cache of files that are expensive to generate: one folder per set of parameters, complete or
  * absent, reused only while every byte of it is unchanged.
- *
- * @module
  */
 
 import { createHash } from "node:crypto";

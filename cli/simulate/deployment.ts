@@ -1,8 +1,6 @@
 /**
  * A service on threads of this host, with trainers on threads of their own, controlled from the
  * main thread.
- *
- * @module
  */
 
 import type { Ref } from "../../actors/runtime/ref.ts";

@@ -1,8 +1,6 @@
 /**
  * Images in TFRecords, one JPEG per record: generated ones with the size of photographs, or the
  * user's own.
- *
- * @module
  */
 
 import { join, relative } from "node:path";

@@ -2,8 +2,6 @@
  * Pictures that cost as much to decode as photographs: regions with sharp edges, each shaded and
  * textured with noise whose strength falls with its frequency, as in natural scenes, and a little
  * grain. They show nothing, but have the sizes, the bytes and the decode time of ImageNet's.
- *
- * @module
  */
 
 import type { RandomStream } from "../../core/philox.ts";

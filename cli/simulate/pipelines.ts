@@ -1,8 +1,6 @@
 /**
  * The input pipelines of the main job, built from plain data: a trainer's thread builds them
  * itself.
- *
- * @module
  */
 
 import { Dataset } from "../../mod.ts";

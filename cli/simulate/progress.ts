@@ -1,8 +1,4 @@
-/**
- * Live progress of the main job: bars in a terminal, occasional plain lines elsewhere.
- *
- * @module
- */
+/** Live progress of the main job: bars in a terminal, occasional plain lines elsewhere. */
 
 // @ts-types="@types/cli-progress"
 import type cliProgress from "cli-progress";

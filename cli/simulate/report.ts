@@ -1,8 +1,4 @@
-/**
- * The report of the main job: one self-contained HTML page.
- *
- * @module
- */
+/** The report of the main job: one self-contained HTML page. */
 
 import { PAPER_TRAINER_MACHINE, PAPER_WORKER_MACHINE } from "../../mod.ts";
 import { figuresOf } from "./charts.ts";

@@ -1,8 +1,6 @@
 /**
  * The results of the main job, as plain data: the experiments fill it, the tables, the findings and
  * the report read it. Every number has its unit and whether it was measured or modelled.
- *
- * @module
  */
 
 import type { Provenance, Quantity } from "../lib/quantity.ts";

@@ -1,8 +1,6 @@
 /**
  * The summary of each experiment: its name, a sentence or three computed from its numbers, and its
  * table. The terminal and the report show the same.
- *
- * @module
  */
 
 import { type Quantity, ratio } from "../lib/quantity.ts";

@@ -1,8 +1,6 @@
 /**
  * Text as JSON lines, `{ "tokens": [17, 4, …] }`: generated with the spread of lengths that real
  * text has, or the user's own.
- *
- * @module
  */
 
 import { LeatError } from "../../core/error.ts";

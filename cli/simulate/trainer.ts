@@ -1,8 +1,4 @@
-/**
- * The trainer actor: a training loop with a simulated accelerator, on a thread of its own.
- *
- * @module
- */
+/** The trainer actor: a training loop with a simulated accelerator, on a thread of its own. */
 
 import os from "node:os";
 import process from "node:process";

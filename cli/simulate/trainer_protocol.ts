@@ -1,8 +1,6 @@
 /**
  * The protocol of a trainer. Batches stay with the trainer; only a few numbers are sent to the main
  * thread.
- *
- * @module
  */
 
 import type { Ref } from "../../actors/runtime/ref.ts";

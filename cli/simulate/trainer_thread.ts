@@ -1,8 +1,6 @@
 /**
  * The program of a trainer's thread: a node that reaches the workers of a local cluster directly,
  * and starts trainers.
- *
- * @module
  */
 
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";

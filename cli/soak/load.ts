@@ -1,8 +1,6 @@
 /**
  * Jobs of every mode: sequentially within each lane, with concurrent lanes, until there were
  * enough.
- *
- * @module
  */
 import type { Mode } from "../chaos/modes/drill.ts";
 import type { Nemesis } from "../chaos/nemesis.ts";

@@ -1,8 +1,6 @@
 /**
  * The memory of this process. Only the used part of V8's heap shows whether it grows. Garbage may
  * stay for many minutes, so it is collected first (`--v8-flags=--expose-gc`).
- *
- * @module
  */
 
 /** In bytes. */

@@ -1,8 +1,6 @@
 /**
  * Loaded before a program (`deno run --preload`): prints its memory usage now and then. The size of
  * V8's heap cannot be seen from outside a process.
- *
- * @module
  */
 import { memoryNow } from "./memory_now.ts";
 

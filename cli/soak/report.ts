@@ -1,7 +1,5 @@
 /**
  * The results of `deno task soak`: a table in the terminal, and a page with plots of every process.
- *
- * @module
  */
 import { drawLines, seriesColor } from "../lib/line_chart.ts";
 import { renderFacts, renderPage, renderSection, writePage } from "../lib/page.ts";

@@ -4,8 +4,6 @@
  * RSS and V8's heap are reported by the process itself ({@linkcode PROBE_FLAGS}); threads and file
  * handles are read from `/proc`, if there is one. Deno lets a program read there only with every
  * permission, so `cat` and `ls` do it.
- *
- * @module
  */
 import { memoryNow, type MemoryUse } from "./memory_now.ts";
 

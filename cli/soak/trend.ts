@@ -1,8 +1,4 @@
-/**
- * Detects growth: compares the end of a run with its beginning.
- *
- * @module
- */
+/** Detects growth: compares the end of a run with its beginning. */
 import { type Measure, MEASURES, type Sample } from "./samples.ts";
 
 /** The unit of a measure, and the allowed growth, in it and in percent. */

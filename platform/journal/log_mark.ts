@@ -5,8 +5,6 @@
  * lost commit from an unfinished one. The mark can: it is written after each commit, without
  * waiting, which costs some microseconds. After a power cut it may be behind the log, never ahead
  * of it.
- *
- * @module
  */
 import { closeSync, constants, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { crc32 } from "node:zlib";

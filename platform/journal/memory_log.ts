@@ -1,8 +1,4 @@
-/**
- * A log in memory, for dispatchers that need no state after a restart.
- *
- * @module
- */
+/** A log in memory, for dispatchers that need no state after a restart. */
 import type { DurableLog, LogContents } from "../../actors/runtime/durable_log.ts";
 
 /** Keeps records in memory. "Durable" means here: until the process ends. */

@@ -4,8 +4,6 @@
  * Records appended within one task of the event loop share a transaction and a row, because a disk
  * sync costs a hundred times as much as writing a record. Rows carry checksums: SQLite itself
  * detects a damaged tree, but not a damaged row.
- *
- * @module
  */
 import {
   closeSync,

@@ -1,6 +1,4 @@
-/**
- * JPEG images, by libjpeg-turbo.
- */
+/** JPEG images, by libjpeg-turbo. */
 
 import { LeatError } from "../../core/error.ts";
 import { type Channels, type ImageFormat, type ImageSize, importLibrary } from "./image_format.ts";

@@ -1,6 +1,4 @@
-/**
- * WebP images, by libwebp compiled to WebAssembly.
- */
+/** WebP images, by libwebp compiled to WebAssembly. */
 
 import { LeatError } from "../../core/error.ts";
 import {

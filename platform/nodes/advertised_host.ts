@@ -1,8 +1,4 @@
-/**
- * The name by which other hosts reach this one.
- *
- * @module
- */
+/** The name by which other hosts reach this one. */
 
 /** The properties of a network interface that matter here. */
 export type HostInterface = Pick<Deno.NetworkInterfaceInfo, "name" | "family" | "address">;

@@ -1,8 +1,6 @@
 /**
  * Where the clients of this process run: next to a cluster in the same process, or on a node of
  * their own that dials out.
- *
- * @module
  */
 import type { ClientHome, Credentials, OpenHome } from "../../actors/client/starting.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";

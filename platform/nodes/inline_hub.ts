@@ -1,8 +1,4 @@
-/**
- * Connects nodes of one thread by name.
- *
- * @module
- */
+/** Connects nodes of one thread by name. */
 import type { Connector, Link, NodeId } from "../../actors/runtime/link.ts";
 import type { ActorSystem } from "../../actors/runtime/system.ts";
 import { LeatError } from "../../core/error.ts";

@@ -1,8 +1,4 @@
-/**
- * The tokens of a node of the service: which it accepts, and which it proves to each peer.
- *
- * @module
- */
+/** The tokens of a node of the service: which it accepts, and which it proves to each peer. */
 import { ANYONE, type Identity, TOKEN_HOLDER } from "../../actors/runtime/identity.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";

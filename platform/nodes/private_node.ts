@@ -1,8 +1,6 @@
 /**
  * A node that does not listen: it dials out, and is reached over its own links, or by the nodes of
  * its own thread.
- *
- * @module
  */
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { webSocketConnector } from "../../transport/web_socket.ts";

@@ -1,8 +1,4 @@
-/**
- * The workers of this process, which clients of the same thread read by direct call.
- *
- * @module
- */
+/** The workers of this process, which clients of the same thread read by direct call. */
 import type { Connector } from "../../actors/runtime/link.ts";
 import type { ActorSystem } from "../../actors/runtime/system.ts";
 import { DenoWorld } from "../deno_world.ts";

@@ -1,8 +1,6 @@
 /**
  * Iterators for pipelines that read from a service, on a thread that dials services itself. Loaded
  * only for such a pipeline.
- *
- * @module
  */
 import { accessFrom } from "../../actors/client/access.ts";
 import { servedIterator } from "../../actors/client/distributed_iterator.ts";

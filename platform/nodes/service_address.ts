@@ -1,8 +1,4 @@
-/**
- * Parses addresses of nodes as users write them.
- *
- * @module
- */
+/** Parses addresses of nodes as users write them. */
 import { LeatError } from "../../core/error.ts";
 import { advertisedHost } from "./advertised_host.ts";
 

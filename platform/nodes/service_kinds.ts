@@ -1,8 +1,4 @@
-/**
- * The service's actors by kind, ready to be placed on any node.
- *
- * @module
- */
+/** The service's actors by kind, ready to be placed on any node. */
 import { type CacheConfig, createCache } from "../../actors/cache/cache.ts";
 import { createReads, type ReadsConfig } from "../../actors/coordinated/reads.ts";
 import {

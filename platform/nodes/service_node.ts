@@ -1,7 +1,5 @@
 /**
  * A node of the service behind a socket: the common part of a dispatcher's and a worker's server.
- *
- * @module
  */
 import type { Connector, Link } from "../../actors/runtime/link.ts";
 import type { FencedRef } from "../../actors/runtime/ref.ts";

@@ -1,8 +1,4 @@
-/**
- * The token file of a server: names, roles and tokens. It is read again when it changes.
- *
- * @module
- */
+/** The token file of a server: names, roles and tokens. It is read again when it changes. */
 import { ACCESS_ROLES, type AccessRole } from "../../actors/runtime/identity.ts";
 import type { Timer, World } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";

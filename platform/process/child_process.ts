@@ -1,8 +1,4 @@
-/**
- * A process that this one starts for a program of Leat, with a link to it.
- *
- * @module
- */
+/** A process that this one starts for a program of Leat, with a link to it. */
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";

@@ -1,8 +1,4 @@
-/**
- * The child's end of the link of a `ChildProcess`.
- *
- * @module
- */
+/** The child's end of the link of a `ChildProcess`. */
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { openProcessLink, type ProcessLinkOptions } from "../../transport/process/link.ts";
 import { standardInput, standardOutput } from "./pipes.ts";

@@ -1,8 +1,4 @@
-/**
- * Pipes of standard input and output, at both of their ends.
- *
- * @module
- */
+/** Pipes of standard input and output, at both of their ends. */
 import type { PipeReader, PipeWriter } from "../../transport/process/streams.ts";
 
 /** Most bytes of one read: the capacity of a Linux pipe. */

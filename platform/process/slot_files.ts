@@ -1,8 +1,4 @@
-/**
- * Slot files as Deno opens them.
- *
- * @module
- */
+/** Slot files as Deno opens them. */
 import { LeatError } from "../../core/error.ts";
 import { SLOT_BYTES_MAX, type SlotFile } from "../../transport/process/slots.ts";
 

@@ -1,8 +1,6 @@
 /**
  * The private folder of the slot files that two processes share. It is needed only until both have
  * opened them.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 

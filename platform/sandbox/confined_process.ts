@@ -1,8 +1,4 @@
-/**
- * A process that runs one confined pipeline, as the worker sees it.
- *
- * @module
- */
+/** A process that runs one confined pipeline, as the worker sees it. */
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";

@@ -1,8 +1,4 @@
-/**
- * Runners in confined processes: for pipelines with untrusted functions.
- *
- * @module
- */
+/** Runners in confined processes: for pipelines with untrusted functions. */
 import type { SplitTable } from "../../data/sharding/splits.ts";
 import type {
   CompressionWish,

@@ -1,8 +1,6 @@
 /**
  * Explains a denial to a user function: its author learns what the function needs, and the operator
  * of the worker how to grant it.
- *
- * @module
  */
 import { dirname } from "node:path/posix";
 import { LeatError, type WireError } from "../../core/error.ts";

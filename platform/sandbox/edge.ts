@@ -2,8 +2,6 @@
  * Requests between two processes of which one may be hostile: an envelope is a request for one of a
  * few methods, or an answer; anything else ends the edge. There is one actor at each end, so the
  * other end reaches nothing else of this process.
- *
- * @module
  */
 import { LeatError, type WireError } from "../../core/error.ts";
 import { bodyBytes } from "../../transport/limits.ts";

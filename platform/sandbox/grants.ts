@@ -1,8 +1,4 @@
-/**
- * The permissions that the operator of a worker grants to user functions.
- *
- * @module
- */
+/** The permissions that the operator of a worker grants to user functions. */
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";

@@ -1,8 +1,6 @@
 /**
  * Starts processes, each for one caller. Only a few load at the same time: many would each take as
  * long as all of them together.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 

@@ -1,8 +1,4 @@
-/**
- * Errors for the end of a runner's process.
- *
- * @module
- */
+/** Errors for the end of a runner's process. */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 
 /** The error of a runner whose process has ended, or had to be ended. */

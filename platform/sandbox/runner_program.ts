@@ -2,8 +2,6 @@
  * The program of a confined process: one pipeline, with untrusted user functions. They may change
  * everything in this process. The confinement is outside of it: Deno's permissions, the kernel's
  * limits, and the worker, which treats all bytes from here as untrusted and may kill the process.
- *
- * @module
  */
 import { Console } from "node:console";
 import process from "node:process";

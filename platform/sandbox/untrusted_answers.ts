@@ -1,8 +1,4 @@
-/**
- * Validates answers of a confined process: plain data that a hostile process may have written.
- *
- * @module
- */
+/** Validates answers of a confined process: plain data that a hostile process may have written. */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { Split, SplitTable } from "../../data/sharding/splits.ts";

@@ -1,6 +1,4 @@
-/**
- * Sets of characters in glob patterns: `[a-z]`, `[!a-z]`.
- */
+/** Sets of characters in glob patterns: `[a-z]`, `[!a-z]`. */
 
 /** A set of characters: `[a-z]`, or all others: `[!a-z]`. */
 export interface CharacterSet {

@@ -1,6 +1,4 @@
-/**
- * Files behind `http:` and `https:` URLs, read by ranges.
- */
+/** Files behind `http:` and `https:` URLs, read by ranges. */
 
 import { LeatError } from "../../core/error.ts";
 import type { Files, OpenFile } from "../../data/host.ts";

@@ -3,8 +3,6 @@
  *
  * Deno asks a thread to end and reports success without waiting for it. A thread whose function
  * never yields continues, occupies a core, and cannot be ended from outside.
- *
- * @module
  */
 
 /** Callbacks for threads that have not ended in time. */

@@ -1,8 +1,6 @@
 /**
  * Handles user code that ends its own thread: Deno ends the thread without telling its creator,
  * which would wait forever.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 

@@ -1,8 +1,4 @@
-/**
- * Runners in the calling thread, on this host.
- *
- * @module
- */
+/** Runners in the calling thread, on this host. */
 import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
 import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
 import type { WorkerStorage } from "../storage/storage.ts";

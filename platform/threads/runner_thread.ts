@@ -1,8 +1,4 @@
-/**
- * The program of a runner's thread.
- *
- * @module
- */
+/** The program of a runner's thread. */
 import * as comlink from "comlink";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { lateFactory } from "../../data/iterators/late_factory.ts";

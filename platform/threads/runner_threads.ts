@@ -1,8 +1,6 @@
 /**
  * Runners on threads of their own: a user function that spins, or an uncaught error, harms only the
  * runner's thread, and each can be stopped at once.
- *
- * @module
  */
 import * as comlink from "comlink";
 import { AbortRace } from "../../core/abort_race.ts";

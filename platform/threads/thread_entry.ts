@@ -1,8 +1,4 @@
-/**
- * The program of a thread that runs a node: it waits for the request to start one.
- *
- * @module
- */
+/** The program of a thread that runs a node: it waits for the request to start one. */
 import * as comlink from "comlink";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { FencedRef } from "../../actors/runtime/ref.ts";

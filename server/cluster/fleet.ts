@@ -1,8 +1,6 @@
 /**
  * Fleets: the nodes of a cluster on this host. Each node runs in the calling thread, on a thread of
  * its own, or behind a socket, and they all reach each other.
- *
- * @module
  */
 import type { NodeId } from "../../actors/runtime/link.ts";
 import type { ActorSystem } from "../../actors/runtime/system.ts";

@@ -1,8 +1,6 @@
 /**
  * A whole service on this host: dispatcher and workers, on threads, in this thread, or behind
  * sockets.
- *
- * @module
  */
 import type { ClientHome } from "../../actors/client/starting.ts";
 import { dispatcherAt, type DispatcherDescription } from "../../actors/dispatcher/protocol.ts";

@@ -1,8 +1,6 @@
 /**
  * The fleet of a local cluster: nodes in this thread, on threads, and behind sockets. All of them
  * reach each other.
- *
- * @module
  */
 import type { Connector } from "../../actors/runtime/link.ts";
 import { ActorSystem, type SystemOptions } from "../../actors/runtime/system.ts";

@@ -1,8 +1,4 @@
-/**
- * One worker of a local cluster, through all its restarts under one name.
- *
- * @module
- */
+/** One worker of a local cluster, through all its restarts under one name. */
 import { LeatError } from "../../core/error.ts";
 import type { FleetNode } from "./fleet.ts";
 

@@ -1,8 +1,6 @@
 /**
  * The scaler: starts and stops workers as their dispatcher wants. The given fleet decides what a
  * worker is (a thread, a process, a cloud machine).
- *
- * @module
  */
 import type { DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
 import type { ScalingDescription } from "../../actors/dispatcher/protocol_scaling.ts";

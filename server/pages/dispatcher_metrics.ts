@@ -1,8 +1,4 @@
-/**
- * The state of a dispatcher as metrics in Prometheus' text format.
- *
- * @module
- */
+/** The state of a dispatcher as metrics in Prometheus' text format. */
 import type { DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
 import type {
   ClientRates,

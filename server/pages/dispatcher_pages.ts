@@ -1,8 +1,6 @@
 /**
  * The HTTP pages of a dispatcher on its own port: its state as JSON, as metrics, and as a page that
  * updates itself.
- *
- * @module
  */
 import type { DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../core/error.ts";

@@ -1,8 +1,4 @@
-/**
- * Checks how often each value is delivered: within its bounds.
- *
- * @module
- */
+/** Checks how often each value is delivered: within its bounds. */
 import type { Findings } from "./checker.ts";
 
 /** Watches the deliveries to all training loops together. */

@@ -1,8 +1,6 @@
 /**
  * Checkers watch a run and report broken promises. They know nothing about how the code under test
  * works.
- *
- * @module
  */
 
 /** Maximum number of violations listed; the rest are counted. */

@@ -1,8 +1,6 @@
 /**
  * Checks what training loops received: each element of a range at most a number of times, or
  * exactly that often.
- *
- * @module
  */
 import type { Findings } from "./checker.ts";
 

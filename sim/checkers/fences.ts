@@ -1,8 +1,6 @@
 /**
  * Checks that no actor receives a message meant for an earlier actor at its path: a reference with
  * an incarnation names one life of an actor.
- *
- * @module
  */
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";

@@ -2,8 +2,6 @@
  * Checks that the elements that tasks make reach training loops: none that no task made, none more
  * often than it was made, and of those made by living workers all, except what dead clients had
  * requested.
- *
- * @module
  */
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import { formatRef } from "../../actors/runtime/ref.ts";

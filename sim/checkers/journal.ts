@@ -2,8 +2,6 @@
  * Checks what a dispatcher has on disk. Its state must equal what its journal gives; each life must
  * start from a state that the previous life wrote and that contains everything acknowledged to
  * anybody; and no split may belong to two tasks.
- *
- * @module
  */
 import type { Journal } from "../../actors/dispatcher/journal/journal.ts";
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";

@@ -1,8 +1,6 @@
 /**
  * Checks what a reader of a growing folder receives: one of the streams saved there, in order, and
  * its end only after the save is complete.
- *
- * @module
  */
 import type { Findings } from "./checker.ts";
 

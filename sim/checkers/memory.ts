@@ -3,8 +3,6 @@
  * asks in both directions, answers kept for repeated requests, and elements buffered at clients
  * must stay within the needs of a small cluster. At the end, checks the size of the dispatcher's
  * state.
- *
- * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";

@@ -1,8 +1,6 @@
 /**
  * Checks that a task that kills its runners is stopped: it gets fewer new runners than it takes
  * deaths to fail the job, across all restarts, and no worker gets a task of a failed job.
- *
- * @module
  */
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";

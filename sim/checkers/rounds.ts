@@ -2,8 +2,6 @@
  * Checks what the training loops of a coordinated read received: in every step that they take
  * together, each gets its own part of one round of one task; and consumers that reach the end do so
  * after the same round.
- *
- * @module
  */
 import type { Findings } from "./checker.ts";
 

@@ -1,8 +1,6 @@
 /**
  * Checks that readers of two starts of a training program never read one iteration, and that no
  * reader of an earlier start joins after a later one.
- *
- * @module
  */
 import type { JournalRecord, RecordOf } from "../../actors/dispatcher/journal/records.ts";
 import type { Findings } from "./checker.ts";

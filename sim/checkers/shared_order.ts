@@ -1,8 +1,6 @@
 /**
  * Checks for ephemeral data sharing what a trainer can see itself: it receives a subsequence of
  * what each worker produces, in order and without duplicates, whatever happens.
- *
- * @module
  */
 import type { Findings } from "./checker.ts";
 

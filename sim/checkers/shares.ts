@@ -1,8 +1,6 @@
 /**
  * Checks deliveries under a static policy: each worker gives its own share, in order, and starts it
  * again only in a new life.
- *
- * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";

@@ -2,8 +2,6 @@
  * Checks ephemeral data sharing. Each trainer receives a subsequence of what each worker produces,
  * in order and without duplicates; it misses nothing that was still in the window; it starts at the
  * back of the window, and after an absence at its old position; and windows keep to their bounds.
- *
- * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";

@@ -1,8 +1,6 @@
 /**
  * Checks the dispatcher's answers across its lives: no split goes to two requests, a repeated
  * request gets the same split, and every element missing at the end was assigned to a lost task.
- *
- * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";

@@ -1,8 +1,6 @@
 /**
  * Tracks by the dispatcher's journal which task owns each split: no split has two owners, and under
  * DYNAMIC none is assigned again.
- *
- * @module
  */
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 

@@ -1,8 +1,6 @@
 /**
  * Checks that no split is produced beyond the window: a reader receives only splits within the
  * window after the mark that it last reported to the dispatcher.
- *
- * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";

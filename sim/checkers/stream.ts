@@ -1,8 +1,4 @@
-/**
- * Checks that training loops receive one given stream: each element once, in order.
- *
- * @module
- */
+/** Checks that training loops receive one given stream: each element once, in order. */
 import type { Findings } from "./checker.ts";
 
 /** Watches the deliveries of a known stream; each element is a text that identifies it. */

@@ -1,8 +1,6 @@
 /**
  * Checks that a training loop receives the elements of a task in the order in which the task makes
  * them, however many requests are in flight and whatever happens to them.
- *
- * @module
  */
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import { formatRef } from "../../actors/runtime/ref.ts";

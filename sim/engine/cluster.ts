@@ -1,8 +1,4 @@
-/**
- * A simulated cluster: nodes, the network between them, and a record of what happened.
- *
- * @module
- */
+/** A simulated cluster: nodes, the network between them, and a record of what happened. */
 import type { ActorKind } from "../../actors/runtime/system.ts";
 import { LeatError } from "../../core/error.ts";
 import { Counters } from "./counters.ts";

@@ -1,8 +1,4 @@
-/**
- * Counts how often each fault happened: a green run proves little if no fault did.
- *
- * @module
- */
+/** Counts how often each fault happened: a green run proves little if no fault did. */
 import { LeatError } from "../../core/error.ts";
 
 /** Every kind of fault that the simulator has. */

@@ -1,8 +1,6 @@
 /**
  * The simulated disk of a node. It survives crashes, takes time to make records durable, and at a
  * crash loses a suffix of those that are not.
- *
- * @module
  */
 import type { DurableLog, LogContents } from "../../actors/runtime/durable_log.ts";
 import { LeatError } from "../../core/error.ts";

@@ -1,8 +1,6 @@
 /**
  * The workers of a simulated cluster whose number changes: a fleet that starts workers or stops
  * them gracefully, as `server/cluster/scaler.ts` or an operator does.
- *
- * @module
  */
 import { workerAt } from "../../actors/worker/protocol.ts";
 import type { WorkerFleet } from "../../server/cluster/scaler.ts";

@@ -2,8 +2,6 @@
  * One life of a simulated node, from its start to its crash. Everything that happens on a node is
  * an event of its life. So when the life ends, no timer fires, no disk completes, no message
  * arrives, and its promises never settle.
- *
- * @module
  */
 import type { ScheduledEvent, Scheduler } from "./scheduler.ts";
 

@@ -1,8 +1,6 @@
 /**
  * One end of a simulated link. Every envelope is encoded to bytes here and decoded at the other
  * end, as on a socket. In runs with copied messages it is copied instead, which is equivalent.
- *
- * @module
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { ANYONE } from "../../actors/runtime/identity.ts";

@@ -1,8 +1,6 @@
 /**
  * What a receiver reads of a message, computed by copying instead of encoding: the copy and the
  * size that the bytes would have. Encoding and decoding would otherwise take most of a run's time.
- *
- * @module
  */
 import {
   ENVELOPE_DEPTH_MAX,

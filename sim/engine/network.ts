@@ -1,8 +1,6 @@
 /**
  * The simulated network: finds nodes by name and opens links that lose, delay, duplicate, reorder
  * and cut messages. Faults act below the runtime's numbering of envelopes.
- *
- * @module
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { closedThere, type Connector, type Link, type NodeId } from "../../actors/runtime/link.ts";

@@ -1,8 +1,6 @@
 /**
  * A simulated node: the same actor system as in production, in a simulated world, that can crash
  * and restart with the same disk.
- *
- * @module
  */
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { LeatError } from "../../core/error.ts";

@@ -1,8 +1,4 @@
-/**
- * Seeded random numbers for everything that is simulated.
- *
- * @module
- */
+/** Seeded random numbers for everything that is simulated. */
 import type { Random } from "../../actors/runtime/world.ts";
 import { RandomStream } from "../../core/philox.ts";
 

@@ -1,8 +1,6 @@
 /**
  * Virtual time: an event heap that runs one event at a time, with `now` at that event's time, and
  * waits until everything that the event has started is at rest before the next one.
- *
- * @module
  */
 import process from "node:process";
 import { LeatError } from "../../core/error.ts";

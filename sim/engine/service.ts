@@ -1,7 +1,5 @@
 /**
  * The service's actors on simulated nodes: the same dispatcher, worker and client as in production.
- *
- * @module
  */
 import { type ClientOptions, createClient } from "../../actors/client/client.ts";
 import { Feed } from "../../actors/client/feed.ts";

@@ -1,8 +1,6 @@
 /**
  * Files that all nodes of a simulated cluster share, like network storage: they survive every node.
  * An unfinished file is unlocked when its writer's life ends.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { Files, NewFile, NewFiles, OpenFile } from "../../data/host.ts";

@@ -2,8 +2,6 @@
  * Heartbeat intervals and timeouts of the service's actors in a run. Most runs have quick timings,
  * so that much happens, and so short ones that living nodes are declared lost. The other runs have
  * those of production, in which a lost notification delays the next step by half a minute.
- *
- * @module
  */
 import type { ClientOptions } from "../../actors/client/client.ts";
 import type { DispatcherConfig } from "../../actors/dispatcher/config.ts";

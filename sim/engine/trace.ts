@@ -1,8 +1,6 @@
 /**
  * Records what happened between the nodes of a run: as a hash that shows whether two runs were
  * equal, and as readable lines.
- *
- * @module
  */
 import { createHash, type Hash } from "node:crypto";
 import type { Envelope } from "../../actors/runtime/envelope.ts";

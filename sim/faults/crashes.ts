@@ -1,8 +1,6 @@
 /**
  * Planned crashes of a run: of nodes of some roles during the work, one by one or all together, or
  * of the nodes of one role at counted messages.
- *
- * @module
  */
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { SimCluster } from "../engine/cluster.ts";

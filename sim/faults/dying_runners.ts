@@ -1,8 +1,4 @@
-/**
- * Runners that die of what they run, like processes that exceed a limit.
- *
- * @module
- */
+/** Runners that die of what they run, like processes that exceed a limit. */
 import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
 import type { OwnStep, RunnerSettings } from "../../actors/worker/runner/runner.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";

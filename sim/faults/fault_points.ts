@@ -1,8 +1,4 @@
-/**
- * Fault points: production code asks the world there whether a rare event shall happen now.
- *
- * @module
- */
+/** Fault points: production code asks the world there whether a rare event shall happen now. */
 import type { Counters } from "../engine/counters.ts";
 import type { SimRandom } from "../engine/random.ts";
 

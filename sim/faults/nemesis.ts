@@ -1,8 +1,6 @@
 /**
  * Faults that happen at random times: partitions, links clogged one by one, nodes that pause, are
  * slow or sleep, wall clocks that jump, and disks that are full for a while.
- *
- * @module
  */
 import type { SimCluster } from "../engine/cluster.ts";
 import type { SimNode } from "../engine/node.ts";

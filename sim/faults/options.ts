@@ -1,8 +1,6 @@
 /**
  * The faults of a run and their probabilities, drawn from its seed. So a batch of seeds covers many
  * kinds of faults ("swarm testing"), with some of them absent in each run.
- *
- * @module
  */
 import type { SimRandom } from "../engine/random.ts";
 

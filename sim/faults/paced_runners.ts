@@ -1,8 +1,6 @@
 /**
  * Runners that take time: each element of a pipeline costs virtual time, one after the other, as on
  * one core.
- *
- * @module
  */
 import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
 import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";

@@ -1,8 +1,4 @@
-/**
- * Runners with a wrapper around each of their steps.
- *
- * @module
- */
+/** Runners with a wrapper around each of their steps. */
 import type {
   Runner,
   RunnerFactory,

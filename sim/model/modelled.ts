@@ -1,8 +1,6 @@
 /**
  * Predicts the throughput, bottleneck and utilisation of a cluster. See {@linkcode ModelledCluster}
  * for what is real in the model.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import { ModelledCluster, type ModelledOptions } from "./modelled_cluster.ts";

@@ -6,8 +6,6 @@
  *
  * Every trainer of a job reads every worker that may serve it, as in production. A large cluster
  * therefore has pools of workers, each for the jobs with its tag.
- *
- * @module
  */
 import { BUFFER_BYTES_MAX } from "../../actors/client/readers/reader.ts";
 import type { DispatcherConfig } from "../../actors/dispatcher/config.ts";

@@ -1,8 +1,4 @@
-/**
- * The cores of a modelled host: work takes virtual time on them, first come first served.
- *
- * @module
- */
+/** The cores of a modelled host: work takes virtual time on them, first come first served. */
 
 /** Total work of the cores of several lives of a host, or of several hosts. */
 export interface CoresMeter {

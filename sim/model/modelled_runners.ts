@@ -1,8 +1,6 @@
 /**
  * Runners whose pipelines use the cores of a modelled host instead of this machine's: a batch takes
  * virtual time, and a few bytes stand for it.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { SplitTable } from "../../data/sharding/splits.ts";

@@ -1,8 +1,4 @@
-/**
- * A modelled trainer: takes a batch, takes a step of virtual time, takes the next.
- *
- * @module
- */
+/** A modelled trainer: takes a batch, takes a step of virtual time, takes the next. */
 import type { Feed } from "../../actors/client/feed.ts";
 import { LeatError } from "../../core/error.ts";
 import type { SimHost } from "../host.ts";

@@ -1,8 +1,6 @@
 /**
  * The network cards of modelled hosts: each has a bandwidth for all its links together. The bytes
  * that stand for a batch count with the batch's size.
- *
- * @module
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { Payload } from "../../transport/payload.ts";

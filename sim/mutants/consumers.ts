@@ -1,7 +1,5 @@
 /**
  * Wrong actors of one DETERMINISTIC stream with several consumers, simulated by changed messages.
- *
- * @module
  */
 import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";

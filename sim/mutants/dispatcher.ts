@@ -1,8 +1,4 @@
-/**
- * Dispatchers that decide wrongly.
- *
- * @module
- */
+/** Dispatchers that decide wrongly. */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import { splitCount } from "../../actors/dispatcher/state/split_table.ts";

@@ -1,8 +1,4 @@
-/**
- * Wrong askers and answerers: a request that must be handled once is handled twice, or never.
- *
- * @module
- */
+/** Wrong askers and answerers: a request that must be handled once is handled twice, or never. */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { Feed } from "../../actors/client/feed.ts";
 import { Answers } from "../../actors/runtime/answers.ts";

@@ -1,8 +1,4 @@
-/**
- * Wrong journals.
- *
- * @module
- */
+/** Wrong journals. */
 import { LoggedJournal } from "../../actors/dispatcher/journal/journal.ts";
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";

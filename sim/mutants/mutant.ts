@@ -4,8 +4,6 @@
  *
  * A mutant is not in production code. It replaces a public method of a class, or changes messages,
  * during one run.
- *
- * @module
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { type Role, ROLES } from "../faults/crashes.ts";

@@ -1,8 +1,4 @@
-/**
- * All mutants.
- *
- * @module
- */
+/** All mutants. */
 import { CONSUMER_MUTANTS } from "./consumers.ts";
 import { DISPATCHER_MUTANTS } from "./dispatcher.ts";
 import { ELEMENT_MUTANTS } from "./elements.ts";

@@ -1,8 +1,4 @@
-/**
- * Wrong actors of a DETERMINISTIC job, simulated by changed messages.
- *
- * @module
- */
+/** Wrong actors of a DETERMINISTIC job, simulated by changed messages. */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";

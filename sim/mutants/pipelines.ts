@@ -1,8 +1,4 @@
-/**
- * Wrong actors that random pipelines must reveal, simulated by changed messages.
- *
- * @module
- */
+/** Wrong actors that random pipelines must reveal, simulated by changed messages. */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import { Repeats } from "../../actors/exactly_once/repeats.ts";
 import type { AnswerOf } from "../../actors/runtime/protocol.ts";

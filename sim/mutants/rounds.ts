@@ -1,8 +1,4 @@
-/**
- * Wrong actors of a coordinated read.
- *
- * @module
- */
+/** Wrong actors of a coordinated read. */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import { Rounds } from "../../actors/coordinated/rounds.ts";
 import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";

@@ -1,8 +1,4 @@
-/**
- * Wrong parts of a distributed save.
- *
- * @module
- */
+/** Wrong parts of a distributed save. */
 import { SaveMode } from "../../actors/dispatcher/modes/save/save.ts";
 import { namedBySaveFolder } from "../../actors/dispatcher/modes/save/save_folder.ts";
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";

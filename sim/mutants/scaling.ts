@@ -1,8 +1,4 @@
-/**
- * Wrong ways to keep the wanted number of workers.
- *
- * @module
- */
+/** Wrong ways to keep the wanted number of workers. */
 import { Autoscaler } from "../../actors/dispatcher/scaling/autoscaler.ts";
 import { LeatError } from "../../core/error.ts";
 import { SimFleet } from "../engine/fleet.ts";

@@ -1,8 +1,4 @@
-/**
- * Wrong actors of a job with a static policy, simulated by changed messages.
- *
- * @module
- */
+/** Wrong actors of a job with a static policy, simulated by changed messages. */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
 import { asksChanged, type Mutant, repliesChanged } from "./mutant.ts";

@@ -1,8 +1,4 @@
-/**
- * Wrong windows of ephemeral data sharing.
- *
- * @module
- */
+/** Wrong windows of ephemeral data sharing. */
 import { SlidingWindow } from "../../actors/cache/sliding_window.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";
 

@@ -1,8 +1,6 @@
 /**
  * The canonical stream of a pipeline by its definition (docs/reference/guarantees.md): every split run alone,
  * in order, in this process. Under DETERMINISTIC every cluster must give the same stream.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { Dataset } from "../../data/dataset.ts";

@@ -1,8 +1,6 @@
 /**
  * Pipelines with everything that could go wrong under DETERMINISTIC: random numbers, splits with
  * few or many elements, remainders, functions that fail. Their canonical streams are computed once.
- *
- * @module
  */
 import { Dataset } from "../../data/dataset.ts";
 import { referenceStream } from "./reference_stream.ts";

@@ -1,8 +1,6 @@
 /**
  * Random pipelines of operators, each with its expected result by the plain definition of its
  * operators: how often each value comes, computed over arrays without the engine.
- *
- * @module
  */
 import { Dataset } from "../../data/dataset.ts";
 import { Tensor } from "../../core/tensor.ts";

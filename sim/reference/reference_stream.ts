@@ -1,8 +1,6 @@
 /**
  * The stream of a DETERMINISTIC dataset by its definition: the canonical streams of its chains, and
  * the other operators over them in this process.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import { RandomStream } from "../../core/philox.ts";

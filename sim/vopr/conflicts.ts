@@ -1,8 +1,4 @@
-/**
- * Refuses options of which one would ignore the other.
- *
- * @module
- */
+/** Refuses options of which one would ignore the other. */
 import { UsageError } from "../../cli/lib/args.ts";
 
 /** The remedy for each conflicting option. */

@@ -1,8 +1,4 @@
-/**
- * Ends runs at the first broken promise, for runs of which only the verdict matters.
- *
- * @module
- */
+/** Ends runs at the first broken promise, for runs of which only the verdict matters. */
 import { Violations } from "../checkers/checker.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import { changed } from "../mutants/mutant.ts";

@@ -1,8 +1,6 @@
 /**
  * Reports a failing seed: the faults that are necessary, the command that repeats it, and the end
  * of its timeline.
- *
- * @module
  */
 import { counted } from "../../cli/lib/counted.ts";
 import type { RunOutcome } from "../workloads/workload.ts";

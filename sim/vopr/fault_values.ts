@@ -1,8 +1,6 @@
 /**
  * The faults that can be given on the command line, and the allowed values. Other values mean
  * nothing, or make runs break promises that do not hold for them.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import { drawFaults, type FaultOptions, NO_FAULTS } from "../faults/options.ts";

@@ -1,8 +1,4 @@
-/**
- * Formats the faults and crashes of a run as command-line flags, and parses them.
- *
- * @module
- */
+/** Formats the faults and crashes of a run as command-line flags, and parses them. */
 import { LeatError } from "../../core/error.ts";
 import { mutantOptions } from "../mutants/mutant.ts";
 import { MUTANTS } from "../mutants/mutants.ts";

@@ -1,8 +1,6 @@
 /**
  * The notes of `deno task vopr --help` below the options: the names of workloads, faults and
  * mutants.
- *
- * @module
  */
 import { HELP_COLUMNS, wrap } from "../../cli/lib/args.ts";
 import { MUTANTS } from "../mutants/mutants.ts";

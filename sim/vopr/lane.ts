@@ -1,8 +1,6 @@
 /**
  * A thread that runs seeds. It is replaced when it dies or a seed does not end; the failure is
  * reported with the seed, and the other seeds continue.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import { brokenOff, READY, type SeedOutcome, type SeedRun } from "./seed_run.ts";

@@ -1,8 +1,4 @@
-/**
- * Measures whether the checkers notice each mutant, and after how many seeds.
- *
- * @module
- */
+/** Measures whether the checkers notice each mutant, and after how many seeds. */
 import { renderTable } from "../../cli/lib/table.ts";
 import { type Mutant, mutantOptions } from "../mutants/mutant.ts";
 import type { SeedPool } from "./pool.ts";

@@ -1,8 +1,4 @@
-/**
- * A pool of threads, fed from one sequence of runs.
- *
- * @module
- */
+/** A pool of threads, fed from one sequence of runs. */
 import { Lane } from "./lane.ts";
 import { runSeed, type SeedOutcome, type SeedRun } from "./seed_run.ts";
 

@@ -1,8 +1,4 @@
-/**
- * The progress of a campaign: a bar in a terminal, otherwise a plain line from time to time.
- *
- * @module
- */
+/** The progress of a campaign: a bar in a terminal, otherwise a plain line from time to time. */
 // @ts-types="@types/cli-progress"
 import type cliProgress from "cli-progress";
 import process from "node:process";

@@ -1,8 +1,4 @@
-/**
- * A file of trace hashes: it proves that a change leaves every message of every run unchanged.
- *
- * @module
- */
+/** A file of trace hashes: it proves that a change leaves every message of every run unchanged. */
 import { LeatError } from "../../core/error.ts";
 import { drawOptions } from "../workloads/swarm.ts";
 import type { SeedOutcome, SeedRun } from "./seed_run.ts";

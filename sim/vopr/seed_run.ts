@@ -1,8 +1,4 @@
-/**
- * One run of a campaign and its result, as they are sent to and from a thread.
- *
- * @module
- */
+/** One run of a campaign and its result, as they are sent to and from a thread. */
 import process from "node:process";
 import { LeatError } from "../../core/error.ts";
 import { runMutant } from "../mutants/mutant.ts";

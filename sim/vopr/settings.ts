@@ -1,8 +1,4 @@
-/**
- * The options of `deno task vopr`.
- *
- * @module
- */
+/** The options of `deno task vopr`. */
 import {
   choice,
   flag,

@@ -1,8 +1,4 @@
-/**
- * Shrinks a failing run: removes faults and crashes as long as it breaks the same promise.
- *
- * @module
- */
+/** Shrinks a failing run: removes faults and crashes as long as it breaks the same promise. */
 import { type FaultOptions, NO_FAULTS } from "../faults/options.ts";
 import type { RunOptions } from "../workloads/workload.ts";
 import type { SeedOutcome, SeedRun } from "./seed_run.ts";

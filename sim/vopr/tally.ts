@@ -1,8 +1,4 @@
-/**
- * The results of a campaign so far: counts by workload, faults by name, and the first failures.
- *
- * @module
- */
+/** The results of a campaign so far: counts by workload, faults by name, and the first failures. */
 import { renderTable, type Table } from "../../cli/lib/table.ts";
 import { Counters } from "../engine/counters.ts";
 import type { SeedOutcome } from "./seed_run.ts";

@@ -1,8 +1,6 @@
 /**
  * The pace of an autoscaling run: its steps, phases and waits scale with the drawn times of
  * scaling, so that workers come and go while trainers read, however slowly the dispatcher decides.
- *
- * @module
  */
 import type { ScalingOptions } from "../../actors/dispatcher/scaling/autoscaler.ts";
 

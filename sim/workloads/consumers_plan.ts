@@ -1,8 +1,4 @@
-/**
- * The consumers of a simulated DETERMINISTIC stream, and what they read.
- *
- * @module
- */
+/** The consumers of a simulated DETERMINISTIC stream, and what they read. */
 import type { StreamChecker } from "../checkers/stream.ts";
 import type { SimNode } from "../engine/node.ts";
 import { type PipelineName, streamOf } from "../reference/ordered_pipelines.ts";

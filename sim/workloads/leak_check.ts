@@ -1,8 +1,6 @@
 /**
  * Checks for leaks: some time after all training processes vanished, no node may have an actor, a
  * message or an open ask left for them.
- *
- * @module
  */
 import type { SimCluster } from "../engine/cluster.ts";
 import { journalOf } from "../engine/service.ts";

@@ -1,8 +1,4 @@
-/**
- * Reads a distributed dataset on a simulated node like programs do: through `distribute()`.
- *
- * @module
- */
+/** Reads a distributed dataset on a simulated node like programs do: through `distribute()`. */
 import { accessFrom } from "../../actors/client/access.ts";
 import { distributedIterator } from "../../actors/client/distributed_iterator.ts";
 import type { ClientHome } from "../../actors/client/starting.ts";

@@ -1,8 +1,4 @@
-/**
- * Runs many seeds of a workload, each with its own faults.
- *
- * @module
- */
+/** Runs many seeds of a workload, each with its own faults. */
 import { Counters } from "../engine/counters.ts";
 import { drawCrashes, type Role } from "../faults/crashes.ts";
 import { drawFaults, formatOptions, NO_FAULTS } from "../faults/options.ts";

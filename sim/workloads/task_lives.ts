@@ -1,8 +1,6 @@
 /**
  * Tracks in which life of a worker's node each task runs: the task's elements are lost with that
  * life.
- *
- * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";

@@ -1,8 +1,6 @@
 /**
  * Tracks which workers received tasks: a worker that the dispatcher did not hear from before a job
  * ended has no part in the job.
- *
- * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { AnswerOf } from "../../actors/runtime/protocol.ts";

@@ -1,8 +1,6 @@
 /**
  * Shared by several workloads: a dispatcher, workers, and training programs that read one job
  * through `distribute()` and start again when their nodes crash.
- *
- * @module
  */
 import type { Dataset } from "../../data/dataset.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";

@@ -1,8 +1,6 @@
 /**
  * Shared by all workloads: sets up a run, first applies all faults of its options, then heals the
  * cluster, which must finish, and reports the result.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { Violations } from "../checkers/checker.ts";

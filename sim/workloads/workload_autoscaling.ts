@@ -6,8 +6,6 @@
  * gracefully and no node crashes; `DETERMINISTIC`: the canonical stream); the number of workers
  * stays within its limits; and in a healed cluster with a constant load the scaler looks regularly,
  * the number settles, and it stays when the dispatcher restarts.
- *
- * @module
  */
 import { checkScaling, type ScalingOptions } from "../../actors/dispatcher/scaling/autoscaler.ts";
 import { dispatcherAt, type DispatcherDescription } from "../../actors/dispatcher/protocol.ts";

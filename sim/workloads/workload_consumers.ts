@@ -13,8 +13,6 @@
  * n-th element of the canonical stream of each epoch from the i-th on, in order. Once the cluster
  * has healed, all of them reach the end. Consumers that name their runs are refused only if a later
  * run replaced theirs.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { Dataset } from "../../data/dataset.ts";

@@ -10,8 +10,6 @@
  *   held (`OFF`: once from each worker that took part and did not crash). If one has crashed, every
  *   element is at least made under `DYNAMIC`.
  * - Once the cluster has healed, every client reaches the end.
- *
- * @module
  */
 import type { Feed } from "../../actors/client/feed.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";

@@ -5,8 +5,6 @@
  * Promises: no element of an epoch is received twice. If no client has crashed or left early, each
  * element is received once in every epoch, except those that a crashed worker held. Once the
  * cluster has healed, every client reaches the end of the last epoch.
- *
- * @module
  */
 import { Dataset } from "../../data/dataset.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";

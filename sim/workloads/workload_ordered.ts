@@ -8,8 +8,6 @@
  * Promises: the training loop receives the canonical stream, each element once and in order. No
  * split is produced beyond the window. Once the cluster has healed, the loop reaches the end, and
  * nothing of the job is left anywhere.
- *
- * @module
  */
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../core/error.ts";

@@ -10,8 +10,6 @@
  * - If no operator counts elements and no worker has crashed, each value is made as often as
  *   defined; if no client has crashed either, it is received as often.
  * - Once the cluster has healed, every client reaches the end.
- *
- * @module
  */
 import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";

@@ -8,8 +8,6 @@
  * task of it afterwards. A pipeline that kills once or twice does not fail its job, and a
  * DETERMINISTIC stream loses nothing. The healthy DYNAMIC job gives every element, as if it were
  * alone.
- *
- * @module
  */
 import { RUNNERS_DIED } from "../../actors/dispatcher/jobs/runner_deaths.ts";
 import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";

@@ -6,8 +6,6 @@
  * Promises: in every step that consumers take together, each receives its own part of one round of
  * one task. A consumer that restarts too soon is told who holds its index. Once the cluster has
  * healed, all of them continue together, or all active ones reach one end.
- *
- * @module
  */
 import { createClient } from "../../actors/client/client.ts";
 import { Feed } from "../../actors/client/feed.ts";

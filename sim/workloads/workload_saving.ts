@@ -10,8 +10,6 @@
  * element once and in order. Of two datasets it holds one, complete, and the program that wanted
  * the other gets an error. The reader receives the stream in order, its end only when the save is
  * complete, and an error if the save is cancelled or fails.
- *
- * @module
  */
 import { saveByService } from "../../actors/client/save_client.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";

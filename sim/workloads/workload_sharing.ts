@@ -7,8 +7,6 @@
  * nothing that is still in the window. It starts at the back of the window, and after an absence at
  * its old position. Windows keep to their bounds. Once the cluster has healed, every trainer that
  * reads makes progress, whatever the others do.
- *
- * @module
  */
 import { decodeMessage } from "../../transport/codec.ts";
 import { LeatError } from "../../core/error.ts";

@@ -5,8 +5,6 @@
  *
  * Promises: each listed worker gives only its own share, in order, at most once per life. If no
  * client crashes, all shares arrive. Once the cluster has healed, every client reaches the end.
- *
- * @module
  */
 import { Dataset } from "../../data/dataset.ts";
 import { SHARD_HINT, ShardingPolicy } from "../../data/sharding/sharding_policy.ts";

@@ -1,8 +1,4 @@
-/**
- * All workloads of the simulator.
- *
- * @module
- */
+/** All workloads of the simulator. */
 import type { Workload } from "./workload.ts";
 import { runAutoscaling } from "./workload_autoscaling.ts";
 import { runConsumers } from "./workload_consumers.ts";

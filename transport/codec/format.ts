@@ -1,7 +1,5 @@
 /**
  * The numbers of the message format, shared by writer and reader. `docs/wire.md` specifies them.
- *
- * @module
  */
 
 import type { DType } from "../../core/dtype.ts";

@@ -1,8 +1,6 @@
 /**
  * Reuses the memory of sent frames. New memory costs more than copying into it: the system maps its
  * pages on first touch, and the garbage collector runs for every few of them.
- *
- * @module
  */
 
 /** Buffers that are kept: one is written while another is sent. */

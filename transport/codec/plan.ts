@@ -2,8 +2,6 @@
  * Plans a message: replaces every value without a msgpack type by raw bytes, and lists the payloads
  * that those bytes refer to. This walk also refuses values that cannot be sent, and names their
  * paths.
- *
- * @module
  */
 
 import { type DType, dtypeOf, type TypedArray } from "../../core/dtype.ts";

@@ -2,8 +2,6 @@
  * The strict reader. It accepts only what `docs/wire.md` specifies. msgpackr's own reader also
  * follows records, references and other extensions that an attacker could use, allocates what a
  * length merely claims, and renames or drops invalid keys.
- *
- * @module
  */
 
 import { type FixedDType, isFixedDType, TYPED_ARRAYS, type TypedArray } from "../../core/dtype.ts";

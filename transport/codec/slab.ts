@@ -1,8 +1,4 @@
-/**
- * Memory for many small messages that are never transferred to another thread.
- *
- * @module
- */
+/** Memory for many small messages that are never transferred to another thread. */
 import { PAYLOAD_ALIGNMENT } from "./format.ts";
 
 const SLAB_BYTES = 2 ** 16;

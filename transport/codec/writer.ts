@@ -1,8 +1,6 @@
 /**
  * The writer of envelopes, and the only module that uses msgpackr: a walk over the value plans the
  * input of msgpackr and the payloads after it, then msgpackr writes.
- *
- * @module
  */
 
 import { Buffer } from "node:buffer";

@@ -1,8 +1,6 @@
 /**
  * The frames in a pipe between two processes: headers, each followed by its message or naming the
  * slot that holds it. `docs/wire.md` specifies the format.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import { SLOT_BYTES_MAX, SLOTS } from "./slots.ts";

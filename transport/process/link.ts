@@ -3,8 +3,6 @@
  * through slots of two shared files. A hostile process may have written every byte that arrives;
  * the codec and the limits here decide what becomes an envelope. `docs/wire.md` specifies the
  * format.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";

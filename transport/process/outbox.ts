@@ -1,8 +1,6 @@
 /**
  * The sending half of a link between two processes: messages leave in the order in which they were
  * added, small ones through the pipe, as many as fit in one system call, large ones through slots.
- *
- * @module
  */
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import type { LinkLimits } from "../limits.ts";

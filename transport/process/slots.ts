@@ -5,8 +5,6 @@
  *
  * The file is not mapped into memory: a process that maps a file is killed when another one
  * truncates it, and the other process may be hostile.
- *
- * @module
  */
 
 /** Slots of a file: one is written while another is read. */

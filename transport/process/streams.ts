@@ -1,8 +1,4 @@
-/**
- * The pipes and files between two processes of one host.
- *
- * @module
- */
+/** The pipes and files between two processes of one host. */
 import type { SlotFile } from "./slots.ts";
 
 /** The reading end of a pipe. */

@@ -1,8 +1,6 @@
 /**
  * The nonces of a listener. An issued nonce takes no memory, so that strangers cannot exhaust it by
  * requesting many; a correctly answered one is kept until it expires, and cannot be reused.
- *
- * @module
  */
 import type { World } from "../../actors/runtime/world.ts";
 import { isSameProof, keyedHash, newNonce } from "./proof.ts";

@@ -1,8 +1,4 @@
-/**
- * Closing a connection.
- *
- * @module
- */
+/** Closing a connection. */
 
 /**
  * Closes a connection, which may be closed already: a deadline or a stopping server can close it

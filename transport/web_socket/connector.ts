@@ -1,8 +1,4 @@
-/**
- * The dialling side: connects to nodes whose names are URLs.
- *
- * @module
- */
+/** The dialling side: connects to nodes whose names are URLs. */
 import { LeatError } from "../../core/error.ts";
 import { ANYONE, type Identity } from "../../actors/runtime/identity.ts";
 import { type Connector, type Link, type NodeId, noWay } from "../../actors/runtime/link.ts";

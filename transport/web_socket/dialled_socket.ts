@@ -1,8 +1,4 @@
-/**
- * Opens the TCP connection of a link and upgrades it to a WebSocket.
- *
- * @module
- */
+/** Opens the TCP connection of a link and upgrades it to a WebSocket. */
 import type { World } from "../../actors/runtime/world.ts";
 import { closeConnection } from "./close_connection.ts";
 import { FramedSocket } from "./framed_socket.ts";

@@ -1,8 +1,6 @@
 /**
  * Authentication at a listener: decides which connections are admitted, and their identity. Others
  * get 401 and no socket.
- *
- * @module
  */
 import { ANYONE, type Identity } from "../../actors/runtime/identity.ts";
 import type { World } from "../../actors/runtime/world.ts";

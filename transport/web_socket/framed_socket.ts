@@ -5,8 +5,6 @@
  * its payload, so that every message above 1 KB waits up to 40 ms for an acknowledgement; which
  * buffers whatever a frame claims; and which cannot abandon a vanished peer, so that the process
  * lives until TCP gives up, a quarter of an hour later.
- *
- * @module
  */
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import type { Random, Timer, World } from "../../actors/runtime/world.ts";

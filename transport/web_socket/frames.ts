@@ -1,8 +1,4 @@
-/**
- * The frames in WebSocket messages. `docs/wire.md` specifies them.
- *
- * @module
- */
+/** The frames in WebSocket messages. `docs/wire.md` specifies them. */
 import { LeatError } from "../../core/error.ts";
 
 /**

@@ -4,8 +4,6 @@
  * A process has few file handles, and open sockets take them. So a connection without a hello is
  * dropped after seconds, and their number is bounded (`newcomers.ts`); some handles are kept free
  * for files and for introduced connections; and a process without free handles pauses accepting.
- *
- * @module
  */
 import type { Timer, World } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";

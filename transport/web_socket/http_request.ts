@@ -5,8 +5,6 @@
  * Not Deno's server: it ends for good when the process has no file handle left for a connection,
  * waits forever for a head that never ends, and cannot drop a connection that has sent no request
  * yet.
- *
- * @module
  */
 import { Buffer } from "node:buffer";
 import { writeAll } from "./write_all.ts";

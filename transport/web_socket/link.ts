@@ -1,8 +1,4 @@
-/**
- * A link over a WebSocket after the handshake.
- *
- * @module
- */
+/** A link over a WebSocket after the handshake. */
 import { LeatError } from "../../core/error.ts";
 import { type Envelope, pairOf } from "../../actors/runtime/envelope.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";

@@ -1,8 +1,6 @@
 /**
  * Maps incarnations to identities. An incarnation is random, but other nodes learn it: it
  * distinguishes the messages of one node's life, so no other identity may use it.
- *
- * @module
  */
 import type { Identity } from "../../actors/runtime/identity.ts";
 import { LeatError } from "../../core/error.ts";

@@ -5,8 +5,6 @@
  * the address with most connections is dropped: honest clients introduce themselves at once.
  * Challenged connections are dropped last: a program on a busy machine needs time to answer, and
  * idle connections get no challenge.
- *
- * @module
  */
 
 /** Most newcomers of one address. */

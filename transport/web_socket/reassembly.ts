@@ -1,8 +1,4 @@
-/**
- * Reassembles large messages from fragments.
- *
- * @module
- */
+/** Reassembles large messages from fragments. */
 import { LeatError } from "../../core/error.ts";
 import { type Fragment, malformed } from "./frames.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Remedies for servers that do not answer as expected, for diallers by WebSocket and by plain HTTP.
- *
- * @module
  */
 
 /** The first byte of a server that accepts only TLS: an alert (RFC 8446, section 5.1). */

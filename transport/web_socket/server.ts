@@ -1,8 +1,4 @@
-/**
- * The listening side: which nodes may connect, and how their connections are served.
- *
- * @module
- */
+/** The listening side: which nodes may connect, and how their connections are served. */
 import { LeatError } from "../../core/error.ts";
 import type { AccessRole, Identity } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";

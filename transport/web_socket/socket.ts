@@ -1,8 +1,4 @@
-/**
- * An open WebSocket as a link sees it, on either side.
- *
- * @module
- */
+/** An open WebSocket as a link sees it, on either side. */
 
 /** The callbacks of a socket. */
 export interface SocketEvents {

@@ -1,8 +1,4 @@
-/**
- * WebSocket's own framing (RFC 6455, section 5). A client masks its frames, a server does not.
- *
- * @module
- */
+/** WebSocket's own framing (RFC 6455, section 5). A client masks its frames, a server does not. */
 import { LeatError } from "../../core/error.ts";
 
 /** The kinds of WebSocket frames. */

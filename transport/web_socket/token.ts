@@ -1,8 +1,4 @@
-/**
- * Tokens: their form, and which of them a listener accepts.
- *
- * @module
- */
+/** Tokens: their form, and which of them a listener accepts. */
 import type { Identity } from "../../actors/runtime/identity.ts";
 import { LeatError } from "../../core/error.ts";
 import { idOf, isSameProof, keyedHash } from "./proof.ts";

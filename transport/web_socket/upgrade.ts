@@ -1,8 +1,4 @@
-/**
- * Upgrades a connection to a WebSocket (RFC 6455, section 4), as the client.
- *
- * @module
- */
+/** Upgrades a connection to a WebSocket (RFC 6455, section 4), as the client. */
 import { Buffer } from "node:buffer";
 import type { Random } from "../../actors/runtime/world.ts";
 import { nodeCrypto } from "../../core/builtins.ts";

@@ -1,8 +1,4 @@
-/**
- * Writing to a connection.
- *
- * @module
- */
+/** Writing to a connection. */
 
 /** Writes all bytes: one `write` may accept fewer. */
 export async function writeAll(conn: Deno.Conn, bytes: Uint8Array): Promise<void> {

@@ -1,8 +1,4 @@
-/**
- * Measures the throughput of answers from one source.
- *
- * @module
- */
+/** Measures the throughput of answers from one source. */
 
 /** Half-life of older measurements, in ms. */
 const HALF_LIFE_MS = 2_000;

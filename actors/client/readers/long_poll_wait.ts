@@ -6,8 +6,6 @@
  * cluster would be busy with empty answers. So the wait follows the rate of elements: at any speed
  * there are a few empty answers per element, and every task is asked several times while each makes
  * one element.
- *
- * @module
  */
 
 /** Requests made per element that comes, about. */

@@ -1,8 +1,6 @@
 /**
  * The numbers of the elements of a stream that several consumers share: of n consumers, consumer i
  * reads the elements whose number modulo n is i.
- *
- * @module
  */
 import { rowsIn } from "../../../data/deterministic/split_run.ts";
 import { decodeMessage } from "../../../transport/codec.ts";

@@ -4,8 +4,6 @@
  *
  * Elements that arrive too early wait in a window bounded in bytes. While it is full, only the next
  * split is requested.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";

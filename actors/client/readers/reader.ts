@@ -1,8 +1,4 @@
-/**
- * The interface of all reading modes.
- *
- * @module
- */
+/** The interface of all reading modes. */
 import type { DispatcherProtocol, TaskSource } from "../../dispatcher/protocol.ts";
 import type { OrderFigures, ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import type { ActorContext } from "../../runtime/actor.ts";

@@ -5,8 +5,6 @@
  * one it takes as many as elements arrive per round trip; more only queue. So the number follows
  * twice the elements that recently arrived per shortest round trip, while the training loop waits:
  * too few requests double it, and at the limit of the network or task it stays.
- *
- * @module
  */
 
 /** Initial number of requests. */

@@ -14,8 +14,6 @@
  * A consumer reports the round that ends the job to the dispatcher before its loop sees the end. A
  * newcomer must not take a round beyond an end that others have reached: so the others confirm the
  * newcomer's first rounds only when their loops have been given all earlier ones.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";

@@ -1,8 +1,4 @@
-/**
- * Which task serves which round, as a consumer knows it (coordinated reads).
- *
- * @module
- */
+/** Which task serves which round, as a consumer knows it (coordinated reads). */
 import { LeatError } from "../../../core/error.ts";
 import {
   changedTasks,

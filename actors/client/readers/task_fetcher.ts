@@ -3,8 +3,6 @@
  *
  * Elements are decompressed when they arrive, while the training loop is busy or waits for
  * something else, and not when the loop asks.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { decompressFrame, isCompressed } from "../../../transport/compression.ts";

@@ -1,8 +1,6 @@
 /**
  * Reads tasks first come, first served: every task has open requests, and elements are given in the
  * order of arrival. A slow task delays only itself.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";

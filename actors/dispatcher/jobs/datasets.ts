@@ -1,8 +1,4 @@
-/**
- * Registering pipelines.
- *
- * @module
- */
+/** Registering pipelines. */
 import { LeatError } from "../../../core/error.ts";
 import type { ElementCompression } from "../../../data/service/element_compression.ts";
 import { hashBytes } from "../../../core/hash.ts";

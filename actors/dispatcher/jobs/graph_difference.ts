@@ -1,8 +1,4 @@
-/**
- * Shows where two registered pipelines differ, for users who expected them to be equal.
- *
- * @module
- */
+/** Shows where two registered pipelines differ, for users who expected them to be equal. */
 import { isPlainObject } from "../../../core/tree.ts";
 
 /** Most operators shown; of longer pipelines the last ones. */

@@ -4,8 +4,6 @@
  * In most modes an iteration finishes when no task has anything left to produce and at least one
  * has produced everything. So an iteration whose workers have all died waits for a worker, and a
  * completed task counts even if its worker dies later.
- *
- * @module
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import type { Iteration, Task } from "../state/entities.ts";

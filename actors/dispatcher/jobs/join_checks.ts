@@ -1,8 +1,4 @@
-/**
- * Checks of a join request that do not depend on existing jobs.
- *
- * @module
- */
+/** Checks of a join request that do not depend on existing jobs. */
 import { LeatError } from "../../../core/error.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";

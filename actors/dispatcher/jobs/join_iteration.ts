@@ -1,8 +1,4 @@
-/**
- * Joins an iteration of a job: checks the request, and creates job and iteration if missing.
- *
- * @module
- */
+/** Joins an iteration of a job: checks the request, and creates job and iteration if missing. */
 import { LeatError } from "../../../core/error.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";

@@ -1,8 +1,6 @@
 /**
  * Lists an iteration's splits: a worker does so on its own thread, because walking a folder of a
  * million files would block the dispatcher's.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";

@@ -4,8 +4,6 @@
  * Requests about a client must present the secret that it was opened with, as ids are counted and
  * easy to guess. The journal holds only a digest of it. A named job belongs to the identity that
  * created it; all users of that identity share it, as its trainers have only its name in common.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { hashBytes } from "../../../core/hash.ts";

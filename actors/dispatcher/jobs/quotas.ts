@@ -1,8 +1,6 @@
 /**
  * Quotas of one identity. All users of one identity, such as the single token of a cluster, share
  * its quotas, so the defaults allow thousands of clients.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";

@@ -1,8 +1,6 @@
 /**
  * Limits the request rate of each identity with a token bucket. The limit is far above what clients
  * need; it keeps a client that calls in a loop from starving all others.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Delivery } from "../../runtime/protocol.ts";

@@ -5,8 +5,6 @@
  *
  * Deaths are counted per piece of work, over all workers and restarts. The mode defines the piece;
  * otherwise it is the pipeline as a whole. The iteration fails when one piece has killed too many.
- *
- * @module
  */
 import type { WireError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";

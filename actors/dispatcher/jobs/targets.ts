@@ -3,8 +3,6 @@
  * process, or to those with some tags; a worker may be limited to its own process.
  *
  * A worker that no client of an iteration may read gets no task of it, so that it takes no splits.
- *
- * @module
  */
 import { LOCAL_ONLY_TAG } from "../../../data/service/target_workers.ts";
 import type { Client, Iteration, Worker } from "../state/entities.ts";

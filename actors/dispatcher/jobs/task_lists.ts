@@ -3,8 +3,6 @@
  * only the changes; otherwise every heartbeat would list all workers.
  *
  * Not journaled: names of one dispatcher life mean nothing to the next, which sends full lists.
- *
- * @module
  */
 
 /** Least number of changes remembered per list; otherwise as many as its tasks. */

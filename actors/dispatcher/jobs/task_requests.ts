@@ -1,8 +1,6 @@
 /**
  * Requests of tasks for splits or pieces of a save. A request waits until it can be answered, which
  * may need a listing of the splits first.
- *
- * @module
  */
 import type { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";

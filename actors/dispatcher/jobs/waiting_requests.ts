@@ -1,8 +1,6 @@
 /**
  * Requests of tasks that wait until they can be answered, their task ends, or their sender gives
  * up.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { Fifo } from "../../runtime/fifo.ts";

@@ -1,8 +1,6 @@
 /**
  * The journal: append, then apply, then answer. Everything that leaves the dispatcher waits for
  * {@linkcode Journal.committed}; the log commits everything appended meanwhile at once.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { MessageSlab } from "../../../transport/codec.ts";

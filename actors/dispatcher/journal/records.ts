@@ -1,8 +1,6 @@
 /**
  * The records of the dispatcher's journal: every change of its state. A record holds every id, time
  * and seed that was drawn, so replaying it gives the same state.
- *
- * @module
  */
 import { LeatError, type LeatErrorCode, type WireError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage, type MessageSlab } from "../../../transport/codec.ts";

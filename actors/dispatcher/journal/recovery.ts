@@ -1,8 +1,4 @@
-/**
- * Recovers the dispatcher's state from its journal.
- *
- * @module
- */
+/** Recovers the dispatcher's state from its journal. */
 import type { DurableLog } from "../../runtime/durable_log.ts";
 import { LoggedJournal, type LoggedJournalOptions } from "./journal.ts";
 import { decodeRecords } from "./records.ts";

@@ -1,8 +1,6 @@
 /**
  * Snapshots of the dispatcher's state: its entities as plain data, journaled in place of the
  * records that led to them.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";

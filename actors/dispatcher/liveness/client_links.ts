@@ -13,8 +13,6 @@
  *   heartbeat timeout counts.
  *
  * None of this is journaled: for a restarted dispatcher everybody counts as just heard.
- *
- * @module
  */
 import type { ActorContext, WatchEnd } from "../../runtime/actor.ts";
 import type { FencedRef } from "../../runtime/ref.ts";

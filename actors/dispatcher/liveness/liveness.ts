@@ -3,8 +3,6 @@
  * unused, and the end of both after a while.
  *
  * None of it is journaled: after a restart everybody counts as just heard.
- *
- * @module
  */
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { ClientLinks } from "./client_links.ts";

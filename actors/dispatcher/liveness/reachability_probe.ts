@@ -1,8 +1,6 @@
 /**
  * Checks whether workers answer at their advertised addresses. A worker that dials out sends
  * heartbeats even if clients cannot dial it, and they would wait for it in vain.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";

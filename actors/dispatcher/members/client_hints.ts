@@ -5,8 +5,6 @@
  *
  * A hint costs the heartbeat's answer, which may list every task of the iteration. So fast changes
  * are combined, and with many clients or tasks some clients get their hint later.
- *
- * @module
  */
 import type { ClientProtocol } from "../../client/protocol.ts";
 import type { ActorContext } from "../../runtime/actor.ts";

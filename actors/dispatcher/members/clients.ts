@@ -1,8 +1,4 @@
-/**
- * Clients: the content of their heartbeat answers, and their end.
- *
- * @module
- */
+/** Clients: the content of their heartbeat answers, and their end. */
 import { LeatError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Settings } from "../config.ts";

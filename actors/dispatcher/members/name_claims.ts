@@ -4,8 +4,6 @@
  *
  * The dispatcher asks the holder whether it lives. A closed connection or an address where nothing
  * answers shows that its process has ended; a lost machine does not answer in time.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";

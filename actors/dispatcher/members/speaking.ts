@@ -1,8 +1,6 @@
 /**
  * A worker speaks only for itself: reports about a worker or its tasks must come from that worker's
  * node. Node and identity are those of the connection, which no sender can forge.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { SAME_PROCESS } from "../../runtime/identity.ts";

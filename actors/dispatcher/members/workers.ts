@@ -1,8 +1,4 @@
-/**
- * Workers: their lives, the handling of their reports, and their answers.
- *
- * @module
- */
+/** Workers: their lives, the handling of their reports, and their answers. */
 import { LeatError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import { type FencedRef, formatRef, sameActor } from "../../runtime/ref.ts";

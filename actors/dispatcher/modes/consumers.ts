@@ -1,8 +1,4 @@
-/**
- * The consumers' last reports about their positions.
- *
- * @module
- */
+/** The consumers' last reports about their positions. */
 import type { Client } from "../state/entities.ts";
 import type { ConsumerPlace, RoundWait } from "../protocol_figures.ts";
 

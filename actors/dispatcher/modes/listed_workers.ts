@@ -1,8 +1,4 @@
-/**
- * The dispatcher's configured list of workers, which share the jobs of static policies.
- *
- * @module
- */
+/** The dispatcher's configured list of workers, which share the jobs of static policies. */
 import { LeatError } from "../../../core/error.ts";
 
 /** Most workers that a sentence names; the others are counted. */

@@ -1,8 +1,4 @@
-/**
- * Explains which missing consumers block the others, so that people know what to start.
- *
- * @module
- */
+/** Explains which missing consumers block the others, so that people know what to start. */
 import type { Iteration } from "../state/entities.ts";
 import { parametersOf } from "../jobs/iterations.ts";
 import { isHeldUp } from "./deterministic/ordered.ts";

@@ -5,8 +5,6 @@
  *
  * A mode has no state of its own. What it remembers is in the dispatcher's state, which only
  * records change. docs/adding-a-mode.md lists what a new mode needs.
- *
- * @module
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import type { Shard } from "../../../data/sharding/sharding_policy.ts";

@@ -1,8 +1,4 @@
-/**
- * The records of modes: the change that each makes, and its effect.
- *
- * @module
- */
+/** The records of modes: the change that each makes, and its effect. */
 import * as sequences from "./deterministic/ordered_state.ts";
 import type { Change } from "../state/record_changes.ts";
 import type { JournalRecord } from "../journal/records.ts";

@@ -1,8 +1,4 @@
-/**
- * The modes' state of an iteration: plain data, part of the iteration and of snapshots.
- *
- * @module
- */
+/** The modes' state of an iteration: plain data, part of the iteration and of snapshots. */
 import type { RoundSchedule } from "../protocol_schedules.ts";
 import type { Saving } from "./save/saving_state.ts";
 

@@ -1,8 +1,4 @@
-/**
- * OFF: every worker produces the whole dataset, each in its own order.
- *
- * @module
- */
+/** OFF: every worker produces the whole dataset, each in its own order. */
 import type { Random } from "../../runtime/world.ts";
 import type { Iteration } from "../state/entities.ts";
 import { Mode } from "./mode.ts";

@@ -1,8 +1,6 @@
 /**
  * The splits granted to a task's newest requests: repeats get the same answer, even after a
  * restart.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { SPLIT_REQUESTS_KEPT, type Task } from "../state/entities.ts";

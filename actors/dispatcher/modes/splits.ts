@@ -1,8 +1,4 @@
-/**
- * Assigns splits: each to one task, once; first come first served if they have no order.
- *
- * @module
- */
+/** Assigns splits: each to one task, once; first come first served if they have no order. */
 import { LeatError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Iteration, Splits, Task } from "../state/entities.ts";

@@ -1,8 +1,4 @@
-/**
- * The dispatcher's state for people.
- *
- * @module
- */
+/** The dispatcher's state for people. */
 import {
   activityOf,
   bottleneckOf,

@@ -1,8 +1,4 @@
-/**
- * Interprets figures: the bottleneck, how many workers would suffice, and why a worker is idle.
- *
- * @module
- */
+/** Interprets figures: the bottleneck, how many workers would suffice, and why a worker is idle. */
 import type {
   Bottleneck,
   ClientDescription,

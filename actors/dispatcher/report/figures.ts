@@ -1,8 +1,6 @@
 /**
  * The figures that workers and clients report: the dispatcher's soft state, from which it computes
  * rates and each job's usage.
- *
- * @module
  */
 import { costOf } from "../../../core/cost.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";

@@ -1,8 +1,4 @@
-/**
- * Explains why nobody produces what a job's clients wait for, and what to start.
- *
- * @module
- */
+/** Explains why nobody produces what a job's clients wait for, and what to start. */
 import type { Client, Iteration, Worker } from "../state/entities.ts";
 import { parametersOf } from "../jobs/iterations.ts";
 import type { JobParameters } from "../protocol.ts";

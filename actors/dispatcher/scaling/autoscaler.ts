@@ -4,8 +4,6 @@
  *
  * Every worker works for every job that it may serve, so the most demanding job decides. One
  * worker's rate for a job is measured while it also serves the others, so their cost is included.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { JobScaler, type JobSigns } from "./job_scaler.ts";

@@ -4,8 +4,6 @@
  * Trainers that wait for busy workers want more: as many as would meet their demand, at most twice
  * as many at a time. Each step is a trial. If it gained almost nothing, something else is the limit
  * (storage, a network): the job returns to its earlier number and stays there for a while.
- *
- * @module
  */
 import type { JobScaling, WorkerPool } from "../protocol_scaling.ts";
 

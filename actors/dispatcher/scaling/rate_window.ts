@@ -1,8 +1,4 @@
-/**
- * Rates of counters over a sliding window.
- *
- * @module
- */
+/** Rates of counters over a sliding window. */
 
 /** Slots of a window: reports within one slot are merged, which bounds their number. */
 const PLACES = 20;

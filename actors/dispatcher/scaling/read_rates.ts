@@ -1,8 +1,4 @@
-/**
- * Rates of a client's reads, per task.
- *
- * @module
- */
+/** Rates of a client's reads, per task. */
 import type { ReadDescription, ReadFigures } from "../protocol_figures.ts";
 import { RateWindow } from "./rate_window.ts";
 

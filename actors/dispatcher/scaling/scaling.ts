@@ -1,8 +1,4 @@
-/**
- * Observes the dispatcher's jobs periodically for the autoscaler.
- *
- * @module
- */
+/** Observes the dispatcher's jobs periodically for the autoscaler. */
 import { Autoscaler, checkScaling, type ClusterSigns, type ScalingOptions } from "./autoscaler.ts";
 import { iterationFigures, type SoftState } from "../report/describe.ts";
 import { isGoing, type IterationFigures, ratesOf } from "../report/diagnosis.ts";

@@ -1,8 +1,4 @@
-/**
- * The recent maximum of a number, which rises at once and falls slowly.
- *
- * @module
- */
+/** The recent maximum of a number, which rises at once and falls slowly. */
 
 /** The maximum of a number over a sliding window. */
 export class SlidingMax {

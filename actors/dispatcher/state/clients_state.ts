@@ -1,8 +1,4 @@
-/**
- * How records change the clients.
- *
- * @module
- */
+/** How records change the clients. */
 import { trimOldest } from "./keyed_sets.ts";
 import { modeOf } from "../modes/modes.ts";
 import type { RecordOf } from "../journal/records.ts";

@@ -1,8 +1,4 @@
-/**
- * How records change the datasets.
- *
- * @module
- */
+/** How records change the datasets. */
 import type { RecordOf } from "../journal/records.ts";
 import { need, type Tables } from "./tables.ts";
 

@@ -1,8 +1,6 @@
 /**
  * The entities of the dispatcher's state: plain data, with null for unknown values, so that a
  * snapshot of the state is just its entities.
- *
- * @module
  */
 import type { LeatErrorCode, WireError } from "../../../core/error.ts";
 import type { FencedRef } from "../../runtime/ref.ts";

@@ -1,8 +1,4 @@
-/**
- * The tasks and clients of an iteration, found without a scan of all.
- *
- * @module
- */
+/** The tasks and clients of an iteration, found without a scan of all. */
 import { type Client, isServing, type Task } from "./entities.ts";
 import type { RoundIndex } from "../modes/coordinated/round_index.ts";
 

@@ -1,8 +1,4 @@
-/**
- * How records change the jobs and their iterations.
- *
- * @module
- */
+/** How records change the jobs and their iterations. */
 import type { Iteration } from "./entities.ts";
 import { modeFor } from "../modes/modes.ts";
 import type { RecordOf } from "../journal/records.ts";

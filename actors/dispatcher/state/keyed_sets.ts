@@ -1,8 +1,4 @@
-/**
- * Sets by a key.
- *
- * @module
- */
+/** Sets by a key. */
 
 /** Sets by a key. A set exists while it has members, in the order in which they were added. */
 export class KeyedSets<K, T> {

@@ -1,8 +1,4 @@
-/**
- * The state change of each record, from the record alone: no random numbers and no clock.
- *
- * @module
- */
+/** The state change of each record, from the record alone: no random numbers and no clock. */
 import { LeatError } from "../../../core/error.ts";
 import * as clients from "./clients_state.ts";
 import * as datasets from "./datasets_state.ts";

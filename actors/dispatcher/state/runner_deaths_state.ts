@@ -1,8 +1,4 @@
-/**
- * How records change the deaths of runners.
- *
- * @module
- */
+/** How records change the deaths of runners. */
 import type { Deaths, Iteration, RunnerDeath } from "./entities.ts";
 import type { RecordOf } from "../journal/records.ts";
 import { need, type Tables } from "./tables.ts";

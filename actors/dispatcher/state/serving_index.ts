@@ -3,8 +3,6 @@
  * all: in a cluster with pools of workers most are unrelated.
  *
  * Its results may contain more than `mayRead` (`targets.ts`) allows, never less.
- *
- * @module
  */
 import { LOCAL_ONLY_TAG } from "../../../data/service/target_workers.ts";
 import type { Client, Iteration, Worker } from "./entities.ts";

@@ -1,8 +1,4 @@
-/**
- * Split tables in the dispatcher: two numbers per split, journaled once per iteration.
- *
- * @module
- */
+/** Split tables in the dispatcher: two numbers per split, journaled once per iteration. */
 import { LeatError } from "../../../core/error.ts";
 import { hashBytes, hashJson } from "../../../core/hash.ts";
 import type { Split, SplitTable } from "../../../data/sharding/splits.ts";

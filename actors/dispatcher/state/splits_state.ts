@@ -1,8 +1,4 @@
-/**
- * How records change the splits of an iteration, and how many are assigned.
- *
- * @module
- */
+/** How records change the splits of an iteration, and how many are assigned. */
 import type { RecordOf } from "../journal/records.ts";
 import { noteRequest } from "../modes/split_requests.ts";
 import { need, type Tables } from "./tables.ts";

@@ -1,8 +1,4 @@
-/**
- * The dispatcher's state: a pure function of its journal, changed only by `apply`.
- *
- * @module
- */
+/** The dispatcher's state: a pure function of its journal, changed only by `apply`. */
 import type {
   Client,
   Dataset,

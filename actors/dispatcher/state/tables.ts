@@ -1,8 +1,6 @@
 /**
  * The entities of the dispatcher's state by id, and the indices over them. All additions and
  * removals go through these methods, which keep the indices equal to a scan of all entities.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type {

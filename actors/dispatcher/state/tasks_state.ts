@@ -1,8 +1,4 @@
-/**
- * How records change the tasks.
- *
- * @module
- */
+/** How records change the tasks. */
 import { modeOf } from "../modes/modes.ts";
 import type { RecordOf } from "../journal/records.ts";
 import { need, type Tables } from "./tables.ts";

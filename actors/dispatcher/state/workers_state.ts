@@ -1,8 +1,4 @@
-/**
- * How records change the workers.
- *
- * @module
- */
+/** How records change the workers. */
 import type { RecordOf } from "../journal/records.ts";
 import { need, type Tables } from "./tables.ts";
 

@@ -4,8 +4,6 @@
  *
  * Where functions are confined a listing takes a thread. If each repetition of a late listing took
  * one, a busy worker would only become later.
- *
- * @module
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";

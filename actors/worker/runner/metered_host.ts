@@ -1,8 +1,4 @@
-/**
- * A host that counts the bytes its pipeline reads.
- *
- * @module
- */
+/** A host that counts the bytes its pipeline reads. */
 import { DelegatingHost } from "../../../data/foreign/delegating_host.ts";
 import type { Files, Host, OpenFile } from "../../../data/host.ts";
 

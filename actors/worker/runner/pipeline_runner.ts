@@ -1,8 +1,6 @@
 /**
  * A runner that runs its pipeline in its own thread. Each runner thread holds one; the simulator,
  * and programs that start no threads, use it directly.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { Dataset } from "../../../data/dataset.ts";

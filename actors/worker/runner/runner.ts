@@ -1,8 +1,6 @@
 /**
  * Runners run a task's pipeline apart from the actor that serves its elements. A user function that
  * spins keeps a runner busy, never a worker's mailbox or a socket.
- *
- * @module
  */
 import type { WireError } from "../../../core/error.ts";
 import type { WirePolicy } from "../../../data/sharding/custom_policy.ts";

@@ -2,8 +2,6 @@
  * A task's reports to the dispatcher that its runner died. No other runner starts before the
  * dispatcher has journaled the death. So work that kills its runners ends, whichever worker has it
  * and whichever process restarts in between.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import {

@@ -1,8 +1,4 @@
-/**
- * Begins saves in their folders, for the dispatcher, which touches no file.
- *
- * @module
- */
+/** Begins saves in their folders, for the dispatcher, which touches no file. */
 import { LeatError } from "../../../core/error.ts";
 import type { Begun } from "../../../data/saved/distributed/work.ts";
 import { decodeMessage } from "../../../transport/codec.ts";

@@ -7,8 +7,6 @@
  * the data shrinks. Clients that read over a network report the cost of sending and decompressing,
  * while their training loops wait. The cost and gain of compressing are measured in trials on parts
  * of elements, which become rarer while they show no gain.
- *
- * @module
  */
 import type { ElementCompression } from "../../../data/service/element_compression.ts";
 import type { FrameCodec } from "../../../transport/compression.ts";

@@ -2,8 +2,6 @@
  * The end of a draining task: it has given everything, and waits until its readers acknowledge it.
  * An answer may be lost, and the reader would repeat the request only after a long timeout. So
  * readers that have not acknowledged are called, and repeat it at once.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Awaited, Repeats } from "../../exactly_once/repeats.ts";

@@ -1,8 +1,4 @@
-/**
- * A split that an ordered task produces, with the elements that were not fetched yet.
- *
- * @module
- */
+/** A split that an ordered task produces, with the elements that were not fetched yet. */
 import { LeatError } from "../../../core/error.ts";
 import { Payload } from "../../../transport/payload.ts";
 import type { ActorContext } from "../../runtime/actor.ts";

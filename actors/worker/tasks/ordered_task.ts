@@ -4,8 +4,6 @@
  *
  * It holds a few splits, plus one spare: a split that another task lost and that precedes all of
  * them. Its reader waits for that one, and may take nothing else first.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";

@@ -3,8 +3,6 @@
  * or one that began earlier, gets no larger share. A client that asks elsewhere and comes back
  * keeps its place in the order: otherwise, where an element takes longer than it waits, it would
  * always come last.
- *
- * @module
  */
 import type { ElementAnswer } from "../protocol.ts";
 

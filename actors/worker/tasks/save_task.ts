@@ -1,8 +1,6 @@
 /**
  * A task of a save: it asks for a piece of work, has its runner do it, and reports the outcome with
  * the request for the next. It has no readers.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { RunReport, SaveWork, Written } from "../../../data/saved/distributed/work.ts";

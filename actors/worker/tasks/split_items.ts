@@ -1,8 +1,4 @@
-/**
- * The items of a split, kept until all of its readers have taken them.
- *
- * @module
- */
+/** The items of a split, kept until all of its readers have taken them. */
 import { type ElementAnswer, isFinal, type Own, type Place } from "../protocol.ts";
 
 /** An item of a split; each has a position. */

@@ -1,8 +1,6 @@
 /**
  * A task: one pipeline on one worker. The actor keeps the runner a little ahead of its clients and
  * gives each element to a waiting client, round-robin.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { TASK_FACTS } from "../../../data/sharding/sharding_policy.ts";

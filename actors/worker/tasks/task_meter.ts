@@ -1,8 +1,4 @@
-/**
- * What a task counts: what it gave to clients, and how long its pipeline worked.
- *
- * @module
- */
+/** What a task counts: what it gave to clients, and how long its pipeline worked. */
 import type { ElementAnswer } from "../protocol.ts";
 import type { CompressionWish, OwnStep, Runner, RunnerOutcome } from "../runner/runner.ts";
 

@@ -1,8 +1,4 @@
-/**
- * A task's pipeline: its current runner, its compression, and the totals of all its runners.
- *
- * @module
- */
+/** A task's pipeline: its current runner, its compression, and the totals of all its runners. */
 import type { LeatError } from "../../../core/error.ts";
 import type { TaskDefinition } from "../../dispatcher/protocol.ts";
 import type { ActorContext } from "../../runtime/actor.ts";

@@ -1,8 +1,4 @@
-/**
- * Requests splits for a task from the dispatcher.
- *
- * @module
- */
+/** Requests splits for a task from the dispatcher. */
 import { LeatError } from "../../../core/error.ts";
 import type { Split } from "../../../data/sharding/splits.ts";
 import {

@@ -1,8 +1,6 @@
 /**
  * A coordinated read: in every step, each consumer gets its own part of one round of one task, and
  * all continue together after the faults.
- *
- * @module
  */
 import { Dataset, LeatError } from "../../../mod.ts";
 import { RoundsChecker } from "../../../sim/checkers/rounds.ts";

@@ -1,8 +1,6 @@
 /**
  * A DETERMINISTIC job: it contains everything that could differ after the death of a worker, and
  * its stream must be the same each time.
- *
- * @module
  */
 import { createHash } from "node:crypto";
 import { Dataset, LeatError, type Tensor } from "../../../mod.ts";

@@ -1,8 +1,6 @@
 /**
  * A drill: one job of some kind that is read, or written, under faults, and the checks of its
  * guarantees.
- *
- * @module
  */
 import type { RandomStream } from "../../../core/philox.ts";
 import type { Findings } from "../../../sim/checkers/checker.ts";

@@ -2,8 +2,6 @@
  * Jobs whose elements go to the first reader that asks: under DYNAMIC at most once, and exactly
  * once if no worker is lost; under OFF the same for each worker's stream, if no worker is stopped
  * either.
- *
- * @module
  */
 import { Dataset, type Tensor } from "../../../mod.ts";
 import { DeliveryChecker } from "../../../sim/checkers/deliveries.ts";

@@ -1,8 +1,6 @@
 /**
  * A save by the workers together, which is ended halfway and called again: the folder must be
  * complete, with each element once and in its position, and no other files.
- *
- * @module
  */
 import { join } from "node:path";
 import { IS_SAVED } from "../../../data/saved/distributed/work.ts";

@@ -2,8 +2,6 @@
  * A job that trainers share (ephemeral data sharing): one is fast, one slow, one leaves and comes
  * back under its id. Each sees each worker's elements in order and at most once, and makes progress
  * after the faults.
- *
- * @module
  */
 import { Dataset } from "../../../mod.ts";
 import { type SharedElement, SharedOrderChecker } from "../../../sim/checkers/shared_order.ts";

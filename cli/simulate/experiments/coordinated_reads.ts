@@ -1,8 +1,6 @@
 /**
  * (c) Coordinated reads: text of uneven length on trainers that train one model synchronously
  * (section 4.4, Fig. 11).
- *
- * @module
  */
 
 import { type StepModel, SynchronousTraining } from "../accelerator.ts";

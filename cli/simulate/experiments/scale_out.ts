@@ -1,7 +1,5 @@
 /**
  * (a) Scale-out: preprocessing within the trainer, on 1, 2, 4… workers, and infinitely fast (section 4.2, Fig. 8 and 9).
- *
- * @module
  */
 
 import { costOf, PAPER_TRAINER_MACHINE } from "../../../mod.ts";

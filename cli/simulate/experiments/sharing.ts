@@ -1,8 +1,6 @@
 /**
  * (b) Sharing: several trainers on one pipeline, as in hyperparameter tuning (section 4.3, Fig.
  * 10).
- *
- * @module
  */
 
 import process from "node:process";

@@ -1,8 +1,4 @@
-/**
- * The parameters of every experiment.
- *
- * @module
- */
+/** The parameters of every experiment. */
 
 import type { Corpus } from "../corpus.ts";
 import type { Progress } from "../progress.ts";

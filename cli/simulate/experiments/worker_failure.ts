@@ -1,8 +1,6 @@
 /**
  * (d) A worker killed mid-run under DYNAMIC sharding: what was lost, and what continued (section
  * 3.4).
- *
- * @module
  */
 
 import { READ_BYTES } from "../../../data/formats/byte_reader.ts";

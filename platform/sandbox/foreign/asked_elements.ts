@@ -1,8 +1,4 @@
-/**
- * The elements of an iterator at the other end of an edge. The process there may be hostile.
- *
- * @module
- */
+/** The elements of an iterator at the other end of an edge. The process there may be hostile. */
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import type { Answer } from "../../../data/elements/answer.ts";

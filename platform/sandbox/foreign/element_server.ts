@@ -1,8 +1,6 @@
 /**
  * Serves iterators over an edge: a trainer serves the operators that stay with it, and the process
  * serves those that run apart. Each side treats the requests of the other as untrusted.
- *
- * @module
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";

@@ -1,8 +1,6 @@
 /**
  * Parts of an untrusted pipeline that run in this process for a trainer. The trainer requests their
  * elements and serves those of the operators that stay with it.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { ForeignPart } from "../../../data/foreign/foreign_runners.ts";

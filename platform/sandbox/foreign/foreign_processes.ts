@@ -1,8 +1,6 @@
 /**
  * Whether functions from outside this program's build can run in confined processes here. The code
  * for confined processes is loaded only when needed.
- *
- * @module
  */
 import type {
   ForeignPart,

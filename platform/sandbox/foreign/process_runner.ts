@@ -1,8 +1,6 @@
 /**
  * Runs the functions of pipelines that a trainer did not build: in one process per iteration,
  * without any permission.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";

@@ -1,8 +1,6 @@
 /**
  * The filter of system calls of a confined process, as a program for seccomp(2). A denied call
  * fails as without permission; nothing is killed.
- *
- * @module
  */
 import { type Architecture, callsOf, NEWEST_CALL } from "./denied_calls.ts";
 

@@ -1,8 +1,6 @@
 /**
  * The system calls that a confined process never needs, with their numbers. Landlock does not cover
  * several of them: they change the mode, the owner or the times of a file, also through links.
- *
- * @module
  */
 
 /** Architectures whose calls are known. */

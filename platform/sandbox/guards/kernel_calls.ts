@@ -1,8 +1,4 @@
-/**
- * The Linux system calls by which a process restricts itself, through FFI to the C library.
- *
- * @module
- */
+/** The Linux system calls by which a process restricts itself, through FFI to the C library. */
 import { LeatError } from "../../../core/error.ts";
 import type { ExecPassword } from "./call_filter.ts";
 import { callsOf } from "./denied_calls.ts";

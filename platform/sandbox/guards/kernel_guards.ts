@@ -1,8 +1,4 @@
-/**
- * The launcher's message to the program that it becomes.
- *
- * @module
- */
+/** The launcher's message to the program that it becomes. */
 
 /** The kernel guards of a program. */
 export interface KernelGuards {

@@ -1,8 +1,6 @@
 /**
  * Landlock: the kernel itself denies a process all files except the named ones, wherever links
  * lead. See landlock(7).
- *
- * @module
  */
 import { dirname } from "node:path";
 import type { KernelCalls } from "./kernel_calls.ts";

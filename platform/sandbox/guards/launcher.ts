@@ -5,8 +5,6 @@
  * Deno checks paths as written, and follows links in them. Landlock checks the target of a path, so
  * no link leads out of the granted folders. A filter of system calls denies what Landlock does not
  * mediate, such as the modes of files, and signals.
- *
- * @module
  */
 import { callFilter, type ExecPassword } from "./call_filter.ts";
 import { KernelCalls } from "./kernel_calls.ts";

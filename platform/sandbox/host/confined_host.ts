@@ -1,8 +1,6 @@
 /**
  * The host of a pipeline in a confined process: it does what the process is permitted to do, and
  * asks its host process, which is not confined, for the rest.
- *
- * @module
  */
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../../core/error.ts";

@@ -1,8 +1,6 @@
 /**
  * How a confined pipeline reads other services: the client runs in the host process, and its input
  * crosses the edge.
- *
- * @module
  */
 import type { ReadingOptions, ServiceAccess } from "../../../actors/client/access.ts";
 import type { Fed, Feed } from "../../../actors/client/feed.ts";

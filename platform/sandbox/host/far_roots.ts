@@ -1,8 +1,4 @@
-/**
- * The URL prefixes that the operator of a worker lets confined pipelines read.
- *
- * @module
- */
+/** The URL prefixes that the operator of a worker lets confined pipelines read. */
 
 /** Prefixes of far files. Local files never match: the runner reads those itself. */
 export class FarRoots {

@@ -2,8 +2,6 @@
  * The hosts that a confined runner's host process may connect to: those of its roots, and of
  * granted services. Deno denies it all others, whatever a fault in it or in a native library
  * requests.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { readEnv, type S3Options, s3Settings } from "../../storage/s3_settings.ts";

@@ -2,8 +2,6 @@
  * Processes that do what confined runners may not: they load native image decoders, and read object
  * stores and other services. A fault in a library ends such a process, and only its runner's open
  * requests fail. None of them runs user functions.
- *
- * @module
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";

@@ -1,8 +1,4 @@
-/**
- * The program of a process that serves one confined runner. It runs no user code.
- *
- * @module
- */
+/** The program of a process that serves one confined runner. It runs no user code. */
 import { LeatError } from "../../../core/error.ts";
 import type { WorkerStorage } from "../../storage/storage.ts";
 import { workerHost } from "../../worker_host.ts";

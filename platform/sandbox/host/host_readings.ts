@@ -1,8 +1,6 @@
 /**
  * Reads other services for a confined runner. It dials only nodes that the worker's operator has
  * granted: dispatchers, and the workers that dispatchers name.
- *
- * @module
  */
 import { accessFrom, type ReadingOptions } from "../../../actors/client/access.ts";
 import { Feed } from "../../../actors/client/feed.ts";

@@ -1,8 +1,6 @@
 /**
  * The service of a host process for a confined runner: it decodes images, and reads object stores
  * and other services. Every request is untrusted.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";

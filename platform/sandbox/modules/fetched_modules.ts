@@ -3,8 +3,6 @@
  * Their own imports would not show the targets of redirects. A process may request any URL: each
  * hop is checked before its host is contacted. The memory for modules is bounded, whatever their
  * URLs are.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { hostOf } from "../grants.ts";

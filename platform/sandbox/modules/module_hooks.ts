@@ -5,8 +5,6 @@
  *
  * Deno resolves everything that a module names before it calls hooks. So users' modules get URLs of
  * a scheme that Deno does not know.
- *
- * @module
  */
 import { registerHooks } from "node:module";
 import { dataText, fileText, sourceOf } from "./module_source.ts";

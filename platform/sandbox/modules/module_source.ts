@@ -1,8 +1,6 @@
 /**
  * The JavaScript of a module that hooks give to a confined process. Deno would resolve everything
  * that a module names before it loads it, and contact package registries for what it finds there.
- *
- * @module
  */
 import { Buffer } from "node:buffer";
 import { stripTypeScriptTypes } from "node:module";

@@ -2,8 +2,6 @@
  * Modules from hosts that the operator of a worker has granted. The worker fetches them one by one,
  * and checks every host on the way. To find out which ones are needed, the first is loaded until
  * nothing is missing.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import type { FetchedModule } from "./fetched_modules.ts";

@@ -1,8 +1,4 @@
-/**
- * Coordinated reads: the consumers that others need not wait for in some rounds.
- *
- * @module
- */
+/** Coordinated reads: the consumers that others need not wait for in some rounds. */
 import type { AnswerOf } from "../../../runtime/protocol.ts";
 import type { Client, Iteration } from "../../state/entities.ts";
 import { parametersOf } from "../../jobs/iterations.ts";

@@ -1,8 +1,6 @@
 /**
  * Coordinated reads (paper section 3.6): in each round all consumers read batches of one task. The
  * sharding policy is that of another mode.
- *
- * @module
  */
 import { absentConsumers } from "./absent_consumers.ts";
 import type { Consumers } from "../consumers.ts";

@@ -1,8 +1,4 @@
-/**
- * Coordinated reads for people: the round of each consumer, and what it waits for.
- *
- * @module
- */
+/** Coordinated reads for people: the round of each consumer, and what it waits for. */
 import type { Iteration } from "../../state/entities.ts";
 import { parametersOf } from "../../jobs/iterations.ts";
 import type { ConsumerPlace, RoundsDescription } from "../../protocol_figures.ts";

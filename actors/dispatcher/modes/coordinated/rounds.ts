@@ -24,8 +24,6 @@
  * (the job was restarted), none has to accept, and they start together far beyond any earlier
  * round. A consumer that has left blocks nobody; one that stops responding blocks the others until
  * it times out.
- *
- * @module
  */
 import { LeatError } from "../../../../core/error.ts";
 import type { Client, Iteration } from "../../state/entities.ts";

@@ -1,8 +1,4 @@
-/**
- * How records change the schedules and the progress of coordinated reads.
- *
- * @module
- */
+/** How records change the schedules and the progress of coordinated reads. */
 import { isServing } from "../../state/entities.ts";
 import type { Rounds } from "../mode_state.ts";
 import { changedTasks, type RoundSchedule, type ScheduleChange } from "../../protocol_schedules.ts";

@@ -1,8 +1,6 @@
 /**
  * The schedules in a consumer's heartbeat answer. They may have thousands of tasks, so tasks are
  * listed only if the consumer does not know them from earlier heartbeats.
- *
- * @module
  */
 import type { RequestOf } from "../../../runtime/protocol.ts";
 import type { Client, Iteration } from "../../state/entities.ts";

@@ -1,8 +1,6 @@
 /**
  * DETERMINISTIC: the splits have an order, and one reader, or several that share it, restores that
  * order. Splits whose task ends are assigned again.
- *
- * @module
  */
 import { LeatError } from "../../../../core/error.ts";
 import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";

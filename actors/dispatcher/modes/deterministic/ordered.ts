@@ -2,8 +2,6 @@
  * Assigns splits under DETERMINISTIC. Each split has a position in the stream's order. Splits are
  * assigned first come first served within a window beyond the reader's position, and again when the
  * task producing them has ended.
- *
- * @module
  */
 import type { OrderSeed } from "../../../../data/deterministic/order.ts";
 import { splitOrder } from "../../../../data/deterministic/order.ts";

@@ -1,8 +1,4 @@
-/**
- * How records change the splits of a DETERMINISTIC iteration.
- *
- * @module
- */
+/** How records change the splits of a DETERMINISTIC iteration. */
 import type { Ordered } from "../mode_state.ts";
 import type { RecordOf } from "../../journal/records.ts";
 import { survived } from "../../state/runner_deaths_state.ts";

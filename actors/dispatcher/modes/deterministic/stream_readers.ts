@@ -1,8 +1,6 @@
 /**
  * DETERMINISTIC: who may read a stream, from one epoch to the next, when readers are restored while
  * their earlier processes still live.
- *
- * @module
  */
 import { LeatError } from "../../../../core/error.ts";
 import type { RequestOf } from "../../../runtime/protocol.ts";

@@ -1,8 +1,6 @@
 /**
  * How records change what is known of streams: the readers of each, its newest run, and the
  * positions of that run's consumers.
- *
- * @module
  */
 import type { Iteration, StreamRun } from "../../state/entities.ts";
 import { trimOldest } from "../../state/keyed_sets.ts";

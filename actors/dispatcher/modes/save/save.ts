@@ -1,8 +1,6 @@
 /**
  * A save by all workers (`distributedSave`): they write runs of splits to files of a folder. Its
  * clients read nothing; they receive its progress.
- *
- * @module
  */
 import { LeatError, type WireError } from "../../../../core/error.ts";
 import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";

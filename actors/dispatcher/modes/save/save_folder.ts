@@ -1,8 +1,4 @@
-/**
- * The job of a save is named by its target folder, however a client spells the path.
- *
- * @module
- */
+/** The job of a save is named by its target folder, however a client spells the path. */
 import { LeatError } from "../../../../core/error.ts";
 import type { RequestOf } from "../../../runtime/protocol.ts";
 import type { DispatcherProtocol } from "../../protocol.ts";

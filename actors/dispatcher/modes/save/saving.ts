@@ -1,8 +1,6 @@
 /**
  * Assigns the work of a save: runs of splits to write, and entries of the folder's ledger to write.
  * The dispatcher touches no file: workers report what the folder contains.
- *
- * @module
  */
 import type { SaveWork } from "../../../../data/saved/distributed/work.ts";
 import type { AnswerOf, RequestOf } from "../../../runtime/protocol.ts";

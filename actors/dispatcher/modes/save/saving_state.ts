@@ -3,8 +3,6 @@
  *
  * Workers write the splits in runs of consecutive splits. Written runs are entered in the folder's
  * ledger in order, one entry at a time, by a task that has nothing else to do.
- *
- * @module
  */
 import type { WrittenRun } from "../../../../data/saved/distributed/work.ts";
 import type { Iteration } from "../../state/entities.ts";
