@@ -7,7 +7,6 @@ import { workerFiles, type WorkerStorage } from "./storage/storage.ts";
 
 /**
  * A host with the files of a worker's pipelines, and the limit of their images.
- *
  * @param mayFollow See {@linkcode MayFollow}.
  */
 export function workerHost(storage: WorkerStorage, mayFollow?: MayFollow): DenoHost {

@@ -45,7 +45,6 @@ export interface DispatcherServer extends AsyncDisposable {
 
 /**
  * Serves a dispatcher; resolves when it has read its journal and answers.
- *
  * @throws LeatError `already_exists` when the port is in use; `failed_precondition` when it would
  * listen beyond this machine without a token, or another dispatcher holds the journal;
  * `permission_denied`, `data_loss` and others when the journal cannot be read; `invalid_argument`

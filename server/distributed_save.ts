@@ -26,7 +26,6 @@ import { openHome } from "../platform/nodes/client_homes.ts";
  * lost, from the folder; the client only watches, and the save continues without it. If everything
  * has died, or the save has failed, call this again with the same dataset, folder and options to
  * continue. `Dataset.load(path, { wait: true })` reads what is already written.
- *
  * @throws LeatError `already_exists` if the folder holds a saved dataset (unless `overwrite`);
  * `failed_precondition` if the save of another dataset is in progress or unfinished, and for
  * functions that cannot be sent or that differ from run to run; `invalid_argument` for an endless

@@ -5,7 +5,6 @@ import { JOURNAL_NAME } from "./roles.ts";
 
 /**
  * Opens the journal once before the start, so that a problem with it is reported plainly.
- *
  * @throws {LeatError} `failed_precondition` when another dispatcher holds it, `permission_denied`,
  * `data_loss` and others when it cannot be read.
  */

@@ -16,7 +16,6 @@ export interface RegisterDatasetOptions<T> extends RegisterOptions {
 /**
  * Registers a dataset with a service, so that other clients can read it by its id with
  * `Dataset.fromId()`. Nothing runs yet. Equal pipelines get the same id, whoever registers them.
- *
  * @throws LeatError `already_exists` when the id belongs to another pipeline, showing both;
  * `invalid_argument` for wrong arguments; `unavailable` when no dispatcher answers within ten
  * seconds; as `Dataset.serialize()` for a function that cannot be sent.

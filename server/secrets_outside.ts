@@ -24,7 +24,6 @@ const JOURNAL_FILE = `${JOURNAL_NAME}.sqlite`;
  * Checks whether functions could read any of the secrets, or the journal of a dispatcher. The
  * search for links and journals covers the top of each folder: deep in a large one it relies on the
  * kernel, which can keep links from leading out.
- *
  * @throws LeatError `invalid_argument` that names the secret, where it can be read, and the remedy.
  */
 export async function requireSecretsOutside(

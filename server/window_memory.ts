@@ -16,7 +16,6 @@ const CONTAINER_LIMITS = [
  * The default memory of one worker's windows: 10 GiB or a quarter of the memory, whichever is less,
  * divided among the workers of this process; 1 GiB instead without permission to read the size of
  * the memory (`--allow-sys=systemMemoryInfo`).
- *
  * @param workers The number of workers in this process.
  *
  * @example

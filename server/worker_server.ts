@@ -127,7 +127,6 @@ export interface WorkerServer extends AsyncDisposable {
  * Iterators of the same thread read it by direct call, without a socket (`targetWorkers`); a
  * training program with spare cores starts one with `local: true` in addition to the workers of
  * other hosts.
- *
  * @throws LeatError `already_exists` when the port is in use; `failed_precondition` when it would
  * listen beyond this machine without a token; `invalid_argument` for invalid settings;
  * `permission_denied` and `not_found` for a sandbox that grants what this program does not have.

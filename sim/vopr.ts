@@ -121,7 +121,6 @@ async function runsOf(settings: Settings): Promise<Runs> {
 
 /**
  * The runs in which the node crashes at each message, or at the given one.
- *
  * @throws {UsageError} if a run has no such message.
  */
 async function pointsOf(

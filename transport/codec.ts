@@ -17,19 +17,13 @@ export { ENVELOPE_DEPTH_MAX, MESSAGE_BYTES_MAX, PAYLOAD_ALIGNMENT } from "./code
 
 /** Options of {@linkcode encodeMessage}. */
 export interface EncodeOptions {
-  /**
-   * Zero bytes to leave free before the message, in the same buffer. A multiple of 64 keeps
-   * payloads aligned. Default 0.
-   */
+  /** Zero bytes left free before the message. A multiple of 64 aligns payloads. Default 0. */
   readonly headroomBytes?: number;
   /** A larger message is refused before it is allocated. Default {@linkcode MESSAGE_BYTES_MAX}. */
   readonly bytesMax?: number;
   /** The kind of buffer to write into. Default `"arraybuffer"`. */
   readonly into?: "arraybuffer" | "shared";
-  /**
-   * Places small messages one after another in larger buffers. Default: each has a buffer of its
-   * own.
-   */
+  /** Places small messages one after another in larger buffers. Default: a buffer for each. */
   readonly slab?: MessageSlab;
   /**
    * Whether to leave more space before a message of {@linkcode ROOM_FROM_BYTES} or more: for the
@@ -39,8 +33,7 @@ export interface EncodeOptions {
   /** Provides the memory of a message with space for an envelope. Default: new memory. */
   readonly pool?: FramePool;
   /**
-   * A message up to this size with a single payload is written into the space before that payload,
-   * if it is large enough: the payload is not copied. Default 0.
+   * Writes a message up to this size into the space before its only payload, uncopied. Default 0.
    */
   readonly inPlaceBytesMax?: number;
 }
@@ -49,9 +42,7 @@ export interface EncodeOptions {
 export interface DecodeOptions {
   /** A larger message is refused before it is read. Default {@linkcode MESSAGE_BYTES_MAX}. */
   readonly bytesMax?: number;
-  /**
-   * Copies payloads, so that the result outlives the frame. Default `false`: they are views of it.
-   */
+  /** Copies payloads, so that the result outlives the frame. Default `false`: views of it. */
   readonly copy?: boolean;
 }
 
@@ -59,7 +50,6 @@ export interface DecodeOptions {
  * Encodes a tree of plain objects, arrays, numbers, bigints (64 bits), booleans, strings, null,
  * typed arrays, tensors, ragged tensors and {@linkcode Payload}s. Each payload is copied once, or
  * not at all (`inPlaceBytesMax`). Keys whose value is `undefined` are left out.
- *
  * @returns The message, at the end of a buffer of its own, to keep or to transfer (but see `slab`);
  * or around a payload that was not copied, at its original address.
  * @throws {LeatError} `invalid_argument` naming the path of a value that cannot be sent:
@@ -100,7 +90,6 @@ export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTION
  * Decodes one whole message. Tensors and typed arrays are views of `frame`, which therefore must
  * not change any more; they are copied only if the frame is not aligned to the item size in its
  * buffer. Bytes in the envelope become `Uint8Array`s of their own.
- *
  * @throws {LeatError} `data_loss` for a message that is shorter than it announces;
  * `resource_exhausted` for one of more than `bytesMax` bytes; `invalid_argument` for anything that
  * no writer of this format writes: trailing bytes, unknown tokens, extensions or dtypes, a payload
@@ -167,8 +156,7 @@ function writePayloads(frame: Uint8Array, parts: readonly PayloadPart[], positio
 function writePart(target: Uint8Array, part: PayloadPart): void {
   const { source } = part;
   if (!Array.isArray(source)) {
-    // The payload that the message was written around is in place; one from another message of the
-    // same slab is not.
+    // The payload that the message was written around is in place; others of its slab are not.
     const isThere = source.buffer === target.buffer && source.byteOffset === target.byteOffset;
     if (!isThere) target.set(source);
   } else if (typeof source[0] === "string") {

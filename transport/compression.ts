@@ -31,9 +31,7 @@ function zstdOptions() {
 }
 
 const GZIP_LEVEL = 1;
-/**
- * Most memory that the library allocates at once, in bytes, so that it grows only with real data.
- */
+/** Most bytes that the library allocates at once, so that memory grows only with real data. */
 const CHUNK_BYTES_MAX = 2 ** 20;
 const CHUNK_BYTES_MIN = 1_024;
 
@@ -43,7 +41,6 @@ const SAMPLE_PIECE_BYTES = 32 * 2 ** 10;
 
 /**
  * Compresses a message.
- *
  * @param into The kind of buffer of the result. Default `"arraybuffer"`.
  * @returns Alone in its buffer; `undefined` when it would be no smaller than the message.
  *
@@ -94,7 +91,6 @@ export function isCompressed(bytes: Uint8Array): boolean {
 
 /**
  * Decompresses a message.
- *
  * @param bytesMax A larger message is refused before memory is allocated for it.
  * @throws {LeatError} `resource_exhausted` for a larger one; `data_loss` when bytes are missing,
  * damaged, or not as many as announced; `invalid_argument` for anything that no writer of this

@@ -1,10 +1,7 @@
 /** Connectors composed of others. */
 import { type Connector, noWay } from "../actors/runtime/link.ts";
 
-/**
- * Chooses a connector by the scheme of the node's name: `ws` for `ws://host:port`. Names without a
- * scheme, or with an unlisted one, go to `otherwise`.
- */
+/** Chooses a connector by the scheme of the node's name; other names go to `otherwise`. */
 export function connectorByScheme(
   schemes: Readonly<Record<string, Connector>>,
   otherwise?: Connector,

@@ -18,11 +18,7 @@ const KINDS: Readonly<Record<string, (fields: Fields) => boolean>> = {
   down: ({ id, error }) => isCount(id) && isMap(error),
 };
 
-/**
- * Checks that a decoded message is an envelope.
- *
- * @throws LeatError `invalid_argument` for anything else.
- */
+/** Checks that a decoded message is an envelope. @throws LeatError `invalid_argument` if not. */
 export function asEnvelope(message: unknown): Envelope {
   if (!isMap(message)) throw malformed("a message that is no map");
   const { kind, source, target, number } = message;

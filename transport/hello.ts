@@ -44,7 +44,6 @@ export function byeReason(message: unknown): LeatError | undefined {
 
 /**
  * Reads the first message of the other side.
- *
  * @throws LeatError `failed_precondition` for another version of the protocol, the other side's own
  * reason if it says goodbye at once, `invalid_argument` for anything that is no hello.
  */

@@ -11,10 +11,7 @@ export class HubLinks {
   /** In wire form: an error whose stack was never read keeps every object on that stack alive. */
   readonly #gone = new Map<string, WireError>();
 
-  /**
-   * Closes a link to an incarnation that has ended: a node may learn of the end before it has the
-   * link.
-   */
+  /** Closes a link to an ended incarnation: the end may be known before the link exists. */
   track(link: Link): void {
     const key = keyOf(link.remote);
     const gone = this.#gone.get(key);

@@ -15,7 +15,6 @@ import { WaterMarks } from "./water_marks.ts";
 
 /**
  * Two ends of a link between two nodes of this thread.
- *
  * @returns The end for node A (its `remote` is B), and the end for node B.
  *
  * @example

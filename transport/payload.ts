@@ -1,5 +1,3 @@
-/** A block of bytes that a message carries unchanged. */
-
 /**
  * Encoded bytes (for example a batch that passes through) that intermediate nodes need not read. In
  * a message they have an aligned position of their own, so a message nested in another decodes
@@ -7,14 +5,10 @@
  */
 export class Payload {
   readonly bytes: Uint8Array;
-  /**
-   * Whether several threads may read the bytes at once, so that sending them to another thread
-   * needs no copy or transfer.
-   */
+  /** Whether threads may share the bytes: sending them needs no copy or transfer then. */
   readonly shared: boolean;
   /**
-   * Whether the buffer holds nothing else: the space before the bytes may take a message's
-   * envelope, and the buffer may be transferred.
+   * Whether the buffer holds nothing else: it may be transferred, or take an envelope before it.
    */
   readonly isAlone: boolean;
   #roomTaken = false;
@@ -39,9 +33,8 @@ export class Payload {
   }
 
   /**
-   * The `byteLength` bytes before the payload, followed by the payload: to write an envelope there
-   * instead of copying. Succeeds once, because a message that was written there may wait to be
-   * sent, and only if there is enough space.
+   * The `byteLength` bytes before the payload, then the payload, to write an envelope there.
+   * Succeeds once (a message written there may still wait to be sent), and only if there is space.
    */
   takeRoom(byteLength: number): Uint8Array<ArrayBuffer> | undefined {
     const { buffer, byteOffset } = this.bytes;
@@ -51,10 +44,7 @@ export class Payload {
     return new Uint8Array(buffer, byteOffset - byteLength, byteLength + this.byteLength);
   }
 
-  /**
-   * The payload for a receiver on the same thread: this object, or a copy if the sender still needs
-   * the bytes. Bytes on a `SharedArrayBuffer` are never copied.
-   */
+  /** The payload for a receiver on this thread: a copy if the sender keeps unshared bytes. */
   handOver(kept: boolean): Payload {
     if (this.bytes.buffer instanceof SharedArrayBuffer) return this;
     return this.shared || kept ? new Payload(this.bytes.slice()) : this;

@@ -1,8 +1,6 @@
-/** Threads in addition to a node's own, for work that might block it. */
-
 /**
- * Starts a thread with a module as its program, whose first message is `port`. The returned
- * function ends it at once, whatever it does; `onDeath` is called if it dies of an uncaught error.
+ * Starts a thread whose program is a module and whose first message is `port`. Returns a function
+ * that ends it at once. `onDeath` is called if it dies of an uncaught error.
  */
 export type StartThread = (
   program: string,

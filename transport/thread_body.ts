@@ -41,7 +41,7 @@ export class ThreadBody {
   readonly #path: (string | number)[] = [];
 
   /**
-   * @param kept The sender keeps the body: buffers are copied instead of transferred.
+   * Copies buffers if `kept`: the sender keeps the body. Else it transfers them.
    * @throws LeatError `invalid_argument` naming the path of a value that is not plain data.
    */
   constructor(body: unknown, kept: boolean) {

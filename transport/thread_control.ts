@@ -11,10 +11,7 @@ import { LeatError, type WireError } from "../core/error.ts";
 import type { LinkLimits } from "./limits.ts";
 import type { StartThread } from "./start_thread.ts";
 
-/**
- * The export `setup` of a node's module: it defines what runs on the node. It is called once on the
- * node's own thread.
- */
+/** The export `setup` of a node's module, called once on the node's thread. */
 export type NodeSetup = (context: NodeContext) => NodeParts | Promise<NodeParts>;
 
 /** The argument of a {@linkcode NodeSetup}. */
@@ -74,8 +71,7 @@ export interface Introducer {
   /** Connects the asking node, `local`, with another: the answer holds one end of a channel. */
   introduce(local: NodeId, node: string): Promise<Outcome<Introduction>>;
   /**
-   * Starts a thread for the asking node directly below the hub's thread: deeper nesting takes Deno
-   * a second per thread. Resolves when it has ended, with the reason. The caller chooses `id`.
+   * Starts a thread below the hub's: deeper nesting costs Deno a second each. Resolves at its end.
    */
   runThread(id: number, program: string, name: string, port: MessagePort): Promise<string>;
   /** Ends such a thread. */

@@ -96,10 +96,7 @@ export class ThreadHub implements AsyncDisposable {
     return [...this.#members.keys()];
   }
 
-  /**
-   * Makes a system of the hub's own thread reachable; the returned function disconnects it from all
-   * others, as if it had died.
-   */
+  /** Makes a system of this thread reachable; the returned function disconnects it, as if dead. */
   add(system: ActorSystem): () => void {
     const member = new LocalMember(system, this.#options.limits);
     this.#admit(member);
@@ -108,7 +105,6 @@ export class ThreadHub implements AsyncDisposable {
 
   /**
    * Starts a thread and a node on it.
-   *
    * @throws LeatError `already_exists` when the name is taken, `deadline_exceeded` when the thread
    * takes too long, `unavailable` when it dies first, and whatever `setup` throws.
    */
@@ -342,7 +338,6 @@ export class ThreadNode implements Member {
 
   /**
    * Starts a top-level actor there.
-   *
    * @throws LeatError `not_found` when the module offers no such kind, `already_exists` when the
    * name is taken, `unavailable` when the thread dies first.
    */

@@ -86,7 +86,6 @@ export class SlidingWindow<T> {
 
   /**
    * The item that a reader points to; its pointer moves on. A new reader starts at the back.
-   *
    * @returns `undefined` when the reader has read the newest item already.
    */
   read(reader: string): Read<T> | undefined {

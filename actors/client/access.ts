@@ -12,7 +12,6 @@ export type ReadingOptions = Omit<ClientOptions, "dispatcher">;
 export interface ServiceAccess {
   /**
    * Starts reading into `feed`. Returns the function that stops it.
-   *
    * @throws LeatError when the address or the request is invalid.
    */
   read(

@@ -11,7 +11,6 @@ export const FIRST_ANSWER_TIMEOUT_MS = 10_000;
 
 /**
  * Sends a request to a dispatcher that has not answered before.
- *
  * @throws LeatError `unavailable`, with the address and a hint, when there is no answer; otherwise
  * the dispatcher's refusal.
  */

@@ -10,7 +10,6 @@ type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
  * Asks to join. Where that takes a stream over from other readers, the dispatcher requires the
  * client to confirm that it knows them; so the request is repeated, each time with the readers that
  * are there.
- *
  * @throws LeatError any other refusal of the dispatcher.
  */
 export async function joinIteration(

@@ -90,7 +90,6 @@ type Reader = Pick<
 /**
  * The identity that reads the job, with all its chains, from one epoch to the next. If the name is
  * later used with other chains, that is another stream.
- *
  * @param streams The number of chains, known when the first is opened.
  */
 function readerOf(

@@ -42,7 +42,6 @@ export type Credentials = Pick<DistributeOptions, "token" | "ca">;
 
 /**
  * Starts a client that feeds `feed`. Returns the function that stops it.
- *
  * @throws LeatError `invalid_argument` if it may read only local workers and there is none.
  */
 export function startClient(

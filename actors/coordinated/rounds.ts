@@ -88,7 +88,6 @@ export class Rounds {
   /**
    * The consumer holds its part. Answers when all consumers but the absent ones do. A repeated call
    * replaces the earlier one: repetitions while a consumer is away would otherwise pile up.
-   *
    * @throws {LeatError} `cancelled` in the earlier call, when it is repeated.
    */
   confirm(

@@ -181,7 +181,6 @@ class Dispatcher {
 
   /**
    * Answers a request. A refusal is logged with the sender's name.
-   *
    * @throws LeatError `resource_exhausted` for a sender above its request rate.
    */
   answer<A>(by: Delivery, answer: () => A | Promise<A>): A | Promise<A> {

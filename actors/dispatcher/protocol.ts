@@ -135,7 +135,6 @@ export interface DispatcherProtocol {
 
   /**
    * Registers a pipeline. Without `datasetId`, equal fingerprint and compression share one id.
-   *
    * @throws `already_exists` when `datasetId` has another fingerprint or `compression` (both
    *   shown).
    */
@@ -155,7 +154,6 @@ export interface DispatcherProtocol {
   /**
    * Joins iteration `repetition` of a job as a new client; creates job and iteration if needed.
    * Without `jobName` the job is private. A named job belongs to the identity that created it.
-   *
    * @throws `permission_denied` for a job of another identity, unless the sender is an admin;
    *   `resource_exhausted` when this identity has too many jobs or clients.
    * @throws `invalid_argument` when the job exists with other parameters (both are shown), or when
@@ -220,7 +218,6 @@ export interface DispatcherProtocol {
   /**
    * Keeps a client alive and tells it what to read. The sender receives `wake` (see
    * `ClientProtocol`) when the answer would change.
-   *
    * @throws `not_found` for a client that was released or timed out, `failed_precondition` when the
    *   iteration was garbage-collected.
    */
@@ -320,7 +317,6 @@ export interface DispatcherProtocol {
    * Registers a worker at its first call; later calls keep it alive and give it work. When a new
    * life of a worker registers under a known name, the tasks of the earlier life end, once the new
    * life has named the earlier one in `follows`.
-   *
    * @throws `failed_precondition` when a newer life of this name is registered; `unavailable` while
    *   the earlier life still answers, as a live worker keeps its name.
    */
@@ -360,7 +356,6 @@ export interface DispatcherProtocol {
    * The next split of a source for a task (DYNAMIC, DETERMINISTIC). `number` counts the task's
    * requests for this source from 1; a repeated number gets the same split. Under DETERMINISTIC the
    * answer waits until a split can be assigned or none is left.
-   *
    * @throws `failed_precondition` with `details.reason` {@linkcode TASK_ENDED} when the task has
    *   ended or is unknown (the worker drops it); the error of the split listing, if it failed.
    */
@@ -382,7 +377,6 @@ export interface DispatcherProtocol {
    * The next piece of a save's work for a task. The request reports the result or failure of the
    * piece before. A task has one piece at a time; a repeated request gets the same piece. Waits
    * until there is work; null: there is no more.
-   *
    * @throws as `getSplit` for a task that has ended.
    */
   getSaveWork(request: {
@@ -405,7 +399,6 @@ export interface DispatcherProtocol {
    * Reports that the process or thread running a task's pipeline has died. The answer says whether
    * the task may start another. The iteration fails when one piece of work has killed too many.
    * `number` counts the task's dead runners from 1; a repeated number is not counted again.
-   *
    * @throws as `getSplit` for a task that has ended.
    */
   runnerDied(request: {

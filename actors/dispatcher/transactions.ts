@@ -92,7 +92,6 @@ export class Transactions {
 
   /**
    * Runs a transaction; its answer or error is delivered once everything it depends on is durable.
-   *
    * @throws {LeatError} the decision's own error; `internal` for a bug.
    */
   run<A>(decide: (tx: Transaction) => A): A | Promise<A> {
@@ -116,7 +115,6 @@ export class Transactions {
 
   /**
    * Reads the state without waiting for durability.
-   *
    * @throws {LeatError} `internal` for a bug.
    */
   look<A>(look: (state: DispatcherState) => A): A {

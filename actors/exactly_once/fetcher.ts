@@ -93,7 +93,6 @@ export class ElementFetcher {
   /**
    * The next element of this client. Calls may overlap; each gets an element of its own. A request
    * is sent once it is no further ahead than the source keeps answers for.
-   *
    * @throws LeatError `not_found` or `failed_precondition` when the source is gone for good,
    * `cancelled` after `stop()`.
    */

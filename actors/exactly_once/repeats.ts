@@ -91,7 +91,6 @@ export class Repeats {
   /**
    * The earlier answer to this request, or the one that `produce` makes now. An answer that took
    * time says how long it was waited for.
-   *
    * @param asker The reader that {@linkcode awaited} names.
    */
   answer(

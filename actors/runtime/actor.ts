@@ -95,14 +95,12 @@ export interface ActorContext<P = unknown> {
   readonly signal: AbortSignal;
   /**
    * Sends a message at most once, in order with other messages to the same actor. Losses go unreported.
-   *
    * @throws LeatError `resource_exhausted` when the message is larger than the link carries,
    * `invalid_argument` when it is not plain data.
    */
   tell<Q, M extends MethodOf<Q>>(target: Ref<Q>, method: M, request: RequestOf<Q, M>): void;
   /**
    * Sends a message and waits for its answer.
-   *
    * @throws LeatError `deadline_exceeded` when no answer came in time, `unavailable` when the node
    * cannot be reached, `failed_precondition` when the reference is to an earlier incarnation,
    * `cancelled` when this incarnation ends, and any error that the receiver answered with.

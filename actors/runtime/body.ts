@@ -6,7 +6,6 @@ import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 export interface HandedOver {
   /**
    * What the receiver gets: this instance itself if it is not needed elsewhere.
-   *
    * @param kept The sender keeps this instance, to send it again.
    */
   handOver(kept: boolean): unknown;
@@ -16,7 +15,6 @@ export interface HandedOver {
  * A copy of plain data, so that sender and receiver never see each other's later changes. Tensors
  * are handed over, {@linkcode HandedOver} values as they decide: the sender must not write to them
  * afterwards.
- *
  * @param kept The sender keeps the body, to send it again. Default false.
  * @throws LeatError `invalid_argument` naming the path of a value that is not plain data, which
  * other carriers could not send.

@@ -19,7 +19,6 @@ export interface DurableLog {
   append(record: Uint8Array): void;
   /**
    * Makes all records appended so far durable. Calls may overlap and are answered together.
-   *
    * @throws LeatError `resource_exhausted` when the disk is full: no record that was not durable is
    * written, all are kept, and a later `sync` tries again. `data_loss` when the disk fails: the log
    * is unusable after that, because what was written is unknown.

@@ -32,7 +32,6 @@ export interface Link {
   start(receive: (envelope: Envelope) => void): void;
   /**
    * Accepts an envelope. False: the link is closed, and the envelope is lost.
-   *
    * @param kept The sender keeps the body, to send it again, so the carrier must copy what it would
    * otherwise transfer. Default false.
    * @throws LeatError `resource_exhausted` when the envelope is larger than the link carries,

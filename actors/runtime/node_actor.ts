@@ -40,7 +40,6 @@ export interface NodeProtocol {
   /**
    * Starts a top-level actor of a kind this node offers. If an owner repeats the request, because
    * the answer was lost, it gets its existing actor, whatever the config says now.
-   *
    * @throws `not_found`, `already_exists`.
    */
   spawn(request: SpawnRequest): FencedRef;

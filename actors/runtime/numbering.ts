@@ -27,7 +27,6 @@ export class ReceiveMarks {
 
   /**
    * Takes an envelope's number.
-   *
    * @returns the number of envelopes missing before it, or -1 when it is not newer than the last.
    */
   accept(source: string, number: number): number {

@@ -102,7 +102,6 @@ export class Router {
 
   /**
    * Sends an envelope, or reports later that it could not be sent.
-   *
    * @param kept The sender keeps the body, to send it again.
    * @throws LeatError when the link cannot carry the envelope.
    */

@@ -180,7 +180,6 @@ export const SOME_CLIENT = 0;
 export interface ElementSourceProtocol {
   /**
    * The next element for this client; answers when there is one.
-   *
    * @throws `failed_precondition` for a round that was served before, or a client that has left.
    */
   getElement(request: GetElementRequest): ElementAnswer;
@@ -214,7 +213,6 @@ export interface RoundSourceProtocol extends ElementSourceProtocol, ElementReade
   /**
    * This consumer holds what it was given of a round. Answers when all consumers that take part in
    * the round have said so; only then does a training loop get it. Idempotent.
-   *
    * @throws `failed_precondition` for a round that was not begun here, or is long over; `cancelled`
    * where the consumer has repeated the request.
    */

@@ -85,7 +85,6 @@ export class Nemesis {
 
   /**
    * Plans `faults` faults, beginning with the first reader's step.
-   *
    * @param isGentle Only faults that make no worker lose what it has.
    */
   start(faults: number, isGentle: boolean): void {

@@ -18,7 +18,6 @@ export type ReaderOptions = NonNullable<ClientHome["timings"]>;
 
 /**
  * Registers the cluster under an address, for one reader.
- *
  * @param print Receives the lines of its log.
  */
 export function openReader(

@@ -43,7 +43,6 @@ export class Relay implements Disposable {
 
   /**
    * Cuts connections; returns how many.
-   *
    * @param choose Chooses one by index, or undefined for all and those that arrive while it lasts.
    * @param lastsMs How long they are frozen.
    */

@@ -47,7 +47,6 @@ export class ChildProcess {
 
   /**
    * Starts a program; resolves when it listens.
-   *
    * @throws LeatError with the end of its log when it ends instead: `invalid_argument` for an
    * invalid command line, `unavailable` otherwise.
    */

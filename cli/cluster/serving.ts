@@ -18,7 +18,6 @@ export interface Serving {
 
 /**
  * Starts a server.
- *
  * @throws {UsageError} for invalid settings.
  */
 export async function startServing<S>(start: () => Promise<S>): Promise<S> {
@@ -32,7 +31,6 @@ export async function startServing<S>(start: () => Promise<S>): Promise<S> {
 
 /**
  * Keeps a server up until the program is asked to stop, and closes it.
- *
  * @throws The error with which the server fails.
  */
 export async function serveUntilStopped(

@@ -16,7 +16,6 @@ export interface Credentials {
 
 /**
  * The state of the dispatcher at a `ws:`, `wss:`, `http:` or `https:` address.
- *
  * @throws {LeatError} `invalid_argument` for an invalid address; `unavailable` when nothing answers
  * there; `unauthenticated` when it requires another token, or does not know this one;
  * `permission_denied` when the token's role may not see the state; `failed_precondition` when the
@@ -61,7 +60,6 @@ export async function askForState(
 
 /**
  * The URL of a dispatcher's state.
- *
  * @throws {LeatError} `invalid_argument` for an invalid address.
  */
 export function stateUrl(address: string): URL {

@@ -120,7 +120,6 @@ export async function runProgram<O extends Options>(
 
 /**
  * The values of a program's options.
- *
  * @throws {UsageError} naming the option, the value and the remedy.
  */
 export async function parseCommandLine<O extends Options>(

@@ -2,7 +2,6 @@
 
 /**
  * Formats `1 seed` or `2 seeds`.
- *
  * @param noun Singular.
  * @param plural Default: the noun with a trailing s.
  *

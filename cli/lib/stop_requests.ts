@@ -44,7 +44,6 @@ export class StopRequests implements Disposable {
   /**
    * The result of `work`, unless a request to stop comes first: then the program prints what was
    * done and what is lost, cleans up, and exits with {@linkcode EXIT_INTERRUPTED}.
-   *
    * @param onStop Releases what must not outlive the program. Returns the line to print.
    */
   async interrupting<T>(work: Promise<T>, onStop: () => string | Promise<string>): Promise<T> {

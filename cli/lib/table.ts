@@ -58,7 +58,6 @@ export function headingOf(column: Column): string {
 /**
  * A cell as text: a quantity in its column's unit with {@linkcode MODELLED_MARK} after a modelled
  * one, an absent one as a dash.
- *
  * @throws {LeatError} `invalid_argument` when the cell's unit cannot be converted to the column's.
  */
 export function cellText(cell: Cell, column: Column): string {

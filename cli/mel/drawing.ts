@@ -16,7 +16,6 @@ export interface DrawingSize {
 /**
  * Draws a spectrogram: time runs to the right, pitch upwards. A character shows the loudest value
  * in its area.
- *
  * @param mel magnitudes of shape [frames, mel bins].
  */
 export function drawSpectrogram(mel: Tensor, size: DrawingSize): string {

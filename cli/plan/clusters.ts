@@ -88,7 +88,6 @@ export interface Sweep {
 /**
  * Simulates clusters of 1, 2, 4, … workers, then searches between them for the fewest that are
  * enough.
- *
  * @param onRun Called before each simulation.
  * @throws LeatError `failed_precondition` if no batch arrives over such a network, naming its
  * options.

@@ -20,7 +20,6 @@ type Model = ReturnType<typeof modelOptions>;
 
 /**
  * Batches per second of all trainers together.
- *
  * @throws LeatError `failed_precondition` if none arrives, or actors time each other out, which
  * only a slow network causes; it names the options of the network.
  */

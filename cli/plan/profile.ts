@@ -99,7 +99,6 @@ export interface ProfileOptions {
 /**
  * Profiles a pipeline on the calling thread. A pipeline that ends is restarted, as often as the
  * time allows.
- *
  * @throws {LeatError} `failed_precondition` for a dataset without elements; the error of an element
  * that failed.
  *

@@ -30,7 +30,6 @@ export interface ProfileModuleOptions extends ProfileOptions {
 /**
  * Loads a module's pipeline, profiles it, and measures the cost of its splits, which takes some
  * seconds.
- *
  * @throws {UsageError} and {@linkcode LeatError} as `loadPipeline` and `profilePipeline` do;
  * `failed_precondition` if an uncaught error ends the thread, or the module tries to;
  * `deadline_exceeded` if no batch comes within the time limit.

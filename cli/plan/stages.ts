@@ -21,7 +21,6 @@ export class Stages implements Disposable {
 
   /**
    * Begins another stage.
-   *
    * @param text The text before its duration.
    */
   begin(text: string | (() => string)): void {

@@ -8,7 +8,6 @@ import { withGrantHint } from "./grant_hint.ts";
 
 /**
  * Imports a module and returns the dataset that it exports, or the result of an exported function.
- *
  * @param path Relative to the working directory.
  * @param name Which export. Default: `default`, else the only dataset or function.
  * @throws {UsageError} for a missing file or export, or several candidates without `name`.

@@ -24,7 +24,6 @@ export function isToCome({ reason }: Gap): boolean {
 
 /**
  * Measures everything.
- *
  * @param onDone Called after each size with the results so far, in which untried sizes are gaps: if
  * this process dies, for example of lack of memory, no measured size is lost.
  */

@@ -33,7 +33,6 @@ export interface SynchronousStep {
 
 /**
  * Tokens of a batch whose rows are padded to one length.
- *
  * @param lengths Length of each row before padding, in tokens.
  * @param paddedLength Length after padding; default the longest row's.
  */
@@ -67,7 +66,6 @@ export function stepTimeMs(model: StepModel, paddedTokens: number): number {
 /**
  * One step of synchronous training: no trainer begins the next step before the slowest has finished
  * this one (section 3.6 of the tf.data service paper).
- *
  * @param durationsMs The step time of each trainer alone, in milliseconds; at least one.
  */
 export function synchronousStep(durationsMs: readonly number[]): SynchronousStep {
@@ -149,7 +147,6 @@ export class Accelerator {
 
   /**
    * Lets one step pass.
-   *
    * @param durationMs The time of the step, in milliseconds, 0 or more.
    * @param signal Ends the step early; the promise then rejects with the signal's reason and the
    * step does not count.
@@ -204,7 +201,6 @@ export class SynchronousTraining {
 
   /**
    * Brings one trainer to the barrier.
-   *
    * @param durationMs The time of this trainer's batch alone, in milliseconds.
    * @returns The step, when the slowest trainer has ended it.
    */

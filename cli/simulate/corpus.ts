@@ -50,7 +50,6 @@ export interface Corpus {
 
 /**
  * Checks the user's folder and file, if given, and the cache folder, before anything is generated.
- *
  * @throws {LeatError} `not_found` and others if one is missing, unreadable or empty, or the cache
  * folder cannot be created.
  */
@@ -72,7 +71,6 @@ export async function checkFolders(
 
 /**
  * The corpora of the main job; missing ones are written to the cache, with progress.
- *
  * @throws {LeatError} `not_found` if the user's folder or file is missing or has nothing usable.
  */
 export async function prepareCorpus(options: PrepareCorpusOptions): Promise<Corpus> {

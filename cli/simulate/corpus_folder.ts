@@ -42,7 +42,6 @@ interface Manifest<Found> {
 /**
  * The corpus with these parameters: from the cache if it is there and complete, otherwise written
  * again.
- *
  * @param directory The cache; created if it is missing.
  * @param parameters The parameters of the corpus.
  * @param write Creates and fills the files; its result is kept with them and must be JSON.

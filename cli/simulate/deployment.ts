@@ -61,7 +61,6 @@ export class Deployment implements AsyncDisposable {
 
   /**
    * Starts a cluster; `signal` ends it at any time.
-   *
    * @throws the signal's reason once it is aborted.
    */
   static async start(signal: AbortSignal, options: LocalClusterOptions): Promise<Deployment> {

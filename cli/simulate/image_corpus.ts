@@ -72,7 +72,6 @@ export interface PackImagesOptions {
 /**
  * Photograph-like JPEGs in TFRecords, of about 110 KB and most often 500×375 pixels like
  * ImageNet's. The same seed and count give the same images.
- *
  * @throws {LeatError} `invalid_argument` for an invalid count.
  *
  * @example
@@ -109,7 +108,6 @@ export async function generateImages(options: GenerateImagesOptions): Promise<Im
 /**
  * The user's own images in TFRecords: the first {@linkcode USER_IMAGES_MAX} below a folder, in the
  * order of their paths. Those that cannot be decoded are left out and named.
- *
  * @throws {LeatError} `not_found` if the folder is missing or holds no image that can be decoded.
  */
 export async function packImages(options: PackImagesOptions): Promise<ImageCorpus> {
@@ -144,7 +142,6 @@ export async function packImages(options: PackImagesOptions): Promise<ImageCorpu
 
 /**
  * Paths of all `.jpg` and `.jpeg` files below a folder, sorted.
- *
  * @throws {LeatError} `not_found` if the folder is missing or there are none.
  */
 export async function requireImages(source: string): Promise<string[]> {
@@ -155,7 +152,6 @@ export async function requireImages(source: string): Promise<string[]> {
 
 /**
  * The first images of a corpus.
- *
  * @param count How many at most.
  */
 export async function sampleImages(corpus: ImageCorpus, count: number): Promise<Uint8Array[]> {

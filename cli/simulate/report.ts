@@ -17,7 +17,6 @@ import { displayValue, formatNumber, MODELLED_MARK } from "../lib/table.ts";
 
 /**
  * Writes the report to a file, completely or not at all.
- *
  * @param report The results of the experiments.
  * @param path The file to write; an existing one is replaced.
  *

@@ -68,7 +68,6 @@ export interface PackTextOptions {
 /**
  * Generated text of 1 to {@linkcode TOKENS_MAX} tokens, log-normal with median 60. Token n is about
  * n times as rare as token 1. The same seed and count give the same texts.
- *
  * @throws {LeatError} `invalid_argument` for an invalid count.
  */
 export async function generateText(options: GenerateTextOptions): Promise<TextCorpus> {
@@ -92,7 +91,6 @@ export async function generateText(options: GenerateTextOptions): Promise<TextCo
  * The user's own text: each line that is not blank is a sample, its tokens are its words, hashed.
  * Limits: the first {@linkcode USER_TEXTS_MAX} lines, and of each the first {@linkcode TOKENS_MAX}
  * words.
- *
  * @throws {LeatError} `not_found` if the file is missing or blank.
  */
 export async function packText(options: PackTextOptions): Promise<TextCorpus> {
@@ -114,7 +112,6 @@ export async function packText(options: PackTextOptions): Promise<TextCorpus> {
 
 /**
  * The lines of a text that are not blank, the first {@linkcode USER_TEXTS_MAX}.
- *
  * @throws {LeatError} `not_found` if the file is missing or blank.
  */
 export async function readLines(source: string): Promise<string[]> {

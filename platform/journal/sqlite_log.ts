@@ -68,7 +68,6 @@ export interface SqliteLogOptions {
  * Opens the log in the file `path`; creates it and its folder if needed. While it is open, SQLite
  * keeps `path`-wal next to it, and the log keeps `path`-mark, which says how far it was written:
  * the files belong together and are copied together. A closed log is one file.
- *
  * @throws {LeatError} `failed_precondition` when another log holds the file, `data_loss` when it is
  * damaged, truncated or no log, `permission_denied` when it may not be read and written,
  * `invalid_argument` when its folder is a file, `resource_exhausted` when the disk is full; each
@@ -228,7 +227,6 @@ class SqliteLog implements DurableLog {
   /**
    * Writes all that is pending. On a full disk the records stay pending. After another failure it
    * is unknown what reached the disk, so nothing more is written.
-   *
    * @param work Returns the number of the newest record.
    */
   #transaction(work: () => number): void {
@@ -324,7 +322,6 @@ function markOf(path: string): string {
 /**
  * Closing the database copies the readable part of the write-ahead file into it and removes that
  * file: a copy of a damaged one is kept.
- *
  * @throws {LeatError} `data_loss` when the log ends before its mark.
  */
 function checkMark(path: string, written: number): void {

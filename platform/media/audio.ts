@@ -32,7 +32,6 @@ export class Audio implements AudioCodec {
   /**
    * The magnitudes of a sound's short-time Fourier transform, weighted into mel bins, as
    * `tf.signal.stft` and `tf.signal.linear_to_mel_weight_matrix` compute them.
-   *
    * @param samples one channel, or a float tensor of shape [frames] or [frames, channels], whose
    * channels are averaged.
    * @returns float32 of shape [frames, mel bins].

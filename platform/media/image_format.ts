@@ -46,7 +46,6 @@ export function beginsWith(bytes: Uint8Array, begin: readonly number[], offset =
 
 /**
  * Loads a library, and explains how to grant the permission if that fails.
- *
  * @param remedy how to grant a missing permission.
  * @throws {LeatError} `permission_denied`, or `failed_precondition` with `otherwise`.
  */

@@ -86,7 +86,6 @@ export class Images implements ImageCodec {
    * antialiasing, the default of `tf.image.resize`; it does not read beyond the crop. Orientation
    * tags and gamma are not applied. 16-bit channels become 8-bit ones. Grey of a coloured image is
    * its luma (BT.601); alpha that is not requested is dropped, not blended.
-   *
    * @throws {LeatError} `data_loss` for an image that is empty, truncated or damaged,
    * libjpeg-turbo's warnings included; `resource_exhausted` beyond {@linkcode
    * ImageLimits.imageBytesMax}, before memory is allocated; `unimplemented` for CMYK and
@@ -113,7 +112,6 @@ export class Images implements ImageCodec {
 
   /**
    * Encodes an RGB image as JPEG with 4:2:0 chroma subsampling.
-   *
    * @param image uint8 of shape [height, width, 3].
    * @throws {LeatError} `invalid_argument` for another dtype or shape, an empty or too large image,
    * or a quality outside 1 to 100.

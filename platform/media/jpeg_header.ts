@@ -34,7 +34,6 @@ export function isJpeg(bytes: Uint8Array): boolean {
 
 /**
  * Finds the frame header.
- *
  * @param bytes begin like a JPEG.
  * @throws {LeatError} `data_loss` for a JPEG that ends or breaks off before its frame header.
  */

@@ -58,7 +58,6 @@ const READERS: Readonly<Record<string, Reader>> = {
 /**
  * The samples of a WAV file as float32 of shape [frames, channels]: integers from -1 to below 1,
  * floats unchanged.
- *
  * @throws {LeatError} `data_loss` for a damaged or truncated file, `invalid_argument` for other
  * files, `unimplemented` for compressed samples and for sizes other than 8, 16, 24 and 32 bits, and
  * 32 and 64 of floats.

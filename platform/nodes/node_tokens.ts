@@ -73,7 +73,6 @@ export class NodeTokens {
 
   /**
    * The token to prove to a node.
-   *
    * @param self The name of this node, which may dial itself.
    * @throws LeatError `unavailable` for a node that must not be dialled.
    */

@@ -7,7 +7,6 @@ const FORM = "ws://host:port or wss://host:port (with TLS)";
 
 /**
  * Normalizes the address of a service to the form of node names: scheme, host and port.
- *
  * @param what Names the value in the error, such as `service`.
  * @throws LeatError `invalid_argument` for anything but `ws://host:port` and `wss://host:port`.
  *
@@ -27,7 +26,6 @@ export function serviceAddress(text: string, what: string): string {
 
 /**
  * Normalizes the addresses of a list of services with secrets; each may occur once.
- *
  * @param what Names the list in errors, such as `services`.
  * @throws LeatError `invalid_argument`. An invalid address is not shown: it may be a misplaced
  * secret.
@@ -83,7 +81,6 @@ export interface Listening {
 
 /**
  * The address at which others reach a server.
- *
  * @param advertise A host, or `host:port` if the port differs too (behind a port mapping). Default:
  * see {@linkcode advertisedHost}, and the server's own port.
  * @throws LeatError `invalid_argument` for an invalid host, or port 0, which cannot be dialled.

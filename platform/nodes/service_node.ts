@@ -74,7 +74,6 @@ export class ServiceNode {
 
   /**
    * Listens, and starts the node.
-   *
    * @throws LeatError as `serveWebSocket` does, and `invalid_argument` for an invalid `advertise`.
    */
   constructor(config: ServiceNodeConfig, parts: ServiceNodeParts = {}) {
@@ -134,7 +133,6 @@ export class ServiceNode {
 
   /**
    * Dials the node of an actor over a new connection, besides any existing link.
-   *
    * @throws LeatError as dialling does; `failed_precondition` when another node answers there.
    */
   async dial(target: FencedRef): Promise<void> {

@@ -27,7 +27,6 @@ export interface TokenEntry {
 /**
  * Parses such a file: each line has a name, a role and a token, separated by spaces; empty lines
  * and those that begin with `#` are ignored.
- *
  * @param path Named in errors, with the line. No error shows a token.
  * @throws LeatError `invalid_argument`.
  *
@@ -118,7 +117,6 @@ export class TokensFile implements AcceptedTokens {
 
   /**
    * Reads the file, and checks it every second from then on.
-   *
    * @throws LeatError `invalid_argument` when it is malformed, and errors of reading it.
    */
   constructor(world: World, path: string, pollMs = POLL_MS) {

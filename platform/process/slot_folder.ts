@@ -23,7 +23,6 @@ export class SlotFolder {
 
   /**
    * Creates a folder that only this user may enter.
-   *
    * @param parent Default: the folder for temporary files.
    */
   constructor(parent?: string) {
@@ -51,7 +50,6 @@ export class SlotFolder {
 
 /**
  * Removes folders left by killed processes. A folder that is still needed is locked.
- *
  * @param parent Where to look.
  */
 export function removeLeftFolders(parent: string): void {

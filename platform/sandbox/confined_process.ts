@@ -144,7 +144,6 @@ export class ConfinedProcess implements SuppliedProcess {
 
   /**
    * Sends a request to the process, which has loaded.
-   *
    * @throws {LeatError} the error of its answer. With `details.reason` of `"runner_died"`:
    * `unavailable` when the process ends first, `resource_exhausted` when it ran out of memory,
    * `deadline_exceeded` when it was killed because a function did not yield.

@@ -104,7 +104,6 @@ export class Edge {
 
   /**
    * Sends a request to the other side.
-   *
    * @throws {LeatError} the error of its answer; or why the edge was closed, if it is closed first.
    */
   ask(method: string, args?: unknown): Promise<unknown> {

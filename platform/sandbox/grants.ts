@@ -74,7 +74,6 @@ export function isFar(path: string): boolean {
 
 /**
  * The grants for some options.
- *
  * @throws {LeatError} `not_found` for a missing folder; `invalid_argument` for another kind of
  * file, and for invalid numbers; `permission_denied` for a permission that this program does not
  * have itself and so cannot grant.

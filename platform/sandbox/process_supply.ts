@@ -34,7 +34,6 @@ export class ProcessSupply<T extends SuppliedProcess> {
 
   /**
    * Begins to load the first process.
-   *
    * @param loadingMax Most processes that load at the same time.
    */
   constructor(start: () => T, loadingMax: number) {
@@ -45,7 +44,6 @@ export class ProcessSupply<T extends SuppliedProcess> {
 
   /**
    * A process for the caller alone.
-   *
    * @param signal Ends the waiting.
    * @throws {LeatError} `cancelled` when it is aborted or the supply is closed; or why the process
    * did not load.

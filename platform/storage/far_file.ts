@@ -46,7 +46,6 @@ export class FarFile implements OpenFile {
 
   /**
    * Opens an object by reading its first range.
-   *
    * @throws {LeatError} `cancelled` once `signal` is aborted; otherwise what the storage answers.
    */
   static async open(object: FarObject, signal?: AbortSignal): Promise<FarFile> {

@@ -63,7 +63,6 @@ export class FarObject {
 
   /**
    * Requests the bytes from `start` up to `stop` once. The first answer decides what the object is.
-   *
    * @throws {LeatError} `failed_precondition` if the object has changed, or the server sends no
    * ranges of a large object; otherwise what the server answers.
    */

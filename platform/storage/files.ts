@@ -62,7 +62,6 @@ export class DenoFiles implements Files {
 
   /**
    * Opens a regular file.
-   *
    * @throws {LeatError} `not_found`, `permission_denied`, `resource_exhausted` (too many open
    * files), or `invalid_argument` for a folder, pipe or device; the message names the path and the
    * system's error.
@@ -90,7 +89,6 @@ export class DenoFiles implements Files {
    * The files that match a glob pattern, sorted by code units: `*`, `?`, `[a-z]`, `[!a-z]`,
    * `{a,b}`, `**` for any depth, and `\\` before a literal character. A name that begins with a dot
    * matches only a pattern that does.
-   *
    * @throws {LeatError} if a folder on the way cannot be read, rather than return an incomplete
    * list; `invalid_argument` for a pattern that is too long, or whose braces expand to too many.
    */
@@ -151,7 +149,6 @@ class OpenDenoFile implements OpenFile {
 /**
  * The same files with `latencyMs` added to each request: storage in another region. Requests wait
  * concurrently, so reading several files at once hides the latency.
- *
  * @param latencyMs Added to every open, every read and every listing.
  */
 export function withStorageLatency(files: Files, latencyMs: number): Files {

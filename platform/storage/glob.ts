@@ -40,7 +40,6 @@ export interface Glob {
 /**
  * Parses a pattern: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `**` for any depth, and `\` before a
  * literal character. Braces expand to several patterns, as in a shell.
- *
  * @throws {LeatError} `invalid_argument` beyond {@linkcode GLOB_LENGTH_MAX}, for braces that expand
  * to too many patterns, and for a range in braces.
  */

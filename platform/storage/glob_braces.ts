@@ -24,7 +24,6 @@ interface Braces {
 
 /**
  * Braces without a comma, and unclosed ones, are literal.
- *
  * @throws {LeatError} `invalid_argument` beyond the limits of this module, and for a range.
  */
 export function expandBraces(pattern: string): string[] {

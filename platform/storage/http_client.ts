@@ -61,7 +61,6 @@ export class HttpClient {
   /**
    * Returns the head of the answer, whatever its status, after following redirects. Read its body
    * to the end, or cancel the answer.
-   *
    * @throws {LeatError} `permission_denied` if the program may not connect there, `cancelled` once
    * the signal is aborted, `unavailable` if the host cannot be reached or times out,
    * `failed_precondition` for redirects that lead nowhere.
@@ -155,7 +154,6 @@ export class HttpAnswer {
 
 /**
  * The error for an answer's status.
- *
  * @param reason the server's reason, if known.
  * @param remedy a sentence that tells the user what to do.
  */

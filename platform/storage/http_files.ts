@@ -61,7 +61,6 @@ export class HttpFiles implements Files {
 
   /**
    * Opens the file at a URL.
-   *
    * @throws {LeatError} `not_found`, `permission_denied` (also if the program may not connect, or
    * not follow a redirect), `unavailable`, or `failed_precondition` for invalid answers of the
    * server.

@@ -47,7 +47,6 @@ export class S3Files implements Files {
 
   /**
    * Opens an object.
-   *
    * @throws {LeatError} `not_found`, `permission_denied` (by the store, or because the program may not connect to it), `unavailable`.
    */
   async open(path: string, signal?: AbortSignal): Promise<OpenFile> {

@@ -62,7 +62,6 @@ export function readEnv(variable: string): string | undefined {
 
 /**
  * Fills in defaults.
- *
  * @throws {LeatError} `invalid_argument` for an invalid endpoint URL, and for one key of a pair.
  */
 export function s3Settings(options: S3Options, env: ReadEnv): S3Settings {

@@ -44,7 +44,6 @@ export interface WorkerStorage extends ImageLimits {
 
 /**
  * The files of a worker's pipelines.
- *
  * @param mayFollow See {@linkcode MayFollow}.
  */
 export function workerFiles(
@@ -115,7 +114,6 @@ export class StorageFiles implements Files {
 
   /**
    * Opens a file.
-   *
    * @param signal cancels reading from far storage.
    * @throws {LeatError} `not_found`, `permission_denied`, `unavailable`; `unimplemented` for an
    * unknown scheme.

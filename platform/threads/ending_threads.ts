@@ -41,7 +41,6 @@ export class EndingThreads {
 
   /**
    * Counts a thread that is about to be asked to end. Resolves when it can be asked.
-   *
    * @param port Leads to the thread, which need not read from it. It may be closed afterwards.
    * @param what Names the thread for `onRunaway`.
    * @param patienceMs After how long it is a runaway, in ms.

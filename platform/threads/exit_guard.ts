@@ -6,7 +6,6 @@ import { LeatError } from "../../core/error.ts";
 
 /**
  * Makes `Deno.exit()`, `process.exit()` and `close()` of this thread throw instead of ending it.
- *
  * @param says The error message for a call, which is given as written: `Deno.exit(3)`.
  * @param onExit Receives the error too, because the caller may catch it. If given, an uncaught
  *   error does not end the thread.

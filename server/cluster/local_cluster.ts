@@ -162,7 +162,6 @@ export class LocalCluster implements AsyncDisposable {
 
   /**
    * Starts a cluster; resolves when all workers are registered.
-   *
    * @throws LeatError `invalid_argument` for unknown or invalid options; `failed_precondition` when
    * another dispatcher holds the journal, `permission_denied`, `data_loss` and others when it
    * cannot be read.

@@ -95,7 +95,6 @@ export interface Scaler extends AsyncDisposable {
  * start missing workers, and one of them stops its own again; if both look before the other's
  * draining worker has registered as such, both may stop one because of the other's, and start it
  * again.
- *
  * @throws {LeatError} `invalid_argument` for invalid limits or an invalid interval.
  *
  * @example

@@ -116,7 +116,6 @@ export class JournalChecker {
 
   /**
    * Compares the state that a life's records give with its state at the end.
-   *
    * @param next The state that the next life started with.
    * @returns The number of records that give `next`, at least those reported to be on disk, and the
    * size of a snapshot of its state in bytes.

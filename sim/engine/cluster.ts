@@ -137,7 +137,6 @@ export class SimCluster {
 
   /**
    * Lets time pass until `until()` holds. See {@linkcode Scheduler.run}.
-   *
    * @throws LeatError also for an unhandled rejection.
    */
   async run(limits: RunLimits): Promise<void> {

@@ -66,7 +66,6 @@ export class Counters {
 
   /**
    * Checks that each of these happened.
-   *
    * @throws LeatError `failed_precondition` naming those that never did.
    */
   expectAll(names: Iterable<string>): void {

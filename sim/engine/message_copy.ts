@@ -41,7 +41,6 @@ let payloadSlab: MessageSlab;
 
 /**
  * Equals `decodeMessage(encodeMessage(value))` for a message of plain data and payloads.
- *
  * @returns `undefined` for any other message, and for one that cannot be sent: the codec handles
  * these.
  */

@@ -126,7 +126,6 @@ export class SimNode {
 
   /**
    * Crashes the node like a power cut: memory is lost, and everything on disk that was not durable.
-   *
    * @param options `silent`: the machine vanishes and resets no link. Default false.
    */
   crash(options: { readonly silent?: boolean } = {}): void {

@@ -97,7 +97,6 @@ export class Scheduler {
    * `process.nextTick`, called from a microtask, does that: a tick waits for all microtasks. It
    * takes two thirds of the time of a turn of the event loop by `setImmediate`, but only such a
    * turn, and the end, reports unhandled rejections.
-   *
    * @throws LeatError `failed_precondition` if no event is left before that, `deadline_exceeded`
    * beyond the limits (both list what is pending), and the error of an event.
    */

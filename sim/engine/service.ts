@@ -38,7 +38,6 @@ export function journalOf(node: SimNode): JournalChecker | undefined {
 
 /**
  * A node with a dispatcher, whose journal is checked as it grows.
- *
  * @param watcher Told of its records, in all lives of the node.
  */
 export function bootDispatcher(config: DispatcherConfig = {}, watcher?: RecordWatcher): Boot {

@@ -53,7 +53,6 @@ export class Trace {
 
   /**
    * Records the fate of an envelope.
-   *
    * @param content The whole message; omitted if the trace has recorded it before.
    */
   envelope(

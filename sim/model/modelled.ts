@@ -54,7 +54,6 @@ const STALLED_FRACTION_MIN = 0.02;
 
 /**
  * Runs a modelled cluster until it is warm, and measures it. Equal options give equal results.
- *
  * @throws LeatError `invalid_argument` for invalid options.
  *
  * @example

@@ -168,7 +168,6 @@ export class ModelledCluster {
 
   /**
    * Runs until `holds()` is true.
-   *
    * @throws LeatError `deadline_exceeded` after `timeMaxMs` of virtual time (default: an hour), and
    * the failure of a trainer.
    */

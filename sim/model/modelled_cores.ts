@@ -24,7 +24,6 @@ export class ModelledCores {
 
   /**
    * Does work of that much core time.
-   *
    * @param coresMax Maximum number of cores to use in parallel.
    */
   async work(coreMs: number, coresMax: number): Promise<void> {

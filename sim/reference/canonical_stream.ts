@@ -24,7 +24,6 @@ export interface CanonicalOptions {
 
 /**
  * The canonical stream of a dataset that is one chain.
- *
  * @throws LeatError `invalid_argument` for any other dataset.
  */
 export async function canonicalStream(

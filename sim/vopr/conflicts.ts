@@ -42,7 +42,6 @@ const IGNORED: Readonly<Record<string, Remedies>> = {
 
 /**
  * Refuses two options of which one would be ignored.
- *
  * @param given Named as on the command line; an option that conflicts by its value includes the
  * value.
  * @throws {UsageError} naming both, and the remedy.

@@ -81,7 +81,6 @@ export function allowedText(name: string): string {
 
 /**
  * Reads a fault's value.
- *
  * @throws LeatError `invalid_argument`, naming the fault, the value and what is allowed.
  */
 export function readFault(name: string, text: string): unknown {
@@ -103,7 +102,6 @@ export function readFault(name: string, text: string): unknown {
 
 /**
  * Refuses faults that contradict each other.
- *
  * @param given The names of the faults that were set.
  * @throws LeatError `invalid_argument`, naming both and the remedy.
  */

@@ -34,7 +34,6 @@ export class Lane implements Disposable {
 
   /**
    * Queues a seed.
-   *
    * @throws LeatError `unavailable` if the thread cannot be started.
    */
   run(run: SeedRun): Promise<SeedOutcome> {

@@ -31,7 +31,6 @@ export class SeedPool implements Disposable {
 
   /**
    * Runs all, and reports each result when it is known, in any order.
-   *
    * @param onOutcome Returns true to start no more of these.
    */
   async runAll(

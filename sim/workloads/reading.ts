@@ -68,7 +68,6 @@ export class Readings implements Disposable {
 /**
  * The next element; `undefined` at the end, "lost" if the dispatcher does not know this reader any
  * more.
- *
  * @param isRestored Whether it replaces the current reader.
  * @throws if it was restored, and is refused because of another reader.
  */
@@ -88,7 +87,6 @@ export async function take(
 
 /**
  * A training loop that reads to the end.
- *
  * @param step Takes an element and performs a step.
  * @throws the failure of reading.
  */

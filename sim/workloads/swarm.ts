@@ -29,7 +29,6 @@ export function drawOptions(seed: bigint): RunOptions {
 /**
  * Repeats one run without faults, except that a node of a role crashes: at its first message, at
  * its second, and so on to its last.
- *
  * @param stride Distance between tried messages.
  */
 export async function crashPoints(
@@ -55,7 +54,6 @@ export function formatRun({ seed, crashes = [], crashPoint, faults }: RunOptions
 
 /**
  * Runs seeds one after the other.
- *
  * @param onSeed Called after each, to show progress; true ends the batch.
  */
 export async function runSwarm<O extends RunOptions>(

@@ -137,7 +137,6 @@ export const WORKLOAD_FAULTS: FaultOptions = {
 
 /**
  * Runs with faults for a while, then without.
- *
  * @param livenessMaxMs Virtual time within which the healed cluster must finish.
  * @throws LeatError `deadline_exceeded` if it does not.
  */
@@ -165,7 +164,6 @@ export async function runThroughTrouble(
 
 /**
  * Runs a healed cluster until a condition holds.
- *
  * @throws LeatError `deadline_exceeded`, naming the condition, if it never does.
  */
 export async function runUntil(

@@ -4,10 +4,7 @@
 
 import type { DType } from "../../core/dtype.ts";
 
-/**
- * Every payload begins at a multiple of this many bytes from the start of its message: a cache
- * line, which aligns every dtype.
- */
+/** Payloads begin at multiples of this from their message's start: it aligns every dtype. */
 export const PAYLOAD_ALIGNMENT = 64;
 
 /** Before the envelope: `uint32` and the envelope's length. */
@@ -25,10 +22,7 @@ export const MESSAGE_BYTES_MAX = 2 ** 30;
 /** How deep arrays and maps may nest in an envelope. Beyond it: `invalid_argument`. */
 export const ENVELOPE_DEPTH_MAX = 128;
 
-/**
- * The largest `Uint8Array` that is written into the envelope; a longer one becomes a payload. The
- * reader accepts any length.
- */
+/** A longer `Uint8Array` becomes a payload. The reader accepts any length in the envelope. */
 export const INLINE_BYTES_MAX = 255;
 
 /** Most axes of a tensor on the wire. */

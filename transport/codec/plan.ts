@@ -18,9 +18,7 @@ import {
   TOKEN,
 } from "./format.ts";
 
-/**
- * Msgpack bytes to be written into the envelope unchanged, and the envelope of an array after them.
- */
+/** Msgpack bytes to write into the envelope unchanged, and the envelope of an array after them. */
 export class RawMsgpack {
   readonly bytes: ArrayLike<number>;
   readonly array: Uint8Array | undefined;
@@ -56,9 +54,7 @@ export class MessagePlan {
   readonly #path: (string | number)[] = [];
 
   /**
-   * The value to give to msgpackr: `value` itself if plain msgpack can express it (most messages),
-   * otherwise a copy that is as shallow as possible.
-   *
+   * The value for msgpackr: `value` itself if plain msgpack can express it, else a shallow copy.
    * @throws {LeatError} `invalid_argument` naming the path of a value that cannot be sent.
    */
   envelope(value: unknown): unknown {
@@ -118,8 +114,7 @@ export class MessagePlan {
 
   #visitMap(value: Record<string, unknown>, depth: number, bare: boolean): unknown {
     this.#enter(depth);
-    // msgpackr reads an object's constructor before it treats it as plain. Objects whose data has
-    // such a key are passed as Maps.
+    // msgpackr reads `constructor` before it treats an object as plain; Maps avoid that.
     const odd = bare || value.constructor !== Object;
     let changed: Map<string, unknown> | undefined = odd ? new Map() : undefined;
     for (const key in value) {
@@ -204,10 +199,7 @@ export class MessagePlan {
     return this.parts.push(part) - 1;
   }
 
-  /**
-   * Strings or blocks as two payloads: the offsets (uint32, one more than there are items), and all
-   * items concatenated.
-   */
+  /** Items as two payloads: offsets (uint32, one more than items), and all items concatenated. */
   #addBlock(items: string[] | Uint8Array[], dtype: DType, depth: number): number {
     const offsets = new Uint32Array(items.length + 1);
     let byteLength = 0;

@@ -307,10 +307,7 @@ class EnvelopeReader {
     throw malformed(at, "the keys of a map are strings");
   }
 
-  /**
-   * Every item needs at least one byte, so a length that claims more is refused before anything is
-   * allocated for it.
-   */
+  /** Every item takes at least one byte: refuse a larger length before allocating for it. */
   #enter(items: number, depth: number): void {
     if (depth >= ENVELOPE_DEPTH_MAX) {
       throw malformed(
@@ -412,10 +409,7 @@ function textOf(bytes: Uint8Array, at: number): string {
   }
 }
 
-/**
- * Names of fields and states recur; a short one is looked up by its bytes instead of being created
- * again.
- */
+/** Names of fields recur: a short one is looked up by its bytes instead of created again. */
 const INTERNED_LENGTH_MAX = 32;
 const INTERN_SLOTS = 1024;
 const internTable = new Array<string>(INTERN_SLOTS).fill("");
@@ -445,8 +439,7 @@ function sameAscii(text: string, bytes: Uint8Array, at: number): boolean {
   return true;
 }
 
-// Numbers are read through these: their bytes are reversed into the host's order, which on every
-// host of Deno is little-endian.
+// Numbers are read through these, with bytes in the little-endian order of Deno's hosts.
 const scratch = new Uint8Array(8);
 const asInt8 = new Int8Array(scratch.buffer);
 const asInt16 = new Int16Array(scratch.buffer);

@@ -6,8 +6,8 @@ const SLAB_BYTES = 2 ** 16;
 const SLAB_MESSAGE_BYTES_MAX = 2 ** 12;
 
 /**
- * Places messages one after another, because creating a buffer takes longer than writing most
- * messages. Memory is never reused; a slab lives as long as its longest-kept message.
+ * Places messages one after another: creating a buffer takes longer than writing most messages.
+ * Memory is never reused; a slab lives as long as its longest-kept message.
  */
 export class MessageSlab {
   #slab = new Uint8Array(0);

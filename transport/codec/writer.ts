@@ -13,8 +13,7 @@ import { MessagePlan, type PayloadPart, RawMsgpack } from "./plan.ts";
 /** A written envelope, and the payloads after it. */
 export interface WrittenEnvelope {
   /**
-   * The message's header and its envelope: a view of msgpackr's pool, which its next call
-   * overwrites.
+   * The message's header and envelope: a view of msgpackr's pool, which its next call overwrites.
    */
   readonly bytes: Uint8Array;
   /** In the order in which the envelope names them. */
@@ -23,7 +22,6 @@ export interface WrittenEnvelope {
 
 /**
  * Writes a message's header and its envelope, which the caller must copy at once.
- *
  * @throws {LeatError} `invalid_argument` naming the path of a value that cannot be sent.
  */
 export function writeEnvelope(value: unknown): WrittenEnvelope {
@@ -37,16 +35,10 @@ export function writeEnvelope(value: unknown): WrittenEnvelope {
 
 const PACK_MODE = RESERVE_START_SPACE | RESET_BUFFER_MODE | MESSAGE_HEADER_BYTES;
 
-/**
- * `variableMapSize`, because without it an object of more than 65,535 keys is written with a wrong
- * length.
- */
+/** `variableMapSize`: without it, an object of more than 65,535 keys gets a wrong length. */
 const packr = new Packr({ useRecords: false, variableMapSize: true });
 
-/**
- * msgpackr keeps the buffer of the largest envelope it ever wrote; after a larger one than this it
- * gets a new buffer of the usual size.
- */
+/** msgpackr keeps the buffer of its largest envelope; after a larger one it gets a new buffer. */
 const POOL_BYTES_MAX = 2 ** 20;
 const POOL_BYTES = 8192;
 

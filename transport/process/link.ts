@@ -42,16 +42,12 @@ export interface ProcessLinkOptions {
   readonly identity?: Identity;
   /** Longest envelope that is decoded, in bytes. Default: the longest message. */
   readonly envelopeBytesMax?: number;
-  /**
-   * Receives the memory of each large message that has been written and that its sender does not
-   * keep, for reuse. Default: garbage collection.
-   */
+  /** Gets the memory of each large message written that its sender gave away. Default: none. */
   readonly recycle?: (buffer: ArrayBuffer) => void;
 }
 
 /**
  * Opens the link to another process with a handshake.
- *
  * @param streams Owned by the link from now on.
  * @param local The id of this process.
  * @param role `"dialler"` is the started process, `"listener"` the process that started it.

@@ -17,9 +17,8 @@ export interface SlotFile {
   /** Writes all bytes at a slot's beginning. A long call yields to the event loop. */
   write(slot: number, bytes: Uint8Array): void | Promise<void>;
   /**
-   * Reads from a slot's beginning until the buffer is full.
-   *
-   * @throws {LeatError} `data_loss` if the file is shorter, because its writer has truncated it.
+   * Reads from a slot's beginning until `into` is full.
+   * @throws `data_loss` if the file is shorter.
    */
   read(slot: number, into: Uint8Array): void | Promise<void>;
   close(): void;

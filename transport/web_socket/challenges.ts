@@ -32,8 +32,7 @@ export class Challenges {
   }
 
   /**
-   * Whether a nonce was issued here, is not expired, and was not answered before; marks it as
-   * answered.
+   * Whether a nonce was issued here, has not expired and was not answered; marks it as answered.
    */
   take(nonce: string): boolean {
     const body = nonce.slice(0, TIME_DIGITS + RANDOM_DIGITS);

@@ -1,9 +1,4 @@
-/** Closing a connection. */
-
-/**
- * Closes a connection, which may be closed already: a deadline or a stopping server can close it
- * while its reader still runs and closes it again.
- */
+/** Closes a connection, which a deadline or a stopping server may have closed already. */
 export function closeConnection(conn: Deno.Conn): void {
   try {
     conn.close();

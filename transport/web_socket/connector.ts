@@ -14,10 +14,7 @@ import { NotProved, UpgradeRefused } from "./upgrade.ts";
 
 /** Time limit for reaching a node, from the first packet to its hello, in ms. */
 const CONNECT_TIMEOUT_MS = 5_000;
-/**
- * How long an address is not dialled again after a failure, in ms; doubles with each up to the
- * maximum.
- */
+/** How long a failed address is not dialled again, in ms; doubles with each failure. */
 const BACK_OFF_MIN_MS = 50;
 const BACK_OFF_MAX_MS = 1_000;
 /** Addresses whose failures are remembered; beyond it the oldest is forgotten. */
@@ -56,12 +53,9 @@ interface Failure {
 }
 
 /**
- * Dials nodes by their names, which are their URLs: `ws://host:port` or `wss://host:port`.
- *
- * `connect` throws `unavailable` naming the address, the cause and the remedy when nothing answers
- * (at once for a short while after a failure), `unauthenticated` when the token is missing or
- * wrong, `failed_precondition` when the node speaks another version of the protocol, `not_found`
- * for a name that is no URL.
+ * Dials nodes by their names, their URLs: `ws://host:port` or `wss://host:port`. `connect` throws
+ * `unavailable` with the cause and the remedy (at once for a short while after a failure),
+ * `unauthenticated`, `failed_precondition` for another protocol version, `not_found` for no URL.
  */
 export function webSocketConnector(options: WebSocketConnectorOptions): Connector {
   return new WebSocketConnector(options);
@@ -77,8 +71,7 @@ class WebSocketConnector implements Connector {
 
   async connect(node: string, local: NodeId): Promise<Link> {
     const url = URL.parse(node);
-    // The URL parser drops characters such as line breaks, so the proof would be about another
-    // text.
+    // The URL parser drops characters such as line breaks: the proof would cover another text.
     const isClean = /^[!-~]{1,2048}$/.test(node);
     if (url === null || !isClean || (url.protocol !== "ws:" && url.protocol !== "wss:")) {
       throw noWay(

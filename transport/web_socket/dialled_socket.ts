@@ -18,11 +18,7 @@ export interface DialOptions {
   readonly signal: AbortSignal;
 }
 
-/**
- * Connects and upgrades.
- *
- * @throws Errors of the platform, and of {@linkcode upgrade}.
- */
+/** Connects and upgrades. @throws Errors of the platform, and of {@linkcode upgrade}. */
 export async function dialSocket(options: DialOptions): Promise<Socket> {
   const { world, url, side, signal } = options;
   let conn = await connect(url, signal);

@@ -70,11 +70,7 @@ export class Door {
     };
   }
 
-  /**
-   * Checks a request for a page: a token may also be shown, in the header, or as `inUrl`.
-   *
-   * @param inUrl A token in the address, for pages that accept it.
-   */
+  /** Checks a request for a page: its token may also be in the header, or in the URL as `inUrl`. */
   admitToPage(headers: Headers, inUrl: string | undefined): Admission | Response {
     const { tokens } = this.#options;
     const shown = bearerOf(headers.get("authorization")) ?? inUrl;

@@ -1,10 +1,7 @@
 /** The frames in WebSocket messages. `docs/wire.md` specifies them. */
 import { LeatError } from "../../core/error.ts";
 
-/**
- * The first byte of a frame tells its kind. A single message is a frame as it is: it begins with
- * the token of its own header.
- */
+/** The first byte of a frame: its kind. A single message begins with its own header's token. */
 export const FRAME = {
   /** Several small messages. */
   BATCH: 0x01,
@@ -20,9 +17,7 @@ export const FRAME = {
 
 /** The largest message that is sent as one frame; larger ones are sent in fragments. */
 export const WHOLE_BYTES_MAX = 4 * 2 ** 20;
-/**
- * Bytes of a message in one fragment: the longest delay that it causes for messages of other pairs.
- */
+/** Bytes of a message in one fragment: they bound how long it delays other pairs' messages. */
 export const FRAGMENT_BYTES = 512 * 2 ** 10;
 /** Only messages up to this size are gathered into batches. */
 export const BATCHED_MESSAGE_BYTES_MAX = 8 * 2 ** 10;
@@ -81,8 +76,8 @@ export function readBatch(frame: Uint8Array, take: (message: Uint8Array) => void
 }
 
 /**
- * The next fragment of a message, without a copy: its header is written over the bytes before it,
- * which are the free {@linkcode FRAGMENT_HEADROOM_BYTES} or have been sent.
+ * The next fragment, without a copy: its header overwrites the bytes before it, which are the free
+ * {@linkcode FRAGMENT_HEADROOM_BYTES} or already sent.
  */
 export function writeFragment(
   message: Uint8Array,

@@ -112,11 +112,7 @@ export class Arrival implements Newcomer {
   }
 }
 
-/**
- * Listens.
- *
- * @throws Errors of `Deno.listen` and `Deno.listenTls`.
- */
+/** Listens. @throws Errors of `Deno.listen` and `Deno.listenTls`. */
 export class HttpListener {
   readonly port: number;
   readonly #options: HttpListenerOptions;
@@ -140,10 +136,7 @@ export class HttpListener {
     this.#accepting = this.#acceptAll();
   }
 
-  /**
-   * Stops listening and drops connections without a hello; resolves when all connections are
-   * closed. Idempotent.
-   */
+  /** Drops connections without a hello; resolves when all are closed. Idempotent. */
   close(): Promise<void> {
     return this.#closed ??= this.#close();
   }
@@ -268,9 +261,7 @@ export class HttpListener {
     arrival: Arrival,
     mayStayOpen: true,
   ): Promise<FramedSocket | "open" | undefined>;
-  /**
-   * @returns The WebSocket after an upgrade, or that the connection is open for another request.
-   */
+  /** Returns the WebSocket after an upgrade, or that another request may come. */
   async #answerOnce(
     conn: Deno.Conn,
     arrival: Arrival,

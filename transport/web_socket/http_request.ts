@@ -41,12 +41,7 @@ export class NoRequest extends Error {
   }
 }
 
-/**
- * Reads the head of a request.
- *
- * @returns `undefined` if the other side closes before it has sent one.
- * @throws NoRequest for an invalid request.
- */
+/** Reads the head of a request; `undefined` if the other side closes first. @throws NoRequest */
 export async function readRequest(conn: Deno.Conn): Promise<ReadRequest | undefined> {
   let bytes = new Uint8Array(HEAD_BYTES);
   let length = 0;

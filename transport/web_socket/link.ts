@@ -26,8 +26,8 @@ import type { Socket } from "./socket.ts";
 /** How often a link checks whether it has received anything, and pings if not, in ms. */
 const HEARTBEAT_MS = 5_000;
 /**
- * Consecutive checks without a byte from the other side until it counts as dead. Checks are counted
- * instead of time, so that a busy thread does not blame its peers.
+ * Checks in a row without a byte until the other side counts as dead: not time, so that a busy
+ * thread does not blame its peers.
  */
 const SILENT_BEATS_MAX = 4;
 /** Consumed bytes are acknowledged at once from this many on, */
@@ -43,10 +43,7 @@ const PONG = new Uint8Array([FRAME.PONG]);
 /** Options of links; omitted fields have defaults. */
 export interface WebSocketLinkOptions {
   readonly limits?: Partial<LinkLimits>;
-  /**
-   * The interval of liveness checks; after four without a byte the link closes with `unavailable`.
-   * Default 5,000 ms.
-   */
+  /** Interval of liveness checks; the link closes after four without a byte. Default 5,000 ms. */
   readonly heartbeatMs?: number;
 }
 
@@ -236,10 +233,7 @@ export class WebSocketLink implements Link {
     this.#receive!(this.#named(envelope));
   }
 
-  /**
-   * Renames the source of an envelope to the name by which this node dialled the other end, so that
-   * answers go over this link.
-   */
+  /** Names the source as this node dialled it, so that answers go over this link. */
   #named(envelope: Envelope): Envelope {
     const { source } = envelope;
     const { node } = this.remote;

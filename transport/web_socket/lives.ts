@@ -5,10 +5,7 @@
 import type { Identity } from "../../actors/runtime/identity.ts";
 import { LeatError } from "../../core/error.ts";
 
-/**
- * Incarnations that are remembered, also after their links closed; beyond it the oldest is
- * forgotten.
- */
+/** Incarnations remembered, also of closed links; the oldest is forgotten first. */
 const LIVES_MAX = 16_384;
 
 /** The owners of incarnations. */
@@ -17,7 +14,6 @@ export class Lives {
 
   /**
    * Claims an incarnation at a hello. A worker's claim overrides a client's.
-   *
    * @throws LeatError `permission_denied` when the incarnation belongs to another identity.
    */
   claim(incarnation: string, claimant: Identity): void {
@@ -34,9 +30,7 @@ export class Lives {
     if (this.#owners.size > LIVES_MAX) this.#owners.delete(this.#owners.keys().next().value!);
   }
 
-  /**
-   * Whether an identity still owns an incarnation: a worker may have taken it back from a client.
-   */
+  /** Whether an identity still owns an incarnation, which a worker may take from a client. */
   isOf(incarnation: string, { name }: Identity): boolean {
     return this.#owners.get(incarnation)?.name === name;
   }

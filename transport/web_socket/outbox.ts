@@ -12,10 +12,7 @@ import {
   writeFragment,
 } from "./frames.ts";
 
-/**
- * Bytes given to the socket that the receiver has not consumed; a frame is only begun below this.
- * It bounds what both machines hold for a slow receiver, whatever the socket would accept.
- */
+/** Unconsumed bytes from which no frame is begun: a bound for both sides of a slow receiver. */
 export const WINDOW_BYTES = 8 * 2 ** 20;
 
 /** A large message, or a later message of the same pair that must wait for it. */
@@ -90,11 +87,8 @@ export class Outbox {
   }
 
   /**
-   * Adds a message.
-   *
-   * @param message has the headroom of a fragment before it if it is larger than {@linkcode
-   * WHOLE_BYTES_MAX}; the outbox may overwrite it.
-   * @param pairOf names the pair within which order is kept.
+   * Adds a message, with a fragment's headroom before it if larger than {@linkcode
+   * WHOLE_BYTES_MAX}; it may be overwritten. `pairOf` names the pair within which order is kept.
    */
   add(message: Uint8Array, pairOf: () => string): void {
     this.#marks.add(message.length);

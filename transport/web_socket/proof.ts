@@ -7,10 +7,7 @@ import { Buffer } from "node:buffer";
 import { nodeCrypto } from "../../core/builtins.ts";
 import { otherVersion, PROTOCOL_VERSION } from "../hello.ts";
 
-/**
- * What the dialler intends to reach: a `service` at a configured address, or the `node` whose name
- * is that address. A proof for a node is valid at no other node.
- */
+/** A configured address (`service`), or the `node` of that name: its proofs hold at no other. */
 export type Target = "service" | "node";
 
 /** The data that both proofs of a connection cover. */
@@ -73,10 +70,7 @@ export function challengeHeader(listenerNonce: string): string {
   return `${SCHEME} version=${PROTOCOL_VERSION}, nonce=${listenerNonce}`;
 }
 
-/**
- * The dialler's side of one connection: it answers a challenge, and then checks that the listener
- * knows the token, too.
- */
+/** The dialler's side: answers a challenge, then checks that the listener knows the token. */
 export class DiallerSide {
   readonly #token: string;
   readonly #target: Target;
@@ -90,9 +84,7 @@ export class DiallerSide {
   }
 
   /**
-   * The header `authorization` that answers the header `www-authenticate`; undefined if that
-   * requires no proof.
-   *
+   * The `authorization` that answers a `www-authenticate`; undefined if no proof is required.
    * @throws LeatError `failed_precondition` when the listener speaks another version.
    */
   answer(challenge: string): string | undefined {

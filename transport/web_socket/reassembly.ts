@@ -10,10 +10,7 @@ interface Incomplete {
   received: number;
 }
 
-/**
- * Collects fragments. Each message gets one buffer, allocated once, when its first fragment tells
- * its size and that is within the limit.
- */
+/** Collects fragments. A message's buffer is allocated once, when its size is within the limit. */
 export class Reassembly {
   readonly #bytesMax: number;
   readonly #incomplete = new Map<number, Incomplete>();
@@ -30,11 +27,9 @@ export class Reassembly {
   }
 
   /**
-   * Adds a fragment.
-   *
-   * @returns The message, if it is complete.
-   * @throws LeatError `resource_exhausted` when the sender exceeds the limits, `invalid_argument`
-   * when the fragment does not continue the received part.
+   * Adds a fragment; returns the message if complete.
+   * @throws LeatError `resource_exhausted` beyond the limits, `invalid_argument` for a fragment
+   * that does not continue the received part.
    */
   add(fragment: Fragment): Uint8Array | undefined {
     const { id, offset, total, data } = fragment;

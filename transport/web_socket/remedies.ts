@@ -1,6 +1,4 @@
-/**
- * Remedies for servers that do not answer as expected, for diallers by WebSocket and by plain HTTP.
- */
+/** Remedies for servers that do not answer as expected, for WebSocket and plain HTTP. */
 
 /** The first byte of a server that accepts only TLS: an alert (RFC 8446, section 5.1). */
 export const TLS_ALERT = 0x15;
@@ -16,7 +14,6 @@ const TLS_AT_PLAIN = /InvalidContentType/;
 
 /**
  * The remedy for a TLS failure; undefined for any other.
- *
  * @param address The dialled address: `ws://host:port` or `wss://host:port`.
  * @param why The error message.
  */

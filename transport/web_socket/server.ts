@@ -33,10 +33,7 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly key?: string;
   /** A client that proves none of them gets 401 and no socket. Default: everybody is admitted. */
   readonly tokens?: AcceptedTokens;
-  /**
-   * Whether users configure the address of this node, so that it is dialled by names that it does
-   * not know. Other nodes are dialled only by their own name. Default false.
-   */
+  /** Whether users dial this node by names that it does not know. Default: only by its own name. */
   readonly isService?: boolean;
   /** Listens beyond this machine without a token. Default false. */
   readonly insecure?: boolean;
@@ -48,10 +45,7 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly pages?: Pages;
   /** Time limit for the hello of a connection. Default 5,000 ms. */
   readonly helloTimeoutMs?: number;
-  /**
-   * Whether this process may open so many more files. Connections are refused while it may not, to
-   * keep handles for existing connections. Default: it may.
-   */
+  /** Whether this process may open `count` more files; else connections wait. Default: it may. */
   readonly hasSpareFiles?: (count: number) => boolean;
 }
 
@@ -78,7 +72,6 @@ export interface WebSocketServer {
 
 /**
  * Listens for nodes that dial in.
- *
  * @throws LeatError `failed_precondition` when it would listen beyond this machine without a token
  * and without `insecure`; `invalid_argument` for a certificate without its key or the reverse, or
  * one that cannot be read; `already_exists` when the port is in use; `permission_denied` when this

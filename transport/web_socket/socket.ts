@@ -4,12 +4,7 @@
 export interface SocketEvents {
   /** A message: binary as bytes that belong to the receiver, text as a string. */
   message(data: Uint8Array | string): void;
-  /**
-   * The socket is closed, by either side or because it broke; called once.
-   *
-   * @param isByPeer The other side has closed it, as far as can be told, or its operating system
-   * has, which happens when a process ends.
-   */
+  /** The socket is closed or broke; called once. `isByPeer`: by the other side or its system. */
   closed(why: string, isByPeer: boolean): void;
 }
 
@@ -18,17 +13,9 @@ export interface Socket {
   readonly isOpen: boolean;
   /** Bytes passed to `send` that the operating system has not accepted yet. */
   readonly bufferedAmount: number;
-  /**
-   * Settles when this process has released the socket, or the other side has not answered a close
-   * for so long that the rest is left to the platform.
-   */
+  /** Settles when this process has released the socket, or a close stays unanswered too long. */
   readonly released: Promise<void>;
-  /**
-   * Sets the callbacks.
-   *
-   * @param bytesMax A larger message breaks the connection. Default: the largest frame of the
-   * protocol.
-   */
+  /** Sets the callbacks. A message above `bytesMax` (default: the largest frame) breaks it. */
   listen(events: SocketEvents, bytesMax?: number): void;
   /** Sends a binary message; its bytes are copied before this returns. Does nothing when closed. */
   send(bytes: Uint8Array): void;

@@ -73,7 +73,6 @@ function writeHead(
 
 /**
  * The head of the frame that begins at `start`; `undefined` while it is incomplete.
- *
  * @throws LeatError `invalid_argument` for a head that this sender must not send.
  */
 export function readFrameHead(

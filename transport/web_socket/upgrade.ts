@@ -34,7 +34,6 @@ export class NotProved extends Error {
 
 /**
  * Requests the upgrade; with a token, both sides prove that they know it.
- *
  * @param side Proves the token for this side; omitted if there is none.
  * @returns The bytes after the server's response: its first frames.
  * @throws UpgradeRefused with the HTTP status when the server refuses; NotProved when it does not

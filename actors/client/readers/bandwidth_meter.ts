@@ -27,7 +27,6 @@ export class BandwidthMeter {
 
   /**
    * An answer has come.
-   *
    * @param onTheWayMs The time since its request, less the wait at its source.
    */
   came(nowMs: number, bytes: number, onTheWayMs: number): void {

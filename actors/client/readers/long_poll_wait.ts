@@ -35,7 +35,6 @@ export class LongPollWait {
 
   /**
    * How long a request may wait, in ms.
-   *
    * @param requests How many may be open at a time.
    */
   waitMs(nowMs: number, requests: number): number {

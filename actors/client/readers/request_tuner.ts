@@ -31,7 +31,6 @@ export class RequestTuner {
 
   /**
    * Notes an answer.
-   *
    * @param answerMs Time since the request.
    * @param heldMs The part of it before the element was made.
    * @param isWaitedFor Whether the training loop waits.

@@ -83,7 +83,6 @@ export class RoundSchedules {
 
   /**
    * Accepts a proposal unless a round of it was requested already; a later proposal will follow.
-   *
    * @param nextRound The next round to request.
    * @returns Whether this is news.
    */

@@ -64,7 +64,6 @@ export function forgetIteration(tx: Transaction, { iterationId }: Iteration): vo
 
 /**
  * A task named in a request, and its iteration.
- *
  * @param refused The consequence for the sender if there is no such task, for the error message.
  */
 export function taskInForce(

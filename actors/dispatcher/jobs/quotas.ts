@@ -87,7 +87,6 @@ export function checkDatasetBytes(
 
 /**
  * Checks a request to open an iteration against the quotas.
- *
  * @throws LeatError `resource_exhausted` for an identity with too many jobs or clients, or whose
  *   parameters would be too large.
  */

@@ -23,7 +23,6 @@ type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
 
 /**
  * Handles `DispatcherProtocol.runnerDied`.
- *
  * @param deathsMax Number of deaths at one piece that fails the iteration.
  */
 export function runnerDied(tx: Transaction, request: DeathRequest, deathsMax: number): DeathAnswer {

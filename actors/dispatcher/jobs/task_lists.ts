@@ -44,7 +44,6 @@ export class TaskLists {
 
   /**
    * A task of the iteration has become readable, or no longer is.
-   *
    * @param tasks How many tasks the iteration has.
    */
   changed(iterationId: number, taskId: number, tasks: number): void {

@@ -34,7 +34,6 @@ export class WaitingRequests {
 
   /**
    * Waits for the answer.
-   *
    * @throws {LeatError} `resource_exhausted` if too many wait, `deadline_exceeded` when the sender
    *   has given up, and the decision's own error.
    */

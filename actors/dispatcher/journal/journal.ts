@@ -16,7 +16,6 @@ export interface Journal {
   append(record: JournalRecord): void;
   /**
    * Settles when everything appended so far is durable; undefined if it already is.
-   *
    * @throws {LeatError} `unavailable` when it cannot become durable: nobody may rely on it.
    */
   committed(): Promise<void> | undefined;
@@ -41,7 +40,6 @@ export interface LoggedJournalOptions {
   readonly log: DurableLog;
   /**
    * The whole current state, encoded.
-   *
    * @throws {LeatError} `resource_exhausted` if it is too large: the log keeps its records.
    */
   readonly snapshot: () => Uint8Array;

@@ -306,7 +306,6 @@ export class RecordBatch {
 
 /**
  * The records of an encoded {@linkcode RecordBatch}.
- *
  * @throws {LeatError} `data_loss` for invalid bytes.
  */
 export function decodeRecords(bytes: Uint8Array): JournalRecord[] {

@@ -13,7 +13,6 @@ export interface Recovered {
 
 /**
  * Replays a log, and closes it again on failure.
- *
  * @throws {LeatError} `data_loss` for an incomplete journal, `unimplemented` for a later version.
  */
 export async function openJournal(

@@ -64,7 +64,6 @@ export function snapshotOf(tables: Tables): StateSnapshot {
 
 /**
  * The tables of a snapshot; they share nothing with it.
- *
  * @throws {LeatError} `unimplemented` for a later format.
  */
 export function tablesOf(snapshot: StateSnapshot): Tables {
@@ -105,7 +104,6 @@ export const SNAPSHOT_BYTES_MAX = 768 * 2 ** 20;
 
 /**
  * Encodes a snapshot for the journal.
- *
  * @throws {LeatError} `resource_exhausted` if it is longer than `bytesMax`.
  */
 export function encodeSnapshot(

@@ -23,7 +23,6 @@ interface AboutClient {
 
 /**
  * The client of a request, and its iteration.
- *
  * @throws LeatError `permission_denied` without its secret; the reason of its end if it is gone.
  */
 export function clientOf(
@@ -69,7 +68,6 @@ export function newsOfEnd(
 
 /**
  * The answer to a client's heartbeat.
- *
  * @param report The heartbeat.
  * @param changed Tasks in which the client's list may be outdated; undefined: it has no list.
  */

@@ -29,7 +29,6 @@ export class NameClaims {
 
   /**
    * Resolves when the holder's life is over, or cannot be reached.
-   *
    * @throws {LeatError} `unavailable` while it answers.
    */
   async expectGone(name: string, holder: WorkerRef, claimant: WorkerRef): Promise<void> {

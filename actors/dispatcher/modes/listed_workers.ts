@@ -6,7 +6,6 @@ const NAMED_MAX = 8;
 
 /**
  * Checks the configured list of workers.
- *
  * @throws {LeatError} `invalid_argument` for an empty or repeated name.
  */
 export function checkWorkerNames(names: readonly string[]): readonly string[] {

@@ -28,7 +28,6 @@ export function whyNotBegun(state: DispatcherState, iteration: Iteration): strin
 
 /**
  * Consumers of one stream read the splits in the window even before all have joined.
- *
  * @param windowSplits How many splits beyond the common position may be assigned.
  */
 export function whyHeldUp(

@@ -126,7 +126,6 @@ export abstract class Mode {
   /**
    * Admits a client. By default an iteration restarts if it has no clients and one of its tasks
    * cannot read on, as the missing data may be there now.
-   *
    * @throws {LeatError} for a client that may not read.
    */
   admit(
@@ -214,7 +213,6 @@ export abstract class Mode {
   /**
    * The piece of work that a task's runner ran when it died; deaths are counted per piece. Null:
    * the pipeline as a whole.
-   *
    * @param place The piece as the task reported it.
    */
   pieceOf(subject: Subject, { worker }: Task, _place: number | undefined): number | null {
@@ -254,7 +252,6 @@ export abstract class Mode {
 
   /**
    * A sentence about what clients wait for although there are workers; null if they do not wait.
-   *
    * @param windowSplits How many splits beyond the common position an ordered mode assigns.
    */
   whyWaiting(_subject: Subject, _windowSplits: number): string | null {

@@ -21,7 +21,6 @@ export function noteRequest(
 /**
  * The earlier grant of a request, if any. Requests may be reordered, so an unknown number is old
  * only if a newer one has overwritten its slot.
- *
  * @throws LeatError `failed_precondition` for an old one.
  */
 export function knownAnswer(task: Task, number: number, series: number): number | undefined {

@@ -15,7 +15,6 @@ export type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
 /**
  * Handles `DispatcherProtocol.getSplit`. The iteration's splits must have been listed.
- *
  * @param windowSplits How many ordered splits beyond the reader's mark may be assigned.
  */
 export function assignSplit(
@@ -30,7 +29,6 @@ export function assignSplit(
 
 /**
  * The splits that a request is about.
- *
  * @throws {LeatError} the reason why there are none; `invalid_argument` for a meaningless request.
  */
 export function splitsFor(

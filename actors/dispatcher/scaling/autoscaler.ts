@@ -36,7 +36,6 @@ export const SCALING_DEFAULTS: Required<ScalingOptions> = {
 
 /**
  * The options with their defaults.
- *
  * @throws {LeatError} `invalid_argument` for limits that are not whole numbers or in the wrong
  *   order, and for times that are not positive.
  */

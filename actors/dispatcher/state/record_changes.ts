@@ -49,7 +49,6 @@ export const CHANGES: { readonly [T in RecordType]: Change<T> } = {
 
 /**
  * Applies a record.
- *
  * @throws {LeatError} `data_loss` for a record that does not follow from those before it,
  *   `unimplemented` for one of an unknown type.
  */

@@ -11,7 +11,6 @@ export type SplitBounds = readonly Float64Array[];
 
 /**
  * Packs a table.
- *
  * @throws {LeatError} `resource_exhausted` above {@linkcode SPLITS_MAX} splits, `internal` if
  *   invalid.
  */

@@ -39,7 +39,6 @@ export class DispatcherState {
 
   /**
    * Applies a record.
-   *
    * @throws {LeatError} `data_loss` for a record that does not follow from those before it,
    *   `unimplemented` for one of an unknown type.
    */

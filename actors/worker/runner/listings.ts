@@ -39,7 +39,6 @@ export class Listings {
 
   /**
    * The splits as they are at some time after this call.
-   *
    * @param deadlineMs When they are no longer waited for, in monotonic time.
    * @throws {LeatError} The listing's failure; `deadline_exceeded` when it did not finish by then.
    */

@@ -89,12 +89,10 @@ export interface Runner {
   /**
    * The next element, encoded. Calls may overlap and are answered in order. An element that fails
    * is an outcome, not a rejection.
-   *
    * @param only A step of this split alone, instead of the sources' assigned ones. Several may be
    * under way; each runs once, and its end is final. Or a piece of work of a save: the "element" is
    * its outcome.
    * @param wish What to do about compressing the element; left out: nothing.
-   *
    * @throws LeatError `unavailable` when the runner itself died: its position in the data is lost.
    */
   next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome>;
@@ -122,7 +120,6 @@ export interface RunnerFactory {
   start(settings: RunnerSettings, splits: RunnerSplits): Runner;
   /**
    * Lists the splits of a pipeline's sources.
-   *
    * @param signal Aborted when they are no longer waited for: pending work need not begin.
    * @throws LeatError the listing's failure.
    */

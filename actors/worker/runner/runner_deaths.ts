@@ -34,7 +34,6 @@ export class RunnerDeaths {
 
   /**
    * Reports a death. Waits for the dispatcher without limit.
-   *
    * @param place See `DispatcherProtocol.runnerDied`.
    * @returns Whether the task may start another runner. If not, it has ended.
    * @throws {LeatError} `cancelled` when the task is stopped.

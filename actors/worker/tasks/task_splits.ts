@@ -56,7 +56,6 @@ export class TaskSplits implements RunnerSplits {
   /**
    * DETERMINISTIC: the next split for this task, or null when no more are wanted. Waits without
    * limit while the window is full, or nothing is lost.
-   *
    * @param spare Only a split that was lost and comes before all that this task holds.
    */
   async nextOrdered(spare: boolean): Promise<AssignedSplit | null> {

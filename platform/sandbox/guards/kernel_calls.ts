@@ -169,7 +169,6 @@ export class KernelCalls {
 
   /**
    * Replaces this program by another one, which inherits only the standard file descriptors.
-   *
    * @param password The secret that the filter of calls requires.
    */
   become(command: readonly string[], [first, last]: ExecPassword): never {

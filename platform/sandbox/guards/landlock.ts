@@ -57,7 +57,6 @@ const SYSTEM_FILES = [
 /**
  * Restricts this process for good. Does nothing if the kernel has no Landlock: Deno's permissions
  * still apply.
- *
  * @returns The version of Landlock; 0 if there is none.
  */
 export function restrictFiles(kernel: KernelCalls, reach: Reach): number {

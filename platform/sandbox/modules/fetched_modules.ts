@@ -76,7 +76,6 @@ export class FetchedModules {
 
   /**
    * The module at a URL; its fragment is ignored.
-   *
    * @throws {LeatError} `permission_denied` if it, or a redirect, is not on a granted host;
    * `not_found` if there is none; `unavailable` if its host does not send it; `invalid_argument` if
    * a URL is too long; `resource_exhausted` if it is too large, or too much is in transit.

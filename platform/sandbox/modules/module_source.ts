@@ -30,7 +30,6 @@ export interface ModuleSource {
 
 /**
  * Converts a text to a module.
- *
  * @param url The source of the text, whose name tells the language.
  * @param type The import attribute, if any: `text` and `json` are known.
  * @param mediaType The media type from a host; if it says nothing, the name decides.
@@ -64,7 +63,6 @@ function metaOf(url: string): string {
 
 /**
  * The text of a file, under the process's own permission to read it.
- *
  * @throws {LeatError} `not_found` if there is none.
  */
 export function fileText(url: string): string {

@@ -28,7 +28,6 @@ export class RemoteModules {
 
   /**
    * A module that has been fetched.
-   *
    * @throws {LeatError} `failed_precondition` if it has not been fetched.
    */
   moduleAt(url: string): FetchedModule {
@@ -43,7 +42,6 @@ export class RemoteModules {
 
   /**
    * Loads a module, after fetching everything remote that it imports.
-   *
    * @param load Loads it, and calls `moduleAt` for remote modules.
    */
   async import<T>(load: () => Promise<T>): Promise<T> {

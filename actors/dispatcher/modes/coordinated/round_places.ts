@@ -13,7 +13,6 @@ interface Consumer extends ConsumerPlace {
 
 /**
  * The progress of an iteration's consumers.
- *
  * @param placeOf A client's last reported position.
  */
 export function describeRounds(

@@ -21,7 +21,6 @@ export interface StreamRole {
 
 /**
  * The role of a request's sender.
- *
  * @param owner The job's owner, as readers choose the stream's name and could choose another's.
  * @throws {LeatError} `failed_precondition` for a reader in whose place another one was restored.
  *   It may have been between two repetitions, where it could not be told.
@@ -67,7 +66,6 @@ function checkRunGoesOn(run: StreamRun | undefined, jobName: string, runId: stri
 
 /**
  * The iterations of other runs, which end when this one starts.
- *
  * @throws {LeatError} `failed_precondition` for a reader without a run where others name theirs.
  */
 export function ofOtherRuns(
@@ -91,7 +89,6 @@ export function ofOtherRuns(
  * A restored reader, or the first of a run, must name the newest of its own earlier clients and of
  * those it takes over. This fences late requests: their sender may have died, and its successor
  * reads the stream.
- *
  * @param replaced The iterations that it takes over.
  * @throws {LeatError} `failed_precondition` with the client that it must name.
  */
