@@ -57,8 +57,7 @@ export class DenoWorld implements World {
   }
 
   /**
-   * Calls within one macrotask share the next one: one immediate per call would cost more than most
-   * calls.
+   * Calls within one macrotask share the next: an immediate for each costs more than most calls.
    */
   macrotask(fn: () => void): void {
     this.#due.push(fn);
@@ -107,8 +106,7 @@ export class DenoWorld implements World {
       try {
         due[i]!();
       } catch (error) {
-        // Report it like an error in a callback of the platform: uncaught, and without stopping the
-        // other callbacks.
+        // Like an error in a platform callback: uncaught, without stopping the other callbacks.
         queueMicrotask(() => {
           throw error;
         });

@@ -4,9 +4,8 @@
 const NOTHING = "/dev/null";
 
 /**
- * Whether this process may open `count` more files and connections. If that cannot be determined
- * (on Windows, which has no such limit, or without permission to read {@linkcode NOTHING}), the
- * answer is yes.
+ * Whether this process may open `count` more files and connections. Yes if unknown: on Windows,
+ * which has no such limit, or without permission to read {@linkcode NOTHING}.
  */
 export function hasSpareFiles(count: number): boolean {
   if (Deno.build.os === "windows") return true;

@@ -3,10 +3,7 @@ import type { ProcessUsage } from "../actors/dispatcher/protocol_figures.ts";
 
 const MICROSECONDS = 1e6;
 
-/**
- * Missing in Deno's types. `node:process` has it too, but loads half of Node, in every worker's
- * thread.
- */
+/** Missing in Deno's types. `node:process` would load half of Node in every worker's thread. */
 const { cpuUsage } = Deno as unknown as {
   /** In microseconds. */
   readonly cpuUsage: () => { readonly user: number; readonly system: number };

@@ -5,10 +5,7 @@ import type { MayFollow } from "./storage/http_files.ts";
 import { Images } from "./media/images.ts";
 import { workerFiles, type WorkerStorage } from "./storage/storage.ts";
 
-/**
- * A host with the files of a worker's pipelines, and the limit of their images.
- * @param mayFollow See {@linkcode MayFollow}.
- */
+/** A host with the files of a worker's pipelines. For `mayFollow` see {@linkcode MayFollow}. */
 export function workerHost(storage: WorkerStorage, mayFollow?: MayFollow): DenoHost {
   return new DenoHost({ files: workerFiles(storage, mayFollow), images: new Images(storage) });
 }

@@ -14,10 +14,7 @@ import { checkDispatcherConfig } from "./service_options.ts";
 const START_TIMEOUT_MS = 120_000;
 const DESCRIBE_TIMEOUT_MS = 10_000;
 const HEALTH_TIMEOUT_MS = 2_000;
-/**
- * Most restarts in a minute of a dispatcher whose journal fails. Then it gives up, and its
- * supervisor restarts the process.
- */
+/** Most restarts in a minute after failures of the journal; then the process must restart. */
 const RESTARTS_MAX = 3;
 
 /** Options of a dispatcher server. */

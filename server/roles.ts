@@ -1,6 +1,5 @@
 /**
- * The roles of nodes of the service, as plain data, and how each is started: the same way on a
- * thread, in a process of its own, and next to others in one thread.
+ * The roles of nodes as plain data, each started alike on a thread, in a process, or beside others.
  */
 import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import type { Supervision } from "../actors/runtime/actor.ts";
@@ -32,17 +31,11 @@ export interface WorkerRole extends WorkerStorage {
     & Pick<WorkerOptions, "process" | "isPrivate">;
   /** Where pipelines run: on threads of their own (default), or in the node's. */
   readonly runners?: "thread" | "inline";
-  /**
-   * Whether the process belongs to this worker alone, so that its resource usage is the worker's.
-   * Default false.
-   */
+  /** Whether the process is this worker's alone: then its usage is the worker's. Default false. */
   readonly ownProcess?: boolean;
   /** Runs pipelines in confined processes; the running program needs permission to start them. */
   readonly sandbox?: SandboxGrants;
-  /**
-   * Without a sandbox: how long a thread may ignore the request to end before it counts as a
-   * runaway, in ms.
-   */
+  /** Without a sandbox: how long a thread may ignore the request to end, in ms. */
   readonly runawayAfterMs?: number;
 }
 
@@ -84,8 +77,8 @@ export interface RolePrograms {
 }
 
 /**
- * Loads the program of this role only, so that the node's thread starts faster. The returned
- * function starts its actors synchronously: whoever reaches the node finds them.
+ * Loads the program of this role only. The returned function starts its actors synchronously: a
+ * node that can be reached has them.
  */
 export async function loadRole(
   role: Role,

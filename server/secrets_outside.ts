@@ -1,7 +1,4 @@
-/**
- * Refuses secrets in places that pipeline functions may read: anyone who may submit a pipeline
- * could impersonate this program, or the cluster's admin. Checked at the start.
- */
+/** Refuses secrets where pipeline functions may read: their authors could impersonate an admin. */
 import { dirname, join, resolve } from "node:path";
 import { LeatError } from "../core/error.ts";
 import { JOURNAL_NAME } from "./roles.ts";

@@ -1,7 +1,4 @@
-/**
- * Checks the options of clusters and servers at the start, so that a misspelt or invalid option is
- * an error rather than ignored.
- */
+/** Checks options at the start: a misspelt or invalid one is an error, not ignored. */
 import type { Credentials } from "../actors/client/starting.ts";
 import type { ScalingOptions } from "../actors/dispatcher/scaling/autoscaler.ts";
 import { LeatError } from "../core/error.ts";

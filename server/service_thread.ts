@@ -4,10 +4,7 @@ import { webSocketConnector } from "../transport/web_socket.ts";
 import { loadRole, type Playing, type Role, type RolePrograms, supervisionOf } from "./roles.ts";
 import { PROXY_KINDS } from "../platform/nodes/service_kinds.ts";
 
-/**
- * Not literals in `import()`: Deno processes every module named there when it loads this module,
- * and a dispatcher's thread would wait for the operators.
- */
+/** Not literals in `import()`: Deno would process all of them for a dispatcher's thread. */
 const PROGRAMS: RolePrograms = {
   dispatcher: () => import(import.meta.resolve("./dispatcher_role.ts")),
   worker: () => import(import.meta.resolve("./worker_role.ts")),

@@ -17,13 +17,6 @@ const CONTAINER_LIMITS = [
  * divided among the workers of this process; 1 GiB instead without permission to read the size of
  * the memory (`--allow-sys=systemMemoryInfo`).
  * @param workers The number of workers in this process.
- *
- * @example
- * ```ts
- * import { defaultWindowBytes } from "./window_memory.ts";
- *
- * console.log(defaultWindowBytes(2) <= 5 * 2 ** 30); // true
- * ```
  */
 export function defaultWindowBytes(workers = 1): number {
   const memoryBytes = memoryOfMachine();

@@ -47,9 +47,7 @@ export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">,
   readonly local?: boolean;
   /** Time between heartbeats, in ms. Default 30,000. */
   readonly heartbeatMs?: number;
-  /**
-   * How long a task waits for a split while the dispatcher is unreachable, in ms. Default one hour.
-   */
+  /** How long a task waits for a split of an unreachable dispatcher, in ms. Default one hour. */
   readonly dispatcherTimeoutMs?: number;
   /**
    * Most bytes of the sliding windows of its shared tasks together: each of n tasks gets an n-th

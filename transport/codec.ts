@@ -56,14 +56,6 @@ export interface DecodeOptions {
  * `undefined` in an array, functions, symbols, Map, Set, Date and other class instances, bigints
  * beyond 64 bits, text with half a surrogate pair, the key `__proto__`, structure deeper than
  * {@linkcode ENVELOPE_DEPTH_MAX}; `resource_exhausted` for a message of more than `bytesMax` bytes.
- *
- * @example
- * ```ts
- * import { decodeMessage, encodeMessage } from "./codec.ts";
- *
- * const frame = encodeMessage({ step: 7, image: new Float32Array(1024) });
- * decodeMessage(frame);
- * ```
  */
 export function encodeMessage(
   value: unknown,

@@ -43,16 +43,6 @@ const SAMPLE_PIECE_BYTES = 32 * 2 ** 10;
  * Compresses a message.
  * @param into The kind of buffer of the result. Default `"arraybuffer"`.
  * @returns Alone in its buffer; `undefined` when it would be no smaller than the message.
- *
- * @example
- * ```ts
- * import { encodeMessage } from "./codec.ts";
- * import { compressFrame, decompressFrame } from "./compression.ts";
- *
- * const frame = encodeMessage(new Float32Array(1024));
- * const compressed = compressFrame(frame, "zstd")!;
- * decompressFrame(compressed); // equal to `frame`
- * ```
  */
 export function compressFrame(
   frame: Uint8Array,

@@ -16,13 +16,6 @@ import { WaterMarks } from "./water_marks.ts";
 /**
  * Two ends of a link between two nodes of this thread.
  * @returns The end for node A (its `remote` is B), and the end for node B.
- *
- * @example
- * ```ts ignore
- * const [toB, toA] = inlinePair(world, a.id, world, b.id);
- * a.attach(toB);
- * b.attach(toA);
- * ```
  */
 export function inlinePair(
   worldA: World,

@@ -18,20 +18,7 @@ export interface Read<T> {
 /** Readers remembered. Beyond it the one idle longest is forgotten, and restarts at the back. */
 export const READERS_MAX = 4_096;
 
-/**
- * The newest part of a stream.
- *
- * @example
- * ```ts
- * import { SlidingWindow } from "./sliding_window.ts";
- *
- * const window = new SlidingWindow<string>(2);
- * window.push("B1", 1);
- * window.read("slow"); // B1
- * for (const batch of ["B2", "B3", "B4"]) window.push(batch, 1);
- * window.read("slow"); // B3, skipped 1: B2 has fallen off the back
- * ```
- */
+/** The newest part of a stream. */
 export class SlidingWindow<T> {
   #bytesMax: number;
   /** Index in the stream of the item at the back. */

@@ -53,14 +53,7 @@ type Answer<M extends keyof DispatcherProtocol> =
   | AnswerOf<DispatcherProtocol, M>
   | Promise<AnswerOf<DispatcherProtocol, M>>;
 
-/**
- * Creates the dispatcher.
- *
- * @example
- * ```ts ignore
- * system.spawn<DispatcherProtocol>({ name: "dispatcher", create: (context) => createDispatcher(context) });
- * ```
- */
+/** Creates the dispatcher. */
 export function createDispatcher(
   context: ActorContext<DispatcherProtocol>,
   config: DispatcherConfig = {},

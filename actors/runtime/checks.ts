@@ -21,19 +21,6 @@ type Schemas<P> = { readonly [M in MethodOf<P>]: v.GenericSchema };
 /**
  * Makes checks from schemas. A schema that differs from the type of its method's request, in either
  * direction, does not compile.
- *
- * @example
- * ```ts
- * import { checksOf, count, object } from "./checks.ts";
- *
- * interface Counter {
- *   add(request: { readonly amount: number }): null;
- * }
- * const checks = checksOf<Counter>()({ add: object({ amount: count }) });
- * if (checks.add({ amount: 1 }) !== undefined) throw new Error("A count is an amount");
- * const error = checks.add({ amount: "1" });
- * if (error?.message !== 'add: amount must be a count from 0, got "1"') throw error;
- * ```
  */
 export function checksOf<P>(): <S extends Schemas<P>>(schemas: S & Agreeing<P, S>) => Checks<P> {
   return (schemas) => {

@@ -1,10 +1,7 @@
 /**
- * Records how far a log was written, in a file next to it.
- *
- * SQLite silently drops everything after damage in a write-ahead file, because it cannot tell a
- * lost commit from an unfinished one. The mark can: it is written after each commit, without
- * waiting, which costs some microseconds. After a power cut it may be behind the log, never ahead
- * of it.
+ * Records how far a log was written, in a file next to it. SQLite drops everything after damage in
+ * a write-ahead file, because it cannot tell a lost commit from an unfinished one; the mark can. It
+ * is written after each commit without waiting: after a power cut it may be behind, never ahead.
  */
 import { closeSync, constants, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { crc32 } from "node:zlib";
@@ -41,10 +38,7 @@ export class LogMark {
     return isWhole ? Number(view.getBigUint64(0)) : undefined;
   }
 
-  /**
-   * All records up to this one are durable. On a full disk a new mark cannot be created; an old one
-   * stays behind.
-   */
+  /** All records up to this one are durable. A full disk keeps an old mark or none. */
   write(number: number): void {
     const view = new DataView(this.#bytes.buffer);
     view.setBigUint64(0, BigInt(number));

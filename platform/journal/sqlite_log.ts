@@ -25,10 +25,7 @@ import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { LogMark } from "./log_mark.ts";
 import { isDiskFull, systemCode } from "../system_codes.ts";
 
-/**
- * Most bytes that wait to be written; beyond it `append` refuses, because no caller is calling
- * `sync`.
- */
+/** Most bytes that wait to be written; beyond it `append` refuses: no caller is syncing. */
 const PENDING_BYTES_MAX = 1 << 30;
 /** A row holds records up to about this total size; more go into several rows. */
 const BATCH_BYTES_MAX = 16 << 20;
@@ -36,9 +33,7 @@ const BATCH_BYTES_MAX = 16 << 20;
 const LENGTH_BYTES = 4;
 /** Pages of the write-ahead file after which SQLite moves them into the database. */
 const CHECKPOINT_PAGES = 4096;
-/**
- * Free pages that the file keeps for later records; a compaction returns the others to the system.
- */
+/** Free pages kept for later records; a compaction returns the others to the system. */
 const FREE_PAGES_MAX = 4096;
 /** Marks the file as a log of this layout (`PRAGMA application_id`): "Leat". */
 const APPLICATION_ID = 0x4c656174;
@@ -58,8 +53,8 @@ const SCHEMA = `
 /** Options of a log. */
 export interface SqliteLogOptions {
   /**
-   * Most bytes of the file, evaluated before each write; beyond it a `sync` fails with
-   * `resource_exhausted`. Default: the size of the disk.
+   * Most bytes of the file, evaluated before each write; beyond it `sync` fails with
+   * `resource_exhausted`. Default: any.
    */
   readonly bytesMax?: () => number;
 }
@@ -95,7 +90,7 @@ class SqliteLog implements DurableLog {
   /** The number of the newest written record, counted since the log was created. */
   #written = 0;
   /**
-   * The contents at opening, released when they are read or the log is written: they may be large.
+   * The contents at opening, which may be large: released when read, or when the log is written.
    */
   #found: LogContents | undefined;
   #flush: Promise<void> | undefined;
@@ -179,10 +174,7 @@ class SqliteLog implements DurableLog {
     });
   }
 
-  /**
-   * A large snapshot leaves free pages of its records and the previous snapshot, and a write-ahead
-   * file.
-   */
+  /** A large snapshot leaves the free pages of the previous one, and a write-ahead file. */
   #giveBack(snapshotBytes: number): void {
     const free = Number(this.#database.prepare("PRAGMA freelist_count").get()?.["freelist_count"]);
     if (free <= FREE_PAGES_MAX && snapshotBytes <= BATCH_BYTES_MAX) return;
@@ -274,8 +266,8 @@ class SqliteLog implements DurableLog {
 }
 
 /**
- * Completes the file under another name and then links it to its own, so that an empty file under
- * the log's name is always a damaged one, and two programs that start at once share one file.
+ * Completes the file under another name before linking it to its own: an empty file of that name is
+ * always a damaged one, and two programs that start at once share one file.
  */
 function createIfMissing(path: string): void {
   if (exists(path)) return;
@@ -320,8 +312,7 @@ function markOf(path: string): string {
 }
 
 /**
- * Closing the database copies the readable part of the write-ahead file into it and removes that
- * file: a copy of a damaged one is kept.
+ * Keeps a copy of a damaged write-ahead file, which closing the database removes.
  * @throws {LeatError} `data_loss` when the log ends before its mark.
  */
 function checkMark(path: string, written: number): void {
@@ -361,8 +352,7 @@ function openDatabase(path: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(path);
-    // Exclusive: held until it is closed or the process ends. It also avoids the shared-memory
-    // file.
+    // Exclusive until closed, or the process ends. It also avoids the shared-memory file.
     database.exec("PRAGMA locking_mode = EXCLUSIVE");
     const mode = database.prepare("PRAGMA journal_mode = WAL").get();
     if (mode?.["journal_mode"] !== "wal") {
@@ -433,10 +423,7 @@ function* packBatches(
   }
 }
 
-/**
- * The records of a row, each in its own buffer; they are complete, because the row's checksum was
- * right.
- */
+/** The records of a row, each in its own buffer. The row's checksum was right: all are there. */
 function* unpackBatch(body: Uint8Array): Iterable<Uint8Array> {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   for (let offset = 0; offset < body.byteLength;) {
@@ -534,9 +521,7 @@ const RESULT_OF_TEXT: ReadonlyMap<string, number> = new Map([
   ["database or disk is full", 13],
 ]);
 
-/**
- * SQLite's result code for an I/O error, and the extended one for a page at which the file ends.
- */
+/** SQLite's code for an I/O error, and the extended one for a page where the file ends. */
 const IO_ERROR = 10;
 const SHORT_READ = 522;
 /** Bytes written to find out whether there is space: one SQLite page. */

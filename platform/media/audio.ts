@@ -9,18 +9,7 @@ import { decodeWav } from "./wav.ts";
 /** Most kinds of spectrograms whose tables are kept. */
 const KINDS_MAX = 16;
 
-/**
- * Decodes and transforms sound on the calling thread.
- *
- * @example
- * ```ts
- * import { Audio } from "./audio.ts";
- * const audio = new Audio();
- * const samples = Float32Array.from({ length: 16_000 }, (_, i) => Math.sin(i / 5));
- * const mel = audio.melSpectrogram(samples, { sampleRate: 16_000, frameLength: 400, frameStep: 160 });
- * console.log(mel.shape); // [98, 20]
- * ```
- */
+/** Decodes and transforms sound on the calling thread. */
 export class Audio implements AudioCodec {
   readonly #kinds = new Map<string, MelSpectrogram>();
 

@@ -15,21 +15,14 @@ export type Channels = 1 | 3 | 4;
 export interface ImageFormat {
   /** The name in messages: `JPEG`. */
   readonly name: string;
-  /**
-   * Whether bytes begin like a file of this format. With too few bytes to tell: whether they may.
-   */
+  /** Whether bytes begin like such a file; with too few bytes to tell, whether they may. */
   matches(bytes: Uint8Array): boolean;
-  /**
-   * The size, from the header alone. Throws `data_loss` for a header that is damaged or truncated.
-   */
+  /** The size, from the header alone. Throws `data_loss` if that is damaged or truncated. */
   readSize(bytes: Uint8Array): ImageSize;
-  /**
-   * Loads the decoder library; `undefined` if it is loaded. Errors as {@linkcode importLibrary}.
-   */
+  /** Loads the decoder; `undefined` if it is loaded. Errors as {@linkcode importLibrary}. */
   load(): Promise<void> | undefined;
   /**
-   * Estimates the memory of decoding in bytes, besides `bytes` and the resulting pixels, from the
-   * header alone. Errors as `readSize`.
+   * Bytes that decoding needs besides `bytes` and the pixels, by the header. Errors as `readSize`.
    */
   bytesToDecode(bytes: Uint8Array): number;
   /**
@@ -75,9 +68,7 @@ export const RGBA_BYTES = 4;
 /** The weights of red, green and blue in grey (ITU-R BT.601, as in JPEG), out of 2¹⁶. */
 const [RED, GREEN, BLUE] = [19_595, 38_470, 7_471];
 
-/**
- * Converts RGBA bytes to `channels`. Alpha is dropped: transparent pixels keep their stored colour.
- */
+/** Converts RGBA bytes to `channels`. Alpha is dropped; transparent pixels keep their colour. */
 export function packRgba(rgba: Uint8Array, into: Uint8Array, channels: Channels): void {
   if (channels === 4) {
     into.set(rgba);

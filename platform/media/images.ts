@@ -13,10 +13,7 @@ import { PngFormat } from "./png.ts";
 import { resample } from "./resample.ts";
 import { WebpFormat } from "./webp.ts";
 
-/**
- * Default limit of memory for decoding one image, in bytes. A header of a few bytes may claim any
- * size.
- */
+/** Default limit of bytes for decoding one image: a header of a few bytes may claim any size. */
 export const IMAGE_BYTES_MAX = 1024 * 1024 * 1024;
 
 /** A buffer for whole images is kept between calls up to this size. */
@@ -103,9 +100,7 @@ export class Images implements ImageCodec {
       : loading.then(() => this.#decode(format, bytes, options));
   }
 
-  /**
-   * Width and height in pixels. Reads only the header and needs no library. Errors as for `decode`.
-   */
+  /** Width and height in pixels, from the header, without a library. Errors as for `decode`. */
   size(bytes: Uint8Array): { width: number; height: number } {
     return this.#formatOf(bytes).readSize(bytes);
   }

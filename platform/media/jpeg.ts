@@ -4,10 +4,7 @@ import { LeatError } from "../../core/error.ts";
 import { type Channels, type ImageFormat, type ImageSize, importLibrary } from "./image_format.ts";
 import { countScans, damagedJpeg, isJpeg, type JpegHeader, readJpegHeader } from "./jpeg_header.ts";
 
-/**
- * The part of `@julusian/jpeg-turbo` that is used; its own types require Node's `Buffer`, though
- * any `Uint8Array` works.
- */
+/** The used part of `@julusian/jpeg-turbo`; its types ask for a `Buffer`, needlessly. */
 interface JpegTurbo {
   readonly FORMAT_GRAY: number;
   readonly FORMAT_RGB: number;

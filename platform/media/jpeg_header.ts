@@ -1,7 +1,4 @@
-/**
- * Reads the markers of a JPEG before decoding (ITU-T T.81, annex B), and explains decoding
- * failures.
- */
+/** Reads the markers of a JPEG (ITU-T T.81, annex B), and explains decoding failures. */
 
 import { LeatError } from "../../core/error.ts";
 import { beginsWith } from "./image_format.ts";
@@ -11,9 +8,7 @@ export interface JpegHeader {
   readonly width: number;
   readonly height: number;
   readonly components: number;
-  /**
-   * Whether it is progressive: decoding then holds the coefficients of the whole image in memory.
-   */
+  /** Whether decoding holds the coefficients of the whole image in memory. */
   readonly isProgressive: boolean;
 }
 
@@ -21,9 +16,7 @@ const MARKER = 0xff;
 const START_OF_IMAGE = 0xd8;
 const END_OF_IMAGE = 0xd9;
 const START_OF_SCAN = 0xda;
-/**
- * 0xc0 to 0xcf begin a frame, except these: Huffman tables, an extension, arithmetic conditioning.
- */
+/** 0xc0 to 0xcf begin a frame, except these: Huffman tables, an extension, conditioning. */
 const NO_FRAMES: ReadonlySet<number> = new Set([0xc4, 0xc8, 0xcc]);
 const PROGRESSIVE_FRAMES: ReadonlySet<number> = new Set([0xc2, 0xc6, 0xca, 0xce]);
 
@@ -57,10 +50,7 @@ export function readJpegHeader(bytes: Uint8Array): JpegHeader {
   throw broken(bytes, "it is truncated before its frame header");
 }
 
-/**
- * The number of scans, at most `most` + 1. No marker occurs within compressed data except the one
- * that ends it.
- */
+/** The number of scans, at most `most` + 1. Compressed data holds no marker but its end. */
 export function countScans(bytes: Uint8Array, most: number): number {
   let count = 0;
   for (

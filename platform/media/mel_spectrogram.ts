@@ -36,10 +36,7 @@ export class MelSpectrogram {
   readonly #spectrum: Float64Array;
   readonly #magnitudes: Float64Array;
 
-  /**
-   * @throws {LeatError} `invalid_argument` naming the option with an invalid length, rate or
-   * frequency.
-   */
+  /** @throws {LeatError} `invalid_argument` naming the option with an invalid value. */
   constructor(options: MelSpectrogramOptions) {
     const { frameLength, frameStep } = options;
     requireCount("frameLength", frameLength, FFT_LENGTH_MAX);
@@ -54,9 +51,7 @@ export class MelSpectrogram {
     this.#magnitudes = new Float64Array(fftLength / 2 + 1);
   }
 
-  /**
-   * float32 of shape [frames, mel bins]; no frames if there are fewer samples than one frame has.
-   */
+  /** float32 of shape [frames, mel bins]; no frames for fewer samples than a frame has. */
   of(samples: ArrayLike<number>): Tensor<"float32"> {
     const frameLength = this.#window.length;
     const frames = samples.length < frameLength

@@ -16,8 +16,7 @@ import { isSound, PNG_SIGNATURE, type PngChunk, pngChunk, pngChunks } from "./pn
 import { WasmLibrary } from "./wasm_library.ts";
 
 /**
- * The part of LodePNG that is used: writes the address of RGBA bytes and the size; returns 0 or an
- * error number.
+ * The used part of LodePNG: writes the address of RGBA bytes and the size; returns 0 or an error.
  */
 interface Lodepng {
   lodepng_decode32(
@@ -36,13 +35,13 @@ const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4
 /** Each row has a prefix of one byte, and an interlaced picture is stored as seven smaller ones. */
 const ROWS_FACTOR_MAX = 7;
 /**
- * The chunks that pixels need, besides the data. Others could hold texts that inflate to any size.
+ * The chunks that pixels need besides the data. Others could hold texts that inflate to any size.
  */
 const CHUNKS_USED: ReadonlySet<string> = new Set(["IHDR", "PLTE", "tRNS", "IEND"]);
 
 /**
- * Decodes PNGs on the calling thread: every colour type, palettes, interlaced. 16-bit channels are
- * reduced to their upper 8 bits; gamma is not applied. All checksums are verified.
+ * Decodes every colour type, palettes, interlaced. 16-bit channels are reduced to their upper 8
+ * bits; gamma is not applied. All checksums are verified.
  */
 export class PngFormat implements ImageFormat {
   readonly name = "PNG";
@@ -59,8 +58,7 @@ export class PngFormat implements ImageFormat {
 
   bytesToDecode(bytes: Uint8Array): number {
     const { width, height, inflatedBytes } = readHeader(bytes);
-    // The inflated data four times: here, as the library's input, as its raw rows, and without
-    // filters; plus the pixels.
+    // Inflated data four times: here, as the library's input, as raw rows, unfiltered; and pixels.
     return 4 * inflatedBytes + width * height * RGBA_BYTES + bytes.length;
   }
 
@@ -144,8 +142,8 @@ function readHeader(bytes: Uint8Array): Header {
 }
 
 /**
- * The picture's data, inflated, as one chunk of uncompressed blocks. The library itself would
- * inflate without a limit, and three times slower than the machine's own zlib.
+ * The picture's data as one chunk of uncompressed blocks: the library would inflate without a
+ * limit, and three times slower than the machine's zlib.
  */
 function storedChunk(
   bytes: Uint8Array,

@@ -21,9 +21,7 @@ export interface ResampleRequest {
   readonly flip: boolean;
 }
 
-/**
- * Bits of the integer weights: 255 · 2¹¹ · 2¹¹ still fits a 32-bit integer, which makes this fast.
- */
+/** Bits of the integer weights: 255 · 2¹¹ · 2¹¹ still fits a fast 32-bit integer. */
 const WEIGHT_BITS = 11;
 const WEIGHT_ONE = 1 << WEIGHT_BITS;
 
@@ -95,10 +93,7 @@ interface Taps {
   readonly highWeight: Int32Array;
 }
 
-/**
- * For each of `to` samples along an axis, its two neighbours among `from` samples; at the edges
- * both are the outermost.
- */
+/** The two neighbours of each of `to` samples among `from`; at the edges, the outermost twice. */
 function tapsOf(from: number, to: number): Taps {
   const low = new Int32Array(to), high = new Int32Array(to), highWeight = new Int32Array(to);
   const scale = from / to;

@@ -2,10 +2,7 @@
 
 import { LeatError } from "../../core/error.ts";
 
-/**
- * WebAssembly memory never shrinks. An instance is kept between calls if its memory is at most this
- * size.
- */
+/** WebAssembly memory never shrinks: instances up to this size are kept between calls. */
 export const WASM_BYTES_KEPT_MAX = 64 * 1024 * 1024;
 
 /** The exports of every library of this kind. */
@@ -16,8 +13,7 @@ interface Exports {
 }
 
 /**
- * One library, called on the calling thread. An instance that traps, or whose memory has grown
- * large, is dropped; the next call creates another.
+ * One library. An instance that traps, or has grown large, is dropped; the next call makes another.
  */
 export class WasmLibrary<E> {
   readonly #module: object;

@@ -39,10 +39,7 @@ const CODECS: Readonly<Record<number, string>> = {
   85: "MP3",
 };
 
-/**
- * Converts a sample to a number from -1 to 1; negative integers reach one step further than
- * positive ones.
- */
+/** Converts a sample to -1 up to 1; negative integers reach one step further than positive ones. */
 type Reader = (view: DataView, at: number) => number;
 
 const READERS: Readonly<Record<string, Reader>> = {

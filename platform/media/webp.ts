@@ -17,10 +17,7 @@ interface Webp {
   WebPDecodeRGBA(webp: number, byteLength: number, width: number, height: number): number;
 }
 
-/**
- * Bytes per pixel: ARGB of the lossless format, or planes of the lossy one, and the library's RGBA
- * output.
- */
+/** Bytes per pixel: ARGB of lossless files or planes of lossy ones, and the library's RGBA. */
 const PIXEL_BYTES = 4 + RGBA_BYTES;
 
 const RIFF = [0x52, 0x49, 0x46, 0x46];
@@ -31,9 +28,7 @@ const CHUNK_OFFSET = 20;
 const HEADER_BYTES = CHUNK_OFFSET + 10;
 const ANIMATION_FLAG = 0x02;
 
-/**
- * Decodes WebPs on the calling thread: lossy and lossless, with or without alpha; no animations.
- */
+/** Decodes lossy and lossless WebPs, with or without alpha, on this thread; no animations. */
 export class WebpFormat implements ImageFormat {
   readonly name = "WebP";
   #library: WasmLibrary<Webp> | undefined;

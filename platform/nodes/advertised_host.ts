@@ -12,13 +12,6 @@ const VIRTUAL = /^(docker|br-|veth|virbr|vmnet|vboxnet|cni|flannel|utun|podman)/
  * virtual ones; a host without either gets `127.0.0.1`.
  * @param hostname The address that the server listens on.
  * @param interfaces Default: this host's, as far as the process may read them (`--allow-sys`).
- *
- * @example
- * ```ts
- * import { advertisedHost } from "./advertised_host.ts";
- *
- * advertisedHost("127.0.0.1"); // 127.0.0.1
- * ```
  */
 export function advertisedHost(
   hostname: string,

@@ -1,7 +1,4 @@
-/**
- * Where the clients of this process run: next to a cluster in the same process, or on a node of
- * their own that dials out.
- */
+/** Where clients of this process run: next to a cluster in it, or on a node that dials out. */
 import type { ClientHome, Credentials, OpenHome } from "../../actors/client/starting.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import type { Connector } from "../../actors/runtime/link.ts";
@@ -41,10 +38,7 @@ interface Dialled {
   uses: number;
 }
 
-/**
- * Nodes that dial services: one per service and credentials. A node stops with the last iterator
- * that uses it.
- */
+/** Nodes that dial services: one per service and credentials, until its last iterator stops. */
 export class Homes {
   readonly #options: Omit<HomesOptions, "services">;
   readonly #services: ServiceCredentials;

@@ -16,10 +16,7 @@ const KNOWN_MAX = 10_000;
 
 /** The token options of a server. */
 export interface TokenConfig {
-  /**
-   * This server's own token. Its holder may do everything here, and this server proves it to the
-   * nodes it dials.
-   */
+  /** This server's own token: its holder may do everything, and this server proves it to others. */
   readonly token?: string;
   /**
    * Further tokens, each with a name and a role: a list, or a file that is read again when it
@@ -46,7 +43,7 @@ export class NodeTokens {
   readonly #known = new Map<string, string>();
 
   /**
-   * @param dialling If omitted, it proves no token to any node.
+   * Without `dialling`, it proves no token.
    * @throws LeatError `invalid_argument` for malformed tokens, and errors of reading the file.
    */
   constructor(world: World, { token, tokens }: TokenConfig, dialling: Dialling | undefined) {

@@ -1,7 +1,4 @@
-/**
- * A node that does not listen: it dials out, and is reached over its own links, or by the nodes of
- * its own thread.
- */
+/** A node that does not listen: it dials out, and is reached over its links or from its thread. */
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { webSocketConnector } from "../../transport/web_socket.ts";
 import { DenoWorld } from "../deno_world.ts";

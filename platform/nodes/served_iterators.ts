@@ -1,7 +1,4 @@
-/**
- * Iterators for pipelines that read from a service, on a thread that dials services itself. Loaded
- * only for such a pipeline.
- */
+/** Iterators for pipelines that read from a service: loaded only for such a pipeline. */
 import { accessFrom } from "../../actors/client/access.ts";
 import { servedIterator } from "../../actors/client/distributed_iterator.ts";
 import type { IteratorFactory } from "../../data/node.ts";

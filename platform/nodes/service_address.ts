@@ -9,13 +9,6 @@ const FORM = "ws://host:port or wss://host:port (with TLS)";
  * Normalizes the address of a service to the form of node names: scheme, host and port.
  * @param what Names the value in the error, such as `service`.
  * @throws LeatError `invalid_argument` for anything but `ws://host:port` and `wss://host:port`.
- *
- * @example
- * ```ts
- * import { serviceAddress } from "./service_address.ts";
- *
- * serviceAddress("ws://10.0.0.5:5050/", "service"); // ws://10.0.0.5:5050
- * ```
  */
 export function serviceAddress(text: string, what: string): string {
   const address = addressOf(text);

@@ -10,10 +10,7 @@ import {
   optional,
 } from "../../actors/runtime/checks.ts";
 
-/**
- * Configurations from other nodes are checked: otherwise the actor would start, and fail at its
- * first request.
- */
+/** Checks configurations from other nodes, or the actor would fail at its first request. */
 const configs = checksOf<{
   cache(config: CacheConfig): null;
   reads(config: ReadsConfig): null;
@@ -34,10 +31,7 @@ function checked<C>(kind: keyof typeof configs, config: C): C {
   return config;
 }
 
-/**
- * The actors that a node of the service starts on request of another node: caches and schedulers of
- * tasks.
- */
+/** The actors that a node starts on request of another: caches and schedulers of tasks. */
 export const PROXY_KINDS = {
   cache: (asked: CacheConfig) => {
     const config = checked("cache", asked);

@@ -1,6 +1,4 @@
-/**
- * A node of the service behind a socket: the common part of a dispatcher's and a worker's server.
- */
+/** A node of the service behind a socket: what dispatcher's and worker's servers share. */
 import type { Connector, Link } from "../../actors/runtime/link.ts";
 import type { FencedRef } from "../../actors/runtime/ref.ts";
 import { ActorSystem, type SystemOptions } from "../../actors/runtime/system.ts";
@@ -39,9 +37,7 @@ export interface ServiceNodeConfig extends TokenConfig {
   readonly cert?: string;
   /** The private key of the certificate, in PEM. */
   readonly key?: string;
-  /**
-   * Certificates of authorities in PEM that are trusted in addition to the usual ones, for `wss:`.
-   */
+  /** Certificates of authorities in PEM to trust besides the usual ones, for `wss:`. */
   readonly ca?: string;
   /** Allows listening beyond this machine without a token. Default false. */
   readonly insecure?: boolean;
@@ -132,7 +128,7 @@ export class ServiceNode {
   }
 
   /**
-   * Dials the node of an actor over a new connection, besides any existing link.
+   * Dials the node of an actor over a new connection.
    * @throws LeatError as dialling does; `failed_precondition` when another node answers there.
    */
   async dial(target: FencedRef): Promise<void> {
@@ -160,9 +156,7 @@ export class ServiceNode {
     ) await new Promise<void>((resolve) => world.timer(FLUSH_POLL_MS, resolve));
   }
 
-  /**
-   * Drops all links and stops listening, as if the host had lost power; the actors do not notice.
-   */
+  /** Drops all links and stops listening, as at a power cut; the actors do not notice. */
   cut(): Promise<void> {
     return this.#server.close();
   }

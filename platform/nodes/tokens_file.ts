@@ -13,10 +13,7 @@ const TOKEN = /^[\x21-\x7e]{1,4096}$/;
 
 /** A token, and the name and role of its holder. */
 export interface TokenEntry {
-  /**
-   * 1 to 128 printable ASCII characters without spaces. One name may have several tokens of one
-   * role.
-   */
+  /** 1 to 128 printable ASCII characters, no spaces. Tokens of one name have one role. */
   readonly name: string;
   /** What the holder may do. */
   readonly role: AccessRole;
@@ -29,14 +26,6 @@ export interface TokenEntry {
  * and those that begin with `#` are ignored.
  * @param path Named in errors, with the line. No error shows a token.
  * @throws LeatError `invalid_argument`.
- *
- * @example
- * ```ts
- * import { parseTokens } from "./tokens_file.ts";
- *
- * const [entry] = parseTokens("team-a client 1f0c5a7e9b3d4826aa", "tokens");
- * if (entry?.role !== "client") throw new Error("It is a client's");
- * ```
  */
 export function parseTokens(text: string, path: string): TokenEntry[] {
   const check = new EntryCheck();
@@ -116,7 +105,7 @@ export class TokensFile implements AcceptedTokens {
   #timer: Timer | undefined;
 
   /**
-   * Reads the file, and checks it every second from then on.
+   * Reads the file now, and checks it every second.
    * @throws LeatError `invalid_argument` when it is malformed, and errors of reading it.
    */
   constructor(world: World, path: string, pollMs = POLL_MS) {

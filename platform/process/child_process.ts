@@ -219,10 +219,7 @@ function programPaths(): string[] {
   return parts.map((part) => fileURLToPath(new URL(part, TOP)));
 }
 
-/**
- * An environment without this process's secrets: only what Deno needs, as far as this program may
- * read it.
- */
+/** An environment without secrets: what Deno needs, as far as this program may read it. */
 function cacheOnly(): Pick<Deno.CommandOptions, "clearEnv" | "env"> {
   const isGranted = CACHE_VARIABLES.every((variable) =>
     Deno.permissions.querySync({ name: "env", variable }).state === "granted"

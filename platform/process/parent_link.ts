@@ -16,8 +16,8 @@ export function toldByLauncher(): string | undefined {
 }
 
 /**
- * The link to the process that has started this program. The permissions for the paths of the slot
- * files become meaningless once their folder is removed.
+ * The link to the process that started this one. Its permissions for the slot files end with their
+ * folder.
  */
 export function linkToParent(options?: ProcessLinkOptions): Promise<Link> {
   const [incoming, outgoing] = Deno.args as [string, string];

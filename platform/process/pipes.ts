@@ -36,9 +36,7 @@ export function standardInput(): PipeReader {
   };
 }
 
-/**
- * This process's standard output. A full pipe blocks this process, which has nothing else to do.
- */
+/** This process's standard output. A full pipe blocks the process: it has nothing else to do. */
 export function standardOutput(): PipeWriter {
   return {
     write(bytes) {

@@ -1,7 +1,4 @@
-/**
- * The private folder of the slot files that two processes share. It is needed only until both have
- * opened them.
- */
+/** The private folder of the slot files of two processes, needed until both have opened them. */
 import { LeatError } from "../../core/error.ts";
 
 /** The prefix of these folders' names. */
@@ -21,10 +18,7 @@ export class SlotFolder {
   readonly #lock: Deno.FsFile;
   #isRemoved = false;
 
-  /**
-   * Creates a folder that only this user may enter.
-   * @param parent Default: the folder for temporary files.
-   */
+  /** Creates a folder for this user alone, in `parent` or the folder for temporary files. */
   constructor(parent?: string) {
     const { path, lock } = lockedFolder(parent);
     this.path = path;
@@ -48,10 +42,7 @@ export class SlotFolder {
   }
 }
 
-/**
- * Removes folders left by killed processes. A folder that is still needed is locked.
- * @param parent Where to look.
- */
+/** Removes folders in `parent` left by killed processes. Folders still in use are locked. */
 export function removeLeftFolders(parent: string): void {
   for (const { name, isDirectory } of entriesOf(parent)) {
     if (isDirectory && name.startsWith(PREFIX)) removeIfLeft(`${parent}/${name}`);
@@ -80,10 +71,7 @@ function removeIfLeft(path: string): void {
   }
 }
 
-/**
- * Before it is locked, another process may remove a folder as a leftover: then another one is
- * created.
- */
+/** Another process may remove a folder before it is locked: then the next is tried. */
 function lockedFolder(parent: string | undefined): { path: string; lock: Deno.FsFile } {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const path = Deno.makeTempDirSync({

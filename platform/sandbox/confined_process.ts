@@ -38,9 +38,7 @@ export interface ProcessOptions {
   readonly remedies?: LimitRemedies;
   /** Methods that the process may call besides those of every runner. Default: none. */
   readonly methods?: EdgeMethods;
-  /**
-   * Whether the process keeps this program alive. Default: true; otherwise only open requests do.
-   */
+  /** Whether it keeps this program alive. Default: true; else only open requests do. */
   readonly keepsProgram?: boolean;
 }
 
@@ -64,10 +62,7 @@ const OPEN_FILES_MAX = 1_024;
 const MIB = 2 ** 20;
 /** A link that is full delays answers, which may be large, until the runner reads. */
 const LINK_LIMITS = { highWaterBytes: MIB, lowWaterBytes: MIB / 4 };
-/**
- * Most requests of a runner per second, many times what a pipeline needs: more would keep its
- * worker busy.
- */
+/** Most requests of a runner per second: many times what a pipeline needs. */
 const ASKS_PER_SECOND_MAX = 50_000;
 /** Concurrent requests with large answers: one image is decoded while one is sent. */
 const LARGE_LANES = 2;
@@ -251,10 +246,7 @@ export class ConfinedProcess implements SuppliedProcess {
     return LARGE_ANSWERS.has(method) ? this.#inTurn(ask) : ask();
   }
 
-  /**
-   * Computes large answers one after another, each once the previous one was sent, because the
-   * runner may be slow to read.
-   */
+  /** Computes large answers one by one, each once the previous is sent: the runner may be slow. */
   #inTurn<T>(make: () => Promise<T>): Promise<T> {
     const lane = this.#largeAsks++ % LARGE_LANES;
     const made = (this.#lanes[lane] ?? Promise.resolve()).then(async () => {

@@ -1,7 +1,4 @@
-/**
- * Explains a denial to a user function: its author learns what the function needs, and the operator
- * of the worker how to grant it.
- */
+/** Explains a denial to the author of a function, and to the worker's operator who may grant it. */
 import { dirname } from "node:path/posix";
 import { LeatError, type WireError } from "../../core/error.ts";
 
@@ -46,8 +43,8 @@ export const IN_A_TRAINER: Denier = {
 const ON_A_WORKER: Denier = { who: "this worker", remedy };
 
 /**
- * The error, with the worker's flag instead of Deno's, as one line: its wrappers would repeat
- * Deno's flags at each level, and name the worker's program instead of the function.
+ * The error in one line with the worker's flag instead of Deno's: wrappers would repeat Deno's
+ * flags at each level, and name the worker's program instead of the function.
  */
 export function explainDenial(error: WireError, denier: Denier = ON_A_WORKER): WireError {
   if (!isDenial(LeatError.fromWire(error))) return error;

@@ -13,15 +13,13 @@ import type { FencedRef, Ref } from "../../actors/runtime/ref.ts";
 export const EDGE_ASKS_MAX = 64;
 
 /**
- * Most requests of the other side with unwritten answers; more end the edge. It exceeds the
- * sender's limit, because the sender may receive an answer before this side records that it was
- * written.
+ * Most requests of the other side with unwritten answers; more end the edge. Above the sender's
+ * limit, which may see an answer before this side records it as written.
  */
 export const ANSWERING_MAX = 2 * EDGE_ASKS_MAX;
 
 /**
- * Longest request of a confined process to its host, in bytes. The process's own program refuses a
- * longer one, so a process that sends one breaks the edge.
+ * Longest request of a confined process to its host, in bytes. Its own program refuses longer ones.
  */
 export const CONFINED_ASK_BYTES_MAX = 128 * 2 ** 20;
 
@@ -84,8 +82,8 @@ export class Edge {
   #closed: LeatError | undefined;
 
   /**
-   * @param link Requests wait until it is open. If it cannot be opened, the edge is closed.
-   * @param local The id of this process on the link.
+   * Requests wait until `link` is open; if that fails, the edge is closed. `local` is this
+   * process's id on it.
    */
   constructor(
     link: Promise<Link>,
@@ -103,8 +101,8 @@ export class Edge {
   }
 
   /**
-   * Sends a request to the other side.
-   * @throws {LeatError} the error of its answer; or why the edge was closed, if it is closed first.
+   * Sends a request.
+   * @throws {LeatError} the error of the answer, or why the edge was closed first.
    */
   ask(method: string, args?: unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -199,8 +197,7 @@ export class Edge {
   }
 
   /**
-   * A request is open until the link has space after its answer: a peer that does not read answers
-   * may ask no more.
+   * A request stays open until the link has space again: a peer must read answers to ask more.
    */
   async #answer(id: number, method: () => unknown): Promise<void> {
     try {

@@ -19,10 +19,7 @@ export interface SandboxOptions {
   readonly net?: readonly string[];
   /** Hosts that modules of functions may be imported from over HTTP. Default: none. */
   readonly imports?: readonly string[];
-  /**
-   * Most memory for JavaScript values of one task, in bytes; tensors are outside of it. Default 2
-   * GiB.
-   */
+  /** Most memory for JavaScript values of one task, in bytes, without tensors. Default 2 GiB. */
   readonly heapBytesMax?: number;
   /**
    * Most memory of the process of one task, in bytes: its program (about 100 MB), its JavaScript
@@ -137,9 +134,7 @@ function folderOf(root: string): Folder {
   throw new LeatError("invalid_argument", `${path} cannot be granted, since it is no folder`);
 }
 
-/**
- * Permissions are flags of a runner's process, and Deno separates the paths in a flag by commas.
- */
+/** Permissions are flags of a process, in which Deno separates paths by commas. */
 function withoutComma(folder: Folder): Folder {
   if (!folder.path.includes(",") && !folder.realPath.includes(",")) return folder;
   throw new LeatError(

@@ -1,7 +1,4 @@
-/**
- * Starts processes, each for one caller. Only a few load at the same time: many would each take as
- * long as all of them together.
- */
+/** Starts processes, one per caller, few at a time: more would only delay each other. */
 import { LeatError } from "../../core/error.ts";
 
 /** A process that takes a while to load. */
@@ -19,8 +16,8 @@ interface Waiting<T> {
 }
 
 /**
- * Assigns processes in the order of the requests, and keeps a spare one ready. A process is
- * assigned only once it has loaded, so a cancelled caller leaves it to the next.
+ * Assigns processes in the order of requests, each once loaded: a cancelled caller leaves it to the
+ * next. Keeps a spare one.
  */
 export class ProcessSupply<T extends SuppliedProcess> {
   readonly #start: () => T;
@@ -32,10 +29,7 @@ export class ProcessSupply<T extends SuppliedProcess> {
   #spare: T | undefined;
   #closed = false;
 
-  /**
-   * Begins to load the first process.
-   * @param loadingMax Most processes that load at the same time.
-   */
+  /** Begins to load the first process. At most `loadingMax` load at the same time. */
   constructor(start: () => T, loadingMax: number) {
     this.#start = start;
     this.#loadingMax = loadingMax;
@@ -76,8 +70,7 @@ export class ProcessSupply<T extends SuppliedProcess> {
   }
 
   /**
-   * Loads as many as are wanted, up to the limit. A process that cannot even start does not lower
-   * the demand: each is tried once.
+   * Loads as many as are wanted, up to the limit. One that cannot start does not lower the demand.
    */
   #fill(): void {
     const isWanted = () =>

@@ -5,8 +5,7 @@
  */
 import { Console } from "node:console";
 import process from "node:process";
-// Imported here, because pipelines import formats lazily, and functions have no access to these
-// paths.
+// Imported now: pipelines import formats lazily, and functions may not read these paths.
 import "../../data/formats/arrow/arrow.ts";
 import "../../data/formats/csv/csv.ts";
 import "../../data/formats/npy/npz.ts";

@@ -5,14 +5,10 @@ import type { OpenFile } from "../../data/host.ts";
 import type { FarObject } from "./far_object.ts";
 import { RangeWindow } from "./range_window.ts";
 
-/**
- * Bytes requested when a file is opened: enough to read most single-example files with one request.
- */
+/** Bytes requested at opening: most single-example files need no other request. */
 export const FIRST_RANGE_BYTES = 1024 * 1024;
 
-/**
- * Fewest bytes per request in random reads: enough to find footers and indexes with one request.
- */
+/** Fewest bytes per random read: enough to find footers and indexes with one request. */
 export const JUMP_RANGE_BYTES = 256 * 1024;
 
 /** Most bytes per request; ranges double up to it while a file is read in order. */
@@ -22,10 +18,8 @@ export const RANGE_BYTES_MAX = 8 * 1024 * 1024;
 const WINDOWS_MAX = 2;
 
 /**
- * An open object. It holds at most two ranges, 16 MiB together, besides those that concurrent reads
- * wait for.
- *
- * If the storage replaces the object, reads fail with `failed_precondition`.
+ * An open object: at most two ranges, 16 MiB together, and those that reads wait for. Reads fail
+ * with `failed_precondition` if the storage replaces it.
  */
 export class FarFile implements OpenFile {
   readonly sizeBytes: number;
@@ -46,7 +40,7 @@ export class FarFile implements OpenFile {
 
   /**
    * Opens an object by reading its first range.
-   * @throws {LeatError} `cancelled` once `signal` is aborted; otherwise what the storage answers.
+   * @throws {LeatError} `cancelled` once aborted; else what the storage answers.
    */
   static async open(object: FarObject, signal?: AbortSignal): Promise<FarFile> {
     const closed = new AbortController();
@@ -104,8 +98,7 @@ export class FarFile implements OpenFile {
     this.#inOrder = this.#windows.at(-1)?.stop === offset;
     if (this.#inOrder) return this.#readAhead(offset)!;
     this.#rangeBytes = Math.min(Math.max(JUMP_RANGE_BYTES, count), RANGE_BYTES_MAX);
-    // Near the end of a file, the bytes before are wanted next: the footer's length comes after the
-    // footer.
+    // Near the end, the bytes before are wanted next: a footer's length comes after the footer.
     const start = Math.max(0, Math.min(offset, this.sizeBytes - this.#rangeBytes));
     return this.#begin(start);
   }

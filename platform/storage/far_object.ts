@@ -8,10 +8,7 @@ import type { HttpAnswer, HttpClient, HttpRequest } from "./http_client.ts";
 export interface FarSource {
   /** The object's name in messages. */
   readonly name: string;
-  /**
-   * A request for a part (the value of a `Range` header). Created per attempt, because signatures
-   * expire.
-   */
+  /** A request with this `Range` header; new for each attempt, because signatures expire. */
   request(range: string): HttpRequest | Promise<HttpRequest>;
   /** The error for an answer without the requested bytes. */
   refusal(request: HttpRequest, answer: HttpAnswer): Promise<LeatError>;

@@ -1,7 +1,4 @@
-/**
- * Files of this machine: positioned reads, listing by glob pattern, counts of reads, and a wrapper
- * that simulates the latency of far storage.
- */
+/** Local files: positioned reads, globs, counts; and a wrapper with far storage's latency. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
@@ -12,10 +9,7 @@ import { systemCode } from "../system_codes.ts";
 export interface FileStats {
   /** Bytes that reads returned; for far files, bytes that arrived. */
   readonly bytesRead: number;
-  /**
-   * Read requests to the system, including those at the end of a file, or to a far server,
-   * including repetitions.
-   */
+  /** Read requests to the system or a far server, with repetitions and those at a file's end. */
   readonly reads: number;
   /** Files opened. */
   readonly opens: number;
@@ -44,13 +38,6 @@ const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
  * Reads are synchronous: a read from the page cache finishes before Deno's thread pool would begin
  * it, and costs less CPU. A slow disk blocks this thread only: pipelines run on threads of their
  * own.
- *
- * @example
- * ```ts
- * import { DenoFiles } from "./files.ts";
- * const files = new DenoFiles();
- * console.log(await files.list("corpus/*.tfrecord"), files.stats());
- * ```
  */
 export class DenoFiles implements Files {
   readonly #stats = { bytesRead: 0, reads: 0, opens: 0 };
@@ -147,9 +134,8 @@ class OpenDenoFile implements OpenFile {
 }
 
 /**
- * The same files with `latencyMs` added to each request: storage in another region. Requests wait
- * concurrently, so reading several files at once hides the latency.
- * @param latencyMs Added to every open, every read and every listing.
+ * The same files with `latencyMs` added to every open, read and listing; concurrent ones wait
+ * together.
  */
 export function withStorageLatency(files: Files, latencyMs: number): Files {
   if (!(latencyMs >= 0 && Number.isFinite(latencyMs))) {

@@ -1,9 +1,6 @@
 /**
- * Glob patterns: their meaning, and which names match.
- *
- * Glob libraries compile a pattern to a regular expression that backtracks: `?*` twenty times never
- * ends on a long name. Matching here takes at most as many steps as the product of the lengths of
- * name and pattern.
+ * Glob patterns. Libraries compile them to regular expressions that backtrack: `?*` twenty times
+ * never ends on a long name. Here a match takes at most name length × pattern length steps.
  */
 
 import { LeatError } from "../../core/error.ts";
@@ -25,15 +22,11 @@ export type GlobSegment = GlobName | "**";
 
 /** One pattern without braces, cut at its first wildcard. */
 export interface Glob {
-  /**
-   * The part before the wildcard: the folder to list, or the whole name if there is no wildcard.
-   */
+  /** The part before the wildcard: the folder to list; without a wildcard, the whole name. */
   readonly start: string;
   /** The same as the beginning of a path: it ends with a slash, unless it is empty. */
   readonly folder: string;
-  /**
-   * The patterns of names below the folder, level by level; `undefined` if there is no wildcard.
-   */
+  /** The patterns of names below it, level by level; `undefined` without a wildcard. */
   readonly segments: readonly GlobSegment[] | undefined;
 }
 
@@ -85,8 +78,7 @@ export class GlobName {
     if (name.length < this.#lengthMin || (name[0] === "." && !this.#takesDot)) return false;
     const tokens = this.#tokens;
     let token = 0, at = 0;
-    // Only the last star seen may need to match more: characters it gives back to earlier stars, it
-    // could have kept itself.
+    // Only the last star may need more: what it gives to earlier ones, it could have kept.
     let star = -1, starAt = 0;
     while (at < name.length) {
       const wanted = tokens[token];
@@ -114,8 +106,8 @@ interface GlobPlace {
 }
 
 /**
- * The positions of a path in several patterns at once, level by level. It holds everything that
- * matters about the parent folders, so that the walk enters every folder once for all patterns.
+ * The positions of a path in several patterns at once: all that matters about its parents, so that
+ * the walk enters each folder once.
  */
 export class GlobPlaces {
   readonly #places: ReadonlySet<GlobPlace>;
@@ -134,10 +126,7 @@ export class GlobPlaces {
     return new GlobPlaces(places);
   }
 
-  /**
-   * The number of positions; 0 when nothing can match any more. Each name is matched against this
-   * many patterns.
-   */
+  /** The number of positions, against each of which names are matched; 0: nothing can match. */
   get count(): number {
     return this.#places.size;
   }
@@ -149,8 +138,7 @@ export class GlobPlaces {
     let matches = false;
     for (let place of this.#places) {
       if (place.segment === "**") {
-        // `**` either consumes this name and stays, or matches nothing, and the next segment is
-        // tried.
+        // `**` consumes this name and stays, or matches nothing and the next segment is tried.
         if (letters[0] !== ".") {
           below.add(place);
           matches ||= place.next === undefined;

@@ -7,8 +7,8 @@ export interface CharacterSet {
 }
 
 /**
- * The set that opens at `open`, and its end; `undefined` for a bracket that does not close before
- * the next slash, which is literal. Then no bracket between here and that slash closes either.
+ * The set that opens at `open`, and its end; `undefined` if it does not close before the next
+ * slash: then it is literal, and no bracket between closes either.
  */
 export function parseSet(
   letters: ArrayLike<string>,

@@ -1,7 +1,6 @@
 /**
- * Lists local files by glob pattern. Leat has its own walk because the libraries (`node:fs` `glob`,
- * `tinyglobby`) read environment variables, and a program that only reads data should need no
- * permission for that.
+ * Lists local files by glob pattern. Libraries (`node:fs` `glob`, `tinyglobby`) read environment
+ * variables, for which a program that only reads data should need no permission.
  */
 
 import { setImmediate } from "node:timers/promises";
@@ -11,9 +10,7 @@ import { GlobPlaces, type GlobSegment, parseGlobs } from "./glob.ts";
 /** Most files that one pattern may list; a longer list would fill memory. */
 export const LISTED_FILES_MAX = 4_000_000;
 
-/**
- * After this many comparisons of names with patterns the walk yields to other work of this thread.
- */
+/** Comparisons of names with patterns after which the walk yields to other work. */
 const MATCHES_AT_ONCE = 10_000;
 
 /**

@@ -1,7 +1,4 @@
-/**
- * HTTP requests to far storage: they time out when no bytes arrive, and every failure is a
- * `LeatError` that says whether to retry.
- */
+/** HTTP requests to far storage, which time out; every failure says whether to retry. */
 
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { Retries, type RetryOptions, type RetryTiming } from "./retries.ts";
@@ -22,8 +19,7 @@ export interface HttpRequest {
   readonly url: string;
   readonly headers: HeadersInit;
   /**
-   * The request to send to a redirect's target; it throws if that is forbidden. Without it, a
-   * redirect is an ordinary answer.
+   * The request for a redirect's target; throws if forbidden. Without it, redirects are answers.
    */
   readonly redirected?: (target: URL) => HttpRequest;
 }
@@ -103,10 +99,7 @@ export class HttpAnswer {
     this.#silence = silence;
   }
 
-  /**
-   * The body, once. It ends early if the peer ends it early; a broken connection throws
-   * `unavailable`.
-   */
+  /** The body, once. It ends early as the peer's; a broken connection throws `unavailable`. */
   async *chunks(): AsyncGenerator<Uint8Array> {
     try {
       for await (const chunk of this.#response.body ?? []) {

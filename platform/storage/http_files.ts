@@ -7,10 +7,7 @@ import { FarObject, type FarSource, type FileCounts } from "./far_object.ts";
 import type { FileStats } from "./files.ts";
 import { type HttpClient, type HttpRequest, refusalOf } from "./http_client.ts";
 
-/**
- * Whether a redirect to a URL may be followed. Default: any may. A worker passes what its operator
- * granted to confined pipelines.
- */
+/** Whether a redirect to a URL may be followed. Default: any. Workers pass their grants. */
 export type MayFollow = (target: string) => boolean;
 
 /** The headers of a range request. */
@@ -29,16 +26,6 @@ export interface HttpOptions {
  * Files by URL. Redirects are followed; content that a server stores compressed arrives compressed.
  *
  * Needs `--allow-net` for the host, and for the targets of redirects.
- *
- * @example
- * ```ts
- * import { HttpClient } from "./http_client.ts";
- * import { HttpFiles } from "./http_files.ts";
- *
- * const headers = { "https://data.example": { authorization: "Bearer …" } };
- * const files = new HttpFiles(new HttpClient(), { headers });
- * console.log(files.stats());
- * ```
  */
 export class HttpFiles implements Files {
   readonly #client: HttpClient;
@@ -149,10 +136,7 @@ function originOf(text: string): string {
   );
 }
 
-/**
- * A URL for messages, which are sent to other machines: without its password and its query, which
- * may hold a signature.
- */
+/** A URL for messages to other machines, without password and query, which may hold a signature. */
 function shown(path: string): string {
   return path.replace(/^([a-z]+:\/\/)[^/?#]*@/i, "$1").replace(/[?#].*$/s, "?…");
 }

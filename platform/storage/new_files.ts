@@ -1,6 +1,4 @@
-/**
- * Creates files: each is written under a temporary name, with a lock, and renamed when complete.
- */
+/** Creates files under a temporary, locked name, and renames them when complete. */
 
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -19,15 +17,6 @@ const TRIES_MAX = 100;
  *
  * The system locks an unfinished file, and releases the lock when the process ends: the next writer
  * starts a crashed writer's file from the beginning.
- *
- * @example
- * ```ts
- * import { DenoNewFiles } from "./new_files.ts";
- *
- * const file = await new DenoNewFiles().create("./.cache/greeting.txt");
- * file.append(new TextEncoder().encode("hello"));
- * await file.commit(); // until here there was no greeting.txt
- * ```
  */
 export class DenoNewFiles implements NewFiles {
   readonly #folders = new MadeFolders();
@@ -67,9 +56,7 @@ export class DenoNewFiles implements NewFiles {
   }
 }
 
-/**
- * The folders created for unfinished files. They are removed again if no file is completed in them.
- */
+/** The folders created for unfinished files, removed again if none is completed there. */
 class MadeFolders {
   readonly #made = new Set<string>();
   /** The number of unfinished files, by folder. */
@@ -158,10 +145,7 @@ function localPath(path: string): string {
   );
 }
 
-/**
- * The empty, locked file; `undefined` if it was completed, or removed with or without its folder,
- * before it could be locked.
- */
+/** The empty, locked file; `undefined` if it was completed or removed before the lock. */
 async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | undefined> {
   const file = await openIn(dirname(path), partial);
   if (file === undefined) return undefined;

@@ -1,14 +1,9 @@
-/**
- * A window on an object in far storage: a range of its bytes, in memory as far as it has arrived.
- */
+/** A window on an object in far storage: a range of its bytes, as far as it has arrived. */
 
 import { LeatError } from "../../core/error.ts";
 import type { FarObject, FarRange } from "./far_object.ts";
 
-/**
- * The bytes of an object from `start` up to `stop`. They are requested at once, and again after a
- * broken connection.
- */
+/** The bytes from `start` up to `stop`, requested at once, and again after a broken connection. */
 export class RangeWindow {
   readonly start: number;
   readonly #object: FarObject;
@@ -60,10 +55,7 @@ export class RangeWindow {
     await this.#until(() => this.#bytes !== undefined);
   }
 
-  /**
-   * Resolves once `isReady()`, or once nothing more will arrive and there is a byte at `offset`;
-   * rejects if there is none.
-   */
+  /** Resolves once `isReady()`, or nothing more will arrive; rejects without a byte at `offset`. */
   async reached(offset: number, count: number): Promise<void> {
     await this.#until(() =>
       this.isReady(offset, count) ||

@@ -26,16 +26,13 @@ const CODE_OF_REFUSAL: Readonly<Record<string, LeatErrorCode>> = {
   SlowDown: "unavailable",
 };
 
-/**
- * A region becomes part of a host's name: an answer must not be able to name another host with it.
- */
+/** A region becomes part of a host's name: no answer may name another host with it. */
 const REGION = /^[a-z0-9-]+$/;
 
 const XML = new XMLParser({
   ignoreAttributes: true,
   isArray: (name) => name === "Contents",
-  // A key is literal text: "007", or with a trailing blank, or with a character that only a numeric
-  // entity can name.
+  // Keys are literal: "007", trailing blanks, characters that only numeric entities name.
   htmlEntities: true,
   parseTagValue: false,
   trimValues: false,

@@ -16,16 +16,6 @@ import type { S3Settings } from "./s3_settings.ts";
  * The objects of a store. A key is literal, not percent-encoded.
  *
  * Needs `--allow-net` for the store's host.
- *
- * @example
- * ```ts
- * import { HttpClient } from "./http_client.ts";
- * import { S3Files } from "./s3_files.ts";
- * import { readEnv, s3Settings } from "./s3_settings.ts";
- *
- * const settings = s3Settings({ endpoint: "http://127.0.0.1:9000" }, readEnv);
- * console.log(new S3Files("s3", settings, new HttpClient()).stats());
- * ```
  */
 export class S3Files implements Files {
   readonly #scheme: string;
@@ -57,10 +47,7 @@ export class S3Files implements Files {
     return file;
   }
 
-  /**
-   * The objects that match a glob pattern, sorted by code units. Patterns mean the same as for
-   * local files; objects whose keys end with a slash represent folders, and are left out.
-   */
+  /** The objects matching a pattern, sorted by code units; without keys that end with a slash. */
   async list(pattern: string, signal = new AbortController().signal): Promise<string[]> {
     const { bucket, key } = this.#parse(pattern);
     const globs = parseGlobs(key);
@@ -99,10 +86,7 @@ export class S3Files implements Files {
   }
 }
 
-/**
- * Whether a key matches one of the patterns. Keys arrive sorted, so consecutive keys often share
- * their folder.
- */
+/** Whether a key matches a pattern. Keys arrive sorted: neighbours often share their folder. */
 function keyMatcher(globs: readonly Glob[]): (key: string) => boolean {
   const whole = new Set<string>();
   const begin = new Map<string, GlobPlaces>();

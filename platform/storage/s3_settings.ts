@@ -60,10 +60,7 @@ export function readEnv(variable: string): string | undefined {
   return state === "granted" ? Deno.env.get(variable) || undefined : undefined;
 }
 
-/**
- * Fills in defaults.
- * @throws {LeatError} `invalid_argument` for an invalid endpoint URL, and for one key of a pair.
- */
+/** Fills in defaults. @throws {LeatError} `invalid_argument` for a bad URL, or half a key pair. */
 export function s3Settings(options: S3Options, env: ReadEnv): S3Settings {
   const endpoint = options.endpoint ?? env("AWS_ENDPOINT_URL_S3") ?? env("AWS_ENDPOINT_URL");
   const region = options.region ?? env("AWS_REGION") ?? env("AWS_DEFAULT_REGION") ?? "us-east-1";
@@ -84,10 +81,7 @@ function endpointUrl(text: string): URL {
   );
 }
 
-/**
- * Both keys come from one source: an id from the options is never combined with a secret from the
- * environment.
- */
+/** Both keys come from one source: never an id from the options with the environment's secret. */
 function credentialsOf(options: S3Options, env: ReadEnv): S3Credentials | undefined {
   const given = options.accessKeyId !== undefined || options.secretAccessKey !== undefined;
   const accessKeyId = given ? options.accessKeyId : env("AWS_ACCESS_KEY_ID");

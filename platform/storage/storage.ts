@@ -1,7 +1,4 @@
-/**
- * Files in any storage: on this machine, behind URLs, in object stores. The scheme of a path
- * decides.
- */
+/** Files on this machine, behind URLs, or in object stores, by the scheme of their paths. */
 
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { LeatError } from "../../core/error.ts";
@@ -42,10 +39,7 @@ export interface WorkerStorage extends ImageLimits {
   readonly services?: ServiceCredentials | undefined;
 }
 
-/**
- * The files of a worker's pipelines.
- * @param mayFollow See {@linkcode MayFollow}.
- */
+/** The files of a worker's pipelines. For `mayFollow` see {@linkcode MayFollow}. */
 export function workerFiles(
   { storage, storageLatencyMs = 0 }: WorkerStorage,
   mayFollow?: MayFollow,
@@ -70,15 +64,6 @@ type CountingFiles = Files & { stats(): FileStats };
  *
  * Far files are read ahead, at most 16 MiB each; transient failures are retried for a while. A file
  * that changes while it is read fails with `failed_precondition`.
- *
- * @example
- * ```ts
- * import { installHost } from "../../data/host.ts";
- * import { DenoHost } from "../deno_host.ts";
- *
- * const s3 = { endpoint: "http://127.0.0.1:9000", accessKeyId: "key", secretAccessKey: "secret" };
- * installHost(new DenoHost({ storage: { s3 } }));
- * ```
  */
 export class StorageFiles implements Files {
   readonly #options: StorageOptions;
@@ -125,9 +110,7 @@ export class StorageFiles implements Files {
     return await (await this.#filesOf(scheme, path)).open(path, signal);
   }
 
-  /**
-   * The files that match a glob pattern, sorted by code units. `http:` URLs do not support globs.
-   */
+  /** The files that match a glob pattern, sorted by code units; URLs take no globs. */
   async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
     const scheme = schemeOf(pattern);
     if (scheme === undefined) return await this.#local.list(pattern, signal);

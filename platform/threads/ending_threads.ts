@@ -73,8 +73,7 @@ export class EndingThreads {
       this.#told.delete(told);
     });
     port1.on("message", () => {}); // otherwise it does not listen, and misses the end
-    // A message that is still unread when its thread ends goes away with the thread, this port
-    // included.
+    // A message still unread when its thread ends goes with the thread, this port included.
     port.postMessage(null, [port2 as unknown as MessagePort]);
   }
 

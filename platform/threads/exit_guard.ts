@@ -1,7 +1,4 @@
-/**
- * Handles user code that ends its own thread: Deno ends the thread without telling its creator,
- * which would wait forever.
- */
+/** Handles user code that ends its own thread: Deno does not tell the thread's creator. */
 import { LeatError } from "../../core/error.ts";
 
 /**

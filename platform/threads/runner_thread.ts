@@ -86,10 +86,7 @@ export class RunnerThreadControl {
   }
 }
 
-/**
- * Loaded lazily: a client and its sockets are a third of a thread's code, and few pipelines read
- * from a service.
- */
+/** Loaded lazily: a client and its sockets are a third of a thread's code, and rarely needed. */
 function provideServed(services: ServiceCredentials | undefined): void {
   const served = lateFactory(async () => {
     // Not a literal in `import()`: Deno would process a client's modules for every thread.

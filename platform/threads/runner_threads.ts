@@ -1,7 +1,4 @@
-/**
- * Runners on threads of their own: a user function that spins, or an uncaught error, harms only the
- * runner's thread, and each can be stopped at once.
- */
+/** Runners on threads: a function that spins or throws harms only its own, which can be stopped. */
 import * as comlink from "comlink";
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
@@ -31,18 +28,13 @@ const RUNAWAY_AFTER_MS = 120_000;
 export interface RunnerThreadsOptions extends LateThreads {
   /** Starts the threads. Default: below the calling one. */
   readonly start?: StartThread | undefined;
-  /**
-   * How long a thread may run after it was terminated before it counts as a runaway, in ms. Default
-   * two minutes.
-   */
+  /** How long a terminated thread may run before it is a runaway, in ms. Default two minutes. */
   readonly runawayAfterMs?: number;
   /** Called for each thread that loads slowly, with advice. */
   readonly onSlowLoading?: (what: string) => void;
   /** After how long that is, in ms. Default ten seconds. */
   readonly slowAfterMs?: number;
-  /**
-   * Time limit for loading a thread, in ms; then its tasks start on another. Default ten minutes.
-   */
+  /** Time limit for loading, in ms; then tasks start on another thread. Default ten minutes. */
   readonly loadTimeoutMs?: number;
 }
 
@@ -101,19 +93,15 @@ export class RunnerThreads implements RunnerFactory {
     return runner;
   }
 
-  /**
-   * On a thread that stays in the pool: the pipeline that starts there next waits for the splits
-   * anyway.
-   */
+  /** On a thread of the pool: the pipeline that starts there next waits for the splits anyway. */
   async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
     signal?.throwIfAborted();
     const thread = this.#take();
     this.#busy.delete(thread);
     this.#idle.push(thread);
     thread.listings++;
-    // Terminate the thread, or a pipeline could start next to an abandoned listing. A thread with a
-    // running pipeline is left alone, and so is one that still loads: nothing runs there, and a new
-    // one would load from the beginning.
+    // Terminate the thread, or a pipeline could start next to an abandoned listing. Not one with a
+    // running pipeline, nor one that still loads: nothing runs there yet.
     const giveUp = () => {
       thread.listings--;
       const goesOn = thread.listings === 0 && thread.isLoaded;
@@ -215,8 +203,7 @@ class ThreadRunner implements Runner {
   ) {
     this.#thread = thread;
     this.#giveBack = giveBack;
-    // A channel of our own instead of comlink's proxy: it is closed with the runner, whatever
-    // happens to the thread.
+    // Our own channel instead of comlink's proxy: it closes with the runner, whatever happens.
     const { port1, port2 } = new MessageChannel();
     this.#splitsPort = port1;
     comlink.expose(wireSplits(splits), port1);
@@ -278,10 +265,7 @@ class RunnerThread {
     return this.#ready;
   }
 
-  /**
-   * Calls the thread; rejects with `unavailable` when it dies first (a bare comlink call would
-   * hang).
-   */
+  /** Calls the thread; rejects with `unavailable` if it dies (a bare comlink call would hang). */
   async call<T>(
     use: (control: comlink.Remote<RunnerThreadControl>) => PromiseLike<T>,
     after: Promise<unknown> = this.#ready,

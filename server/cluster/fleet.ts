@@ -1,7 +1,4 @@
-/**
- * Fleets: the nodes of a cluster on this host. Each node runs in the calling thread, on a thread of
- * its own, or behind a socket, and they all reach each other.
- */
+/** Fleets: nodes of this thread, on threads, or behind sockets, which all reach each other. */
 import type { NodeId } from "../../actors/runtime/link.ts";
 import type { ActorSystem } from "../../actors/runtime/system.ts";
 import type { LogLevel } from "../../actors/runtime/world.ts";
@@ -28,15 +25,9 @@ export interface FleetNode {
 export interface Fleet {
   /** The node of the calling thread, where clients run. */
   readonly home: ActorSystem;
-  /**
-   * Starts a node with a role. `name` is the node's name; for `websocket`, the node's name is its
-   * URL.
-   */
+  /** Starts a node with a role. It is called `name`; for `websocket`, by its URL. */
   start(carrier: Carrier, name: string, role: Role): Promise<FleetNode>;
-  /**
-   * Marks a node as ended for good: requests to it from the calling thread fail with `error` and
-   * are not repeated, unless the node is restarted.
-   */
+  /** A node has ended for good: requests to it fail with `error`, unless it is restarted. */
   giveUp(node: string, error: LeatError): void;
   /** Where the node with that name runs, if it does. */
   carrierOf(node: string): Carrier | undefined;

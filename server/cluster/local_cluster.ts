@@ -1,7 +1,4 @@
-/**
- * A whole service on this host: dispatcher and workers, on threads, in this thread, or behind
- * sockets.
- */
+/** A whole service on this host: on threads, in this thread, or behind sockets. */
 import type { ClientHome } from "../../actors/client/starting.ts";
 import { dispatcherAt, type DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
 import type { ActorInfo } from "../../actors/runtime/inspection.ts";
@@ -36,9 +33,7 @@ const NODE_TIMEOUT_MS = 60_000;
 const PATIENTLY = { timeoutMs: NODE_TIMEOUT_MS, attemptMs: 1_000 } as const;
 /** Drain time of a worker that is stopped gracefully, in ms: clients fetch what it still holds. */
 const DRAIN_TIMEOUT_MS = 5_000;
-/**
- * The drain time when scaling down, in ms. It is long, because nothing waits for the worker's end.
- */
+/** The drain time when scaling down, in ms. It is long: nothing waits for the worker's end. */
 const SCALED_DOWN_DRAIN_MS = 600_000;
 /** How often a new worker's registration is checked, in ms. */
 const REGISTRATION_POLL_MS = 5;
@@ -56,8 +51,8 @@ export interface LocalClusterOptions extends WorkerStorage {
   /** Where nodes run. Default `"thread"`. */
   readonly carrier?: Carrier;
   /**
-   * Where nodes of a kind run, if not as `carrier` says. Default for caches and schedulers: with
-   * their worker.
+   * Where some nodes run, if not as `carrier` says. Default for caches and schedulers: with their
+   * worker.
    */
   readonly placement?: {
     readonly dispatcher?: Carrier;
@@ -84,9 +79,7 @@ export interface LocalClusterOptions extends WorkerStorage {
    * divide 10 GiB, or a quarter of this host's memory if that is less.
    */
   readonly windowBytesMax?: number;
-  /**
-   * Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100.
-   */
+  /** Coordinated reads: how late a round may be before all skip it, in ms. Default 100. */
   readonly skipAfterMs?: number;
   /**
    * Coordinated reads: most bytes of one task's rounds that wait for slow consumers; beyond it the
@@ -241,10 +234,7 @@ export class LocalCluster implements AsyncDisposable {
     await node.stop();
   }
 
-  /**
-   * Restarts a worker that was stopped, or that died, under its name; resolves once it is
-   * registered.
-   */
+  /** Restarts a stopped or dead worker under its name; resolves once it is registered. */
   async restartWorker(index: number): Promise<void> {
     const worker = this.#worker(index);
     if (worker.phase !== "stopped") {

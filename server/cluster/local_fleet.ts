@@ -1,7 +1,4 @@
-/**
- * The fleet of a local cluster: nodes in this thread, on threads, and behind sockets. All of them
- * reach each other.
- */
+/** The fleet of a local cluster. */
 import type { Connector } from "../../actors/runtime/link.ts";
 import { ActorSystem, type SystemOptions } from "../../actors/runtime/system.ts";
 import { LeatError } from "../../core/error.ts";
@@ -190,9 +187,7 @@ export class LocalFleet implements Fleet {
     return enlisted;
   }
 
-  /**
-   * Makes a system of this thread reachable for all others; the returned function disconnects it.
-   */
+  /** Makes a system of this thread reachable for all; the returned function disconnects it. */
   #admit(system: ActorSystem): () => void {
     this.#inline.add(system);
     const leave = this.threads.add(system);

@@ -41,8 +41,7 @@ export class LocalWorker {
   }
 
   /**
-   * Stops the worker, if it runs; a starting worker is stopped once it has started. Without
-   * `retire` it is killed, even while another call lets it retire.
+   * Stops the worker, or once it has started. Without `retire` it is killed, even while retiring.
    */
   async stop(retire?: (node: FleetNode) => Promise<void>): Promise<void> {
     while (this.#starting !== undefined) await this.#starting.catch(() => {});

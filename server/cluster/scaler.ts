@@ -1,7 +1,4 @@
-/**
- * The scaler: starts and stops workers as their dispatcher wants. The given fleet decides what a
- * worker is (a thread, a process, a cloud machine).
- */
+/** The scaler: starts and stops workers of a given fleet as their dispatcher wants. */
 import type { DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
 import type { ScalingDescription } from "../../actors/dispatcher/protocol_scaling.ts";
 import { mayRead } from "../../actors/dispatcher/jobs/targets.ts";
@@ -10,24 +7,16 @@ import { LeatError } from "../../core/error.ts";
 
 /** How often the dispatcher is asked, in ms. */
 const INTERVAL_MS = 5_000;
-/**
- * Longest wait between attempts, in ms, while the dispatcher does not answer or starts and stops
- * fail; the wait doubles each time.
- */
+/** Longest wait between attempts after failures, in ms; the wait doubles each time. */
 const RETRY_MAX_MS = 60_000;
 /** The longest delay of a system timer, in ms: a longer one would fire at once. */
 const INTERVAL_MAX_MS = 2 ** 31 - 1;
 
 /** Workers that can be started and stopped. */
 export interface WorkerFleet {
-  /**
-   * The names of its workers at the dispatcher, oldest first: running ones, without those that are
-   * starting, stopping, or have died.
-   */
+  /** Its running workers' names at the dispatcher, oldest first: none that starts or stops. */
   readonly names: readonly string[];
-  /**
-   * The tags of all its workers: none is started for jobs that require others. Default: unknown.
-   */
+  /** The tags of all its workers: none is started for jobs that want others. Default: unknown. */
   readonly tags?: readonly string[];
   /**
    * Starts one more; resolves when it runs. Rejects with `invalid_argument` if workers cannot be
@@ -46,10 +35,7 @@ export interface ScalingStep {
   readonly worker?: string;
   /** The number of workers of the fleet after the step. */
   readonly workers: number;
-  /**
-   * Why: the dispatcher's sentence, preceded by the scaler's own limit if that decides, or the
-   * error.
-   */
+  /** The dispatcher's sentence, after the scaler's own limit if that decides, or the error. */
   readonly reason: string;
 }
 
@@ -67,9 +53,7 @@ export interface ScalerOptions {
   readonly intervalMs?: number;
   /** Calls `fn` after `delayMs`. Default: the system's timers. */
   readonly timer?: (delayMs: number, fn: () => void) => { cancel(): void };
-  /**
-   * Called for each step. Its errors go to the console, and do not count as failures of the fleet.
-   */
+  /** Called for each step. Its errors go to the console, and are no failures of the fleet. */
   readonly onStep?: (step: ScalingStep) => void;
 }
 
@@ -167,10 +151,7 @@ class FleetScaler implements Scaler {
     }
   }
 
-  /**
-   * Undefined if the dispatcher does not answer. It may be restarting; its workers continue
-   * meanwhile.
-   */
+  /** Undefined if the dispatcher does not answer: it may be restarting, and workers continue. */
   async #ask(): Promise<DispatcherDescription | undefined> {
     try {
       const state = await this.#options.dispatcher.describe();
@@ -294,10 +275,7 @@ class FleetScaler implements Scaler {
   }
 }
 
-/**
- * A draining worker does not count: if it did, two scalers would each stop one because of the
- * other's.
- */
+/** Draining workers do not count, or two scalers would each stop one for the other's. */
 function staysForAll(
   { isPrivate, unreachable, figures }: DispatcherDescription["workers"][number],
 ): boolean {

@@ -1,7 +1,4 @@
-/**
- * The HTTP pages of a dispatcher on its own port: its state as JSON, as metrics, and as a page that
- * updates itself.
- */
+/** A dispatcher's HTTP pages: its state as JSON, as metrics, and as a page that updates itself. */
 import type { DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../core/error.ts";
 import type { Pages } from "../../transport/web_socket.ts";
@@ -21,9 +18,8 @@ export interface DispatcherQuestions {
 }
 
 /**
- * The pages: `/` for people, `/state`, `/metrics` and `/healthz` for programs. Where there are
- * tokens, all but `/healthz` need the role admin, worker or viewer; `/healthz` tells only whether
- * the dispatcher answers.
+ * The pages: `/` for people, `/state`, `/metrics` and `/healthz` for programs. With tokens, all but
+ * `/healthz` need the role admin, worker or viewer; `/healthz` tells only whether it answers.
  */
 export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages {
   let asked: Promise<DispatcherDescription> | undefined;

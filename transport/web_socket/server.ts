@@ -76,18 +76,6 @@ export interface WebSocketServer {
  * and without `insecure`; `invalid_argument` for a certificate without its key or the reverse, or
  * one that cannot be read; `already_exists` when the port is in use; `permission_denied` when this
  * process may not listen there; `unavailable` when the host has no such interface.
- *
- * @example
- * ```ts ignore
- * const server = serveWebSocket({
- *   world,
- *   hostname: "127.0.0.1",
- *   port: 0,
- *   local: () => system.id,
- *   onLink: (link) => system.attach(link),
- * });
- * console.log(server.address);
- * ```
  */
 export function serveWebSocket(options: WebSocketServerOptions): WebSocketServer {
   return new Server(options);

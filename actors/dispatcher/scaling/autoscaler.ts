@@ -67,21 +67,7 @@ export interface ClusterSigns {
   readonly jobs: readonly JobSigns[];
 }
 
-/**
- * Decides how many workers a cluster should have.
- *
- * @example
- * ```ts
- * import { Autoscaler } from "./autoscaler.ts";
- *
- * const autoscaler = new Autoscaler({ minWorkers: 1, maxWorkers: 8 });
- * const rates = { waitingShare: 0.4, busyShare: 1, demand: 50, delivered: 30, madeByOne: 15 };
- * const job = { jobId: 1, name: "resnet", serving: 2, shares: null, pool: {}, sought: null, rates };
- * const signs = { workers: 2, heard: 2, jobs: [job] };
- * autoscaler.observe(0, signs);
- * console.log(autoscaler.observe(10_000, signs).wanted); // 4
- * ```
- */
+/** Decides how many workers a cluster should have. */
 export class Autoscaler {
   readonly #settings: Required<ScalingOptions>;
   readonly #scalers = new Map<number, JobScaler>();

@@ -11,19 +11,7 @@ interface Sample<K extends string> {
   readonly counts: Readonly<Record<K, number>>;
 }
 
-/**
- * The newest reports of some counts, each with its time.
- *
- * @example
- * ```ts
- * import { RateWindow } from "./rate_window.ts";
- *
- * const window = new RateWindow<"elements">(10_000);
- * window.add(0, { elements: 0 });
- * window.add(4_000, { elements: 100 });
- * console.log(window.perSecond("elements")); // 25
- * ```
- */
+/** The newest reports of some counts, each with its time. */
 export class RateWindow<K extends string> {
   /** Oldest first. The first is the newest that is as old as the window, if there is one. */
   readonly #samples: Sample<K>[] = [];

@@ -1,7 +1,4 @@
-/**
- * Serves iterators over an edge: a trainer serves the operators that stay with it, and the process
- * serves those that run apart. Each side treats the requests of the other as untrusted.
- */
+/** Serves iterators over an edge, in a trainer and in its process; each distrusts the other. */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import type { ServedElements } from "../../../data/foreign/foreign_runners.ts";

@@ -1,7 +1,4 @@
-/**
- * Parts of an untrusted pipeline that run in this process for a trainer. The trainer requests their
- * elements and serves those of the operators that stay with it.
- */
+/** Parts of an untrusted pipeline that run here for a trainer, which serves their inputs. */
 import { LeatError } from "../../../core/error.ts";
 import type { ForeignPart } from "../../../data/foreign/foreign_runners.ts";
 import type { Host } from "../../../data/host.ts";

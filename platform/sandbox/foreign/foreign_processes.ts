@@ -1,6 +1,5 @@
 /**
- * Whether functions from outside this program's build can run in confined processes here. The code
- * for confined processes is loaded only when needed.
+ * Whether foreign functions can run in confined processes here; their code is loaded when needed.
  */
 import type {
   ForeignPart,

@@ -1,7 +1,4 @@
-/**
- * Runs the functions of pipelines that a trainer did not build: in one process per iteration,
- * without any permission.
- */
+/** Runs functions that a trainer did not build: one process per iteration, no permissions. */
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import type {

@@ -1,7 +1,4 @@
-/**
- * The filter of system calls of a confined process, as a program for seccomp(2). A denied call
- * fails as without permission; nothing is killed.
- */
+/** The seccomp(2) filter of a confined process: a denied call fails as without permission. */
 import { type Architecture, callsOf, NEWEST_CALL } from "./denied_calls.ts";
 
 /** The parameters of a filter. */
@@ -16,16 +13,12 @@ export interface CallFilterOptions {
 }
 
 /**
- * Two random numbers of 32 bits in the upper halves of `execveat`'s first and last argument. The
- * kernel reads only the lower halves, a filter both. A filter cannot count calls, so this allows
- * the launcher's own call and no other.
+ * Random upper halves of `execveat`'s first and last argument, which the kernel ignores and a
+ * filter reads: they allow the launcher's own call and no other.
  */
 export type ExecPassword = readonly [first: number, last: number];
 
-/**
- * One instruction of the kernel's packet filter: operation, jumps if true and if false, and a
- * value.
- */
+/** An instruction of the kernel's packet filter: operation, jumps if true and if false, value. */
 export type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
 
 // Instructions: linux/bpf_common.h.

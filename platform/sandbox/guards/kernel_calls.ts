@@ -168,8 +168,7 @@ export class KernelCalls {
   }
 
   /**
-   * Replaces this program by another one, which inherits only the standard file descriptors.
-   * @param password The secret that the filter of calls requires.
+   * Replaces this program by another with the standard files only; the filter knows the password.
    */
   become(command: readonly string[], [first, last]: ExecPassword): never {
     this.#calls.closeRange(SYS_CLOSE_RANGE, STANDARD_FILES, 0xffff_ffff, CLOSE_RANGE_CLOEXEC);

@@ -1,7 +1,4 @@
-/**
- * Landlock: the kernel itself denies a process all files except the named ones, wherever links
- * lead. See landlock(7).
- */
+/** Landlock: the kernel denies a process all but named files, wherever links lead. landlock(7). */
 import { dirname } from "node:path";
 import type { KernelCalls } from "./kernel_calls.ts";
 
@@ -33,10 +30,7 @@ function knownAccesses(version: number): bigint {
   return (1n << BigInt(bits)) - 1n;
 }
 
-/**
- * Special files and links: a link could lead to what Landlock does not mediate, such as a file's
- * mode.
- */
+/** Special files and links: a link could lead to what Landlock does not cover, as a file's mode. */
 const MAKE_SPECIAL = 1n << 6n | 1n << 9n | 1n << 10n | 1n << 11n | 1n << 12n;
 
 /** Files that Deno and the C library read to reach other hosts. */
@@ -54,11 +48,7 @@ const SYSTEM_FILES = [
   ...["/dev/zero", "/dev/urandom", "/dev/random"],
 ];
 
-/**
- * Restricts this process for good. Does nothing if the kernel has no Landlock: Deno's permissions
- * still apply.
- * @returns The version of Landlock; 0 if there is none.
- */
+/** Restricts this process for good, if the kernel has Landlock. Returns its version, or 0. */
 export function restrictFiles(kernel: KernelCalls, reach: Reach): number {
   const version = kernel.landlockVersion();
   if (version === 0) return 0;

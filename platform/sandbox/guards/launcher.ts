@@ -1,10 +1,8 @@
 /**
- * The program that becomes a confined runner on Linux: it sets the kernel's limits for itself, and
- * then replaces itself by the runner's program, which inherits them. It runs no user code.
- *
- * Deno checks paths as written, and follows links in them. Landlock checks the target of a path, so
- * no link leads out of the granted folders. A filter of system calls denies what Landlock does not
- * mediate, such as the modes of files, and signals.
+ * The program that becomes a confined runner on Linux. It sets the kernel's limits, which the
+ * runner inherits, and runs no user code. Deno checks paths as written, and follows links: Landlock
+ * checks their targets. A filter of calls denies what Landlock does not cover, such as modes of
+ * files, and signals.
  */
 import { callFilter, type ExecPassword } from "./call_filter.ts";
 import { KernelCalls } from "./kernel_calls.ts";

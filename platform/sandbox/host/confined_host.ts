@@ -1,7 +1,4 @@
-/**
- * The host of a pipeline in a confined process: it does what the process is permitted to do, and
- * asks its host process, which is not confined, for the rest.
- */
+/** The host of a confined pipeline: what the process may not do, it asks its host process for. */
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
@@ -55,8 +52,8 @@ export class ConfinedHost extends DenoHost {
 }
 
 /**
- * Local files are read here, at full speed, under the process's own permission. Deno follows links;
- * their targets are checked first. On Linux the kernel checks, too, whatever a function does.
+ * Local files are read here at full speed, with the process's permission. Deno follows links, so
+ * targets are checked first; on Linux the kernel checks, too.
  */
 class ConfinedFiles implements Files {
   readonly #ask: AskHost;

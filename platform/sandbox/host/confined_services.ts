@@ -1,7 +1,4 @@
-/**
- * How a confined pipeline reads other services: the client runs in the host process, and its input
- * crosses the edge.
- */
+/** How a confined pipeline reads other services: through a client in the host process. */
 import type { ReadingOptions, ServiceAccess } from "../../../actors/client/access.ts";
 import type { Fed, Feed } from "../../../actors/client/feed.ts";
 import type { DatasetDefinition } from "../../../actors/dispatcher/protocol.ts";

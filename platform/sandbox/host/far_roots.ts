@@ -10,9 +10,8 @@ export class FarRoots {
   }
 
   /**
-   * Whether a path, or a pattern of paths, is below one of the roots. Servers may interpret `.` and
-   * `..` segments and escaped slashes differently. So a path with any of them is refused, also
-   * within braces of a pattern.
+   * Whether a path or pattern is below a root. `.` and `..` segments and escaped slashes, also
+   * within braces, are refused: servers differ in how they interpret them.
    */
   has(path: string): boolean {
     const steps = /(^|[/{,(|\\])(\.|%2e){1,2}([/},)|\\]|$)/i.test(path);
@@ -22,9 +21,7 @@ export class FarRoots {
   }
 }
 
-/**
- * A web URL in the form that is sent to its server; keys of object stores are compared literally.
- */
+/** A web URL as sent to its server; keys of object stores are compared literally. */
 function canonical(path: string): string {
   return /^https?:\/\//i.test(path) ? URL.parse(path)?.href ?? path : path;
 }

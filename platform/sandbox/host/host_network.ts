@@ -1,16 +1,13 @@
 /**
- * The hosts that a confined runner's host process may connect to: those of its roots, and of
- * granted services. Deno denies it all others, whatever a fault in it or in a native library
- * requests.
+ * The hosts that a runner's host process may connect to: of its roots and granted services. Deno
+ * denies all others, whatever a fault in it or in a native library requests.
  */
 import { LeatError } from "../../../core/error.ts";
 import { readEnv, type S3Options, s3Settings } from "../../storage/s3_settings.ts";
 import { GOOGLE_ENDPOINT, type StorageOptions } from "../../storage/storage.ts";
 import { hostOf, type ReachedByHost } from "../grants.ts";
 
-/**
- * Amazon's host names contain a bucket and a region, and a bucket may redirect to another region.
- */
+/** Amazon's host names hold a bucket and a region, and a bucket may redirect to another region. */
 const AMAZON_HOSTS = ["*.amazonaws.com:443", "*.amazonaws.com.cn:443"];
 
 /** The hosts, as values of Deno's `--allow-net`. */

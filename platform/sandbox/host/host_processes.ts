@@ -1,7 +1,7 @@
 /**
- * Processes that do what confined runners may not: they load native image decoders, and read object
- * stores and other services. A fault in a library ends such a process, and only its runner's open
- * requests fail. None of them runs user functions.
+ * Processes that load native image decoders and read object stores and services for confined
+ * runners. A fault in a library ends one, and fails its runner's open requests only. They run no
+ * user functions.
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -66,10 +66,7 @@ export class TaskHost {
     this.#take = take;
   }
 
-  /**
-   * @throws {LeatError} the error of the host's answer; `unavailable` if its process dies
-   * meanwhile.
-   */
+  /** @throws {LeatError} the host's error; `unavailable` if its process dies meanwhile. */
   async ask(method: string, args: unknown): Promise<unknown> {
     const taken = this.#process ??= this.#take();
     try {

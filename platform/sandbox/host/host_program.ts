@@ -28,8 +28,7 @@ const edge = new Edge(linkToParent(), localNode(), {
   start(start) {
     const { far, net, storage } = start as HostStart;
     const roots = new FarRoots(far);
-    // This process may connect to other hosts: a server below a root must not redirect it out of
-    // the roots.
+    // A server below a root must not redirect this process out of the roots.
     const host = workerHost(storage, (target) => roots.has(target));
     service = new HostService(host, roots, new HostReadings(net, storage.services));
     return null;

@@ -1,7 +1,4 @@
-/**
- * Reads other services for a confined runner. It dials only nodes that the worker's operator has
- * granted: dispatchers, and the workers that dispatchers name.
- */
+/** Reads services for a confined runner: granted dispatchers, and the workers they name. */
 import { accessFrom, type ReadingOptions } from "../../../actors/client/access.ts";
 import { Feed } from "../../../actors/client/feed.ts";
 import { LeatError } from "../../../core/error.ts";

@@ -1,7 +1,4 @@
-/**
- * The service of a host process for a confined runner: it decodes images, and reads object stores
- * and other services. Every request is untrusted.
- */
+/** Decodes images, and reads object stores and services, for a confined, untrusted runner. */
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import type { Host, ImageDecodeOptions, OpenFile } from "../../../data/host.ts";
@@ -30,11 +27,7 @@ export class HostService {
   #opened = 0;
   #opening = 0;
 
-  /**
-   * @param host Its files follow only redirects to URLs below the roots.
-   * @param roots Where far files may be read.
-   * @param readings The runner's readings of other services.
-   */
+  /** `host` follows only redirects below the `roots`, where far files may be read. */
   constructor(host: Host, roots: FarRoots, readings: HostReadings) {
     this.#host = host;
     this.#readings = readings;

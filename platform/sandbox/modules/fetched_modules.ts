@@ -43,10 +43,7 @@ export interface ModuleLimits {
   readonly comingBytesMax?: number;
 }
 
-/**
- * Fetches and keeps modules, so that tasks get the same text; beyond the limits the oldest is
- * dropped.
- */
+/** Fetches and keeps modules, so that tasks get the same text; the oldest are dropped first. */
 export class FetchedModules {
   readonly #granted: readonly string[];
   readonly #charsMax: number;

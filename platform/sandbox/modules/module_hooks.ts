@@ -1,10 +1,7 @@
 /**
- * Imports of a confined process from hosts that its operator has granted: the worker fetches
- * modules, and hooks give Deno their texts. Deno itself fetches nothing in a confined process, so a
- * module that names a package contacts no registry.
- *
- * Deno resolves everything that a module names before it calls hooks. So users' modules get URLs of
- * a scheme that Deno does not know.
+ * Imports of a confined process from granted hosts: the worker fetches modules, and hooks give Deno
+ * their texts. Deno itself fetches nothing, so no module contacts a registry. Deno resolves what a
+ * module names before it calls hooks, so users' modules have URLs of an unknown scheme.
  */
 import { registerHooks } from "node:module";
 import { dataText, fileText, sourceOf } from "./module_source.ts";

@@ -61,10 +61,7 @@ function metaOf(url: string): string {
   };`;
 }
 
-/**
- * The text of a file, under the process's own permission to read it.
- * @throws {LeatError} `not_found` if there is none.
- */
+/** The text of a file, under the process's own permission. @throws {LeatError} `not_found` */
 export function fileText(url: string): string {
   try {
     return Deno.readTextFileSync(fileURLToPath(new URL(url)));

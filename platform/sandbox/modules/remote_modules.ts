@@ -1,7 +1,6 @@
 /**
- * Modules from hosts that the operator of a worker has granted. The worker fetches them one by one,
- * and checks every host on the way. To find out which ones are needed, the first is loaded until
- * nothing is missing.
+ * Modules from granted hosts, fetched by the worker, which checks each host on the way. The first
+ * is loaded again until nothing that it imports is missing.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { FetchedModule } from "./fetched_modules.ts";
@@ -26,10 +25,7 @@ export class RemoteModules {
     return this.#modules.get(url)?.url ?? url;
   }
 
-  /**
-   * A module that has been fetched.
-   * @throws {LeatError} `failed_precondition` if it has not been fetched.
-   */
+  /** A fetched module. @throws {LeatError} `failed_precondition` for another one. */
   moduleAt(url: string): FetchedModule {
     const module = this.#modules.get(url);
     if (module !== undefined) return module;
@@ -40,10 +36,7 @@ export class RemoteModules {
     );
   }
 
-  /**
-   * Loads a module, after fetching everything remote that it imports.
-   * @param load Loads it, and calls `moduleAt` for remote modules.
-   */
+  /** Loads a module with `load`, which calls `moduleAt`, after fetching everything it imports. */
   async import<T>(load: () => Promise<T>): Promise<T> {
     for (;;) {
       const missing = new Set<string>();
