@@ -31,10 +31,7 @@ const CACHE_CLIENT_ID = -1;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
-/**
- * The least that an item in the window counts, errors included: about the runtime's overhead for a
- * small element.
- */
+/** The least that an item counts, errors included: the runtime's overhead of a small element. */
 const ITEM_BYTES_MIN = 1_024;
 
 /** How a cache is set up: plain data, so that it can be placed on any node. */

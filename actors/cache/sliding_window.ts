@@ -72,8 +72,7 @@ export class SlidingWindow<T> {
   }
 
   /**
-   * The item that a reader points to; its pointer moves on. A new reader starts at the back.
-   * @returns `undefined` when the reader has read the newest item already.
+   * The item that a reader points to, if it has not read the newest; new readers start at the back.
    */
   read(reader: string): Read<T> | undefined {
     const pointer = this.#pointers.get(reader) ?? this.#back;

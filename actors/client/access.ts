@@ -10,10 +10,7 @@ import { type Credentials, type OpenHome, startClient } from "./starting.ts";
 export type ReadingOptions = Omit<ClientOptions, "dispatcher">;
 
 export interface ServiceAccess {
-  /**
-   * Starts reading into `feed`. Returns the function that stops it.
-   * @throws LeatError when the address or the request is invalid.
-   */
+  /** Reads into `feed`; returns how to stop. @throws LeatError for a bad address or request. */
   read(
     service: DistributeOptions["service"],
     credentials: Credentials,

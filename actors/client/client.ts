@@ -86,8 +86,7 @@ export interface ClientOptions {
   /** No more is requested while more bytes than this wait for the training loop. Default 256 MiB. */
   readonly bufferBytesMax?: number;
   /**
-   * Time between heartbeats, in ms; less where the dispatcher's client timeout is shorter. Default
-   * 1,000. News is sent at once in any case.
+   * Time between regular heartbeats, in ms, at most a share of the client timeout. Default 1,000.
    */
   readonly refreshMs?: number;
   /** Time limit for the dispatcher's first answer, in ms. Default 10,000. */
@@ -203,8 +202,7 @@ class Client {
   }
 
   /**
-   * The client's id. A client stopped while it joins waits for the id, because it could not be
-   * released without it; but it does not wait for a dispatcher that is unreachable.
+   * The client's id. A stopped client waits for it to be released with, if the dispatcher answers.
    */
   async #joined(): Promise<number | undefined> {
     const late = Promise.withResolvers<undefined>();

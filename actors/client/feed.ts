@@ -12,9 +12,8 @@ export type Fed =
   & Extract<ElementAnswer, { kind: "element" | "error" | "remainder" | "split_end" | "end" }>
   & {
     /**
-     * DETERMINISTIC with `numConsumers`: a number in the stream. For an element it is the element's
-     * own; for a remainder, that of the batch that it may complete; for a split's end, that of the
-     * next element.
+     * DETERMINISTIC with `numConsumers`: a number in the stream. Of an element, its own; of a
+     * remainder, that of the batch it may complete; of a split's end, the next element's.
      */
     readonly number?: number;
   };

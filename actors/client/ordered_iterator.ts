@@ -28,10 +28,7 @@ import type { Numbering } from "./readers/numbering.ts";
 import type { ServiceAccess } from "./access.ts";
 import { clientOptions, definitionOf } from "./starting.ts";
 
-/**
- * The iterator of `input` under DETERMINISTIC. Operators that cannot run split by split run here,
- * over what the service produces.
- */
+/** The iterator under DETERMINISTIC; operators that cannot run split by split run here. */
 export function orderedIterator(
   input: DatasetNode,
   options: DistributeOptions,
@@ -278,8 +275,7 @@ class OrderedIterator extends ElementIterator {
     const { sequence, given, carried, digest, ended, ...more } = state as Position;
     const position = { sequence, given, carried, digest, ended, ...more };
     checkPosition(position);
-    // A shared stream that has ended is read to its end again: otherwise other consumers would wait
-    // for this one, and a replaced reader could continue.
+    // A shared stream that has ended is read to its end again: consumers may wait for this one.
     const isShared = ended && this.#options.jobName !== undefined;
     this.#restored = this.#position = isShared
       ? { ...position, carried: [], ended: false }

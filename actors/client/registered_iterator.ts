@@ -1,7 +1,4 @@
-/**
- * The iterator of a registered dataset under DETERMINISTIC. Part of the pipeline runs in the
- * client, so the iterator first fetches the pipeline from the dispatcher.
- */
+/** The iterator of a registered dataset under DETERMINISTIC: it fetches the pipeline first. */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { LateIterator } from "../../data/iterators/late_iterator.ts";

@@ -1,7 +1,4 @@
-/**
- * Asks a service to save a pipeline's elements, and follows the progress. The save belongs to the
- * service: it continues without the client that asked for it.
- */
+/** Asks a service to save a pipeline's elements, and follows the save, which needs no client. */
 import { LeatError } from "../../core/error.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import type { DistributeOptions } from "../../data/operators/distribute.ts";

@@ -22,9 +22,8 @@ export interface UnreachedNews {
 }
 
 /**
- * Reports that a worker cannot be reached. The first iterator reports at once. Iterators that fail
- * within the next minute are counted. The count is reported at the end of the minute if the first
- * iterator is still open, and otherwise at the next call after it.
+ * Reports that a worker cannot be reached: the first iterator at once, and a minute later the
+ * number of others (at its end if the first is still open, else at the next call).
  */
 export function sayUnreached(
   world: World,

@@ -30,10 +30,7 @@ import { type Round, Rounds } from "./rounds.ts";
 const READS_CLIENT_ID = -2;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/**
- * How far behind the newest round a consumer may ask for one. Rounds within it are kept, and one
- * that a lost worker was to serve can still be requested.
- */
+/** How far behind the newest round one may be requested, so also a lost worker's. */
 const ROUNDS_HELD_MAX = 2 * ROUNDS_AHEAD_MAX;
 /** Bytes that may wait for lagging consumers; beyond them no later round begins. */
 const HELD_BYTES_MAX = 256 * 2 ** 20;

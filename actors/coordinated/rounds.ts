@@ -1,7 +1,4 @@
-/**
- * The rounds that a scheduler keeps: who has fetched its part, who has confirmed it, and how many
- * bytes wait for consumers.
- */
+/** A scheduler's rounds: who fetched and confirmed its part, and the bytes that wait. */
 import { LeatError } from "../../core/error.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 
@@ -86,9 +83,8 @@ export class Rounds {
   }
 
   /**
-   * The consumer holds its part. Answers when all consumers but the absent ones do. A repeated call
-   * replaces the earlier one: repetitions while a consumer is away would otherwise pile up.
-   * @throws {LeatError} `cancelled` in the earlier call, when it is repeated.
+   * The consumer holds its part. Answers when all but the absent do. A repeated call replaces the
+   * earlier one, which throws {LeatError} `cancelled`.
    */
   confirm(
     round: Round,

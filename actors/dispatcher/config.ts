@@ -28,9 +28,7 @@ export interface DispatcherOptions {
    * dataset without jobs; -1: never. Default 300,000.
    */
   readonly jobGcTimeoutMs?: number;
-  /**
-   * DETERMINISTIC: most splits assigned beyond the reader's position; bounds memory. Default 256.
-   */
+  /** DETERMINISTIC: most splits assigned beyond the reader's position. Default 256. */
   readonly windowSplits?: number;
   /** A piece of work fails its job once it has killed this many runners. Default 3. */
   readonly runnerDeathsMax?: number;

@@ -1,9 +1,7 @@
 /**
- * The dispatcher (paper section 3.1): it tracks datasets, jobs, workers and clients, assigns tasks
- * to workers, tells clients which tasks to read, and assigns splits. It never touches data.
- *
- * Every request is decided in a transaction (`transactions.ts`); `effects.ts` holds what follows
- * from its changes. Figures and heartbeat times of workers and clients are not journaled.
+ * The dispatcher (paper section 3.1) tracks datasets, jobs, workers and clients, and assigns tasks
+ * and splits. It never touches data. `transactions.ts` decides requests, `effects.ts` has what
+ * follows. Figures and heartbeat times are not journaled.
  */
 import { LeatError } from "../../core/error.ts";
 import type { ClientProtocol } from "../client/protocol.ts";

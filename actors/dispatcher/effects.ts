@@ -1,7 +1,4 @@
-/**
- * Effects of a transaction's records outside the state: notify clients and workers, review
- * iterations, and forget what belonged to removed entities.
- */
+/** What follows from a transaction's records: hints to clients and workers, reviews, clean-up. */
 import type { ActorContext } from "../runtime/actor.ts";
 import type { ClientHints } from "./members/client_hints.ts";
 import type { ClientLinks } from "./liveness/client_links.ts";

@@ -1,11 +1,8 @@
 /**
- * Runs transactions in this order: **append, then apply, then answer**.
- *
- * A transaction decides without waiting. Each change is appended to the journal and applied at
- * once. Everything that leaves the dispatcher (an answer, a message to a worker) waits until all
- * earlier records are durable. This includes answers that only read: a crash could still undo what
- * they read. If the journal fails, the dispatcher dies without answering, and its next life starts
- * from the journal.
+ * Runs transactions: **append, then apply, then answer**. A transaction decides without waiting.
+ * Everything that leaves the dispatcher, also an answer that only reads, waits until all earlier
+ * records are durable: a crash could undo them. If the journal fails, the dispatcher dies without
+ * answering, and its next life starts from the journal.
  */
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
@@ -113,10 +110,7 @@ export class Transactions {
     this.#journal.committed()?.catch(() => {});
   }
 
-  /**
-   * Reads the state without waiting for durability.
-   * @throws {LeatError} `internal` for a bug.
-   */
+  /** Reads the state without waiting for durability. @throws {LeatError} `internal` for a bug. */
   look<A>(look: (state: DispatcherState) => A): A {
     return this.#decide(() => {
       const found = look(this.state);

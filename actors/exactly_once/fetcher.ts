@@ -1,7 +1,6 @@
 /**
  * The requesting side of an element source: numbers requests, acknowledges answers, and repeats
- * requests for lost answers. Used by clients, and by the cache and the scheduler towards their
- * task.
+ * requests for lost ones. For clients, caches and schedulers.
  */
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
@@ -91,10 +90,8 @@ export class ElementFetcher {
   }
 
   /**
-   * The next element of this client. Calls may overlap; each gets an element of its own. A request
-   * is sent once it is no further ahead than the source keeps answers for.
-   * @throws LeatError `not_found` or `failed_precondition` when the source is gone for good,
-   * `cancelled` after `stop()`.
+   * The next element of this client. Calls may overlap, up to what the source keeps answers for.
+   * @throws LeatError `not_found` or `failed_precondition` when the source is gone, `cancelled`.
    */
   fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
     const sequence = ++this.#sequence;
@@ -107,10 +104,7 @@ export class ElementFetcher {
     });
   }
 
-  /**
-   * Repeats all open requests at once, except those that wait until the source is reachable.
-   * Returns the number up to which every answer has arrived.
-   */
+  /** Repeats open requests now, if the source is reachable. Returns the last answered number. */
   askAgain(): number {
     for (const fetching of this.#open) if (fetching.dueMs < Infinity) this.#attempt(fetching);
     return this.#acknowledged;
@@ -152,10 +146,7 @@ export class ElementFetcher {
     if (isOver && this.#options.consumerIndex === undefined) this.#tellLeave();
   }
 
-  /**
-   * Sends one request. A late answer to an earlier attempt counts as well: it may hold the only
-   * copy of the element, which was transferred to this thread while the thread was busy.
-   */
+  /** Sends one request. A late answer counts, too: it may hold the only copy of the element. */
   #attempt(fetching: Fetching): void {
     const { requestTimeoutMs } = this.#options;
     const attempt = ++fetching.attempts;

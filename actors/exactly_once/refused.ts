@@ -3,9 +3,8 @@ import type { LeatError } from "../../core/error.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 
 /**
- * What a refusal means to the reader. An element that was too large to send, or was transferred to
- * another thread before, is the error of one element; after any other refusal the source gives no
- * more elements.
+ * What a refusal means: the error of one element if that was too large, or went to another thread;
+ * after any other the source gives no more elements.
  */
 export function refusedAnswer(refusal: LeatError): ElementAnswer {
   const isOfOne = refusal.code === "aborted" || refusal.details?.["bytesMax"] !== undefined;

@@ -1,6 +1,4 @@
-/**
- * Answers kept until their client has acknowledged them, so that a lost answer loses no element.
- */
+/** Answers kept until their client has acknowledged them: a lost answer loses no element. */
 import { LeatError } from "../../core/error.ts";
 import type { Ref } from "../runtime/ref.ts";
 import type { World } from "../runtime/world.ts";
@@ -15,10 +13,7 @@ import type {
  * otherwise later requests could use up the answers that an earlier one waits for.
  */
 export const UNACKNOWLEDGED_MAX = 1_024;
-/**
- * Bytes that one client may have requested and not acknowledged; further requests are refused.
- * Leat's own clients stay below it.
- */
+/** Bytes requested and not acknowledged by one client; more requests are refused. */
 const UNACKNOWLEDGED_BYTES_MAX = 512 * 2 ** 20;
 /** Elements that a client may wait for while their size is unknown. */
 const UNKNOWN_MAX = 128;
@@ -32,10 +27,7 @@ const ASKED_AGAIN = new LeatError("aborted", "This element was asked for again")
 class Pending {
   asked = Promise.withResolvers<ElementAnswer>();
 
-  /**
-   * Refuses the earlier request of the same element: the answer can be transferred to one requester
-   * only.
-   */
+  /** Refuses the earlier request of the element: its answer can be transferred only once. */
   again(): Promise<ElementAnswer> {
     this.asked.reject(ASKED_AGAIN);
     this.asked = Promise.withResolvers<ElementAnswer>();
@@ -64,9 +56,8 @@ interface Client {
 }
 
 /**
- * Answers each (client, sequence) once, in the order of sequences, and repeats the same answer when
- * asked again. An answer in production goes to the latest requester; the earlier request is refused
- * with `aborted`.
+ * Answers each (client, sequence) once, in order, and again when asked again. An answer in
+ * production goes to the latest requester; the earlier request gets `aborted`.
  */
 export class Repeats {
   readonly #world: World;
@@ -89,9 +80,8 @@ export class Repeats {
   }
 
   /**
-   * The earlier answer to this request, or the one that `produce` makes now. An answer that took
-   * time says how long it was waited for.
-   * @param asker The reader that {@linkcode awaited} names.
+   * The earlier answer, or the one that `produce` makes now, which says how long it took.
+   * {@linkcode awaited} names `asker`.
    */
   answer(
     request: GetElementRequest,
@@ -169,10 +159,7 @@ export class Repeats {
     this.#givenBytes += answer.element.byteLength;
   }
 
-  /**
-   * Clients that have not acknowledged elements or errors that they were given, and whose newest
-   * request is at most this many ms old.
-   */
+  /** Clients that lack acknowledged elements or errors, and asked within this many ms. */
   awaited(patienceMs: number): readonly Awaited[] {
     const nowMs = this.#world.nowMs();
     const awaited: Awaited[] = [];

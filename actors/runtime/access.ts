@@ -4,10 +4,7 @@ import type { AccessRole, Identity } from "./identity.ts";
 import type { MethodOf } from "./protocol.ts";
 import type { World } from "./world.ts";
 
-/**
- * The roles that may call each method; `admin` may call all. The table names every method: a
- * missing one does not compile.
- */
+/** The roles that may call each method; `admin` may call all. A missing one does not compile. */
 export type Access<P> = { readonly [M in MethodOf<P>]: readonly Exclude<AccessRole, "admin">[] };
 
 /** How often refusals are logged per name, in ms. */

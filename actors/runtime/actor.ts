@@ -10,8 +10,7 @@ import type { Random, Timer, World } from "./world.ts";
 export interface Actor<P> {
   readonly handlers: Handlers<P>;
   /**
-   * The shapes of requests. A request of another shape is answered with `invalid_argument` before
-   * its handler runs, and changes nothing. Left out: any shape is accepted.
+   * The shapes of requests: others get `invalid_argument` before their handler runs. Default: any.
    */
   readonly checks?: Checks<P>;
   /** Which roles may call which methods; other calls are refused unhandled. Left out: admins alone. */
@@ -19,8 +18,7 @@ export interface Actor<P> {
   /** Runs before the first message; messages wait until it is done. */
   start?(): void | Promise<void>;
   /**
-   * Runs after the children have stopped; may still ask other actors. `error` is why it died, if it
-   * did.
+   * Runs after the children have stopped; may ask other actors. `error`: why it died, if it did.
    */
   stop?(error: LeatError | undefined): void | Promise<void>;
 }
@@ -61,10 +59,7 @@ export interface ChildSpec<P> {
   readonly create: ActorFactory<P>;
   /** A word for what it is, shown in inspection. Default: its name. */
   readonly kind?: string;
-  /**
-   * `permanent`: always restarted. `transient`: restarted when it died of an error. `temporary`:
-   * never. Default `permanent`.
-   */
+  /** `permanent` (default): always restarted. `transient`: after an error. `temporary`: never. */
   readonly restart?: "permanent" | "transient" | "temporary";
   /** How many messages may wait; further asks get `resource_exhausted`. Default 10,000. */
   readonly mailboxMax?: number;
@@ -75,9 +70,8 @@ export interface ChildSpec<P> {
 }
 
 /**
- * Why a watch ended. `ended`: the target's node says that this incarnation has ended or does not
- * exist. `closed`: the link was closed at its other end, as when a process ends. `lost`: the target
- * cannot be reached, for any other reason.
+ * Why a watch ended. `ended`: the target's node says so. `closed`: the link was closed at its other
+ * end, as when a process ends. `lost`: unreachable for another reason.
  */
 export type WatchEnd = "ended" | "closed" | "lost";
 
@@ -112,14 +106,10 @@ export interface ActorContext<P = unknown> {
     options: AskOptions,
   ): Promise<AnswerOf<Q, M>>;
   /**
-   * Calls `down` once, when the target dies, is unreachable or does not exist. Returns a function
-   * that ends it.
+   * Calls `down` once, when the target dies, is unreachable or missing. Returns how to stop that.
    */
   watch(target: Ref, down: WatchDown): () => void;
-  /**
-   * Calls `up` once, as soon as there is a link to the node; opens none itself. Returns a function
-   * that cancels the call.
-   */
+  /** Calls `up` once there is a link to the node; opens none. Returns how to cancel. */
   whenLinked(node: string, up: () => void): () => void;
   /** Starts a child. */
   spawn<Q>(spec: ChildSpec<Q>): FencedRef<Q>;

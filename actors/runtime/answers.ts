@@ -2,10 +2,7 @@
 import type { AskEnvelope, FailureEnvelope, ReplyEnvelope } from "./envelope.ts";
 import type { FencedRef } from "./ref.ts";
 
-/**
- * How many settled answers an actor keeps over all askers. Beyond it, the oldest answers of the
- * askers idle longest are dropped.
- */
+/** Settled answers that an actor keeps; the oldest of the longest idle askers are dropped. */
 const ANSWERS_MAX = 16_384;
 const ANSWERS_LEFT = 15_360;
 /** An asker's answers are dropped this long after its last deadline, in ms: it repeats nothing any more. */

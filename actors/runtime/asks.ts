@@ -1,7 +1,4 @@
-/**
- * The open asks of a node: each is settled exactly once, by an answer, its deadline, the loss of the
- * receiver's node or the end of the asker.
- */
+/** The open asks of a node: each is settled once, by answer, deadline, loss or the asker's end. */
 import { LeatError, type LeatErrorCode, type WireError } from "../../core/error.ts";
 import type { AskOptions } from "./actor.ts";
 import type { Cell } from "./cell.ts";
@@ -18,10 +15,7 @@ const RETRY_MAX_MS = 2_000;
 /** For how many targets an actor keeps an empty list: most ask the same few targets. */
 const TARGETS_KEPT = 16;
 
-/**
- * Why an ask was refused. The error itself is created on demand, because it costs as much as a few
- * messages.
- */
+/** Why an ask was refused; the error is created on demand, as it costs a few messages. */
 export interface Refusal {
   readonly code: LeatErrorCode;
   readonly details?: WireError["details"] | undefined;
@@ -230,10 +224,7 @@ export class Asks {
   }
 }
 
-/**
- * Whether the refusal is temporary: the receiver was absent or full. A message over a link's limit
- * (which such an error names) is always refused.
- */
+/** Whether the refusal is temporary (absent, full). A link's limit is not. */
 export function mayBeTakenLater({ code, details }: Pick<Refusal, "code" | "details">): boolean {
   return code === "unavailable" ||
     (code === "resource_exhausted" && details?.["bytesMax"] === undefined);

@@ -4,20 +4,14 @@ import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 
 /** An instance that decides how it is passed to a receiver that may write to it. */
 export interface HandedOver {
-  /**
-   * What the receiver gets: this instance itself if it is not needed elsewhere.
-   * @param kept The sender keeps this instance, to send it again.
-   */
+  /** What the receiver gets: this instance itself, unless the sender keeps it to send again. */
   handOver(kept: boolean): unknown;
 }
 
 /**
- * A copy of plain data, so that sender and receiver never see each other's later changes. Tensors
- * are handed over, {@linkcode HandedOver} values as they decide: the sender must not write to them
- * afterwards.
- * @param kept The sender keeps the body, to send it again. Default false.
- * @throws LeatError `invalid_argument` naming the path of a value that is not plain data, which
- * other carriers could not send.
+ * A copy of plain data for the receiver. Tensors are handed over, {@linkcode HandedOver} values as
+ * they decide: the sender must not write to them. `kept`: the sender will send the body again.
+ * @throws LeatError `invalid_argument` naming the path of a value that is not plain data.
  */
 export function copyBody(value: unknown, kept = false): unknown {
   switch (typeof value) {

@@ -1,7 +1,6 @@
 /**
- * Checks the shape of incoming requests before a handler sees them, so that no handler meets a
- * value that its types exclude. Unknown fields are ignored: a peer may be newer. Meaning is checked
- * by the handler.
+ * Checks the shape of requests before a handler sees them; the handler checks their meaning.
+ * Unknown fields are ignored: a peer may be newer.
  */
 import * as v from "valibot";
 import { LeatError, type WireError } from "../../core/error.ts";
@@ -18,10 +17,7 @@ export type Checks<P> = { readonly [M in MethodOf<P>]: Check };
 /** A schema for each method. */
 type Schemas<P> = { readonly [M in MethodOf<P>]: v.GenericSchema };
 
-/**
- * Makes checks from schemas. A schema that differs from the type of its method's request, in either
- * direction, does not compile.
- */
+/** Makes checks from schemas, each of which must equal its request's type, or does not compile. */
 export function checksOf<P>(): <S extends Schemas<P>>(schemas: S & Agreeing<P, S>) => Checks<P> {
   return (schemas) => {
     const checks = Object.entries<v.GenericSchema>(schemas).map(([method, schema]) => {

@@ -11,10 +11,7 @@ const BUCKET_MS = 8;
 /** An added deadline, to be passed to `remove`. */
 export type Deadline<T> = Member<number, T>;
 
-/**
- * Calls back for each item whose deadline has passed: never early, and late by at most one bucket
- * unless the thread is busy.
- */
+/** Calls back for items whose deadline has passed: never early, usually one bucket late at most. */
 export class Deadlines<T> {
   readonly #world: World;
   readonly #expire: (item: T) => void;

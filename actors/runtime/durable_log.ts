@@ -18,10 +18,9 @@ export interface DurableLog {
   /** Adds a record, which must not be modified any more; durable only after `sync`. */
   append(record: Uint8Array): void;
   /**
-   * Makes all records appended so far durable. Calls may overlap and are answered together.
-   * @throws LeatError `resource_exhausted` when the disk is full: no record that was not durable is
-   * written, all are kept, and a later `sync` tries again. `data_loss` when the disk fails: the log
-   * is unusable after that, because what was written is unknown.
+   * Makes all appended records durable. Calls may overlap.
+   * @throws LeatError `resource_exhausted` when the disk is full: all are kept, and a later `sync`
+   * tries again; `data_loss` when it fails: the log is unusable.
    */
   sync(): Promise<void>;
   /** Replaces everything appended so far by a snapshot, atomically. Errors as for `sync`. */

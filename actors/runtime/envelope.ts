@@ -30,10 +30,7 @@ export interface AskEnvelope extends Common {
   readonly method: string;
   readonly body: unknown;
   readonly timeoutMs: number;
-  /**
-   * Present when the asker may send the same `id` again: the receiver then keeps the answer, and
-   * drops all answers to this source with ids below this mark.
-   */
+  /** If the ask may be repeated: the receiver keeps its answer, and none to ids below this mark. */
   readonly settledBelow?: number;
   /**
    * Present when asks between the mark and this one are settled: the ids of the lowest open asks,

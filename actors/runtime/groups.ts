@@ -1,7 +1,4 @@
-/**
- * Items in groups. Removing an item from anywhere changes a few fields, where a set per group would
- * hash every item.
- */
+/** Items in groups. Removing one changes a few fields; a set per group would hash every item. */
 
 /** Items with a common key, in the order in which they were added. */
 interface Group<K, T> {

@@ -1,7 +1,4 @@
-/**
- * Checks only whether a value fits a schema. It copies and reports nothing, and so takes a fraction
- * of the time of a full check. Nearly all values fit.
- */
+/** Whether a value fits a schema: much faster than a full check, and nearly all values fit. */
 import * as v from "valibot";
 
 /** Whether a value fits. */

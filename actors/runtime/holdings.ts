@@ -1,7 +1,4 @@
-/**
- * Items that a node holds because of another node and for an actor of its own, indexed by both.
- * Releasing the items of one node or actor takes time proportional to those items only.
- */
+/** Items held for a node and an actor, indexed by both, to release either's quickly. */
 import type { Cell } from "./cell.ts";
 import { Groups, type Member } from "./groups.ts";
 

@@ -1,7 +1,4 @@
-/**
- * A sender's identity, as proved by its connection. The receiving node attaches it to each message;
- * a sender cannot change it.
- */
+/** A sender's identity, as its connection proved: the receiving node attaches it to messages. */
 
 /**
  * What a member of a cluster may do.

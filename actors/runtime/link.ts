@@ -21,19 +21,15 @@ export interface Link {
   readonly identity: Identity;
   /** Settles (never rejects) once, when either side closed the link or it broke; says why. */
   readonly closed: Promise<LeatError>;
-  /**
-   * Settles, some time after `closed`, when the link holds no more resources in this process.
-   * Absent if that is so as soon as it is closed.
-   */
+  /** Settles once the link holds no more resources here. Absent: as soon as it is closed. */
   readonly released?: Promise<void>;
   /** Bytes accepted and, as far as the carrier can tell, not yet received by the other node. */
   readonly bufferedBytes: number;
   /** Registers the receiver and begins delivery; called once. Earlier envelopes are kept. */
   start(receive: (envelope: Envelope) => void): void;
   /**
-   * Accepts an envelope. False: the link is closed, and the envelope is lost.
-   * @param kept The sender keeps the body, to send it again, so the carrier must copy what it would
-   * otherwise transfer. Default false.
+   * Accepts an envelope; false: the link is closed. `kept`: the sender keeps the body, so it is
+   * copied instead of transferred.
    * @throws LeatError `resource_exhausted` when the envelope is larger than the link carries,
    * `invalid_argument` when its body is not plain data.
    */

@@ -1,7 +1,4 @@
-/**
- * The implementation of a node: keeps the actors, numbers their messages, and sends them.
- * Scheduling and incoming messages are handled in other modules.
- */
+/** A node: keeps the actors, numbers their messages, and sends them. */
 import { LeatError, type WireError } from "../../core/error.ts";
 import { RefusalLog } from "./access.ts";
 import type { AskOptions, ChildSpec, WatchDown } from "./actor.ts";

@@ -1,7 +1,4 @@
-/**
- * `/node`, the actor that every node has: starts, stops and lists actors at another node's request.
- * It is used to place a cache on another thread or host than the task it serves.
- */
+/** `/node`, which every node has: starts, stops and lists actors at other nodes' requests. */
 import { LeatError } from "../../core/error.ts";
 import type { Access } from "./access.ts";
 import type { Actor, ActorContext } from "./actor.ts";
@@ -19,27 +16,20 @@ export interface SpawnRequest {
   readonly kind: string;
   readonly name: string;
   readonly config: unknown;
-  /**
-   * The actor's owner. The actor is stopped when this incarnation has ended, or was unreachable for
-   * {@linkcode OWNER_LOST_MS}. Default: it runs until it is stopped.
-   */
+  /** Its owner: it stops when that has ended, or was away for {@linkcode OWNER_LOST_MS}. */
   readonly owner?: FencedRef;
 }
 
 /** How long an owner may be unreachable, in ms, and how often it is looked for. */
 export const OWNER_LOST_MS = 60_000;
 const OWNER_RETRY_MS = 5_000;
-/**
- * A watch that lasts this long has found its target: an unreachable target is noticed earlier. It
- * is then renewed, because the message that the target ended may have been lost.
- */
+/** A watch that lasts this long has found its target. It is renewed, in case its end was lost. */
 const OWNER_FOUND_MS = 20_000;
 
 /** What `/node` can be asked. */
 export interface NodeProtocol {
   /**
-   * Starts a top-level actor of a kind this node offers. If an owner repeats the request, because
-   * the answer was lost, it gets its existing actor, whatever the config says now.
+   * Starts a top-level actor of an offered kind. An owner that repeats the request gets its actor.
    * @throws `not_found`, `already_exists`.
    */
   spawn(request: SpawnRequest): FencedRef;
@@ -155,10 +145,7 @@ function isAgain(known: Omit<Started, "forget">, asked: Omit<Started, "forget">)
     known.owner.incarnation === asked.owner?.incarnation;
 }
 
-/**
- * Calls `lost` when the owner has ended. An owner that is only unreachable may come back: a broken
- * link does not end the actors at its ends.
- */
+/** Calls `lost` when the owner has ended. One that is unreachable may come back. */
 function watchOwner(context: ActorContext, owner: FencedRef, lost: () => void): () => void {
   const { world } = context;
   let lostAtMs: number | undefined;

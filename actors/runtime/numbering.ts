@@ -25,10 +25,7 @@ export class SendNumbers {
 export class ReceiveMarks {
   readonly #marks = new Recent<number>(SENDERS_KEPT);
 
-  /**
-   * Takes an envelope's number.
-   * @returns the number of envelopes missing before it, or -1 when it is not newer than the last.
-   */
+  /** Takes an envelope's number; returns how many are missing before it, or -1 if it is old. */
   accept(source: string, number: number): number {
     const last = this.#marks.get(source);
     if (last !== undefined && number <= last) return -1;

@@ -1,7 +1,6 @@
 /**
- * What a node holds because of other nodes: watches on actors there, watchers from there, open
- * asks, and calls that wait for a link. Each is released when its link is lost or opened, or when
- * its actor ends.
+ * What a node holds because of others: watches, watchers, open asks and calls that wait for a link.
+ * Each is released with its link or its actor.
  */
 import { LeatError } from "../../core/error.ts";
 import type { WatchDown, WatchEnd } from "./actor.ts";

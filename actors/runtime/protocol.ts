@@ -1,7 +1,4 @@
-/**
- * Protocols: the requests of an actor, as a TypeScript interface of functions from a plain-data
- * request to a plain-data answer.
- */
+/** Protocols: interfaces of functions from a plain-data request to a plain-data answer. */
 import type { Identity } from "./identity.ts";
 import type { FencedRef } from "./ref.ts";
 
@@ -27,11 +24,9 @@ export interface Delivery {
 }
 
 /**
- * An actor's behaviour: one function for each method. Its synchronous part runs alone; the answer
- * may come later as a promise, while other messages are handled.
- *
- * A handler that throws a `LeatError` answers with it, and the actor lives on. Any other error is a
- * bug: the asker gets `internal`, the actor dies and its supervisor decides.
+ * An actor's behaviour, a function for each method. Its synchronous part runs alone; other messages
+ * are handled while a promised answer is pending. A thrown `LeatError` is an answer; any other
+ * error is a bug: the asker gets `internal`, the actor dies and its supervisor decides.
  */
 export type Handlers<P> = {
   readonly [M in MethodOf<P>]: (

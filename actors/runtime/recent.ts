@@ -1,9 +1,6 @@
 /** A map of recently used names that need not record every use. */
 
-/**
- * A map of at least the `count` names used last, and at most twice as many. Beyond that, all names
- * are dropped that were not used since `count` others were added.
- */
+/** A map of at least the `count` names used last, and at most twice as many. */
 export class Recent<T> {
   readonly #count: number;
   readonly #forgotten: (values: Iterable<T>) => void;

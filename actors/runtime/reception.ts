@@ -1,6 +1,5 @@
 /**
- * Handles an envelope that arrived at its node: it reaches a mailbox, settles an ask or ends a
- * watch. Otherwise it is dropped, and an asker is refused.
+ * Handles an arrived envelope: it reaches a mailbox, settles an ask, ends a watch, or is dropped.
  */
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { Answer, RepeatableAsk } from "./answers.ts";
@@ -155,10 +154,7 @@ export class Reception {
     cell.enqueue(envelope, sender);
   }
 
-  /**
-   * Finds out which askers that a cell has answered have ended. Only their own node knows: an
-   * unreachable asker may be alive, and ask again.
-   */
+  /** Asks their nodes which answered askers have ended: unreachable ones may ask again. */
   #findEndedAskers(cell: Cell, nowMs: number): void {
     const owner = this.#owner;
     for (const [node, askers] of Map.groupBy(cell.answers.quiet(nowMs), ({ node }) => node)) {

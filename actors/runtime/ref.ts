@@ -1,7 +1,4 @@
-/**
- * References to actors. A reference is plain data: it survives msgpack, structured clone and the
- * journal, and does not say how the actor is reached.
- */
+/** References to actors: plain data, which does not say how the actor is reached. */
 
 declare const PROTOCOL: unique symbol;
 
@@ -16,12 +13,9 @@ export interface ActorAddress {
 }
 
 /**
- * Names an actor: the node that runs it, its path there and, when fenced, its incarnation.
- *
- * Without `incarnation` it means the current actor at the path. With `incarnation` it is fenced: a
- * message for an earlier incarnation is refused with `failed_precondition`.
- *
- * @typeParam P the actor's protocol (see {@linkcode Protocol}); never present at run time.
+ * Names an actor: node, path and, when fenced, incarnation; messages for an earlier incarnation are
+ * refused with `failed_precondition`.
+ * @typeParam P the protocol; never present at run time.
  */
 export interface Ref<P = unknown> extends ActorAddress {
   readonly [PROTOCOL]?: P;

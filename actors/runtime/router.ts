@@ -8,8 +8,7 @@ import { closedThere, type Connector, type Link, type NodeId, noWay } from "./li
 /** Envelopes that may wait for a link to be opened, per node; beyond it they are lost. */
 const WAITING_MAX = 1_024;
 /**
- * Bytes that a link may hold unsent when another envelope comes; beyond it envelopes are lost.
- * Heavy senders are held back by credit long before: this bounds the others.
+ * Unsent bytes of a link beyond which envelopes are lost. Credit bounds heavy senders long before.
  */
 const BUFFERED_BYTES_MAX = 1 << 30;
 
@@ -37,10 +36,8 @@ export interface Dialling {
 }
 
 /**
- * Sends envelopes over the links of one node, opening links where there are none.
- *
- * A connecting node chooses its own name. So an answer is sent over the link that its request came
- * by, or is lost: if askers were dialled, they could make this node dial any address.
+ * Sends envelopes over the links of one node, and opens links. Connecting nodes choose their own
+ * names, so answers go over the link of their request or are lost: nobody can make this node dial.
  */
 export class Router {
   readonly #owner: RouterOwner;
@@ -64,10 +61,7 @@ export class Router {
     return this.#links.has(node);
   }
 
-  /**
-   * Adds a link opened by another node, which chooses its own name. While another identity holds
-   * that name, the link is refused: it would receive the other node's messages.
-   */
+  /** Adds a link opened by another node, unless another identity holds its name and messages. */
   attach(link: Link): void {
     const { remote: { node }, identity: { name, role } } = link;
     const other = this.#links.get(node)?.find(({ identity }) => identity.name !== name);
@@ -101,8 +95,7 @@ export class Router {
   }
 
   /**
-   * Sends an envelope, or reports later that it could not be sent.
-   * @param kept The sender keeps the body, to send it again.
+   * Sends an envelope, or reports later that it could not. `kept`: the sender keeps the body.
    * @throws LeatError when the link cannot carry the envelope.
    */
   send(envelope: Envelope, kept: boolean): void {

@@ -62,10 +62,7 @@ export class RunQueue {
     }
   }
 
-  /**
-   * Runs scheduled cells, then delivers up to `deliveries` local envelopes and runs the cells they
-   * schedule.
-   */
+  /** Runs cells, then delivers up to `deliveries` local envelopes and runs their cells. */
   #takeTurns(deliveries: number): void {
     let left = deliveries;
     const turnsMax = this.#world.fault("system.one_turn") ? 1 : TURNS_PER_MACROTASK;
@@ -76,8 +73,7 @@ export class RunQueue {
         if (cell.turn()) this.schedule(cell);
         continue;
       }
-      // Envelopes sent in this macrotask are delivered in a later one: their senders' continuations
-      // run first, as on every other carrier.
+      // Envelopes of this macrotask are delivered in a later one, as on every other carrier.
       const envelope = left-- > 0 ? this.#local.shift() : undefined;
       if (envelope === undefined) break;
       this.#deliver(envelope, SAME_PROCESS);

@@ -1,6 +1,4 @@
-/**
- * An actor system is one node: the actors of one thread or process, and the links to other nodes.
- */
+/** An actor system is one node: the actors of a thread or process, and its links to others. */
 import type { LeatError } from "../../core/error.ts";
 import type { AskOptions, ChildSpec, Supervision, WatchDown } from "./actor.ts";
 import type { ActorInfo, HeldMessages, Observer } from "./inspection.ts";
@@ -17,9 +15,8 @@ import type { World } from "./world.ts";
 export type ActorKind = (config: any) => Omit<ChildSpec<any>, "name">;
 
 /**
- * How to set up a node. Without `connector`, which opens links on demand, only nodes with an
- * attached link can be reached. Where untrusted nodes connect, `mayDial` limits the addresses to
- * dial.
+ * How to set up a node. Without `connector` only nodes with an attached link can be reached;
+ * `mayDial` limits the addresses that untrusted nodes make it dial.
  */
 export interface SystemOptions extends Dialling {
   /** The node's name: unique among its peers; its URL where it listens on a socket. */
@@ -32,10 +29,8 @@ export interface SystemOptions extends Dialling {
 }
 
 /**
- * One node of actors.
- *
- * Messages are delivered at most once, and in order between one sender and one receiver. An ask
- * always ends, with an answer or an error. No carrier guarantees more.
+ * One node of actors. Messages are delivered at most once, and in order between two actors. An ask
+ * always ends, with an answer or an error.
  */
 export class ActorSystem implements AsyncDisposable {
   readonly id: NodeId;

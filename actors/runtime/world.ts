@@ -1,7 +1,4 @@
-/**
- * The platform interface of actors: time, timers, random numbers, durable logs and fault points.
- * Actors never use globals for these, so that the same code runs in a simulator.
- */
+/** The platform of actors, which a simulator replaces: they use no globals for these. */
 import type { DurableLog } from "./durable_log.ts";
 
 /** A timer that has been set. */

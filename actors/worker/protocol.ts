@@ -21,15 +21,9 @@ export interface WorkerProtocol {
     readonly seed: string;
     readonly owner: string;
   }): Begun;
-  /**
-   * Takes no more work. Answers when clients have fetched what was produced, or at the deadline.
-   * True: nothing was left.
-   */
+  /** Takes no more work; answers when all was fetched (true), or at the deadline. */
   drain(request: { readonly timeoutMs: number }): boolean;
-  /**
-   * Leaves the dispatcher, which then ends the worker's remaining tasks at once rather than after
-   * missed heartbeats. Usually called after `drain`.
-   */
+  /** Leaves the dispatcher, which ends its tasks now. Usually called after `drain`. */
   leave(request: null): null;
   /** Says that the dispatcher has news: the worker sends a heartbeat at once. */
   wake(request: null): null;
@@ -164,10 +158,7 @@ export interface GetElementRequest {
   readonly upTo?: number;
   /** DETERMINISTIC with consumers: only this consumer's own elements of a split are wanted. */
   readonly own?: Own;
-  /**
-   * If no element is ready after this time, in ms, the answer is `later`, so that the client can
-   * ask another source. A source that does not support it lets the request wait.
-   */
+  /** Answer `later` if nothing is ready after this time, in ms. Sources without it let it wait. */
   readonly waitMs?: number;
   /** For compression `auto`: how the client reads. */
   readonly way?: WayFigures;
@@ -183,10 +174,7 @@ export interface ElementSourceProtocol {
    * @throws `failed_precondition` for a round that was served before, or a client that has left.
    */
   getElement(request: GetElementRequest): ElementAnswer;
-  /**
-   * Forgets a client and what is kept for it; idempotent. Other consumers also report a departed
-   * consumer.
-   */
+  /** Forgets a client; idempotent. Consumers also report one that has departed. */
   leave(request: { readonly clientId: number; readonly consumerIndex?: number }): null;
   /** Figures for status pages. */
   stats(request: null): ElementSourceStats;
@@ -195,9 +183,8 @@ export interface ElementSourceProtocol {
 /** What a task asks of its readers: clients, a cache or a scheduler. */
 export interface ElementReaderProtocol {
   /**
-   * The task drains and has given everything: answers that its reader still waits for were lost,
-   * and are requested again at once. Answers like `GetElementRequest.acknowledged`, or without it
-   * when it no longer reads the task.
+   * The task drains and has given everything: its reader repeats open requests at once. Answers
+   * like `GetElementRequest.acknowledged`, or without it when it no longer reads the task.
    */
   askAgain(request: null): { readonly acknowledged?: number };
 }
@@ -236,8 +223,7 @@ export interface ElementSourceStats {
   /** Bytes that the task's pipeline has read from files. */
   readonly bytesRead: number;
   /**
-   * Sharing: elements missed by trainers that fell behind the window. Coordinated reads: rounds
-   * that all consumers skipped because they were late.
+   * Sharing: elements missed by trainers that fell behind. Coordinated reads: late rounds skipped.
    */
   readonly skipped: number;
   /** Sharing: its window. */
@@ -274,10 +260,7 @@ export interface TaskStats extends ElementSourceStats {
   readonly failure?: string;
 }
 
-/**
- * The most rounds that a consumer reads ahead of its training loop (coordinated reads), whatever
- * its options say. So no consumer is more than twice as many rounds ahead of another.
- */
+/** Most rounds that a consumer reads ahead of its loop, so twice as many ahead of another. */
 export const ROUNDS_AHEAD_MAX = 32;
 
 /** The worker's path on its node. */

@@ -1,7 +1,4 @@
-/**
- * Which roles may ask workers, tasks, caches and schedulers for what. A dispatcher dialled by a
- * worker has the admin role there.
- */
+/** Which roles may ask workers and sources for what; a dispatcher dialled by a worker is admin. */
 import type { Access } from "../runtime/access.ts";
 import type {
   CacheProtocol,

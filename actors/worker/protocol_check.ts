@@ -1,7 +1,4 @@
-/**
- * The shapes of requests to workers and element sources. A request of another shape is refused
- * before anything is done.
- */
+/** The shapes of requests to workers and element sources; others are refused unhandled. */
 import { datasetFields, saveSettings } from "../dispatcher/protocol_check.ts";
 import {
   checksOf,

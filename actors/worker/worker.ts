@@ -1,7 +1,6 @@
 /**
- * The worker: registers with the dispatcher, holds a task for each iteration it is assigned, and
- * reports their state (paper section 3.1). It keeps no state that a restart would need (section
- * 3.4).
+ * The worker: registers with the dispatcher, holds a task per iteration, and reports their state
+ * (paper section 3.1). It keeps nothing that a restart would need (section 3.4).
  */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
@@ -71,8 +70,7 @@ export interface WorkerOptions {
   /** Only clients of its own process reach it. Default false. */
   readonly isPrivate?: boolean;
   /**
-   * Time between heartbeats, in ms; less where the dispatcher's worker timeout is shorter. Default
-   * 30,000. News is sent at once in any case.
+   * Time between regular heartbeats, in ms, at most a share of the worker timeout. Default 30,000.
    */
   readonly heartbeatMs?: number;
   /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
@@ -84,16 +82,12 @@ export interface WorkerOptions {
    * 35,000: a client repeats a request with a lost answer after 30,000.
    */
   readonly acknowledgedWithinMs?: number;
-  /**
-   * Bytes that the sliding windows of its shared tasks may hold together: each of n gets an equal
-   * share, and the shares grow when one ends. Default 1 GiB.
-   */
+  /** Bytes of the windows of its shared tasks together, in equal shares. Default 1 GiB. */
   readonly windowBytesMax?: number;
   /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
   readonly skipAfterMs?: number;
   /**
-   * Coordinated reads: bytes that one task's rounds may hold for lagging consumers; beyond them no
-   * later round begins. Default 256 MiB.
+   * Coordinated reads: bytes of a task's rounds that wait for lagging consumers. Default 256 MiB.
    */
   readonly roundsBytesMax?: number;
   /** The cache and scheduler actors that serve the tasks of shared and of coordinated jobs. */
@@ -303,10 +297,7 @@ class Worker {
     });
   }
 
-  /**
-   * Asks every task, and its cache or scheduler, for figures. One that died keeps its last figures
-   * until the dispatcher has ended it.
-   */
+  /** Asks tasks and their proxies for figures. One that died keeps its last ones until it ends. */
   async #measure(): Promise<void> {
     const askOptions = { timeoutMs: MEASURE_TIMEOUT_MS };
     const asked: Promise<void>[] = [];

@@ -25,10 +25,7 @@ export class BandwidthMeter {
     return this.#roundTripMs;
   }
 
-  /**
-   * An answer has come.
-   * @param onTheWayMs The time since its request, less the wait at its source.
-   */
+  /** An answer has come. `onTheWayMs`: since its request, less the wait at its source. */
   came(nowMs: number, bytes: number, onTheWayMs: number): void {
     const kept = 0.5 ** ((nowMs - this.#lastMs) / HALF_LIFE_MS);
     const sendingMs = Math.max(0, onTheWayMs - (this.roundTripMs ?? 0));

@@ -1,11 +1,8 @@
 /**
- * How long a request may wait at a task, where fewer requests may be open than there are tasks.
- *
- * A request that waits at a task without elements is missing at tasks that have some. If requests
- * waited until there is an element, tasks with elements would idle; if they gave up at once, the
- * cluster would be busy with empty answers. So the wait follows the rate of elements: at any speed
- * there are a few empty answers per element, and every task is asked several times while each makes
- * one element.
+ * How long a request may wait at a task, where fewer may be open than there are tasks. If requests
+ * waited for an element, tasks with elements would idle; if they gave up at once, empty answers
+ * would keep the cluster busy. So the wait follows the rate of elements: a few empty answers per
+ * element, and every task is asked several times while each makes one.
  */
 
 /** Requests made per element that comes, about. */
@@ -33,10 +30,7 @@ export class LongPollWait {
     this.#sinceMs = nowMs;
   }
 
-  /**
-   * How long a request may wait, in ms.
-   * @param requests How many may be open at a time.
-   */
+  /** How long a request may wait, in ms, while `requests` may be open. */
   waitMs(nowMs: number, requests: number): number {
     const perElementMs = Math.max(this.#meanMs, nowMs - this.#sinceMs);
     const waitMs = requests * perElementMs / REQUESTS_PER_ELEMENT;

@@ -1,7 +1,4 @@
-/**
- * The numbers of the elements of a stream that several consumers share: of n consumers, consumer i
- * reads the elements whose number modulo n is i.
- */
+/** The numbers of elements that n consumers share: consumer i reads those that are i modulo n. */
 import { rowsIn } from "../../../data/deterministic/split_run.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import type { Payload } from "../../../transport/payload.ts";
@@ -39,8 +36,7 @@ export class StreamNumbers {
   }
 
   /**
-   * The number of the next item of the split, and whether it yields an element. After the split's
-   * end the next split is counted.
+   * The number of the split's next item, and whether it yields an element; then the next split's.
    */
   count(item: Counted): { readonly number: number; readonly isElement: boolean } {
     const { place: { index } } = item;

@@ -1,9 +1,7 @@
 /**
- * Reads a DETERMINISTIC job: puts what tasks produce into the order of the stream. Elements that
- * arrive again, because a split was produced again, are dropped.
- *
- * Elements that arrive too early wait in a window bounded in bytes. While it is full, only the next
- * split is requested.
+ * Reads a DETERMINISTIC job: puts elements into the order of the stream, and drops those that
+ * arrive again. Early ones wait in a bounded window; while it is full, only the next split is
+ * requested.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";
@@ -102,9 +100,8 @@ export class OrderedReader implements Reader {
   #markNews = MARK_NEWS_MAX;
   #total = Infinity;
   /**
-   * Whether the table of splits that positions refer to is known. Until then nothing is given: an
-   * iterator could otherwise resume in other data than it was saved in, or save a position that
-   * cannot be checked.
+   * Whether the table of splits that positions refer to is known. Until then nothing is given: the
+   * data may be other than was saved, and a saved position could not be checked.
    */
   #isTableKnown = false;
   #isTableAsked = false;
@@ -252,9 +249,8 @@ export class OrderedReader implements Reader {
   }
 
   /**
-   * Whether more may wait for the training loop. With several consumers only this one's elements
-   * count or, where they are unknown, only the window: a consumer has to take in what lies between
-   * its elements, or the others cannot reach theirs.
+   * Whether more may wait for the training loop. With several consumers only own elements count, or
+   * the window: a consumer must take in what lies between, or the others get no further.
    */
   get #hasRoom(): boolean {
     const { feed, options } = this.#deps;
@@ -313,10 +309,7 @@ export class OrderedReader implements Reader {
     this.#deps.refresh();
   }
 
-  /**
-   * Tells every task which consumers have left, so that it keeps nothing for them. Repeated,
-   * because a message may be lost.
-   */
+  /** Tells all tasks which consumers have left, to keep nothing for them; again, if it was lost. */
   #tellLeft(left: readonly number[]): void {
     for (const { task: { source } } of this.#tasks.values()) {
       for (const consumerIndex of left) {

@@ -38,10 +38,7 @@ export interface Reader {
   report(): HeartbeatReport;
   /** Handles the answer to a heartbeat. */
   learn(news: Omit<HeartbeatNews, "tasks">, changes: TaskChanges): void;
-  /**
-   * A source drains: repeats requests whose answers may be lost. Returns the request up to which
-   * everything has arrived; undefined if the source is no longer read.
-   */
+  /** A source drains: repeats its open requests. Returns the last whose answer has come, if any. */
   askAgain?(source: FencedRef): number | undefined;
   /** Requests as much as there is space for. */
   pump(): void;

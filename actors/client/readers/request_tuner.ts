@@ -1,10 +1,7 @@
 /**
- * How many requests to keep open at one task.
- *
- * One is served while the next is on its way, which is enough for a short round trip. With a long
- * one it takes as many as elements arrive per round trip; more only queue. So the number follows
- * twice the elements that recently arrived per shortest round trip, while the training loop waits:
- * too few requests double it, and at the limit of the network or task it stays.
+ * How many requests to keep open at one task: with a short round trip two, else as many as elements
+ * arrive per round trip. So the number follows twice that, while the training loop waits: too few
+ * double it, and at the limit of the network or task it stays.
  */
 
 /** Initial number of requests. */
@@ -30,10 +27,8 @@ export class RequestTuner {
   }
 
   /**
-   * Notes an answer.
-   * @param answerMs Time since the request.
-   * @param heldMs The part of it before the element was made.
-   * @param isWaitedFor Whether the training loop waits.
+   * Notes an answer: the time since its request, the part of it before the element was made, and
+   * whether the training loop waits.
    */
   came(nowMs: number, answerMs: number, heldMs: number, isWaitedFor: boolean): void {
     this.#sinceMs ??= nowMs;

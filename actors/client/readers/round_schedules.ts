@@ -82,9 +82,7 @@ export class RoundSchedules {
   }
 
   /**
-   * Accepts a proposal unless a round of it was requested already; a later proposal will follow.
-   * @param nextRound The next round to request.
-   * @returns Whether this is news.
+   * Accepts a proposal unless a round of it was requested already. Returns whether this is news.
    */
   consider(proposed: RoundSchedule | undefined, nextRound: number): boolean {
     const before = this.#proposed?.version;

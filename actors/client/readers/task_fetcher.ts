@@ -1,8 +1,6 @@
 /**
- * Fetches the elements of one task: like `ElementFetcher`, plus decompression and figures.
- *
- * Elements are decompressed when they arrive, while the training loop is busy or waits for
- * something else, and not when the loop asks.
+ * Fetches the elements of one task: `ElementFetcher` with figures, and decompression at arrival,
+ * while the training loop is busy.
  */
 import { LeatError } from "../../../core/error.ts";
 import { decompressFrame, isCompressed } from "../../../transport/compression.ts";

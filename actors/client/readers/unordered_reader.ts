@@ -1,7 +1,4 @@
-/**
- * Reads tasks first come, first served: every task has open requests, and elements are given in the
- * order of arrival. A slow task delays only itself.
- */
+/** Reads all tasks at once, in the order of arrival: a slow task delays only itself. */
 import { LeatError } from "../../../core/error.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
@@ -191,10 +188,9 @@ export class UnorderedReader implements Reader {
   }
 
   /**
-   * Resolves when a request that gave up its slot may take one again. A task answers in order, and
-   * its answers are taken in order. If some of its requests waited for slots that its others hold,
-   * those would wait for them: a deadlock. So where one of them has a slot, the others exceed all
-   * limits.
+   * Resolves when a request that gave up its slot may take one again. Answers are taken in order:
+   * requests without slots would block those with one. So where a task has one, its others exceed
+   * all limits.
    */
   #placeAt(open: OpenTask): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -1,9 +1,7 @@
 /**
- * The life cycle of an iteration: its tasks start, end or complete; it finishes; it is forgotten.
- *
- * In most modes an iteration finishes when no task has anything left to produce and at least one
- * has produced everything. So an iteration whose workers have all died waits for a worker, and a
- * completed task counts even if its worker dies later.
+ * The life cycle of an iteration. In most modes it finishes when no task has anything left and one
+ * has produced everything: if all workers die it waits for one, and a completed task counts even if
+ * its worker dies later.
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import type { Iteration, Task } from "../state/entities.ts";
@@ -62,10 +60,7 @@ export function forgetIteration(tx: Transaction, { iterationId }: Iteration): vo
   tx.commit({ type: "iteration_collected", iterationId });
 }
 
-/**
- * A task named in a request, and its iteration.
- * @param refused The consequence for the sender if there is no such task, for the error message.
- */
+/** A task named in a request, and its iteration. `refused`: the consequence, for the error. */
 export function taskInForce(
   { tasks, iterations }: DispatcherState,
   taskId: number,

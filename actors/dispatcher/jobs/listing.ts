@@ -1,6 +1,5 @@
 /**
- * Lists an iteration's splits: a worker does so on its own thread, because walking a folder of a
- * million files would block the dispatcher's.
+ * Lists an iteration's splits on a worker: a folder of a million files would block the dispatcher.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";

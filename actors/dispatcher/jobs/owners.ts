@@ -1,9 +1,7 @@
 /**
- * The owners of clients and jobs.
- *
- * Requests about a client must present the secret that it was opened with, as ids are counted and
- * easy to guess. The journal holds only a digest of it. A named job belongs to the identity that
- * created it; all users of that identity share it, as its trainers have only its name in common.
+ * The owners of clients and jobs. Ids are easy to guess, so requests about a client present the
+ * secret it was opened with; the journal has its digest. A named job belongs to the identity that
+ * created it, whose users share it.
  */
 import { LeatError } from "../../../core/error.ts";
 import { hashBytes } from "../../../core/hash.ts";
@@ -23,9 +21,7 @@ export function digestOf(secret: string): string {
   return hashBytes(secret);
 }
 
-/**
- * @throws LeatError `permission_denied` for a request that does not present the client's secret.
- */
+/** @throws LeatError `permission_denied` for a request without the client's secret. */
 export function checkSecret(owned: Owned, secret: string | undefined, clientId: number): void {
   if (owned.secret === null || secret !== undefined && known.get(owned) === secret) return;
   if (secret === undefined || digestOf(secret) !== owned.secret) {

@@ -1,7 +1,4 @@
-/**
- * Quotas of one identity. All users of one identity, such as the single token of a cluster, share
- * its quotas, so the defaults allow thousands of clients.
- */
+/** Quotas of one identity, whose users may be thousands: a cluster may have one token. */
 import { LeatError } from "../../../core/error.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import { bytesOfRequest } from "../held_bytes.ts";
@@ -55,9 +52,7 @@ export function checkedQuotas(given: Partial<Quotas> = {}): Quotas {
   return quotas;
 }
 
-/**
- * @throws LeatError `resource_exhausted` if the datasets of an identity, or of all, grow too large.
- */
+/** @throws LeatError `resource_exhausted` if an identity's datasets, or all, grow too large. */
 export function checkDatasetBytes(
   state: DispatcherState,
   owner: string,

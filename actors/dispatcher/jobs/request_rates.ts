@@ -1,7 +1,4 @@
-/**
- * Limits the request rate of each identity with a token bucket. The limit is far above what clients
- * need; it keeps a client that calls in a loop from starving all others.
- */
+/** Limits each identity's request rate, so that a client in a loop cannot starve the others. */
 import { LeatError } from "../../../core/error.ts";
 import type { Delivery } from "../../runtime/protocol.ts";
 

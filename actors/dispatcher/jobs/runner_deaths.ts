@@ -1,10 +1,7 @@
 /**
- * Deaths of runners: the process or thread that runs a task's pipeline ends by a limit, a signal or
- * by itself. The task starts another only once the dispatcher has journaled the death and allows
- * it.
- *
- * Deaths are counted per piece of work, over all workers and restarts. The mode defines the piece;
- * otherwise it is the pipeline as a whole. The iteration fails when one piece has killed too many.
+ * Deaths of runners, by a limit, a signal or by themselves. The task starts another only once the
+ * death is journaled and allowed. Deaths are counted per piece of work (as the mode defines it, or
+ * the pipeline), over all workers and restarts; too many at one piece fail the iteration.
  */
 import type { WireError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
@@ -21,10 +18,7 @@ const MESSAGE_LENGTH_MAX = 1_000;
 type DeathRequest = RequestOf<DispatcherProtocol, "runnerDied">;
 type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
 
-/**
- * Handles `DispatcherProtocol.runnerDied`.
- * @param deathsMax Number of deaths at one piece that fails the iteration.
- */
+/** Handles `DispatcherProtocol.runnerDied`; `deathsMax` at one piece fail the iteration. */
 export function runnerDied(tx: Transaction, request: DeathRequest, deathsMax: number): DeathAnswer {
   const { state } = tx;
   const { taskId, number, error: { code, message } } = request;

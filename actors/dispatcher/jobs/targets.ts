@@ -1,8 +1,6 @@
 /**
- * Which workers serve which clients. A job may be limited to the workers in each client's own
- * process, or to those with some tags; a worker may be limited to its own process.
- *
- * A worker that no client of an iteration may read gets no task of it, so that it takes no splits.
+ * Which workers serve which clients: a job may want those of the client's process, or of some tags;
+ * a worker may serve its own process only. Workers that no client may read get no task.
  */
 import { LOCAL_ONLY_TAG } from "../../../data/service/target_workers.ts";
 import type { Client, Iteration, Worker } from "../state/entities.ts";

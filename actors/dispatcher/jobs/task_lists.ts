@@ -1,8 +1,6 @@
 /**
- * Names versions of the task lists that clients receive. A client that names its version receives
- * only the changes; otherwise every heartbeat would list all workers.
- *
- * Not journaled: names of one dispatcher life mean nothing to the next, which sends full lists.
+ * Names versions of the task lists that clients receive: a client that names its version gets only
+ * the changes. Not journaled: the next dispatcher sends full lists.
  */
 
 /** Least number of changes remembered per list; otherwise as many as its tasks. */
@@ -42,10 +40,7 @@ export class TaskLists {
     return new Set(missed === 0 ? [] : taskIds.slice(-missed));
   }
 
-  /**
-   * A task of the iteration has become readable, or no longer is.
-   * @param tasks How many tasks the iteration has.
-   */
+  /** A task of the iteration, which has `tasks` of them, has become readable, or no longer is. */
   changed(iterationId: number, taskId: number, tasks: number): void {
     const changes = this.#of(iterationId);
     const { taskIds } = changes;

@@ -1,7 +1,4 @@
-/**
- * Requests of tasks for splits or pieces of a save. A request waits until it can be answered, which
- * may need a listing of the splits first.
- */
+/** Requests of tasks for splits or save work. They wait until they can be answered. */
 import type { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { Settings } from "../config.ts";
@@ -94,9 +91,7 @@ export class TaskRequests {
     this.#waiting.refuse(error);
   }
 
-  /**
-   * Answers a request, or lets it wait until it can be answered: its splits may have to be listed.
-   */
+  /** Answers a request, or lets it wait: its splits may have to be listed. */
   #answerOrWait<A>(
     taskId: number,
     deadlineMs: number,

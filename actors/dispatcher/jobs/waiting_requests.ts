@@ -1,7 +1,4 @@
-/**
- * Requests of tasks that wait until they can be answered, their task ends, or their sender gives
- * up.
- */
+/** Requests of tasks that wait for their answer, their task's end or their deadline. */
 import { LeatError } from "../../../core/error.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 

@@ -1,7 +1,4 @@
-/**
- * The pools of workers that may serve each group of jobs, so that an autoscaler knows which workers
- * to start: a worker that may not serve a job does not help it.
- */
+/** The pools of workers that may serve each group of jobs: others do not help an autoscaler. */
 import { SlidingMax } from "../scaling/sliding_max.ts";
 import type { PoolScaling, WorkerPool } from "../protocol_scaling.ts";
 import { mayRead } from "./targets.ts";

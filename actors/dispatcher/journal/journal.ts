@@ -10,8 +10,7 @@ import { type JournalRecord, RecordBatch } from "./records.ts";
 /** Where the dispatcher's changes are written. */
 export interface Journal {
   /**
-   * @throws {LeatError} `invalid_argument` for a record that cannot be written, and nothing
-   *   changes; `unavailable` when the journal has failed.
+   * @throws {LeatError} `invalid_argument` (nothing changes); `unavailable` if the journal failed.
    */
   append(record: JournalRecord): void;
   /**

@@ -1,7 +1,4 @@
-/**
- * The records of the dispatcher's journal: every change of its state. A record holds every id, time
- * and seed that was drawn, so replaying it gives the same state.
- */
+/** The records of the journal: all changes of state, with every id, time and seed drawn. */
 import { LeatError, type LeatErrorCode, type WireError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage, type MessageSlab } from "../../../transport/codec.ts";
 import type { WrittenRun } from "../../../data/saved/distributed/work.ts";
@@ -285,9 +282,7 @@ export class RecordBatch {
     return this.#items.length === 0;
   }
 
-  /**
-   * @throws {LeatError} `invalid_argument` for a record that cannot be encoded; nothing changes.
-   */
+  /** @throws {LeatError} `invalid_argument` for a record that cannot be encoded. */
   add(record: JournalRecord): void {
     if (record.type === "split_assigned") this.#addSplit(record);
     else this.#items.push(encodeMessage(record, this.#encoding));
@@ -304,10 +299,7 @@ export class RecordBatch {
   }
 }
 
-/**
- * The records of an encoded {@linkcode RecordBatch}.
- * @throws {LeatError} `data_loss` for invalid bytes.
- */
+/** The records of an encoded {@linkcode RecordBatch}. @throws {LeatError} `data_loss` */
 export function decodeRecords(bytes: Uint8Array): JournalRecord[] {
   try {
     const items = decodeMessage(bytes) as (Uint8Array | number[])[];

@@ -1,7 +1,4 @@
-/**
- * Snapshots of the dispatcher's state: its entities as plain data, journaled in place of the
- * records that led to them.
- */
+/** Snapshots: the state's entities as plain data, journaled in place of their records. */
 import { LeatError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
 import { copyBody } from "../../runtime/body.ts";
@@ -102,10 +99,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
 /** Largest snapshot, in bytes. SQLite limits a value to 1 GB. */
 export const SNAPSHOT_BYTES_MAX = 768 * 2 ** 20;
 
-/**
- * Encodes a snapshot for the journal.
- * @throws {LeatError} `resource_exhausted` if it is longer than `bytesMax`.
- */
+/** Encodes a snapshot. @throws {LeatError} `resource_exhausted` beyond `bytesMax`. */
 export function encodeSnapshot(
   snapshot: StateSnapshot,
   bytesMax = SNAPSHOT_BYTES_MAX,

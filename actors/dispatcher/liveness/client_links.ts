@@ -1,18 +1,11 @@
 /**
  * Detects clients whose process is gone, so that their tasks need not wait for the heartbeat
- * timeout. The dispatcher watches each client's actor:
- *
- * - Its node reports that the actor has ended: the client is released.
- * - The connection was closed at the client's end. Either its process has ended, or something in
- *   between closed the connection (a restarted proxy, a firewall that dropped its state). Both look
- *   alike, even a reset, which the machine of a killed process sends if bytes were unread. But in
- *   the second case both ends notice, and a live client reconnects within seconds. So the client
- *   gets a grace time. Reconnecting ends it, as a repeated request over the new connection may be
- *   answered from an earlier answer, without the dispatcher.
- * - The connection timed out, or there is no route. That says nothing about the client, so only the
- *   heartbeat timeout counts.
- *
- * None of this is journaled: for a restarted dispatcher everybody counts as just heard.
+ * timeout. If the node reports that the actor has ended, the client is released. If the connection
+ * was closed at the client's end, its process has ended, or something in between closed it (a
+ * proxy, a firewall). Both look alike, but a live client reconnects within seconds: so it gets a
+ * grace time, which reconnecting ends (a repeated request may be answered without the dispatcher).
+ * A connection that timed out, or has no route, says nothing about the client: only the heartbeat
+ * timeout counts. Nothing is journaled: after a restart everybody counts as just heard.
  */
 import type { ActorContext, WatchEnd } from "../../runtime/actor.ts";
 import type { FencedRef } from "../../runtime/ref.ts";

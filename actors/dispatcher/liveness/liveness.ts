@@ -1,8 +1,6 @@
 /**
- * Timeouts: when each worker and client was last heard, since when iterations and datasets are
- * unused, and the end of both after a while.
- *
- * None of it is journaled: after a restart everybody counts as just heard.
+ * Timeouts of workers and clients, and of unused iterations and datasets. None of it is journaled:
+ * after a restart everybody counts as just heard.
  */
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { ClientLinks } from "./client_links.ts";

@@ -1,7 +1,4 @@
-/**
- * Checks whether workers answer at their advertised addresses. A worker that dials out sends
- * heartbeats even if clients cannot dial it, and they would wait for it in vain.
- */
+/** Checks that workers answer at their advertised addresses, where clients would wait for them. */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { FencedRef } from "../../runtime/ref.ts";

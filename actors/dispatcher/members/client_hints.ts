@@ -1,10 +1,7 @@
 /**
- * Hints tell clients that their iteration has news, so that they send a heartbeat at once. A hint
- * carries nothing else: losing one costs only the wait for the next regular heartbeat. Receivers
- * are the senders of the newest heartbeats, and are not journaled.
- *
- * A hint costs the heartbeat's answer, which may list every task of the iteration. So fast changes
- * are combined, and with many clients or tasks some clients get their hint later.
+ * Hints tell clients that their iteration has news, so that they send a heartbeat at once. Losing
+ * one costs only the wait for the next regular heartbeat; receivers are not journaled. The answer
+ * may list every task: so changes are combined, and of many clients some get their hint later.
  */
 import type { ClientProtocol } from "../../client/protocol.ts";
 import type { ActorContext } from "../../runtime/actor.ts";

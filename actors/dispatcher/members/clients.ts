@@ -67,9 +67,8 @@ export function newsOfEnd(
 }
 
 /**
- * The answer to a client's heartbeat.
- * @param report The heartbeat.
- * @param changed Tasks in which the client's list may be outdated; undefined: it has no list.
+ * The answer to a client's heartbeat. `changed`: tasks in which its list may be outdated;
+ * undefined: it has no list.
  */
 export function newsFor(
   state: DispatcherState,
@@ -148,10 +147,7 @@ export function releaseClient(
 /** Why a client ends. */
 export type ClientEnd = Extract<JournalRecord, { readonly type: "client_released" }>["why"];
 
-/**
- * Ends a client. A private job ends with it, as nobody else can join it, and so does an iteration
- * that the next client would restart.
- */
+/** Ends a client, its private job, and an iteration that the next client would restart. */
 export function endClient(
   tx: Transaction,
   clientId: number,

@@ -1,9 +1,7 @@
 /**
- * Claims of a worker's name by another worker: a live holder keeps the name, and the claimant
- * waits. Otherwise two restarting workers would take the name from each other for ever.
- *
- * The dispatcher asks the holder whether it lives. A closed connection or an address where nothing
- * answers shows that its process has ended; a lost machine does not answer in time.
+ * Claims of a worker's name by another: a live holder keeps it, or two restarting workers would
+ * take it from each other for ever. The dispatcher asks the holder. A closed connection or an
+ * address without an answer shows that its process ended; a lost machine does not answer in time.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";

@@ -27,8 +27,7 @@ export function whyNotBegun(state: DispatcherState, iteration: Iteration): strin
 }
 
 /**
- * Consumers of one stream read the splits in the window even before all have joined.
- * @param windowSplits How many splits beyond the common position may be assigned.
+ * Consumers of a stream read `windowSplits` beyond the common position, even if some are missing.
  */
 export function whyHeldUp(
   state: DispatcherState,

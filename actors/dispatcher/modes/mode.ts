@@ -1,10 +1,7 @@
 /**
- * The decisions of a job's mode: which join requests it accepts, which work each task gets, when an
- * iteration is done, and what clients and people are told. The rest of the dispatcher asks the
- * job's mode, and never which mode it is.
- *
- * A mode has no state of its own. What it remembers is in the dispatcher's state, which only
- * records change. docs/adding-a-mode.md lists what a new mode needs.
+ * The decisions of a job's mode; the rest of the dispatcher never asks which mode it is. A mode has
+ * no state of its own: that is in the dispatcher's state, which only records change.
+ * docs/adding-a-mode.md lists what a new mode needs.
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import type { Shard } from "../../../data/sharding/sharding_policy.ts";
@@ -210,11 +207,7 @@ export abstract class Mode {
     return anyCompleted && state.tasksToComplete(iterationId) === 0;
   }
 
-  /**
-   * The piece of work that a task's runner ran when it died; deaths are counted per piece. Null:
-   * the pipeline as a whole.
-   * @param place The piece as the task reported it.
-   */
+  /** The piece that a runner ran when it died, as the task reported it; null: the pipeline. */
   pieceOf(subject: Subject, { worker }: Task, _place: number | undefined): number | null {
     return this.shardOf(subject, worker)?.index ?? null;
   }
@@ -250,10 +243,7 @@ export abstract class Mode {
     return {};
   }
 
-  /**
-   * A sentence about what clients wait for although there are workers; null if they do not wait.
-   * @param windowSplits How many splits beyond the common position an ordered mode assigns.
-   */
+  /** What clients wait for although there are workers, as a sentence; null if they do not wait. */
   whyWaiting(_subject: Subject, _windowSplits: number): string | null {
     return null;
   }

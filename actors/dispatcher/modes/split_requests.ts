@@ -1,7 +1,4 @@
-/**
- * The splits granted to a task's newest requests: repeats get the same answer, even after a
- * restart.
- */
+/** Splits granted to a task's newest requests: repeats get them again, even after a restart. */
 import { LeatError } from "../../../core/error.ts";
 import { SPLIT_REQUESTS_KEPT, type Task } from "../state/entities.ts";
 

@@ -13,10 +13,7 @@ export type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 /** Its answer. */
 export type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
-/**
- * Handles `DispatcherProtocol.getSplit`. The iteration's splits must have been listed.
- * @param windowSplits How many ordered splits beyond the reader's mark may be assigned.
- */
+/** Handles `DispatcherProtocol.getSplit`, for listed splits, `windowSplits` beyond the mark. */
 export function assignSplit(
   tx: Transaction,
   request: SplitRequest,
@@ -27,10 +24,7 @@ export function assignSplit(
   return state.modeOf(iteration).assignSplit(tx, { task, iteration }, request, windowSplits);
 }
 
-/**
- * The splits that a request is about.
- * @throws {LeatError} the reason why there are none; `invalid_argument` for a meaningless request.
- */
+/** A request's splits. @throws {LeatError} why there are none; `invalid_argument`. */
 export function splitsFor(
   { splits, error }: Iteration,
   { taskId, number, source, repetition }: SplitRequest,

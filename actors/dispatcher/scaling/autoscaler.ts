@@ -1,9 +1,7 @@
 /**
- * Decides how many workers a cluster should have: rises at once, falls slowly. It gets the time and
- * measurements, and only decides; the program that starts and stops workers reads its answer.
- *
- * Every worker works for every job that it may serve, so the most demanding job decides. One
- * worker's rate for a job is measured while it also serves the others, so their cost is included.
+ * Decides how many workers a cluster should have: rises at once, falls slowly. The program that
+ * starts and stops workers reads its answer. Workers work for all jobs they may serve, so the most
+ * demanding job decides; a worker's rate for it includes the cost of the others.
  */
 import { LeatError } from "../../../core/error.ts";
 import { JobScaler, type JobSigns } from "./job_scaler.ts";

@@ -1,9 +1,7 @@
 /**
- * Decides how many workers one job wants, from its measurements.
- *
- * Trainers that wait for busy workers want more: as many as would meet their demand, at most twice
- * as many at a time. Each step is a trial. If it gained almost nothing, something else is the limit
- * (storage, a network): the job returns to its earlier number and stays there for a while.
+ * Decides how many workers one job wants: those that meet the demand of trainers that wait for busy
+ * workers, at most twice as many at a time. A step that gained almost nothing is undone for a
+ * while: something else is the limit (storage, a network).
  */
 import type { JobScaling, WorkerPool } from "../protocol_scaling.ts";
 

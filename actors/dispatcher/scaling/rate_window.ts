@@ -28,8 +28,7 @@ export class RateWindow<K extends string> {
   }
 
   /**
-   * Adds a report. Drops one that is not newer than the newest (it was reordered), and one with an
-   * unusable number, which would spoil the rates of the whole window.
+   * Adds a report, unless it is reordered or has an unusable number, which would spoil all rates.
    */
   add(atMs: number, counts: Readonly<Record<K, number>>): void {
     const samples = this.#samples;
@@ -59,8 +58,7 @@ export class RateWindow<K extends string> {
   }
 
   /**
-   * The growth of one count per unit of another: within the window, or in total if the other did
-   * not grow there. Null if it never grew.
+   * The growth of a count per unit of another in the window, else in total; null if it never grew.
    */
   perUnit(key: K, of: K): number | null {
     const grown = this.growth(of);

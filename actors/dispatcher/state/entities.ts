@@ -1,7 +1,4 @@
-/**
- * The entities of the dispatcher's state: plain data, with null for unknown values, so that a
- * snapshot of the state is just its entities.
- */
+/** The entities of the state: plain data, null for unknown, so that a snapshot is just them. */
 import type { LeatErrorCode, WireError } from "../../../core/error.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../../worker/protocol.ts";

@@ -1,8 +1,6 @@
 /**
- * Finds the iterations a worker may serve, and the workers that may serve a job, without a scan of
- * all: in a cluster with pools of workers most are unrelated.
- *
- * Its results may contain more than `mayRead` (`targets.ts`) allows, never less.
+ * Finds the iterations a worker may serve, and a job's workers, without a scan of all. Its results
+ * may contain more than `mayRead` (`targets.ts`) allows, never less.
  */
 import { LOCAL_ONLY_TAG } from "../../../data/service/target_workers.ts";
 import type { Client, Iteration, Worker } from "./entities.ts";

@@ -11,8 +11,7 @@ export type SplitBounds = readonly Float64Array[];
 
 /**
  * Packs a table.
- * @throws {LeatError} `resource_exhausted` above {@linkcode SPLITS_MAX} splits, `internal` if
- *   invalid.
+ * @throws {LeatError} `resource_exhausted` above {@linkcode SPLITS_MAX}, `internal`.
  */
 export function packSplits(table: SplitTable): SplitBounds {
   const count = table.reduce((sum, splits) => sum + splits.length, 0);

@@ -37,11 +37,7 @@ export class DispatcherState {
     return snapshotOf(this.#tables);
   }
 
-  /**
-   * Applies a record.
-   * @throws {LeatError} `data_loss` for a record that does not follow from those before it,
-   *   `unimplemented` for one of an unknown type.
-   */
+  /** Applies a record. @throws {LeatError} As {@linkcode applyRecord}. */
   apply(record: JournalRecord): void {
     applyRecord(this.#tables, record);
   }

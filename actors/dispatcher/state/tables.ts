@@ -1,6 +1,5 @@
 /**
- * The entities of the dispatcher's state by id, and the indices over them. All additions and
- * removals go through these methods, which keep the indices equal to a scan of all entities.
+ * The entities of the state by id, with indices that all additions and removals keep up to date.
  */
 import { LeatError } from "../../../core/error.ts";
 import type {

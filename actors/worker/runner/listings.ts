@@ -1,9 +1,7 @@
 /**
- * Lists the splits of datasets, a few at a time. Equal requests share a listing, and a listing that
- * is no longer waited for is stopped.
- *
- * Where functions are confined a listing takes a thread. If each repetition of a late listing took
- * one, a busy worker would only become later.
+ * Lists the splits of datasets, a few at a time. Equal requests share a listing, and one that
+ * nobody waits for is stopped: a confined one takes a thread, and repetitions would make a busy
+ * worker later.
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -38,9 +36,8 @@ export class Listings {
   }
 
   /**
-   * The splits as they are at some time after this call.
-   * @param deadlineMs When they are no longer waited for, in monotonic time.
-   * @throws {LeatError} The listing's failure; `deadline_exceeded` when it did not finish by then.
+   * The splits as they are after this call; `deadlineMs` is monotonic.
+   * @throws {LeatError} The listing's failure; `deadline_exceeded`.
    */
   list(dataset: DatasetDefinition, deadlineMs: number): Promise<SplitTable> {
     // A dispatcher that lost its journal assigns the same ids again.

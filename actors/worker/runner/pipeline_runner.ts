@@ -1,7 +1,4 @@
-/**
- * A runner that runs its pipeline in its own thread. Each runner thread holds one; the simulator,
- * and programs that start no threads, use it directly.
- */
+/** A runner in its own thread: one per runner thread, or used directly without threads. */
 import { LeatError } from "../../../core/error.ts";
 import { Dataset } from "../../../data/dataset.ts";
 import { type DatasetIterator, openIterator } from "../../../data/dataset_iterator.ts";
@@ -67,8 +64,7 @@ export class PipelineRunner implements Runner {
   #disposed = false;
 
   /**
-   * @param onDisposed Called once, when it is disposed.
-   * @param pool Gives the memory of elements, and gets it back once they are sent.
+   * `onDisposed` is called once; `pool` gives the memory of elements, and gets it back once sent.
    */
   constructor(
     settings: RunnerSettings,

@@ -87,12 +87,9 @@ export interface RunnerSplits {
 /** A running pipeline. */
 export interface Runner {
   /**
-   * The next element, encoded. Calls may overlap and are answered in order. An element that fails
-   * is an outcome, not a rejection.
-   * @param only A step of this split alone, instead of the sources' assigned ones. Several may be
-   * under way; each runs once, and its end is final. Or a piece of work of a save: the "element" is
-   * its outcome.
-   * @param wish What to do about compressing the element; left out: nothing.
+   * The next element, encoded; a failed one is an outcome. Calls may overlap and are answered in
+   * order. `only`: a step of this split alone, each of which runs once, or a piece of a save.
+   * `wish`: what to compress; default nothing.
    * @throws LeatError `unavailable` when the runner itself died: its position in the data is lost.
    */
   next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome>;
@@ -118,11 +115,7 @@ export interface RunnerFactory {
   readonly usage?: RunnerUsage;
   /** Starts a pipeline; it begins to work at the first `next()`. */
   start(settings: RunnerSettings, splits: RunnerSplits): Runner;
-  /**
-   * Lists the splits of a pipeline's sources.
-   * @param signal Aborted when they are no longer waited for: pending work need not begin.
-   * @throws LeatError the listing's failure.
-   */
+  /** Lists a pipeline's splits; pending work stops with `signal`. @throws LeatError */
   listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable>;
   /** Disposes all runners and releases their threads. */
   close(): Promise<void>;

@@ -1,7 +1,6 @@
 /**
- * A task's reports to the dispatcher that its runner died. No other runner starts before the
- * dispatcher has journaled the death. So work that kills its runners ends, whichever worker has it
- * and whichever process restarts in between.
+ * Reports to the dispatcher that a runner died, which must journal it before another starts: so
+ * work that kills its runners ends, whatever restarts in between.
  */
 import { LeatError } from "../../../core/error.ts";
 import {
@@ -33,9 +32,8 @@ export class RunnerDeaths {
   }
 
   /**
-   * Reports a death. Waits for the dispatcher without limit.
-   * @param place See `DispatcherProtocol.runnerDied`.
-   * @returns Whether the task may start another runner. If not, it has ended.
+   * Reports a death, and waits without limit. Returns whether the task may start another runner, or
+   * has ended.
    * @throws {LeatError} `cancelled` when the task is stopped.
    */
   async mayStartAfter(error: LeatError, place?: number): Promise<boolean> {

@@ -6,10 +6,7 @@ import type { RequestOf } from "../../runtime/protocol.ts";
 import type { WorkerProtocol } from "../protocol.ts";
 import type { RunnerFactory } from "../runner/runner.ts";
 
-/**
- * Begins saves. A restarted dispatcher repeats its request. The repetition gets the outcome of the
- * begin under way, because a second one would find the folder locked by the first.
- */
+/** Begins saves. A dispatcher's repeated request gets the begin under way, which holds the lock. */
 export class SaveBeginnings {
   readonly #runners: RunnerFactory;
   /** Those under way, by save. */

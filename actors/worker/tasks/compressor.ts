@@ -1,12 +1,9 @@
 /**
- * Decides whether a task's elements are compressed: as its dataset says, or where it measurably
- * pays.
- *
- * Elements come at the pace of the slowest step: making, sending or decompressing. Compression
- * makes sending faster and the other two slower, so it pays where sending is by far the slowest and
- * the data shrinks. Clients that read over a network report the cost of sending and decompressing,
- * while their training loops wait. The cost and gain of compressing are measured in trials on parts
- * of elements, which become rarer while they show no gain.
+ * Decides whether a task's elements are compressed: as its dataset says, or where it pays. Elements
+ * come at the pace of the slowest step, and compression makes sending faster but making and reading
+ * slower: it pays where sending is by far the slowest and the data shrinks. Clients report the cost
+ * of sending and decompressing; trials on parts of elements measure the rest, ever more rarely
+ * without gain.
  */
 import type { ElementCompression } from "../../../data/service/element_compression.ts";
 import type { FrameCodec } from "../../../transport/compression.ts";

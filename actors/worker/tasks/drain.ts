@@ -1,7 +1,6 @@
 /**
- * The end of a draining task: it has given everything, and waits until its readers acknowledge it.
- * An answer may be lost, and the reader would repeat the request only after a long timeout. So
- * readers that have not acknowledged are called, and repeat it at once.
+ * The end of a draining task, which waits until its readers acknowledge all. An answer may be lost:
+ * readers that have not acknowledged are called, and repeat the request at once.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Awaited, Repeats } from "../../exactly_once/repeats.ts";

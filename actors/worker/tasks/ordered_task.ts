@@ -1,9 +1,7 @@
 /**
- * A task of a DETERMINISTIC job: it produces the splits it is assigned, each separately, in the
- * order of the stream, and names the position of everything it gives.
- *
- * It holds a few splits, plus one spare: a split that another task lost and that precedes all of
- * them. Its reader waits for that one, and may take nothing else first.
+ * A task of a DETERMINISTIC job: produces its splits separately, in the order of the stream, with
+ * positions. It holds a few, and a spare: a split that another task lost and that precedes all of
+ * them, for which its reader waits.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";

@@ -1,8 +1,6 @@
 /**
- * Requests that wait for an element. Clients are served round-robin: one with many open requests,
- * or one that began earlier, gets no larger share. A client that asks elsewhere and comes back
- * keeps its place in the order: otherwise, where an element takes longer than it waits, it would
- * always come last.
+ * Requests that wait for an element, served round-robin by client, however many one has open. A
+ * client that asks elsewhere keeps its place for a while, or it would always come last.
  */
 import type { ElementAnswer } from "../protocol.ts";
 

@@ -1,7 +1,4 @@
-/**
- * A task of a save: it asks for a piece of work, has its runner do it, and reports the outcome with
- * the request for the next. It has no readers.
- */
+/** A task of a save: its runner does one piece of work after the other. It has no readers. */
 import { LeatError } from "../../../core/error.ts";
 import type { RunReport, SaveWork, Written } from "../../../data/saved/distributed/work.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
@@ -117,9 +114,8 @@ class SaveTask {
   }
 
   /**
-   * Writes the reason for a failed save into its folder, for readers of the folder, once the
-   * dispatcher has accepted the failure: a task given up as dead does not report. If writing fails,
-   * the readers time out.
+   * Writes the reason of a failed save into its folder, once the dispatcher has accepted it: a task
+   * given up as dead reports nothing. If writing fails, readers time out.
    */
   async #noteFailure({ owner, ...work }: SaveWork, { failed }: Said): Promise<void> {
     if (failed === undefined || !("id" in work)) return;

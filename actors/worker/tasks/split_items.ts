@@ -42,10 +42,7 @@ export class SplitItems {
     return this.#cursors[reader]! < this.#first + this.#items.length;
   }
 
-  /**
-   * The next item of a reader. Runs of items that belong to other readers become one item with a
-   * position and a count.
-   */
+  /** The next item of a reader; a run of others' items becomes one with a position and a count. */
   take(reader: number, own: Own | undefined): SplitItem {
     const from = this.#cursors[reader]!;
     const item = this.#items[from - this.#first]!;

@@ -1,6 +1,5 @@
 /**
- * A task: one pipeline on one worker. The actor keeps the runner a little ahead of its clients and
- * gives each element to a waiting client, round-robin.
+ * A task: one pipeline on one worker. It runs a little ahead of its clients, served round-robin.
  */
 import { LeatError } from "../../../core/error.ts";
 import { TASK_FACTS } from "../../../data/sharding/sharding_policy.ts";
@@ -31,10 +30,7 @@ import { RequestQueue, type Waiting } from "./request_queue.ts";
 const AHEAD_ELEMENTS_MAX = 2;
 /** Default number of bytes produced ahead of requests, beyond which no more are produced. */
 export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
-/**
- * How long a draining task waits for a client that does not acknowledge, in ms. A client whose
- * answer was lost repeats its request within that time, even if it cannot be called.
- */
+/** How long a draining task waits for an acknowledgement, in ms: clients repeat requests before. */
 export const ACKNOWLEDGED_WITHIN_MS = REQUEST_TIMEOUT_MS + 5_000;
 
 /** What a task needs. */

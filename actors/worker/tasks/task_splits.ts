@@ -54,9 +54,8 @@ export class TaskSplits implements RunnerSplits {
   }
 
   /**
-   * DETERMINISTIC: the next split for this task, or null when no more are wanted. Waits without
-   * limit while the window is full, or nothing is lost.
-   * @param spare Only a split that was lost and comes before all that this task holds.
+   * DETERMINISTIC: the next split, or null when no more are wanted; waits without limit. `spare`:
+   * only a lost split that comes before all that this task holds.
    */
   async nextOrdered(spare: boolean): Promise<AssignedSplit | null> {
     if (this.#closed) return null;

@@ -1,7 +1,4 @@
-/**
- * Coordinated reads (paper section 3.6): in each round all consumers read batches of one task. The
- * sharding policy is that of another mode.
- */
+/** Coordinated reads (paper section 3.6), with the sharding policy of another mode. */
 import { absentConsumers } from "./absent_consumers.ts";
 import type { Consumers } from "../consumers.ts";
 import type { Client, Iteration } from "../../state/entities.ts";

@@ -1,7 +1,5 @@
 /**
- * An index for the heartbeats of coordinated reads, which avoids a scan of all tasks and consumers:
- * how the serving tasks differ from the newest schedule, who has not accepted the proposal, and
- * which schedule each consumer started with.
+ * An index for the heartbeats of coordinated reads, which saves a scan of all tasks and consumers.
  */
 import type { Client } from "../../state/entities.ts";
 import type { Rounds } from "../mode_state.ts";

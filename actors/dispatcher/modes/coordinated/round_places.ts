@@ -11,10 +11,7 @@ interface Consumer extends ConsumerPlace {
   readonly consumerIndex: number;
 }
 
-/**
- * The progress of an iteration's consumers.
- * @param placeOf A client's last reported position.
- */
+/** The progress of consumers. `placeOf`: a client's last reported position. */
 export function describeRounds(
   state: DispatcherState,
   iteration: Iteration,

@@ -110,10 +110,7 @@ function replaceTask(tx: Transaction, iterationId: number, taskId: number): void
   finishIfDone(tx, iterationId);
 }
 
-/**
- * Proposes or commits a schedule if one is due. Every heartbeat calls this, so it scans all
- * consumers only if something is due.
- */
+/** Proposes or commits a schedule if one is due: only then does it scan all consumers. */
 export function reviewRounds(tx: Transaction, iteration: Iteration, consumers: Consumers): void {
   const { state } = tx;
   const { iterationId } = iteration;

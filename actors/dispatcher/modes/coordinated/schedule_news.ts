@@ -1,7 +1,4 @@
-/**
- * The schedules in a consumer's heartbeat answer. They may have thousands of tasks, so tasks are
- * listed only if the consumer does not know them from earlier heartbeats.
- */
+/** The schedules in a heartbeat answer: only the tasks that the consumer does not know yet. */
 import type { RequestOf } from "../../../runtime/protocol.ts";
 import type { Client, Iteration } from "../../state/entities.ts";
 import type { DispatcherProtocol } from "../../protocol.ts";

@@ -258,12 +258,10 @@ function replacedBy(
 }
 
 /**
- * A restored reader takes the stream over from a client that may still count as alive, whichever
- * repetition that client has reached.
- *
- * With several consumers, the first restored one restarts the stream for all, and the others join
- * it, as they were in none of the iterations that exist then. If iterations of an earlier
- * repetition stayed, each consumer restored there would replace those restored in a later one.
+ * A restored reader takes the stream over from a client that may still count as alive, whatever its
+ * repetition. With several consumers the first restored one restarts the stream for all, and the
+ * others join it: iterations of an earlier repetition must not stay, or each would replace the
+ * last.
  */
 function takenOver(
   iterations: readonly Iteration[],

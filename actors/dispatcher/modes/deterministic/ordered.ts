@@ -1,7 +1,6 @@
 /**
- * Assigns splits under DETERMINISTIC. Each split has a position in the stream's order. Splits are
- * assigned first come first served within a window beyond the reader's position, and again when the
- * task producing them has ended.
+ * Assigns splits under DETERMINISTIC: first come, first served within a window beyond the reader's
+ * position, and again when the task producing them has ended.
  */
 import type { OrderSeed } from "../../../../data/deterministic/order.ts";
 import { splitOrder } from "../../../../data/deterministic/order.ts";
@@ -24,10 +23,7 @@ export function isReceived({ ordered, splits }: Iteration): boolean {
   return ordered !== null && splits !== null && ordered.mark >= splitCount(splits.bounds, 0);
 }
 
-/**
- * Whether a request can be answered now: with its earlier answer, with a split, or with none
- * because the reader has all or the task takes no more.
- */
+/** Whether a request can be answered: as before, with a split, or with none for good. */
 export function isAnswerable(
   { tasks }: DispatcherState,
   iteration: Iteration,
@@ -150,10 +146,7 @@ function nextSequence(
 
 const orders = new WeakMap<Splits, Uint32Array>();
 
-/**
- * The table positions of the splits in stream order. Computed on first use and after a restart, as
- * it is derived from journaled values.
- */
+/** The table positions of splits in stream order; derived from journaled values on first use. */
 export function orderOf(state: DispatcherState, iteration: Iteration): Uint32Array {
   const splits = iteration.splits!;
   let order = orders.get(splits);

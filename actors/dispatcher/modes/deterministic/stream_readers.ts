@@ -1,7 +1,4 @@
-/**
- * DETERMINISTIC: who may read a stream, from one epoch to the next, when readers are restored while
- * their earlier processes still live.
- */
+/** DETERMINISTIC: who may read a stream when readers are restored while earlier ones still live. */
 import { LeatError } from "../../../../core/error.ts";
 import type { RequestOf } from "../../../runtime/protocol.ts";
 import type { Iteration, StreamRun } from "../../state/entities.ts";
@@ -86,10 +83,8 @@ export function ofOtherRuns(
 }
 
 /**
- * A restored reader, or the first of a run, must name the newest of its own earlier clients and of
- * those it takes over. This fences late requests: their sender may have died, and its successor
- * reads the stream.
- * @param replaced The iterations that it takes over.
+ * A restored reader, or the first of a run, must name the newest of its earlier clients and of
+ * those of the `replaced` iterations: this fences late requests, whose sender may have died.
  * @throws {LeatError} `failed_precondition` with the client that it must name.
  */
 export function checkFollows(

@@ -1,7 +1,4 @@
-/**
- * How records change what is known of streams: the readers of each, its newest run, and the
- * positions of that run's consumers.
- */
+/** How records change what is known of streams: their readers, and their newest run's positions. */
 import type { Iteration, StreamRun } from "../../state/entities.ts";
 import { trimOldest } from "../../state/keyed_sets.ts";
 import { leave } from "./ordered_state.ts";
@@ -56,9 +53,7 @@ export function cameInRun(
   pass(tables, iteration, consumerIndex, iteration.repetition - 1);
 }
 
-/**
- * A consumer has finished a repetition, and earlier ones, in its run: nobody waits for it there.
- */
+/** A consumer has finished a repetition, and earlier ones: nobody waits for it there. */
 export function pass(
   tables: Tables,
   { jobId, run }: Iteration,

@@ -1,7 +1,4 @@
-/**
- * A save by all workers (`distributedSave`): they write runs of splits to files of a folder. Its
- * clients read nothing; they receive its progress.
- */
+/** A save by all workers (`distributedSave`); its clients read nothing but its progress. */
 import { LeatError, type WireError } from "../../../../core/error.ts";
 import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";
 import type {

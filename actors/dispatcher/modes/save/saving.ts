@@ -1,6 +1,5 @@
 /**
- * Assigns the work of a save: runs of splits to write, and entries of the folder's ledger to write.
- * The dispatcher touches no file: workers report what the folder contains.
+ * Assigns the work of a save: runs of splits, and entries of the ledger. Workers touch the files.
  */
 import type { SaveWork } from "../../../../data/saved/distributed/work.ts";
 import type { AnswerOf, RequestOf } from "../../../runtime/protocol.ts";

@@ -1,8 +1,6 @@
 /**
- * The progress of a save, and how records change it.
- *
- * Workers write the splits in runs of consecutive splits. Written runs are entered in the folder's
- * ledger in order, one entry at a time, by a task that has nothing else to do.
+ * The progress of a save. Workers write runs of consecutive splits, which an idle task enters in
+ * the folder's ledger in order, one entry at a time.
  */
 import type { WrittenRun } from "../../../../data/saved/distributed/work.ts";
 import type { Iteration } from "../../state/entities.ts";
