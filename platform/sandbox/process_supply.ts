@@ -78,8 +78,10 @@ export class ProcessSupply<T extends SuppliedProcess> {
     for (let tries = this.#missing; tries > 0 && isWanted(); tries--) this.#load();
   }
 
+  /** A spare one waits until no caller does: loading it would delay theirs. */
   get #missing(): number {
-    return this.#waiting.size + (this.#spare === undefined ? 1 : 0);
+    if (this.#waiting.size > 0) return this.#waiting.size;
+    return this.#spare === undefined ? 1 : 0;
   }
 
   async #load(): Promise<void> {

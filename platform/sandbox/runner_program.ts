@@ -5,14 +5,6 @@
  */
 import { Console } from "node:console";
 import process from "node:process";
-// Imported now: pipelines import formats lazily, and functions may not read these paths.
-import "../../data/formats/arrow/arrow.ts";
-import "../../data/formats/csv/csv.ts";
-import "../../data/formats/npy/npz.ts";
-import "../../data/formats/parquet/parquet.ts";
-import "../../data/formats/tar/web_dataset.ts";
-import "../../data/formats/compression/zstd_decoder.ts";
-import "../storage/glob_walk.ts";
 import { LeatError } from "../../core/error.ts";
 import { provideParts } from "../../data/foreign/opened_part.ts";
 import type { Split } from "../../data/sharding/splits.ts";

@@ -103,10 +103,11 @@ Deno.test("functions come from data roots, and from hosts that were granted", as
       "export const two = ((...all) => all.length)(a<b,c>(d));",
     "/away.js": `to http://${other.name}/f.js`,
   });
+  await using folder = await TempFolder.make({ "rows.csv": "a\n1\n2\n" });
   await using worker = startChild("cli/worker.ts", {
     flags: ["-P=server", "--frozen"],
     args: [
-      ...["--dispatcher", address, "--data-root", "tests/data/udf"],
+      ...["--dispatcher", address, "--data-root", "tests/data/udf", "--data-root", folder.path],
       ...["--allow-udf-import", host, "--allow-udf-import", redirecting.name],
     ],
   });
@@ -115,6 +116,9 @@ Deno.test("functions come from data roots, and from hosts that were granted", as
   const local = udf<F>(import.meta.resolve("../data/udf/fixture_functions.ts"), "double");
   const remote = udf<F>(`http://${host}/functions.ts`, "half");
   assertEquals(await read(address, Dataset.range(3).map(local).map(remote)), [0, 1, 2]);
+  // Its reader is a package, which is loaded now.
+  const rows = Dataset.csv(`${folder.path}/rows.csv`).map(({ a }) => Number(a));
+  assertEquals(await read(address, rows.map(remote)), [0.5, 1]);
   const missing = udf<F>(`http://${host}/none.ts`, "half");
   const [error] = await read(address, Dataset.range(1).map(missing)) as [LeatError];
   assertEquals(error.code, "not_found");

@@ -51,14 +51,19 @@ export function importByHooks(modules: RemoteModules): void {
   });
 }
 
-/** The target of a user's import; `undefined` for built-in modules and packages. */
+/**
+ * The target of a user's import; `undefined` for built-in modules, packages, and what this program
+ * and its packages import of their own files, which may be while users' functions run.
+ */
 function urlOf(
   specifier: string,
   parent: string | undefined,
   modules: RemoteModules,
 ): string | undefined {
+  const isUsers = parent?.startsWith(GIVEN) === true;
   const isRelative = /^\.{0,2}\//.test(specifier);
-  const base = parent?.startsWith(GIVEN) ? modules.placeOf(parent.slice(GIVEN.length)) : parent;
+  if (isRelative && !isUsers) return undefined;
+  const base = isUsers ? modules.placeOf(parent.slice(GIVEN.length)) : undefined;
   const url = URL.parse(specifier, isRelative ? base : undefined);
   return url !== null && /^(https?|file|data):$/.test(url.protocol) ? url.href : undefined;
 }

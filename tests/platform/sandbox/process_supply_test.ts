@@ -113,6 +113,15 @@ Deno.test("ProcessSupply starts no process for a caller that cancelled in its qu
   assertEquals(await supplied.supply.take(), supplied.started[2]); // it is still there
 });
 
+Deno.test("ProcessSupply loads a spare process only when no caller waits", async () => {
+  const supplied = new Supplied(3);
+  const taken = supplied.supply.take();
+  assertEquals(supplied.started.length, 1);
+  await supplied.step();
+  assertEquals((await taken).number, 0);
+  assertEquals(supplied.started.length, 2);
+});
+
 Deno.test("ProcessSupply keeps one unneeded process, and ends the others", async () => {
   const supplied = new Supplied(3);
   const giveUp = new AbortController();
