@@ -86,5 +86,32 @@ export function checkArray(operator: string, argument: string, value: unknown): 
   return value;
 }
 
+/**
+ * The check of an operator's options: refuses unknown names, and values that are no object. Without
+ * options it gives an empty object.
+ *
+ * @param names every option and no other; the compiler checks that.
+ */
+export function optionsOf<O>(
+  operator: string,
+  names: { readonly [name in keyof Required<O>]: true },
+): <P extends object>(options: P | undefined) => P {
+  const known = Object.keys(names);
+  return <P extends object>(options: P | undefined): P => {
+    if (options === undefined) return {} as P;
+    if (typeof options !== "object" || options === null || Array.isArray(options)) {
+      throw refuse(operator, "options", `an object such as { ${known[0]} }`, options);
+    }
+    for (const [name, value] of Object.entries(options)) {
+      if (value === undefined || known.includes(name)) continue;
+      throw new LeatError(
+        "invalid_argument",
+        `${operator}: there is no option ${show(name)}; its options are ${known.join(", ")}`,
+      );
+    }
+    return options;
+  };
+}
+
 /** The error for an argument that these checks do not cover. */
 export { refuse as invalidArgument };

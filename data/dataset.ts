@@ -6,28 +6,6 @@ import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { NodeFunction } from "./udf/call.ts";
 import { checkBoolean, invalidArgument, show } from "./check.ts";
-import type {
-  BucketBySequenceLengthOptions,
-  Datasets,
-  DeserializeOptions,
-  ElementFunction,
-  Extra,
-  FilePaths,
-  FilterOptions,
-  FlatMapOptions,
-  FunctionOptions,
-  GroupByReducerOptions,
-  GroupByWindowOptions,
-  InterleaveOptions,
-  LoadOptions,
-  MapOptions,
-  RejectionResampleOptions,
-  Rewrite,
-  SampleFromDatasetsOptions,
-  SaveOptions,
-  SnapshotOptions,
-  Zipped,
-} from "./dataset_options.ts";
 import { type DatasetIterator, type IterationOptions, openIterator } from "./dataset_iterator.ts";
 import type {
   Batched,
@@ -44,12 +22,14 @@ import {
   featuresSpec,
   type ParsedExample,
 } from "./formats/tfrecord/example_features.ts";
-import type { Host } from "./host.ts";
 import { LastReaders } from "./service/last_readers.ts";
 import { type DatasetNode, installFacade, nodeOf } from "./node.ts";
 import { AssertCardinalityNode } from "./operators/assert_cardinality.ts";
 import { BatchNode, type BatchOptions } from "./operators/batching/batch.ts";
-import { BucketBySequenceLengthNode } from "./operators/batching/bucket_by_sequence_length.ts";
+import {
+  BucketBySequenceLengthNode,
+  type BucketBySequenceLengthOptions,
+} from "./operators/batching/bucket_by_sequence_length.ts";
 import { CacheNode } from "./operators/caching/cache.ts";
 import {
   ChooseFromDatasetsNode,
@@ -57,19 +37,25 @@ import {
 } from "./operators/combining/choose_from_datasets.ts";
 import { ConcatenateNode } from "./operators/combining/concatenate.ts";
 import { CounterNode } from "./operators/sources/counter.ts";
-import { DistributeNode, type DistributeOptions } from "./operators/distribute.ts";
+import { DistributeNode, type DistributeOptions, rewritten } from "./operators/distribute.ts";
 import { EnumerateNode } from "./operators/enumerate.ts";
-import { FilterNode } from "./operators/calling/filter.ts";
-import { FlatMapNode } from "./operators/calling/flat_map.ts";
+import { FilterNode, type FilterOptions } from "./operators/calling/filter.ts";
+import { FlatMapNode, type FlatMapOptions } from "./operators/calling/flat_map.ts";
 import { FromNode, FromTensorSlicesNode, FromTensorsNode } from "./operators/sources/from.ts";
 import { FromIdNode, type FromIdOptions } from "./operators/sources/from_id.ts";
 import { FromGeneratorNode } from "./operators/sources/from_generator.ts";
 import { GlobalShuffleNode } from "./operators/shuffling/global_shuffle.ts";
-import { GroupByReducerNode } from "./operators/grouping/group_by_reducer.ts";
-import { GroupByWindowNode } from "./operators/grouping/group_by_window.ts";
+import {
+  GroupByReducerNode,
+  type GroupByReducerOptions,
+} from "./operators/grouping/group_by_reducer.ts";
+import {
+  GroupByWindowNode,
+  type GroupByWindowOptions,
+} from "./operators/grouping/group_by_window.ts";
 import { IgnoreErrorsNode, type IgnoreErrorsOptions } from "./operators/ignore_errors.ts";
-import { InterleaveNode } from "./operators/combining/interleave.ts";
-import { MapNode } from "./operators/calling/map.ts";
+import { InterleaveNode, type InterleaveOptions } from "./operators/combining/interleave.ts";
+import { MapNode, type MapOptions } from "./operators/calling/map.ts";
 import { type DatasetOptions, OptionsNode } from "./operators/options.ts";
 import { PackNode, type PackOptions } from "./operators/batching/pack.ts";
 import { PadToCardinalityNode } from "./operators/batching/pad_to_cardinality.ts";
@@ -79,27 +65,31 @@ import { RaggedBatchNode, type RaggedBatchOptions } from "./operators/batching/r
 import { RandomNode, type RandomOptions } from "./operators/sources/random.ts";
 import { RangeNode } from "./operators/sources/range.ts";
 import { RebatchNode, type RebatchOptions } from "./operators/batching/rebatch.ts";
-import { RejectionResampleNode } from "./operators/combining/rejection_resample.ts";
+import {
+  RejectionResampleNode,
+  type RejectionResampleOptions,
+} from "./operators/combining/rejection_resample.ts";
 import { RepeatNode } from "./operators/repeat.ts";
-import { SampleFromDatasetsNode } from "./operators/combining/sample_from_datasets.ts";
+import {
+  SampleFromDatasetsNode,
+  type SampleFromDatasetsOptions,
+} from "./operators/combining/sample_from_datasets.ts";
 import { ScanNode } from "./operators/calling/scan.ts";
 import { ShardNode } from "./operators/shard.ts";
 import { ShuffleNode, type ShuffleOptions } from "./operators/shuffling/shuffle.ts";
-import { SnapshotNode } from "./operators/caching/snapshot.ts";
+import { SnapshotNode, type SnapshotOptions } from "./operators/caching/snapshot.ts";
 import { SkipNode, TakeNode } from "./operators/take_skip.ts";
 import { TakeWhileNode } from "./operators/take_while.ts";
 import { UnbatchNode } from "./operators/batching/unbatch.ts";
 import { UniqueNode } from "./operators/unique.ts";
 import { WindowNode, type WindowOptions } from "./operators/batching/window.ts";
 import { ZipNode } from "./operators/combining/zip.ts";
-import { checkOptions } from "./option_names.ts";
 import { elementAt } from "./random_access.ts";
-import { reduceGraph } from "./reduce.ts";
+import { reduceGraph, reduceOptions } from "./reduce.ts";
 import { ShardingPolicy } from "./sharding/sharding_policy.ts";
 import { singleElementOf } from "./single_element.ts";
 import { ArrowNode } from "./sources/arrow.ts";
 import { CsvNode, type CsvOptions } from "./sources/csv.ts";
-import type { FileSourceOptions } from "./sources/file_source.ts";
 import {
   type FixedLengthRecordOptions,
   FixedLengthRecordsNode,
@@ -114,21 +104,91 @@ import { ListFilesNode, type ListFilesOptions } from "./sources/list_files.ts";
 import { NpyNode } from "./sources/npy.ts";
 import { NpzNode } from "./sources/npz.ts";
 import { ParquetNode } from "./sources/parquet.ts";
-import type { ColumnFileOptions, RowFileOptions } from "./sources/row_files.ts";
 import { TextLinesNode } from "./sources/text_lines.ts";
 import { TfRecordsNode } from "./sources/tf_records.ts";
 import { type AudioFile, WavNode } from "./sources/wav.ts";
 import { WebDatasetNode, type WebDatasetOptions } from "./sources/web_dataset.ts";
 import type { ElementSpec } from "./elements/spec.ts";
-import { checkWait, TailLoadNode } from "./saved/tail_load.ts";
-import { savedIn, saveGraph, type SaveProgress } from "./saved/save.ts";
+import { checkWait, type LoadOptions, loadOptions, TailLoadNode } from "./saved/tail_load.ts";
+import {
+  savedIn,
+  saveGraph,
+  type SaveOptions,
+  saveOptions,
+  type SaveProgress,
+} from "./saved/save.ts";
 import { shardDatasets } from "./saved/shards.ts";
 import { storedNode } from "./saved/stored_node.ts";
 import type { Captures, UserFunction } from "./udf/user_function.ts";
-import { deserializeGraph, fingerprintGraph, serializeGraph } from "./wire.ts";
+import {
+  deserializeGraph,
+  type DeserializeOptions,
+  deserializeOptions,
+  fingerprintGraph,
+  serializeGraph,
+} from "./wire.ts";
+import type {
+  Datasets,
+  ElementFunction,
+  Extra,
+  FilePaths,
+  FunctionOptions,
+  Rewrite,
+  Zipped,
+} from "./dataset_types.ts";
+import type { FileSourceOptions } from "./sources/file_source.ts";
+import type { ColumnFileOptions, RowFileOptions } from "./sources/row_files.ts";
 
-/** The next iterator of a dataset, on a given host instead of the installed one. */
-export let iterateOn: <T>(dataset: Dataset<T>, host: Host) => DatasetIterator<T>;
+// The types in the signatures below, which users import.
+export type {
+  AudioFile,
+  BatchOptions,
+  BucketBySequenceLengthOptions,
+  ChooseFromDatasetsOptions,
+  ColumnFileOptions,
+  CsvOptions,
+  DatasetOptions,
+  Datasets,
+  DeserializeOptions,
+  DistributeOptions,
+  ElementFunction,
+  Extra,
+  FilePaths,
+  FileSourceOptions,
+  FilterOptions,
+  FixedLengthRecordOptions,
+  FlatMapOptions,
+  FromIdOptions,
+  FunctionOptions,
+  GroupByReducerOptions,
+  GroupByWindowOptions,
+  IgnoreErrorsOptions,
+  ImageFolderOptions,
+  InterleaveOptions,
+  LabelledImage,
+  ListFilesOptions,
+  LoadOptions,
+  MapOptions,
+  PackOptions,
+  PaddedBatchOptions,
+  RaggedBatchOptions,
+  RandomOptions,
+  RebatchOptions,
+  RejectionResampleOptions,
+  Rewrite,
+  RowFileOptions,
+  SampleFromDatasetsOptions,
+  SaveOptions,
+  SaveProgress,
+  ShuffleOptions,
+  SnapshotOptions,
+  WebDatasetOptions,
+  WindowOptions,
+  Zipped,
+};
+export type { LoadWait } from "./saved/tail_load.ts";
+export type { PaddedShape, PaddedShapes, PaddingValues } from "./elements/padding.ts";
+export type { PackAlgorithm } from "./elements/packing.ts";
 
 /**
  * A sequence of elements, described by the operators that make it. Immutable: every method gives a
@@ -213,7 +273,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   static random(options?: RandomOptions): Dataset<number> {
-    return new Dataset(new RandomNode(checkOptions("random", options)));
+    return new Dataset(new RandomNode(RandomNode.options(options)));
   }
 
   /**
@@ -280,7 +340,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     fn: UserFunction<(extra: Extra<C>) => Iterable<T> | AsyncIterable<T>>,
     options?: FunctionOptions<C>,
   ): Dataset<T> {
-    const { captures } = checkOptions("fromGenerator", options);
+    const { captures } = FromGeneratorNode.options(options);
     return new Dataset(
       new FromGeneratorNode(new NodeFunction("fromGenerator", "fn", fn, captures)),
     );
@@ -301,7 +361,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     pattern: string | readonly string[],
     options?: ListFilesOptions,
   ): Dataset<string> {
-    return new Dataset(new ListFilesNode(pattern, checkOptions("listFiles", options)));
+    return new Dataset(new ListFilesNode(pattern, ListFilesNode.options(options)));
   }
 
   /**
@@ -315,7 +375,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   static textLines(files: FilePaths, options?: FileSourceOptions): Dataset<string> {
-    return new Dataset(new TextLinesNode(unwrap(files), checkOptions("textLines", options)));
+    return new Dataset(new TextLinesNode(unwrap(files), TextLinesNode.options(options)));
   }
 
   /**
@@ -331,7 +391,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   static tfRecords(files: FilePaths, options?: FileSourceOptions): Dataset<Uint8Array> {
-    return new Dataset(new TfRecordsNode(unwrap(files), checkOptions("tfRecords", options)));
+    return new Dataset(new TfRecordsNode(unwrap(files), TfRecordsNode.options(options)));
   }
 
   /**
@@ -361,7 +421,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     files: FilePaths,
     options?: WebDatasetOptions,
   ): Dataset<{ readonly __key__: string } & P> {
-    return new Dataset(new WebDatasetNode(unwrap(files), checkOptions("webDataset", options)));
+    return new Dataset(new WebDatasetNode(unwrap(files), WebDatasetNode.options(options)));
   }
 
   /**
@@ -389,7 +449,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /** The same with decoded images. */
   static imageFolder(root: string, options?: ImageFolderOptions): Dataset<LabelledImage>;
   static imageFolder(root: string, options?: ImageFolderOptions): Dataset<LabelledImage<unknown>> {
-    return new Dataset(new ImageFolderNode(root, checkOptions("imageFolder", options)));
+    return new Dataset(new ImageFolderNode(root, ImageFolderNode.options(options)));
   }
 
   /**
@@ -408,7 +468,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   static wav(files: FilePaths, options?: FileSourceOptions): Dataset<AudioFile> {
-    return new Dataset(new WavNode(unwrap(files), checkOptions("wav", options)));
+    return new Dataset(new WavNode(unwrap(files), WavNode.options(options)));
   }
 
   /**
@@ -422,7 +482,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   static jsonLines<T = unknown>(files: FilePaths, options?: FileSourceOptions): Dataset<T> {
-    return new Dataset(new JsonLinesNode(unwrap(files), checkOptions("jsonLines", options)));
+    return new Dataset(new JsonLinesNode(unwrap(files), JsonLinesNode.options(options)));
   }
 
   /**
@@ -465,7 +525,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /** The fields of each record as texts, by the names in the header. */
   static csv(files: FilePaths, options?: CsvOptions): Dataset<Record<string, string>>;
   static csv(files: FilePaths, options?: CsvOptions): Dataset<unknown> {
-    return new Dataset(new CsvNode(unwrap(files), checkOptions("csv", options)));
+    return new Dataset(new CsvNode(unwrap(files), CsvNode.options(options)));
   }
 
   /**
@@ -487,7 +547,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     options: FixedLengthRecordOptions,
   ): Dataset<Uint8Array> {
     return new Dataset(
-      new FixedLengthRecordsNode(unwrap(files), checkOptions("fixedLengthRecords", options)),
+      new FixedLengthRecordsNode(unwrap(files), FixedLengthRecordsNode.options(options)),
     );
   }
 
@@ -521,7 +581,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     files: FilePaths,
     options?: ColumnFileOptions,
   ): Dataset<T> {
-    return new Dataset(new ParquetNode(unwrap(files), checkOptions("parquet", options)));
+    return new Dataset(new ParquetNode(unwrap(files), ParquetNode.options(options)));
   }
 
   /**
@@ -543,7 +603,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     files: FilePaths,
     options?: ColumnFileOptions,
   ): Dataset<T> {
-    return new Dataset(new ArrowNode(unwrap(files), checkOptions("arrow", options)));
+    return new Dataset(new ArrowNode(unwrap(files), ArrowNode.options(options)));
   }
 
   /**
@@ -563,7 +623,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   static npy<T = unknown>(files: FilePaths, options?: RowFileOptions): Dataset<T> {
-    return new Dataset(new NpyNode(unwrap(files), checkOptions("npy", options)));
+    return new Dataset(new NpyNode(unwrap(files), NpyNode.options(options)));
   }
 
   /**
@@ -587,7 +647,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     files: FilePaths,
     options?: ColumnFileOptions,
   ): Dataset<T> {
-    return new Dataset(new NpzNode(unwrap(files), checkOptions("npz", options)));
+    return new Dataset(new NpzNode(unwrap(files), NpzNode.options(options)));
   }
 
   /**
@@ -629,7 +689,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     datasets: D,
     options?: SampleFromDatasetsOptions,
   ): Dataset<Zipped<D>[number]> {
-    const { weights, ...how } = checkOptions("sampleFromDatasets", options);
+    const { weights, ...how } = SampleFromDatasetsNode.options(options);
     const nodes = nodesIn("sampleFromDatasets", datasets);
     return new Dataset(new SampleFromDatasetsNode(nodes, nodeOf(weights) ?? weights, how));
   }
@@ -657,7 +717,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     const nodes = nodesIn("chooseFromDatasets", datasets);
     const chooser = nodeIn("chooseFromDatasets", "choice", choice);
     return new Dataset(
-      new ChooseFromDatasetsNode(nodes, chooser, checkOptions("chooseFromDatasets", options)),
+      new ChooseFromDatasetsNode(nodes, chooser, ChooseFromDatasetsNode.options(options)),
     );
   }
 
@@ -677,7 +737,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     fn: ElementFunction<T, R, C>,
     options?: MapOptions<C>,
   ): Dataset<Awaited<R>> {
-    const { captures, ...how } = checkOptions("map", options);
+    const { captures, ...how } = MapNode.options(options);
     return new Dataset(new MapNode(this.node, new NodeFunction("map", "fn", fn, captures), how));
   }
 
@@ -728,7 +788,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     predicate: ElementFunction<T, boolean | Promise<boolean>, C>,
     options?: FilterOptions<C>,
   ): Dataset<T> {
-    const { captures, ...how } = checkOptions("filter", options);
+    const { captures, ...how } = FilterNode.options(options);
     const fn = new NodeFunction("filter", "predicate", predicate, captures);
     return new Dataset(new FilterNode(this.node, fn, how));
   }
@@ -753,7 +813,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     >,
     options?: FlatMapOptions<C>,
   ): Dataset<R> {
-    const { captures, spec } = checkOptions("scan", options);
+    const { captures, spec } = ScanNode.options(options);
     const bound = new NodeFunction("scan", "fn", fn, captures);
     return new Dataset(new ScanNode(this.node, initial, bound, spec));
   }
@@ -789,7 +849,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     fn: ElementFunction<T, Dataset<R> | Promise<Dataset<R>>, C>,
     options?: FlatMapOptions<C>,
   ): Dataset<R> {
-    const { captures, spec } = checkOptions("flatMap", options);
+    const { captures, spec } = FlatMapNode.options(options);
     return new Dataset(
       new FlatMapNode(this.node, new NodeFunction("flatMap", "fn", fn, captures), spec),
     );
@@ -817,7 +877,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     fn: ElementFunction<T, Dataset<R> | Promise<Dataset<R>>, C>,
     options?: InterleaveOptions<C>,
   ): Dataset<R> {
-    const { captures, ...how } = checkOptions("interleave", options);
+    const { captures, ...how } = InterleaveNode.options(options);
     return new Dataset(
       new InterleaveNode(this.node, new NodeFunction("interleave", "fn", fn, captures), how),
     );
@@ -836,7 +896,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   batch<R = Batched<T>>(size: number, options?: BatchOptions): Dataset<R> {
-    return new Dataset(new BatchNode(this.node, size, checkOptions("batch", options)));
+    return new Dataset(new BatchNode(this.node, size, BatchNode.options(options)));
   }
 
   /**
@@ -853,7 +913,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   paddedBatch<R = Batched<T>>(size: number, options?: PaddedBatchOptions): Dataset<R> {
-    return new Dataset(new PaddedBatchNode(this.node, size, checkOptions("paddedBatch", options)));
+    return new Dataset(new PaddedBatchNode(this.node, size, PaddedBatchNode.options(options)));
   }
 
   /**
@@ -870,7 +930,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   raggedBatch<R = RaggedBatched<T>>(size: number, options?: RaggedBatchOptions): Dataset<R> {
-    return new Dataset(new RaggedBatchNode(this.node, size, checkOptions("raggedBatch", options)));
+    return new Dataset(new RaggedBatchNode(this.node, size, RaggedBatchNode.options(options)));
   }
 
   /**
@@ -887,7 +947,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   rebatch(size: number | readonly number[], options?: RebatchOptions): Dataset<T> {
-    return new Dataset(new RebatchNode(this.node, size, checkOptions("rebatch", options)));
+    return new Dataset(new RebatchNode(this.node, size, RebatchNode.options(options)));
   }
 
   /**
@@ -913,7 +973,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   pack<R = Packed<T>>(options: PackOptions): Dataset<R> {
-    return new Dataset(new PackNode(this.node, checkOptions("pack", options)));
+    return new Dataset(new PackNode(this.node, PackNode.options(options)));
   }
 
   /**
@@ -943,7 +1003,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   shuffle(bufferSize: number, options?: ShuffleOptions): Dataset<T> {
-    return new Dataset(new ShuffleNode(this.node, bufferSize, checkOptions("shuffle", options)));
+    return new Dataset(new ShuffleNode(this.node, bufferSize, ShuffleNode.options(options)));
   }
 
   /**
@@ -964,7 +1024,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   globalShuffle(options?: ShuffleOptions): Dataset<T> {
-    return new Dataset(new GlobalShuffleNode(this.node, checkOptions("globalShuffle", options)));
+    return new Dataset(new GlobalShuffleNode(this.node, GlobalShuffleNode.options(options)));
   }
 
   /**
@@ -1011,7 +1071,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     predicate: ElementFunction<T, boolean | Promise<boolean>, C>,
     options?: FunctionOptions<C>,
   ): Dataset<T> {
-    const { captures } = checkOptions("takeWhile", options);
+    const { captures } = TakeWhileNode.options(options);
     const fn = new NodeFunction("takeWhile", "predicate", predicate, captures);
     return new Dataset(new TakeWhileNode(this.node, fn));
   }
@@ -1092,7 +1152,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     path: string,
     options?: SnapshotOptions<T, R, C>,
   ): Dataset<R> {
-    const { compression, shardFunc, readerFunc, captures } = checkOptions("snapshot", options);
+    const { compression, shardFunc, readerFunc, captures } = SnapshotNode.options(options);
     const bind = (argument: string, fn: unknown) =>
       fn === undefined ? undefined : new NodeFunction("snapshot", argument, fn, captures);
     return new Dataset(
@@ -1185,7 +1245,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   window<R = Windowed<T>>(size: number, options?: WindowOptions): Dataset<R> {
-    return new Dataset(new WindowNode(this.node, size, checkOptions("window", options)));
+    return new Dataset(new WindowNode(this.node, size, WindowNode.options(options)));
   }
 
   /**
@@ -1249,7 +1309,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   rejectionResample<const C extends Captures = Captures>(
     options: RejectionResampleOptions<T, C>,
   ): Dataset<[number, T]> {
-    const { classOf, captures, ...how } = checkOptions("rejectionResample", options);
+    const { classOf, captures, ...how } = RejectionResampleNode.options(options);
     const fn = new NodeFunction("rejectionResample", "classOf", classOf, captures);
     return new Dataset(new RejectionResampleNode(this.node, fn, how));
   }
@@ -1271,7 +1331,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   ignoreErrors(options?: IgnoreErrorsOptions): Dataset<T> {
-    return new Dataset(new IgnoreErrorsNode(this.node, checkOptions("ignoreErrors", options)));
+    return new Dataset(new IgnoreErrorsNode(this.node, IgnoreErrorsNode.options(options)));
   }
 
   /**
@@ -1294,7 +1354,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   groupByWindow<R, const C extends Captures = Captures>(
     options: GroupByWindowOptions<T, R, C>,
   ): Dataset<R> {
-    const { key, reduce, windowSize, captures } = checkOptions("groupByWindow", options);
+    const { key, reduce, windowSize, captures } = GroupByWindowNode.options(options);
     const bind = (argument: string, fn: unknown) =>
       new NodeFunction("groupByWindow", argument, fn, captures);
     return new Dataset(
@@ -1328,7 +1388,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   groupByReducer<S, R = S, const C extends Captures = Captures>(
     options: GroupByReducerOptions<T, S, R, C>,
   ): Dataset<R> {
-    const { key, init, reduce, finalize, captures, spec } = checkOptions("groupByReducer", options);
+    const { key, init, reduce, finalize, captures, spec } = GroupByReducerNode.options(options);
     const bind = (argument: string, fn: unknown) =>
       new NodeFunction("groupByReducer", argument, fn, captures);
     const functions = {
@@ -1361,7 +1421,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   bucketBySequenceLength<const C extends Captures = Captures, R = Batched<T>>(
     options: BucketBySequenceLengthOptions<T, C>,
   ): Dataset<R> {
-    const { length, captures, ...how } = checkOptions("bucketBySequenceLength", options);
+    const { length, captures, ...how } = BucketBySequenceLengthNode.options(options);
     const fn = new NodeFunction("bucketBySequenceLength", "length", length, captures);
     return new Dataset(new BucketBySequenceLengthNode(this.node, fn, how));
   }
@@ -1396,7 +1456,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   withOptions(options: DatasetOptions): Dataset<T> {
-    return new Dataset(new OptionsNode(this.node, checkOptions("withOptions", options)));
+    return new Dataset(new OptionsNode(this.node, OptionsNode.options(options)));
   }
 
   /**
@@ -1423,7 +1483,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     path: string,
     options?: SaveOptions<T, C>,
   ): Promise<SaveProgress> {
-    const { shardFunc, captures, ...how } = checkOptions("save", options);
+    const { shardFunc, captures, ...how } = saveOptions(options);
     const shard = shardFunc === undefined
       ? undefined
       : new NodeFunction("save", "shardFunc", shardFunc, captures);
@@ -1465,7 +1525,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     path: string,
     options?: LoadOptions<T, R>,
   ): Promise<Dataset<R>> {
-    const { readerFunc, wait } = checkOptions("load", options);
+    const { readerFunc, wait } = loadOptions(options);
     if (readerFunc !== undefined && typeof readerFunc !== "function") {
       throw invalidArgument("load", "readerFunc", "a function", readerFunc);
     }
@@ -1498,7 +1558,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     fn: UserFunction<(state: S, element: T, extra: Extra<C>) => S | Promise<S>>,
     options?: FunctionOptions<C>,
   ): Promise<S> {
-    const { captures } = checkOptions("reduce", options);
+    const { captures } = reduceOptions(options);
     const bound = new NodeFunction("reduce", "fn", fn, captures);
     return await reduceGraph(this.node, initial, bound, this.#nextIteration()) as S;
   }
@@ -1553,9 +1613,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   distribute<R = T>(options: DistributeOptions & { readonly rewrite?: Rewrite<T, R> }): Dataset<R> {
-    const { rewrite, ...distribution } = checkOptions("distribute", options);
-    const { node } = rewritten("distribute", this, rewrite);
-    return new Dataset(new DistributeNode(node, distribution));
+    const { rewrite, ...distribution } = DistributeNode.options(options);
+    return new Dataset(new DistributeNode(rewritten("distribute", this, rewrite), distribution));
   }
 
   /**
@@ -1582,7 +1641,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     datasetId: string,
     options?: FromIdOptions,
   ): Dataset<T> {
-    return new Dataset(new FromIdNode({ ...checkOptions("fromId", options), service }, datasetId));
+    return new Dataset(new FromIdNode({ ...FromIdNode.options(options), service }, datasetId));
   }
 
   /**
@@ -1613,11 +1672,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     return { epoch: this.#iterations++, lastReaders: this.#lastReaders };
   }
 
-  static {
-    iterateOn = (dataset, host) => dataset.#open({ host });
-  }
-
-  #open(options: Pick<IterationOptions, "closesAtError" | "host">): DatasetIterator<T> {
+  #open(options: Pick<IterationOptions, "closesAtError">): DatasetIterator<T> {
     return openIterator<T>(this.node, {
       ...options,
       ...this.#nextIteration(),
@@ -1690,7 +1745,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   static deserialize(bytes: Uint8Array, options?: DeserializeOptions): Dataset<unknown> {
-    const { trustPipeline } = checkOptions("deserialize", options);
+    const { trustPipeline } = deserializeOptions(options);
     const isOwn = checkBoolean("deserialize", "trustPipeline", trustPipeline, false);
     return new Dataset(deserializeGraph(bytes, { isOwn }));
   }
@@ -1723,21 +1778,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   explain(): Explanation {
     return new Explanation(this.node);
   }
-}
-
-/** The dataset that `rewrite` returns; the dataset itself without one. */
-export function rewritten<T, R>(
-  operator: string,
-  dataset: Dataset<T>,
-  rewrite?: Rewrite<T, R>,
-): Dataset<unknown> {
-  if (rewrite === undefined) return dataset;
-  const changed: unknown = rewrite(dataset);
-  if (changed instanceof Dataset) return changed;
-  throw new LeatError(
-    "invalid_argument",
-    `${operator}: rewrite must return a Dataset, got ${show(changed)}`,
-  );
 }
 
 function unwrap(files: FilePaths): unknown {

@@ -181,6 +181,17 @@ export function installedHost(): Host {
   return installed;
 }
 
+/** Runs `make` with another installed host, for the iterators that it opens. */
+export function withHost<T>(host: Host, make: () => T): T {
+  const before = installed;
+  installed = host;
+  try {
+    return make();
+  } finally {
+    installed = before;
+  }
+}
+
 /** Sixty-four random bits as 16 hexadecimal digits. */
 export function hex64(host: Host): string {
   return host.entropy64().toString(16).padStart(16, "0");

@@ -3,44 +3,7 @@
  */
 
 // Datasets, and the options of their methods.
-export { Dataset } from "./dataset.ts";
-export type {
-  BucketBySequenceLengthOptions,
-  Datasets,
-  DeserializeOptions,
-  ElementFunction,
-  Extra,
-  FilePaths,
-  FilterOptions,
-  FlatMapOptions,
-  FunctionOptions,
-  GroupByReducerOptions,
-  GroupByWindowOptions,
-  InterleaveOptions,
-  LoadOptions,
-  MapOptions,
-  RejectionResampleOptions,
-  Rewrite,
-  SampleFromDatasetsOptions,
-  SaveOptions,
-  SnapshotOptions,
-  Zipped,
-} from "./dataset_options.ts";
-export type { PaddedShape, PaddedShapes, PaddingValues } from "./elements/padding.ts";
-export type { BatchOptions } from "./operators/batching/batch.ts";
-export type { PackAlgorithm } from "./elements/packing.ts";
-export type { PackOptions } from "./operators/batching/pack.ts";
-export type { PaddedBatchOptions } from "./operators/batching/padded_batch.ts";
-export type { RaggedBatchOptions } from "./operators/batching/ragged_batch.ts";
-export type { RebatchOptions } from "./operators/batching/rebatch.ts";
-export type { WindowOptions } from "./operators/batching/window.ts";
-export type { ChooseFromDatasetsOptions } from "./operators/combining/choose_from_datasets.ts";
-export type { DistributeOptions } from "./operators/distribute.ts";
-export type { IgnoreErrorsOptions } from "./operators/ignore_errors.ts";
-export type { DatasetOptions } from "./operators/options.ts";
-export type { ShuffleOptions } from "./operators/shuffling/shuffle.ts";
-export type { FromIdOptions } from "./operators/sources/from_id.ts";
-export type { RandomOptions } from "./operators/sources/random.ts";
+export * from "./dataset.ts";
 export { UNKNOWN_CARDINALITY } from "./node.ts";
 export { AUTOTUNE } from "./parallelism.ts";
 
@@ -95,26 +58,13 @@ export type {
   ParsedExample,
 } from "./formats/tfrecord/example_features.ts";
 export { encodeTfRecord } from "./formats/tfrecord/tfrecord.ts";
-export type { CsvOptions } from "./sources/csv.ts";
-export type { FileSourceOptions } from "./sources/file_source.ts";
-export type { FixedLengthRecordOptions } from "./sources/fixed_length_records.ts";
-export {
-  imageClasses,
-  type ImageFolderOptions,
-  type LabelledImage,
-} from "./sources/image_folder.ts";
-export type { ListFilesOptions } from "./sources/list_files.ts";
-export type { ColumnFileOptions, RowFileOptions } from "./sources/row_files.ts";
-export type { AudioFile } from "./sources/wav.ts";
-export type { WebDatasetOptions } from "./sources/web_dataset.ts";
+export { imageClasses } from "./sources/image_folder.ts";
 
 // Saved datasets.
 export type {
   DistributedSaveOptions,
   DistributedSaveProgress,
 } from "./saved/distributed/options.ts";
-export type { LoadWait } from "./saved/tail_load.ts";
-export type { SaveProgress } from "./saved/save.ts";
 
 // How workers of a service share a dataset.
 export type { ElementCompression } from "./service/element_compression.ts";

@@ -1,10 +1,16 @@
 /** `reduce`: folds a whole dataset into one value. */
 import { LeatError } from "../core/error.ts";
+import { optionsOf } from "./check.ts";
+import type { FunctionOptions } from "./dataset_types.ts";
 import { Call, type NodeFunction } from "./udf/call.ts";
 import { type IterationOptions, rootContext } from "./dataset_iterator.ts";
 import { END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
 import { toldOf } from "./iterators/reading_failure.ts";
+import type { Captures } from "./udf/user_function.ts";
+
+/** Checks the names of `reduce`'s options. */
+export const reduceOptions = optionsOf<FunctionOptions<Captures>>("reduce", { captures: true });
 
 /**
  * Runs a graph to its end, calling `fn(state, element)`. The first error ends it.

@@ -12,11 +12,25 @@ import { hashBytes } from "../core/hash.ts";
 import { RaggedTensor, Tensor } from "../core/tensor.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { NodeFunction } from "./udf/call.ts";
-import { show } from "./check.ts";
+import { optionsOf, show } from "./check.ts";
 import { markForeign } from "./foreign/foreign.ts";
 import { type Attributes, DatasetNode, nodeKind } from "./node.ts";
 import { TensorSpec } from "./elements/spec.ts";
 import { deserializeFunction, serializeFunction } from "./udf/user_function.ts";
+
+/** Options of `deserialize`. */
+export interface DeserializeOptions {
+  /**
+   * Whether to trust the author of the pipeline like the author of this program: its functions then
+   * run in this process, with all its permissions. Default false: they run in a confined process.
+   */
+  readonly trustPipeline?: boolean;
+}
+
+/** Checks the names of `deserialize`'s options. */
+export const deserializeOptions = optionsOf<DeserializeOptions>("deserialize", {
+  trustPipeline: true,
+});
 
 /** The first characters of every serialised graph, which name its format. */
 const FORMAT = "leat-dataset-1";

@@ -3,9 +3,11 @@ import { saveByService } from "../actors/client/save_client.ts";
 import type { Dataset } from "../data/dataset.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../data/check.ts";
 import { LeatError } from "../core/error.ts";
-import { checkOptions } from "../data/option_names.ts";
 import { checkService, type DistributeOptions } from "../data/operators/distribute.ts";
-import type { DistributedSaveOptions } from "../data/saved/distributed/options.ts";
+import {
+  type DistributedSaveOptions,
+  distributedSaveOptions,
+} from "../data/saved/distributed/options.ts";
 import { checkWritingCompression } from "../data/saved/save.ts";
 import { openHome } from "../platform/nodes/client_homes.ts";
 
@@ -56,7 +58,7 @@ export async function distributedSave<T>(
 ): Promise<void> {
   const operator = "distributedSave";
   const { compression, overwrite, chunkBytesMax, onProgress, signal, ...credentials } =
-    checkOptions(operator, options);
+    distributedSaveOptions(options);
   const node = dataset?.node;
   if (node === undefined) throw invalidArgument(operator, "dataset", "a Dataset", dataset);
   checkService(operator, service);

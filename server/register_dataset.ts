@@ -1,10 +1,9 @@
 /** Registers datasets from a program. */
 import { registerGraph, type RegisterOptions } from "../actors/client/registering.ts";
-import { invalidArgument } from "../data/check.ts";
-import { Dataset, rewritten } from "../data/dataset.ts";
-import type { Rewrite } from "../data/dataset_options.ts";
-import { checkService, type DistributeOptions } from "../data/operators/distribute.ts";
-import { checkOptions } from "../data/option_names.ts";
+import { invalidArgument, optionsOf } from "../data/check.ts";
+import { Dataset } from "../data/dataset.ts";
+import type { Rewrite } from "../data/dataset_types.ts";
+import { checkService, type DistributeOptions, rewritten } from "../data/operators/distribute.ts";
 import { openHome } from "../platform/nodes/client_homes.ts";
 
 /** Options of a registration. */
@@ -12,6 +11,14 @@ export interface RegisterDatasetOptions<T> extends RegisterOptions {
   /** Changes the pipeline before it is registered. */
   readonly rewrite?: Rewrite<T, unknown>;
 }
+
+const registerOptions = optionsOf<RegisterDatasetOptions<unknown>>("registerDataset", {
+  datasetId: true,
+  compression: true,
+  rewrite: true,
+  token: true,
+  ca: true,
+});
 
 /**
  * Registers a dataset with a service, so that other clients can read it by its id with
@@ -38,7 +45,7 @@ export async function registerDataset<T>(
   options?: RegisterDatasetOptions<T>,
 ): Promise<string> {
   const operator = "registerDataset";
-  const { rewrite, ...registration } = checkOptions(operator, options);
+  const { rewrite, ...registration } = registerOptions(options);
   if (!(dataset instanceof Dataset)) {
     throw invalidArgument(operator, "dataset", "a Dataset", dataset);
   }
@@ -47,6 +54,6 @@ export async function registerDataset<T>(
   if (datasetId !== undefined && (typeof datasetId !== "string" || datasetId === "")) {
     throw invalidArgument(operator, "datasetId", "a non-empty string", datasetId);
   }
-  const { node } = rewritten(operator, dataset, rewrite);
+  const node = rewritten(operator, dataset, rewrite);
   return await registerGraph(node, service, registration, openHome);
 }

@@ -5,13 +5,15 @@
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { NodeFunction } from "../udf/call.ts";
-import { checkInteger, invalidArgument } from "../check.ts";
+import { checkInteger, invalidArgument, optionsOf, show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { ELEMENT_COMPRESSIONS, type ElementCompression } from "../service/element_compression.ts";
 import type { ElementIterator } from "../iterator.ts";
 import {
   type Attributes,
   type DatasetNode,
+  type HasNode,
+  nodeOf,
   registerNode,
   servedIterator,
   UNKNOWN_CARDINALITY,
@@ -102,7 +104,42 @@ export interface DistributeOptions {
 /** The first line of a PEM certificate. */
 const PEM_BEGINNING = "-----BEGIN CERTIFICATE-----";
 
+/** The names of the options that `distribute` and `fromId` share. */
+export const DISTRIBUTION = {
+  processingMode: true,
+  jobName: true,
+  consumerIndex: true,
+  numConsumers: true,
+  sharing: true,
+  maxOutstandingRequests: true,
+  targetWorkers: true,
+  runId: true,
+  targetTags: true,
+  token: true,
+  ca: true,
+} as const;
+
+/** The graph that `rewrite` makes of a dataset; the dataset's own without one. */
+export function rewritten<D extends HasNode>(
+  operator: string,
+  dataset: D,
+  rewrite?: (dataset: D) => unknown,
+): DatasetNode {
+  if (rewrite === undefined) return dataset.node;
+  const changed = rewrite(dataset);
+  const node = nodeOf(changed);
+  if (node !== undefined) return node;
+  throw new LeatError(
+    "invalid_argument",
+    `${operator}: rewrite must return a Dataset, got ${show(changed)}`,
+  );
+}
+
 export class DistributeNode extends UnaryNode {
+  static readonly options = optionsOf<DistributeOptions & { readonly rewrite?: unknown }>(
+    "distribute",
+    { service: true, rewrite: true, compression: true, ...DISTRIBUTION },
+  );
   override readonly division = "served";
   readonly options: DistributeOptions;
 

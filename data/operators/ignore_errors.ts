@@ -1,7 +1,7 @@
 /** `ignoreErrors`: drops elements that fail, within an error budget. */
 import { LeatError, type WireError } from "../../core/error.ts";
 import { restoreError } from "../elements/answer.ts";
-import { checkBoolean, checkInteger, invalidArgument } from "../check.ts";
+import { checkBoolean, checkInteger, invalidArgument, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
@@ -29,6 +29,11 @@ export interface IgnoreErrorsOptions {
 const SAMPLE_MIN = 100;
 
 export class IgnoreErrorsNode extends UnaryNode {
+  static readonly options = optionsOf<IgnoreErrorsOptions>("ignoreErrors", {
+    logWarning: true,
+    maxErrors: true,
+    maxFraction: true,
+  });
   override readonly division = "whole";
   readonly logWarning: boolean;
   readonly maxErrors: number;

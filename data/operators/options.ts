@@ -1,5 +1,5 @@
 /** `withOptions`: settings of a whole pipeline. */
-import { checkOptionalBoolean, checkSeed } from "../check.ts";
+import { checkOptionalBoolean, checkSeed, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { ElementIterator, Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
@@ -18,6 +18,10 @@ export interface DatasetOptions {
 
 /** Attaches options to a pipeline; leaves elements unchanged. */
 export class OptionsNode extends SameElementsNode {
+  static readonly options = optionsOf<DatasetOptions>("withOptions", {
+    seed: true,
+    deterministic: true,
+  });
   override readonly division = "element";
   readonly seed: bigint | undefined;
   readonly deterministic: boolean | undefined;

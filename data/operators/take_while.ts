@@ -1,6 +1,8 @@
 /** `takeWhile`: the elements before the first that does not satisfy a predicate. */
+import type { Captures } from "../udf/user_function.ts";
+import type { FunctionOptions } from "../dataset_types.ts";
 import { Call, NodeFunction } from "../udf/call.ts";
-import { invalidArgument } from "../check.ts";
+import { invalidArgument, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
@@ -9,6 +11,7 @@ import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class TakeWhileNode extends UnaryNode {
+  static readonly options = optionsOf<FunctionOptions<Captures>>("takeWhile", { captures: true });
   override readonly division = "whole";
   readonly predicate: NodeFunction;
 

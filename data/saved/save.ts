@@ -1,9 +1,9 @@
 /** Saves whole datasets, and loads them. */
 import { LeatError } from "../../core/error.ts";
 import { Call, type NodeFunction } from "../udf/call.ts";
-import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../check.ts";
+import { checkBoolean, checkInteger, checkPath, invalidArgument, optionsOf } from "../check.ts";
 import { type IterationOptions, rootContext } from "../dataset_iterator.ts";
-import type { SaveOptions } from "../dataset_options.ts";
+import type { ElementFunction, FunctionOptions } from "../dataset_types.ts";
 import type { Captures } from "../udf/user_function.ts";
 import { installedHost } from "../host.ts";
 import { END } from "../iterator.ts";
@@ -21,6 +21,33 @@ export interface SaveProgress {
   /** Bytes written, after compression, without buffered elements. */
   readonly sizeBytes: number;
 }
+
+/** Options of `save`. */
+export interface SaveOptions<T, C extends Captures> extends FunctionOptions<C> {
+  /** Assigns elements to shards, numbered from 0 to at most 1023. Default: one shard. */
+  readonly shardFunc?: ElementFunction<T, number | bigint | Promise<number>, C>;
+  /** Default: no compression. */
+  readonly compression?: "gzip" | undefined;
+  /** Whether to replace a saved dataset; otherwise that is `already_exists`. Default false. */
+  readonly overwrite?: boolean | undefined;
+  /**
+   * Size in bytes after which a new file begins; workers divide the reading by files. Default 256
+   * MiB.
+   */
+  readonly chunkBytesMax?: number | undefined;
+  /** Called whenever bytes were written, and at the end. */
+  readonly onProgress?: ((progress: SaveProgress) => void) | undefined;
+}
+
+/** Checks the names of `save`'s options. */
+export const saveOptions = optionsOf<SaveOptions<unknown, Captures>>("save", {
+  shardFunc: true,
+  compression: true,
+  overwrite: true,
+  chunkBytesMax: true,
+  onProgress: true,
+  captures: true,
+});
 
 /** The options without the function. */
 export type SaveAttributes = Omit<SaveOptions<never, Captures>, "shardFunc" | "captures">;

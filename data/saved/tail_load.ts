@@ -4,8 +4,9 @@
  * The reader polls for new chunks. Files that grow in the folder show that the writer is alive.
  */
 import { LeatError } from "../../core/error.ts";
-import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../check.ts";
+import { checkBoolean, checkInteger, checkPath, invalidArgument, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
+import type { Dataset } from "../dataset.ts";
 import type { Compression } from "../formats/compression/compression.ts";
 import type { Host } from "../host.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
@@ -27,6 +28,20 @@ export interface LoadWait {
    */
   readonly timeoutMs?: number;
 }
+
+/** Options of `load`. */
+export interface LoadOptions<T, R> {
+  /** Combines the datasets of the shards. Default: one shard after the other. */
+  readonly readerFunc?: (shards: Dataset<Dataset<T>>) => Dataset<R>;
+  /** Whether to read elements while they are being written, or before that began. Default false. */
+  readonly wait?: boolean | LoadWait;
+}
+
+/** Checks the names of `load`'s options. */
+export const loadOptions = optionsOf<LoadOptions<unknown, unknown>>("load", {
+  readerFunc: true,
+  wait: true,
+});
 
 const POLL_MS = 250;
 const TIMEOUT_MS = 600_000;

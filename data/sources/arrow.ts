@@ -5,10 +5,11 @@
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { RowBlocks } from "../formats/row_blocks.ts";
 import { registerNode } from "../node.ts";
-import { type ColumnFileOptions, RowFileNode } from "./row_files.ts";
+import { type ColumnFileOptions, columnFileOptions, RowFileNode } from "./row_files.ts";
 
 /** Each row as an object of its columns. Record batches of files are parts. */
 export class ArrowNode extends RowFileNode {
+  static readonly options = columnFileOptions("arrow");
   constructor(files: unknown, options?: ColumnFileOptions) {
     super("arrow", files, options);
   }

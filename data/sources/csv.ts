@@ -2,7 +2,7 @@
  * `csv`: the records of CSV files.
  */
 
-import { checkBoolean, invalidArgument } from "../check.ts";
+import { checkBoolean, invalidArgument, optionsOf } from "../check.ts";
 import type { CsvColumns } from "../formats/csv/csv_columns.ts";
 import type { CsvDialect } from "../formats/csv/csv.ts";
 import { CsvSchema } from "../formats/csv/csv_schema.ts";
@@ -45,6 +45,17 @@ export interface CsvOptions<C extends CsvColumns = CsvColumns> extends FileSourc
 
 /** Each record as an object or a tuple. Records and errors are those of {@linkcode openCsv}. */
 export class CsvNode extends DividedFilesNode {
+  static readonly options = optionsOf<CsvOptions>("csv", {
+    columns: true,
+    header: true,
+    select: true,
+    exclude: true,
+    delimiter: true,
+    useQuoteDelim: true,
+    naValue: true,
+    compression: true,
+    numParallelReads: true,
+  });
   readonly schema: CsvSchema;
   readonly dialect: CsvDialect;
 

@@ -4,7 +4,7 @@
  */
 
 import { LeatError } from "../../core/error.ts";
-import { checkInteger, invalidArgument, show } from "../check.ts";
+import { checkInteger, invalidArgument, optionsOf, show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import {
   compressionOf,
@@ -46,6 +46,11 @@ export interface FileSourceOptions {
    * the other. `AUTOTUNE` is 4.
    */
   readonly numParallelReads?: number | undefined;
+}
+
+/** The check of the options of a format that has no others. */
+export function fileOptions(kind: string): ReturnType<typeof optionsOf> {
+  return optionsOf<FileSourceOptions>(kind, { compression: true, numParallelReads: true });
 }
 
 /**

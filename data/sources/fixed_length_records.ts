@@ -1,6 +1,6 @@
 /** `fixedLengthRecords`: the records of files whose records all have one length. */
 
-import { checkInteger } from "../check.ts";
+import { checkInteger, optionsOf } from "../check.ts";
 import {
   countRecords,
   type FixedLengthReader,
@@ -26,6 +26,13 @@ export interface FixedLengthRecordOptions extends FileSourceOptions {
 
 /** Each record as a copied `Uint8Array`; one scalar, a byte string, like those of `tfRecords`. */
 export class FixedLengthRecordsNode extends DividedFilesNode {
+  static readonly options = optionsOf<FixedLengthRecordOptions>("fixedLengthRecords", {
+    recordBytes: true,
+    headerBytes: true,
+    footerBytes: true,
+    compression: true,
+    numParallelReads: true,
+  });
   readonly layout: RecordLayout;
 
   constructor(

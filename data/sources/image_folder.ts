@@ -3,7 +3,14 @@
 import { LeatError } from "../../core/error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";
-import { checkBoolean, checkInteger, checkSeed, invalidArgument, show } from "../check.ts";
+import {
+  checkBoolean,
+  checkInteger,
+  checkSeed,
+  invalidArgument,
+  optionsOf,
+  show,
+} from "../check.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type WholeFilePosition, WholeFileReader } from "../formats/whole_file.ts";
@@ -65,6 +72,13 @@ export async function imageClasses(
 
 /** Each image with its label, decoded by the host. An image that cannot be decoded is lost. */
 export class ImageFolderNode extends FileSourceNode {
+  static readonly options = optionsOf<ImageFolderOptions>("imageFolder", {
+    classNames: true,
+    decode: true,
+    numParallelReads: true,
+    shuffle: true,
+    seed: true,
+  });
   readonly root: string;
   readonly classNames: readonly string[] | undefined;
   readonly decode: ImageDecodeOptions | false;

@@ -5,12 +5,13 @@ import { parseJsonLine } from "../formats/text/json_lines.ts";
 import { type LineReader, openLines } from "../formats/text/lines.ts";
 import { registerNode } from "../node.ts";
 import { DividedFilesNode } from "./divided_files.ts";
-import type { FileSourceOptions } from "./file_source.ts";
+import { fileOptions, type FileSourceOptions } from "./file_source.ts";
 
 /**
  * Each value as `JSON.parse` returns it. Blank lines are skipped; a line that is not JSON is lost.
  */
 export class JsonLinesNode extends DividedFilesNode {
+  static readonly options = fileOptions("jsonLines");
   constructor(files: unknown, options?: FileSourceOptions & { partBytes?: unknown }) {
     super("jsonLines", files, options);
   }

@@ -5,7 +5,7 @@
 import { mapConcurrent } from "../../core/map_concurrent.ts";
 import { LeatError } from "../../core/error.ts";
 import type { RandomStream } from "../../core/philox.ts";
-import { checkBoolean, checkSeed, show } from "../check.ts";
+import { checkBoolean, checkSeed, optionsOf, show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { Host } from "../host.ts";
 import { hashJson } from "../../core/hash.ts";
@@ -44,6 +44,7 @@ export interface ListFilesOptions {
  * one file of the sorted listing, and the split provider decides the order.
  */
 export class ListFilesNode extends DatasetNode implements FileListing, Splittable {
+  static readonly options = optionsOf<ListFilesOptions>("listFiles", { shuffle: true, seed: true });
   readonly patterns: readonly string[];
   readonly shuffle: boolean;
   readonly seed: bigint | undefined;

@@ -2,14 +2,20 @@
  * `npy`: the rows of NumPy's .npy files.
  */
 
+import { optionsOf } from "../check.ts";
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { RowBlocks } from "../formats/row_blocks.ts";
 import { openNpy } from "../formats/npy/npy.ts";
 import { registerNode } from "../node.ts";
-import { RowFileNode, type RowFileOptions } from "./row_files.ts";
+import { type AndCompression, RowFileNode, type RowFileOptions } from "./row_files.ts";
 
 /** Each row along axis 0. Runs of about 4 MiB are parts. */
 export class NpyNode extends RowFileNode {
+  static readonly options = optionsOf<AndCompression<RowFileOptions>>("npy", {
+    spec: true,
+    numParallelReads: true,
+    compression: true,
+  });
   constructor(files: unknown, options?: RowFileOptions) {
     super("npy", files, options);
   }

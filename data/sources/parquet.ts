@@ -5,10 +5,11 @@
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { RowBlocks } from "../formats/row_blocks.ts";
 import { registerNode } from "../node.ts";
-import { type ColumnFileOptions, RowFileNode } from "./row_files.ts";
+import { type ColumnFileOptions, columnFileOptions, RowFileNode } from "./row_files.ts";
 
 /** Each row as an object of its columns. Row groups are parts. */
 export class ParquetNode extends RowFileNode {
+  static readonly options = columnFileOptions("parquet");
   constructor(files: unknown, options?: ColumnFileOptions) {
     super("parquet", files, options);
   }

@@ -1,6 +1,6 @@
 /** Shared by sources of rows: files of columns or arrays, read in blocks of rows. */
 
-import { checkArray, invalidArgument } from "../check.ts";
+import { checkArray, invalidArgument, optionsOf } from "../check.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { BlockReader, countParts, type RowBlocks } from "../formats/row_blocks.ts";
 import type { Attributes } from "../node.ts";
@@ -21,6 +21,19 @@ export interface RowFileOptions extends Pick<FileSourceOptions, "numParallelRead
 export interface ColumnFileOptions extends RowFileOptions {
   /** The columns of rows, in this order; default: all. */
   readonly columns?: readonly string[] | undefined;
+}
+
+/** Formats with their own compression refuse `compression` with an explanation. */
+export type AndCompression<O> = O & Pick<FileSourceOptions, "compression">;
+
+/** The check of the options of a format with columns. */
+export function columnFileOptions(kind: string): ReturnType<typeof optionsOf> {
+  return optionsOf<AndCompression<ColumnFileOptions>>(kind, {
+    columns: true,
+    spec: true,
+    numParallelReads: true,
+    compression: true,
+  });
 }
 
 /** A dataset of the rows of files. */

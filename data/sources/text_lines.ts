@@ -7,10 +7,11 @@ import { type LineReader, openLines } from "../formats/text/lines.ts";
 import { registerNode } from "../node.ts";
 import { TensorSpec } from "../elements/spec.ts";
 import { DividedFilesNode } from "./divided_files.ts";
-import type { FileSourceOptions } from "./file_source.ts";
+import { fileOptions, type FileSourceOptions } from "./file_source.ts";
 
 /** Each line without its end, as a string. Lines and errors are those of {@linkcode LineReader}. */
 export class TextLinesNode extends DividedFilesNode {
+  static readonly options = fileOptions("textLines");
   constructor(files: unknown, options?: FileSourceOptions & { partBytes?: unknown }) {
     super("textLines", files, options);
   }

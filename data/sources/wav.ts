@@ -6,7 +6,7 @@ import { type WholeFilePosition, WholeFileReader } from "../formats/whole_file.t
 import type { DecodedAudio, Host } from "../host.ts";
 import { registerNode } from "../node.ts";
 import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
-import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
+import { fileOptions, FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 
 /** The audio of one file, and its path. */
 export interface AudioFile extends DecodedAudio {
@@ -16,6 +16,7 @@ export interface AudioFile extends DecodedAudio {
 
 /** Each file as its path, samples and sample rate. A file that cannot be decoded is lost. */
 export class WavNode extends FileSourceNode {
+  static readonly options = fileOptions("wav");
   constructor(files: unknown, options?: FileSourceOptions) {
     super("wav", files, options);
   }

@@ -2,7 +2,7 @@
  * `webDataset`: the samples of tar archives that follow WebDataset's convention.
  */
 
-import { checkInteger, invalidArgument, show } from "../check.ts";
+import { checkInteger, invalidArgument, optionsOf, show } from "../check.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type DecodedExtension, KEY, PART_DECODERS } from "../formats/tar/sample_parts.ts";
@@ -48,6 +48,13 @@ interface Unchecked {
  * WebDatasetReader}.
  */
 export class WebDatasetNode extends FileSourceNode {
+  static readonly options = optionsOf<WebDatasetOptions>("webDataset", {
+    extensions: true,
+    decode: true,
+    sampleBytesMax: true,
+    compression: true,
+    numParallelReads: true,
+  });
   readonly #samples: SampleOptions;
 
   constructor(files: unknown, options: Unchecked = {}) {

@@ -4,7 +4,8 @@ import { distributedIterator } from "../../actors/client/distributed_iterator.ts
 import type { ClientHome } from "../../actors/client/starting.ts";
 import { dispatcherAt, READ_BY_ANOTHER } from "../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../core/error.ts";
-import { type Dataset, iterateOn } from "../../data/dataset.ts";
+import type { Dataset } from "../../data/dataset.ts";
+import { withHost } from "../../data/host.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import { registerServed } from "../../data/node.ts";
 import type { DistributeNode } from "../../data/operators/distribute.ts";
@@ -48,7 +49,7 @@ export class Readings implements Disposable {
     };
     this.#homes.push(registerHome(service, () => home));
     const dataset = make(service);
-    return () => iterateOn(dataset, host);
+    return () => withHost(host, () => dataset.iterator());
   }
 
   /** The first iterator of a dataset. */

@@ -71,6 +71,17 @@ const SPREAD = [
   "rejectionResample",
 ];
 
+Deno.test("every operator with options is among the calls of these tests", async () => {
+  const source = await Deno.readTextFile(new URL("../../data/dataset.ts", import.meta.url));
+  const methods = source.matchAll(
+    /^  (?:static )?(async )?(\w+)(?:<[^(]*>)?\([^)]*?\boptions\??:/gm,
+  );
+  const found = new Set([...methods].filter(([, later]) => !later).map(([, , name]) => name!));
+  found.delete("deserialize"); // makes a dataset of bytes
+  assertEquals([...found].filter((name) => !(name in CALLS)), []);
+  assert(found.size > 30);
+});
+
 Deno.test("an unknown option is refused, naming the known ones", () => {
   for (const [operator, call] of Object.entries(CALLS)) {
     call({});

@@ -1,5 +1,5 @@
 /** `batch`: consecutive elements stacked along a new first axis. */
-import { checkOptionalBoolean } from "../../check.ts";
+import { checkOptionalBoolean, optionsOf } from "../../check.ts";
 import { type Column, columnFor } from "../../elements/columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { checkParallelCalls } from "../../parallelism.ts";
@@ -20,6 +20,11 @@ export interface BatchOptions {
 }
 
 export class BatchNode extends GatheringNode {
+  static readonly options = optionsOf<BatchOptions>("batch", {
+    dropRemainder: true,
+    numParallelCalls: true,
+    deterministic: true,
+  });
   readonly #parallelism: Omit<BatchOptions, "dropRemainder">;
 
   constructor(input: DatasetNode, size: unknown, options: BatchOptions = {}) {

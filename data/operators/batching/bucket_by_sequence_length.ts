@@ -1,8 +1,16 @@
 /** `bucketBySequenceLength`: batches of elements of similar length. */
+import type { Extra, FunctionOptions } from "../../dataset_types.ts";
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
-import { checkArray, checkBoolean, checkInteger, invalidArgument, show } from "../../check.ts";
+import {
+  checkArray,
+  checkBoolean,
+  checkInteger,
+  invalidArgument,
+  optionsOf,
+  show,
+} from "../../check.ts";
 import { shapeOf } from "../../elements/columns.ts";
 import type { IteratorContext } from "../../context.ts";
 import {
@@ -11,9 +19,13 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
-import { checkPaddedShapes, checkPadding, type PaddedShapes } from "../../elements/padding.ts";
-import type { BucketBySequenceLengthOptions } from "../../dataset_options.ts";
-import type { Captures } from "../../udf/user_function.ts";
+import {
+  checkPaddedShapes,
+  checkPadding,
+  type PaddedShapes,
+  type PaddingValues,
+} from "../../elements/padding.ts";
+import type { Captures, UserFunction } from "../../udf/user_function.ts";
 import { type ElementSpec, mapSpec, TensorSpec } from "../../elements/spec.ts";
 import { BatchNode } from "./batch.ts";
 import { FromNode } from "../sources/from.ts";
@@ -30,7 +42,41 @@ export type BucketAttributes = Omit<
 
 const KIND = "bucketBySequenceLength";
 
+/** Options of `bucketBySequenceLength`. */
+export interface BucketBySequenceLengthOptions<T, C extends Captures> extends FunctionOptions<C> {
+  /** The length of an element. */
+  readonly length: UserFunction<(element: T, extra: Extra<C>) => number | Promise<number>>;
+  /** Increasing lengths: bucket i holds lengths from `boundaries[i - 1]` to `boundaries[i]` - 1. */
+  readonly boundaries: readonly number[];
+  /** The batch size of each bucket: one more than there are boundaries. */
+  readonly batchSizes: readonly number[];
+  /** The shape that each component is padded to, as in `paddedBatch`. Default: the largest. */
+  readonly paddedShapes?: PaddedShapes | undefined;
+  /** The values to pad with: one, or one per component. Default: 0, `false` or `""`. */
+  readonly paddingValues?: PaddingValues | undefined;
+  /** Pads to the bucket's boundary less one; longer elements are errors. Default false. */
+  readonly padToBucketBoundary?: boolean | undefined;
+  /** Pads nothing: elements of a batch must have equal shapes. Default false. */
+  readonly noPadding?: boolean | undefined;
+  /** Drops the last batch of a bucket if it is not full. Default false. */
+  readonly dropRemainder?: boolean | undefined;
+}
+
 export class BucketBySequenceLengthNode extends UnaryNode {
+  static readonly options = optionsOf<BucketBySequenceLengthOptions<unknown, Captures>>(
+    "bucketBySequenceLength",
+    {
+      length: true,
+      boundaries: true,
+      batchSizes: true,
+      paddedShapes: true,
+      paddingValues: true,
+      padToBucketBoundary: true,
+      noPadding: true,
+      dropRemainder: true,
+      captures: true,
+    },
+  );
   override readonly division = "split";
   override readonly adviceFacts = { opensDatasets: true } as const;
   readonly length: NodeFunction;

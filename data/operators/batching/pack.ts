@@ -1,7 +1,7 @@
 /** `pack`: concatenates short sequences into rows of equal length, for language models. */
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
-import { checkInteger, invalidArgument } from "../../check.ts";
+import { checkInteger, invalidArgument, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../elements/held.ts";
 import { END } from "../../iterator.ts";
@@ -59,6 +59,13 @@ export interface PackOptions {
 const OPEN_BINS = 64;
 
 export class PackNode extends UnaryNode {
+  static readonly options = optionsOf<PackOptions>("pack", {
+    length: true,
+    algorithm: true,
+    maxOpenBins: true,
+    overflow: true,
+    paddingValues: true,
+  });
   override readonly division = "whole";
   readonly length: number;
   readonly algorithm: PackAlgorithm;

@@ -1,6 +1,7 @@
 /**
  * `paddedBatch`: consecutive elements of different lengths, padded and stacked.
  */
+import { optionsOf } from "../../check.ts";
 import type { Column } from "../../elements/columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import {
@@ -26,6 +27,11 @@ export interface PaddedBatchOptions {
 }
 
 export class PaddedBatchNode extends GatheringNode {
+  static readonly options = optionsOf<PaddedBatchOptions>("paddedBatch", {
+    paddedShapes: true,
+    paddingValues: true,
+    dropRemainder: true,
+  });
   readonly padding: Padding;
 
   constructor(input: DatasetNode, size: unknown, options: PaddedBatchOptions = {}) {

@@ -1,4 +1,5 @@
 /** `raggedBatch`: consecutive elements of different lengths, concatenated. */
+import { optionsOf } from "../../check.ts";
 import type { Column } from "../../elements/columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { raggedColumnFor, raggedSpec } from "../../elements/ragged.ts";
@@ -12,6 +13,7 @@ export interface RaggedBatchOptions {
 }
 
 export class RaggedBatchNode extends GatheringNode {
+  static readonly options = optionsOf<RaggedBatchOptions>("raggedBatch", { dropRemainder: true });
   constructor(input: DatasetNode, size: unknown, { dropRemainder }: RaggedBatchOptions = {}) {
     super("raggedBatch", input, size, dropRemainder);
   }

@@ -1,6 +1,6 @@
 /** `rebatch`: regroups the rows of batches into batches of other sizes. */
 import { flattenTree, treePaths } from "../../../core/tree.ts";
-import { checkArray, checkBoolean, checkInteger, invalidArgument } from "../../check.ts";
+import { checkArray, checkBoolean, checkInteger, invalidArgument, optionsOf } from "../../check.ts";
 import { commonRows } from "../../elements/components.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
@@ -27,6 +27,7 @@ export interface RebatchOptions {
 }
 
 export class RebatchNode extends UnaryNode {
+  static readonly options = optionsOf<RebatchOptions>("rebatch", { dropRemainder: true });
   override readonly division = "whole";
   /** The sizes of batches, used cyclically. */
   readonly sizes: readonly number[];

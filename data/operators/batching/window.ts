@@ -1,6 +1,6 @@
 /** `window`: datasets of consecutive elements. */
 import { isPlainObject, TREE_DEPTH_MAX } from "../../../core/tree.ts";
-import { checkBoolean, checkInteger, invalidArgument } from "../../check.ts";
+import { checkBoolean, checkInteger, invalidArgument, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { restoreHeld, saveHeld } from "../../elements/held.ts";
 import { END, type Token } from "../../iterator.ts";
@@ -29,6 +29,11 @@ export interface WindowOptions {
 }
 
 export class WindowNode extends UnaryNode {
+  static readonly options = optionsOf<WindowOptions>("window", {
+    shift: true,
+    stride: true,
+    dropRemainder: true,
+  });
   override readonly division = "whole";
   readonly size: number;
   readonly shift: number;

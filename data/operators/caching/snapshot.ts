@@ -1,6 +1,9 @@
 /** `snapshot`: keeps elements in files, in a separate folder for each upstream pipeline. */
+import type { Dataset } from "../../dataset.ts";
+import type { Captures } from "../../udf/user_function.ts";
+import type { ElementFunction, FunctionOptions } from "../../dataset_types.ts";
 import { Call, type NodeFunction } from "../../udf/call.ts";
-import { checkPath } from "../../check.ts";
+import { checkPath, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import type { ElementIterator } from "../../iterator.ts";
 import {
@@ -27,7 +30,23 @@ export interface SnapshotAttributes {
   readonly shardFunc?: NodeFunction | undefined;
 }
 
+/** Options of `snapshot`. */
+export interface SnapshotOptions<T, R, C extends Captures> extends FunctionOptions<C> {
+  /** Default: no compression. */
+  readonly compression?: "gzip";
+  /** Assigns elements to shards, numbered from 0 to at most 1023. Default: one shard. */
+  readonly shardFunc?: ElementFunction<T, number | bigint | Promise<number>, C>;
+  /** Combines the datasets of the shards. Default: one shard after the other. */
+  readonly readerFunc?: ElementFunction<Dataset<Dataset<T>>, Dataset<R> | Promise<Dataset<R>>, C>;
+}
+
 export class SnapshotNode extends UnaryNode {
+  static readonly options = optionsOf<SnapshotOptions<unknown, unknown, Captures>>("snapshot", {
+    compression: true,
+    shardFunc: true,
+    readerFunc: true,
+    captures: true,
+  });
   override readonly division = "stored";
   override readonly adviceFacts = { opensDatasets: true } as const;
   readonly path: string;

@@ -1,8 +1,10 @@
 /** `filter`: the elements for which a predicate holds. */
+import type { Captures } from "../../udf/user_function.ts";
+import type { FunctionOptions } from "../../dataset_types.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { InputBlock } from "../../elements/block.ts";
 import { NodeFunction } from "../../udf/call.ts";
-import { checkOptionalBoolean, show } from "../../check.ts";
+import { checkOptionalBoolean, optionsOf, show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
 import {
@@ -26,7 +28,20 @@ export interface FilterAttributes {
   readonly deterministic?: boolean | undefined;
 }
 
+/** Options of `filter`. */
+export interface FilterOptions<C extends Captures> extends FunctionOptions<C> {
+  /** At most this many calls at once, or `AUTOTUNE`. Default 1. */
+  readonly numParallelCalls?: number;
+  /** Whether parallel calls keep the order of elements. Default: as `withOptions` says (true). */
+  readonly deterministic?: boolean;
+}
+
 export class FilterNode extends UnaryNode {
+  static readonly options = optionsOf<FilterOptions<Captures>>("filter", {
+    numParallelCalls: true,
+    deterministic: true,
+    captures: true,
+  });
   override readonly division = "split";
   override readonly adviceFacts = { callsSideBySide: true } as const;
   readonly predicate: NodeFunction;

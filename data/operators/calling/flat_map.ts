@@ -1,4 +1,7 @@
 /** `flatMap`: the elements of the datasets that a function makes, one dataset after the other. */
+import type { Captures } from "../../udf/user_function.ts";
+import type { FunctionOptions } from "../../dataset_types.ts";
+import { optionsOf } from "../../check.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type HeldElements, heldFrom } from "../../elements/held.ts";
@@ -15,7 +18,20 @@ import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { Opened, type OpenedState } from "../combining/opened.ts";
 import { UnaryIterator, UnaryNode } from "../unary.ts";
 
+/** Options of `flatMap` and `scan`. */
+export interface FlatMapOptions<C extends Captures> extends FunctionOptions<C> {
+  /**
+   * The spec of the resulting elements, for `elementSpec` and the dtypes of batches. Default:
+   * unknown.
+   */
+  readonly spec?: ElementSpec;
+}
+
 export class FlatMapNode extends UnaryNode {
+  static readonly options = optionsOf<FlatMapOptions<Captures>>("flatMap", {
+    spec: true,
+    captures: true,
+  });
   override readonly division = "split";
   override readonly adviceFacts = { opensDatasets: true } as const;
   readonly fn: NodeFunction;

@@ -1,7 +1,9 @@
 /** `map`: applies a function to every element, one at a time or several at once. */
+import type { Captures } from "../../udf/user_function.ts";
+import type { FunctionOptions } from "../../dataset_types.ts";
 import type { InputBlock } from "../../elements/block.ts";
 import { isThenable, NodeFunction } from "../../udf/call.ts";
-import { checkOptionalBoolean } from "../../check.ts";
+import { checkOptionalBoolean, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
@@ -22,7 +24,27 @@ export interface MapAttributes {
   readonly spec?: ElementSpec;
 }
 
+/** Options of `map`. */
+export interface MapOptions<C extends Captures> extends FunctionOptions<C> {
+  /** At most this many calls at once, or `AUTOTUNE`. Default 1. */
+  readonly numParallelCalls?: number;
+  /** Whether parallel calls keep the order of elements. Default: as `withOptions` says (true). */
+  readonly deterministic?: boolean;
+  /**
+   * The spec of the function's results, for `elementSpec` and the dtype of batched numbers. A result
+   * of another dtype, shape or structure fails with `invalid_argument`. A part that is `undefined`,
+   * and a length of null, accept anything. Default: unknown.
+   */
+  readonly spec?: ElementSpec;
+}
+
 export class MapNode extends UnaryNode {
+  static readonly options = optionsOf<MapOptions<Captures>>("map", {
+    numParallelCalls: true,
+    deterministic: true,
+    spec: true,
+    captures: true,
+  });
   override readonly division = "element";
   override readonly adviceFacts = { callsSideBySide: true } as const;
   readonly fn: NodeFunction;

@@ -1,6 +1,8 @@
 /** `scan`: applies a function to every element and a state that it passes on. */
+import type { Captures } from "../../udf/user_function.ts";
+import type { FlatMapOptions } from "./flat_map.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
-import { invalidArgument } from "../../check.ts";
+import { invalidArgument, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
@@ -10,6 +12,10 @@ import { ElementwiseIterator } from "../elementwise.ts";
 import { UnaryNode } from "../unary.ts";
 
 export class ScanNode extends UnaryNode {
+  static readonly options = optionsOf<FlatMapOptions<Captures>>("scan", {
+    spec: true,
+    captures: true,
+  });
   override readonly division = "whole";
   readonly initial: unknown;
   readonly fn: NodeFunction;

@@ -1,5 +1,5 @@
 /** `chooseFromDatasets`: elements of several datasets, in the order that another dataset gives. */
-import { checkBoolean, invalidArgument } from "../../check.ts";
+import { checkBoolean, invalidArgument, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END } from "../../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
@@ -16,6 +16,9 @@ export interface ChooseFromDatasetsOptions {
 }
 
 export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
+  static readonly options = optionsOf<ChooseFromDatasetsOptions>("chooseFromDatasets", {
+    stopOnEmptyDataset: true,
+  });
   override readonly division = "whole";
   readonly stopOnEmptyDataset: boolean;
   readonly #spec: ElementSpec;

@@ -1,8 +1,8 @@
 /** `interleave`: the elements of several datasets, round-robin. */
+import type { FlatMapOptions } from "../calling/flat_map.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
-import { checkInteger, checkOptionalBoolean } from "../../check.ts";
+import { checkInteger, checkOptionalBoolean, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import type { InterleaveOptions } from "../../dataset_options.ts";
 import type { Captures } from "../../udf/user_function.ts";
 import { type HeldElements, heldFrom } from "../../elements/held.ts";
 import { type ElementIterator, END, type Pulled } from "../../iterator.ts";
@@ -30,7 +30,27 @@ export const OF_ITS_DATASETS = "interleave: an element of its datasets";
 /** The options without the function's captures. */
 export type InterleaveAttributes = Omit<InterleaveOptions<Captures>, "captures">;
 
+/** Options of `interleave`. */
+export interface InterleaveOptions<C extends Captures> extends FlatMapOptions<C> {
+  /** How many datasets are open at once. Default, and for `AUTOTUNE`: 4. */
+  readonly cycleLength?: number | undefined;
+  /** How many elements in a row come from one dataset. Default 1. */
+  readonly blockLength?: number | undefined;
+  /** How many elements are fetched at once, or `AUTOTUNE`. Default: one, on demand. */
+  readonly numParallelCalls?: number | undefined;
+  /** Whether parallel fetches keep the order. Default: as `withOptions` says (true). */
+  readonly deterministic?: boolean | undefined;
+}
+
 export class InterleaveNode extends UnaryNode {
+  static readonly options = optionsOf<InterleaveOptions<Captures>>("interleave", {
+    cycleLength: true,
+    blockLength: true,
+    numParallelCalls: true,
+    deterministic: true,
+    spec: true,
+    captures: true,
+  });
   override readonly division = "split";
   override readonly adviceFacts = { callsSideBySide: true, opensDatasets: true } as const;
   readonly fn: NodeFunction;

@@ -1,7 +1,8 @@
 /** `rejectionResample`: drops elements at random until the classes have the wanted frequencies. */
+import type { ElementFunction, FunctionOptions } from "../../dataset_types.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
-import { checkArray, checkSeed, invalidArgument, show } from "../../check.ts";
+import { checkArray, checkSeed, invalidArgument, optionsOf, show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
 import {
@@ -12,7 +13,6 @@ import {
 } from "../../node.ts";
 import { Draws, Seeding } from "../../random/seeding.ts";
 import { type ElementSpec, TensorSpec } from "../../elements/spec.ts";
-import type { RejectionResampleOptions } from "../../dataset_options.ts";
 import type { Captures } from "../../udf/user_function.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
@@ -26,7 +26,23 @@ export type ResampleAttributes = Omit<
   "classOf" | "captures"
 >;
 
+/** Options of `rejectionResample`. */
+export interface RejectionResampleOptions<T, C extends Captures> extends FunctionOptions<C> {
+  /** The class of an element: an index into `targetDist`. */
+  readonly classOf: ElementFunction<T, number | bigint | Promise<number | bigint>, C>;
+  /** The wanted frequency of each class, relative to the others. */
+  readonly targetDist: readonly number[];
+  /** The actual frequency of each class. Default: estimated from the elements so far. */
+  readonly initialDist?: readonly number[] | undefined;
+  /** The seed of the draws. Default: derived from that of `withOptions`. */
+  readonly seed?: number | bigint | undefined;
+}
+
 export class RejectionResampleNode extends UnaryNode {
+  static readonly options = optionsOf<RejectionResampleOptions<unknown, Captures>>(
+    "rejectionResample",
+    { classOf: true, targetDist: true, initialDist: true, seed: true, captures: true },
+  );
   override readonly division = "whole";
   readonly classOf: NodeFunction;
   readonly targetDist: readonly number[];

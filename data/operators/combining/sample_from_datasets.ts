@@ -1,9 +1,9 @@
 /** `sampleFromDatasets`: elements of several datasets at random. */
+import type { Dataset } from "../../dataset.ts";
 import { isTypedArray } from "../../../core/dtype.ts";
 import { Tensor } from "../../../core/tensor.ts";
-import { checkBoolean, checkSeed, invalidArgument } from "../../check.ts";
+import { checkBoolean, checkSeed, invalidArgument, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import type { SampleFromDatasetsOptions } from "../../dataset_options.ts";
 import { type ElementIterator, END } from "../../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
 import { Draws, Seeding } from "../../random/seeding.ts";
@@ -18,7 +18,28 @@ const KIND = "sampleFromDatasets";
 /** The options without the weights. */
 export type SampleAttributes = Omit<SampleFromDatasetsOptions, "weights">;
 
+/** Options of `sampleFromDatasets`. */
+export interface SampleFromDatasetsOptions {
+  /**
+   * How often each dataset is drawn, relative to the others; a dataset of such arrays varies it.
+   * Default: all equally often.
+   */
+  readonly weights?: readonly number[] | Dataset<unknown>;
+  /** The seed of the draws. Default: derived from that of `withOptions`. */
+  readonly seed?: number | bigint | undefined;
+  /** Whether every iteration and repetition makes new draws. Default false. */
+  readonly rerandomizeEachIteration?: boolean | undefined;
+  /** Ends when the drawn dataset has no more elements; otherwise the others continue. Default false. */
+  readonly stopOnEmptyDataset?: boolean | undefined;
+}
+
 export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
+  static readonly options = optionsOf<SampleFromDatasetsOptions>("sampleFromDatasets", {
+    weights: true,
+    seed: true,
+    stopOnEmptyDataset: true,
+    rerandomizeEachIteration: true,
+  });
   override readonly division = "whole";
   /** How many inputs are sampled. With varying weights, one more input gives them. */
   readonly count: number;

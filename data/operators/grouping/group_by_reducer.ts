@@ -1,4 +1,8 @@
 /** `groupByReducer`: one element for each key, folded from all elements with that key. */
+import type { Captures, UserFunction } from "../../udf/user_function.ts";
+import type { FlatMapOptions } from "../calling/flat_map.ts";
+import type { Extra } from "../../dataset_types.ts";
+import { optionsOf } from "../../check.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
@@ -25,7 +29,23 @@ export interface ReducerFunctions {
   readonly finalize: NodeFunction | undefined;
 }
 
+/** Options of `groupByReducer`. */
+export interface GroupByReducerOptions<T, S, R, C extends Captures> extends FlatMapOptions<C> {
+  /** The key of an element: an integer. */
+  readonly key: UserFunction<(element: T, extra: Extra<C>) => number | bigint | Promise<number>>;
+  /** The state of a key before its first element. */
+  readonly init: UserFunction<(key: number, extra: Extra<C>) => S | Promise<S>>;
+  /** The state after an element. It must not change the state it is given. */
+  readonly reduce: UserFunction<(state: S, element: T, extra: Extra<C>) => S | Promise<S>>;
+  /** The element made of the last state of a key. Default: the state itself. */
+  readonly finalize?: UserFunction<(state: S, key: number, extra: Extra<C>) => R | Promise<R>>;
+}
+
 export class GroupByReducerNode extends UnaryNode {
+  static readonly options = optionsOf<GroupByReducerOptions<unknown, unknown, unknown, Captures>>(
+    "groupByReducer",
+    { key: true, init: true, reduce: true, finalize: true, spec: true, captures: true },
+  );
   override readonly division = "whole";
   readonly functions: ReducerFunctions;
   readonly check: SpecCheck | undefined;

@@ -1,6 +1,9 @@
 /** `groupByWindow`: elements gathered by key into windows, each window made into a dataset. */
+import type { Dataset } from "../../dataset.ts";
+import type { Captures, UserFunction } from "../../udf/user_function.ts";
+import type { Extra, FunctionOptions } from "../../dataset_types.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
-import { checkInteger } from "../../check.ts";
+import { checkInteger, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import {
   type Attributes,
@@ -15,7 +18,23 @@ import { type Grouping, GroupingIterator } from "./grouping.ts";
 import { Nested } from "../combining/opened.ts";
 import { UnaryNode } from "../unary.ts";
 
+/** Options of `groupByWindow`. */
+export interface GroupByWindowOptions<T, R, C extends Captures> extends FunctionOptions<C> {
+  /** The key of an element: an integer. */
+  readonly key: UserFunction<(element: T, extra: Extra<C>) => number | bigint | Promise<number>>;
+  /** Turns a window into a dataset. It may iterate the window several times. */
+  readonly reduce: UserFunction<
+    (key: number, window: Dataset<T>, extra: Extra<C>) => Dataset<R> | Promise<Dataset<R>>
+  >;
+  /** The number of elements that fill a window, or a function of the key that returns it. */
+  readonly windowSize: number | UserFunction<(key: number, extra: Extra<C>) => number>;
+}
+
 export class GroupByWindowNode extends UnaryNode {
+  static readonly options = optionsOf<GroupByWindowOptions<unknown, unknown, Captures>>(
+    "groupByWindow",
+    { key: true, reduce: true, windowSize: true, captures: true },
+  );
   override readonly division = "split";
   override readonly adviceFacts = { opensDatasets: true } as const;
   readonly key: NodeFunction;

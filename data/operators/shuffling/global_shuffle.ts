@@ -1,5 +1,5 @@
 /** `globalShuffle`: all elements in random order, each fetched by its index when it is due. */
-import { checkBoolean, checkSeed } from "../../check.ts";
+import { checkBoolean, checkSeed, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import type { ElementIterator } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
@@ -12,6 +12,10 @@ import type { ShuffleOptions } from "./shuffle.ts";
 
 /** Split like a source: tasks get runs of the permutation, and every task can read the whole input. */
 export class GlobalShuffleNode extends IndexedNode {
+  static readonly options = optionsOf<ShuffleOptions>("globalShuffle", {
+    seed: true,
+    reshuffleEachIteration: true,
+  });
   readonly seeding: Seeding;
 
   constructor(input: DatasetNode, options: ShuffleOptions = {}) {

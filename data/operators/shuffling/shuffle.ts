@@ -1,5 +1,5 @@
 /** `shuffle`: elements in random order, drawn from a buffer that is kept full. */
-import { checkBoolean, checkInteger, checkSeed } from "../../check.ts";
+import { checkBoolean, checkInteger, checkSeed, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { restoreHeld, saveHeld } from "../../elements/held.ts";
 import { END, type Pulled, type Token } from "../../iterator.ts";
@@ -18,6 +18,10 @@ export interface ShuffleOptions {
 }
 
 export class ShuffleNode extends SameElementsNode {
+  static readonly options = optionsOf<ShuffleOptions>("shuffle", {
+    seed: true,
+    reshuffleEachIteration: true,
+  });
   override readonly division = "shuffle";
   override readonly adviceFacts = {
     toHoldLess:

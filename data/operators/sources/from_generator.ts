@@ -1,13 +1,18 @@
 /** `fromGenerator`: elements that a user's generator yields. */
+import type { Captures } from "../../udf/user_function.ts";
+import type { FunctionOptions } from "../../dataset_types.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
-import { show } from "../../check.ts";
+import { optionsOf, show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { Stopwatch } from "../../iterators/stopwatch.ts";
 import { ElementIterator, END, type Pulled } from "../../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
 
 export class FromGeneratorNode extends DatasetNode {
+  static readonly options = optionsOf<FunctionOptions<Captures>>("fromGenerator", {
+    captures: true,
+  });
   override readonly division = "whole";
   readonly fn: NodeFunction;
 

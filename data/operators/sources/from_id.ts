@@ -1,5 +1,5 @@
 /** `fromId`: a dataset registered with a service, by its id there. */
-import { checkBoolean, invalidArgument } from "../../check.ts";
+import { checkBoolean, invalidArgument, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { ElementIterator, END, type Pulled } from "../../iterator.ts";
 import {
@@ -12,7 +12,12 @@ import {
 import { ShardingPolicy } from "../../sharding/sharding_policy.ts";
 import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
 import { SpecCheck } from "../../elements/spec_check.ts";
-import { attributesOf, checkDistributeOptions, type DistributeOptions } from "../distribute.ts";
+import {
+  attributesOf,
+  checkDistributeOptions,
+  type DistributeOptions,
+  DISTRIBUTION,
+} from "../distribute.ts";
 
 /** How a registered dataset is read. Its compression was chosen at registration. */
 export interface FromIdOptions extends Omit<DistributeOptions, "service" | "compression"> {
@@ -27,6 +32,11 @@ export interface FromIdOptions extends Omit<DistributeOptions, "service" | "comp
 }
 
 export class FromIdNode extends DatasetNode {
+  static readonly options = optionsOf<FromIdOptions>("fromId", {
+    spec: true,
+    trustPipeline: true,
+    ...DISTRIBUTION,
+  });
   override readonly division = "served";
   readonly options: DistributeOptions & FromIdOptions;
   readonly datasetId: string;

@@ -1,5 +1,5 @@
 /** `random`: an endless sequence of random integers. */
-import { checkBoolean, checkSeed } from "../../check.ts";
+import { checkBoolean, checkSeed, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type Attributes, DatasetNode, registerNode } from "../../node.ts";
 import { Draws, Seeding } from "../../random/seeding.ts";
@@ -16,6 +16,10 @@ export interface RandomOptions {
 }
 
 export class RandomNode extends DatasetNode implements Replicated {
+  static readonly options = optionsOf<RandomOptions>("random", {
+    seed: true,
+    rerandomizeEachIteration: true,
+  });
   override readonly division = "whole";
   readonly seeding: Seeding;
 

@@ -1,4 +1,5 @@
 /** Options of `distributedSave()`. */
+import { optionsOf } from "../../check.ts";
 import type { DistributeOptions } from "../../operators/distribute.ts";
 
 /** Progress of a distributed save. */
@@ -29,3 +30,14 @@ export interface DistributedSaveOptions extends Pick<DistributeOptions, "token" 
   /** Ends the save. What was written stays, and the next call continues from it. */
   readonly signal?: AbortSignal;
 }
+
+/** Checks the names of `distributedSave`'s options. */
+export const distributedSaveOptions = optionsOf<DistributedSaveOptions>("distributedSave", {
+  compression: true,
+  overwrite: true,
+  chunkBytesMax: true,
+  onProgress: true,
+  signal: true,
+  token: true,
+  ca: true,
+});
