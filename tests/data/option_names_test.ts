@@ -74,7 +74,7 @@ const SPREAD = [
 Deno.test("every operator with options is among the calls of these tests", async () => {
   const source = await Deno.readTextFile(new URL("../../data/dataset.ts", import.meta.url));
   const methods = source.matchAll(
-    /^  (?:static )?(async )?(\w+)(?:<[^(]*>)?\([^)]*?\boptions\??:/gm,
+    /^ {2}(?:static )?(async )?(\w+)(?:<[^(]*>)?\([^)]*?\boptions\??:/gm,
   );
   const found = new Set([...methods].filter(([, later]) => !later).map(([, , name]) => name!));
   found.delete("deserialize"); // makes a dataset of bytes
