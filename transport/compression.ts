@@ -35,7 +35,6 @@ const GZIP_LEVEL = 1;
 const CHUNK_BYTES_MAX = 2 ** 20;
 const CHUNK_BYTES_MIN = 1_024;
 
-/** Pieces of a frame in a sample. */
 const SAMPLE_PIECES = 3;
 const SAMPLE_PIECE_BYTES = 32 * 2 ** 10;
 

@@ -3,7 +3,6 @@ import { LeatError, type WireError } from "../core/error.ts";
 import type { NodeId } from "../actors/runtime/link.ts";
 import { decodeMessage, encodeMessage } from "./codec.ts";
 
-/** The version of the protocol of this node. */
 export const PROTOCOL_VERSION = 1;
 
 /** Most bytes of the first message of a connection. */

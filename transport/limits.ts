@@ -25,7 +25,6 @@ export const LINK_LIMITS: LinkLimits = {
 /** Approximate bytes of a small message besides its body: names, numbers and bookkeeping. */
 const ENVELOPE_BYTES = 256;
 
-/** The error for a message of that size. */
 export function messageTooLarge(envelope: Envelope, bytes: number, bytesMax: number): LeatError {
   const what = "method" in envelope ? `"${envelope.method}"` : envelope.kind;
   return new LeatError(

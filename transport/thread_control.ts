@@ -74,7 +74,6 @@ export interface Introducer {
    * Starts a thread below the hub's: deeper nesting costs Deno a second each. Resolves at its end.
    */
   runThread(id: number, program: string, name: string, port: MessagePort): Promise<string>;
-  /** Ends such a thread. */
   endThread(id: number): void;
   /** Ends the asking node's own thread, for the reason given. */
   endNode(reason: WireError): void;

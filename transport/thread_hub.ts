@@ -35,7 +35,6 @@ const STOP_TIMEOUT_MS = 15_000;
 /** Ended nodes that are remembered, to tell "it is gone" from "there is none". */
 const GONE_MAX = 1_024;
 
-/** Options of a hub. */
 export interface ThreadHubOptions {
   readonly world: World;
   /** The program of the threads: `platform/threads/thread_entry.ts`, or one that does as much. */

@@ -41,7 +41,6 @@ export interface CacheConfig {
   readonly windowBytesMax: number;
 }
 
-/** Makes the cache actor. */
 export function createCache(
   context: ActorContext<CacheProtocol>,
   config: CacheConfig,

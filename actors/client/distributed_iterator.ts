@@ -34,7 +34,6 @@ export function servedIterator(
   throw new LeatError("internal", `No service produces ${node.kind}`);
 }
 
-/** Makes the iterator of a `distribute` node. */
 export function distributedIterator(
   input: DatasetNode,
   options: DistributeOptions,

@@ -8,7 +8,6 @@ export class WaitLog {
   /** When to log next; undefined while nothing is waited for. */
   #dueMs: number | undefined;
 
-  /** The message to log now, if any. */
   heard(unserved: string | undefined, nowMs: number): string | undefined {
     if (unserved === undefined) {
       this.#dueMs = undefined;

@@ -9,9 +9,7 @@ export interface Round {
   readonly ready: Promise<void>;
   /** By consumer; undefined when given. Empty until the round is ready. */
   readonly answers: (ElementAnswer | undefined)[];
-  /** Consumers that have confirmed their part. */
   readonly holders: Set<number>;
-  /** Confirmations that wait until all consumers have confirmed. */
   readonly waiting: Map<number, Waiting>;
   /** The most absent consumers that one confirmation names. */
   absentMax: number;
@@ -67,7 +65,6 @@ export class Rounds {
     return added;
   }
 
-  /** Fills the round with its answers. */
   fill(round: Round, answers: readonly ElementAnswer[]): void {
     if (this.#rounds.get(round.number) !== round) return;
     round.answers.push(...answers);

@@ -51,7 +51,6 @@ type Answer<M extends keyof DispatcherProtocol> =
   | AnswerOf<DispatcherProtocol, M>
   | Promise<AnswerOf<DispatcherProtocol, M>>;
 
-/** Creates the dispatcher. */
 export function createDispatcher(
   context: ActorContext<DispatcherProtocol>,
   config: DispatcherConfig = {},

@@ -132,7 +132,6 @@ export class Effects {
     }
   }
 
-  /** Effects of a mode's record. */
   #afterMode(record: JournalRecord): void {
     const effect = effectOf(record);
     if (effect === undefined || effect === "nothing") return;

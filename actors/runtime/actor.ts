@@ -75,7 +75,6 @@ export interface ChildSpec<P> {
  */
 export type WatchEnd = "ended" | "closed" | "lost";
 
-/** Called when a watch has ended. */
 export type WatchDown = (error: LeatError, end: WatchEnd) => void;
 
 /** What one incarnation of an actor may use. After its end every method does nothing. */
@@ -115,7 +114,6 @@ export interface ActorContext<P = unknown> {
   spawn<Q>(spec: ChildSpec<Q>): FencedRef<Q>;
   /** Stops a child, its own children first; does nothing when there is none of that name. */
   stopChild(name: string): Promise<void>;
-  /** The child of that name, if it is alive. */
   child(name: string): FencedRef | undefined;
   /** A timer that this incarnation's end cancels. An error in it kills the actor. */
   timer(delayMs: number, fn: () => void): Timer;

@@ -143,7 +143,6 @@ export class Asks {
     this.#take(id, incarnation)?.reject(error);
   }
 
-  /** The node cannot be reached: refuses the asks to it. */
   nodeLost(node: string, refusal: Refusal): void {
     for (const { item: { id, asker } } of this.#held.ofNode(node)) {
       this.refused(id, asker.self.incarnation, refusal);

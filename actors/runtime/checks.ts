@@ -11,10 +11,8 @@ import type { FencedRef } from "./ref.ts";
 /** Checks a request and returns what is wrong with it, if anything. */
 export type Check = (request: unknown) => LeatError | undefined;
 
-/** The check of each method. */
 export type Checks<P> = { readonly [M in MethodOf<P>]: Check };
 
-/** A schema for each method. */
 type Schemas<P> = { readonly [M in MethodOf<P>]: v.GenericSchema };
 
 /** Makes checks from schemas, each of which must equal its request's type, or does not compile. */

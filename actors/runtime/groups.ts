@@ -26,7 +26,6 @@ export class Groups<K, T> {
     return this.#groups.size;
   }
 
-  /** The keys of the groups there are. */
   keys(): MapIterator<K> {
     return this.#groups.keys();
   }

@@ -2,7 +2,6 @@
 import type { Cell } from "./cell.ts";
 import { Groups, type Member } from "./groups.ts";
 
-/** One item. */
 export class Hold<T> {
   readonly item: T;
   ofNode!: Member<string, Hold<T>>;
@@ -35,7 +34,6 @@ export class Holdings<T> {
     return this.#byNode.of(node).map(({ item }) => item);
   }
 
-  /** The number of items of a node. */
   countOfNode(node: string): number {
     return this.#byNode.countOf(node);
   }

@@ -17,7 +17,6 @@ export type DropReason =
   | "too_large"
   | "unwanted_reply";
 
-/** An event of the runtime. */
 export type InspectionEvent =
   | { readonly type: "send"; readonly envelope: Envelope }
   | { readonly type: "deliver"; readonly envelope: Envelope }

@@ -35,7 +35,6 @@ export interface NodeProtocol {
   spawn(request: SpawnRequest): FencedRef;
   /** Stops a top-level actor that was started through here. */
   stop(request: { readonly name: string }): null;
-  /** Lists the living actors. */
   list(request: null): ActorInfo[];
   /** Returns the incarnations, out of these, that have ended. */
   ended(request: { readonly lives: readonly Life[] }): string[];

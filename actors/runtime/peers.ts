@@ -49,7 +49,6 @@ export class Peers {
     this.#say = say;
   }
 
-  /** See `ActorContext.watch`. */
   watch(watcher: Cell, target: Ref, down: WatchDown): () => void {
     const id = ++this.#lastWatch;
     const watch = this.#watches.add(target.node, watcher, { id, watcher, target, down });
@@ -68,7 +67,6 @@ export class Peers {
     return watch === undefined || watch.item.target.node === node;
   }
 
-  /** A watch of this node has ended. */
   watchEnded(id: number, why: () => LeatError, end: WatchEnd): void {
     const watch = this.#watchesById.get(id);
     if (watch !== undefined) this.#down(watch, why, end);
@@ -108,7 +106,6 @@ export class Peers {
     };
   }
 
-  /** There is a link to the node. */
   linkUp(node: string): void {
     for (const wait of this.#linkWaits.ofNode(node)) {
       if (this.#linkWaits.release(wait)) wait.item();
@@ -123,7 +120,6 @@ export class Peers {
     }
   }
 
-  /** The last link to the node is lost. */
   linkDown(node: string, error: LeatError): void {
     const lost = lostLink(node, error);
     const end = isClosedThere(error) ? "closed" : "lost";

@@ -52,7 +52,6 @@ export class Router {
     this.#dialling = dialling;
   }
 
-  /** The nodes that it has a link to. */
   get nodes(): string[] {
     return [...this.#links.keys()];
   }

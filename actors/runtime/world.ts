@@ -9,7 +9,6 @@ export interface Timer {
 
 /** A source of random numbers. Draws from one fork never affect those of another. */
 export interface Random {
-  /** A number in [0, 1). */
   next(): number;
   /** An integer in [0, n). */
   int(n: number): number;

@@ -118,7 +118,6 @@ interface HeldTask {
   placed: { readonly node: string; readonly name: string } | undefined;
 }
 
-/** Makes the worker actor. */
 export function createWorker(
   context: ActorContext<WorkerProtocol>,
   options: WorkerOptions,
@@ -454,7 +453,6 @@ class Worker {
     return [...this.#tasks.values()].filter(({ definition }) => definition.parameters.sharing);
   }
 
-  /** The share of one window, in bytes. */
   get #windowPart(): number {
     const { windowBytesMax = 2 ** 30 } = this.#options;
     // A window of no bytes would never be full, because nothing in it would count.

@@ -11,7 +11,6 @@ import { isDiskFull } from "../system_codes.ts";
 const NUMBER_BYTES = 8;
 const MARK_BYTES = NUMBER_BYTES + 4;
 
-/** The mark of an open log. */
 export class LogMark {
   readonly #path: string;
   readonly #descriptor: number;

@@ -50,7 +50,6 @@ const SCHEMA = `
   PRAGMA user_version = ${LAYOUT_VERSION};
 `;
 
-/** Options of a log. */
 export interface SqliteLogOptions {
   /**
    * Most bytes of the file, evaluated before each write; beyond it `sync` fails with

@@ -2,7 +2,6 @@
 
 import { LeatError } from "../../core/error.ts";
 
-/** The size of an image in pixels. */
 export interface ImageSize {
   readonly width: number;
   readonly height: number;
@@ -11,7 +10,6 @@ export interface ImageSize {
 /** Bytes per pixel: grey, RGB or RGBA. */
 export type Channels = 1 | 3 | 4;
 
-/** A compressed image format. */
 export interface ImageFormat {
   /** The name in messages: `JPEG`. */
   readonly name: string;

@@ -11,7 +11,6 @@ import type { MelSpectrogramOptions } from "../../data/host.ts";
 /** Longest FFT, in samples. */
 export const FFT_LENGTH_MAX = 65_536;
 
-/** Most mel bins. */
 export const MEL_BINS_MAX = 4_096;
 
 /** The part of `fft.js` that is used. */

@@ -9,7 +9,6 @@ export const PNG_SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 const FRAME_BYTES = 12;
 const CRC_BYTES = 4;
 
-/** A chunk. */
 export interface PngChunk {
   readonly type: string;
   readonly data: Uint8Array;

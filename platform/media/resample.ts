@@ -4,7 +4,6 @@
 export interface ResampleRequest {
   /** Bytes, pixel by pixel, row by row. */
   readonly pixels: Uint8Array;
-  /** Bytes per pixel. */
   readonly channels: number;
   /** Pixels per row of the image. */
   readonly width: number;

@@ -74,7 +74,6 @@ export class WasmMemory {
     return new Uint8Array(this.#exports.memory.buffer, pointer, byteLength);
   }
 
-  /** `count` 32-bit integers. */
   integers(pointer: number, count: number): number[] {
     return [...new Uint32Array(this.#exports.memory.buffer, pointer, count)];
   }

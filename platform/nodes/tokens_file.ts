@@ -52,7 +52,6 @@ export function acceptedTokens(entries: readonly TokenEntry[]): TokenSet {
   return tokenSet(check.entries);
 }
 
-/** Checks entries one by one. */
 class EntryCheck {
   readonly entries: TokenEntry[] = [];
   readonly #byName = new Map<string, TokenEntry>();

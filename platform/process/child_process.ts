@@ -10,7 +10,6 @@ import { streamReader, streamWriter } from "./pipes.ts";
 import { readableSlots, writableSlots } from "./slot_files.ts";
 import { removeLeftFolders, SlotFolder } from "./slot_folder.ts";
 
-/** Options of a child process. */
 export interface ChildOptions {
   /** The name of its node. */
   readonly name: string;
@@ -22,11 +21,9 @@ export interface ChildOptions {
   readonly limits?: Omit<Launch, "command">;
   /** Whether it inherits this process's environment. Default: only the location of Deno's cache. */
   readonly hasEnvironment?: boolean;
-  /** Options of the link. */
   readonly link?: ProcessLinkOptions;
 }
 
-/** How a process ended. */
 export interface ChildEnd {
   readonly code: number;
   readonly signal: string | null;
@@ -46,7 +43,6 @@ const CACHE_VARIABLES = ["DENO_DIR", "XDG_CACHE_HOME", "HOME"];
 /** Whether this process has looked for leftover folders. */
 let hasLooked = false;
 
-/** A child process with a link to it. */
 export class ChildProcess {
   /** The id of this process for the other one. */
   readonly local = nodeNamed("worker");

@@ -5,17 +5,14 @@ import { SLOT_BYTES_MAX, type SlotFile } from "../../transport/process/slots.ts"
 /** Bytes that are read or written without yielding to the event loop. */
 const CHUNK_BYTES = 4 * 2 ** 20;
 
-/** Opens a slot file for writing. */
 export function writableSlots(path: string): SlotFile {
   return new DenoSlotFile(Deno.openSync(path, { write: true }));
 }
 
-/** Opens a slot file for reading. */
 export function readableSlots(path: string): SlotFile {
   return new DenoSlotFile(Deno.openSync(path, { read: true }));
 }
 
-/** A slot file. */
 export class DenoSlotFile implements SlotFile {
   readonly #file: Deno.FsFile;
 

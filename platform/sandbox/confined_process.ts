@@ -23,7 +23,6 @@ import { runnerGone } from "./runner_gone.ts";
 import type { SuppliedProcess } from "./process_supply.ts";
 import { isCount, unexpected } from "./untrusted_answers.ts";
 
-/** Options of a confined process. */
 export interface ProcessOptions {
   readonly grants: SandboxGrants;
   readonly hosts: HostProcesses;
@@ -32,7 +31,6 @@ export interface ProcessOptions {
   readonly loadTimeoutMs?: number;
   /** Called with the kernel guards of the process, before a function runs in it. */
   readonly onGuarded: (guards: KernelGuards) => void;
-  /** Called when the process has ended. */
   readonly onEnded: (process: ConfinedProcess) => void;
   /** The remedies for limits in error messages. Default: options of a worker. */
   readonly remedies?: LimitRemedies;

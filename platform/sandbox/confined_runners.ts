@@ -22,7 +22,6 @@ import { splitTableOf, steppedOf } from "./untrusted_answers.ts";
 /** Processes that load at the same time: more than there are cores would delay each other. */
 const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
 
-/** Options of confined runners besides the grants. */
 export interface ConfinedRunnersOptions {
   /** Processes that load at the same time. Default: the number of cores, at most 8. */
   readonly loadingMax?: number;
@@ -109,7 +108,6 @@ export class ConfinedRunners implements RunnerFactory {
   }
 }
 
-/** A runner in a confined process. */
 class ConfinedRunner implements Runner {
   readonly #disposing = new AbortController();
   readonly #process: Promise<ConfinedProcess>;

@@ -25,7 +25,6 @@ export const CONFINED_ASK_BYTES_MAX = 128 * 2 ** 20;
 
 /** Longest message of an error that crosses an edge, in characters. */
 const ERROR_CHARS_MAX = 12 * 1024;
-/** Most causes of an error that cross an edge. */
 const ERROR_CAUSES_MAX = 8;
 
 /** The only actor at each end. */
@@ -61,7 +60,6 @@ interface Opened {
   readonly target: Ref;
 }
 
-/** One end of an edge. */
 export class Edge {
   /** Settles once, when the edge is closed or its link has ended. */
   readonly closed: Promise<LeatError>;

@@ -28,7 +28,6 @@ const TIMEOUT_MS = 30_000;
 
 /** Most redirects in a row, as in browsers. */
 const REDIRECTS_MAX = 20;
-/** The statuses of redirects. */
 const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** Most bytes that are read of an error page. */

@@ -10,7 +10,6 @@ import { type HttpClient, type HttpRequest, refusalOf } from "./http_client.ts";
 /** Whether a redirect to a URL may be followed. Default: any. Workers pass their grants. */
 export type MayFollow = (target: string) => boolean;
 
-/** The headers of a range request. */
 type OwnHeaders = Readonly<Record<string, string>> & { readonly range: string };
 
 /** Options of files over HTTP. */

@@ -85,7 +85,6 @@ export class StorageFiles implements Files {
     this.#http = new HttpClient(options.requests, timing);
   }
 
-  /** What was read so far, from all storage. */
   stats(): FileStats {
     const sum = { bytesRead: 0, reads: 0, opens: 0 };
     for (const files of this.#made) {

@@ -13,7 +13,6 @@ export interface LateThreads {
   readonly onUnbegun?: () => void;
 }
 
-/** A thread that was asked to end. */
 interface Told {
   isRunaway: boolean;
   forget?: () => void;

@@ -24,7 +24,6 @@ const RETIRE_TIMEOUT_MS = 1_000;
 /** How long a function may continue on a terminated thread before it counts as a runaway, in ms. */
 const RUNAWAY_AFTER_MS = 120_000;
 
-/** Options of runners on threads. */
 export interface RunnerThreadsOptions extends LateThreads {
   /** Starts the threads. Default: below the calling one. */
   readonly start?: StartThread | undefined;
@@ -186,7 +185,6 @@ export class RunnerThreads implements RunnerFactory {
   }
 }
 
-/** A runner on a thread. */
 class ThreadRunner implements Runner {
   readonly #thread: RunnerThread;
   readonly #started: Promise<void>;

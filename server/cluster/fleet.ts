@@ -9,7 +9,6 @@ import type { Role } from "../roles.ts";
 /** Where a node runs, which decides how messages reach it. */
 export type Carrier = "inline" | "thread" | "websocket";
 
-/** A node of a fleet. */
 export interface FleetNode {
   readonly id: NodeId;
   readonly carrier: Carrier;
@@ -37,7 +36,6 @@ export interface Fleet {
   close(): Promise<void>;
 }
 
-/** The log options of a fleet's nodes. */
 export interface FleetOptions {
   readonly logLevel?: LogLevel | "off";
 }

@@ -47,7 +47,6 @@ const INT64_MIN = -(2n ** 63n);
 const UINT64_MAX = 2n ** 64n - 1n;
 const UINT32_MAX = 0xffff_ffff;
 
-/** The plan of one message. */
 export class MessagePlan {
   /** In the order in which the envelope names them. */
   readonly parts: PayloadPart[] = [];

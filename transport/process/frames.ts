@@ -16,7 +16,6 @@ const PIPED = 0xffff_ffff;
 /** Added to a slot: its message was read, and the slot may be reused. The length is 0. */
 const FREED = 0x8000_0000;
 
-/** One header. */
 export interface Header {
   readonly kind: "piped" | "slot" | "freed";
   /** Of the message, in bytes. */

@@ -34,7 +34,6 @@ const ROOM_BYTES = 1_024;
 /** Untrusted: a process may run any user's functions. */
 const OTHER_PROCESS: Identity = { name: "another process", role: "viewer" };
 
-/** Options of a link between two processes. */
 export interface ProcessLinkOptions {
   /** Default for `messageBytesMax`: a slot of 1 GiB + 1 MiB, which fits the largest element. */
   readonly limits?: Partial<LinkLimits>;

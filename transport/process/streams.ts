@@ -1,14 +1,12 @@
 /** The pipes and files between two processes of one host. */
 import type { SlotFile } from "./slots.ts";
 
-/** The reading end of a pipe. */
 export interface PipeReader {
   /** The next bytes, to be used before the next call; `undefined` at the end. */
   read(): Promise<Uint8Array | undefined>;
   close(): void;
 }
 
-/** The writing end of a pipe. */
 export interface PipeWriter {
   /** Writes in the order of the calls. Resolves when there is space for more. */
   write(bytes: Uint8Array): void | Promise<void>;

@@ -5,7 +5,6 @@
 import type { World } from "../../actors/runtime/world.ts";
 import { isSameProof, keyedHash, newNonce } from "./proof.ts";
 
-/** The lifetime of a nonce, in ms. */
 const LIFETIME_MS = 10_000;
 /** Most nonces answered within that time; beyond it nobody gets in until the oldest expires. */
 const ANSWERED_MAX = 65_536;

@@ -167,7 +167,6 @@ async function introduce(
   }
 }
 
-/** The error of a failed connection. */
 function refused(node: string, cause: unknown): LeatError {
   if (cause instanceof UpgradeRefused) return notUpgraded(node, cause);
   if (cause instanceof NotProved) {

@@ -6,7 +6,6 @@ import type { DiallerSide } from "./proof.ts";
 import type { Socket } from "./socket.ts";
 import { upgrade } from "./upgrade.ts";
 
-/** Options of one dial. */
 export interface DialOptions {
   readonly world: World;
   readonly url: URL;

@@ -157,7 +157,6 @@ export class FramedSocket implements Socket {
     }
   }
 
-  /** Reads more bytes into the buffer. */
   async #readMore(): Promise<void> {
     this.#buffer.copyWithin(0, this.#start, this.#end);
     this.#end -= this.#start;

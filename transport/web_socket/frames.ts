@@ -95,7 +95,6 @@ export function writeFragment(
   return frame;
 }
 
-/** Reads the header of a fragment's frame. */
 export function readFragment(frame: Uint8Array): Fragment {
   if (frame.length <= FRAGMENT_HEADER_BYTES) throw malformed("a fragment without bytes");
   const view = new DataView(frame.buffer, frame.byteOffset, FRAGMENT_HEADER_BYTES);
@@ -128,7 +127,6 @@ export function malformed(what: string): LeatError {
   return new LeatError("invalid_argument", `Malformed frame: ${what}`);
 }
 
-/** The size of a batch of these messages. */
 function batchBytes(messages: readonly Uint8Array[]): number {
   let size = BATCH_HEADER_BYTES + 4 * messages.length;
   for (const message of messages) size = aligned(size) + message.length;

@@ -30,7 +30,6 @@ const BODY_BYTES = 16_384;
 const BACK_OFF_MIN_MS = 20;
 const BACK_OFF_MAX_MS = 1_000;
 
-/** Handles that are kept free. */
 const SPARE_FILES = 24;
 /** Connections accepted between two checks for free handles. */
 const UNCHECKED_MAX = 8;
@@ -55,7 +54,6 @@ export interface HttpListenerOptions {
   upgraded(socket: FramedSocket, arrival: Arrival): void;
 }
 
-/** The answer to a request. */
 export type Answer =
   /** `isOpen`: the connection stays open for one more request. Default: it is closed. */
   | { readonly response: Response; readonly isOpen?: boolean }

@@ -17,7 +17,6 @@ const HEAD_BYTES = 1_024;
 const REQUEST_LINE = /^([A-Z]{1,16}) (\/[\x21-\x7e]*) HTTP\/1\.[01]$/;
 const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\x80-\xff\t]*)$/;
 
-/** The head of a request. */
 export interface RequestHead {
   readonly method: string;
   /** With the host that the request names. */

@@ -7,7 +7,6 @@
  * idle connections get no challenge.
  */
 
-/** Most newcomers of one address. */
 const PER_ADDRESS_MAX = 128;
 /** Most newcomers together. */
 const NEWCOMERS_MAX = 256;

@@ -60,7 +60,6 @@ export function isSameProof(one: string, other: string): boolean {
     nodeCrypto().timingSafeEqual(Buffer.from(one, "latin1"), Buffer.from(other, "latin1"));
 }
 
-/** HMAC-SHA-256 in hexadecimal. */
 export function keyedHash(key: string, text: string): string {
   return nodeCrypto().createHmac("sha256", key).update(text).digest("hex");
 }

@@ -23,7 +23,6 @@ const HEAD_ROOM = 16;
 /** The side of a connection that sent a frame. */
 export type Sender = "client" | "server";
 
-/** The head of a frame. */
 export interface FrameHead {
   readonly opcode: number;
   readonly isLast: boolean;
@@ -112,7 +111,6 @@ export function readFrameHead(
   };
 }
 
-/** The key that ends at `end`. */
 function keyOf(bytes: Uint8Array, end: number): number {
   return new Uint32Array(bytes.slice(end - KEY_BYTES, end).buffer)[0]!;
 }

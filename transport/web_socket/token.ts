@@ -58,7 +58,6 @@ export function holderOf(tokens: AcceptedTokens, text: string): NamedToken | und
   return known !== undefined && isSecret(text, known.token) ? known : undefined;
 }
 
-/** The token in a header `authorization: Bearer …`. */
 export function bearerOf(header: string | null): string | undefined {
   return header?.startsWith(SCHEME) ? header.slice(SCHEME.length) : undefined;
 }

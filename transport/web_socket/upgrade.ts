@@ -7,7 +7,6 @@ import { SPEAKS_TLS, TLS_ALERT } from "./remedies.ts";
 import { broken } from "./socket_frames.ts";
 import { writeAll } from "./write_all.ts";
 
-/** Most bytes of a server's response to the upgrade. */
 const RESPONSE_BYTES_MAX = 16_384;
 /** The RFC's own constant. */
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

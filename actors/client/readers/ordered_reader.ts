@@ -61,11 +61,9 @@ interface OpenTask {
   pause: Timer | undefined;
   /** Length of the next pause. */
   pauseMs: number;
-  /** Whether it is in the ring. */
   inRing: boolean;
 }
 
-/** Items of a split that have arrived and were not given yet. */
 interface ArrivedSplit {
   readonly items: Placed[];
   /** Items that arrived before an earlier one, by index. */
@@ -456,7 +454,6 @@ function reaches(item: Placed, arrived: number): boolean {
   return item.place.index <= arrived && endOf(item) > arrived;
 }
 
-/** The index after the item. */
 function endOf(item: Placed): number {
   return item.place.index + (item.kind === "passed" ? (item as Passed).count : 1);
 }

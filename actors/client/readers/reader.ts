@@ -10,9 +10,7 @@ import type { Feed } from "../feed.ts";
 /** Default limit: no more is requested while more bytes than this wait for the training loop. */
 export const BUFFER_BYTES_MAX = 256 * 2 ** 20;
 
-/** What a client reports in a heartbeat. */
 export type HeartbeatReport = Omit<RequestOf<DispatcherProtocol, "clientHeartbeat">, "clientId">;
-/** The answer to a heartbeat. */
 export type HeartbeatNews = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 
 /** How the list of readable tasks has changed. */
@@ -30,11 +28,8 @@ export interface Reader {
   readonly earlyBytes: number;
   /** DETERMINISTIC: what keeping the order costs. */
   readonly orderFigures?: OrderFigures;
-  /** The figures of each task. */
   readonly tasks: Iterable<ReadFigures>;
-  /** The client has joined. */
   joined(clientId: number): void;
-  /** The report for the next heartbeat. */
   report(): HeartbeatReport;
   /** Handles the answer to a heartbeat. */
   learn(news: Omit<HeartbeatNews, "tasks">, changes: TaskChanges): void;
@@ -51,7 +46,6 @@ export interface ReadTotals {
   wireBytes: number;
 }
 
-/** What a reader depends on. */
 export interface ReaderDependencies {
   readonly context: ActorContext;
   readonly options: ClientOptions;

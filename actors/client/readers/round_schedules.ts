@@ -22,7 +22,6 @@ export class RoundSchedules {
     return this.#schedules.at(-1);
   }
 
-  /** The newest version that this consumer has accepted. */
   get acceptedVersion(): number | undefined {
     return (this.#proposed ?? this.newest)?.version;
   }

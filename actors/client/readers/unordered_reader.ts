@@ -41,7 +41,6 @@ interface OpenTask {
   ended: boolean;
   /** The dispatcher no longer lists it. */
   gone: boolean;
-  /** Whether it is in the ring. */
   inRing: boolean;
   /** It is skipped before this round while others can be asked. */
   fromTurn: number;

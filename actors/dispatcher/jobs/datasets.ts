@@ -15,7 +15,6 @@ const DIGITS = /^[0-9]+$/;
 
 type RegisterRequest = RequestOf<DispatcherProtocol, "registerDataset">;
 
-/** Handles `DispatcherProtocol.registerDataset`. */
 export function registerDataset(
   tx: Transaction,
   request: RegisterRequest,
@@ -89,7 +88,6 @@ function answerKnown(
   return { datasetId };
 }
 
-/** The transient datasets without a job. */
 export function unusedDatasets(state: DispatcherState): string[] {
   if (state.transientDatasets.size === 0) return [];
   const used = new Set([...state.jobs.values()].map(({ parameters }) => parameters.datasetId));

@@ -11,7 +11,6 @@ import type { TaskEnd } from "../journal/records.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** The parameters of an iteration's job. */
 export function parametersOf(state: DispatcherState, { jobId }: Iteration): JobParameters {
   return state.jobs.get(jobId)!.parameters;
 }
@@ -52,7 +51,6 @@ export function failIteration(tx: Transaction, iteration: Iteration, error: Wire
   }
 }
 
-/** Forgets an iteration, and releases its clients. */
 export function forgetIteration(tx: Transaction, { iterationId }: Iteration): void {
   for (const { clientId } of [...tx.state.clientsOfIteration(iterationId)]) {
     tx.commit({ type: "client_released", clientId, why: "released", nextRound: null });

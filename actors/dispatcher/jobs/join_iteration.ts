@@ -129,7 +129,6 @@ function createIteration(
   return iterationId;
 }
 
-/** Clients of one job must agree on its parameters. */
 function checkAgreement(state: DispatcherState, job: Job, parameters: JobParameters): void {
   const existing = describeParameters(state, job.parameters);
   const requested = describeParameters(state, parameters);

@@ -16,7 +16,6 @@ interface Owned {
   readonly secret: string | null;
 }
 
-/** The journaled digest of a secret. */
 export function digestOf(secret: string): string {
   return hashBytes(secret);
 }

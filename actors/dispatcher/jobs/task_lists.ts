@@ -6,9 +6,7 @@
 /** Least number of changes remembered per list; otherwise as many as its tasks. */
 const CHANGES_MIN = 64;
 
-/** The newest changes of one list. */
 interface Changes {
-  /** The version of the list before them. */
   firstVersion: number;
   /** The changed tasks; each raises the version by one. */
   readonly taskIds: number[];

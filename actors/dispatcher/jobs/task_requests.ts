@@ -86,7 +86,6 @@ export class TaskRequests {
     this.#waiting.expire();
   }
 
-  /** Refuses all waiting requests. */
   refuse(error: LeatError): void {
     this.#waiting.refuse(error);
   }

@@ -2,7 +2,6 @@
 import { LeatError } from "../../../core/error.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 
-/** A waiting request. */
 export interface WaitingRequest<A> {
   /** When its sender gives up, in monotonic ms. */
   readonly deadlineMs: number;
@@ -58,7 +57,6 @@ export class WaitingRequests {
     for (const iterationId of this.#ofIteration.keys()) this.#look(iterationId, () => false);
   }
 
-  /** Refuses all of them. */
   refuse(error: LeatError): void {
     for (const waiting of this.#ofIteration.values()) {
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {

@@ -245,7 +245,6 @@ export type RecordOf<T extends JournalRecord["type"]> = Extract<
   { readonly type: T }
 >;
 
-/** Why a task ended. */
 export type TaskEnd =
   /** Its worker's heartbeats timed out. */
   | "worker_lost"
@@ -257,7 +256,6 @@ export type TaskEnd =
   | "unread"
   /** A client ended its save. */
   | "cancelled"
-  /** Its iteration has failed. */
   | "iteration_failed"
   /** The consumers of a coordinated read cannot reach it. */
   | "unreachable";

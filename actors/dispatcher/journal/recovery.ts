@@ -5,7 +5,6 @@ import { decodeRecords } from "./records.ts";
 import { decodeSnapshot, encodeSnapshot } from "./snapshot.ts";
 import { DispatcherState } from "../state/state.ts";
 
-/** A journal and its replayed state. */
 export interface Recovered {
   readonly state: DispatcherState;
   readonly journal: LoggedJournal;

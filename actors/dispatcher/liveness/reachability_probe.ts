@@ -43,7 +43,6 @@ export class ReachabilityProbe {
     this.#run(name, worker, check, this.#dial);
   }
 
-  /** A worker is gone. */
   lost(name: string): void {
     if (this.#checks.delete(name)) this.#context.world.log("info", `Worker "${name}" is gone`);
   }

@@ -44,7 +44,6 @@ export class ClientHints {
     this.#due.delete(clientId);
   }
 
-  /** An iteration has changed: its clients get a hint. */
   changed(iterationId: number): void {
     this.#changed.add(iterationId);
     this.#schedule();

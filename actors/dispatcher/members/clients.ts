@@ -128,7 +128,6 @@ function taskSources(
   return sources;
 }
 
-/** Handles `DispatcherProtocol.releaseClient`. */
 export function releaseClient(
   tx: Transaction,
   { clientId, secret, cancel = false }: RequestOf<DispatcherProtocol, "releaseClient">,
@@ -144,7 +143,6 @@ export function releaseClient(
   return null;
 }
 
-/** Why a client ends. */
 export type ClientEnd = Extract<JournalRecord, { readonly type: "client_released" }>["why"];
 
 /** Ends a client, its private job, and an iteration that the next client would restart. */

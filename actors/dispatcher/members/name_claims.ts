@@ -18,7 +18,6 @@ type WorkerRef = FencedRef<WorkerProtocol>;
 /** Checks that the holder of a claimed name is gone. */
 export class NameClaims {
   readonly #context: ActorContext;
-  /** The last logged claimant of each name. */
   readonly #logged = new Map<string, string>();
 
   constructor(context: ActorContext) {

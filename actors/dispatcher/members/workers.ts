@@ -15,7 +15,6 @@ import type { Transaction } from "../transaction.ts";
 type HeartbeatRequest = RequestOf<DispatcherProtocol, "workerHeartbeat">;
 type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
-/** Handles `DispatcherProtocol.workerHeartbeat`. */
 export function workerHeartbeat(
   tx: Transaction,
   request: HeartbeatRequest,
@@ -98,7 +97,6 @@ function register(tx: Transaction, request: HeartbeatRequest, { sender }: Speake
   for (const iterationId of affected) finishIfDone(tx, iterationId);
 }
 
-/** Ends all tasks of a worker. */
 function endTasksOf(tx: Transaction, name: string, why: TaskEnd): void {
   for (const task of [...tx.state.tasksOfWorker(name)]) {
     endTask(tx, task, why);

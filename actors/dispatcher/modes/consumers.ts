@@ -2,7 +2,6 @@
 import type { Client } from "../state/entities.ts";
 import type { ConsumerPlace, RoundWait } from "../protocol_figures.ts";
 
-/** A consumer's report. */
 export interface ConsumerReport {
   readonly nextRound?: number;
   readonly deliveredRound?: number;

@@ -4,7 +4,6 @@ import { assignNextSplit, type SplitAnswer, type SplitRequest, splitsFor } from 
 import type { Transaction } from "../transaction.ts";
 import { Mode } from "./mode.ts";
 
-/** The DYNAMIC mode. */
 export class DynamicMode extends Mode {
   override readonly needsSplits = true;
 

@@ -23,7 +23,6 @@ import type { DispatcherState } from "../state/state.ts";
 import type { Tables } from "../state/tables.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** A request to join an iteration. */
 export type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
 /** The iteration that a mode is asked about, and the state that contains it. */
@@ -67,7 +66,6 @@ export type Beginning = Pick<
 /** The description of an iteration for people. */
 export type IterationDescription = DispatcherDescription["jobs"][number]["iterations"][number];
 
-/** A client's heartbeat. */
 export type HeartbeatRequest = RequestOf<DispatcherProtocol, "clientHeartbeat">;
 /** Its answer. */
 export type ClientNews = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
@@ -273,7 +271,6 @@ export abstract class Mode {
     return undefined;
   }
 
-  /** An iteration was created. */
   iterationCreated(_tables: Tables, _iteration: Iteration): void {}
 
   /** A client has joined. */

@@ -29,7 +29,6 @@ const CHANGES = {
   rounds_ended: rounds.ended,
 } satisfies { readonly [T in JournalRecord["type"]]?: Change<T> };
 
-/** The state change of each record. */
 export const MODE_CHANGES: typeof CHANGES = CHANGES;
 
 const EFFECTS: Readonly<Record<keyof typeof CHANGES, Effect>> = {

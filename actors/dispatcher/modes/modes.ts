@@ -37,7 +37,6 @@ function inRounds(Sharding: new () => Mode): Choice {
   return { alone: new Sharding(), together: new (coordinated(Sharding))() };
 }
 
-/** The mode of jobs with these parameters. */
 export function modeFor(parameters: JobParameters): Mode {
   if (parameters.save !== undefined) return save;
   const { alone, together } = MODES[parameters.processingMode];

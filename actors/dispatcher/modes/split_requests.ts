@@ -34,7 +34,6 @@ export function knownAnswer(task: Task, number: number, series: number): number 
   );
 }
 
-/** Whether the request is new and has to be decided. */
 export function isNew({ requests }: Task, number: number, series: number): boolean {
   const newest = requests[series]?.[2 * (number % SPLIT_REQUESTS_KEPT)] ?? 0;
   return newest < number;

@@ -16,7 +16,6 @@ import {
   type Subject,
 } from "./mode.ts";
 
-/** The mode of static policies. */
 export class StaticMode extends Mode {
   override readonly hasFixedWorkers = true;
 

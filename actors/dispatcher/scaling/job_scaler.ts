@@ -84,7 +84,6 @@ export class JobScaler {
     this.#settleMs = settleMs;
   }
 
-  /** What the job wants now. */
   observe(nowMs: number, signs: JobSigns): JobScaling {
     const { jobId, name } = signs;
     if (signs.serving !== this.#serving) {

@@ -82,7 +82,6 @@ export interface Task {
   readonly requests: number[][];
 }
 
-/** A task and its iteration. */
 export interface TaskOfIteration {
   readonly task: Task;
   readonly iteration: Iteration;

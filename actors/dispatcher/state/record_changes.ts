@@ -12,10 +12,8 @@ import * as tasks from "./tasks_state.ts";
 import * as workers from "./workers_state.ts";
 
 type RecordType = JournalRecord["type"];
-/** Applies a record of one type. */
 export type Change<T extends RecordType> = (tables: Tables, record: RecordOf<T>) => void;
 
-/** By record type. */
 export const CHANGES: { readonly [T in RecordType]: Change<T> } = {
   cluster_created: createCluster,
   dispatcher_started: (tables) => void tables.lives++,

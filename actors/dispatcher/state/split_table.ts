@@ -40,12 +40,10 @@ export function packSplits(table: SplitTable): SplitBounds {
   });
 }
 
-/** The number of splits of a source. */
 export function splitCount(bounds: SplitBounds, source: number): number {
   return (bounds[source]?.length ?? 0) / 2;
 }
 
-/** One split of a source. */
 export function splitAt(bounds: SplitBounds, source: number, index: number): Split {
   const { [source]: runs } = bounds;
   return { start: runs![2 * index]!, stop: runs![2 * index + 1]! };

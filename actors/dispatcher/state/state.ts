@@ -143,7 +143,6 @@ export class DispatcherState {
     return this.#tables.membersOfIteration.get(iterationId)?.tasksToComplete ?? 0;
   }
 
-  /** A worker's task of an iteration. */
   taskAt(iterationId: number, worker: string): Task | undefined {
     return this.#tables.membersOfIteration.get(iterationId)?.taskOfWorker.get(worker);
   }
@@ -166,7 +165,6 @@ export class DispatcherState {
     return this.#tables.roundIndexOf(iterationId);
   }
 
-  /** The mode of an iteration's job. */
   modeOf(iteration: Pick<Iteration, "jobId">): Mode {
     return modeOf(this.#tables, iteration);
   }

@@ -24,7 +24,6 @@ import { ServingIndex } from "./serving_index.ts";
 /** Ids that could have been counted; a chosen id of this form moves the counter past it. */
 const NUMBERED = /^[1-9][0-9]{0,14}$/;
 
-/** The last ids that were assigned. */
 export interface LastIds {
   dataset: number;
   job: number;

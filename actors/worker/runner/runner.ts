@@ -76,11 +76,9 @@ export type RunnerOutcome =
   | { readonly kind: "remainder"; readonly frame: Uint8Array; readonly trial?: CompressionTrial }
   | { readonly kind: "end" };
 
-/** Supplies a runner with splits. */
 export interface RunnerSplits {
   /** The next split of a source, or null when no splits remain in the repetition. */
   next(source: number, repetition: number): Promise<Split | null>;
-  /** The total number of splits of the source. */
   total(source: number): Promise<number>;
 }
 

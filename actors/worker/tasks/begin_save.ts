@@ -9,7 +9,6 @@ import type { RunnerFactory } from "../runner/runner.ts";
 /** Begins saves. A dispatcher's repeated request gets the begin under way, which holds the lock. */
 export class SaveBeginnings {
   readonly #runners: RunnerFactory;
-  /** Those under way, by save. */
   readonly #underWay = new Map<string, Promise<Begun>>();
 
   constructor(runners: RunnerFactory) {

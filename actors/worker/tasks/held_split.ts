@@ -13,10 +13,8 @@ const AHEAD_FOR_CONSUMERS_MAX = 256;
 /** Steps open at the runner: it takes the next while the previous one is on its way here. */
 const PULLING_MAX = 2;
 
-/** A split that the dispatcher assigned. */
 export type AssignedSplit = Omit<OnlySplit, "grant"> & { readonly sequence: number };
 
-/** What a held split needs. */
 export interface HeldSplitOptions {
   readonly context: ActorContext;
   /** See `OnlySplit`. */
@@ -54,7 +52,6 @@ export class HeldSplit {
     return this.#split.sequence;
   }
 
-  /** Whether an item is ready for that reader. */
   hasReadyFor(reader: number): boolean {
     return this.#ready.hasFor(reader);
   }

@@ -16,7 +16,6 @@ import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
 /** Splits held besides the spare one: one is produced, the next is ready when it ends. */
 const HELD_MAX = 2;
 
-/** Makes the actor of an ordered task. */
 export function createOrderedTask(
   context: ActorContext<TaskProtocol>,
   options: TaskOptions,

@@ -4,7 +4,6 @@
  */
 import type { ElementAnswer } from "../protocol.ts";
 
-/** A request that waits for an element. */
 export interface Waiting {
   readonly clientId: number;
   readonly answer: PromiseWithResolvers<ElementAnswer>;
@@ -64,7 +63,6 @@ export class RequestQueue {
     return true;
   }
 
-  /** Removes the requests of one client. */
   leave(clientId: number): Waiting[] {
     const requests = [...this.#byClient.get(clientId)?.requests ?? []];
     this.#byClient.delete(clientId);

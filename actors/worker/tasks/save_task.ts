@@ -23,7 +23,6 @@ const NO_SPLITS: RunnerSplits = {
   total: () => Promise.resolve(0),
 };
 
-/** Makes the actor of a task of a save. */
 export function createSaveTask(
   context: ActorContext<TaskProtocol>,
   options: TaskOptions,

@@ -37,7 +37,6 @@ export class SplitItems {
     this.#trim();
   }
 
-  /** Whether there is an item that the reader has not taken. */
   hasFor(reader: number): boolean {
     return this.#cursors[reader]! < this.#first + this.#items.length;
   }

@@ -59,7 +59,6 @@ export interface TaskProtocol extends ElementSourceProtocol {
   stats(request: null): TaskStats;
 }
 
-/** Makes a task actor. */
 export function createTask(
   context: ActorContext<TaskProtocol>,
   options: TaskOptions,
@@ -82,7 +81,6 @@ export interface RunningTask {
   stats(): TaskStats;
 }
 
-/** The actor of a task. */
 export function taskActor(task: RunningTask): Actor<TaskProtocol> {
   return {
     handlers: {

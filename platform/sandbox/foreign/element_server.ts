@@ -74,13 +74,11 @@ export class ElementServer {
     };
   }
 
-  /** Disposes an iterator, if it is there. */
   close(iterator: number): void {
     this.#iterators.get(iterator)?.served.elements.dispose();
     this.#iterators.delete(iterator);
   }
 
-  /** Disposes all of them. */
   dispose(): void {
     for (const iterator of [...this.#iterators.keys()]) this.close(iterator);
   }

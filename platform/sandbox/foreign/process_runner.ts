@@ -85,7 +85,6 @@ export class ProcessRunner implements ForeignRunner {
   }
 }
 
-/** A part in the process. */
 class RunningPart extends AskedElements {
   readonly #onClose: () => void;
 

@@ -3,7 +3,6 @@
  * several of them: they change the mode, the owner or the times of a file, also through links.
  */
 
-/** Architectures whose calls are known. */
 export type Architecture = typeof Deno.build.arch;
 
 /** The number of a call on x86_64 and on aarch64; `undefined` if the architecture lacks it. */

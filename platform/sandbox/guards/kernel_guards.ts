@@ -1,6 +1,5 @@
 /** The launcher's message to the program that it becomes. */
 
-/** The kernel guards of a program. */
 export interface KernelGuards {
   /** The version of Landlock; 0 if the system has none. */
   readonly landlock: number;

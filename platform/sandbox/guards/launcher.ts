@@ -23,7 +23,6 @@ export interface Launch {
   readonly memoryBytesMax: number;
   /** The largest file that it may write, in bytes. Default: any. */
   readonly fileBytesMax?: number;
-  /** Most open files. */
   readonly openFilesMax: number;
 }
 

@@ -117,7 +117,6 @@ function unlessAborted<T>(
   });
 }
 
-/** A file that the host has opened. */
 export interface Opened {
   readonly file: number;
   readonly sizeBytes: number;

@@ -10,7 +10,6 @@ import type { AskHost } from "./confined_host.ts";
 /** Elements requested ahead from the host: the next one arrives while one is processed. */
 const AHEAD = 4;
 
-/** A request to read a service. */
 export interface ReadRequest {
   readonly service: string;
   readonly options: unknown;
@@ -25,7 +24,6 @@ export interface HostFed {
   readonly reader?: ReaderId;
 }
 
-/** Access to services through the host. */
 export function confinedAccess(ask: AskHost): ServiceAccess {
   return {
     read: (service, _credentials, options, feed) =>

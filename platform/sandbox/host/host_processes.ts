@@ -14,7 +14,6 @@ import { hostsOfHost } from "./host_network.ts";
 import type { HostStart } from "./host_program.ts";
 import { ProcessSupply, type SuppliedProcess } from "../process_supply.ts";
 
-/** Host processes that load at the same time. */
 const LOADING_MAX = 2;
 /** Most open files of a host process: those that it reads for its runner, and connections. */
 const OPEN_FILES_MAX = 4_096;
@@ -33,7 +32,6 @@ export class HostProcesses {
     this.#storage = storage;
   }
 
-  /** Opens a host for one runner. */
   open(): TaskHost {
     return new TaskHost(() => this.#take());
   }

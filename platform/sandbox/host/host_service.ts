@@ -11,7 +11,6 @@ const OPEN_FILES_MAX = 1_024;
 /** Most bytes of one read; a reader that wants more sends another request. */
 const READ_BYTES_MAX = 16 * 2 ** 20;
 
-/** The methods of a host process. */
 export const HOST_METHODS = [
   ...["decode", "open", "list", "read", "close"] as const,
   ...["serviceRead", "serviceNext", "serviceStop", "serviceDataset"] as const,

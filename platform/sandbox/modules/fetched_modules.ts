@@ -7,7 +7,6 @@
 import { LeatError } from "../../../core/error.ts";
 import { hostOf } from "../grants.ts";
 
-/** Most redirects in a row. */
 const REDIRECTS_MAX = 10;
 /** Most bytes of a module's text. */
 const MODULE_BYTES_MAX = 16 * 2 ** 20;
@@ -33,7 +32,6 @@ export interface FetchedModule {
   readonly text: string;
 }
 
-/** Memory limits of modules. */
 export interface ModuleLimits {
   /** Most characters kept: URLs, media types and texts. Default 64 Mi. */
   readonly charsMax?: number;

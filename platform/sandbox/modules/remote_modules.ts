@@ -8,7 +8,6 @@ import type { FetchedModule } from "./fetched_modules.ts";
 /** Most remote modules of one process. */
 const MODULES_MAX = 1_000;
 
-/** The remote modules of one process. */
 export class RemoteModules {
   /** By requested URLs, and by the URLs that these redirect to. */
   readonly #modules = new Map<string, FetchedModule>();

@@ -46,7 +46,6 @@ export class RoundIndex {
     this.#acceptedBy = new Set(proposal?.acceptedBy);
   }
 
-  /** Number of serving tasks. */
   get serving(): number {
     return this.#scheduled.size - this.removed.size + this.added.size;
   }
@@ -61,13 +60,11 @@ export class RoundIndex {
     if (!this.removed.delete(taskId) && !this.#scheduled.has(taskId)) this.added.add(taskId);
   }
 
-  /** A task no longer serves. */
   servesNoMore(taskId: number): void {
     this.mayHaveGone = true;
     if (!this.added.delete(taskId) && this.#scheduled.has(taskId)) this.removed.add(taskId);
   }
 
-  /** A schedule is proposed to these clients. */
   proposed(version: number, change: ScheduleChange, clients: Iterable<Client>): void {
     const { added, removed } = change;
     this.#remember(version, change);

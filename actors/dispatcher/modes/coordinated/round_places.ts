@@ -69,7 +69,6 @@ function waits(
     });
 }
 
-/** The worker that serves a round. */
 function workerOf(state: DispatcherState, { rounds }: Iteration, round: number): string {
   const schedule = rounds.schedules.findLast(({ fromRound }) => fromRound <= round);
   const taskId = schedule?.taskIds[round % schedule.taskIds.length];
@@ -77,7 +76,6 @@ function workerOf(state: DispatcherState, { rounds }: Iteration, round: number):
   return worker === undefined ? "a worker" : `worker "${worker}"`;
 }
 
-/** The consumers at the lowest round, and that round. */
 interface Slowest {
   readonly lowest: number;
   readonly indices: readonly number[];

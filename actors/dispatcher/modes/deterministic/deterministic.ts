@@ -31,7 +31,6 @@ import {
   type Subject,
 } from "../mode.ts";
 
-/** The DETERMINISTIC mode. */
 export class DeterministicMode extends Mode {
   override readonly needsSplits = true;
 

@@ -50,7 +50,6 @@ export function lose(ordered: Ordered, taskId: number): void {
   ordered.lost = [...ordered.lost, ...lost.map(({ sequence }) => sequence)].sort((a, b) => a - b);
 }
 
-/** Assigns a split to a task. */
 export function assigned(
   { tasks, iterations }: Tables,
   record: RecordOf<"sequence_assigned">,

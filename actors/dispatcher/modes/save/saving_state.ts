@@ -66,7 +66,6 @@ export function writtenUpTo({ written, entered }: Saving): number {
   return upTo;
 }
 
-/** The runs of the next entry. */
 export function runsOfEntry({ written, entry }: Saving): WrittenRun[] {
   return written.filter(({ first }) => entry !== null && first < entry.upTo);
 }
@@ -80,7 +79,6 @@ export function loseWork(saving: Saving, taskId: number): void {
   if (saving.entry?.taskId === taskId) saving.entry.taskId = null;
 }
 
-/** A save starts or resumes. */
 export function begun({ iterations }: Tables, record: RecordOf<"save_begun">): void {
   const { type: _, iterationId, ...start } = record;
   need(iterations.get(iterationId), record).saving = savingFrom(start);
@@ -95,7 +93,6 @@ export function runAssigned(tables: Tables, record: RecordOf<"save_run_assigned"
   saving.next = Math.max(saving.next, first + count);
 }
 
-/** A task has written its run. */
 export function runWritten(tables: Tables, record: RecordOf<"save_run_written">): void {
   const { taskId, attempt } = record;
   const { saving, iteration } = savingOf(tables, record);
@@ -115,7 +112,6 @@ export function entryAssigned(tables: Tables, record: RecordOf<"save_entry_assig
   savingOf(tables, record).saving.entry = { upTo, taskId };
 }
 
-/** The entry is written. */
 export function entryWritten(tables: Tables, record: RecordOf<"save_entry_written">): void {
   const { saving, iteration } = savingOf(tables, record);
   const { bounds } = need(iteration.splits ?? undefined, record);
