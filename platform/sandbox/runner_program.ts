@@ -56,8 +56,6 @@ let host: ConfinedHost;
 let runner: PipelineRunner | undefined;
 /** Receives the memory of written elements. */
 const pool = new FramePool();
-/** Resolves when the previous answer has left the process. */
-let answered: Promise<unknown> = Promise.resolve();
 
 const edge: Edge = new Edge(linkToParent({ recycle: (buffer) => pool.give(buffer) }), localNode(), {
   ping: () => null,
@@ -87,17 +85,15 @@ function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): Kernel
 }
 
 function run(settings: RunnerSettings): null {
-  runner = new PipelineRunner(settings, splits, host, undefined, pool);
+  const betweenSteps = () => host.yield();
+  runner = new PipelineRunner(settings, splits, host, { pool, betweenSteps });
   return null;
 }
 
 async function next({ only, wish }: Step): Promise<unknown> {
   if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
   const running = runner;
-  const stepping = answered.then(() => running.next(only, wish));
-  // Yield a macrotask between steps, or a function that spins delays the previous answer.
-  answered = stepping.then(() => host.yield());
-  const outcome = told(await stepping);
+  const outcome = told(await running.next(only, wish));
   const sent = "frame" in outcome
     ? { ...outcome, frame: new Payload(outcome.frame, { isAlone: true }) }
     : outcome;

@@ -30,8 +30,6 @@ export class RunnerThreadControl {
   #runner: PipelineRunner | undefined;
   #splits: comlink.Remote<WireSplits> | undefined;
   #splitsPort: MessagePort | undefined;
-  /** Resolves when the previous answer has left the thread. */
-  #answered: Promise<unknown> = Promise.resolve();
 
   configure(storage: WorkerStorage): void {
     const { services } = storage;
@@ -42,14 +40,19 @@ export class RunnerThreadControl {
   start(settings: RunnerSettings, splitsPort: MessagePort): void {
     this.#splitsPort = splitsPort;
     const splits = this.#splits = comlink.wrap<WireSplits>(splitsPort);
-    this.#runner = new PipelineRunner(settings, {
-      async next(source, repetition) {
-        const answer = await splits.next(source, repetition);
-        if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
-        return answer.split;
+    this.#runner = new PipelineRunner(
+      settings,
+      {
+        async next(source, repetition) {
+          const answer = await splits.next(source, repetition);
+          if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
+          return answer.split;
+        },
+        total: (source) => splits.total(source),
       },
-      total: (source) => splits.total(source),
-    }, this.#host);
+      this.#host,
+      { betweenSteps: () => this.#host.yield() },
+    );
   }
 
   async next(
@@ -58,10 +61,7 @@ export class RunnerThreadControl {
   ): Promise<{ outcome: RunnerOutcome; bytesRead: number }> {
     const runner = this.#runner;
     if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
-    const stepping = this.#answered.then(() => runner.next(only, wish));
-    // Yield a macrotask between steps, or a function that spins delays the previous answer.
-    this.#answered = stepping.then(() => this.#host.yield());
-    const outcome = await stepping;
+    const outcome = await runner.next(only, wish);
     const answer = { outcome, bytesRead: runner.bytesRead };
     const buffer = "frame" in outcome ? outcome.frame.buffer : undefined;
     return buffer instanceof ArrayBuffer ? comlink.transfer(answer, [buffer]) : answer;

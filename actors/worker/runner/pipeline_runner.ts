@@ -43,13 +43,22 @@ interface OpenSplit {
   remainder: unknown;
 }
 
+/** Options of a pipeline's runner. */
+export interface PipelineRunnerOptions {
+  /** Called once, when it is disposed. */
+  readonly onDisposed?: () => void;
+  /** Gives the memory of elements, and gets it back once they are sent. */
+  readonly pool?: FramePool;
+  /** Yields, or a function that spins in the next step delays the answer to this one. */
+  readonly betweenSteps?: () => Promise<void>;
+}
+
 /** Runs one pipeline. */
 export class PipelineRunner implements Runner {
   readonly #settings: RunnerSettings;
   readonly #splits: RunnerSplits;
   readonly #host: MeteredHost;
-  readonly #onDisposed: () => void;
-  readonly #pool: { readonly pool?: FramePool };
+  readonly #options: PipelineRunnerOptions;
   #graph: DatasetNode | undefined;
   #chain: OrderedChain | undefined;
   #iterator: DatasetIterator<unknown> | undefined;
@@ -63,21 +72,16 @@ export class PipelineRunner implements Runner {
   #last: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  /**
-   * `onDisposed` is called once; `pool` gives the memory of elements, and gets it back once sent.
-   */
   constructor(
     settings: RunnerSettings,
     splits: RunnerSplits,
     host: Host,
-    onDisposed: () => void = () => {},
-    pool?: FramePool,
+    options: PipelineRunnerOptions = {},
   ) {
-    this.#pool = pool === undefined ? {} : { pool };
+    this.#options = options;
     this.#settings = settings;
     this.#splits = splits;
     this.#host = new MeteredHost(host);
-    this.#onDisposed = onDisposed;
   }
 
   get bytesRead(): number {
@@ -86,7 +90,8 @@ export class PipelineRunner implements Runner {
 
   next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
     const outcome = this.#last.then(() => this.#step(only, wish));
-    this.#last = outcome.catch(() => {});
+    const { betweenSteps = () => {} } = this.#options;
+    this.#last = outcome.then(betweenSteps, betweenSteps);
     return outcome;
   }
 
@@ -97,7 +102,7 @@ export class PipelineRunner implements Runner {
     this.#saving?.dispose();
     for (const { iterator } of this.#only.values()) iterator.return();
     this.#only.clear();
-    this.#onDisposed();
+    this.#options.onDisposed?.();
   }
 
   async #step(
@@ -225,7 +230,9 @@ export class PipelineRunner implements Runner {
   /** The element as a message. An error for one too large names the operator that made it. */
   #written(element: unknown, into: "shared" | "arraybuffer"): Uint8Array {
     try {
-      return encodeMessage(element, { into, roomForEnvelope: true, ...this.#pool });
+      const { pool } = this.#options;
+      const memory = pool === undefined ? {} : { pool };
+      return encodeMessage(element, { into, roomForEnvelope: true, ...memory });
     } catch (cause) {
       const { code, details } = LeatError.from(cause);
       const { byteLength, bytesMax } = details ?? {};
@@ -267,9 +274,8 @@ export class PipelineRunners implements RunnerFactory {
   }
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
-    const runner: Runner = new PipelineRunner(settings, splits, this.#host, () => {
-      this.#running.delete(runner);
-    });
+    const onDisposed = () => void this.#running.delete(runner);
+    const runner: Runner = new PipelineRunner(settings, splits, this.#host, { onDisposed });
     this.#running.add(runner);
     return runner;
   }
