@@ -3,7 +3,7 @@
 import { LeatError } from "../../core/error.ts";
 
 /** WebAssembly memory never shrinks: instances up to this size are kept between calls. */
-export const WASM_BYTES_KEPT_MAX = 64 * 1024 * 1024;
+const WASM_BYTES_KEPT_MAX = 64 * 1024 * 1024;
 
 /** The exports of every library of this kind. */
 interface Exports {
@@ -23,11 +23,6 @@ export class WasmLibrary<E> {
   constructor(module: object, imports: Record<string, Record<string, () => never>> = {}) {
     this.#module = module;
     this.#imports = imports;
-  }
-
-  /** Bytes of memory that are kept now. */
-  get bytesKept(): number {
-    return this.#exports?.memory.buffer.byteLength ?? 0;
   }
 
   /** Calls `fn` and returns its result. `fn` frees what it allocates, unless it throws. */

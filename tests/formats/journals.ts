@@ -20,8 +20,6 @@ import { WORKLOADS } from "../../sim/workloads/workloads.ts";
 const SEEDS = 12;
 /** Longer journals are skipped to keep the fixtures small. */
 const BYTES_MAX = 16 << 10;
-/** Record types that journals may hold although nothing writes them any more. */
-export const NEVER_WRITTEN: readonly JournalRecord["type"][] = ["schedule_proposed"];
 
 /** Records that no short run writes: a kept dataset, and consumers' positions. */
 const BY_HAND: readonly JournalRecord[] = [

@@ -88,6 +88,6 @@ Deno.test("Arrival that has proved its token is not dropped for newcomers", () =
   const proved = new Arrival("10.0.0.1", () => isDropped = true, newcomers);
   proved.proved();
   for (let i = 0; i < 1_000; i++) new Arrival("10.0.0.1", () => {}, newcomers);
-  newcomers.dropAll();
+  newcomers.shrink(1_000);
   assertEquals(isDropped, false);
 });

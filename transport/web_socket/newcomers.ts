@@ -66,10 +66,6 @@ export class Newcomers {
     this.#max = NEWCOMERS_MAX;
   }
 
-  dropAll(): void {
-    while (this.#size > 0) this.#dropOne();
-  }
-
   #dropOne(): void {
     let most: Set<Newcomer> | undefined;
     for (const own of this.#of.values()) if (own.size > (most?.size ?? 0)) most = own;

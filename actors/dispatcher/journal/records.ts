@@ -192,16 +192,6 @@ export type JournalRecord =
     readonly elements: number;
     readonly sizeBytes: number;
   }
-  /** A schedule with all its tasks, as older versions proposed it. */
-  | {
-    readonly type: "schedule_proposed";
-    readonly iterationId: number;
-    readonly version: number;
-    readonly fromRound: number;
-    readonly taskIds: readonly number[];
-    /** How far `fromRound` is beyond the newest known round. */
-    readonly distance: number;
-  }
   /**
    * A schedule is proposed. The record holds only its difference from the newest one, proposed or
    * in force, as each worker that joins or leaves changes it.
@@ -213,6 +203,7 @@ export type JournalRecord =
     readonly fromRound: number;
     readonly added: readonly number[];
     readonly removed: readonly number[];
+    /** How far `fromRound` is beyond the newest known round. */
     readonly distance: number;
   }
   | {

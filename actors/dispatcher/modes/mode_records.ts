@@ -21,7 +21,6 @@ const CHANGES = {
   save_entry_assigned: saves.entryAssigned,
   save_entry_written: saves.entryWritten,
 
-  schedule_proposed: rounds.proposed,
   schedule_changed: rounds.changed,
   schedule_accepted: rounds.accepted,
   schedule_committed: rounds.committed,
@@ -43,7 +42,6 @@ const EFFECTS: Readonly<Record<keyof typeof CHANGES, Effect>> = {
   save_entry_assigned: "nothing",
   save_entry_written: "answer tasks",
 
-  schedule_proposed: "nothing",
   schedule_changed: "tell clients",
   schedule_accepted: "nothing",
   schedule_committed: "tell clients",

@@ -15,13 +15,6 @@ export interface PartRequest {
   readonly part: ForeignPart;
 }
 
-/** A request for an input of a part. */
-export interface InputRequest {
-  readonly part: number;
-  readonly input: number;
-  readonly epoch: number;
-}
-
 /** The methods of a process that runs parts. */
 export function partMethods(ask: AskOther, host: () => Host): EdgeMethods {
   const parts = new ElementServer((error) =>

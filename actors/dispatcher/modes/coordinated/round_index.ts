@@ -123,12 +123,6 @@ export class RoundIndex {
     if (those?.size === 0) this.startedWith.delete(client.firstVersion);
   }
 
-  /** Drops the known differences, because a difference cannot express a new order. */
-  forgetChanges(): void {
-    this.#changes.length = 0;
-    this.#remembered = 0;
-  }
-
   #remember(version: number, { added, removed }: ScheduleChange): void {
     const change = { added: [...added], removed: [...removed] };
     this.#changes.push({ version, change });

@@ -1,12 +1,11 @@
 /** How records change the schedules and the progress of coordinated reads. */
 import { isServing } from "../../state/entities.ts";
 import type { Rounds } from "../mode_state.ts";
-import { changedTasks, type RoundSchedule, type ScheduleChange } from "../../protocol_schedules.ts";
+import { changedTasks, type RoundSchedule } from "../../protocol_schedules.ts";
 import type { RecordOf } from "../../journal/records.ts";
 import { need, type Tables } from "../../state/tables.ts";
 
 type ScheduleRecord = RecordOf<
-  | "schedule_proposed"
   | "schedule_changed"
   | "schedule_accepted"
   | "schedule_committed"
@@ -23,34 +22,14 @@ export function ended(tables: Tables, record: RecordOf<"rounds_ended">): void {
 }
 
 export function changed(tables: Tables, record: RecordOf<"schedule_changed">): void {
-  const taskIds = changedTasks(newestTasks(roundsOf(tables, record)), record);
-  propose(tables, record, taskIds, record);
-}
-
-export function proposed(tables: Tables, record: RecordOf<"schedule_proposed">): void {
-  const { iterationId, taskIds } = record;
-  const before = new Set(newestTasks(roundsOf(tables, record)));
-  const after = new Set(taskIds);
-  const added = after.difference(before);
-  const removed = before.difference(after);
-  propose(tables, record, taskIds, { added, removed });
-  // The full list may have another order than the remaining tasks plus the added ones.
-  tables.roundIndexOf(iterationId)?.forgetChanges();
-}
-
-function propose(
-  tables: Tables,
-  record: RecordOf<"schedule_proposed" | "schedule_changed">,
-  taskIds: readonly number[],
-  change: ScheduleChange,
-): void {
   const { iterationId, version, fromRound, distance } = record;
   const rounds = roundsOf(tables, record);
+  const taskIds = changedTasks(newestTasks(rounds), record);
   rounds.lastVersion = version;
   const schedule = { version, fromRound, taskIds };
   rounds.proposal = { schedule, distance, acceptedBy: [], held: [] };
   const { clients = [], rounds: index } = tables.membersOfIteration.get(iterationId) ?? {};
-  index?.proposed(version, change, clients);
+  index?.proposed(version, record, clients);
 }
 
 export function accepted(tables: Tables, record: RecordOf<"schedule_accepted">): void {

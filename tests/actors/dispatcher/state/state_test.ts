@@ -321,36 +321,6 @@ Deno.test("DispatcherState restored from a snapshot and the records after it equ
   );
 });
 
-Deno.test("DispatcherState makes of a journal with whole schedules, as older versions wrote it, what it makes of their differences", () => {
-  let changes = 0;
-  fc.assert(
-    fc.property(COMMANDS, (commands) => {
-      const decider = new Decider();
-      for (const command of commands) decider.run(command);
-      const older = new DispatcherState();
-      for (const record of decider.journal.flatMap(decodeRecords)) {
-        if (record.type !== "schedule_changed") {
-          older.apply(record);
-          continue;
-        }
-        const { added, removed, ...schedule } = record;
-        const { proposal, schedules } = older.iterations.get(record.iterationId)!.rounds;
-        const before = (proposal?.schedule ?? schedules.at(-1))?.taskIds ?? [];
-        const taskIds = [...before.filter((taskId) => !removed.includes(taskId)), ...added];
-        older.apply({ ...schedule, type: "schedule_proposed", taskIds });
-        // A whole list may have been in any order, so that nobody is told how it differs from another.
-        const index = older.roundIndexOf(record.iterationId)!;
-        assertEquals(index.changesSince(record.version - 1, record.version), undefined);
-        changes++;
-      }
-      assertEquals(older.snapshot(), decider.state.snapshot());
-      assertEquals(indexed(older), indexed(decider.state));
-    }),
-    { numRuns: 30, seed: 3 },
-  );
-  assert(changes > 30, `${changes} schedules were proposed`);
-});
-
 Deno.test("DispatcherState.restore shares nothing with its snapshot", () => {
   const decider = new Decider();
   decider.run({ kind: "register", a: 0, b: 0, c: 1 });
