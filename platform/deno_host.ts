@@ -7,7 +7,13 @@ import { Audio } from "./media/audio.ts";
 import { type ForeignLimits, ForeignProcesses } from "./sandbox/foreign/foreign_processes.ts";
 import { Images } from "./media/images.ts";
 import { DenoNewFiles } from "./storage/new_files.ts";
-import { StorageFiles, type StorageOptions } from "./storage/storage.ts";
+import type { MayFollow } from "./storage/http_files.ts";
+import {
+  StorageFiles,
+  type StorageOptions,
+  workerFiles,
+  type WorkerStorage,
+} from "./storage/storage.ts";
 
 /** Options of a {@linkcode DenoHost}. */
 export interface DenoHostOptions {
@@ -90,4 +96,9 @@ export class DenoHost implements Host {
   importModule(url: string): Promise<Record<string, unknown>> {
     return import(url);
   }
+}
+
+/** A host with the files of a worker's pipelines. For `mayFollow` see {@linkcode MayFollow}. */
+export function workerHost(storage: WorkerStorage, mayFollow?: MayFollow): DenoHost {
+  return new DenoHost({ files: workerFiles(storage, mayFollow), images: new Images(storage) });
 }

@@ -7,12 +7,11 @@ import { LeatError } from "../core/error.ts";
 import { MESSAGE_BYTES_MAX, PAYLOAD_HEADER_BYTES, payloadStart, TOKEN } from "./codec/format.ts";
 import type { PayloadPart } from "./codec/plan.ts";
 import { readMessage } from "./codec/reader.ts";
-import type { FramePool } from "./codec/frame_pool.ts";
-import type { MessageSlab } from "./codec/slab.ts";
+import type { FramePool, MessageSlab } from "./codec/memory.ts";
 import { writeEnvelope } from "./codec/writer.ts";
 
-export { FramePool } from "./codec/frame_pool.ts";
-export { MessageSlab } from "./codec/slab.ts";
+export { FramePool } from "./codec/memory.ts";
+export { MessageSlab } from "./codec/memory.ts";
 export { ENVELOPE_DEPTH_MAX, MESSAGE_BYTES_MAX, PAYLOAD_ALIGNMENT } from "./codec/format.ts";
 
 /** Options of {@linkcode encodeMessage}. */

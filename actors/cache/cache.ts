@@ -10,8 +10,7 @@ import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { FencedRef } from "../runtime/ref.ts";
-import { ElementFetcher } from "../exactly_once/fetcher.ts";
-import { refusedAnswer } from "../exactly_once/refused.ts";
+import { ElementFetcher, refusedAnswer } from "../exactly_once/fetcher.ts";
 import { Repeats } from "../exactly_once/repeats.ts";
 import {
   type CacheProtocol,

@@ -9,8 +9,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { FencedRef } from "../runtime/ref.ts";
-import { ElementFetcher, type Wanted } from "../exactly_once/fetcher.ts";
-import { refusedAnswer } from "../exactly_once/refused.ts";
+import { ElementFetcher, refusedAnswer, type Wanted } from "../exactly_once/fetcher.ts";
 import {
   type ElementAnswer,
   type ElementSourceProtocol,

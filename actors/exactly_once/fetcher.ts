@@ -4,7 +4,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
-import { mayBeTakenLater } from "../runtime/asks.ts";
+import { mayBeTakenLater } from "../runtime/asking/asks.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { Ref } from "../runtime/ref.ts";
 import type { Timer } from "../runtime/world.ts";
@@ -248,4 +248,13 @@ function isTransient(error: unknown): error is LeatError {
 
 function stoppedError(): LeatError {
   return new LeatError("cancelled", "The client has stopped reading");
+}
+
+/**
+ * What a refusal means: the error of one element if that was too large, or went to another thread;
+ * after any other the source gives no more elements.
+ */
+export function refusedAnswer(refusal: LeatError): ElementAnswer {
+  const isOfOne = refusal.code === "aborted" || refusal.details?.["bytesMax"] !== undefined;
+  return { kind: "error", error: refusal.toWire(), ...(isOfOne ? {} : { isFinal: true }) };
 }

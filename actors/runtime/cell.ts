@@ -2,14 +2,14 @@
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext, AskOptions, ChildSpec, WatchDown } from "./actor.ts";
 import { refusalBy } from "./access.ts";
-import { type Answer, Answers } from "./answers.ts";
+import { type Answer, Answers } from "./asking/answers.ts";
 import { copyBody } from "./body.ts";
 import type { Check } from "./checks.ts";
 import type { AskEnvelope, Envelope, TellEnvelope } from "./envelope.ts";
 import { Fifo } from "./fifo.ts";
 import type { Identity } from "./identity.ts";
 import type { ActorInfo, DropReason, InspectionEvent } from "./inspection.ts";
-import { ReceiveMarks, SendNumbers } from "./numbering.ts";
+import { ReceiveMarks, SendNumbers } from "./asking/numbering.ts";
 import type { AnswerOf, Delivery, Handlers, MethodOf, RequestOf } from "./protocol.ts";
 import { type FencedRef, formatRef, type Ref } from "./ref.ts";
 import { Supervisor } from "./supervisor.ts";

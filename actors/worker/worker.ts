@@ -12,7 +12,7 @@ import {
 } from "../dispatcher/protocol.ts";
 import type { ProcessUsage } from "../dispatcher/protocol_figures.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
-import { nodeActorOf } from "../runtime/node_actor.ts";
+import { nodeActorOf } from "../runtime/node/node_actor.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
 import type { ActorKind } from "../runtime/system.ts";

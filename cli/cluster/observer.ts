@@ -1,7 +1,7 @@
 /** The state of a cluster as seen from outside: who is alive, and what each worker has served. */
 import type { DispatcherDescription } from "../../mod.ts";
 import type { ClientHome } from "../../actors/client/starting.ts";
-import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
+import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";
 import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
 import { openHome } from "../../platform/nodes/client_homes.ts";

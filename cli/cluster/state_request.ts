@@ -1,7 +1,7 @@
 /** Requests a dispatcher's state over HTTP, and explains failures plainly. */
 import { LeatError } from "../../core/error.ts";
 import type { DispatcherDescription } from "../../mod.ts";
-import { DiallerSide } from "../../transport/web_socket/proof.ts";
+import { DiallerSide } from "../../transport/web_socket/tokens/proof.ts";
 import { tlsRemedy } from "../../transport/web_socket/remedies.ts";
 
 /** Time limit for the answer, in ms. */

@@ -2,7 +2,7 @@
 import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
 import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
 import type { WorkerStorage } from "../storage/storage.ts";
-import { workerHost } from "../worker_host.ts";
+import { workerHost } from "../deno_host.ts";
 
 /** Creates inline runners: while a function runs, nothing else in the thread does. */
 export function inlineRunners(storage: WorkerStorage): RunnerFactory {

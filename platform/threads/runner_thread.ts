@@ -11,12 +11,11 @@ import type {
   RunnerOutcome,
   RunnerSettings,
 } from "../../actors/worker/runner/runner.ts";
-import { DenoHost } from "../deno_host.ts";
+import { DenoHost, workerHost } from "../deno_host.ts";
 import { guardExits } from "./exit_guard.ts";
 import type { WireSplits } from "./runner_threads.ts";
 import type { ServiceCredentials } from "../nodes/client_homes.ts";
 import type { WorkerStorage } from "../storage/storage.ts";
-import { workerHost } from "../worker_host.ts";
 
 /** The result of listing splits; errors keep their code when they are sent as data. */
 export interface ListedSplits {

@@ -2,7 +2,7 @@
 import type { ClientHome } from "../../actors/client/starting.ts";
 import { dispatcherAt, type DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
 import type { ActorInfo } from "../../actors/runtime/inspection.ts";
-import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
+import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import type { LogLevel } from "../../actors/runtime/world.ts";
 import {
   type ElementSourceProtocol,

@@ -1,8 +1,8 @@
 /** Wrong askers and answerers: a request that must be handled once is handled twice, or never. */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { Feed } from "../../actors/client/feed.ts";
-import { Answers } from "../../actors/runtime/answers.ts";
-import { ReceiveMarks } from "../../actors/runtime/numbering.ts";
+import { Answers } from "../../actors/runtime/asking/answers.ts";
+import { ReceiveMarks } from "../../actors/runtime/asking/numbering.ts";
 import { ElementFetcher } from "../../actors/exactly_once/fetcher.ts";
 import { Repeats } from "../../actors/exactly_once/repeats.ts";
 import type { ElementAnswer, GetElementRequest } from "../../actors/worker/protocol.ts";

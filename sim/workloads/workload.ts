@@ -12,7 +12,7 @@ import {
   DOWN_MAX_MS,
   type Role,
 } from "../faults/crashes.ts";
-import { hasLeftovers, leftovers } from "./leak_check.ts";
+import { hasLeftovers, leftovers } from "./lib/leak_check.ts";
 import { Nemesis } from "../faults/nemesis.ts";
 import { type FaultOptions, NO_FAULTS } from "../faults/options.ts";
 import { FenceChecker } from "../checkers/fences.ts";

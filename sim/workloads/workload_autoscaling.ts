@@ -17,7 +17,7 @@ import { autoscale, type Scaler, type ScalingStep } from "../../server/cluster/s
 import { Violations } from "../checkers/checker.ts";
 import { DeliveryChecker } from "../checkers/deliveries.ts";
 import { StreamChecker } from "../checkers/stream.ts";
-import { type AutoscalingPace, autoscalingPace, STEADY_WORKERS } from "./autoscaling_pace.ts";
+import { type AutoscalingPace, autoscalingPace, STEADY_WORKERS } from "./lib/autoscaling_pace.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import { Crashes } from "../faults/crashes.ts";
 import { OPERATOR_NODE, SimFleet } from "../engine/fleet.ts";
@@ -26,7 +26,7 @@ import type { SimNode } from "../engine/node.ts";
 import { PIPELINE_NAMES, pipelineOf, streamOf } from "../reference/ordered_pipelines.ts";
 import { pacedRunners } from "../faults/paced_runners.ts";
 import type { SimRandom } from "../engine/random.ts";
-import { Readings, take, takeAll, type Timings, Trainings } from "./reading.ts";
+import { Readings, take, takeAll, type Timings, Trainings } from "./lib/reading.ts";
 import { textOf } from "../reference/reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
 import { drawTimings, FIRST_ANSWER_TIMEOUT_MS, type ServiceTimings } from "../engine/timings.ts";

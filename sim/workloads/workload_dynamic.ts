@@ -31,8 +31,8 @@ import { pacedBy } from "../faults/paced_runners.ts";
 import { SimRandom } from "../engine/random.ts";
 import { watchedRunners } from "../faults/runners_around.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "../engine/service.ts";
-import { TaskLives } from "./task_lives.ts";
-import { TaskedWorkers } from "./tasked_workers.ts";
+import { TaskLives } from "./lib/task_lives.ts";
+import { TaskedWorkers } from "./lib/tasked_workers.ts";
 import { drawTimings, FIRST_ANSWER_TIMEOUT_MS, type ServiceTimings } from "../engine/timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 

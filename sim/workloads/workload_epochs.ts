@@ -15,8 +15,8 @@ import { SplitLedger } from "../checkers/split_ledger.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import { pacedBy } from "../faults/paced_runners.ts";
 import { bootDispatcher, bootWorker } from "../engine/service.ts";
-import { TaskLives } from "./task_lives.ts";
-import { type Trainer, Trainers } from "./trainers.ts";
+import { TaskLives } from "./lib/task_lives.ts";
+import { type Trainer, Trainers } from "./lib/trainers.ts";
 import { outcomeOf, type RunOptions, type RunOutcome } from "./workload.ts";
 
 /** Of an epoch. */

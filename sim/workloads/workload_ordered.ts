@@ -21,7 +21,7 @@ import { Crashes } from "../faults/crashes.ts";
 import type { SimNode } from "../engine/node.ts";
 import { PIPELINE_NAMES, pipelineOf, streamOf } from "../reference/ordered_pipelines.ts";
 import type { SimRandom } from "../engine/random.ts";
-import { type NextIterator, Readings, take, Trainings } from "./reading.ts";
+import { type NextIterator, Readings, take, Trainings } from "./lib/reading.ts";
 import { textOf } from "../reference/reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
 import { drawStreamTimings, type ServiceTimings } from "../engine/timings.ts";

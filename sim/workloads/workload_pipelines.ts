@@ -26,12 +26,12 @@ import {
   type RandomPipeline,
   valuesOf,
 } from "../reference/random_pipelines.ts";
-import { takeAll } from "./reading.ts";
+import { takeAll } from "./lib/reading.ts";
 import { referenceRun, textOf } from "../reference/reference_stream.ts";
 import { watchedRunners } from "../faults/runners_around.ts";
 import { bootDispatcher, bootWorker, type WorkerSettings } from "../engine/service.ts";
-import { TaskedWorkers } from "./tasked_workers.ts";
-import { type Trainer, Trainers } from "./trainers.ts";
+import { TaskedWorkers } from "./lib/tasked_workers.ts";
+import { type Trainer, Trainers } from "./lib/trainers.ts";
 import { outcomeOf, type RunOptions, type RunOutcome } from "./workload.ts";
 import { runOrderedOver } from "./workload_ordered.ts";
 

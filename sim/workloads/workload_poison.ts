@@ -25,7 +25,7 @@ import type { SimHost } from "../host.ts";
 import type { SimNode } from "../engine/node.ts";
 import { pacedRunners } from "../faults/paced_runners.ts";
 import type { SimRandom } from "../engine/random.ts";
-import { Readings, Trainings } from "./reading.ts";
+import { Readings, Trainings } from "./lib/reading.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
 import { drawTimings, type ServiceTimings } from "../engine/timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";

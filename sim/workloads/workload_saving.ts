@@ -25,7 +25,7 @@ import { Crashes } from "../faults/crashes.ts";
 import type { SimNode } from "../engine/node.ts";
 import { type PipelineName, pipelineOf, streamOf } from "../reference/ordered_pipelines.ts";
 import type { SimRandom } from "../engine/random.ts";
-import { Trainings } from "./reading.ts";
+import { Trainings } from "./lib/reading.ts";
 import { textOf } from "../reference/reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
 import { drawTimings, type ServiceTimings } from "../engine/timings.ts";

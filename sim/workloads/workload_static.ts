@@ -12,9 +12,9 @@ import { Violations } from "../checkers/checker.ts";
 import { SharesChecker } from "../checkers/shares.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import type { SimRandom } from "../engine/random.ts";
-import { takeAll } from "./reading.ts";
+import { takeAll } from "./lib/reading.ts";
 import { bootDispatcher, bootWorker } from "../engine/service.ts";
-import { type Trainer, Trainers } from "./trainers.ts";
+import { type Trainer, Trainers } from "./lib/trainers.ts";
 import { outcomeOf, type RunOptions, type RunOutcome } from "./workload.ts";
 
 /** Names may contain any characters that addresses do not use. */

@@ -12,7 +12,7 @@ import {
   type DispatcherProtocol,
 } from "../../actors/dispatcher/protocol.ts";
 import { Dataset } from "../../data/dataset.ts";
-import { Readings, type Timings } from "../../sim/workloads/reading.ts";
+import { Readings, type Timings } from "../../sim/workloads/lib/reading.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../../sim/engine/service.ts";
 import { assertEquals } from "../assert.ts";
 import { testInVirtualTime, type VirtualTime } from "../lib/virtual_time.ts";

@@ -5,7 +5,7 @@
  */
 import { Dataset, LocalCluster } from "../../mod.ts";
 import type { Tensor } from "../../mod.ts";
-import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
+import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import { assertEquals } from "../assert.ts";
 
 Deno.test("a cache that dies is replaced, and trainers read on", async () => {

@@ -2,14 +2,14 @@
 import { saveByService } from "../../actors/client/save_client.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { workerAt } from "../../actors/worker/protocol.ts";
-import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
+import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import { ACKNOWLEDGED_WITHIN_MS } from "../../actors/worker/tasks/task.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { LeatError } from "../../core/error.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { SimCluster } from "../../sim/engine/cluster.ts";
 import { NO_FAULTS } from "../../sim/faults/options.ts";
-import { Readings, takeAll } from "../../sim/workloads/reading.ts";
+import { Readings, takeAll } from "../../sim/workloads/lib/reading.ts";
 import {
   bootDispatcher,
   bootWorker,

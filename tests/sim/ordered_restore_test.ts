@@ -14,7 +14,7 @@ import { decodeIteration, encodeIteration } from "../../data/checkpoint/saving.t
 import { SimCluster } from "../../sim/engine/cluster.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../../sim/engine/service.ts";
 // Registers the iterator of distribute().
-import "../../sim/workloads/reading.ts";
+import "../../sim/workloads/lib/reading.ts";
 import { registerHome } from "../../platform/nodes/client_homes.ts";
 import { assert, assertEquals } from "../assert.ts";
 

@@ -2,7 +2,7 @@
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { SimCluster } from "../../sim/engine/cluster.ts";
-import { hasLeftovers } from "../../sim/workloads/leak_check.ts";
+import { hasLeftovers } from "../../sim/workloads/lib/leak_check.ts";
 import {
   bootDispatcher,
   bootWorker,

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
+import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { serveWebSocket, webSocketConnector } from "../../transport/web_socket.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";

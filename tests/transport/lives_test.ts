@@ -5,7 +5,7 @@
  */
 import type { AccessRole, Identity } from "../../actors/runtime/identity.ts";
 import { LeatError } from "../../core/error.ts";
-import { Lives } from "../../transport/web_socket/lives.ts";
+import { Lives } from "../../transport/web_socket/tokens/lives.ts";
 import { assertEquals, assertThrows } from "../assert.ts";
 
 const as = (name: string, role: AccessRole): Identity => ({ name, role });

@@ -12,8 +12,8 @@ import {
   type WebSocketServer,
   type WebSocketServerOptions,
 } from "../../transport/web_socket.ts";
-import { Challenges } from "../../transport/web_socket/challenges.ts";
-import { idOf, proofOf, type Transcript } from "../../transport/web_socket/proof.ts";
+import { Challenges } from "../../transport/web_socket/tokens/challenges.ts";
+import { idOf, proofOf, type Transcript } from "../../transport/web_socket/tokens/proof.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
 import { rejection } from "../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
+import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { Payload } from "../../transport/payload.ts";

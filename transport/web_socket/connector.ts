@@ -7,7 +7,7 @@ import { LINK_LIMITS } from "../limits.ts";
 import { readHello, writeHello } from "../hello.ts";
 import { dialSocket } from "./dialled_socket.ts";
 import { type Peer, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
-import { DiallerSide, type Target } from "./proof.ts";
+import { DiallerSide, type Target } from "./tokens/proof.ts";
 import { tlsRemedy } from "./remedies.ts";
 import type { Socket } from "./socket.ts";
 import { NotProved, UpgradeRefused } from "./upgrade.ts";

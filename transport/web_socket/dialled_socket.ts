@@ -1,8 +1,8 @@
 /** Opens the TCP connection of a link and upgrades it to a WebSocket. */
 import type { World } from "../../actors/runtime/world.ts";
-import { closeConnection } from "./close_connection.ts";
+import { closeConnection } from "./connection.ts";
 import { FramedSocket } from "./framed_socket.ts";
-import type { DiallerSide } from "./proof.ts";
+import type { DiallerSide } from "./tokens/proof.ts";
 import type { Socket } from "./socket.ts";
 import { upgrade } from "./upgrade.ts";
 

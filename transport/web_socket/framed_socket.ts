@@ -8,7 +8,7 @@
  */
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import type { Random, Timer, World } from "../../actors/runtime/world.ts";
-import { closeConnection } from "./close_connection.ts";
+import { closeConnection, writeAll } from "./connection.ts";
 import { FRAME_BYTES_MAX, malformed } from "./frames.ts";
 import { WINDOW_BYTES } from "./outbox.ts";
 import type { Socket, SocketEvents } from "./socket.ts";
@@ -22,7 +22,6 @@ import {
   serverFrame,
   unmask,
 } from "./socket_frames.ts";
-import { writeAll } from "./write_all.ts";
 
 /** Frames that fit are read many at a time through a buffer of this size; others into their own. */
 const READ_BUFFER_BYTES = 128 * 2 ** 10;

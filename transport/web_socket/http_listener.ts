@@ -7,7 +7,7 @@
  */
 import type { Timer, World } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";
-import { closeConnection } from "./close_connection.ts";
+import { closeConnection } from "./connection.ts";
 import { FramedSocket } from "./framed_socket.ts";
 import {
   NoRequest,

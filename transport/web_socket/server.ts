@@ -4,15 +4,15 @@ import type { AccessRole, Identity } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
-import { type Admission, Door } from "./door.ts";
+import { type Admission, Door } from "./tokens/door.ts";
 import { HELLO_BYTES_MAX, readHello, writeBye, writeHello } from "../hello.ts";
 import { type Answer, type Arrival, HttpListener, refusal } from "./http_listener.ts";
 import { certificateRemedy } from "./remedies.ts";
 import type { RequestHead } from "./http_request.ts";
 import { type Peer, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
-import { Lives } from "./lives.ts";
+import { Lives } from "./tokens/lives.ts";
 import type { Socket } from "./socket.ts";
-import type { AcceptedTokens } from "./token.ts";
+import type { AcceptedTokens } from "./tokens/token.ts";
 
 /** Time limit for the hello of a connection, in ms. */
 const HELLO_TIMEOUT_MS = 5_000;

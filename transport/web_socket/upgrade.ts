@@ -2,10 +2,10 @@
 import { Buffer } from "node:buffer";
 import type { Random } from "../../actors/runtime/world.ts";
 import { nodeCrypto } from "../../core/builtins.ts";
-import type { DiallerSide } from "./proof.ts";
+import type { DiallerSide } from "./tokens/proof.ts";
 import { SPEAKS_TLS, TLS_ALERT } from "./remedies.ts";
 import { broken } from "./socket_frames.ts";
-import { writeAll } from "./write_all.ts";
+import { writeAll } from "./connection.ts";
 
 const RESPONSE_BYTES_MAX = 16_384;
 /** The RFC's own constant. */

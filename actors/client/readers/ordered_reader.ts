@@ -8,7 +8,7 @@ import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { OrderFigures, ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 import type { Timer } from "../../runtime/world.ts";
-import { refusedAnswer } from "../../exactly_once/refused.ts";
+import { refusedAnswer } from "../../exactly_once/fetcher.ts";
 import { type ElementAnswer, type Own, type Place, SOME_CLIENT } from "../../worker/protocol.ts";
 import { BlockedMeter } from "../blocked_meter.ts";
 import { StreamNumbers } from "./numbering.ts";

@@ -19,9 +19,9 @@ import { LeatError } from "../../../core/error.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures, RoundWait } from "../../dispatcher/protocol_figures.ts";
 import type { RoundSchedule } from "../../dispatcher/protocol_schedules.ts";
-import { mayBeTakenLater } from "../../runtime/asks.ts";
+import { mayBeTakenLater } from "../../runtime/asking/asks.ts";
 import type { Ref } from "../../runtime/ref.ts";
-import { refusedAnswer } from "../../exactly_once/refused.ts";
+import { refusedAnswer } from "../../exactly_once/fetcher.ts";
 import {
   type ElementAnswer,
   isFinal,

@@ -4,7 +4,7 @@ import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 import { type FencedRef, sameActor } from "../../runtime/ref.ts";
-import { refusedAnswer } from "../../exactly_once/refused.ts";
+import { refusedAnswer } from "../../exactly_once/fetcher.ts";
 import { type ElementAnswer, isFinal } from "../../worker/protocol.ts";
 import { LongPollWait } from "./long_poll_wait.ts";
 import {

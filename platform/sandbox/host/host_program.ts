@@ -1,7 +1,7 @@
 /** The program of a process that serves one confined runner. It runs no user code. */
 import { LeatError } from "../../../core/error.ts";
 import type { WorkerStorage } from "../../storage/storage.ts";
-import { workerHost } from "../../worker_host.ts";
+import { workerHost } from "../../deno_host.ts";
 import { linkToParent, localNode } from "../../process/parent_link.ts";
 import { Edge } from "../edge.ts";
 import { FarRoots } from "./far_roots.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 import type { ActorFactory } from "../../../actors/runtime/actor.ts";
-import { LOOK_FROM, QUIET_MS } from "../../../actors/runtime/answers.ts";
+import { LOOK_FROM, QUIET_MS } from "../../../actors/runtime/asking/answers.ts";
 import type { AskEnvelope, Envelope } from "../../../actors/runtime/envelope.ts";
 import type { FencedRef, Ref } from "../../../actors/runtime/ref.ts";
 import { inlinePair } from "../../../transport/inline.ts";

@@ -9,12 +9,12 @@ import {
   FORGET_AFTER_MS,
   LOOK_FROM,
   QUIET_MS,
-} from "../../../actors/runtime/answers.ts";
+} from "../../../actors/runtime/asking/answers.ts";
 import { copyBody } from "../../../actors/runtime/body.ts";
-import { Deadlines } from "../../../actors/runtime/deadlines.ts";
+import { Deadlines } from "../../../actors/runtime/asking/deadlines.ts";
 import { Fifo } from "../../../actors/runtime/fifo.ts";
-import { ReceiveMarks, SendNumbers } from "../../../actors/runtime/numbering.ts";
-import { Recent } from "../../../actors/runtime/recent.ts";
+import { ReceiveMarks, SendNumbers } from "../../../actors/runtime/asking/numbering.ts";
+import { Recent } from "../../../actors/runtime/asking/recent.ts";
 import { formatRef, nameOf, sameActor } from "../../../actors/runtime/ref.ts";
 import { LeatError } from "../../../core/error.ts";
 import { tensor } from "../../../core/tensor.ts";

@@ -6,7 +6,7 @@
 import type { AskEnvelope, Envelope } from "../../../actors/runtime/envelope.ts";
 import { type Identity, SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../../actors/runtime/link.ts";
-import { WATCHERS_MAX } from "../../../actors/runtime/peers.ts";
+import { WATCHERS_MAX } from "../../../actors/runtime/node/peers.ts";
 import type { Delivery } from "../../../actors/runtime/protocol.ts";
 import type { Ref } from "../../../actors/runtime/ref.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Groups } from "../../../actors/runtime/groups.ts";
+import { Groups } from "../../../actors/runtime/asking/groups.ts";
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
 import { SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import type { Link } from "../../../actors/runtime/link.ts";

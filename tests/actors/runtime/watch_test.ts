@@ -6,7 +6,7 @@
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext, WatchEnd } from "../../../actors/runtime/actor.ts";
 import { closedThere } from "../../../actors/runtime/link.ts";
-import { nodeActorOf } from "../../../actors/runtime/node_actor.ts";
+import { nodeActorOf } from "../../../actors/runtime/node/node_actor.ts";
 import type { Delivery } from "../../../actors/runtime/protocol.ts";
 import type { FencedRef, Ref } from "../../../actors/runtime/ref.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";

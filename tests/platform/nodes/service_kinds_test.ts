@@ -2,7 +2,7 @@
 
 import { assertEquals, assertStringIncludes } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
-import { nodeActorOf } from "../../../actors/runtime/node_actor.ts";
+import { nodeActorOf } from "../../../actors/runtime/node/node_actor.ts";
 import { LocalFleet } from "../../../server/cluster/local_fleet.ts";
 import { serveDispatcher, serveWorker } from "../../../mod.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
-import { idOf } from "../../../transport/web_socket/proof.ts";
+import { idOf } from "../../../transport/web_socket/tokens/proof.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { acceptedTokens, parseTokens, TokensFile } from "../../../platform/nodes/tokens_file.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";

@@ -4,7 +4,7 @@ import {
   nodeActorOf,
   OWNER_LOST_MS,
   type SpawnRequest,
-} from "../../../actors/runtime/node_actor.ts";
+} from "../../../actors/runtime/node/node_actor.ts";
 import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import { LeatError } from "../../../core/error.ts";
 import { SimCluster } from "../../../sim/engine/cluster.ts";

@@ -14,7 +14,7 @@ import {
 } from "../../../sim/checkers/memory.ts";
 import type { Observer } from "../../../actors/runtime/inspection.ts";
 import { SimCluster } from "../../../sim/engine/cluster.ts";
-import { leftovers } from "../../../sim/workloads/leak_check.ts";
+import { leftovers } from "../../../sim/workloads/lib/leak_check.ts";
 import { assertEquals } from "../../assert.ts";
 
 interface DeafProtocol {

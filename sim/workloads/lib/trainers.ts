@@ -2,18 +2,18 @@
  * Shared by several workloads: a dispatcher, workers, and training programs that read one job
  * through `distribute()` and start again when their nodes crash.
  */
-import type { Dataset } from "../../data/dataset.ts";
-import type { DatasetIterator } from "../../data/dataset_iterator.ts";
-import type { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
-import type { Violations } from "../checkers/checker.ts";
-import type { SimCluster } from "../engine/cluster.ts";
-import { Crashes } from "../faults/crashes.ts";
-import type { Boot, SimNode } from "../engine/node.ts";
-import type { SimRandom } from "../engine/random.ts";
+import type { Dataset } from "../../../data/dataset.ts";
+import type { DatasetIterator } from "../../../data/dataset_iterator.ts";
+import type { ShardingPolicy } from "../../../data/sharding/sharding_policy.ts";
+import type { Violations } from "../../checkers/checker.ts";
+import type { SimCluster } from "../../engine/cluster.ts";
+import { Crashes } from "../../faults/crashes.ts";
+import type { Boot, SimNode } from "../../engine/node.ts";
+import type { SimRandom } from "../../engine/random.ts";
 import { type NextIterator, Readings, Trainings } from "./reading.ts";
-import { DISPATCHER_NODE, type WorkerSettings } from "../engine/service.ts";
-import { drawTimings, type ServiceTimings } from "../engine/timings.ts";
-import { type RunOptions, runThroughTrouble } from "./workload.ts";
+import { DISPATCHER_NODE, type WorkerSettings } from "../../engine/service.ts";
+import { drawTimings, type ServiceTimings } from "../../engine/timings.ts";
+import { type RunOptions, runThroughTrouble } from "../workload.ts";
 
 /** Default of the longest training step, in ms. */
 const STEP_MAX_MS = 20;

@@ -2,8 +2,8 @@
  * Checks for leaks: some time after all training processes vanished, no node may have an actor, a
  * message or an open ask left for them.
  */
-import type { SimCluster } from "../engine/cluster.ts";
-import { journalOf } from "../engine/service.ts";
+import type { SimCluster } from "../../engine/cluster.ts";
+import { journalOf } from "../../engine/service.ts";
 
 /** The permanent actors of a node. */
 const OWN_ACTORS: readonly string[] = ["/node", "/dispatcher", "/worker"];

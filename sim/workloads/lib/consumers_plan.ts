@@ -1,8 +1,8 @@
 /** The consumers of a simulated DETERMINISTIC stream, and what they read. */
-import type { StreamChecker } from "../checkers/stream.ts";
-import type { SimNode } from "../engine/node.ts";
-import { type PipelineName, streamOf } from "../reference/ordered_pipelines.ts";
-import type { SimRandom } from "../engine/random.ts";
+import type { StreamChecker } from "../../checkers/stream.ts";
+import type { SimNode } from "../../engine/node.ts";
+import { type PipelineName, streamOf } from "../../reference/ordered_pipelines.ts";
+import type { SimRandom } from "../../engine/random.ts";
 
 /** What is read, and how. */
 export interface ConsumersPlan {

@@ -1,13 +1,13 @@
 /** The open asks of a node: each is settled once, by answer, deadline, loss or the asker's end. */
-import { LeatError, type LeatErrorCode, type WireError } from "../../core/error.ts";
-import type { AskOptions } from "./actor.ts";
-import type { Cell } from "./cell.ts";
-import { copyBody } from "./body.ts";
+import { LeatError, type LeatErrorCode, type WireError } from "../../../core/error.ts";
+import type { AskOptions } from "../actor.ts";
+import type { Cell } from "../cell.ts";
+import { copyBody } from "../body.ts";
 import { type Deadline, Deadlines } from "./deadlines.ts";
-import { type AskEnvelope, OPEN_MAX } from "./envelope.ts";
-import { type Hold, Holdings } from "./holdings.ts";
-import { formatRef, keyOf, type Ref } from "./ref.ts";
-import type { Random, World } from "./world.ts";
+import { type AskEnvelope, OPEN_MAX } from "../envelope.ts";
+import { type Hold, Holdings } from "../node/holdings.ts";
+import { formatRef, keyOf, type Ref } from "../ref.ts";
+import type { Random, World } from "../world.ts";
 
 /** Delay before an ask is repeated to an unavailable receiver; doubles up to the maximum. */
 const RETRY_MIN_MS = 20;

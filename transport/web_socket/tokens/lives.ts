@@ -2,8 +2,8 @@
  * Maps incarnations to identities. An incarnation is random, but other nodes learn it: it
  * distinguishes the messages of one node's life, so no other identity may use it.
  */
-import type { Identity } from "../../actors/runtime/identity.ts";
-import { LeatError } from "../../core/error.ts";
+import type { Identity } from "../../../actors/runtime/identity.ts";
+import { LeatError } from "../../../core/error.ts";
 
 /** Incarnations remembered, also of closed links; the oldest is forgotten first. */
 const LIVES_MAX = 16_384;

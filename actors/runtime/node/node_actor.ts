@@ -1,12 +1,12 @@
 /** `/node`, which every node has: starts, stops and lists actors at other nodes' requests. */
-import { LeatError } from "../../core/error.ts";
-import type { Access } from "./access.ts";
-import type { Actor, ActorContext } from "./actor.ts";
-import { anything, checksOf, fencedRef, list, nothing, object, optional, text } from "./checks.ts";
-import type { ActorInfo } from "./inspection.ts";
-import type { FencedRef, Ref } from "./ref.ts";
-import type { ActorKind } from "./system.ts";
-import type { Timer } from "./world.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { Access } from "../access.ts";
+import type { Actor, ActorContext } from "../actor.ts";
+import { anything, checksOf, fencedRef, list, nothing, object, optional, text } from "../checks.ts";
+import type { ActorInfo } from "../inspection.ts";
+import type { FencedRef, Ref } from "../ref.ts";
+import type { ActorKind } from "../system.ts";
+import type { Timer } from "../world.ts";
 
 /** The name of the actor at each node's top level. */
 export const NODE_ACTOR_NAME = "node";

@@ -2,7 +2,7 @@
  * The nonces of a listener. An issued nonce takes no memory, so that strangers cannot exhaust it by
  * requesting many; a correctly answered one is kept until it expires, and cannot be reused.
  */
-import type { World } from "../../actors/runtime/world.ts";
+import type { World } from "../../../actors/runtime/world.ts";
 import { isSameProof, keyedHash, newNonce } from "./proof.ts";
 
 const LIFETIME_MS = 10_000;

@@ -2,9 +2,9 @@
  * Tracks which workers received tasks: a worker that the dispatcher did not hear from before a job
  * ended has no part in the job.
  */
-import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
-import type { AnswerOf } from "../../actors/runtime/protocol.ts";
-import type { SimNode } from "../engine/node.ts";
+import type { DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
+import type { AnswerOf } from "../../../actors/runtime/protocol.ts";
+import type { SimNode } from "../../engine/node.ts";
 
 type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 

@@ -1,20 +1,20 @@
 /** Reads a distributed dataset on a simulated node like programs do: through `distribute()`. */
-import { accessFrom } from "../../actors/client/access.ts";
-import { distributedIterator } from "../../actors/client/distributed_iterator.ts";
-import type { ClientHome } from "../../actors/client/starting.ts";
-import { dispatcherAt, READ_BY_ANOTHER } from "../../actors/dispatcher/protocol.ts";
-import { LeatError } from "../../core/error.ts";
-import type { Dataset } from "../../data/dataset.ts";
-import { withHost } from "../../data/host.ts";
-import type { DatasetIterator } from "../../data/dataset_iterator.ts";
-import { registerServed } from "../../data/node.ts";
-import type { DistributeNode } from "../../data/operators/distribute.ts";
-import { openHome, registerHome } from "../../platform/nodes/client_homes.ts";
-import type { Given } from "../reference/canonical_stream.ts";
-import type { Findings } from "../checkers/checker.ts";
-import type { SimNode } from "../engine/node.ts";
-import type { SimRandom } from "../engine/random.ts";
-import { DISPATCHER_NODE } from "../engine/service.ts";
+import { accessFrom } from "../../../actors/client/access.ts";
+import { distributedIterator } from "../../../actors/client/distributed_iterator.ts";
+import type { ClientHome } from "../../../actors/client/starting.ts";
+import { dispatcherAt, READ_BY_ANOTHER } from "../../../actors/dispatcher/protocol.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { Dataset } from "../../../data/dataset.ts";
+import { withHost } from "../../../data/host.ts";
+import type { DatasetIterator } from "../../../data/dataset_iterator.ts";
+import { registerServed } from "../../../data/node.ts";
+import type { DistributeNode } from "../../../data/operators/distribute.ts";
+import { openHome, registerHome } from "../../../platform/nodes/client_homes.ts";
+import type { Given } from "../../reference/canonical_stream.ts";
+import type { Findings } from "../../checkers/checker.ts";
+import type { SimNode } from "../../engine/node.ts";
+import type { SimRandom } from "../../engine/random.ts";
+import { DISPATCHER_NODE } from "../../engine/service.ts";
 
 // What mod.ts does for programs; a simulation needs nothing else of it.
 registerServed((node, context) => {

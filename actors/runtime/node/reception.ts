@@ -1,18 +1,18 @@
 /**
  * Handles an arrived envelope: it reaches a mailbox, settles an ask, ends a watch, or is dropped.
  */
-import { LeatError, type WireError } from "../../core/error.ts";
-import type { Answer, RepeatableAsk } from "./answers.ts";
-import type { Asks, Refusal } from "./asks.ts";
-import type { Cell } from "./cell.ts";
-import type { AskEnvelope, Envelope } from "./envelope.ts";
-import type { Identity } from "./identity.ts";
-import type { DropReason, InspectionEvent } from "./inspection.ts";
-import type { NodeId } from "./link.ts";
+import { LeatError, type WireError } from "../../../core/error.ts";
+import type { Answer, RepeatableAsk } from "../asking/answers.ts";
+import type { Asks, Refusal } from "../asking/asks.ts";
+import type { Cell } from "../cell.ts";
+import type { AskEnvelope, Envelope } from "../envelope.ts";
+import type { Identity } from "../identity.ts";
+import type { DropReason, InspectionEvent } from "../inspection.ts";
+import type { NodeId } from "../link.ts";
 import { type Life, nodeActorOf } from "./node_actor.ts";
 import type { Peers } from "./peers.ts";
-import { formatRef } from "./ref.ts";
-import type { World } from "./world.ts";
+import { formatRef } from "../ref.ts";
+import type { World } from "../world.ts";
 
 /** Time limit for a node to say which of its actors have ended, in ms; then it is asked later. */
 const ENDED_TIMEOUT_MS = 5_000;

@@ -2,9 +2,9 @@
  * Tracks in which life of a worker's node each task runs: the task's elements are lost with that
  * life.
  */
-import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
-import type { RequestOf } from "../../actors/runtime/protocol.ts";
-import type { SimNode } from "../engine/node.ts";
+import type { DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
+import type { RequestOf } from "../../../actors/runtime/protocol.ts";
+import type { SimNode } from "../../engine/node.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 

@@ -1,29 +1,29 @@
 /** A node: keeps the actors, numbers their messages, and sends them. */
-import { LeatError, type WireError } from "../../core/error.ts";
-import { RefusalLog } from "./access.ts";
-import type { AskOptions, ChildSpec, WatchDown } from "./actor.ts";
-import type { Answer } from "./answers.ts";
-import { Asks, type OpenAsk, settledMarks } from "./asks.ts";
-import { copyBody } from "./body.ts";
-import { Cell, type CellSystem } from "./cell.ts";
-import type { AskEnvelope, Envelope } from "./envelope.ts";
-import type { Identity } from "./identity.ts";
+import { LeatError, type WireError } from "../../../core/error.ts";
+import { RefusalLog } from "../access.ts";
+import type { AskOptions, ChildSpec, WatchDown } from "../actor.ts";
+import type { Answer } from "../asking/answers.ts";
+import { Asks, type OpenAsk, settledMarks } from "../asking/asks.ts";
+import { copyBody } from "../body.ts";
+import { Cell, type CellSystem } from "../cell.ts";
+import type { AskEnvelope, Envelope } from "../envelope.ts";
+import type { Identity } from "../identity.ts";
 import {
   type ActorInfo,
   type DropReason,
   type HeldMessages,
   Inspector,
   type Observer,
-} from "./inspection.ts";
-import type { NodeId } from "./link.ts";
+} from "../inspection.ts";
+import type { NodeId } from "../link.ts";
 import type { Life } from "./node_actor.ts";
 import { Peers, type WatchWord } from "./peers.ts";
 import { Reception, type ReceptionOwner } from "./reception.ts";
-import { type FencedRef, formatRef, keyOf, type Ref } from "./ref.ts";
+import { type FencedRef, formatRef, keyOf, type Ref } from "../ref.ts";
 import { Router } from "./router.ts";
 import { RunQueue } from "./run_queue.ts";
-import type { SystemOptions } from "./system.ts";
-import type { World } from "./world.ts";
+import type { SystemOptions } from "../system.ts";
+import type { World } from "../world.ts";
 
 export class ActorNode implements CellSystem, ReceptionOwner {
   readonly id: NodeId;

@@ -1,6 +1,6 @@
 /** Tokens: their form, and which of them a listener accepts. */
-import type { Identity } from "../../actors/runtime/identity.ts";
-import { LeatError } from "../../core/error.ts";
+import type { Identity } from "../../../actors/runtime/identity.ts";
+import { LeatError } from "../../../core/error.ts";
 import { idOf, isSameProof, keyedHash } from "./proof.ts";
 
 const SCHEME = "Bearer ";

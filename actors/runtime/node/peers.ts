@@ -2,14 +2,14 @@
  * What a node holds because of others: watches, watchers, open asks and calls that wait for a link.
  * Each is released with its link or its actor.
  */
-import { LeatError } from "../../core/error.ts";
-import type { WatchDown, WatchEnd } from "./actor.ts";
-import type { Asks } from "./asks.ts";
-import type { Cell } from "./cell.ts";
-import type { DownEnvelope, WatchEnvelope } from "./envelope.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { WatchDown, WatchEnd } from "../actor.ts";
+import type { Asks } from "../asking/asks.ts";
+import type { Cell } from "../cell.ts";
+import type { DownEnvelope, WatchEnvelope } from "../envelope.ts";
 import { type Hold, Holdings } from "./holdings.ts";
-import { isClosedThere } from "./link.ts";
-import type { FencedRef, Ref } from "./ref.ts";
+import { isClosedThere } from "../link.ts";
+import type { FencedRef, Ref } from "../ref.ts";
 
 /** Watches that one node may hold on actors of this one; each takes memory until it or its link ends. */
 export const WATCHERS_MAX = 16_384;

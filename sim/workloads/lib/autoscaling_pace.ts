@@ -2,7 +2,7 @@
  * The pace of an autoscaling run: its steps, phases and waits scale with the drawn times of
  * scaling, so that workers come and go while trainers read, however slowly the dispatcher decides.
  */
-import type { ScalingOptions } from "../../actors/dispatcher/scaling/autoscaler.ts";
+import type { ScalingOptions } from "../../../actors/dispatcher/scaling/autoscaler.ts";
 
 /** Work per element while trainers change their speed, in ms. */
 const WORK_MS = 1_000;

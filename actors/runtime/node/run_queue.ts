@@ -1,9 +1,9 @@
 /** The scheduler of a node: actors that have messages to handle, and envelopes between them. */
-import type { Cell } from "./cell.ts";
-import type { Envelope } from "./envelope.ts";
-import { Fifo } from "./fifo.ts";
-import { type Identity, SAME_PROCESS } from "./identity.ts";
-import type { World } from "./world.ts";
+import type { Cell } from "../cell.ts";
+import type { Envelope } from "../envelope.ts";
+import { Fifo } from "../fifo.ts";
+import { type Identity, SAME_PROCESS } from "../identity.ts";
+import type { World } from "../world.ts";
 
 /** Messages handled in one macrotask before timers and sockets run. */
 const TURNS_PER_MACROTASK = 128;

@@ -3,7 +3,7 @@
  * and removing must be almost free, and removed items must not stay in memory.
  */
 import { Groups, type Member } from "./groups.ts";
-import type { Timer, World } from "./world.ts";
+import type { Timer, World } from "../world.ts";
 
 /** Deadlines are rounded up to a multiple of this, so that many share a bucket. */
 const BUCKET_MS = 8;

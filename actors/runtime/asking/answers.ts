@@ -1,6 +1,6 @@
 /** Answers kept for askers that may repeat a request, which is then not handled again. */
-import type { AskEnvelope, FailureEnvelope, ReplyEnvelope } from "./envelope.ts";
-import type { FencedRef } from "./ref.ts";
+import type { AskEnvelope, FailureEnvelope, ReplyEnvelope } from "../envelope.ts";
+import type { FencedRef } from "../ref.ts";
 
 /** Settled answers that an actor keeps; the oldest of the longest idle askers are dropped. */
 const ANSWERS_MAX = 16_384;

@@ -1,6 +1,6 @@
 /** Items held for a node and an actor, indexed by both, to release either's quickly. */
-import type { Cell } from "./cell.ts";
-import { Groups, type Member } from "./groups.ts";
+import type { Cell } from "../cell.ts";
+import { Groups, type Member } from "../asking/groups.ts";
 
 export class Hold<T> {
   readonly item: T;

@@ -1,9 +1,9 @@
 /** Chooses the link to a node. */
-import { LeatError } from "../../core/error.ts";
-import { copyBody } from "./body.ts";
-import type { Envelope } from "./envelope.ts";
-import type { Identity } from "./identity.ts";
-import { closedThere, type Connector, type Link, type NodeId, noWay } from "./link.ts";
+import { LeatError } from "../../../core/error.ts";
+import { copyBody } from "../body.ts";
+import type { Envelope } from "../envelope.ts";
+import type { Identity } from "../identity.ts";
+import { closedThere, type Connector, type Link, type NodeId, noWay } from "../link.ts";
 
 /** Envelopes that may wait for a link to be opened, per node; beyond it they are lost. */
 const WAITING_MAX = 1_024;

@@ -4,8 +4,8 @@
  * specifies the bytes.
  */
 import { Buffer } from "node:buffer";
-import { nodeCrypto } from "../../core/builtins.ts";
-import { otherVersion, PROTOCOL_VERSION } from "../hello.ts";
+import { nodeCrypto } from "../../../core/builtins.ts";
+import { otherVersion, PROTOCOL_VERSION } from "../../hello.ts";
 
 /** A configured address (`service`), or the `node` of that name: its proofs hold at no other. */
 export type Target = "service" | "node";
