@@ -5,7 +5,9 @@
 import fc from "fast-check";
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { AUTOTUNE, Dataset, LeatError, type Tensor } from "../../mod.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
+import { everyKind } from "./lib/every_kind.ts";
 import { MemoryHost } from "./lib/memory_host.ts";
 import { outcomesOf } from "./lib/outcomes.ts";
 
@@ -242,4 +244,17 @@ Deno.test("random pipelines continue from their checkpoints", async () => {
     }),
     { numRuns: 200, seed: 6, examples: FOUND.map((pipeline) => [pipeline]) },
   );
+});
+
+Deno.test("every kind of operator continues from its checkpoints", async () => {
+  await using folder = await TempFolder.make();
+  for (const { node, division, dataset } of await everyKind(folder.path)) {
+    if (division === "served") continue; // tests/service/ saves these
+    const bytes = dataset.serialize();
+    const make = () => Dataset.deserialize(bytes, { trustPipeline: true });
+    await outcomesOf(openIterator(make().node)); // fills what is kept in files
+    await assertCheckpointLaw(make, { elementsMax: 6 }).catch((cause) => {
+      throw new Error(`${node.kind}: ${cause}`, { cause });
+    });
+  }
 });

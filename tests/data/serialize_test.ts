@@ -13,12 +13,16 @@ import { tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { AUTOTUNE, Dataset, specOf, TensorSpec, udf } from "../../data/mod.ts";
 import { registerNode, registerServed } from "../../data/node.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 import { collect } from "./lib/collect.ts";
+import { everyKind } from "./lib/every_kind.ts";
+import { outcomesOf } from "./lib/outcomes.ts";
 
 const double = udf<(x: number) => number>(import.meta.resolve("./lib/functions.ts"), "double");
 const ints = Dataset.range(1, 5).map((n) => new Int32Array(n).fill(n));
 
-/** Pipelines that together contain every operator and every kind of attribute. */
+/** Pipelines with every kind of attribute. */
 const PIPELINES: Record<string, Dataset<unknown>> = {
   range: Dataset.range(5, 0, -2),
   from: Dataset.from([1n, -0, NaN, "é", null, true, new Float16Array([1.5]), { $a: [1] }]),
@@ -84,6 +88,17 @@ for (const [name, dataset] of Object.entries(PIPELINES)) {
     assertEquals(copy.elementSpec, dataset.elementSpec);
   });
 }
+
+Deno.test("serialize and deserialize keep the elements of every kind of operator, and its fingerprint", async () => {
+  await using folder = await TempFolder.make();
+  for (const { node: { kind }, division, dataset } of await everyKind(folder.path)) {
+    const copy = Dataset.deserialize(dataset.serialize(), { trustPipeline: true });
+    assertEquals(copy.fingerprint(), dataset.fingerprint(), kind);
+    if (division === "served") continue;
+    const given = await outcomesOf(openIterator(copy.node, { seed: 1n }));
+    assertEquals(given, await outcomesOf(openIterator(dataset.node, { seed: 1n })), kind);
+  }
+});
 
 Deno.test("serialize keeps negative zero, and keys that begin with a dollar sign", async () => {
   const dataset = Dataset.from([{ $bigint: -0, $$x: 1 }]);

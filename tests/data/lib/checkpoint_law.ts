@@ -43,7 +43,8 @@ export async function assertCheckpointLaw(
   ran.entropy64 = () => ++drawn;
   const open = () =>
     openIterator(make().node, seed === "drawn" ? { host: ran } : { host: ran, seed });
-  const known = seed === "drawn" ? undefined : await outcomesOf(open(), elementsMax);
+  await using first = open();
+  const known = seed === "drawn" ? undefined : await outcomesOf(first, elementsMax);
   for (let position = 0; position <= elementsMax; position++) {
     await using saver = open();
     const before = await readOutcomes(saver, position);

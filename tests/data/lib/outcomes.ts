@@ -2,7 +2,9 @@
  * The results of an iterator in a comparable form: elements as plain data, and errors by code and
  * message.
  */
-import { Dataset, type DatasetIterator, LeatError, RaggedTensor, Tensor } from "../../../mod.ts";
+import { LeatError } from "../../../core/error.ts";
+import { RaggedTensor, Tensor } from "../../../core/tensor.ts";
+import { Dataset, type DatasetIterator } from "../../../data/mod.ts";
 
 /** One result of `next()` before the end. */
 export type Outcome = { readonly element: unknown } | { readonly error: string };
