@@ -2,6 +2,7 @@
 
 import { PROGRAM as memory } from "../../bench/memory.ts";
 import { PROGRAM as bench } from "../../bench/main.ts";
+import { PROGRAM as benchPeers } from "../../bench/peers/main.ts";
 import { PROGRAM as autoscale } from "../../cli/autoscale.ts";
 import { PROGRAM as chaos } from "../../cli/chaos.ts";
 import { PROGRAM as cluster } from "../../cli/cluster.ts";
@@ -21,8 +22,8 @@ import { assert, assertEquals, assertInstanceOf, assertStringIncludes } from "..
 type AnyProgram = Program<Record<string, Option<unknown>>>;
 
 const PROGRAMS = [
-  ...[autoscale, bench, chaos, cluster, dispatcher, mel, memory, plan, scale, simulate, soak],
-  ...[status, vopr, hashes, worker],
+  ...[autoscale, bench, benchPeers, chaos, cluster, dispatcher, mel, memory, plan, scale],
+  ...[simulate, soak, status, vopr, hashes, worker],
 ] as unknown as readonly AnyProgram[];
 
 /** Required options besides the tested one. */

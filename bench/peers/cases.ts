@@ -1,0 +1,87 @@
+/**
+ * What is compared: each case is one pipeline that Leat and its peers run on the same files.
+ *
+ * @module
+ */
+
+/** The other libraries, in the order of tables and plots. */
+export const PEERS = ["tensorflow", "torch", "grain"] as const;
+
+/** One of the other libraries. */
+export type Peer = typeof PEERS[number];
+
+/** The groups of cases, for `--only` and the sections of the page. */
+export const PARTS = {
+  overhead: "Small pipelines: what the framework itself costs",
+  images: "Images from TFRecords",
+  text: "Text: split, hash, bucket by length, pad",
+  records: "Reading TFRecords",
+  service: "The service: one worker process, one client process, loopback",
+  checkpoints: "Saving an iterator's position",
+} as const;
+
+/** One group of cases. */
+export type Part = keyof typeof PARTS;
+
+/** One pipeline. Each side knows it by `pipeline`. */
+export interface PeerCase {
+  /** Unique; for `--only` and `--list`. */
+  readonly name: string;
+  readonly part: Part;
+  /** The function of a side that runs it. */
+  readonly pipeline: string;
+  /** What is counted, per second. */
+  readonly unit: string;
+  /** `"one"`: all processes of the case run on one core. */
+  readonly cores: "one" | "all";
+  /** The peers that can run it. */
+  readonly peers: readonly Peer[];
+}
+
+function overhead(name: string, peers: readonly Peer[]): PeerCase {
+  return { name, part: "overhead", pipeline: name, unit: "elements/s", cores: "all", peers };
+}
+
+function images(name: string, peers: readonly Peer[]): PeerCase[] {
+  return (["one", "all"] as const).map((cores) => ({
+    ...{ name: `${name}-${cores}-core${cores === "one" ? "" : "s"}`, part: "images" as const },
+    ...{ pipeline: name, unit: "images/s", cores, peers },
+  }));
+}
+
+function service(size: string, compression: "none" | "compressed"): PeerCase {
+  const name = `service-${size}${compression === "none" ? "" : "-compressed"}`;
+  return {
+    ...{ name, part: "service", pipeline: name, unit: "batches/s", cores: "all" },
+    peers: ["tensorflow"],
+  };
+}
+
+/** All cases. */
+export const CASES: readonly PeerCase[] = [
+  overhead("range-batch", ["tensorflow", "grain"]),
+  overhead("range-map-batch", ["tensorflow", "torch", "grain"]),
+  overhead("range-map-filter-batch", ["tensorflow", "grain"]),
+  overhead("shuffle-batch", ["tensorflow", "torch"]),
+  overhead("flat-map-batch", ["tensorflow"]),
+  overhead("zip-batch", ["tensorflow"]),
+  overhead("padded-batch", ["tensorflow"]),
+  overhead("map-prefetch", ["tensorflow", "grain"]),
+  ...images("decode", ["tensorflow", "torch"]),
+  ...images("resize-crop", ["tensorflow", "torch"]),
+  ...images("random-resized-crop", ["tensorflow", "torch"]),
+  {
+    ...{ name: "text-bucket-pad", part: "text", pipeline: "text-bucket-pad", unit: "texts/s" },
+    ...{ cores: "all", peers: ["tensorflow", "torch"] },
+  },
+  ...(["records-large", "records-small", "records-shuffle"] as const).map((name): PeerCase => ({
+    ...{ name, part: "records", pipeline: name, unit: "records/s", cores: "all" },
+    peers: ["tensorflow"],
+  })),
+  ...["1kb", "150kb", "1mb", "10mb"].map((size) => service(size, "none")),
+  service("1mb", "compressed"),
+  {
+    ...{ name: "checkpoint-shuffle", part: "checkpoints", pipeline: "checkpoint-shuffle" },
+    ...{ unit: "saves/s", cores: "all", peers: ["tensorflow"] },
+  },
+];

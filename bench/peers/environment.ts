@@ -1,0 +1,66 @@
+/**
+ * The Python environment of the peers, made below `.cache/peers/`. A package that cannot be
+ * installed or imported leaves its peer out, with a reason.
+ *
+ * @module
+ */
+import { type Peer, PEERS } from "./cases.ts";
+
+/** What each peer needs, pinned, and the module that must import. */
+const PACKAGES: Readonly<Record<Peer, { readonly install: readonly string[]; imports: string }>> = {
+  tensorflow: { install: ["tensorflow-cpu==2.21.0"], imports: "tensorflow" },
+  torch: { install: ["torch==2.15.0", "torchvision==0.29.2"], imports: "torch, torchvision" },
+  grain: { install: ["grain==0.2.18"], imports: "grain" },
+};
+
+/** The environment: its interpreter, and the peers that run in it. */
+export interface Environment {
+  readonly python: string;
+  readonly available: ReadonlySet<Peer>;
+  /** Why a peer was left out. */
+  readonly missing: ReadonlyMap<Peer, string>;
+}
+
+/** Makes the environment if it is not there, and installs what `wanted` still lacks. */
+export async function openEnvironment(
+  folder: string,
+  wanted: ReadonlySet<Peer>,
+  onProgress: (line: string) => void,
+): Promise<Environment> {
+  const python = `${folder}/bin/python`;
+  const available = new Set<Peer>();
+  const missing = new Map<Peer, string>();
+  const made = await exists(python)
+    ? { ok: true, text: "" }
+    : await output("python3", ["-m", "venv", folder]);
+  for (const peer of PEERS.filter((peer) => wanted.has(peer))) {
+    const { install, imports } = PACKAGES[peer];
+    if (!made.ok) missing.set(peer, `no environment: ${made.text}`);
+    else if ((await output(python, ["-c", `import ${imports}`])).ok) available.add(peer);
+    else {
+      onProgress(`installing ${install.join(" ")} …`);
+      const pip = await output(python, ["-m", "pip", "install", "--quiet", ...install]);
+      const imported = await output(python, ["-c", `import ${imports}`]);
+      if (pip.ok && imported.ok) available.add(peer);
+      else missing.set(peer, lastLine(pip.ok ? imported.text : pip.text));
+    }
+  }
+  return { python, available, missing };
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await Deno.lstat(path).then(() => true, () => false);
+}
+
+async function output(command: string, args: string[]): Promise<{ ok: boolean; text: string }> {
+  try {
+    const { success, stderr } = await new Deno.Command(command, { args }).output();
+    return { ok: success, text: new TextDecoder().decode(stderr) };
+  } catch (error) {
+    return { ok: false, text: String(error) };
+  }
+}
+
+function lastLine(text: string): string {
+  return text.trim().split("\n").at(-1) ?? "";
+}

@@ -1,0 +1,37 @@
+/**
+ * Leat's side: `main.ts PIPELINE FILES` runs a pipeline in windows, as `bench/peers/side.ts` says.
+ * `FILES` is the JSON of the generated files' paths.
+ *
+ * @module
+ */
+import type { PeerFiles } from "../files.ts";
+import { TextLineStream } from "../text_lines.ts";
+import { PIPELINES } from "./pipelines.ts";
+
+/** A window begins with a part that does not count: buffers were filled while it waited. */
+const LEAD_IN = 0.2;
+
+const [name = "", files = "{}"] = Deno.args;
+const open = PIPELINES[name];
+if (open === undefined) throw new Error(`Leat's side has no pipeline "${name}"`);
+await using running = await open(JSON.parse(files) as PeerFiles);
+const lines = Deno.stdin.readable.pipeThrough(new TextDecoderStream())
+  .pipeThrough(new TextLineStream());
+for await (const line of lines) {
+  const ms = Number(line);
+  await run(LEAD_IN * ms);
+  const { units, tookMs } = await run((1 - LEAD_IN) * ms);
+  const { bytes } = running;
+  console.log(JSON.stringify({ rate: 1_000 * units / tookMs, bytes }));
+}
+
+async function run(ms: number): Promise<{ units: number; tookMs: number }> {
+  const startedAtMs = performance.now();
+  let units = 0;
+  let tookMs = 0;
+  do {
+    units += await running.step();
+    tookMs = performance.now() - startedAtMs;
+  } while (tookMs < ms);
+  return { units, tookMs };
+}

@@ -1,0 +1,87 @@
+/**
+ * Measures one case: all sides are started and warmed up, then run one after the other in windows,
+ * round after round, so that other load on the machine affects all of them.
+ *
+ * @module
+ */
+import { median } from "../bare/load.ts";
+import type { PeerCase } from "./cases.ts";
+import { Side, type SideCommand } from "./side.ts";
+
+/** Options of measuring. */
+export interface MeasureOptions {
+  readonly rounds: number;
+  readonly windowMs: number;
+}
+
+/** What one side did. */
+export interface SideResult {
+  readonly side: string;
+  /** Units per second, of each window. */
+  readonly rates: readonly number[];
+  /** The median of the rates. */
+  readonly median: number;
+  /** (highest − lowest) / median. */
+  readonly spread: number;
+  /** The median over the rounds of Leat's rate to this one's; 1 for Leat. */
+  readonly leatRatio: number;
+  readonly bytes?: number;
+}
+
+/** The result of a case. */
+export interface CaseResult {
+  readonly name: string;
+  readonly part: PeerCase["part"];
+  readonly unit: string;
+  readonly sides: readonly SideResult[];
+  /** Sides that failed, and why. */
+  readonly failed: Readonly<Record<string, string>>;
+}
+
+/** The name of Leat's own side. */
+export const LEAT = "leat";
+
+/** Runs the sides of a case, by name. */
+export async function measureCase(
+  { name, part, unit }: PeerCase,
+  commands: ReadonlyMap<string, SideCommand>,
+  { rounds, windowMs }: MeasureOptions,
+): Promise<CaseResult> {
+  const failed: Record<string, string> = {};
+  const windows = new Map<string, { rates: number[]; bytes?: number }>();
+  await using stack = new AsyncDisposableStack();
+  const sides = new Map<string, Side>();
+  for (const [side, command] of commands) {
+    sides.set(side, stack.use(new Side(command)));
+    windows.set(side, { rates: [] });
+  }
+  const runAll = async (ms: number, keep: boolean) => {
+    for (const [side, process] of sides) {
+      try {
+        const { rate, bytes } = await process.window(ms);
+        const kept = windows.get(side)!;
+        if (keep) kept.rates.push(rate);
+        if (bytes !== undefined) kept.bytes = bytes;
+      } catch (error) {
+        failed[side] = error instanceof Error ? error.message : String(error);
+        sides.delete(side);
+        windows.delete(side);
+      }
+    }
+  };
+  await runAll(windowMs, false);
+  for (let round = 0; round < rounds; round++) await runAll(windowMs, true);
+  const leat = windows.get(LEAT)?.rates ?? [];
+  return {
+    ...{ name, part, unit, failed },
+    sides: [...windows].map(([side, { rates, bytes }]) => {
+      const middle = median(rates);
+      return {
+        ...{ side, rates, median: middle },
+        spread: (Math.max(...rates) - Math.min(...rates)) / middle,
+        leatRatio: median(rates.map((rate, round) => (leat[round] ?? NaN) / rate)),
+        ...(bytes === undefined ? {} : { bytes }),
+      };
+    }),
+  };
+}

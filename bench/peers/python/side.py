@@ -1,0 +1,31 @@
+"""The loop of a Python side; see bench/peers/side.ts for its protocol."""
+
+import json
+import sys
+import time
+
+LEAD_IN = 0.2
+
+
+def run(step, ms):
+    started = time.perf_counter()
+    units = 0
+    took = 0.0
+    while True:
+        units += step()
+        took = 1000 * (time.perf_counter() - started)
+        if took >= ms:
+            return units, took
+
+
+def serve(pipelines):
+    """`pipelines`: by name, a function of the files that returns `step`, or `(step, bytes)`."""
+    name, files = sys.argv[1], json.loads(sys.argv[2])
+    made = pipelines[name](files)
+    step, size = made if isinstance(made, tuple) else (made, None)
+    for line in sys.stdin:
+        ms = float(line)
+        run(step, LEAD_IN * ms)
+        units, took = run(step, (1 - LEAD_IN) * ms)
+        more = {} if size is None else {"bytes": size()}
+        print(json.dumps({"rate": 1000 * units / took, **more}), flush=True)

@@ -1,0 +1,182 @@
+"""tf.data, and tf.data service for the cases of the service."""
+
+import glob
+import multiprocessing
+import os
+import sys
+import tempfile
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+import numpy as np
+import tensorflow as tf
+
+from side import serve
+
+AUTOTUNE = tf.data.AUTOTUNE
+MEAN = [0.485, 0.456, 0.406]
+STD = [0.229, 0.224, 0.225]
+SIZES = {"1kb": 1_000, "150kb": 150_000, "1mb": 1_000_000, "10mb": 10_000_000}
+
+
+def taking(dataset, units):
+    iterator = iter(dataset)
+    return lambda: units(next(iterator))
+
+
+def rows(dataset):
+    return taking(dataset, lambda batch: int(batch.shape[0]))
+
+
+def numbers():
+    return tf.data.Dataset.range(100_000_000).repeat()
+
+
+def zipped(_files):
+    batches = tf.data.Dataset.zip({"a": numbers(), "b": numbers()}).batch(1024)
+    return taking(batches, lambda batch: int(batch["a"].shape[0]))
+
+
+def records(paths):
+    return tf.data.TFRecordDataset(paths, num_parallel_reads=4)
+
+
+def normalised(pixels):
+    return (pixels / 255.0 - MEAN) / STD
+
+
+def resize_crop(jpeg):
+    pixels = tf.io.decode_jpeg(jpeg, channels=3)
+    size = tf.cast(tf.shape(pixels)[:2], tf.float32)
+    scale = 256.0 / tf.reduce_min(size)
+    pixels = tf.image.resize(pixels, tf.cast(tf.math.ceil(size * scale), tf.int32))
+    pixels = tf.image.resize_with_crop_or_pad(pixels, 224, 224)
+    return normalised(tf.image.random_flip_left_right(pixels))
+
+
+def random_resized_crop(jpeg):
+    begin, size, _ = tf.image.sample_distorted_bounding_box(
+        tf.io.extract_jpeg_shape(jpeg),
+        tf.constant([[[0.0, 0.0, 1.0, 1.0]]]),
+        min_object_covered=0.0,
+        area_range=(0.08, 1.0),
+        use_image_if_no_bounding_boxes=True,
+    )
+    window = tf.stack([begin[0], begin[1], size[0], size[1]])
+    pixels = tf.image.decode_and_crop_jpeg(jpeg, window, channels=3)
+    pixels = tf.image.resize(pixels, [224, 224])
+    return normalised(tf.image.random_flip_left_right(pixels))
+
+
+def images(transform, batch):
+    def opened(files):
+        dataset = records(files["images"]).repeat().map(transform, num_parallel_calls=AUTOTUNE)
+        if batch is None:
+            return taking(dataset.prefetch(AUTOTUNE), lambda _: 1)
+        return rows(dataset.batch(batch, drop_remainder=True).prefetch(AUTOTUNE))
+
+    return opened
+
+
+def texts(files):
+    lines = tf.data.TextLineDataset(files["texts"]).repeat()
+    tokens = lines.map(
+        lambda line: tf.strings.to_hash_bucket_fast(tf.strings.split(line, " "), 30_000),
+        num_parallel_calls=AUTOTUNE,
+    )
+    return rows(
+        tokens.bucket_by_sequence_length(
+            lambda tokens: tf.shape(tokens)[0],
+            bucket_boundaries=[16, 32, 48, 64, 80, 96],
+            bucket_batch_sizes=[64] * 7,
+        ).prefetch(AUTOTUNE)
+    )
+
+
+def serve_service(pipe):
+    service = tf.data.experimental.service
+    dispatcher = service.DispatchServer(service.DispatcherConfig(port=0))
+    address = dispatcher.target.split("//")[1]
+    worker = service.WorkerServer(service.WorkerConfig(dispatcher_address=address))
+    pipe.send(dispatcher.target)
+    try:
+        pipe.recv()
+    except EOFError:
+        del worker
+
+
+def service(size, compression):
+    def opened(_files):
+        here, there = multiprocessing.get_context("spawn").Pipe()
+        process = multiprocessing.get_context("spawn").Process(
+            target=serve_service, args=(there,), daemon=True
+        )
+        process.start()
+        at = np.arange(size, dtype=np.int64)
+        data = ((at * 7 + (at >> 8)) & 255).astype(np.uint8)
+        dataset = tf.data.Dataset.from_tensors({"x": data}).repeat()
+        dataset = dataset.apply(
+            tf.data.experimental.service.distribute(
+                processing_mode=tf.data.experimental.service.ShardingPolicy.OFF,
+                service=here.recv(),
+                compression=compression,
+            )
+        )
+        take = taking(dataset, lambda _: 1)
+
+        def step(_kept=here):  # the service ends when this end of the pipe is closed
+            return take()
+
+        return step
+
+    return opened
+
+
+def checkpoint(_files):
+    folder = tempfile.mkdtemp()
+    iterator = iter(tf.data.Dataset.range(10_000_000).shuffle(10_000, seed=1).batch(32).repeat())
+    saved = tf.train.Checkpoint(iterator=iterator)
+
+    def step():
+        next(iterator)
+        saved.write(folder + "/state")
+        return 1
+
+    def size():
+        return sum(os.path.getsize(path) for path in glob.glob(folder + "/state*"))
+
+    return step, size
+
+
+PIPELINES = {
+    "range-batch": lambda _: rows(numbers().batch(1024)),
+    "range-map-batch": lambda _: rows(numbers().map(lambda x: x * 2 + 1).batch(1024)),
+    "range-map-filter-batch": lambda _: rows(
+        numbers().map(lambda x: x * 2 + 1).filter(lambda x: x % 3 != 0).batch(1024)
+    ),
+    "shuffle-batch": lambda _: rows(numbers().shuffle(10_000, seed=1).batch(1024)),
+    "flat-map-batch": lambda _: rows(
+        numbers().flat_map(lambda x: tf.data.Dataset.range(x, x + 100)).batch(1024)
+    ),
+    "zip-batch": zipped,
+    "padded-batch": lambda _: rows(
+        numbers().map(lambda x: tf.zeros([1 + x % 16], tf.int32)).padded_batch(1024)
+    ),
+    "map-prefetch": lambda _: rows(numbers().map(lambda x: x + 1).batch(1024).prefetch(4)),
+    "decode": images(lambda jpeg: tf.io.decode_jpeg(jpeg, channels=3), None),
+    "resize-crop": images(resize_crop, 32),
+    "random-resized-crop": images(random_resized_crop, 32),
+    "text-bucket-pad": texts,
+    "records-large": lambda files: taking(records(files["images"]).repeat(), lambda _: 1),
+    "records-small": lambda files: rows(records(files["records"]).batch(256).repeat()),
+    "records-shuffle": lambda files: rows(
+        records(files["records"]).shuffle(10_000).batch(256).repeat()
+    ),
+    **{f"service-{name}": service(size, None) for name, size in SIZES.items()},
+    "service-1mb-compressed": service(SIZES["1mb"], "AUTO"),
+    "checkpoint-shuffle": checkpoint,
+}
+
+if __name__ == "__main__":
+    sys.exit(serve(PIPELINES))

@@ -1,0 +1,132 @@
+"""torch's DataLoader, with one worker process for each core but one where there are several."""
+
+import os
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torchvision.io import ImageReadMode, decode_jpeg
+from torchvision.transforms import v2
+
+from side import serve
+from tfrecord_index import Records
+
+CORES = len(os.sched_getaffinity(0))
+WORKERS = 0 if CORES == 1 else CORES
+NORMALISE = v2.Compose(
+    [
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+    ]
+)
+torch.set_num_threads(1)
+
+
+def endless(loader):
+    while True:
+        yield from loader
+
+
+def taking(loader, units):
+    batches = endless(loader)
+    return lambda: units(next(batches))
+
+
+def rows(loader):
+    return taking(loader, lambda batch: batch.shape[0])
+
+
+class Mapped(Dataset):
+    def __init__(self, source, transform):
+        self.source = source
+        self.transform = transform
+
+    def __len__(self):
+        return len(self.source)
+
+    def __getitem__(self, index):
+        return self.transform(self.source[index])
+
+
+def decoded(jpeg):
+    data = torch.frombuffer(bytearray(jpeg), dtype=torch.uint8)
+    return decode_jpeg(data, mode=ImageReadMode.RGB)
+
+
+RESIZE_CROP = v2.Compose(
+    [v2.Resize(256, antialias=False), v2.CenterCrop(224), v2.RandomHorizontalFlip(), NORMALISE]
+)
+RANDOM_CROP = v2.Compose(
+    [v2.RandomResizedCrop(224, antialias=False), v2.RandomHorizontalFlip(), NORMALISE]
+)
+
+
+def resize_crop(jpeg):
+    return RESIZE_CROP(decoded(jpeg))
+
+
+def random_crop(jpeg):
+    return RANDOM_CROP(decoded(jpeg))
+
+
+def images(transform, batch):
+    def opened(files):
+        loader = DataLoader(
+            Mapped(Records(files["images"]), transform),
+            batch_size=batch,
+            shuffle=False,
+            num_workers=WORKERS,
+            persistent_workers=WORKERS > 0,
+        )
+        return taking(loader, lambda _: 1) if batch is None else rows(loader)
+
+    return opened
+
+
+class Buckets(IterableDataset):
+    """Batches of texts of like length, padded."""
+
+    def __init__(self, paths):
+        self.paths = paths
+
+    def __iter__(self):
+        info = torch.utils.data.get_worker_info()
+        share, shares = (0, 1) if info is None else (info.id, info.num_workers)
+        buckets = [[] for _ in range(7)]
+        for path in self.paths:
+            with open(path, encoding="utf-8") as file:
+                for number, line in enumerate(file):
+                    if number % shares != share:
+                        continue
+                    tokens = torch.tensor([hash(word) % 30_000 for word in line.split()])
+                    bucket = buckets[min(6, len(tokens) // 16)]
+                    bucket.append(tokens)
+                    if len(bucket) == 64:
+                        yield torch.nn.utils.rnn.pad_sequence(bucket, batch_first=True)
+                        bucket.clear()
+
+
+def number(x):
+    return x * 2 + 1
+
+
+PIPELINES = {
+    "range-map-batch": lambda _: rows(
+        DataLoader(Mapped(range(100_000_000), number), batch_size=1024)
+    ),
+    "shuffle-batch": lambda _: rows(DataLoader(np.arange(1_000_000), batch_size=1024, shuffle=True)),
+    "decode": images(decoded, None),
+    "resize-crop": images(resize_crop, 32),
+    "random-resized-crop": images(random_crop, 32),
+    "text-bucket-pad": lambda files: rows(
+        DataLoader(
+            Buckets(files["texts"]),
+            batch_size=None,
+            num_workers=WORKERS,
+            persistent_workers=WORKERS > 0,
+        )
+    ),
+}
+
+if __name__ == "__main__":
+    serve(PIPELINES)

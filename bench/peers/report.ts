@@ -1,0 +1,146 @@
+/**
+ * The results of a comparison: a table for the terminal, and a page with a plot of ratios for each
+ * part.
+ *
+ * @module
+ */
+import * as Plot from "@observablehq/plot";
+import {
+  draw,
+  type Figure,
+  NEUTRAL_COLOR,
+  SERIES_COLORS,
+  WIDTH,
+} from "../../cli/lib/line_chart.ts";
+import { renderFacts, renderPage, renderSection } from "../../cli/lib/page.ts";
+import { formatNumber, type Table } from "../../cli/lib/table.ts";
+import { type Part, PARTS, PEERS } from "./cases.ts";
+import { type CaseResult, LEAT } from "./measure.ts";
+
+/** A whole run. */
+export interface PeerReport {
+  readonly startedAt: string;
+  readonly commandLine: string;
+  /** What it ran on: cores, system, versions. */
+  readonly machine: Readonly<Record<string, string>>;
+  /** Peers that were left out, and why. */
+  readonly missing: Readonly<Record<string, string>>;
+  readonly results: readonly CaseResult[];
+}
+
+const ROW_HEIGHT_PX = 16;
+const MARGIN_LEFT_PX = 190;
+
+/** One row for each side of each case. */
+export function resultTable(results: readonly CaseResult[], title: string): Table {
+  return {
+    title,
+    columns: [
+      { heading: "case" },
+      { heading: "side" },
+      { heading: "median" },
+      { heading: "per second" },
+      { heading: "spread in %", digits: 0 },
+      { heading: "Leat ÷ it", digits: 2 },
+      { heading: "bytes" },
+    ],
+    rows: results.flatMap(({ name, unit, sides, failed }) => [
+      ...sides.map(({ side, median, spread, leatRatio, bytes }) => [
+        ...[name, side, formatNumber(median), unit.replace("/s", "")],
+        100 * spread,
+        side === LEAT ? undefined : leatRatio,
+        bytes,
+      ]),
+      ...Object.keys(failed).map((side) => [name, side, "failed"]),
+    ]),
+  };
+}
+
+/** The page as HTML. */
+export function renderReport(report: PeerReport): string {
+  const { results, startedAt, machine, missing, commandLine } = report;
+  const facts = renderFacts([
+    ["Run", `${startedAt.slice(0, 16).replace("T", " ")} UTC`],
+    ...Object.entries(machine),
+    ...Object.entries(missing).map(([peer, why]): [string, string] => [`No ${peer}`, why]),
+  ], commandLine);
+  const parts = [...new Set(results.map(({ part }) => part))];
+  const sections = parts.map((part, index) =>
+    sectionOf(part, index, results.filter((result) => result.part === part))
+  );
+  return renderPage({
+    title: "Leat and its peers",
+    main: `<header>
+<p class="brand">Leat</p>
+<h1>The same pipelines by Leat and by its peers</h1>
+${facts}
+</header>
+${sections.join("\n")}`,
+    results: report,
+  });
+}
+
+function sectionOf(part: Part, index: number, results: readonly CaseResult[]): string {
+  return renderSection({
+    id: part,
+    letter: String.fromCharCode("a".charCodeAt(0) + index),
+    title: PARTS[part],
+    finding: findingOf(results),
+    figures: [ratioFigure(part, results)],
+    table: resultTable(results, "Medians of all windows"),
+    notes: [
+      "A ratio is the median over the rounds, each of which compares neighbouring windows.",
+      "Only ratios carry over to another machine.",
+      ...results.flatMap(({ name, failed }) =>
+        Object.entries(failed).map(([side, why]) => `${name}, ${side} failed: ${why}`)
+      ),
+    ],
+  });
+}
+
+function findingOf(results: readonly CaseResult[]): string {
+  return results.flatMap(({ name, sides }) => {
+    const others = sides.filter(({ side }) => side !== LEAT);
+    if (others.length === 0) return [];
+    const best = others.reduce((low, side) => side.leatRatio < low.leatRatio ? side : low);
+    return [`${name}: ${formatNumber(best.leatRatio)} × ${best.side}`];
+  }).join("; ");
+}
+
+function ratioFigure(part: Part, results: readonly CaseResult[]): Figure {
+  const bars = results.flatMap(({ name, sides }) =>
+    sides.filter(({ side }) => side !== LEAT).map(({ side, leatRatio }) => ({
+      label: `${name}, ${side}`,
+      color: colorOf(side),
+      ratio: leatRatio,
+    }))
+  );
+  const title = "Leat's rate as a multiple of each peer's";
+  const description = bars.map(({ label, ratio }) => `${label}: ${formatNumber(ratio)}`).join("; ");
+  const svg = draw(title, description, {
+    width: WIDTH,
+    height: 60 + ROW_HEIGHT_PX * bars.length,
+    marginLeft: MARGIN_LEFT_PX,
+    x: { type: "log", label: "ratio", tickFormat: "~s" },
+    y: { label: null, domain: bars.map(({ label }) => label) },
+    marks: [
+      Plot.gridX({ strokeOpacity: 0.12 }),
+      Plot.ruleX([1], { stroke: NEUTRAL_COLOR }),
+      Plot.barX(bars, { x1: 1, x2: "ratio", y: "label", fill: "color" }),
+    ],
+  });
+  const shown = PEERS.filter((peer) => results.some(({ sides }) => sides.some(isOf(peer))));
+  const legend = shown.map((peer) => ({
+    ...{ label: peer, color: colorOf(peer) },
+    swatch: "measured bar" as const,
+  }));
+  return { title: `${title}: ${part}`, description, svg, legend, wide: false };
+}
+
+function isOf(peer: string): (result: { readonly side: string }) => boolean {
+  return ({ side }) => side === peer;
+}
+
+function colorOf(side: string): string {
+  return SERIES_COLORS[PEERS.findIndex((peer) => peer === side)] ?? NEUTRAL_COLOR;
+}
