@@ -36,7 +36,8 @@ system.spawn<SourceProtocol>({
     handlers: {
       batch({ byteLength }) {
         if (image.data.length !== byteLength) image = tensor(new Uint8Array(byteLength));
-        return { batch: new Payload(encodeMessage({ image })) };
+        const frame = encodeMessage({ image }, { roomForEnvelope: true });
+        return { batch: new Payload(frame, { isAlone: true }) };
       },
     },
   }),

@@ -16,8 +16,6 @@ export { ENVELOPE_DEPTH_MAX, MESSAGE_BYTES_MAX, PAYLOAD_ALIGNMENT } from "./code
 
 /** Options of {@linkcode encodeMessage}. */
 export interface EncodeOptions {
-  /** Zero bytes left free before the message. A multiple of 64 aligns payloads. Default 0. */
-  readonly headroomBytes?: number;
   /** A larger message is refused before it is allocated. Default {@linkcode MESSAGE_BYTES_MAX}. */
   readonly bytesMax?: number;
   /** The kind of buffer to write into. Default `"arraybuffer"`. */
@@ -116,7 +114,7 @@ function aroundPayload(
 
 function allocate(byteLength: number, options: EncodeOptions): Uint8Array {
   const hasRoom = options.roomForEnvelope === true && byteLength >= ROOM_FROM_BYTES;
-  const headroomBytes = hasRoom ? ENVELOPE_ROOM_BYTES : options.headroomBytes ?? 0;
+  const headroomBytes = hasRoom ? ENVELOPE_ROOM_BYTES : 0;
   const size = headroomBytes + byteLength;
   if (options.into === "shared") {
     return new Uint8Array(new SharedArrayBuffer(size), headroomBytes, byteLength);

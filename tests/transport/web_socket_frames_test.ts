@@ -5,28 +5,25 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
-import { clientFrame, OPCODE, readFrameHead } from "../../transport/web_socket/socket_frames.ts";
 import {
-  FRAGMENT_HEADROOM_BYTES,
+  clientFrame,
+  OPCODE,
+  readFrameHead,
+  serverFrame,
+} from "../../transport/web_socket/socket_frames.ts";
+import {
+  fragmentHead,
   readAck,
   readBatch,
   readFragment,
   writeAck,
   writeBatch,
-  writeFragment,
 } from "../../transport/web_socket/frames.ts";
 import { Reassembly } from "../../transport/web_socket/reassembly.ts";
 import { assert, assertEquals, assertStrictEquals, assertThrows } from "../assert.ts";
 
 function hex(bytes: Uint8Array): string {
   return bytes.toHex();
-}
-
-/** As the sender has it: with space before it. */
-function withHeadroom(bytes: Uint8Array): Uint8Array {
-  const buffer = new Uint8Array(FRAGMENT_HEADROOM_BYTES + bytes.length);
-  buffer.set(bytes, FRAGMENT_HEADROOM_BYTES);
-  return buffer.subarray(FRAGMENT_HEADROOM_BYTES);
 }
 
 function fragmentOf(id: number, offset: number, total: number, data: Uint8Array) {
@@ -69,12 +66,10 @@ Deno.test("readBatch refuses batches that are empty, cut off, or too long", () =
   }
 });
 
-Deno.test("a fragment's bytes are those of the wire format, and its data is not copied", () => {
-  const message = withHeadroom(new Uint8Array([1, 2, 3, 4, 5]));
-  const first = writeFragment(message, 7, 0, 3);
-  assertEquals(hex(first), "02" + "00000007" + "0000000000000000" + "0000000000000005" + "010203");
-  assertStrictEquals(first.buffer, message.buffer);
-  const second = writeFragment(message, 7, 3, 2);
+Deno.test("a fragment's header is that of the wire format", () => {
+  const first = fragmentHead(7, 0, 5);
+  assertEquals(hex(first), "02" + "00000007" + "0000000000000000" + "0000000000000005");
+  const second = Uint8Array.of(...fragmentHead(7, 3, 5), 4, 5);
   assertEquals(hex(second), "02" + "00000007" + "0000000000000003" + "0000000000000005" + "0405");
   assertEquals(readFragment(second), fragmentOf(7, 3, 5, new Uint8Array([4, 5])));
 });
@@ -130,6 +125,19 @@ Deno.test("Reassembly refuses fragments that leave gaps, overlap, contradict eac
     reassembly.add(fragmentOf(1, 0, 10, new Uint8Array(2)));
     const error = assertThrows(() => reassembly.add(fragment), LeatError);
     assertEquals(error.code, "invalid_argument");
+  }
+});
+
+Deno.test("serverFrame copies a small payload behind its head, and no large one", () => {
+  const head = Uint8Array.of(2, 3);
+  for (const length of [0, 5, 70_000]) {
+    const payload = new Uint8Array(length).fill(7);
+    const parts = serverFrame(OPCODE.BINARY, payload, head);
+    const frame = Uint8Array.from(parts.flatMap((part) => [...part]));
+    const { headBytes, payloadBytes } = readFrameHead(frame, 0, frame.length, "server")!;
+    assertEquals(payloadBytes, 2 + length);
+    assertEquals(frame.subarray(headBytes), Uint8Array.of(...head, ...payload));
+    assertEquals(parts.includes(payload), length === 70_000);
   }
 });
 

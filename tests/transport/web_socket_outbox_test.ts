@@ -7,12 +7,7 @@ import fc from "fast-check";
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { LINK_LIMITS, type LinkLimits } from "../../transport/limits.ts";
-import {
-  FRAGMENT_HEADROOM_BYTES,
-  FRAME,
-  readBatch,
-  readFragment,
-} from "../../transport/web_socket/frames.ts";
+import { FRAME, readBatch, readFragment } from "../../transport/web_socket/frames.ts";
 import { Outbox, WINDOW_BYTES } from "../../transport/web_socket/outbox.ts";
 import { Reassembly } from "../../transport/web_socket/reassembly.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
@@ -37,14 +32,19 @@ class Wire {
   constructor(limits: Partial<LinkLimits> = {}) {
     this.outbox = new Outbox(
       { ...LINK_LIMITS, ...limits },
-      (frame) => this.frames.push(frame.slice()),
+      (bytes, head = new Uint8Array(0)) => {
+        const frame = new Uint8Array(head.length + bytes.length);
+        frame.set(head);
+        frame.set(bytes, head.length);
+        this.frames.push(frame);
+      },
       (flush) => this.#flushes.push(flush),
     );
   }
 
   add(pair: string, n: number, byteLength: number): void {
     const body = { pair, n, filler: new Uint8Array(byteLength) };
-    const message = encodeMessage(body, { headroomBytes: FRAGMENT_HEADROOM_BYTES });
+    const message = encodeMessage(body);
     this.outbox.add(message, () => pair);
   }
 

@@ -106,8 +106,8 @@ export class FramedSocket implements Socket {
     if (isFirst) this.#readAll();
   }
 
-  send(bytes: Uint8Array): void {
-    if (this.#state === "open") this.#write(OPCODE.BINARY, bytes);
+  send(bytes: Uint8Array, head?: Uint8Array): void {
+    if (this.#state === "open") this.#write(OPCODE.BINARY, bytes, head);
   }
 
   close(): void {
@@ -121,12 +121,14 @@ export class FramedSocket implements Socket {
     this.#closed("dropped", false);
   }
 
-  #write(opcode: number, payload: Uint8Array): void {
-    const frame = this.#masks === undefined
-      ? serverFrame(opcode, payload)
-      : clientFrame(opcode, payload, this.#masks.int(2 ** 32));
-    this.#bufferedAmount += frame.length;
-    this.#writes.push(frame);
+  #write(opcode: number, payload: Uint8Array, head?: Uint8Array): void {
+    const parts = this.#masks === undefined
+      ? serverFrame(opcode, payload, head)
+      : [clientFrame(opcode, payload, this.#masks.int(2 ** 32), head)];
+    for (const part of parts) {
+      this.#bufferedAmount += part.length;
+      this.#writes.push(part);
+    }
     if (!this.#writing) this.#writeAll();
   }
 

@@ -28,8 +28,6 @@ export const FRAME_BYTES_MAX = WHOLE_BYTES_MAX;
 /** Messages of a batch begin at multiples of this, so that their payloads are aligned. */
 const BATCH_ALIGNMENT = 64;
 
-/** Space before a message that may have to be fragmented. */
-export const FRAGMENT_HEADROOM_BYTES = 64;
 const FRAGMENT_HEADER_BYTES = 21;
 const BATCH_HEADER_BYTES = 5;
 const ACK_BYTES = 9;
@@ -75,24 +73,15 @@ export function readBatch(frame: Uint8Array, take: (message: Uint8Array) => void
   if (start !== frame.length) throw malformed("a batch with bytes after its last message");
 }
 
-/**
- * The next fragment, without a copy: its header overwrites the bytes before it, which are the free
- * {@linkcode FRAGMENT_HEADROOM_BYTES} or already sent.
- */
-export function writeFragment(
-  message: Uint8Array,
-  id: number,
-  offset: number,
-  byteLength: number,
-): Uint8Array {
-  const start = message.byteOffset + offset - FRAGMENT_HEADER_BYTES;
-  const frame = new Uint8Array(message.buffer, start, FRAGMENT_HEADER_BYTES + byteLength);
-  const view = new DataView(message.buffer, start, FRAGMENT_HEADER_BYTES);
+/** The header of a fragment, which its part of the message follows. */
+export function fragmentHead(id: number, offset: number, total: number): Uint8Array {
+  const head = new Uint8Array(FRAGMENT_HEADER_BYTES);
+  const view = new DataView(head.buffer);
   view.setUint8(0, FRAME.FRAGMENT);
   view.setUint32(1, id);
   view.setBigUint64(5, BigInt(offset));
-  view.setBigUint64(13, BigInt(message.length));
-  return frame;
+  view.setBigUint64(13, BigInt(total));
+  return head;
 }
 
 export function readFragment(frame: Uint8Array): Fragment {

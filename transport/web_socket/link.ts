@@ -9,14 +9,12 @@ import { asEnvelope } from "../envelopes.ts";
 import { byeReason, writeBye } from "../hello.ts";
 import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "../limits.ts";
 import {
-  FRAGMENT_HEADROOM_BYTES,
   FRAME,
   FRAME_BYTES_MAX,
   malformed,
   readAck,
   readBatch,
   readFragment,
-  WHOLE_BYTES_MAX,
   writeAck,
 } from "./frames.ts";
 import { Outbox, WINDOW_BYTES } from "./outbox.ts";
@@ -101,7 +99,7 @@ export class WebSocketLink implements Link {
     this.#reassembly = new Reassembly(limits.messageBytesMax);
     this.#outbox = new Outbox(
       limits,
-      (frame) => socket.send(frame),
+      (bytes, head) => socket.send(bytes, head),
       (flush) => world.macrotask(flush),
     );
     const closed = Promise.withResolvers<LeatError>();
@@ -143,12 +141,7 @@ export class WebSocketLink implements Link {
   #encode(envelope: Envelope): Uint8Array {
     const bytesMax = this.#messageBytesMax;
     try {
-      return encodeMessage(envelope, {
-        headroomBytes: FRAGMENT_HEADROOM_BYTES,
-        bytesMax,
-        // The headers of fragments are written over the message.
-        inPlaceBytesMax: WHOLE_BYTES_MAX,
-      });
+      return encodeMessage(envelope, { bytesMax, inPlaceBytesMax: bytesMax });
     } catch (error) {
       if (!(error instanceof LeatError) || error.code !== "resource_exhausted") throw error;
       const bytes = error.details?.byteLength;

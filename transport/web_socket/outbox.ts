@@ -6,10 +6,10 @@ import {
   BATCH_BYTES_MAX,
   BATCHED_MESSAGE_BYTES_MAX,
   FRAGMENT_BYTES,
+  fragmentHead,
   malformed,
   WHOLE_BYTES_MAX,
   writeBatch,
-  writeFragment,
 } from "./frames.ts";
 
 /** Unconsumed bytes from which no frame is begun: a bound for both sides of a slow receiver. */
@@ -32,6 +32,9 @@ interface InFlight {
   readonly messageBytes: number;
 }
 
+/** Sends a frame: `head`, if there is one, and `bytes`. */
+type Put = (bytes: Uint8Array, head?: Uint8Array) => void;
+
 interface Frame {
   readonly bytes: Uint8Array;
   readonly messageBytes: number;
@@ -43,7 +46,7 @@ interface Frame {
  * messages of the same pair queue after them, which keeps the order within a pair.
  */
 export class Outbox {
-  readonly #put: (frame: Uint8Array) => void;
+  readonly #put: Put;
   readonly #flushSoon: (flush: () => void) => void;
   readonly #marks: WaterMarks;
   readonly #direct = new Fifo<Frame>();
@@ -64,12 +67,12 @@ export class Outbox {
   #closed = false;
 
   /**
-   * @param put hands a frame to the socket, which copies it.
+   * @param put hands a frame to the socket, in one or two parts.
    * @param flushSoon calls back after the sender's message handling.
    */
   constructor(
     limits: LinkLimits,
-    put: (frame: Uint8Array) => void,
+    put: Put,
     flushSoon: (flush: () => void) => void,
   ) {
     this.#marks = new WaterMarks(limits);
@@ -87,8 +90,8 @@ export class Outbox {
   }
 
   /**
-   * Adds a message, with a fragment's headroom before it if larger than {@linkcode
-   * WHOLE_BYTES_MAX}; it may be overwritten. `pairOf` names the pair within which order is kept.
+   * Adds a message, which must not change any more. `pairOf` names the pair within which order is
+   * kept.
    */
   add(message: Uint8Array, pairOf: () => string): void {
     this.#marks.add(message.length);
@@ -202,7 +205,8 @@ export class Outbox {
     }
     if (offset === 0) this.#lastId = (this.#lastId + 1) >>> 0;
     const byteLength = Math.min(FRAGMENT_BYTES, message.length - offset);
-    this.#send(writeFragment(message, this.#lastId, offset, byteLength), byteLength);
+    const part = message.subarray(offset, offset + byteLength);
+    this.#send(part, byteLength, fragmentHead(this.#lastId, offset, message.length));
     held.offset += byteLength;
     if (held.offset === message.length) this.#sentHeld(held);
   }
@@ -214,9 +218,9 @@ export class Outbox {
     this.#current = this.#held.shift();
   }
 
-  #send(bytes: Uint8Array, messageBytes: number): void {
-    this.#bytesPut += bytes.length;
+  #send(bytes: Uint8Array, messageBytes: number, head?: Uint8Array): void {
+    this.#bytesPut += bytes.length + (head?.length ?? 0);
     this.#inFlight.push({ end: this.#bytesPut, messageBytes });
-    this.#put(bytes);
+    this.#put(bytes, head);
   }
 }

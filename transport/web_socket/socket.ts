@@ -17,8 +17,11 @@ export interface Socket {
   readonly released: Promise<void>;
   /** Sets the callbacks. A message above `bytesMax` (default: the largest frame) breaks it. */
   listen(events: SocketEvents, bytesMax?: number): void;
-  /** Sends a binary message; its bytes are copied before this returns. Does nothing when closed. */
-  send(bytes: Uint8Array): void;
+  /**
+   * Sends a binary message, which must not change any more: `head`, if there is one, and `bytes`.
+   * Does nothing when closed.
+   */
+  send(bytes: Uint8Array, head?: Uint8Array): void;
   /** Says goodbye and closes. Nothing more is sent; only `closed` is still called. */
   close(): void;
   /** Closes without a goodbye, and releases everything. */

@@ -19,6 +19,9 @@ const CONTROL_BYTES_MAX = 125;
 const KEY_BYTES = 4;
 /** Space for the longest head, so that payloads begin on a word boundary. */
 const HEAD_ROOM = 16;
+/** Copying a larger payload behind its head costs more than a second system call. */
+const COPIED_BYTES_MAX = 32 * 2 ** 10;
+const NOTHING = new Uint8Array(0);
 
 /** The side of a connection that sent a frame. */
 export type Sender = "client" | "server";
@@ -32,19 +35,36 @@ export interface FrameHead {
   readonly key: number;
 }
 
-/** A whole frame of a server. The payload is copied. */
-export function serverFrame(opcode: number, payload: Uint8Array): Uint8Array {
-  const bytes = new Uint8Array(HEAD_ROOM + payload.length);
-  bytes.set(payload, HEAD_ROOM);
-  return bytes.subarray(writeHead(bytes, opcode, payload.length, HEAD_ROOM, 0));
+/**
+ * A whole frame of a server with `head` and `payload`, in one part or two. A large payload is not
+ * copied.
+ */
+export function serverFrame(
+  opcode: number,
+  payload: Uint8Array,
+  head: Uint8Array = NOTHING,
+): readonly Uint8Array[] {
+  const isCopied = payload.length <= COPIED_BYTES_MAX;
+  const bytes = new Uint8Array(HEAD_ROOM + head.length + (isCopied ? payload.length : 0));
+  bytes.set(head, HEAD_ROOM);
+  if (isCopied) bytes.set(payload, HEAD_ROOM + head.length);
+  const start = writeHead(bytes, opcode, head.length + payload.length, HEAD_ROOM, 0);
+  const first = bytes.subarray(start);
+  return isCopied ? [first] : [first, payload];
 }
 
-/** A whole frame of a client, masked with `key`. The payload is copied. */
-export function clientFrame(opcode: number, payload: Uint8Array, key: number): Uint8Array {
-  const { length } = payload;
+/** A whole frame of a client with `head` and `payload`, copied and masked with `key`. */
+export function clientFrame(
+  opcode: number,
+  payload: Uint8Array,
+  key: number,
+  head: Uint8Array = NOTHING,
+): Uint8Array {
+  const length = head.length + payload.length;
   const words = new Uint32Array((HEAD_ROOM + length + 3) >>> 2);
   const bytes = new Uint8Array(words.buffer, 0, HEAD_ROOM + length);
-  bytes.set(payload, HEAD_ROOM);
+  bytes.set(head, HEAD_ROOM);
+  bytes.set(payload, HEAD_ROOM + head.length);
   for (let i = HEAD_ROOM / 4; i < words.length; i++) words[i]! ^= key;
   const start = writeHead(bytes, opcode, length, HEAD_ROOM - KEY_BYTES, MASKED);
   // The mask is applied in words of this host's byte order, so it is written in the same order.

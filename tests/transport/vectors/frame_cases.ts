@@ -11,13 +11,7 @@ import { LeatError } from "../../../core/error.ts";
 import { tensor } from "../../../core/tensor.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
-import {
-  FRAGMENT_HEADROOM_BYTES,
-  FRAME,
-  writeAck,
-  writeBatch,
-  writeFragment,
-} from "../../../transport/web_socket/frames.ts";
+import { fragmentHead, FRAME, writeAck, writeBatch } from "../../../transport/web_socket/frames.ts";
 import { type Hello, writeBye, writeHello } from "../../../transport/hello.ts";
 import { describe, type Vector } from "./cases.ts";
 
@@ -139,16 +133,12 @@ export function makeFrameVectors(): FrameVectors {
   return { envelopes, frames: frames.map(([name, frame]) => ({ name, hex: frame.toHex() })) };
 }
 
-/** Copies: the header of a fragment is written over the bytes before it. */
 function fragments(): Uint8Array[] {
   const { message, id, bytes } = FRAGMENTED;
-  const room = new Uint8Array(FRAGMENT_HEADROOM_BYTES + message.length);
-  const placed = room.subarray(FRAGMENT_HEADROOM_BYTES);
-  placed.set(message);
   const frames: Uint8Array[] = [];
   for (let offset = 0; offset < message.length; offset += bytes) {
-    const length = Math.min(bytes, message.length - offset);
-    frames.push(writeFragment(placed, id, offset, length).slice());
+    const part = message.slice(offset, offset + bytes);
+    frames.push(Uint8Array.of(...fragmentHead(id, offset, message.length), ...part));
   }
   return frames;
 }

@@ -9,13 +9,13 @@ import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
 import { compressFrame, decompressFrame } from "../../../transport/compression.ts";
 import { asEnvelope } from "../../../transport/envelopes.ts";
 import {
+  fragmentHead,
   FRAME,
   readAck,
   readBatch,
   readFragment,
   writeAck,
   writeBatch,
-  writeFragment,
 } from "../../../transport/web_socket/frames.ts";
 import { type Hello, readHello, writeBye, writeHello } from "../../../transport/hello.ts";
 import { Reassembly } from "../../../transport/web_socket/reassembly.ts";
@@ -86,9 +86,8 @@ function takeFrames(input: Uint8Array): void {
 function fragmented(message: Uint8Array): Uint8Array[] {
   const half = message.length >> 1;
   const fragment = (offset: number, length: number) => {
-    const room = new Uint8Array(64 + message.length);
-    room.set(message, 64);
-    return writeFragment(room.subarray(64), 7, offset, length).slice();
+    const part = message.subarray(offset, offset + length);
+    return Uint8Array.of(...fragmentHead(7, offset, message.length), ...part);
   };
   return [fragment(0, half), fragment(half, message.length - half)];
 }
