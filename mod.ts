@@ -98,17 +98,28 @@ export type {
   ClientRates,
   ConsumerPlace,
   JobUsage,
-  OrderFigures,
   ProcessUsage,
   ReadDescription,
   RoundsDescription,
   RoundWait,
-  SharingDescription,
   TaskDescription,
   TaskRates,
   WorkerActivity,
   WorkerRates,
 } from "./actors/dispatcher/protocol_figures.ts";
+export type {
+  KnownOrigin,
+  MetricOrigin,
+  MetricRow,
+  MetricUnit,
+} from "./actors/dispatcher/metric.ts";
+export {
+  type Described,
+  type MetricGroup,
+  type MetricKey,
+  METRICS,
+  type Reported,
+} from "./actors/dispatcher/protocol_metrics.ts";
 export type {
   JobScaling,
   PoolScaling,
@@ -117,11 +128,7 @@ export type {
 } from "./actors/dispatcher/protocol_scaling.ts";
 export type { ActorInfo } from "./actors/runtime/inspection.ts";
 export type { ActorAddress } from "./actors/runtime/ref.ts";
-export type {
-  CompressionFigures,
-  ElementSourceStats,
-  SharingStats,
-} from "./actors/worker/protocol.ts";
+export type { CompressionFigures, ElementSourceStats } from "./actors/worker/protocol.ts";
 export type { JointSaveSettings } from "./data/saved/distributed/work.ts";
 export type { WirePolicy } from "./data/sharding/custom_policy.ts";
 export type { ShardingMode } from "./data/sharding/sharding_policy.ts";

@@ -135,19 +135,17 @@ class Cache {
 
   stats(): ElementSourceStats {
     const { bytes, bytesMax, length, readers, skipped } = this.#window;
+    const produced = this.#produced;
+    const [hits, misses] = [this.#hits, this.#misses];
+    const served = hits + misses;
     return {
-      role: "cache",
-      produced: this.#produced,
-      served: this.#hits + this.#misses,
-      bufferedBytes: bytes,
-      bytesRead: 0,
-      skipped,
+      ...{ role: "cache", produced, served, bufferedBytes: bytes, bytesRead: 0, skipped },
       sharing: {
+        windowBytes: bytes,
         windowBytesMax: bytesMax,
         elements: length,
         trainers: readers,
-        hits: this.#hits,
-        misses: this.#misses,
+        ...{ produced, served, skipped, hits, misses },
       },
     };
   }

@@ -69,7 +69,7 @@ export class ConsumerMeter {
       waitingMs: this.#waitingMs,
       trainingMs: this.#trainingMs,
       decodingMs: this.#decodingMs,
-      ...(this.#skipped === 0 ? {} : { skipped: this.#skipped }),
+      skipped: this.#skipped,
     };
   }
 

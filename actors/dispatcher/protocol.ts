@@ -13,12 +13,7 @@ import type { TargetWorkers } from "../../data/service/target_workers.ts";
 import type { Split } from "../../data/sharding/splits.ts";
 import type { JointSaveSettings, SaveWork } from "../../data/saved/distributed/work.ts";
 import type { WireError } from "../../core/error.ts";
-import type {
-  ElementSourceProtocol,
-  ElementSourceStats,
-  TaskStats,
-  WorkerProtocol,
-} from "../worker/protocol.ts";
+import type { ElementSourceProtocol, TaskStats, WorkerProtocol } from "../worker/protocol.ts";
 import type { ActorAddress, FencedRef, Ref } from "../runtime/ref.ts";
 import type {
   Bottleneck,
@@ -32,6 +27,7 @@ import type {
   WorkerFigures,
   WorkerRates,
 } from "./protocol_figures.ts";
+import type { Reported } from "./protocol_metrics.ts";
 import type { ScalingDescription } from "./protocol_scaling.ts";
 import type { ScheduleNews } from "./protocol_schedules.ts";
 
@@ -123,9 +119,10 @@ export interface TaskStatus {
   readonly completed: boolean;
   /** The task has died and lost its position in the data; the worker needs another one. */
   readonly failed?: boolean;
-  /** Its figures, and those of the cache or scheduler in front of it. */
+  /** Its figures. */
   readonly stats?: TaskStats;
-  readonly frontStats?: ElementSourceStats;
+  /** Sharing: those of the window in front of it. */
+  readonly sharing?: Reported<"sharing">;
 }
 
 /** The dispatcher's protocol. */

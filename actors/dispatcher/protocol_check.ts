@@ -21,9 +21,10 @@ import {
   wireError,
   word,
 } from "../runtime/checks.ts";
-import type { CompressionFigures, ElementSourceStats } from "../worker/protocol.ts";
+import type { CompressionFigures } from "../worker/protocol.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
 import type { RoundWait } from "./protocol_figures.ts";
+import { type MetricGroup, type MetricKey, metricsOf } from "./protocol_metrics.ts";
 
 /** Most tags of a job or a worker. */
 export const TAGS_MAX = 64;
@@ -67,83 +68,26 @@ const parameters = exactObject({
   save: optional(saveSettings),
 });
 
-const orderFigures = {
-  headOfLineMs: optional(figure),
-  bufferedBytesMax: optional(figure),
-  openSplitsMax: optional(figure),
-};
-
 const clientFigures = object({
-  ...orderFigures,
+  ...figuresOf("client"),
+  ...figuresOf("order"),
   atMs: figure,
-  elements: figure,
-  bytes: figure,
-  waitingMs: figure,
-  trainingMs: figure,
-  inFlight: figure,
-  bufferedBytes: figure,
-  skipped: optional(figure),
-  decodingMs: optional(figure),
-  unpackingMs: optional(figure),
-  wireBytes: optional(figure),
-  reads: optional(list(
-    object({
-      worker: name,
-      taskId: count,
-      elements: figure,
-      bytes: figure,
-      wireBytes: figure,
-      outstanding: figure,
-      answerMs: figure,
-      heldMs: figure,
-      roundTripMs: optional(figure),
-    }),
-  )),
+  reads: optional(list(object({ ...figuresOf("read"), taskId: count, worker: name }))),
 });
-
-/** The client figures that are kept; unknown ones, of a newer peer, are dropped. */
-export const CLIENT_FIGURES: ReadonlySet<string> = new Set(Object.keys(clientFigures.entries));
 
 const workerFigures = object({
   atMs: figure,
   draining: optional(flag),
-  process: optional(object({
-    cpuSeconds: figure,
-    memoryBytes: figure,
-    shared: flag,
-    runawayThreads: optional(figure),
-  })),
+  process: optional(object({ ...figuresOf("process"), shared: flag })),
 });
 
-const sourceStats = {
-  role: word<ElementSourceStats["role"]>(),
-  produced: figure,
-  served: figure,
-  bufferedBytes: figure,
-  bytesRead: figure,
-  skipped: figure,
-  sharing: optional(object({
-    windowBytesMax: figure,
-    elements: figure,
-    trainers: figure,
-    hits: figure,
-    misses: figure,
-  })),
-};
-
 const taskStats = object({
-  ...sourceStats,
-  servedBytes: figure,
-  waiting: figure,
-  busyMs: figure,
-  runnerRestarts: figure,
+  ...figuresOf("task"),
   compression: optional(object({
+    ...figuresOf("compression"),
     setting: word<CompressionFigures["setting"]>(),
     active: word<CompressionFigures["active"]>(),
     reason,
-    bytes: figure,
-    compressedBytes: figure,
-    ms: figure,
   })),
   failure: optional(reason),
 });
@@ -154,8 +98,23 @@ const taskStatus = object({
   completed: flag,
   failed: optional(flag),
   stats: optional(taskStats),
-  frontStats: optional(object(sourceStats)),
+  sharing: optional(object(figuresOf("sharing"))),
 });
+
+/** The checks of a group's figures. */
+type FigureChecks<G extends MetricGroup> =
+  & { readonly [K in MetricKey<G, "counter" | "level">]: typeof figure }
+  & {
+    readonly [K in MetricKey<G, "optional">]: v.ExactOptionalSchema<typeof figure, undefined>;
+  };
+
+function figuresOf<G extends MetricGroup>(group: G): FigureChecks<G> {
+  const fields = metricsOf(group).flatMap(([key, { origin }]): [string, v.GenericSchema][] => {
+    if (origin === "counter" || origin === "level") return [[key, figure]];
+    return origin === "optional" ? [[key, optional(figure)]] : [];
+  });
+  return Object.fromEntries(fields) as unknown as FigureChecks<G>;
+}
 
 /** The check of each request. */
 export const dispatcherChecks = checksOf<DispatcherProtocol>()({

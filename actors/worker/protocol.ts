@@ -8,6 +8,7 @@ import type { SplitTable } from "../../data/sharding/splits.ts";
 import type { Begun, JointSaveSettings } from "../../data/saved/distributed/work.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { DatasetDefinition } from "../dispatcher/protocol.ts";
+import type { Reported } from "../dispatcher/protocol_metrics.ts";
 import type { Ref } from "../runtime/ref.ts";
 
 /** What the dispatcher asks of a worker. */
@@ -70,19 +71,13 @@ export interface WayFigures {
 }
 
 /** Whether a task's elements are compressed. */
-export interface CompressionFigures {
+export interface CompressionFigures extends Reported<"compression"> {
   /** The `compression` of the dataset. */
   readonly setting: ElementCompression;
   /** The current codec. */
   readonly active: Exclude<ElementCompression, "auto">;
   /** Why. */
   readonly reason: string;
-  /** Bytes of compressed elements before compression. */
-  readonly bytes: number;
-  /** Bytes of the same elements after it. */
-  readonly compressedBytes: number;
-  /** Time spent compressing, trials included, in ms. */
-  readonly ms: number;
 }
 
 /** One answer to a request for an element. */
@@ -227,38 +222,19 @@ export interface ElementSourceStats {
    */
   readonly skipped: number;
   /** Sharing: its window. */
-  readonly sharing?: SharingStats;
+  readonly sharing?: Reported<"sharing">;
 }
 
-/** Figures of a sliding window. */
-export interface SharingStats {
-  /** The most bytes that the window may hold. */
-  readonly windowBytesMax: number;
-  /** Elements in the window now. */
-  readonly elements: number;
-  /** Trainers that it holds pointers for. */
-  readonly trainers: number;
-  /** Elements that were in the window when a trainer asked. */
-  readonly hits: number;
-  /** Elements that a trainer had to wait for until they were produced. */
-  readonly misses: number;
-}
-
-/** Figures of a task: counts that never decrease, and current levels. */
-export interface TaskStats extends ElementSourceStats {
-  /** Bytes of the elements given to clients. */
-  readonly servedBytes: number;
-  /** Requests that wait for an element now. */
-  readonly waiting: number;
-  /** How long its pipeline was busy, in ms. */
-  readonly busyMs: number;
-  /** How often its runner died and was restarted. */
-  readonly runnerRestarts: number;
+/** Figures of a task, in heartbeats. */
+export interface TaskStats extends Reported<"task"> {
   /** Left out by a task that sends no elements. */
   readonly compression?: CompressionFigures;
   /** Why its pipeline cannot be run, or read on; left out: it can. */
   readonly failure?: string;
 }
+
+/** A task's own figures. */
+export type TaskSourceStats = ElementSourceStats & TaskStats;
 
 /** Most rounds that a consumer reads ahead of its loop, so twice as many ahead of another. */
 export const ROUNDS_AHEAD_MAX = 32;

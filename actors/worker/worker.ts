@@ -20,6 +20,7 @@ import type {
   CacheProtocol,
   ElementSourceProtocol,
   ElementSourceStats,
+  TaskSourceStats,
   TaskStats,
   WorkerProtocol,
 } from "./protocol.ts";
@@ -111,9 +112,9 @@ interface HeldTask {
   source: FencedRef<ElementSourceProtocol> | undefined;
   completed: boolean;
   failed: boolean;
-  /** The newest figures of the task, and of its cache or scheduler. */
+  /** The newest figures of the task, and of the window in front of it. */
   stats: TaskStats | undefined;
-  frontStats: ElementSourceStats | undefined;
+  sharing: TaskStatus["sharing"];
   /** A cache or scheduler that was placed on another node. */
   placed: { readonly node: string; readonly name: string } | undefined;
 }
@@ -303,13 +304,14 @@ class Worker {
     const keep = () => {};
     for (const held of this.#tasks.values()) {
       const { task, source = task } = held;
-      const noteStats = (stats: TaskStats) => void (held.stats = stats);
+      const noteStats = ({ role: _, skipped: __, ...stats }: TaskSourceStats) =>
+        void (held.stats = stats);
       asked.push(this.#context.ask(task, "stats", null, askOptions).then(noteStats, keep));
       if (source === task) {
-        held.frontStats = undefined;
+        held.sharing = undefined;
         continue;
       }
-      const noteProxy = (stats: ElementSourceStats) => void (held.frontStats = stats);
+      const noteProxy = (stats: ElementSourceStats) => void (held.sharing = stats.sharing);
       asked.push(this.#context.ask(source, "stats", null, askOptions).then(noteProxy, keep));
     }
     await Promise.all(asked);
@@ -383,7 +385,7 @@ class Worker {
       completed: false,
       failed: false,
       stats: undefined,
-      frontStats: undefined,
+      sharing: undefined,
       placed: undefined,
     };
     this.#tasks.set(taskId, held);
@@ -523,13 +525,13 @@ function taskMakerFor({ parameters: { processingMode, save } }: TaskDefinition) 
 }
 
 function statusOf(held: HeldTask): TaskStatus {
-  const { definition: { taskId }, source, completed, failed, stats, frontStats } = held;
+  const { definition: { taskId }, source, completed, failed, stats, sharing } = held;
   if (failed) return { taskId, completed, failed };
   return {
     taskId,
     completed,
     ...(source === undefined ? {} : { source }),
     ...(stats === undefined ? {} : { stats }),
-    ...(frontStats === undefined ? {} : { frontStats }),
+    ...(sharing === undefined ? {} : { sharing }),
   };
 }

@@ -1,14 +1,15 @@
 /** A dispatcher's state, as tables for a terminal. */
 import { shownText } from "../../core/shown_text.ts";
 import type { DispatcherDescription } from "../../mod.ts";
-import { measured } from "../lib/quantity.ts";
-import { type Cell, renderTable } from "../lib/table.ts";
+import type { MetricUnit } from "../../actors/dispatcher/metric.ts";
+import type { Described, MetricGroup } from "../../actors/dispatcher/protocol_metrics.ts";
+import { columnsOf } from "../../server/pages/columns.ts";
+import { measured, type Unit } from "../lib/quantity.ts";
+import { type Cell, type Column, renderTable } from "../lib/table.ts";
 import { statusLine } from "./status.ts";
 
 type Job = DispatcherDescription["jobs"][number];
 type Iteration = Job["iterations"][number];
-
-const MEGABYTE = 1e6;
 
 /**
  * The tables: first a sentence for each wait and its cause, then jobs, clients, sharing windows and
@@ -95,28 +96,14 @@ function clientTable(active: readonly { readonly job: Job; readonly iteration: I
       { heading: "client" },
       { heading: "job" },
       { heading: "round" },
-      { heading: "waits", unit: "%" },
-      { heading: "elements/s" },
-      { heading: "MB/s" },
-      { heading: "decodes", unit: "%" },
-      { heading: "unpacks", unit: "%" },
-      { heading: "needs ms per element" },
-      { heading: "requests in flight" },
-      { heading: "buffered MB", digits: 1 },
+      ...figureColumns("client"),
     ],
     rows: active.flatMap(({ job, iteration }) =>
       iteration.readers.map(({ clientId, consumerIndex, place, figures }): Cell[] => [
         consumerIndex === null ? `${clientId}` : `consumer ${consumerIndex}`,
         job.name,
         place?.round,
-        figures === null ? undefined : percentOf(figures.waitingShare),
-        figure(figures?.elementsPerSecond),
-        figure(figures && figures.bytesPerSecond / MEGABYTE),
-        figures === null ? undefined : percentOf(figures.decodingShare),
-        figures === null ? undefined : percentOf(figures.unpackingShare),
-        figure(figures?.targetProcessingMs),
-        figures?.inFlight,
-        figures === null ? undefined : figures.bufferedBytes / MEGABYTE,
+        ...figureCells("client", figures),
       ])
     ),
   });
@@ -142,36 +129,12 @@ function sharingTables(
   const rows = active.flatMap(({ job, iteration }) =>
     iteration.tasks.flatMap(({ worker, figures }): Cell[][] => {
       const window = figures?.sharing ?? null;
-      if (window === null) return [];
-      return [[
-        worker,
-        job.name,
-        window.hitRate === null ? undefined : percentOf(window.hitRate),
-        window.trainers,
-        window.windowBytes / MEGABYTE,
-        window.windowBytesMax / MEGABYTE,
-        window.produced,
-        window.served,
-        window.skipped,
-      ]];
+      return window === null ? [] : [[worker, job.name, ...figureCells("sharing", window)]];
     })
   );
   if (rows.length === 0) return [];
-  return [renderTable({
-    title: "\nSharing windows",
-    columns: [
-      { heading: "worker" },
-      { heading: "job" },
-      { heading: "hits", unit: "%" },
-      { heading: "trainers" },
-      { heading: "size MB", digits: 1 },
-      { heading: "at most MB", digits: 1 },
-      { heading: "produced" },
-      { heading: "given to trainers" },
-      { heading: "missed" },
-    ],
-    rows,
-  })];
+  const columns = [{ heading: "worker" }, { heading: "job" }, ...figureColumns("sharing")];
+  return [renderTable({ title: "\nSharing windows", columns, rows })];
 }
 
 function workerTable({ workers }: DispatcherDescription): string {
@@ -183,11 +146,8 @@ function workerTable({ workers }: DispatcherDescription): string {
       { heading: "tags" },
       { heading: "state" },
       { heading: "tasks" },
-      { heading: "busy", unit: "%" },
-      { heading: "elements/s" },
-      { heading: "MB/s" },
-      { heading: "CPU cores" },
-      { heading: "memory MB" },
+      ...figureColumns("task"),
+      ...figureColumns("process"),
     ],
     rows: workers.map(({ name, ref, tags, isPrivate, activity, tasks, figures }): Cell[] => {
       // The usage of a shared process belongs to no single worker.
@@ -198,18 +158,15 @@ function workerTable({ workers }: DispatcherDescription): string {
         tags.join(" "),
         activity.state,
         tasks,
-        figures === null ? undefined : percentOf(figures.busyShare),
-        figure(figures?.elementsPerSecond),
-        figure(figures && figures.bytesPerSecond / MEGABYTE),
-        figure(process?.cpuCores),
-        figure(process && process.memoryBytes / MEGABYTE),
+        ...figureCells("task", figures),
+        ...figureCells("process", process),
       ];
     }),
   });
 }
 
 function runawayLine({ name, figures }: DispatcherDescription["workers"][number]): string[] {
-  const { runawayThreads = 0 } = figures?.process ?? {};
+  const runawayThreads = figures?.process?.runawayThreads ?? 0;
   return runawayThreads === 0 ? [] : [
     `${name}: ${runawayThreads} of its threads cannot be ended, and may keep a core each; restart it`,
   ];
@@ -221,8 +178,29 @@ function progressOf({ splits, finished }: Iteration): string {
   return splits.map(({ handedOut, total }) => `${handedOut} of ${total}`).join(", ");
 }
 
-function percentOf(share: number): number {
-  return Math.round(100 * share);
+/** How a column shows figures of a unit. Others are counts. */
+const SHOWN: { readonly [U in MetricUnit]?: Omit<Column, "heading"> & { readonly of: Unit } } = {
+  "share": { of: "1", unit: "%", digits: 0 },
+  "bytes": { of: "bytes", unit: "MB" },
+  "bytes/s": { of: "bytes", unit: "MB" },
+  "ms": { of: "ms", unit: "ms" },
+  "cores": { of: "1" },
+  "elements/s": { of: "1" },
+};
+
+function figureColumns(group: MetricGroup): Column[] {
+  return columnsOf(group).map(({ heading, unit }) => {
+    const { of: _, ...shown } = SHOWN[unit] ?? { of: "1" };
+    return { heading, ...shown };
+  });
+}
+
+function figureCells<G extends MetricGroup>(group: G, figures: Described<G> | null): Cell[] {
+  return columnsOf(group).map(({ key, unit }) => {
+    const value = (figures as Readonly<Record<string, number | null>> | null)?.[key] ?? undefined;
+    const shown = SHOWN[unit];
+    return value === undefined || shown === undefined ? value : measured(value, shown.of);
+  });
 }
 
 /** Three significant digits, for any magnitude. */

@@ -2,7 +2,8 @@
 import type { DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../core/error.ts";
 import type { Pages } from "../../transport/web_socket.ts";
-import { metricsOf } from "./dispatcher_metrics.ts";
+import { PAGE_COLUMNS } from "./columns.ts";
+import { scrape } from "./dispatcher_metrics.ts";
 import livePage from "./live_page.html" with { type: "text" };
 
 /** The page loads no script, style or picture from elsewhere. */
@@ -27,10 +28,10 @@ export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages
   let asking: Promise<unknown> | undefined;
   const describeOnce = () => asked ??= describe().finally(() => asked = undefined);
   const pages: Readonly<Record<string, () => Promise<Response>>> = {
-    "/": () => Promise.resolve(respond(livePage, "text/html; charset=utf-8", PAGE_HEADERS)),
+    "/": () => Promise.resolve(respond(PAGE, "text/html; charset=utf-8", PAGE_HEADERS)),
     "/state": async () => respond(JSON.stringify(await describeOnce()), "application/json"),
     "/metrics": async () => {
-      const { text, contentType } = await metricsOf(await describeOnce());
+      const { text, contentType } = await scrape(await describeOnce());
       return respond(text, contentType);
     },
     "/healthz": () => {
@@ -49,6 +50,7 @@ export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages
   };
 }
 
+const PAGE = livePage.replace('"PAGE_COLUMNS"', () => JSON.stringify(PAGE_COLUMNS));
 const PAGE_HEADERS = { "content-security-policy": PAGE_POLICY, "referrer-policy": "no-referrer" };
 
 function respond(

@@ -179,7 +179,7 @@ export class SharingChecker {
   }
 
   #reports({ name, tasks }: HeartbeatRequest): void {
-    const held = tasks.reduce((sum, { frontStats }) => sum + (frontStats?.bufferedBytes ?? 0), 0);
+    const held = tasks.reduce((sum, { sharing }) => sum + (sharing?.windowBytes ?? 0), 0);
     if (held <= this.#windowBytesMax) return;
     this.#findings.add(`${name} holds ${held} bytes, of ${this.#windowBytesMax} for windows`);
   }

@@ -6,8 +6,7 @@
 import { fileURLToPath } from "node:url";
 // @deno-types="npm:@types/js-yaml@4.0.9"
 import { loadAll } from "js-yaml";
-import { Dataset, serveDispatcher } from "../../mod.ts";
-import { METRICS } from "../../server/pages/dispatcher_metrics.ts";
+import { Dataset, METRICS, serveDispatcher } from "../../mod.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";
 import { numbersOf, sorted, upTo } from "../service/carriers.ts";
@@ -159,7 +158,7 @@ Deno.test("probes are answered without a token, and what is scaled on is a numbe
   const { name } =
     find("HorizontalPodAutoscaler", "leat-worker", adapter).spec.metrics[0].external.metric;
   assertMatch(scraped, new RegExp(`^${name} \\d+$`, "m"));
-  assertEquals(METRICS.some((metric) => metric.name === name), true);
+  assertEquals(name, METRICS.cluster.wantedWorkers[1]);
   const [rule] =
     documentsOf(`${DEPLOY}kubernetes/prometheus-adapter/adapter_values.yaml`)[0].rules.external;
   assertEquals(rule.seriesQuery, name);

@@ -15,7 +15,7 @@ import { CARRIERS, numbersOf, sorted, testInline, testOnEach, upTo } from "./car
 const compressible = () => Dataset.range(4_000).batch(500);
 
 /** A task, and its statistics of compression. */
-type Sending = TaskStats & Required<Pick<TaskStats, "compression">>;
+type Sending = ElementSourceStats & Required<Pick<TaskStats, "compression" | "servedBytes">>;
 
 const isTask = (stats: ElementSourceStats): stats is Sending => stats.role === "task";
 

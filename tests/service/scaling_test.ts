@@ -14,6 +14,7 @@ import type { PoolScaling } from "../../actors/dispatcher/protocol_scaling.ts";
 import { leastUseful } from "../../server/cluster/scaler.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 import { testInline, upTo } from "./carriers.ts";
+import { noFigures } from "../lib/no_figures.ts";
 import { until } from "../lib/until.ts";
 import { hurry, returned } from "./fixture_slow.ts";
 
@@ -302,7 +303,7 @@ Deno.test("two scalers of one dispatcher come to rest at what is wanted, and sto
       },
     };
   };
-  const rates = { ageMs: 0, process: null, elementsPerSecond: 0, bytesPerSecond: 0, busyShare: 1 };
+  const rates = { ...noFigures("task"), ageMs: 0, process: null };
   const workers = () =>
     [...alive].map(([name, { draining }]) => worker(name, { figures: { ...rates, draining } }));
   let wanted = 4;
@@ -587,9 +588,8 @@ Deno.test("the least useful workers are stopped first, and the youngest among eq
   const figures = (elementsPerSecond: number) => ({
     ageMs: 0,
     process: null,
+    ...noFigures("task"),
     elementsPerSecond,
-    bytesPerSecond: 0,
-    busyShare: 1,
   });
   const state = stateOf(0, [
     worker("quick", { figures: figures(90) }),

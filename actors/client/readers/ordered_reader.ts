@@ -5,7 +5,8 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";
-import type { OrderFigures, ReadFigures } from "../../dispatcher/protocol_figures.ts";
+import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
+import type { Reported } from "../../dispatcher/protocol_metrics.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 import type { Timer } from "../../runtime/world.ts";
 import { refusedAnswer } from "../../exactly_once/fetcher.ts";
@@ -129,7 +130,7 @@ export class OrderedReader implements Reader {
     return this.#bytes;
   }
 
-  get orderFigures(): OrderFigures {
+  get orderFigures(): Reported<"order"> {
     return {
       headOfLineMs: this.#headOfLine.ms,
       bufferedBytesMax: this.#bytesMax,

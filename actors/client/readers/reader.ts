@@ -1,6 +1,7 @@
 /** The interface of all reading modes. */
 import type { DispatcherProtocol, TaskSource } from "../../dispatcher/protocol.ts";
-import type { OrderFigures, ReadFigures } from "../../dispatcher/protocol_figures.ts";
+import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
+import type { Reported } from "../../dispatcher/protocol_metrics.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
@@ -27,7 +28,7 @@ export interface Reader {
   /** Bytes that have arrived and cannot be given before earlier elements. */
   readonly earlyBytes: number;
   /** DETERMINISTIC: what keeping the order costs. */
-  readonly orderFigures?: OrderFigures;
+  readonly orderFigures?: Reported<"order">;
   readonly tasks: Iterable<ReadFigures>;
   joined(clientId: number): void;
   report(): HeartbeatReport;

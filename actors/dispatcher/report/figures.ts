@@ -4,45 +4,34 @@
  */
 import { costOf } from "../../../core/cost.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
-import type { ElementSourceStats, TaskStats } from "../../worker/protocol.ts";
+import type { TaskStats } from "../../worker/protocol.ts";
 import type { DispatcherProtocol, TaskStatus } from "../protocol.ts";
 import type {
   ClientFigures,
   ClientRates,
   JobUsage,
   ProcessUsage,
-  SharingDescription,
   TaskRates,
   WorkerRates,
 } from "../protocol_figures.ts";
-import { CLIENT_FIGURES } from "../protocol_check.ts";
 import { ReadRates } from "../scaling/read_rates.ts";
 import { isReckonable, RateWindow } from "../scaling/rate_window.ts";
 import type { DispatcherState } from "../state/state.ts";
+import { countersOf, described, knownFigures } from "./described.ts";
 
 const MS_PER_HOUR = 3_600_000;
 const SECONDS_PER_HOUR = 3_600;
 const BYTES_PER_GB = 1e9;
 
-type TaskCounts = "produced" | "servedBytes" | "bytesRead" | "busyMs";
-type ClientCounts =
-  | "elements"
-  | "bytes"
-  | "waitingMs"
-  | "trainingMs"
-  | "decodingMs"
-  | "unpackingMs"
-  | "wireBytes";
-
 interface TaskFigures {
-  readonly window: RateWindow<TaskCounts>;
-  stats: TaskStats;
-  frontStats: ElementSourceStats | undefined;
+  readonly window: RateWindow;
+  figures: TaskStats;
+  sharing: TaskStatus["sharing"];
 }
 
 interface WorkerEntry {
   readonly incarnation: string;
-  readonly window: RateWindow<"cpuSeconds">;
+  readonly window: RateWindow;
   readonly tasks: Map<number, TaskFigures>;
   draining: boolean;
   process: ProcessUsage | undefined;
@@ -52,7 +41,7 @@ interface WorkerEntry {
 }
 
 interface ClientEntry {
-  window: RateWindow<ClientCounts>;
+  window: RateWindow;
   readonly reads: ReadRates;
   figures: Omit<ClientFigures, "reads">;
   /** The report's time on the dispatcher's clock. */
@@ -106,7 +95,7 @@ export class Figures {
     entry.draining = draining;
     entry.process = process;
     entry.heardMs = nowMs;
-    if (process !== undefined) entry.window.add(atMs, { cpuSeconds: process.cpuSeconds });
+    if (process !== undefined) entry.window.add(atMs, countersOf("process", process));
     this.#noteTasks(state, entry, tasks);
   }
 
@@ -122,12 +111,12 @@ export class Figures {
   ): void {
     // A report with an invalid time would block all later ones.
     if (told === undefined || !isReckonable(told.atMs)) return;
-    const { reads = [], ...others } = told;
-    const known = Object.entries(others).filter(([name]) => CLIENT_FIGURES.has(name));
-    const figures = Object.fromEntries(known) as typeof others;
+    const { reads = [], atMs } = told;
+    const order = knownFigures("order", told);
+    const figures = { atMs, ...knownFigures("client", told), ...order };
     let entry = this.#clients.get(clientId);
     if (entry === undefined) {
-      const window = new RateWindow<ClientCounts>(this.#windowMs);
+      const window = new RateWindow(this.#windowMs);
       this.#clients.set(
         clientId,
         entry = { window, reads: new ReadRates(this.#windowMs), figures, heardMs: nowMs },
@@ -136,22 +125,12 @@ export class Figures {
     const { iterationId } = state.clients.get(clientId)!;
     const { jobId } = state.iterations.get(iterationId)!;
     this.#sums(state, jobId).clientHours += (figures.atMs - entry.figures.atMs) / MS_PER_HOUR;
-    const { atMs, elements, bytes, waitingMs, trainingMs } = figures;
-    const { decodingMs = 0, unpackingMs = 0, wireBytes = bytes } = figures;
     // Unknown worker names would be kept for every client.
     entry.reads.add(atMs, reads.filter(({ worker }) => state.workers.has(worker)));
     // A job's start-up time says nothing about its later rate.
-    const isStarting = entry.figures.elements === 0 && elements > 0;
+    const isStarting = entry.figures.elements === 0 && figures.elements > 0;
     if (isStarting) entry.window = new RateWindow(this.#windowMs);
-    entry.window.add(atMs, {
-      elements,
-      bytes,
-      waitingMs,
-      trainingMs,
-      decodingMs,
-      unpackingMs,
-      wireBytes,
-    });
+    entry.window.add(atMs, countersOf("client", figures));
     entry.figures = figures;
     entry.heardMs = nowMs;
   }
@@ -175,69 +154,43 @@ export class Figures {
   ofWorker(name: string, nowMs: number): WorkerRates | null {
     const entry = this.#workers.get(name);
     if (entry === undefined) return null;
-    const windows = [...entry.tasks.values()].map(({ window }) => window);
-    const perSecond = (count: TaskCounts) =>
-      windows.reduce((total, window) => total + window.perSecond(count), 0);
-    const { process, window, draining } = entry;
+    const { process, draining } = entry;
     return {
       ageMs: nowMs - entry.heardMs,
-      process: process === undefined
-        ? null
-        : { ...process, cpuCores: window.perSecond("cpuSeconds") },
-      elementsPerSecond: perSecond("produced"),
-      bytesPerSecond: perSecond("servedBytes"),
-      busyShare: Math.max(0, ...windows.map(busyShareOf)),
+      process: process === undefined ? null : {
+        shared: process.shared,
+        ...described("process", [{ figures: process, window: entry.window }]),
+      },
+      ...described("task", [...entry.tasks.values()]),
       ...(draining ? { draining } : {}),
     };
   }
 
   ofTask(worker: string, taskId: number): TaskRates | null {
-    const figures = this.#workers.get(worker)?.tasks.get(taskId);
-    if (figures === undefined) return null;
-    const { window, stats, frontStats } = figures;
-    const { produced, served, servedBytes, bytesRead, bufferedBytes, waiting } = stats;
+    const task = this.#workers.get(worker)?.tasks.get(taskId);
+    if (task === undefined) return null;
+    const { figures: { compression = null, failure = null }, sharing, window } = task;
     return {
-      produced,
-      served,
-      servedBytes,
-      bytesRead,
-      bufferedBytes,
-      waiting,
-      runnerRestarts: stats.runnerRestarts,
-      busyMs: stats.busyMs,
-      elementsPerSecond: window.perSecond("produced"),
-      bytesPerSecond: window.perSecond("servedBytes"),
-      bytesReadPerSecond: window.perSecond("bytesRead"),
-      busyShare: busyShareOf(window),
-      processingMs: window.perUnit("busyMs", "produced"),
-      compression: stats.compression ?? null,
-      sharing: describeSharing(frontStats),
-      failure: stats.failure ?? null,
+      ...described("task", [task]),
+      compression,
+      sharing: sharing === undefined ? null : described("sharing", [{ figures: sharing, window }]),
+      failure,
     };
   }
 
   /** Why a task cannot read on; undefined if it can, as far as known. */
   failureOf(worker: string, taskId: number): string | undefined {
-    return this.#workers.get(worker)?.tasks.get(taskId)?.stats.failure;
+    return this.#workers.get(worker)?.tasks.get(taskId)?.figures.failure;
   }
 
   ofClient(clientId: number): ClientRates | null {
     const entry = this.#clients.get(clientId);
     if (entry === undefined) return null;
-    const { window, reads, figures: { atMs: _, ...figures } } = entry;
-    const waitedMs = window.growth("waitingMs");
-    const decodedMs = window.growth("decodingMs");
-    const spentMs = waitedMs + window.growth("trainingMs") + decodedMs;
+    const { figures, reads } = entry;
     return {
-      ...figures,
+      ...described("client", [entry]),
+      ...knownFigures("order", figures),
       reads: reads.describe(),
-      wireBytesPerSecond: window.perSecond("wireBytes"),
-      decodingShare: share(decodedMs, spentMs),
-      unpackingShare: share(window.growth("unpackingMs"), spentMs),
-      elementsPerSecond: window.perSecond("elements"),
-      bytesPerSecond: window.perSecond("bytes"),
-      waitingShare: share(waitedMs, spentMs),
-      targetProcessingMs: window.perUnit("trainingMs", "elements"),
     };
   }
 
@@ -260,7 +213,7 @@ export class Figures {
   #charge(state: DispatcherState, entry: WorkerEntry, { tasks, figures }: WorkerReport): void {
     const held = tasks.flatMap(({ taskId, completed, stats }) => {
       const jobId = jobOfTask(state, taskId);
-      const before = entry.tasks.get(taskId)?.stats.busyMs ?? 0;
+      const before = entry.tasks.get(taskId)?.figures.busyMs ?? 0;
       const busyMs = Math.max(0, (stats?.busyMs ?? before) - before);
       return jobId === undefined || (completed && busyMs === 0) ? [] : [{ jobId, busyMs }];
     });
@@ -283,17 +236,16 @@ export class Figures {
   #noteTasks(state: DispatcherState, entry: WorkerEntry, tasks: readonly TaskStatus[]): void {
     const named = new Set(tasks.map(({ taskId }) => taskId));
     for (const taskId of entry.tasks.keys()) if (!named.has(taskId)) entry.tasks.delete(taskId);
-    for (const { taskId, stats, frontStats } of tasks) {
+    for (const { taskId, stats, sharing } of tasks) {
       if (stats === undefined || !state.tasks.has(taskId)) continue;
       let figures = entry.tasks.get(taskId);
       if (figures === undefined) {
-        figures = { window: new RateWindow(this.#windowMs), stats, frontStats };
+        figures = { window: new RateWindow(this.#windowMs), figures: stats, sharing };
         entry.tasks.set(taskId, figures);
       }
-      figures.stats = stats;
-      figures.frontStats = frontStats;
-      const { produced, servedBytes, bytesRead, busyMs } = stats;
-      figures.window.add(entry.atMs, { produced, servedBytes, bytesRead, busyMs });
+      figures.figures = stats;
+      figures.sharing = sharing;
+      figures.window.add(entry.atMs, countersOf("task", stats));
     }
   }
 
@@ -333,19 +285,4 @@ function workersDollars(cpuHours: number, memoryGBHours: number): number {
     trainerMemoryGB: 0,
     acceleratorsPerTrainer: 0,
   }).workers;
-}
-
-function describeSharing(stats: ElementSourceStats | undefined): SharingDescription | null {
-  if (stats?.sharing === undefined) return null;
-  const { bufferedBytes, produced, served, skipped, sharing } = stats;
-  const hitRate = served === 0 ? null : sharing.hits / served;
-  return { windowBytes: bufferedBytes, produced, served, skipped, ...sharing, hitRate };
-}
-
-function busyShareOf(window: RateWindow<TaskCounts>): number {
-  return share(window.growth("busyMs"), window.spanMs);
-}
-
-function share(part: number, whole: number): number {
-  return whole <= 0 ? 0 : Math.min(1, Math.max(0, part / whole));
 }

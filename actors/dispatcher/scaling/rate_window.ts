@@ -6,15 +6,18 @@ const PLACES = 20;
 /** Above any real count, and far below where sums and quotients overflow. */
 const COUNT_MAX = 2 ** 80;
 
-interface Sample<K extends string> {
+/** Counts by name. */
+export type Counts = Readonly<Record<string, number>>;
+
+interface Sample {
   readonly atMs: number;
-  readonly counts: Readonly<Record<K, number>>;
+  readonly counts: Counts;
 }
 
 /** The newest reports of some counts, each with its time. */
-export class RateWindow<K extends string> {
+export class RateWindow {
   /** Oldest first. The first is the newest that is as old as the window, if there is one. */
-  readonly #samples: Sample<K>[] = [];
+  readonly #samples: Sample[] = [];
   readonly #windowMs: number;
 
   /** @param windowMs Length of the window; longer if there was no report for longer. */
@@ -23,14 +26,14 @@ export class RateWindow<K extends string> {
   }
 
   /** The newest report. */
-  get newest(): Sample<K> | undefined {
+  get newest(): Sample | undefined {
     return this.#samples.at(-1);
   }
 
   /**
    * Adds a report, unless it is reordered or has an unusable number, which would spoil all rates.
    */
-  add(atMs: number, counts: Readonly<Record<K, number>>): void {
+  add(atMs: number, counts: Counts): void {
     const samples = this.#samples;
     if (atMs <= (this.newest?.atMs ?? -Infinity)) return;
     if (!isReckonable(atMs) || !areReckonable(counts)) return;
@@ -41,9 +44,9 @@ export class RateWindow<K extends string> {
   }
 
   /** The growth of a count within the window. */
-  growth(key: K): number {
+  growth(key: string): number {
     const [oldest] = this.#samples;
-    return oldest === undefined ? 0 : this.newest!.counts[key] - oldest.counts[key];
+    return oldest === undefined ? 0 : this.newest!.counts[key]! - oldest.counts[key]!;
   }
 
   /** The time between the window's ends, in ms; 0 before the second report. */
@@ -53,22 +56,22 @@ export class RateWindow<K extends string> {
   }
 
   /** The rate of a count; 0 before the second report. */
-  perSecond(key: K): number {
+  perSecond(key: string): number {
     return this.spanMs === 0 ? 0 : 1_000 * this.growth(key) / this.spanMs;
-  }
-
-  /**
-   * The growth of a count per unit of another in the window, else in total; null if it never grew.
-   */
-  perUnit(key: K, of: K): number | null {
-    const grown = this.growth(of);
-    if (grown > 0) return this.growth(key) / grown;
-    const counts = this.newest?.counts;
-    return counts === undefined || counts[of] <= 0 ? null : counts[key] / counts[of];
   }
 }
 
-function areReckonable(counts: Readonly<Record<string, number>>): boolean {
+/** The growth of a count per unit of another in the windows, else in total; null if it never grew. */
+export function perUnit(windows: readonly RateWindow[], key: string, of: string): number | null {
+  const sum = (count: (window: RateWindow) => number) =>
+    windows.reduce((total, window) => total + count(window), 0);
+  const grown = sum((window) => window.growth(of));
+  if (grown > 0) return sum((window) => window.growth(key)) / grown;
+  const total = sum(({ newest }) => newest?.counts[of] ?? 0);
+  return total <= 0 ? null : sum(({ newest }) => newest?.counts[key] ?? 0) / total;
+}
+
+function areReckonable(counts: Counts): boolean {
   for (const name in counts) if (!isReckonable(counts[name]!)) return false;
   return true;
 }

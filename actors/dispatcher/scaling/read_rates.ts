@@ -1,15 +1,14 @@
 /** Rates of a client's reads, per task. */
 import type { ReadDescription, ReadFigures } from "../protocol_figures.ts";
+import { countersOf, described, knownFigures } from "../report/described.ts";
 import { RateWindow } from "./rate_window.ts";
 
 /** Most tasks followed per client. */
 const TASKS_MAX = 64;
 
-type ReadCounts = "elements" | "bytes" | "wireBytes" | "answerMs" | "heldMs";
-
 interface Entry {
-  readonly window: RateWindow<ReadCounts>;
-  figures: Pick<ReadFigures, "taskId" | "worker" | "outstanding" | "roundTripMs">;
+  readonly window: RateWindow;
+  figures: ReadFigures;
 }
 
 /** The newest reports of one client about its tasks. */
@@ -26,36 +25,22 @@ export class ReadRates {
   add(atMs: number, reads: readonly ReadFigures[]): void {
     const told = new Set(reads.map(({ taskId }) => taskId));
     for (const taskId of this.#entries.keys()) if (!told.has(taskId)) this.#entries.delete(taskId);
-    for (const figures of reads.slice(0, TASKS_MAX)) {
-      const { taskId, elements, bytes, wireBytes, answerMs, heldMs } = figures;
-      const { worker, outstanding, roundTripMs } = figures;
-      const kept = {
-        ...{ taskId, worker, outstanding },
-        ...(roundTripMs === undefined ? {} : { roundTripMs }),
-      };
+    for (const read of reads.slice(0, TASKS_MAX)) {
+      const { taskId, worker } = read;
+      const figures = { taskId, worker, ...knownFigures("read", read) };
       let entry = this.#entries.get(taskId);
       if (entry === undefined) {
-        this.#entries.set(
-          taskId,
-          entry = { window: new RateWindow(this.#windowMs), figures: kept },
-        );
+        this.#entries.set(taskId, entry = { window: new RateWindow(this.#windowMs), figures });
       }
-      entry.figures = kept;
-      entry.window.add(atMs, { elements, bytes, wireBytes, answerMs, heldMs });
+      entry.figures = figures;
+      entry.window.add(atMs, countersOf("read", read));
     }
   }
 
   describe(): ReadDescription[] {
-    return [...this.#entries.values()].map(({ window, figures }) => ({
-      taskId: figures.taskId,
-      worker: figures.worker,
-      outstanding: figures.outstanding,
-      elementsPerSecond: window.perSecond("elements"),
-      bytesPerSecond: window.perSecond("bytes"),
-      wireBytesPerSecond: window.perSecond("wireBytes"),
-      answerMs: window.perUnit("answerMs", "elements"),
-      heldMs: window.perUnit("heldMs", "elements"),
-      roundTripMs: figures.roundTripMs ?? null,
-    }));
+    return [...this.#entries.values()].map((entry) => {
+      const { taskId, worker } = entry.figures;
+      return { taskId, worker, ...described("read", [entry]) };
+    });
   }
 }

@@ -7,7 +7,7 @@ import type { Actor, ActorContext } from "../../runtime/actor.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import type { TaskStats } from "../protocol.ts";
 import type { RunnerOutcome, RunnerSplits } from "../runner/runner.ts";
-import type { TaskOptions, TaskProtocol } from "./task.ts";
+import { sourceStats, type TaskOptions, type TaskProtocol } from "./task.ts";
 import { RunnerDeaths } from "../runner/runner_deaths.ts";
 import { TaskPipeline } from "./task_pipeline.ts";
 
@@ -32,7 +32,7 @@ export function createSaveTask(
     handlers: {
       getElement: () => ({ kind: "end" }),
       leave: () => null,
-      stats: () => task.stats(),
+      stats: () => sourceStats(task.stats()),
       drain: () => task.drain().then(() => null),
     },
     start: () => task.start(),

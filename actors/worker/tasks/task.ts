@@ -13,6 +13,7 @@ import type {
   ElementReaderProtocol,
   ElementSourceProtocol,
   GetElementRequest,
+  TaskSourceStats,
   TaskStats,
 } from "../protocol.ts";
 import { elementSourceAccess } from "../protocol_access.ts";
@@ -56,7 +57,7 @@ export interface TaskOptions {
 export interface TaskProtocol extends ElementSourceProtocol {
   /** Takes no more splits, and answers when clients have fetched the elements of the others. */
   drain(request: null): null;
-  stats(request: null): TaskStats;
+  stats(request: null): TaskSourceStats;
 }
 
 export function createTask(
@@ -81,6 +82,11 @@ export interface RunningTask {
   stats(): TaskStats;
 }
 
+/** A task's figures, as those of any source. */
+export function sourceStats(stats: TaskStats): TaskSourceStats {
+  return { role: "task", skipped: 0, ...stats };
+}
+
 export function taskActor(task: RunningTask): Actor<TaskProtocol> {
   return {
     handlers: {
@@ -90,7 +96,7 @@ export function taskActor(task: RunningTask): Actor<TaskProtocol> {
         task.leave(clientId, consumerIndex);
         return null;
       },
-      stats: () => task.stats(),
+      stats: () => sourceStats(task.stats()),
       drain: () => task.drain().then(() => null),
     },
     // Its worker sends `drain`, without a body.

@@ -23,24 +23,15 @@ export class TaskMeter {
     this.#nowMs = nowMs;
   }
 
-  /** Elements given to clients. */
-  get served(): number {
-    return this.#served;
-  }
-
-  /** Their size in bytes. */
-  get servedBytes(): number {
-    return this.#servedBytes;
-  }
-
-  /** Runners that replaced one that died. */
-  get runnerRestarts(): number {
-    return Math.max(0, this.#runners - 1);
-  }
-
-  /** Bytes that runners have read from files. */
-  get bytesRead(): number {
-    return this.#bytesRead + (this.#current?.bytesRead ?? 0);
+  /** What the heartbeat reports, up to now. */
+  get figures() {
+    return {
+      served: this.#served,
+      servedBytes: this.#servedBytes,
+      runnerRestarts: Math.max(0, this.#runners - 1),
+      bytesRead: this.#bytesRead + (this.#current?.bytesRead ?? 0),
+      busyMs: this.busyMs,
+    };
   }
 
   /** How long a runner was busy, in ms, up to now. */

@@ -91,19 +91,6 @@ export class TaskPipeline {
 
   /** @param held What the task itself counts. */
   stats(held: Pick<TaskStats, "produced" | "bufferedBytes" | "waiting">): TaskStats {
-    const { served, servedBytes, bytesRead, busyMs, runnerRestarts } = this.#meter;
-    return {
-      role: "task",
-      produced: held.produced,
-      served,
-      servedBytes,
-      bufferedBytes: held.bufferedBytes,
-      bytesRead,
-      skipped: 0,
-      waiting: held.waiting,
-      busyMs,
-      runnerRestarts,
-      compression: this.#compressor.figures,
-    };
+    return { ...held, ...this.#meter.figures, compression: this.#compressor.figures };
   }
 }

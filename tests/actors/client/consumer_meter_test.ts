@@ -15,7 +15,7 @@ Deno.test("Feed.measure tells waiting from training, elements and bytes", async 
   const feed = new Feed();
   const meter = feed.measure(() => nowMs);
   nowMs = 2_000;
-  const nothing = { elements: 0, bytes: 0, waitingMs: 0, trainingMs: 0, decodingMs: 0 };
+  const nothing = { elements: 0, bytes: 0, waitingMs: 0, trainingMs: 0, decodingMs: 0, skipped: 0 };
   assertEquals(meter.figures, nothing);
   const first = feed.take();
   nowMs += 40;
@@ -27,7 +27,14 @@ Deno.test("Feed.measure tells waiting from training, elements and bytes", async 
   nowMs += 300;
   feed.take();
   nowMs += 20;
-  const figures = { elements: 2, bytes: 107, waitingMs: 50, trainingMs: 320, decodingMs: 0 };
+  const figures = {
+    elements: 2,
+    bytes: 107,
+    waitingMs: 50,
+    trainingMs: 320,
+    decodingMs: 0,
+    skipped: 0,
+  };
   assertEquals(meter.figures, figures);
 });
 
@@ -39,7 +46,14 @@ Deno.test("Feed.measure counts the wait of a loop that began before it", async (
   nowMs = 25;
   feed.push(element(1));
   await first;
-  const figures = { elements: 1, bytes: 1, waitingMs: 25, trainingMs: 0, decodingMs: 0 };
+  const figures = {
+    elements: 1,
+    bytes: 1,
+    waitingMs: 25,
+    trainingMs: 0,
+    decodingMs: 0,
+    skipped: 0,
+  };
   assertEquals(meter.figures, figures);
 });
 

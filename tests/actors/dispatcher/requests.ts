@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { noReport } from "../../lib/no_figures.ts";
 import { hashBytes } from "../../../core/hash.ts";
 import type { DispatcherProtocol, JobParameters } from "../../../actors/dispatcher/protocol.ts";
 import type { MethodOf, RequestOf } from "../../../actors/runtime/protocol.ts";
@@ -34,7 +35,6 @@ export async function fill(cluster: TestCluster): Promise<Requests> {
   const tasks = await worker.heartbeat();
   await cluster.world.advance(100);
   const source = { node: "test", path: "/w/task", incarnation: "1" };
-  const stats = { produced: 1, served: 1, bufferedBytes: 1, bytesRead: 1, skipped: 0 };
   return {
     hello: null,
     runnerDied: {
@@ -85,22 +85,12 @@ export async function fill(cluster: TestCluster): Promise<Requests> {
       taskList: "none",
       figures: {
         atMs: 1,
-        elements: 1,
-        bytes: 1,
-        waitingMs: 1,
-        trainingMs: 1,
-        inFlight: 1,
-        bufferedBytes: 1,
+        ...noReport("client"),
         headOfLineMs: 1,
         reads: [{
           worker: "w",
           taskId: tasks[0]!,
-          elements: 1,
-          bytes: 1,
-          wireBytes: 1,
-          outstanding: 1,
-          answerMs: 1,
-          heldMs: 1,
+          ...noReport("read"),
           roundTripMs: 1,
         }],
       },
@@ -117,26 +107,15 @@ export async function fill(cluster: TestCluster): Promise<Requests> {
         source,
         completed: false,
         stats: {
-          role: "task",
-          ...stats,
-          servedBytes: 1,
-          waiting: 0,
-          busyMs: 1,
-          runnerRestarts: 0,
+          ...noReport("task"),
           compression: {
             setting: "auto",
             active: "none",
             reason: "it is near",
-            bytes: 0,
-            compressedBytes: 0,
-            ms: 0,
+            ...noReport("compression"),
           },
         },
-        frontStats: {
-          role: "cache",
-          ...stats,
-          sharing: { windowBytesMax: 1, elements: 1, trainers: 1, hits: 1, misses: 1 },
-        },
+        sharing: noReport("sharing"),
       }],
       leaving: false,
       follows: "1",

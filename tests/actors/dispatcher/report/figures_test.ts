@@ -4,47 +4,36 @@ import type {
   ClientFigures,
   ProcessUsage,
 } from "../../../../actors/dispatcher/protocol_figures.ts";
-import type { ElementSourceStats, TaskStats } from "../../../../actors/worker/protocol.ts";
+import type { Reported } from "../../../../actors/dispatcher/protocol_metrics.ts";
+import type { TaskStats } from "../../../../actors/worker/protocol.ts";
 import { costOf } from "../../../../core/cost.ts";
 import { assertAlmostEquals, assertEquals, assertMatch } from "../../../assert.ts";
+import { noReport } from "../../../lib/no_figures.ts";
 import { settle, TestCluster, type TestWorker } from "../lib.ts";
-
-const NOTHING: TaskStats = {
-  role: "task",
-  produced: 0,
-  served: 0,
-  servedBytes: 0,
-  bufferedBytes: 0,
-  bytesRead: 0,
-  skipped: 0,
-  waiting: 0,
-  busyMs: 0,
-  runnerRestarts: 0,
-};
 
 /** What a worker says: by its own clock, which began when it pleased. */
 interface Report {
   readonly atMs: number;
   readonly process?: ProcessUsage;
   readonly stats?: Readonly<Record<number, Partial<TaskStats>>>;
-  readonly frontStats?: Readonly<Record<number, ElementSourceStats>>;
+  readonly sharing?: Readonly<Record<number, Reported<"sharing">>>;
 }
 
 async function report(
   cluster: TestCluster,
   { name, ref, tasks }: TestWorker,
-  { atMs, process, stats = {}, frontStats = {} }: Report,
+  { atMs, process, stats = {}, sharing = {} }: Report,
 ): Promise<void> {
   await cluster.ask("workerHeartbeat", {
     name,
     worker: ref,
     tags: [],
     tasks: [...tasks.values()].map((task) => {
-      const front = frontStats[task.taskId];
+      const window = sharing[task.taskId];
       return {
         ...task,
-        stats: { ...NOTHING, ...stats[task.taskId] },
-        ...(front === undefined ? {} : { frontStats: front }),
+        stats: { ...noReport("task"), ...stats[task.taskId] },
+        ...(window === undefined ? {} : { sharing: window }),
       };
     }),
     figures: { atMs, ...(process === undefined ? {} : { process }) },
@@ -56,15 +45,10 @@ async function say(
   clientId: number,
   figures: Partial<ClientFigures> & { readonly atMs: number },
 ): Promise<void> {
-  const nothing = {
-    elements: 0,
-    bytes: 0,
-    waitingMs: 0,
-    trainingMs: 0,
-    inFlight: 0,
-    bufferedBytes: 0,
-  };
-  await cluster.ask("clientHeartbeat", { clientId, figures: { ...nothing, ...figures } });
+  await cluster.ask("clientHeartbeat", {
+    clientId,
+    figures: { ...noReport("client"), ...figures },
+  });
 }
 
 /** A job of one client on so many workers, which hold their tasks. */
@@ -138,13 +122,17 @@ Deno.test("rates are exact, by the clock of who reports, whenever the heartbeat 
   assertEquals(figures, {
     elements: 20,
     bytes: 500,
+    skipped: 0,
     waitingMs: 1_500,
     trainingMs: 500,
+    decodingMs: 0,
+    unpackingMs: 0,
+    wireBytes: 0,
     inFlight: 3,
     bufferedBytes: 70,
     elementsPerSecond: 5,
     bytesPerSecond: 250,
-    wireBytesPerSecond: 250,
+    wireBytesPerSecond: 0,
     waitingShare: 0.75,
     decodingShare: 0,
     unpackingShare: 0,
@@ -188,11 +176,16 @@ Deno.test("describe tells where a reader's time goes, and how it goes with each 
     taskId,
     worker: "w",
     outstanding: 2,
+    elements: 20,
+    bytes: 8_000,
+    wireBytes: 2_000,
+    answerMs: 400,
+    heldMs: 100,
     elementsPerSecond: 10,
     bytesPerSecond: 4_000,
     wireBytesPerSecond: 1_000,
-    answerMs: 20,
-    heldMs: 5,
+    meanAnswerMs: 20,
+    meanHeldMs: 5,
     roundTripMs: 3,
   }]);
 });
@@ -390,24 +383,13 @@ Deno.test("a worker that has produced everything of a job that is still read say
 Deno.test("a window's hit rate is the share of what it served that was there when it was asked for", async () => {
   await using cluster = await TestCluster.start();
   const { workers: [worker], taskIds: [taskId = 0] } = await running(cluster, ["w"]);
-  const front = { bytesRead: 0, bufferedBytes: 64, role: "cache" as const };
-  const sharing = { windowBytesMax: 128, elements: 2, trainers: 3, hits: 30, misses: 10 };
-  await report(cluster, worker!, {
-    atMs: 0,
-    frontStats: { [taskId]: { ...front, produced: 10, served: 40, skipped: 2, sharing } },
-  });
-  assertEquals((await iterationOf(cluster)).tasks[0]!.figures!.sharing, {
-    windowBytes: 64,
-    windowBytesMax: 128,
-    elements: 2,
-    trainers: 3,
-    produced: 10,
-    served: 40,
-    skipped: 2,
-    hits: 30,
-    misses: 10,
-    hitRate: 0.75,
-  });
+  const window = {
+    ...{ windowBytes: 64, windowBytesMax: 128, elements: 2, trainers: 3 },
+    ...{ produced: 10, served: 40, skipped: 2, hits: 30, misses: 10 },
+  };
+  await report(cluster, worker!, { atMs: 0, sharing: { [taskId]: window } });
+  const { sharing } = (await iterationOf(cluster)).tasks[0]!.figures!;
+  assertEquals(sharing, { ...window, hitRate: 0.75 });
 });
 
 Deno.test("describe asks workers for figures when it is told to, and those that have just given some not", async () => {

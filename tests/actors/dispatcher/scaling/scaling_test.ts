@@ -1,6 +1,6 @@
 /** How many workers the dispatcher wants, from what workers and clients say: by a clock that moves when told to. */
 
-import type { TaskStats } from "../../../../actors/worker/protocol.ts";
+import { noReport } from "../../../lib/no_figures.ts";
 import { assertEquals, assertMatch } from "../../../assert.ts";
 import { TestCluster, type TestWorker } from "../lib.ts";
 
@@ -48,12 +48,10 @@ class Job {
       clientId: this.#clientId,
       figures: {
         atMs: this.#atMs,
+        ...noReport("client"),
         elements: this.#taken,
-        bytes: 0,
         waitingMs: waitingShare * this.#atMs,
         trainingMs: (1 - waitingShare) * this.#atMs,
-        inFlight: 0,
-        bufferedBytes: 0,
       },
     });
   }
@@ -61,17 +59,11 @@ class Job {
   async #workerReports(): Promise<void> {
     const { name, ref, tasks } = this.worker;
     const stats = {
-      role: "task",
+      ...noReport("task"),
       produced: this.#taken,
       served: this.#taken,
-      servedBytes: 0,
-      bufferedBytes: 0,
-      bytesRead: 0,
-      skipped: 0,
-      waiting: 0,
       busyMs: this.#atMs,
-      runnerRestarts: 0,
-    } as unknown as TaskStats;
+    };
     await this.cluster.ask("workerHeartbeat", {
       name,
       worker: ref,

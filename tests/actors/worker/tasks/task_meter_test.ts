@@ -41,13 +41,13 @@ Deno.test("TaskMeter counts over all runners, without work of disposed ones", as
   first.dispose();
   assertEquals(one.disposed, 1);
   nowMs = 50;
-  assertEquals([meter.busyMs, meter.bytesRead, meter.runnerRestarts], [5, 10, 0]);
+  assertEquals([meter.busyMs, meter.figures.bytesRead, meter.figures.runnerRestarts], [5, 10, 0]);
   meter.watch(other).next();
   other.bytesRead = 7;
   nowMs = 60;
   one.asked[0]!.resolve({ kind: "end" });
   await late;
-  assertEquals([meter.busyMs, meter.bytesRead, meter.runnerRestarts], [15, 17, 1]);
+  assertEquals([meter.busyMs, meter.figures.bytesRead, meter.figures.runnerRestarts], [15, 17, 1]);
 });
 
 Deno.test("TaskMeter counts only elements that clients get", () => {
@@ -59,5 +59,5 @@ Deno.test("TaskMeter counts only elements that clients get", () => {
   meter.handOut({ kind: "remainder", element, place });
   meter.handOut({ kind: "error", error });
   meter.handOut({ kind: "split_end", place });
-  assertEquals([meter.served, meter.servedBytes], [3, 60]);
+  assertEquals([meter.figures.served, meter.figures.servedBytes], [3, 60]);
 });

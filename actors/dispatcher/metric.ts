@@ -1,0 +1,72 @@
+/** How a figure is declared. `protocol_metrics.ts` has the table. */
+/** The unit of a figure in heartbeats and descriptions; in `/metrics` all times are in seconds. */
+export type MetricUnit =
+  | "bytes"
+  | "bytes/s"
+  | "cores"
+  | "elements"
+  | "elements/s"
+  | "flag"
+  | "GB·hours"
+  | "hours"
+  | "ms"
+  | "number"
+  | "requests"
+  | "seconds"
+  | "share"
+  | "splits"
+  | "threads"
+  | "workers";
+
+/**
+ * Where a figure comes from. Each heartbeat has a `counter`, which never decreases, and a `level`;
+ * some have an `optional` level. The dispatcher computes a `computed` figure. A worker's counters
+ * and levels are the sums over its tasks. Others follow from counters of their group:
+ */
+export type MetricOrigin =
+  | "counter"
+  | "level"
+  | "optional"
+  | "computed"
+  /** The recent growth per second. Over a worker's tasks: the sum. */
+  | { readonly rate: string }
+  /** The recent growth, as a share of time or of counters. Over a worker's tasks: the largest. */
+  | { readonly share: string; readonly of: readonly string[] | "time" }
+  /** The recent growth per unit of another counter; null before its first unit. */
+  | { readonly mean: string; readonly per: string }
+  /** One counter divided by another; null while that is 0. */
+  | { readonly quotient: string; readonly per: string };
+
+/** The origins of figures that are known once their reporter was heard. */
+export type KnownOrigin =
+  | "counter"
+  | "level"
+  | { readonly rate: string }
+  | { readonly share: string };
+
+/**
+ * The declaration of a figure: its origin, its name in `/metrics` (null: it is not there; names of
+ * counters end in `_total`), its unit, a sentence about it, and the heading of its column on the
+ * live page and in `status`, if it has one.
+ */
+export type MetricRow = readonly [
+  origin: MetricOrigin,
+  name: string | null,
+  unit: MetricUnit,
+  help: string,
+  heading?: string,
+];
+
+/** A {@linkcode MetricRow} with names. */
+export interface Metric {
+  readonly origin: MetricOrigin;
+  readonly name: string | null;
+  readonly unit: MetricUnit;
+  readonly help: string;
+  readonly heading: string | undefined;
+}
+
+/** Names the fields of a row. */
+export function metricOf([origin, name, unit, help, heading]: MetricRow): Metric {
+  return { origin, name, unit, help, heading };
+}

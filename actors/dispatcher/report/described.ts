@@ -1,0 +1,73 @@
+/**
+ * Figures for people: the reported ones, and those that the table of metrics derives from them.
+ */
+import type { MetricOrigin } from "../metric.ts";
+import { type Described, type MetricGroup, metricsOf, type Reported } from "../protocol_metrics.ts";
+import { type Counts, perUnit, type RateWindow } from "../scaling/rate_window.ts";
+
+/** The newest report of a group, and the window of its counters. */
+export interface Report<G extends MetricGroup> {
+  readonly figures: Reported<G>;
+  readonly window: RateWindow;
+}
+
+/** The counters of a report, for the window of rates. Missing ones count as 0. */
+export function countersOf<G extends MetricGroup>(group: G, figures: Reported<G>): Counts {
+  const counters = metricsOf(group).filter(([, { origin }]) => origin === "counter");
+  return Object.fromEntries(counters.map(([key]) => [key, numberAt(figures, key) ?? 0]));
+}
+
+/** A report's figures of the group; those of a newer peer are left out. */
+export function knownFigures<G extends MetricGroup>(group: G, figures: Reported<G>): Reported<G> {
+  const known = metricsOf(group).flatMap(([key]) => {
+    const value = numberAt(figures, key);
+    return value === undefined ? [] : [[key, value]];
+  });
+  return Object.fromEntries(known);
+}
+
+/** The figures of a group for people, over all reports. */
+export function described<G extends MetricGroup>(
+  group: G,
+  reports: readonly Report<G>[],
+): Described<G> {
+  const all = reports.map(({ figures }) => figures);
+  const windows = reports.map(({ window }) => window);
+  return Object.fromEntries(
+    metricsOf(group).map(([key, { origin }]) => [key, valueOf(key, origin, all, windows)]),
+  ) as Described<G>;
+}
+
+function valueOf(
+  key: string,
+  origin: MetricOrigin,
+  reports: readonly object[],
+  windows: readonly RateWindow[],
+): number | null {
+  if (origin === "optional" || origin === "computed") return numberAt(reports[0], key) ?? null;
+  if (typeof origin === "string") return sumOf(reports, key);
+  if ("rate" in origin) {
+    return windows.reduce((sum, window) => sum + window.perSecond(origin.rate), 0);
+  }
+  if ("share" in origin) {
+    return Math.max(0, ...windows.map((window) => shareIn(window, origin.share, origin.of)));
+  }
+  if ("mean" in origin) return perUnit(windows, origin.mean, origin.per);
+  const whole = sumOf(reports, origin.per);
+  return whole === 0 ? null : sumOf(reports, origin.quotient) / whole;
+}
+
+function shareIn(window: RateWindow, part: string, of: readonly string[] | "time"): number {
+  const whole = of === "time"
+    ? window.spanMs
+    : of.reduce((sum, key) => sum + window.growth(key), 0);
+  return whole <= 0 ? 0 : Math.min(1, Math.max(0, window.growth(part) / whole));
+}
+
+function sumOf(reports: readonly object[], key: string): number {
+  return reports.reduce((sum, report) => sum + (numberAt(report, key) ?? 0), 0);
+}
+
+function numberAt(figures: object | undefined, key: string): number | undefined {
+  return (figures as Partial<Counts> | undefined)?.[key];
+}

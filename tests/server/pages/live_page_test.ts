@@ -1,0 +1,64 @@
+/** The live page's own script, on a parsed document, with the state of a running dispatcher. */
+
+import { parseHTML } from "linkedom";
+import { statusText } from "../../../cli/cluster/status_text.ts";
+import { Dataset, type DispatcherDescription, serveDispatcher, serveWorker } from "../../../mod.ts";
+import { PAGE_COLUMNS } from "../../../server/pages/columns.ts";
+import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
+import { until } from "../../lib/until.ts";
+
+const QUIET = { logLevel: "off" } as const;
+
+/** What this test uses of a document; its types come with the library of browsers. */
+interface PageDocument {
+  querySelector(name: string): { readonly textContent: string };
+  querySelectorAll(name: string): Iterable<{ readonly textContent: string }>;
+  getSelection: () => { readonly isCollapsed: boolean };
+}
+
+Deno.test("the live page and status show each figure that the table of metrics gives a column", async () => {
+  await using dispatcher = await serveDispatcher(QUIET);
+  await using _worker = await serveWorker({ ...QUIET, dispatcher: dispatcher.address });
+  await using iterator = Dataset.range(10).repeat()
+    .distribute({ service: dispatcher.address, jobName: "job", sharing: { trainerId: "t" } })
+    .iterator();
+  const html = await (await fetch(dispatcher.page)).text();
+  const { document } = parseHTML(html) as unknown as { readonly document: PageDocument };
+  const script = document.querySelector("script").textContent;
+  const timers: (() => void)[] = [];
+  // The page runs in a browser: these are the parts of one that the parser lacks.
+  document.getSelection = () => ({ isCollapsed: true });
+  let state: DispatcherDescription | undefined;
+  const fetchPage = async (path: string) => {
+    const text = await (await fetch(new URL(path, dispatcher.page))).text();
+    state = JSON.parse(text);
+    return new Response(text);
+  };
+  const location = { search: "" };
+  new Function("document", "location", "fetch", "setTimeout", script)(
+    document,
+    location,
+    fetchPage,
+    (again: () => void) => timers.push(again),
+  );
+  const cells = (tag: string) => [...document.querySelectorAll(tag)].map((at) => at.textContent);
+  await until(async () => {
+    await iterator.next();
+    timers.pop()?.();
+    const [job] = state?.jobs ?? [];
+    const { readers = [], tasks = [] } = job?.iterations[0] ?? {};
+    return readers[0]?.figures != null && (tasks[0]?.figures?.sharing?.served ?? 0) > 0 &&
+      state!.workers[0]!.figures !== null && cells("th").includes("sharing window at");
+  });
+  const headings = Object.values(PAGE_COLUMNS).flat().map(({ heading }) => heading);
+  assert(headings.length > 15, `${headings}`);
+  assertEquals(headings.filter((heading) => !cells("th").includes(heading)), []);
+  const { hitRate, trainers } = state!.jobs[0]!.iterations[0]!.tasks[0]!.figures!.sharing!;
+  assert(hitRate !== null && trainers === 1);
+  assert(cells("td").includes(`${Math.round(100 * hitRate)}\u00a0%`), `${cells("td")}`);
+  const status = statusText(state!);
+  // Narrow headings wrap.
+  for (const word of headings.flatMap((heading) => heading.split(" "))) {
+    assertStringIncludes(status, word);
+  }
+});
