@@ -7,6 +7,20 @@ export interface ImageSize {
   readonly height: number;
 }
 
+/** A rectangle of whole pixels inside an image. */
+export interface Region extends ImageSize {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** A decoded image in a decoder's memory, which disposing it frees. */
+export interface Decoded extends Disposable {
+  /** The part of the image that was decoded. */
+  readonly region: Region;
+  /** Writes its pixels, row by row. */
+  read(into: Uint8Array): void;
+}
+
 /** Bytes per pixel: grey, RGB or RGBA. */
 export type Channels = 1 | 3 | 4;
 
@@ -24,10 +38,11 @@ export interface ImageFormat {
    */
   bytesToDecode(bytes: Uint8Array): number;
   /**
-   * Fills `into`, which has the header's size, row by row. Throws `data_loss` for damage and
-   * `unimplemented` for a variant that the library does not decode.
+   * Decodes at least the wanted part; `bytes` is no longer used when it returns. It or
+   * `read()` throws `data_loss` for damage and `unimplemented` for a variant that the library does not
+   * decode.
    */
-  decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void;
+  decode(bytes: Uint8Array, wanted: Region, channels: Channels): Decoded | Promise<Decoded>;
 }
 
 /** Whether `bytes`, or the part of it that is there, has `begin` at `offset`. */

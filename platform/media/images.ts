@@ -7,8 +7,8 @@ import type { Tensor as AnyTensor } from "../../core/tensor.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { LeatError } from "../../core/error.ts";
 import type { ImageCodec, ImageDecodeOptions } from "../../data/host.ts";
-import { beginsWith, type ImageFormat, type ImageSize } from "./image_format.ts";
-import { JpegFormat } from "./jpeg.ts";
+import { beginsWith, type Decoded, type ImageFormat, type ImageSize } from "./image_format.ts";
+import { JpegFormat } from "./jpeg/jpeg.ts";
 import { PngFormat } from "./png.ts";
 import { resample } from "./resample.ts";
 import { WebpFormat } from "./webp.ts";
@@ -49,11 +49,15 @@ export interface JpegEncodeOptions {
 }
 
 /**
- * Decodes JPEG, PNG and WebP, and encodes JPEG, on the calling thread.
+ * Decodes JPEG, PNG and WebP, and encodes JPEG.
+ *
+ * On Linux, JPEGs are decoded on other threads, as many at once as there are cores, and only the
+ * part that a crop needs. JPEGs elsewhere, small JPEGs and other formats are decoded on the calling
+ * thread. The pixels are the same everywhere.
  *
  * The first call that needs a library loads it, so a program without images needs no permission.
- * JPEG needs `--allow-ffi` and `--allow-read` of `/etc/alpine-release` (to find out the C library);
- * all formats need `--allow-read` of Deno's npm cache.
+ * JPEG needs `--allow-ffi`: on Linux of one file, which the error names; elsewhere also
+ * `--allow-read` of Deno's npm cache. PNG and WebP need the latter only.
  *
  * @example
  * ```ts
@@ -78,6 +82,7 @@ export class Images implements ImageCodec {
 
   /**
    * The pixels as uint8 of shape [height, width, channels]: cropped, then resized, then mirrored.
+   * Do not change `bytes` before the pixels are there.
    *
    * Resizing is bilinear between the four nearest pixels, with half-pixel centres and no
    * antialiasing, the default of `tf.image.resize`; it does not read beyond the crop. Orientation
@@ -146,7 +151,11 @@ export class Images implements ImageCodec {
     );
   }
 
-  #decode(format: ImageFormat, bytes: Uint8Array, options: ImageDecodeOptions): Tensor<"uint8"> {
+  #decode(
+    format: ImageFormat,
+    bytes: Uint8Array,
+    options: ImageDecodeOptions,
+  ): Tensor<"uint8"> | Promise<Tensor<"uint8">> {
     const { channels = 3, flip = false } = options;
     if (![1, 3, 4].includes(channels)) {
       throw new LeatError("invalid_argument", `An image has 1, 3 or 4 channels, not ${channels}.`);
@@ -158,16 +167,28 @@ export class Images implements ImageCodec {
     const size = options.resize ?? { width: crop.width, height: crop.height };
     requireSize(size);
 
-    const shape = [size.height, size.width, channels];
-    const byteLength = width * height * channels;
-    const isWhole = crop.width === width && crop.height === height &&
+    const isPlain = crop.width === width && crop.height === height &&
       size.width === width && size.height === height && !flip;
-    const resizedBytes = isWhole ? 0 : size.width * size.height * channels;
+    const resizedBytes = isPlain ? 0 : size.width * size.height * channels;
+    const byteLength = width * height * channels;
     this.#requireMemory(format, whole, format.bytesToDecode(bytes) + byteLength + resizedBytes);
-    const pixels = isWhole ? new Uint8Array(byteLength) : this.#borrow(byteLength);
-    format.decode(bytes, pixels, channels);
-    if (isWhole) return new Tensor("uint8", shape, pixels);
-    return new Tensor("uint8", shape, resample({ pixels, channels, width, crop, size, flip }));
+    const finish = (unread: Decoded) => {
+      using decoded = unread;
+      const shape = [size.height, size.width, channels];
+      const { region } = decoded;
+      if (isPlain) {
+        const pixels = new Uint8Array(byteLength);
+        decoded.read(pixels);
+        return new Tensor("uint8", shape, pixels);
+      }
+      const pixels = this.#borrow(region.width * region.height * channels);
+      decoded.read(pixels);
+      const inside = { ...crop, x: crop.x - region.x, y: crop.y - region.y };
+      const request = { pixels, channels, width: region.width, crop: inside, size, flip };
+      return new Tensor("uint8", shape, resample(request));
+    };
+    const decoded = format.decode(bytes, crop, channels);
+    return decoded instanceof Promise ? decoded.then(finish) : finish(decoded);
   }
 
   #requireMemory({ name }: ImageFormat, { width, height }: ImageSize, byteLength: number): void {

@@ -6,10 +6,12 @@ import { LeatError } from "../../core/error.ts";
 import {
   beginsWith,
   type Channels,
+  type Decoded,
   type ImageFormat,
   type ImageSize,
   importLibrary,
   packRgba,
+  type Region,
   RGBA_BYTES,
 } from "./image_format.ts";
 import { isSound, PNG_SIGNATURE, type PngChunk, pngChunk, pngChunks } from "./png_chunks.ts";
@@ -66,7 +68,16 @@ export class PngFormat implements ImageFormat {
     return this.#library === undefined ? this.#load() : undefined;
   }
 
-  decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void {
+  decode(bytes: Uint8Array, _wanted: Region, channels: Channels): Decoded {
+    const { width, height } = this.readSize(bytes);
+    return {
+      region: { x: 0, y: 0, width, height },
+      read: (into) => this.#decode(bytes, into, channels),
+      [Symbol.dispose]: () => {},
+    };
+  }
+
+  #decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void {
     const chunks = pngChunks(bytes);
     if (!chunks.some(({ type }) => type === "IEND")) throw damaged(bytes, "it is truncated");
     const unsound = chunks.find((chunk) => !isSound(chunk));

@@ -4,10 +4,12 @@ import { LeatError } from "../../core/error.ts";
 import {
   beginsWith,
   type Channels,
+  type Decoded,
   type ImageFormat,
   type ImageSize,
   importLibrary,
   packRgba,
+  type Region,
   RGBA_BYTES,
 } from "./image_format.ts";
 import { WasmLibrary } from "./wasm_library.ts";
@@ -71,7 +73,16 @@ export class WebpFormat implements ImageFormat {
     return this.#library === undefined ? this.#load() : undefined;
   }
 
-  decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void {
+  decode(bytes: Uint8Array, _wanted: Region, channels: Channels): Decoded {
+    const { width, height } = this.readSize(bytes);
+    return {
+      region: { x: 0, y: 0, width, height },
+      read: (into) => this.#decode(bytes, into, channels),
+      [Symbol.dispose]: () => {},
+    };
+  }
+
+  #decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void {
     const { width, height } = this.readSize(bytes);
     const { type, view } = firstChunk(bytes);
     if (type === "VP8X" && (view.getUint8(0) & ANIMATION_FLAG) !== 0) {

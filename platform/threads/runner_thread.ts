@@ -12,6 +12,7 @@ import type {
   RunnerSettings,
 } from "../../actors/worker/runner/runner.ts";
 import { DenoHost, workerHost } from "../deno_host.ts";
+import { decoderPool } from "../media/jpeg/decoder_pool.ts";
 import { guardExits } from "./exit_guard.ts";
 import type { WireSplits } from "./runner_threads.ts";
 import type { ServiceCredentials } from "../nodes/client_homes.ts";
@@ -74,7 +75,7 @@ export class RunnerThreadControl {
     }
   }
 
-  retire(): void {
+  async retire(): Promise<void> {
     this.#runner?.dispose();
     this.#runner = undefined;
     // Release it, or comlink leaks a pipeline that waits for a split, and its port.
@@ -82,6 +83,8 @@ export class RunnerThreadControl {
     this.#splits = undefined;
     this.#splitsPort?.close();
     this.#splitsPort = undefined;
+    // The thread may be terminated now, which frees no native memory.
+    await decoderPool.empty();
   }
 }
 

@@ -6,6 +6,7 @@
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { WorkerStorage } from "../../storage/storage.ts";
+import { turboLibraryPath } from "../../media/jpeg/turbo_library.ts";
 import { readEnv, S3_VARIABLES } from "../../storage/s3_settings.ts";
 import { type ChildEnd, ChildProcess } from "../../process/child_process.ts";
 import { Edge } from "../edge.ts";
@@ -99,7 +100,7 @@ class HostProcess implements SuppliedProcess {
       name: "host",
       program: import.meta.resolve("./host_program.ts"),
       flags: [
-        ...["--allow-ffi", "--allow-read"],
+        ...[jpegLibraryFlag(), "--allow-read"],
         ...hosts.map((host) => `--allow-net=${host}`),
         ...(variables.length > 0 ? [`--allow-env=${variables.join(",")}`] : []),
       ],
@@ -142,6 +143,12 @@ class HostProcess implements SuppliedProcess {
     this.#child.kill();
     await this.#child.ended;
   }
+}
+
+/** Only libjpeg-turbo, where it is a file of its own. */
+function jpegLibraryFlag(): string {
+  const path = turboLibraryPath();
+  return path === undefined || path.includes(",") ? "--allow-ffi" : `--allow-ffi=${path}`;
 }
 
 function gone({ code, signal, said }: ChildEnd): LeatError {

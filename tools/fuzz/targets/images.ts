@@ -11,6 +11,7 @@ import {
   RGBA,
   writePng,
 } from "../../../tests/platform/media/png_writer.ts";
+import { PROGRESSIVE } from "../../../tests/platform/media/small_jpegs.ts";
 import { Images } from "../../../platform/media/images.ts";
 import { crc32 } from "node:zlib";
 import { mutateBytes } from "../mutate_bytes.ts";
@@ -41,9 +42,15 @@ function image(
         ...(mutate === undefined ? {} : { mutate }),
         async run(input) {
           const { width, height } = images.size(input);
-          const { shape } = await images.decode(input);
-          if (shape.join() !== [height, width, 3].join()) {
-            throw new Error(`${width} × ${height} was decoded to ${shape}`);
+          const whole = await images.decode(input);
+          if (whole.shape.join() !== [height, width, 3].join()) {
+            throw new Error(`${width} × ${height} was decoded to ${whole.shape}`);
+          }
+          const crop = { x: width >> 1, y: height >> 1, width: (width + 2) >> 2, height: 1 };
+          const part = await images.decode(input, { crop });
+          const at = (crop.y * width + crop.x) * 3;
+          if (part.data.some((byte, i) => byte !== whole.data[at + i])) {
+            throw new Error(`a crop of ${width} × ${height} has other pixels than the whole`);
           }
           await images.decode(input, {
             channels: 4,
@@ -63,7 +70,13 @@ async function jpegs(images: Images): Promise<Uint8Array[]> {
       [height, width, 3],
       Uint8Array.from({ length: height * width * 3 }, (_, i) => i * 37 % 256),
     );
-  return [await images.encode(pixels(16, 24)), await images.encode(pixels(9, 7), { quality: 30 })];
+  return [
+    await images.encode(pixels(16, 24)),
+    await images.encode(pixels(9, 7), { quality: 30 }),
+    // Large enough to be decoded on another thread.
+    await images.encode(pixels(130, 140), { quality: 5 }),
+    PROGRESSIVE,
+  ];
 }
 
 function pngs(): Uint8Array[] {

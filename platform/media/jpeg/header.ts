@@ -1,7 +1,7 @@
 /** Reads the markers of a JPEG (ITU-T T.81, annex B), and explains decoding failures. */
 
-import { LeatError } from "../../core/error.ts";
-import { beginsWith } from "./image_format.ts";
+import { LeatError } from "../../../core/error.ts";
+import { beginsWith } from "../image_format.ts";
 
 /** The frame header: size in pixels, and 1 component for grey, 3 for colour, 4 for CMYK. */
 export interface JpegHeader {

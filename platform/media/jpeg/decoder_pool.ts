@@ -1,0 +1,60 @@
+/**
+ * The decompressors of a thread: at most one for each core, kept for the next images. A handle and
+ * its memory cost about as much to create as a small image to decode.
+ *
+ * @module
+ */
+
+import type { TurboDecoder } from "./turbo_decoder.ts";
+
+/** Decompressors, each in use by one image at a time. */
+export class DecoderPool {
+  readonly #max: number;
+  readonly #idle: TurboDecoder[] = [];
+  #busy = 0;
+  /** Images that wait for a decompressor, the oldest first. */
+  readonly #waiting: ((decoder: TurboDecoder) => void)[] = [];
+  /** Set while somebody waits until none is busy. */
+  #emptied: PromiseWithResolvers<void> | undefined;
+
+  /** @param max Most decompressors, and so most cores that decode. */
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** A decompressor, made by `create` if there are too few. Return it with `give()`. */
+  take(create: () => TurboDecoder): TurboDecoder | Promise<TurboDecoder> {
+    if (this.#busy >= this.#max) return new Promise((resolve) => this.#waiting.push(resolve));
+    const decoder = this.#idle.pop() ?? create();
+    this.#busy++;
+    return decoder;
+  }
+
+  /** Takes a decompressor back, for the image that has waited longest or a later one. */
+  give(decoder: TurboDecoder): void {
+    const next = this.#waiting.shift();
+    if (next !== undefined) return next(decoder);
+    this.#busy--;
+    decoder.trim();
+    this.#idle.push(decoder);
+    if (this.#emptied !== undefined && this.#busy === 0) this.#freeAll();
+  }
+
+  /**
+   * Frees all decompressors once none is busy. A thread whose pool is empty can end without a leak.
+   */
+  empty(): Promise<void> {
+    const { promise } = this.#emptied ??= Promise.withResolvers<void>();
+    if (this.#busy === 0) this.#freeAll();
+    return promise;
+  }
+
+  #freeAll(): void {
+    for (const decoder of this.#idle.splice(0)) decoder.free();
+    this.#emptied?.resolve();
+    this.#emptied = undefined;
+  }
+}
+
+/** The decompressors of this thread. */
+export const decoderPool: DecoderPool = new DecoderPool(navigator.hardwareConcurrency);

@@ -1,0 +1,85 @@
+/** JPEG images, by libjpeg-turbo. */
+
+import { LeatError } from "../../../core/error.ts";
+import type { Channels, Decoded, ImageFormat, ImageSize, Region } from "../image_format.ts";
+import { countScans, damagedJpeg, isJpeg, type JpegHeader, readJpegHeader } from "./header.ts";
+import { loadJpegAddon } from "./jpeg_addon.ts";
+import type { JpegLibrary } from "./jpeg_library.ts";
+import { TurboJpeg } from "./turbo_jpeg.ts";
+import { openTurboLibrary } from "./turbo_library.ts";
+
+/** Most scans of a progressive JPEG; encoders write about ten. */
+export const SCANS_MAX = 200;
+
+/** Bytes per coefficient of a progressive JPEG; there is one coefficient per sample. */
+const COEFFICIENT_BYTES = 2;
+
+/** Decodes and encodes JPEGs. */
+export class JpegFormat implements ImageFormat {
+  readonly name = "JPEG";
+  #library: JpegLibrary | undefined;
+
+  matches(bytes: Uint8Array): boolean {
+    return isJpeg(bytes);
+  }
+
+  readSize(bytes: Uint8Array): ImageSize {
+    const { width, height } = readJpegHeader(bytes);
+    return { width, height };
+  }
+
+  bytesToDecode(bytes: Uint8Array): number {
+    const { width, height, components, isProgressive } = readJpegHeader(bytes);
+    return isProgressive ? width * height * components * COEFFICIENT_BYTES : 0;
+  }
+
+  load(): Promise<void> | undefined {
+    return this.#library === undefined ? this.#load() : undefined;
+  }
+
+  decode(bytes: Uint8Array, wanted: Region, channels: Channels): Decoded | Promise<Decoded> {
+    const header = readJpegHeader(bytes);
+    requireColours(header);
+    if (header.isProgressive) requireScans(bytes, header);
+    const failed = (cause: unknown): never => {
+      throw cause instanceof LeatError ? cause : damagedJpeg(bytes, header, cause);
+    };
+    const { width, height } = header;
+    const request = { width, height, wanted, channels, scansMax: SCANS_MAX };
+    try {
+      const decoded = this.#library!.decode(bytes, request);
+      return decoded instanceof Promise ? decoded.catch(failed) : decoded;
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
+  /** Encodes RGB bytes as JPEG with 4:2:0 chroma subsampling. The library must be loaded. */
+  encode(pixels: Uint8Array, size: ImageSize, quality: number): Uint8Array<ArrayBuffer> {
+    return this.#library!.encode(pixels, size, quality);
+  }
+
+  async #load(): Promise<void> {
+    const library = openTurboLibrary();
+    this.#library = library === undefined ? await loadJpegAddon() : new TurboJpeg(library);
+  }
+}
+
+/** Each scan processes the whole image, and a few bytes can demand a thousand scans. */
+function requireScans(bytes: Uint8Array, { width, height }: JpegHeader): void {
+  if (countScans(bytes, SCANS_MAX) <= SCANS_MAX) return;
+  throw new LeatError(
+    "resource_exhausted",
+    `A JPEG of ${width} × ${height} pixels has more than ${SCANS_MAX} scans (SCANS_MAX); write it with fewer.`,
+  );
+}
+
+function requireColours({ components }: JpegHeader): void {
+  if (components === 1 || components === 3) return;
+  throw new LeatError(
+    "unimplemented",
+    `A JPEG of ${components} colour components (${
+      components === 4 ? "CMYK" : "neither grey, colour nor CMYK"
+    }) is not decoded; convert it to RGB.`,
+  );
+}

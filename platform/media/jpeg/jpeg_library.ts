@@ -1,0 +1,12 @@
+/** The interface between JPEG images and the library that decodes them. */
+
+import type { Decoded, ImageSize } from "../image_format.ts";
+import type { DecodeRequest } from "./turbo_decoder.ts";
+
+/** Decodes and encodes JPEGs; errors are the library's own. */
+export interface JpegLibrary {
+  /** Decodes at least the wanted part; refuses damaged images, warnings included. */
+  decode(bytes: Uint8Array, request: DecodeRequest): Decoded | Promise<Decoded>;
+  /** Encodes RGB bytes with 4:2:0 chroma subsampling. */
+  encode(pixels: Uint8Array, size: ImageSize, quality: number): Uint8Array<ArrayBuffer>;
+}

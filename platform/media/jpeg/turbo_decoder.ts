@@ -1,0 +1,178 @@
+/**
+ * A decompressor of libjpeg-turbo with its memory: it decodes one JPEG at a time.
+ *
+ * All memory that a call uses is native. So a caller may change or transfer its bytes meanwhile,
+ * and a thread may be ended while one of its calls still runs.
+ *
+ * @module
+ */
+
+import { LeatError } from "../../../core/error.ts";
+import type { Channels, Region } from "../image_format.ts";
+import type { TurboLibrary } from "./turbo_library.ts";
+
+/** Native memory for pixels and for a file is kept between calls up to this size each. */
+const KEPT_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Images of fewer pixels are decoded on the calling thread: a change of thread takes longer. */
+const ASIDE_PIXELS_MIN = 16_384;
+
+const DECOMPRESS = 1;
+/** Numbers of `enum TJPARAM`. */
+const PARAMETER = {
+  ...{ stopOnWarning: 0, subsampling: 4, width: 5, height: 6, fastDct: 10, scanLimit: 13 },
+};
+/** Numbers of `enum TJPF`. */
+const PIXEL_FORMAT: Readonly<Record<Channels, number>> = { 1: 6, 3: 0, 4: 7 };
+/** Pixels of a block of coded units (iMCU) from left to right, by the number of `enum TJSAMP`. */
+const BLOCK_WIDTH = [8, 16, 16, 8, 8, 32, 8];
+/** How far, in pixels, the colours of one sample of chroma reach into its neighbours. */
+const MARGIN = 2;
+
+/** What is to be decoded. */
+export interface DecodeRequest {
+  /** The size that the header states. */
+  readonly width: number;
+  readonly height: number;
+  /** The part of the image that is needed. */
+  readonly wanted: Region;
+  readonly channels: Channels;
+  /** Most scans of a progressive JPEG. */
+  readonly scansMax: number;
+}
+
+/** One decompressor. */
+export class TurboDecoder {
+  readonly #library: TurboLibrary;
+  readonly #handle: Deno.PointerObject;
+  readonly #file: NativeBuffer;
+  readonly #pixels: NativeBuffer;
+
+  constructor(library: TurboLibrary) {
+    this.#library = library;
+    this.#handle = library.symbols.tj3Init(DECOMPRESS) ?? outOfMemory(0);
+    this.#file = new NativeBuffer(library);
+    this.#pixels = new NativeBuffer(library);
+    library.symbols.tj3Set(this.#handle, PARAMETER.stopOnWarning, 1);
+    library.symbols.tj3Set(this.#handle, PARAMETER.fastDct, 1); // as the addon
+  }
+
+  /**
+   * Decodes at least the wanted part, and returns which part it is. Throws the library's error.
+   */
+  decode(bytes: Uint8Array, request: DecodeRequest): Region | Promise<Region> {
+    const file = this.#file.reserve(bytes.length);
+    this.#library.symbols.copyIn(file, bytes, BigInt(bytes.length));
+    this.#readHeader(file, bytes.length, request);
+    const region = this.#crop(request);
+    const pixels = this.#pixels.reserve(region.width * region.height * request.channels);
+    const format = PIXEL_FORMAT[request.channels];
+    const args = [this.#handle, file, BigInt(bytes.length), pixels, 0, format] as const;
+    if (request.width * request.height < ASIDE_PIXELS_MIN) {
+      this.#check(this.#library.symbols.tj3Decompress8(...args));
+      return region;
+    }
+    return this.#library.decompressAside(...args).then((status) => {
+      this.#check(status);
+      return region;
+    });
+  }
+
+  /** Copies out the first bytes of what was decoded last. */
+  read(into: Uint8Array): void {
+    this.#library.symbols.copyOut(into, this.#pixels.pointer, BigInt(into.length));
+  }
+
+  /** Frees memory beyond what is kept. */
+  trim(): void {
+    this.#file.trim();
+    this.#pixels.trim();
+  }
+
+  /** Frees everything. */
+  free(): void {
+    this.#file.free();
+    this.#pixels.free();
+    this.#library.symbols.tj3Destroy(this.#handle);
+  }
+
+  #readHeader(
+    file: Deno.PointerObject,
+    byteLength: number,
+    { width, height, scansMax }: DecodeRequest,
+  ): void {
+    const { symbols } = this.#library, handle = this.#handle;
+    symbols.tj3Set(handle, PARAMETER.scanLimit, scansMax);
+    symbols.tj3SetCroppingRegion(handle, rectangle(0, 0, 0, 0));
+    this.#check(symbols.tj3DecompressHeader(handle, file, BigInt(byteLength)));
+    const readWidth = symbols.tj3Get(handle, PARAMETER.width);
+    const readHeight = symbols.tj3Get(handle, PARAMETER.height);
+    if (readWidth === width && readHeight === height) return;
+    throw new Error(`libjpeg-turbo reads a size of ${readWidth} × ${readHeight} pixels`);
+  }
+
+  /**
+   * Restricts the next call to the blocks around the wanted part, and returns their rectangle. Its
+   * margin gives the wanted pixels the neighbours that they have in the whole image, so that their
+   * values are the same.
+   */
+  #crop({ width, height, wanted }: DecodeRequest): Region {
+    const whole = { x: 0, y: 0, width, height };
+    const block = BLOCK_WIDTH[this.#library.symbols.tj3Get(this.#handle, PARAMETER.subsampling)];
+    if (block === undefined) return whole;
+    const x = Math.max(0, Math.floor((wanted.x - MARGIN) / block)) * block;
+    const right = Math.min(width, Math.ceil((wanted.x + wanted.width + MARGIN) / block) * block);
+    const region = { x, y: wanted.y, width: right - x, height: wanted.height };
+    if (region.width === width && region.height === height) return whole;
+    const { y } = region;
+    const cropping = rectangle(x, y, region.width, region.height);
+    return this.#library.symbols.tj3SetCroppingRegion(this.#handle, cropping) === 0
+      ? region
+      : whole;
+  }
+
+  #check(status: number): void {
+    if (status !== 0) throw this.#library.errorOf(this.#handle);
+  }
+}
+
+/** Native memory for one purpose. */
+class NativeBuffer {
+  readonly #library: TurboLibrary;
+  #byteLength = 0;
+  pointer: Deno.PointerValue = null;
+
+  constructor(library: TurboLibrary) {
+    this.#library = library;
+  }
+
+  /** At least `byteLength` bytes with any contents. */
+  reserve(byteLength: number): Deno.PointerObject {
+    if (this.pointer !== null && byteLength <= this.#byteLength) return this.pointer;
+    this.free();
+    this.pointer = this.#library.symbols.tj3Alloc(BigInt(byteLength)) ?? outOfMemory(byteLength);
+    this.#byteLength = byteLength;
+    return this.pointer;
+  }
+
+  trim(): void {
+    if (this.#byteLength > KEPT_BYTES_MAX) this.free();
+  }
+
+  free(): void {
+    this.#library.symbols.tj3Free(this.pointer);
+    this.pointer = null;
+    this.#byteLength = 0;
+  }
+}
+
+function rectangle(x: number, y: number, width: number, height: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Int32Array.of(x, y, width, height).buffer);
+}
+
+function outOfMemory(byteLength: number): never {
+  throw new LeatError(
+    "resource_exhausted",
+    `There is no memory to decode a JPEG: ${byteLength} bytes were asked for`,
+  );
+}

@@ -1,0 +1,75 @@
+/** JPEGs by libjpeg-turbo's shared library, decoded by all cores and only where they are needed. */
+
+import type { Decoded, ImageSize, Region } from "../image_format.ts";
+import { decoderPool } from "./decoder_pool.ts";
+import type { JpegLibrary } from "./jpeg_library.ts";
+import { type DecodeRequest, TurboDecoder } from "./turbo_decoder.ts";
+import type { TurboLibrary } from "./turbo_library.ts";
+
+const COMPRESS = 0;
+/** Numbers of `enum TJPARAM`, `enum TJSAMP` and `enum TJPF`. */
+const [QUALITY, SUBSAMPLING, FAST_DCT, SUBSAMPLING_420, RGB] = [3, 4, 10, 2, 0];
+
+/** The shared library. */
+export class TurboJpeg implements JpegLibrary {
+  readonly #library: TurboLibrary;
+
+  constructor(library: TurboLibrary) {
+    this.#library = library;
+  }
+
+  decode(bytes: Uint8Array, request: DecodeRequest): Decoded | Promise<Decoded> {
+    const taken = decoderPool.take(() => new TurboDecoder(this.#library));
+    return taken instanceof TurboDecoder
+      ? decodeWith(taken, bytes, request)
+      : taken.then((decoder) => decodeWith(decoder, bytes, request));
+  }
+
+  encode(
+    pixels: Uint8Array,
+    { width, height }: ImageSize,
+    quality: number,
+  ): Uint8Array<ArrayBuffer> {
+    const { symbols } = this.#library;
+    const handle = symbols.tj3Init(COMPRESS)!;
+    const address = new BigUint64Array(1), byteLength = new BigUint64Array(1);
+    try {
+      symbols.tj3Set(handle, QUALITY, quality);
+      symbols.tj3Set(handle, SUBSAMPLING, SUBSAMPLING_420);
+      const out = [address, byteLength] as const;
+      symbols.tj3Set(handle, FAST_DCT, quality < 96 ? 1 : 0); // as the addon
+      if (symbols.tj3Compress8(handle, pixels, width, 0, height, RGB, ...out) !== 0) {
+        throw this.#library.errorOf(handle);
+      }
+      const jpeg = new Uint8Array(Number(byteLength[0]));
+      symbols.copyFrom(jpeg, address[0]!, byteLength[0]!);
+      return jpeg;
+    } finally {
+      symbols.freeAt(address[0]!);
+      symbols.tj3Destroy(handle);
+    }
+  }
+}
+
+function decodeWith(
+  decoder: TurboDecoder,
+  bytes: Uint8Array,
+  request: DecodeRequest,
+): Decoded | Promise<Decoded> {
+  const failed = (error: unknown): never => {
+    decoderPool.give(decoder);
+    throw error;
+  };
+  const decoded = (region: Region): Decoded => ({
+    region,
+    read: (into) => decoder.read(into),
+    [Symbol.dispose]: () => decoderPool.give(decoder),
+  });
+  let region: Region | Promise<Region>;
+  try {
+    region = decoder.decode(bytes, request);
+  } catch (error) {
+    return failed(error);
+  }
+  return region instanceof Promise ? region.then(decoded, failed) : decoded(region);
+}

@@ -1,0 +1,132 @@
+/**
+ * libjpeg-turbo's own shared library, opened with `Deno.dlopen`. Linux packages of
+ * `@julusian/jpeg-turbo` contain it next to their addon.
+ *
+ * @module
+ */
+
+import { fileURLToPath } from "node:url";
+import { LeatError } from "../../../core/error.ts";
+
+/** The prebuilt library of each processor. */
+const PREBUILDS: Readonly<Record<string, string>> = {
+  x86_64: "jpeg-turbo-linux-x64",
+  aarch64: "jpeg-turbo-linux-arm64",
+};
+
+/** `RTLD_NOW | RTLD_NODELETE` of Linux. */
+const STAY_LOADED = 0x1002;
+
+const RECTANGLE = { struct: ["i32", "i32", "i32", "i32"] } as const;
+
+/** Pixels are written to native memory: a JavaScript buffer is freed when its thread is ended. */
+const DECOMPRESS = [
+  ...["pointer", "pointer", "usize"] as const, // handle, JPEG and its length
+  ...["pointer", "i32", "i32"] as const, // pixels, bytes of a row, format
+] as const;
+
+/** `dlsym` finds `dlopen`, `memcpy` and `strlen` in the C library that the library depends on. */
+const SYMBOLS = {
+  dlopen: { parameters: ["buffer", "i32"], result: "pointer" },
+  copyIn: { name: "memcpy", parameters: ["pointer", "buffer", "usize"], result: "void" },
+  copyOut: { name: "memcpy", parameters: ["buffer", "pointer", "usize"], result: "void" },
+  copyFrom: { name: "memcpy", parameters: ["buffer", "u64", "usize"], result: "void" },
+  strlen: { parameters: ["pointer"], result: "usize" },
+  tj3Init: { parameters: ["i32"], result: "pointer" },
+  tj3Destroy: { parameters: ["pointer"], result: "void" },
+  tj3Set: { parameters: ["pointer", "i32", "i32"], result: "i32" },
+  tj3Get: { parameters: ["pointer", "i32"], result: "i32" },
+  tj3GetErrorStr: { parameters: ["pointer"], result: "pointer" },
+  tj3Alloc: { parameters: ["usize"], result: "pointer" },
+  tj3Free: { parameters: ["pointer"], result: "void" },
+  freeAt: { name: "tj3Free", parameters: ["u64"], result: "void" },
+  tj3DecompressHeader: { parameters: ["pointer", "pointer", "usize"], result: "i32" },
+  tj3SetCroppingRegion: { parameters: ["pointer", RECTANGLE], result: "i32" },
+  tj3Decompress8: { parameters: DECOMPRESS, result: "i32" },
+  tj3Compress8: {
+    // handle; pixels, width, bytes of a row, height, format; addresses of the JPEG and its length
+    parameters: ["pointer", "buffer", "i32", "i32", "i32", "i32", "buffer", "buffer"],
+    result: "i32",
+  },
+} as const satisfies Deno.ForeignLibraryInterface;
+
+const ASIDE_SYMBOLS = {
+  tj3Decompress8: { parameters: DECOMPRESS, result: "i32", nonblocking: true },
+} as const satisfies Deno.ForeignLibraryInterface;
+
+type Symbols = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
+
+/** The library, in memory until the process ends. */
+export class TurboLibrary {
+  /** Its functions, on the calling thread. */
+  readonly symbols: Symbols;
+  readonly #path: string;
+  #aside: Deno.DynamicLibrary<typeof ASIDE_SYMBOLS> | undefined;
+  #asideCalls = 0;
+
+  /** Opens it; errors of `Deno.dlopen`. */
+  constructor(path: string) {
+    this.#path = path;
+    const library = Deno.dlopen(path, SYMBOLS);
+    // Loaded for good, so the functions work after `close()`. An open library would be a leak to
+    // the tests of users, and a thread that ends would unload it below calls that still run.
+    library.symbols.dlopen(new TextEncoder().encode(`${path}\0`), STAY_LOADED);
+    library.close();
+    this.symbols = library.symbols;
+  }
+
+  /** Decompresses on another thread. */
+  async decompressAside(...args: Parameters<Symbols["tj3Decompress8"]>): Promise<number> {
+    const library = this.#aside ??= Deno.dlopen(this.#path, ASIDE_SYMBOLS);
+    this.#asideCalls++;
+    try {
+      return await library.symbols.tj3Decompress8(...args);
+    } finally {
+      if (--this.#asideCalls === 0) {
+        library.close();
+        this.#aside = undefined;
+      }
+    }
+  }
+
+  /** Why the last call with this handle failed. */
+  errorOf(handle: Deno.PointerObject): Error {
+    const text = this.symbols.tj3GetErrorStr(handle);
+    const byteLength = this.symbols.strlen(text);
+    const bytes = new Uint8Array(Number(byteLength));
+    this.symbols.copyOut(bytes, text, byteLength);
+    return new Error(new TextDecoder().decode(bytes));
+  }
+}
+
+/** The path of the library on this machine; undefined where there is only the addon. */
+export function turboLibraryPath(): string | undefined {
+  const { os, arch, target } = Deno.build;
+  const prebuild = os === "linux" ? PREBUILDS[arch] : undefined;
+  if (prebuild === undefined || (target.endsWith("musl") && arch !== "x86_64")) return undefined;
+  const folder = `prebuilds/${prebuild}${target.endsWith("musl") ? "-musl" : ""}/`;
+  const module = import.meta.resolve("@julusian/jpeg-turbo");
+  if (!module.startsWith("file:")) return undefined;
+  return fileURLToPath(new URL(`${folder}libturbojpeg.so.0`, module));
+}
+
+/**
+ * Opens the library; undefined where there is none.
+ *
+ * @throws {LeatError} `permission_denied` without the permission for this file.
+ */
+export function openTurboLibrary(): TurboLibrary | undefined {
+  const path = turboLibraryPath();
+  if (path === undefined) return undefined;
+  try {
+    return new TurboLibrary(path);
+  } catch (cause) {
+    const { code, message } = LeatError.from(cause, "failed_precondition");
+    if (code !== "permission_denied") return undefined;
+    throw new LeatError(
+      code,
+      `Cannot load libjpeg-turbo, which decodes JPEGs: ${message}; run with --allow-ffi=${path}.`,
+      { cause },
+    );
+  }
+}
