@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import {
   GREY,
@@ -42,12 +43,15 @@ function image(
         ...(mutate === undefined ? {} : { mutate }),
         async run(input) {
           const { width, height } = images.size(input);
+          const crop = { x: width >> 1, y: height >> 1, width: (width + 2) >> 2, height: 1 };
+          const part = await Promise.try(() => images.decode(input, { crop })).catch(
+            LeatError.from,
+          );
           const whole = await images.decode(input);
           if (whole.shape.join() !== [height, width, 3].join()) {
             throw new Error(`${width} × ${height} was decoded to ${whole.shape}`);
           }
-          const crop = { x: width >> 1, y: height >> 1, width: (width + 2) >> 2, height: 1 };
-          const part = await images.decode(input, { crop });
+          if (part instanceof LeatError) throw part;
           const at = (crop.y * width + crop.x) * 3;
           if (part.data.some((byte, i) => byte !== whole.data[at + i])) {
             throw new Error(`a crop of ${width} × ${height} has other pixels than the whole`);
