@@ -10,6 +10,7 @@ import { Dataset } from "../mod.ts";
 import { RunnerThreads } from "../platform/threads/runner_threads.ts";
 import { ConfinedRunners } from "../platform/sandbox/confined_runners.ts";
 import { sandboxGrants } from "../platform/sandbox/grants.ts";
+import { Payload } from "../transport/payload.ts";
 import { type Load, pipelinedLoad, sequentialLoad } from "./bare/load.ts";
 import type { Bench } from "./lib/bench.ts";
 
@@ -74,8 +75,11 @@ function settingsOf(graph: Uint8Array) {
 function open(runners: RunnerFactory, graph: Uint8Array): Load {
   const runner = runners.start(settingsOf(graph), NO_SPLITS);
   return pipelinedLoad(IN_FLIGHT, async () => {
-    const { kind } = await runner.next();
+    const outcome = await runner.next();
+    const { kind } = outcome;
     if (kind !== "element") throw new LeatError("internal", `an element was expected, not ${kind}`);
+    // As a task does once its client has the element.
+    new Payload(outcome.frame, { isAlone: true }).release();
     return 1;
   }, async () => {
     runner.dispose();

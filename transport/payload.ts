@@ -12,6 +12,8 @@ export class Payload {
    */
   readonly isAlone: boolean;
   #roomTaken = false;
+  /** Whether a receiver on this thread has this object, too. */
+  #isGivenAway = false;
 
   /**
    * @param bytes Kept, not copied.
@@ -47,6 +49,18 @@ export class Payload {
   /** The payload for a receiver on this thread: a copy if the sender keeps unshared bytes. */
   handOver(kept: boolean): Payload {
     if (this.bytes.buffer instanceof SharedArrayBuffer) return this;
-    return this.shared || kept ? new Payload(this.bytes.slice()) : this;
+    if (this.shared || kept) return new Payload(this.bytes.slice());
+    this.#isGivenAway = true;
+    return this;
+  }
+
+  /**
+   * Frees the memory now, unless a receiver on this thread has it: the garbage collector runs for
+   * every few large buffers that are left to it. A message that is still being sent breaks off.
+   */
+  release(): void {
+    const { buffer } = this.bytes;
+    if (this.#isGivenAway || !this.isAlone || !(buffer instanceof ArrayBuffer)) return;
+    if (!buffer.detached) buffer.transfer(0);
   }
 }

@@ -62,14 +62,20 @@ interface Client {
 export class Repeats {
   readonly #world: World;
   readonly #bytesMax: number;
+  readonly #onArrived: (answer: ElementAnswer) => void;
   #given = 0;
   #givenBytes = 0;
   readonly #clients = new Map<number, Client>();
   #sweptMs: number;
 
-  /** @param bytesMax Unacknowledged bytes allowed per client. Default 512 MiB. */
-  constructor(world: World, bytesMax: number = UNACKNOWLEDGED_BYTES_MAX) {
+  /** @param onArrived Called with each answer that its client has acknowledged. */
+  constructor(
+    world: World,
+    onArrived: (answer: ElementAnswer) => void = () => {},
+    bytesMax: number = UNACKNOWLEDGED_BYTES_MAX,
+  ) {
     this.#world = world;
+    this.#onArrived = onArrived;
     this.#bytesMax = bytesMax;
     this.#sweptMs = world.nowMs();
   }
@@ -238,9 +244,23 @@ export class Repeats {
 
   #acknowledged(client: Client, sequence: number): void {
     if (sequence <= client.acknowledged) return;
-    forget(client.answers, client.acknowledged, sequence);
+    this.#forget(client.answers, client.acknowledged, sequence);
     client.acknowledged = sequence;
     this.#advance(client, sequence);
+  }
+
+  /** Forgets the answers after `from` up to `to`, in no more steps than either of the two needs. */
+  #forget(answers: Client["answers"], from: number, to: number): void {
+    const forget = (sequence: number) => {
+      const answer = answers.get(sequence);
+      if (answer !== undefined && !(answer instanceof Pending)) this.#onArrived(answer);
+      answers.delete(sequence);
+    };
+    if (to - from <= answers.size) {
+      for (let sequence = from + 1; sequence <= to; sequence++) forget(sequence);
+    } else {
+      for (const sequence of answers.keys()) if (sequence <= to) forget(sequence);
+    }
   }
 
   /** A client that waits for an answer sends nothing in the meantime. */
@@ -263,15 +283,6 @@ function bytesOf(answer: ElementAnswer): number {
 /** Whether its client would miss something that has not arrived. */
 function isMissed(answer: ElementAnswer | Pending): boolean {
   return !(answer instanceof Pending) && ("element" in answer || answer.kind === "error");
-}
-
-/** Forgets the answers after `from` up to `to`, in no more steps than either of the two needs. */
-function forget(answers: Client["answers"], from: number, to: number): void {
-  if (to - from <= answers.size) {
-    for (let sequence = from + 1; sequence <= to; sequence++) answers.delete(sequence);
-  } else {
-    for (const sequence of answers.keys()) if (sequence <= to) answers.delete(sequence);
-  }
 }
 
 /** An answer may have been transferred to the client's thread, which then has it already. */

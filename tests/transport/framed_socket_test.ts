@@ -5,7 +5,8 @@
  */
 import { FramedSocket } from "../../transport/web_socket/framed_socket.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
-import { assertEquals } from "../assert.ts";
+import { Payload } from "../../transport/payload.ts";
+import { assert, assertEquals } from "../assert.ts";
 
 /** A connection within this process; the test closes both ends. */
 async function connection(): Promise<{ near: Deno.TcpConn; far: Deno.TcpConn }> {
@@ -34,3 +35,27 @@ for (const when of ["before it reads", "while it reads"] as const) {
     socket.drop();
   });
 }
+
+Deno.test("FramedSocket closes its connection rather than send other bytes than it was given", async () => {
+  const { near, far } = await connection();
+  const world = new DenoWorld({ logLevel: "off" });
+  const sender = new FramedSocket(world, near, { first: new Uint8Array() });
+  const masks = world.random.fork("masks");
+  const receiver = new FramedSocket(world, far, { masks, first: new Uint8Array() });
+  const came: Uint8Array[] = [];
+  const ended = [sender, receiver].map((socket) =>
+    new Promise<void>((resolve) => {
+      socket.listen({ message: (data) => came.push(data as Uint8Array), closed: () => resolve() });
+    })
+  );
+  sender.send(Uint8Array.of(1, 2, 3));
+  // The connection holds some, and the others wait in this process.
+  const messages = Array.from({ length: 16 }, (_, i) => new Uint8Array(4 * 2 ** 20).fill(i));
+  for (const message of messages) sender.send(message);
+  for (const message of messages.slice(4)) new Payload(message).release();
+  await Promise.all(ended);
+  const [first, ...large] = came;
+  assertEquals(first, Uint8Array.of(1, 2, 3));
+  assert(large.length < messages.length);
+  large.forEach((message, i) => assert(message.every((byte) => byte === i)));
+});

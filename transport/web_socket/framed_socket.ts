@@ -6,6 +6,7 @@
  * buffers whatever a frame claims; and which cannot abandon a vanished peer, so that the process
  * lives until TCP gives up, a quarter of an hour later.
  */
+import { LeatError } from "../../core/error.ts";
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import type { Random, Timer, World } from "../../actors/runtime/world.ts";
 import { closeConnection, writeAll } from "./connection.ts";
@@ -35,6 +36,16 @@ const CLOSE_TIMEOUT_MS = 500;
 /** The other side has closed the connection in order. */
 class PeerClosed extends Error {}
 
+/** The receiver has the message already, over another connection. */
+const RELEASED = new LeatError("aborted", "A message was released before it was sent");
+
+/** A frame, or one of its two parts. */
+interface Part {
+  readonly bytes: Uint8Array;
+  /** Of the bytes when they were sent: a released payload has none. */
+  readonly length: number;
+}
+
 /** Errors of a connection that the other side, or its operating system, has closed. */
 const PEER_ERRORS = [
   PeerClosed,
@@ -59,7 +70,7 @@ export class FramedSocket implements Socket {
   readonly #conn: Deno.Conn;
   readonly #masks: Random | undefined;
   readonly #peer: Sender;
-  readonly #writes = new Fifo<Uint8Array>();
+  readonly #writes = new Fifo<Part>();
   #events: SocketEvents | undefined;
   #bytesMax = FRAME_BYTES_MAX;
   #state: "open" | "closing" | "closed" = "open";
@@ -107,7 +118,9 @@ export class FramedSocket implements Socket {
   }
 
   send(bytes: Uint8Array, head?: Uint8Array): void {
-    if (this.#state === "open") this.#write(OPCODE.BINARY, bytes, head);
+    if (this.#state !== "open") return;
+    if (bytes.length === 0) this.#failed(RELEASED);
+    else this.#write(OPCODE.BINARY, bytes, head);
   }
 
   close(): void {
@@ -127,7 +140,7 @@ export class FramedSocket implements Socket {
       : [clientFrame(opcode, payload, this.#masks.int(2 ** 32), head)];
     for (const part of parts) {
       this.#bufferedAmount += part.length;
-      this.#writes.push(part);
+      this.#writes.push({ bytes: part, length: part.length });
     }
     if (!this.#writing) this.#writeAll();
   }
@@ -135,9 +148,11 @@ export class FramedSocket implements Socket {
   async #writeAll(): Promise<void> {
     this.#writing = true;
     try {
-      for (let frame = this.#writes.shift(); frame !== undefined; frame = this.#writes.shift()) {
-        await writeAll(this.#conn, frame);
-        this.#bufferedAmount -= frame.length;
+      for (let part = this.#writes.shift(); part !== undefined; part = this.#writes.shift()) {
+        const { bytes, length } = part;
+        if (bytes.length !== length) throw RELEASED;
+        await writeAll(this.#conn, bytes);
+        this.#bufferedAmount -= length;
       }
     } catch (error) {
       this.#failed(error);

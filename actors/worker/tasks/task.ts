@@ -138,7 +138,10 @@ class Task implements RunningTask {
   constructor(context: ActorContext, options: TaskOptions) {
     this.#context = context;
     this.#options = options;
-    this.#repeats = new Repeats(context.world);
+    // Nobody else has an element: it is given to one client, once.
+    this.#repeats = new Repeats(context.world, (answer) => {
+      if ("element" in answer) answer.element.release();
+    });
     this.#drain = new Drain({
       context,
       repeats: this.#repeats,

@@ -1,0 +1,24 @@
+import { Payload } from "../../transport/payload.ts";
+import { assertEquals } from "../assert.ts";
+
+const sent = () => new Uint8Array(100).fill(7);
+
+Deno.test("Payload.release frees a buffer that nobody else has, at once", () => {
+  const payload = new Payload(sent());
+  assertEquals(payload.handOver(true).bytes, sent());
+  payload.release();
+  payload.release();
+  assertEquals(payload.byteLength, 0);
+});
+
+Deno.test("Payload.release leaves alone what a receiver has, and what shares its buffer", () => {
+  const given = new Payload(sent());
+  given.handOver(false);
+  const shared = new Payload(new Uint8Array(new SharedArrayBuffer(100)).fill(7));
+  const part = new Payload(new Uint8Array(200).fill(7).subarray(100));
+  for (const payload of [given, shared, part]) {
+    payload.release();
+    assertEquals(payload.bytes.length, 100);
+    assertEquals(payload.bytes[99], 7);
+  }
+});
