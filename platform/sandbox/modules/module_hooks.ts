@@ -3,7 +3,8 @@
  * their texts. Deno itself fetches nothing, so no module contacts a registry. Deno resolves what a
  * module names before it calls hooks, so users' modules have URLs of an unknown scheme.
  */
-import { registerHooks } from "node:module";
+import { isBuiltin, registerHooks } from "node:module";
+import { LeatError } from "../../../core/error.ts";
 import { dataText, fileText, sourceOf } from "./module_source.ts";
 import type { RemoteModules } from "./remote_modules.ts";
 
@@ -52,8 +53,8 @@ export function importByHooks(modules: RemoteModules): void {
 }
 
 /**
- * The target of a user's import; `undefined` for built-in modules, packages, and what this program
- * and its packages import of their own files, which may be while users' functions run.
+ * The target of a user's import; `undefined` for built-in modules, and for what this program and
+ * its packages import of their own files, which may be while users' functions run.
  */
 function urlOf(
   specifier: string,
@@ -65,5 +66,14 @@ function urlOf(
   if (isRelative && !isUsers) return undefined;
   const base = isUsers ? modules.placeOf(parent.slice(GIVEN.length)) : undefined;
   const url = URL.parse(specifier, isRelative ? base : undefined);
-  return url !== null && /^(https?|file|data):$/.test(url.protocol) ? url.href : undefined;
+  if (url !== null && /^(https?|file|data):$/.test(url.protocol)) return url.href;
+  if (isUsers && !isBuiltin(specifier)) throw noPackage(specifier);
+  return undefined;
+}
+
+function noPackage(specifier: string): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    `Cannot import ${specifier}: modules of user functions load no packages; bundle them`,
+  );
 }
