@@ -53,18 +53,18 @@ export type { Quotas } from "./actors/dispatcher/jobs/quotas.ts";
 export type { ScalingOptions } from "./actors/dispatcher/scaling/autoscaler.ts";
 export type { AccessRole } from "./actors/runtime/identity.ts";
 export type { LogLevel } from "./actors/runtime/world.ts";
-export type { RegisterOptions } from "./actors/client/registering.ts";
+export type { RegisterOptions } from "./actors/client/access.ts";
 export type { ServiceCredentials } from "./platform/nodes/client_homes.ts";
 export type { TokenConfig } from "./platform/nodes/node_tokens.ts";
 export type { ServiceNodeConfig } from "./platform/nodes/service_node.ts";
 export type { TokenEntry } from "./platform/nodes/tokens_file.ts";
 export type { SandboxOptions } from "./platform/sandbox/grants.ts";
 export type { Carrier } from "./server/cluster/fleet.ts";
-export {
-  LocalCluster,
-  type LocalClusterOptions,
-  type LocalWorkerOptions,
-} from "./server/cluster/local_cluster.ts";
+export { LocalCluster } from "./server/cluster/local_cluster.ts";
+export type {
+  LocalClusterOptions,
+  LocalWorkerOptions,
+} from "./server/cluster/local_cluster_options.ts";
 export {
   autoscale,
   type Scaler,

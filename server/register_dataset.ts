@@ -1,5 +1,5 @@
 /** Registers datasets from a program. */
-import { registerGraph, type RegisterOptions } from "../actors/client/registering.ts";
+import { registerGraph, type RegisterOptions } from "../actors/client/access.ts";
 import { invalidArgument, optionsOf } from "../data/check.ts";
 import { Dataset } from "../data/dataset.ts";
 import type { Rewrite } from "../data/dataset_types.ts";

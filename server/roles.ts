@@ -5,7 +5,7 @@ import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import type { Supervision } from "../actors/runtime/actor.ts";
 import type { FencedRef } from "../actors/runtime/ref.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
-import type { WorkerOptions } from "../actors/worker/worker.ts";
+import type { WorkerOptions } from "../actors/worker/worker_options.ts";
 import type { NodeContext } from "../transport/thread_control.ts";
 import type { SandboxGrants } from "../platform/sandbox/grants.ts";
 import type { WorkerStorage } from "../platform/storage/storage.ts";

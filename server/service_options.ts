@@ -4,7 +4,7 @@ import type { ScalingOptions } from "../actors/dispatcher/scaling/autoscaler.ts"
 import { LeatError } from "../core/error.ts";
 import { invalidArgument, show } from "../data/check.ts";
 import type { DispatcherServerConfig } from "./dispatcher_server.ts";
-import type { LocalClusterOptions, LocalWorkerOptions } from "./cluster/local_cluster.ts";
+import type { LocalClusterOptions, LocalWorkerOptions } from "./cluster/local_cluster_options.ts";
 import type { Quotas } from "../actors/dispatcher/jobs/quotas.ts";
 import { secretiveServices } from "../platform/nodes/service_address.ts";
 import type { ServiceNodeConfig } from "../platform/nodes/service_node.ts";

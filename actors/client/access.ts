@@ -1,10 +1,19 @@
-/** How iterators reach services: from a node of this process, or through another thread. */
-import type { DistributeOptions } from "../../data/operators/distribute.ts";
-import type { DatasetDefinition } from "../dispatcher/protocol.ts";
+/** How programs reach services: from a node of this process, or through another thread. */
+import { checkCompression, type DistributeOptions } from "../../data/operators/distribute.ts";
+import type { DatasetNode } from "../../data/node.ts";
+import type { ElementCompression } from "../../data/service/element_compression.ts";
+import type { DatasetDefinition, DispatcherProtocol } from "../dispatcher/protocol.ts";
+import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
 import type { ClientOptions } from "./client.ts";
 import type { Feed } from "./feed.ts";
 import { FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
-import { type Credentials, type OpenHome, startClient } from "./starting.ts";
+import {
+  type ClientHome,
+  type Credentials,
+  definitionOf,
+  type OpenHome,
+  startClient,
+} from "./starting.ts";
 
 /** What to read; the address is given apart. */
 export type ReadingOptions = Omit<ClientOptions, "dispatcher">;
@@ -30,18 +39,50 @@ export function accessFrom(openHome: OpenHome): ServiceAccess {
   return {
     read: (service, credentials, options, feed) =>
       startClient(openHome(service, credentials), options, feed),
-    async dataset(service, credentials, datasetId) {
-      const { system, dispatcher, timings, release } = openHome(service, credentials);
-      const timeoutMs = timings?.firstAnswerTimeoutMs ?? FIRST_ANSWER_TIMEOUT_MS;
-      try {
-        return await firstAnswer(
-          dispatcher,
-          timeoutMs,
-          (askOptions) => system.ask(dispatcher, "getDataset", { datasetId }, askOptions),
-        );
-      } finally {
-        release();
-      }
-    },
+    dataset: async (service, credentials, datasetId) =>
+      await askOnce(openHome(service, credentials), "getDataset", { datasetId }),
   };
+}
+
+/** How a pipeline is registered. */
+export interface RegisterOptions extends Credentials {
+  /** The id under which it is known. Default: assigned by the dispatcher, the same for equal pipelines. */
+  readonly datasetId?: string;
+  /** How its elements are compressed on the wire. Default `"auto"`, see `DistributeOptions`. */
+  readonly compression?: ElementCompression;
+}
+
+/** Registers a graph and resolves to its id. */
+export async function registerGraph(
+  node: DatasetNode,
+  service: DistributeOptions["service"],
+  { datasetId, token, ca, compression }: RegisterOptions,
+  openHome: OpenHome,
+): Promise<string> {
+  checkCompression("registerDataset", compression);
+  const definition = definitionOf(node, compression);
+  const home = openHome(service, {
+    ...(token === undefined ? {} : { token }),
+    ...(ca === undefined ? {} : { ca }),
+  });
+  const request = { ...definition, ...(datasetId === undefined ? {} : { datasetId }) };
+  return (await askOnce(home, "registerDataset", request)).datasetId;
+}
+
+/** Asks the dispatcher of a home, and releases the home. */
+async function askOnce<M extends "getDataset" | "registerDataset">(
+  { system, dispatcher, timings, release }: ClientHome,
+  method: M,
+  request: RequestOf<DispatcherProtocol, M>,
+): Promise<AnswerOf<DispatcherProtocol, M>> {
+  const timeoutMs = timings?.firstAnswerTimeoutMs ?? FIRST_ANSWER_TIMEOUT_MS;
+  try {
+    return await firstAnswer(
+      dispatcher,
+      timeoutMs,
+      (askOptions) => system.ask(dispatcher, method, request, askOptions),
+    );
+  } finally {
+    release();
+  }
 }

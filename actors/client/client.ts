@@ -18,9 +18,8 @@ import type { ClientFigures, ReadFigures } from "../dispatcher/protocol_figures.
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
 import type { Feed } from "./feed.ts";
-import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
+import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer, joinIteration } from "./first_answer.ts";
 import { UnorderedReader } from "./readers/unordered_reader.ts";
-import { joinIteration } from "./joining.ts";
 import type { Numbering } from "./readers/numbering.ts";
 import { OrderedReader } from "./readers/ordered_reader.ts";
 import { elementReaderAccess } from "../worker/protocol_access.ts";

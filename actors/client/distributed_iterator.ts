@@ -10,7 +10,7 @@ import { type ShardingMode, ShardingPolicy } from "../../data/sharding/sharding_
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
-import { orderedIterator } from "./ordered_iterator.ts";
+import { orderedIterator } from "./ordered_streams.ts";
 import type { ServiceAccess } from "./access.ts";
 import { RegisteredOrderedIterator } from "./registered_iterator.ts";
 import { clientOptions, definitionOf } from "./starting.ts";

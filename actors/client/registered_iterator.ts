@@ -7,7 +7,7 @@ import { checkReproducible } from "../../data/deterministic/reproducible.ts";
 import { checkUnserved } from "../../data/sharding/splits.ts";
 import { deserializeGraph } from "../../data/wire.ts";
 import type { ServiceAccess } from "./access.ts";
-import { orderedIterator } from "./ordered_iterator.ts";
+import { orderedIterator } from "./ordered_streams.ts";
 
 /** The saved state: the iterator's own, and the fingerprint of the pipeline that it belongs to. */
 interface State {

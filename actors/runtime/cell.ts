@@ -4,11 +4,13 @@ import type { Actor, ActorContext, AskOptions, ChildSpec, WatchDown } from "./ac
 import { refusalBy } from "./access.ts";
 import { type Answer, Answers } from "./asking/answers.ts";
 import { copyBody } from "./body.ts";
+import type { CellSystem } from "./cell_system.ts";
+import { CellTimer } from "./cell_timer.ts";
 import type { Check } from "./checks.ts";
-import type { AskEnvelope, Envelope, TellEnvelope } from "./envelope.ts";
+import type { AskEnvelope, TellEnvelope } from "./envelope.ts";
 import { Fifo } from "./fifo.ts";
 import type { Identity } from "./identity.ts";
-import type { ActorInfo, DropReason, InspectionEvent } from "./inspection.ts";
+import type { ActorInfo } from "./inspection.ts";
 import { ReceiveMarks, SendNumbers } from "./asking/numbering.ts";
 import type { AnswerOf, Delivery, Handlers, MethodOf, RequestOf } from "./protocol.ts";
 import { type FencedRef, formatRef, type Ref } from "./ref.ts";
@@ -19,32 +21,6 @@ import type { Random, Timer, World } from "./world.ts";
 export const MAILBOX_MAX = 10_000;
 /** Default time limit for an actor's `stop()`, in ms. */
 export const STOP_TIMEOUT_MS = 5_000;
-
-/** What a cell needs from its system. */
-export interface CellSystem {
-  readonly world: World;
-  newIncarnation(): string;
-  // deno-lint-ignore no-explicit-any -- actors of one system speak different protocols
-  startCell(parent: Cell, spec: ChildSpec<any>): Cell;
-  ended(cell: Cell): void;
-  schedule(cell: Cell): void;
-  tell(source: Cell, target: Ref, method: string, body: unknown): void;
-  ask(
-    source: Cell,
-    target: Ref,
-    method: string,
-    body: unknown,
-    options: AskOptions,
-  ): Promise<unknown>;
-  answer(source: Cell, ask: AskEnvelope, answer: Answer): void;
-  watch(source: Cell, target: Ref, down: WatchDown): () => void;
-  whenLinked(source: Cell, node: string, up: () => void): () => void;
-  tellWatchers(cell: Cell, why: () => LeatError): void;
-  drop(envelope: Envelope, reason: DropReason): void;
-  emit(event: InspectionEvent): void;
-  gaveUp(cell: Cell, error: LeatError): void;
-  refused(sender: Identity, error: LeatError): void;
-}
 
 interface Waiting {
   readonly envelope: TellEnvelope | AskEnvelope;
@@ -409,33 +385,5 @@ export class Cell implements ActorContext<unknown> {
       );
       stopped.then(resolve, reject).finally(() => timer.cancel());
     });
-  }
-}
-
-/** A timer of an actor. It stores its index in the actor's list: a set would hash each timer twice. */
-class CellTimer implements Timer {
-  inner: Timer | undefined;
-  readonly #list: CellTimer[];
-  #at: number;
-
-  constructor(list: CellTimer[]) {
-    this.#list = list;
-    this.#at = list.push(this) - 1;
-  }
-
-  cancel(): void {
-    this.end();
-    this.inner?.cancel();
-  }
-
-  /** It has fired, or never will. */
-  end(): void {
-    if (this.#at < 0) return;
-    const last = this.#list.pop()!;
-    if (last !== this) {
-      this.#list[this.#at] = last;
-      last.#at = this.#at;
-    }
-    this.#at = -1;
   }
 }

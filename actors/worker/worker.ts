@@ -8,25 +8,13 @@ import {
   type DispatcherProtocol,
   pauseWithin,
   type TaskDefinition,
-  type TaskStatus,
 } from "../dispatcher/protocol.ts";
-import type { ProcessUsage } from "../dispatcher/protocol_figures.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
-import { nodeActorOf } from "../runtime/node/node_actor.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
-import type { FencedRef, Ref } from "../runtime/ref.ts";
-import type { ActorKind } from "../runtime/system.ts";
-import type {
-  CacheProtocol,
-  ElementSourceProtocol,
-  ElementSourceStats,
-  TaskSourceStats,
-  TaskStats,
-  WorkerProtocol,
-} from "./protocol.ts";
+import { type HeldTask, statusOf } from "./held_task.ts";
+import type { ElementSourceStats, TaskSourceStats, WorkerProtocol } from "./protocol.ts";
 import { workerAccess } from "./protocol_access.ts";
 import { workerChecks } from "./protocol_check.ts";
-import type { RunnerFactory } from "./runner/runner.ts";
 import { SaveBeginnings } from "./tasks/begin_save.ts";
 import { Listings } from "./runner/listings.ts";
 import { createOrderedTask } from "./tasks/ordered_task.ts";
@@ -37,6 +25,8 @@ import {
   createTask,
   type TaskProtocol,
 } from "./tasks/task.ts";
+import type { WorkerOptions } from "./worker_options.ts";
+import { TaskProxies } from "./task_proxies.ts";
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
 const HEARTBEAT_ATTEMPT_MS = 2_000;
@@ -56,68 +46,6 @@ const REFUSALS: readonly LeatErrorCode[] = [
 const MEASURE_TIMEOUT_MS = 100;
 /** How long to wait before trying again to place a cache or scheduler, in ms. */
 const PLACE_RETRY_MS = 1_000;
-/** How long another node may take to start a cache or scheduler, in ms. */
-const PLACE_TIMEOUT_MS = 30_000;
-
-/** How a worker is set up. */
-export interface WorkerOptions {
-  /** Stable and unique among workers: its advertised address, or a name given by the operator. */
-  readonly name: string;
-  readonly dispatcher: Ref<DispatcherProtocol>;
-  readonly runners: RunnerFactory;
-  readonly tags?: readonly string[];
-  /** The name of this process: clients of the same process are local to the worker. */
-  readonly process?: string;
-  /** Only clients of its own process reach it. Default false. */
-  readonly isPrivate?: boolean;
-  /**
-   * Time between regular heartbeats, in ms, at most a share of the worker timeout. Default 30,000.
-   */
-  readonly heartbeatMs?: number;
-  /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
-  readonly dispatcherTimeoutMs?: number;
-  /** Bytes that a task makes ahead of requests; beyond them it makes no more. Default 64 MiB. */
-  readonly aheadBytesMax?: number;
-  /**
-   * Draining: how long a client may take to acknowledge elements it was given, in ms. Default
-   * 35,000: a client repeats a request with a lost answer after 30,000.
-   */
-  readonly acknowledgedWithinMs?: number;
-  /** Bytes of the windows of its shared tasks together, in equal shares. Default 1 GiB. */
-  readonly windowBytesMax?: number;
-  /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
-  readonly skipAfterMs?: number;
-  /**
-   * Coordinated reads: bytes of a task's rounds that wait for lagging consumers. Default 256 MiB.
-   */
-  readonly roundsBytesMax?: number;
-  /** The cache and scheduler actors that serve the tasks of shared and of coordinated jobs. */
-  readonly proxies: { readonly cache: ActorKind; readonly reads: ActorKind };
-  /** Nodes on which to place them. Default: this one. */
-  readonly placement?: { readonly cache?: string; readonly reads?: string };
-  /** What this process uses, as far as the platform can tell. */
-  readonly usage?: () => ProcessUsage;
-  /** Called when the dispatcher refuses this worker for good. It has ended its tasks. */
-  readonly onRefused?: (error: LeatError) => void;
-}
-
-interface HeldTask {
-  readonly definition: TaskDefinition;
-  /**
-   * Names the task's actor, and its cache or scheduler. Task ids count up, but a key cannot be
-   * guessed: a client can read a task only with the key that the dispatcher gave it.
-   */
-  readonly key: string;
-  readonly task: FencedRef<TaskProtocol>;
-  source: FencedRef<ElementSourceProtocol> | undefined;
-  completed: boolean;
-  failed: boolean;
-  /** The newest figures of the task, and of the window in front of it. */
-  stats: TaskStats | undefined;
-  sharing: TaskStatus["sharing"];
-  /** A cache or scheduler that was placed on another node. */
-  placed: { readonly node: string; readonly name: string } | undefined;
-}
 
 export function createWorker(
   context: ActorContext<WorkerProtocol>,
@@ -151,6 +79,7 @@ class Worker {
   readonly #context: ActorContext<WorkerProtocol>;
   readonly #options: WorkerOptions;
   readonly #tasks = new Map<number, HeldTask>();
+  readonly #proxies: TaskProxies;
   #wake: () => void = () => {};
   #woken = false;
   #draining = false;
@@ -168,6 +97,7 @@ class Worker {
   constructor(context: ActorContext<WorkerProtocol>, options: WorkerOptions) {
     this.#context = context;
     this.#options = options;
+    this.#proxies = new TaskProxies(context, options, this.#tasks);
   }
 
   start(): void {
@@ -176,7 +106,7 @@ class Worker {
 
   /** Placed actors belong to the worker, though they are not its children. */
   async stop(): Promise<void> {
-    await Promise.all([...this.#tasks.values()].map((task) => this.#unplace(task)));
+    await Promise.all([...this.#tasks.values()].map((task) => this.#proxies.unplace(task)));
   }
 
   /** Tells the dispatcher at once that it will leave, so that replacements can be started. */
@@ -316,7 +246,7 @@ class Worker {
     }
     await Promise.all(asked);
     // Repeats the shares, because an earlier message to a window on another node may be lost.
-    this.#divideWindows();
+    this.#proxies.divideWindows();
   }
 
   #report(): RequestOf<DispatcherProtocol, "workerHeartbeat"> {
@@ -389,22 +319,22 @@ class Worker {
       placed: undefined,
     };
     this.#tasks.set(taskId, held);
-    this.#divideWindows();
+    this.#proxies.divideWindows();
     this.#context.watch(task, () => this.#failed(held));
     this.#context.run(async () => {
       while (this.#tasks.get(taskId) === held && held.source === undefined) {
         await this.#open(held);
       }
-      if (this.#tasks.get(taskId) !== held) await this.#unplace(held);
+      if (this.#tasks.get(taskId) !== held) await this.#proxies.unplace(held);
     });
   }
 
   /** Opens a task to clients. If its cache or scheduler cannot be placed now, it is tried again. */
   async #open(held: HeldTask): Promise<void> {
     try {
-      held.source = await this.#proxy(held);
+      held.source = await this.#proxies.of(held);
       // In the meantime tasks may have come or gone, or an earlier request may have placed it.
-      if (held.placed !== undefined) this.#divideWindows();
+      if (held.placed !== undefined) this.#proxies.divideWindows();
       if (held.source !== held.task) this.#context.watch(held.source, () => this.#failed(held));
       this.wake();
     } catch (error) {
@@ -432,106 +362,21 @@ class Worker {
     this.wake();
   }
 
-  /** What clients of the task talk to: the task, or its cache or scheduler. */
-  async #proxy(held: HeldTask): Promise<FencedRef<ElementSourceProtocol>> {
-    const { task, definition: { parameters } } = held;
-    const { skipAfterMs = 100, roundsBytesMax } = this.#options;
-    if (parameters.sharing) {
-      const config = { task, windowBytesMax: this.#windowPart };
-      return await this.#place(held, "cache", config);
-    }
-    const isOrdered = parameters.processingMode === ShardingPolicy.DETERMINISTIC;
-    if (parameters.numConsumers !== undefined && !isOrdered) {
-      const config = {
-        ...{ task, numConsumers: parameters.numConsumers, skipAfterMs },
-        ...(roundsBytesMax === undefined ? {} : { heldBytesMax: roundsBytesMax }),
-      };
-      return await this.#place(held, "reads", config);
-    }
-    return task;
-  }
-
-  get #sharedTasks(): HeldTask[] {
-    return [...this.#tasks.values()].filter(({ definition }) => definition.parameters.sharing);
-  }
-
-  get #windowPart(): number {
-    const { windowBytesMax = 2 ** 30 } = this.#options;
-    // A window of no bytes would never be full, because nothing in it would count.
-    return Math.max(1, Math.floor(windowBytesMax / Math.max(1, this.#sharedTasks.length)));
-  }
-
-  #divideWindows(): void {
-    const windowBytesMax = this.#windowPart;
-    for (const { source } of this.#sharedTasks) {
-      if (source === undefined) continue;
-      this.#context.tell(source as FencedRef<CacheProtocol>, "resize", { windowBytesMax });
-    }
-  }
-
-  async #place(
-    held: HeldTask,
-    kind: "cache" | "reads",
-    config: unknown,
-  ): Promise<FencedRef<ElementSourceProtocol>> {
-    const { placement = {}, proxies } = this.#options;
-    const { key } = held;
-    const node = placement[kind];
-    if (node === undefined || node === this.#context.self.node) {
-      const spec = { ...proxies[kind](config), name: `${kind}-${key}`, kind };
-      return this.#context.spawn<ElementSourceProtocol>(spec);
-    }
-    const name = `${kind}-${this.#context.self.incarnation}-${key}`;
-    held.placed = { node, name };
-    const request = { kind, name, config, owner: held.task };
-    return await this.#context.ask(nodeActorOf(node), "spawn", request, {
-      timeoutMs: PLACE_TIMEOUT_MS,
-      attemptMs: HEARTBEAT_ATTEMPT_MS,
-    }) as FencedRef<ElementSourceProtocol>;
-  }
-
   async #endTask(taskId: number): Promise<void> {
     const held = this.#tasks.get(taskId);
     if (held === undefined) return;
     this.#tasks.delete(taskId);
-    this.#divideWindows();
+    this.#proxies.divideWindows();
     await Promise.all([
       this.#context.stopChild(`cache-${held.key}`),
       this.#context.stopChild(`reads-${held.key}`),
-      this.#unplace(held),
+      this.#proxies.unplace(held),
     ]);
     await this.#context.stopChild(`task-${held.key}`);
-  }
-
-  /** Asks once, so that it ends at once. If that is lost, it ends because its task has. */
-  async #unplace({ placed }: HeldTask): Promise<void> {
-    if (placed === undefined) return;
-    const { node, name } = placed;
-    try {
-      await this.#context.ask(nodeActorOf(node), "stop", { name }, {
-        timeoutMs: HEARTBEAT_ATTEMPT_MS,
-      });
-    } catch (error) {
-      this.#context.world.log("warn", `Could not stop ${name} on ${node}`, {
-        error: LeatError.from(error).message,
-      });
-    }
   }
 }
 
 function taskMakerFor({ parameters: { processingMode, save } }: TaskDefinition) {
   if (save !== undefined) return createSaveTask;
   return processingMode === ShardingPolicy.DETERMINISTIC ? createOrderedTask : createTask;
-}
-
-function statusOf(held: HeldTask): TaskStatus {
-  const { definition: { taskId }, source, completed, failed, stats, sharing } = held;
-  if (failed) return { taskId, completed, failed };
-  return {
-    taskId,
-    completed,
-    ...(source === undefined ? {} : { source }),
-    ...(stats === undefined ? {} : { stats }),
-    ...(sharing === undefined ? {} : { sharing }),
-  };
 }

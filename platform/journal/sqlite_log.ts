@@ -5,25 +5,22 @@
  * sync costs a hundred times as much as writing a record. Rows carry checksums: SQLite itself
  * detects a damaged tree, but not a damaged row.
  */
-import {
-  closeSync,
-  copyFileSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { basename, dirname, join } from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers";
 import { crc32 } from "node:zlib";
 import type { DurableLog, LogContents } from "../../actors/runtime/durable_log.ts";
-import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { LeatError } from "../../core/error.ts";
 import { LogMark } from "./log_mark.ts";
-import { isDiskFull, systemCode } from "../system_codes.ts";
+import { damaged, translate } from "./sqlite_errors.ts";
+import {
+  checkMark,
+  createIfMissing,
+  exists,
+  limitSize,
+  markOf,
+  openDatabase,
+  walOf,
+} from "./sqlite_file.ts";
 
 /** Most bytes that wait to be written; beyond it `append` refuses: no caller is syncing. */
 const PENDING_BYTES_MAX = 1 << 30;
@@ -31,24 +28,8 @@ const PENDING_BYTES_MAX = 1 << 30;
 const BATCH_BYTES_MAX = 16 << 20;
 /** Before each record in a row: its length, big-endian. */
 const LENGTH_BYTES = 4;
-/** Pages of the write-ahead file after which SQLite moves them into the database. */
-const CHECKPOINT_PAGES = 4096;
 /** Free pages kept for later records; a compaction returns the others to the system. */
 const FREE_PAGES_MAX = 4096;
-/** Marks the file as a log of this layout (`PRAGMA application_id`): "Leat". */
-const APPLICATION_ID = 0x4c656174;
-const LAYOUT_VERSION = 1;
-
-const SCHEMA = `
-  CREATE TABLE snapshot (
-    only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL, crc INTEGER NOT NULL, body BLOB NOT NULL
-  ) STRICT;
-  CREATE TABLE batch (
-    first INTEGER PRIMARY KEY, count INTEGER NOT NULL, crc INTEGER NOT NULL, body BLOB NOT NULL
-  ) STRICT;
-  PRAGMA application_id = ${APPLICATION_ID};
-  PRAGMA user_version = ${LAYOUT_VERSION};
-`;
 
 export interface SqliteLogOptions {
   /**
@@ -264,140 +245,6 @@ class SqliteLog implements DurableLog {
   }
 }
 
-/**
- * Completes the file under another name before linking it to its own: an empty file of that name is
- * always a damaged one, and two programs that start at once share one file.
- */
-function createIfMissing(path: string): void {
-  if (exists(path)) return;
-  const left = [walOf(path), markOf(path)].filter(exists).map((file) => basename(file));
-  if (left.length > 0) {
-    throw new LeatError(
-      "data_loss",
-      `${path} is gone, but of it ${
-        left.join(" and ")
-      } is left: restore all from a copy, or remove ` +
-        `what is left to begin anew`,
-    );
-  }
-  const folder = dirname(path);
-  const draft = join(folder, `.${basename(path)}.${crypto.randomUUID()}`);
-  try {
-    mkdirSync(folder, { recursive: true });
-    const database = new DatabaseSync(draft);
-    try {
-      database.exec(`
-        PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; BEGIN; ${SCHEMA} COMMIT;
-      `);
-    } finally {
-      database.close();
-    }
-    linkSync(draft, path);
-    syncFolder(folder);
-  } catch (error) {
-    if ((error as { code?: unknown }).code !== "EEXIST") throw translate(error, path);
-  } finally {
-    for (const suffix of ["", "-wal", "-shm"]) rmSync(draft + suffix, { force: true });
-  }
-}
-
-/** The write-ahead file that SQLite keeps next to an open log. */
-function walOf(path: string): string {
-  return `${path}-wal`;
-}
-
-function markOf(path: string): string {
-  return `${path}-mark`;
-}
-
-/**
- * Keeps a copy of a damaged write-ahead file, which closing the database removes.
- * @throws {LeatError} `data_loss` when the log ends before its mark.
- */
-function checkMark(path: string, written: number): void {
-  const marked = LogMark.read(markOf(path)) ?? 0;
-  if (marked <= written) return;
-  const [wal, mark] = [walOf(path), basename(markOf(path))];
-  if (exists(wal)) copyFileSync(wal, `${wal}-damaged`);
-  throw new LeatError(
-    "data_loss",
-    `${path} holds ${written} records, but ${marked} were written: ${basename(wal)} is damaged, ` +
-      `truncated or of another time. Restore both from a copy; or remove ${mark} to continue with what is ` +
-      `left (what came after it is forgotten, so that splits are assigned twice); or move all of them ` +
-      `away to begin anew`,
-  );
-}
-
-function exists(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false }) !== undefined;
-}
-
-/** A new name is durable only when its folder is; not every platform can sync a folder. */
-function syncFolder(folder: string): void {
-  try {
-    const descriptor = openSync(folder, "r");
-    try {
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
-  } catch {
-    // Windows; there the file system journals names itself.
-  }
-}
-
-function openDatabase(path: string): DatabaseSync {
-  if (statSync(path).size === 0) throw damaged(path, "it is empty");
-  let database: DatabaseSync | undefined;
-  try {
-    database = new DatabaseSync(path);
-    // Exclusive until closed, or the process ends. It also avoids the shared-memory file.
-    database.exec("PRAGMA locking_mode = EXCLUSIVE");
-    const mode = database.prepare("PRAGMA journal_mode = WAL").get();
-    if (mode?.["journal_mode"] !== "wal") {
-      throw new LeatError(
-        "failed_precondition",
-        `${path}: this file system allows no write-ahead log`,
-      );
-    }
-    database.exec(`
-      PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
-      PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};
-      BEGIN EXCLUSIVE; COMMIT;
-    `);
-    checkLayout(database, path);
-    return database;
-  } catch (error) {
-    database?.close();
-    throw translate(error, path);
-  }
-}
-
-function checkLayout(database: DatabaseSync, path: string): void {
-  const id = database.prepare("PRAGMA application_id").get()?.["application_id"];
-  const version = database.prepare("PRAGMA user_version").get()?.["user_version"];
-  if (id !== APPLICATION_ID) throw damaged(path, "it is not a log");
-  if (version !== LAYOUT_VERSION) {
-    throw new LeatError(
-      "failed_precondition",
-      `${path} has layout ${version}, and this program reads layout ${LAYOUT_VERSION}; use the ` +
-        `program that wrote it`,
-    );
-  }
-  const check = database.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
-  if (check !== "ok") throw damaged(path, String(check));
-}
-
-function limitSize(database: DatabaseSync, bytesMax: number): void {
-  const pageBytes = Number(database.prepare("PRAGMA page_size").get()?.["page_size"]);
-  database.exec(`PRAGMA max_page_count = ${pagesOf(bytesMax, pageBytes)}`);
-}
-
-/** At least one page, and at most SQLite's limit. */
-function pagesOf(bytesMax: number, pageBytes: number): number {
-  return Math.min(2 ** 32 - 2, Math.max(1, Math.floor(bytesMax / pageBytes)));
-}
-
 /** Packs records into rows, each with its length before it. */
 function* packBatches(
   records: readonly Uint8Array[],
@@ -463,98 +310,4 @@ function readContents(
     for (const record of unpackBatch(body)) records.push(record);
   }
   return { snapshot: row?.body, records, number };
-}
-
-function damaged(path: string, what: string): LeatError {
-  return new LeatError(
-    "data_loss",
-    `${path} is damaged: ${what}. Restore it with its ${
-      basename(walOf(path))
-    } from a copy, or move ` +
-      `it away with all files of the same prefix to begin anew (what it recorded is then forgotten)`,
-  );
-}
-
-const NO_LOG: readonly [LeatErrorCode, string] = [
-  "data_loss",
-  "is damaged or no log; restore it from a copy, or move it away to begin anew",
-];
-
-/** SQLite's primary result codes for which the operator can do something. */
-const CODE_OF_RESULT: ReadonlyMap<number, readonly [LeatErrorCode, string]> = new Map([
-  // The statements are correct, so the tables in the file are not a log's.
-  [1, NO_LOG],
-  [3, [
-    "permission_denied",
-    "may not be accessed; give this program the right to read and write it",
-  ]],
-  [5, ["failed_precondition", "is in use; stop the program that holds it, or choose another file"]],
-  [6, ["failed_precondition", "is in use; stop the program that holds it, or choose another file"]],
-  [8, ["permission_denied", "may only be read; give this program the right to write it"]],
-  [10, ["data_loss", "could not be read or written; check the disk"]],
-  [11, ["data_loss", "is damaged; restore it from a copy, or move it away to begin anew"]],
-  [13, ["resource_exhausted", "cannot grow: the disk is full; make room"]],
-  [14, ["permission_denied", "could not be opened; check that its folder may be written"]],
-  [26, NO_LOG],
-]);
-
-/** The system's error codes for files, with the remedy. */
-const CODE_OF_SYSTEM: ReadonlyMap<unknown, readonly [LeatErrorCode, string]> = new Map([
-  ["ENOTDIR", ["invalid_argument", "lies below a file: name a folder, or one that can be made"]],
-  ["EEXIST", ["invalid_argument", "lies below a file: name a folder, or one that can be made"]],
-  ["ENAMETOOLONG", ["invalid_argument", "is too long a name: choose a shorter one"]],
-  ["EACCES", ["permission_denied", "may not be written; give this program's user the right to"]],
-  ["EPERM", ["permission_denied", "may not be written; give this program's user the right to"]],
-  ["EROFS", ["permission_denied", "is on a disk that may only be read; choose another folder"]],
-  ["ENOSPC", ["resource_exhausted", "cannot grow: the disk is full; make room"]],
-  ["EDQUOT", [
-    "resource_exhausted",
-    "cannot grow: the quota is used up; make room",
-  ]],
-]);
-
-/** `exec` reports results without their number: this maps SQLite's text to it. */
-const RESULT_OF_TEXT: ReadonlyMap<string, number> = new Map([
-  ["attempt to write a readonly database", 8],
-  ["disk I/O error", 10],
-  ["database or disk is full", 13],
-]);
-
-/** SQLite's code for an I/O error, and the extended one for a page where the file ends. */
-const IO_ERROR = 10;
-const SHORT_READ = 522;
-/** Bytes written to find out whether there is space: one SQLite page. */
-const PROBE_BYTES = 4096;
-
-function translate(error: unknown, path: string): LeatError {
-  if (error instanceof LeatError) return error;
-  const { message, errcode = RESULT_OF_TEXT.get(message) } = error as
-    & Error
-    & { readonly errcode?: unknown };
-  if (errcode === SHORT_READ) return damaged(path, "it is cut off");
-  const result = typeof errcode === "number" ? errcode & 0xff : undefined;
-  const isQuota = result === IO_ERROR && isQuotaUsedUp(path);
-  const known = isQuota || result === undefined
-    ? CODE_OF_SYSTEM.get(isQuota ? "EDQUOT" : systemCode(error))
-    : CODE_OF_RESULT.get(result);
-  if (known !== undefined) {
-    return new LeatError(known[0], `${path} ${known[1]} (${message})`, {
-      cause: error,
-    });
-  }
-  const cause = LeatError.from(error, "internal");
-  return new LeatError(cause.code, `${path}: ${cause.message}`, { cause: error });
-}
-
-/** SQLite reports an exhausted quota as an I/O error: writing a new file tells which it is. */
-function isQuotaUsedUp(path: string): boolean {
-  const probe = `${path}-probe`;
-  try {
-    writeFileSync(probe, new Uint8Array(PROBE_BYTES));
-    return false;
-  } catch (error) {
-    return isDiskFull(error);
-  } finally {
-    rmSync(probe, { force: true });
-  }
 }

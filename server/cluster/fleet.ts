@@ -3,7 +3,7 @@ import type { NodeId } from "../../actors/runtime/link.ts";
 import type { ActorSystem } from "../../actors/runtime/system.ts";
 import type { LogLevel } from "../../actors/runtime/world.ts";
 import type { LeatError } from "../../core/error.ts";
-import type { ThreadNode } from "../../transport/thread_hub.ts";
+import type { ThreadNode } from "../../transport/thread_node.ts";
 import type { Role } from "../roles.ts";
 
 /** Where a node runs, which decides how messages reach it. */

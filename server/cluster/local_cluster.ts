@@ -3,29 +3,24 @@ import type { ClientHome } from "../../actors/client/starting.ts";
 import { dispatcherAt, type DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
 import type { ActorInfo } from "../../actors/runtime/inspection.ts";
 import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
-import type { LogLevel } from "../../actors/runtime/world.ts";
 import {
   type ElementSourceProtocol,
   type ElementSourceStats,
   workerAt,
 } from "../../actors/worker/protocol.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";
-import type { ScalingOptions } from "../../actors/dispatcher/scaling/autoscaler.ts";
 import { LeatError } from "../../core/error.ts";
-import { show } from "../../data/check.ts";
 import { registerHome } from "../../platform/nodes/client_homes.ts";
-import type { Carrier, Fleet, FleetNode } from "./fleet.ts";
+import type { Fleet, FleetNode } from "./fleet.ts";
 import { checkJournal } from "../journal_check.ts";
+import type { LocalClusterOptions, LocalWorkerOptions } from "./local_cluster_options.ts";
 import { LocalFleet } from "./local_fleet.ts";
 import { requireSecretsOutside } from "../secrets_outside.ts";
 import { LocalWorker } from "./local_worker.ts";
 import { PROCESS_ID } from "../../platform/nodes/process_nodes.ts";
-import type { DispatcherRole, WorkerRole } from "../roles.ts";
+import { dispatcherRole, workerRange, workerRole } from "./local_roles.ts";
 import { autoscale, type Scaler } from "./scaler.ts";
 import { checkClusterOptions, checkWorkerOptions } from "../service_options.ts";
-import type { WorkerStorage } from "../../platform/storage/storage.ts";
-import { grantsOf, type SandboxOptions } from "../../platform/sandbox/grants.ts";
-import { defaultWindowBytes } from "../window_memory.ts";
 
 /** Time limit for starting a node, or asking one for statistics, in ms. */
 const NODE_TIMEOUT_MS = 60_000;
@@ -37,77 +32,6 @@ const DRAIN_TIMEOUT_MS = 5_000;
 const SCALED_DOWN_DRAIN_MS = 600_000;
 /** How often a new worker's registration is checked, in ms. */
 const REGISTRATION_POLL_MS = 5;
-
-/** Options of a local cluster. */
-export interface LocalClusterOptions extends WorkerStorage {
-  /**
-   * The number of workers at the start; only these, and none added later, share jobs of static
-   * policies. Default 2. With `{ min, max }` it starts `min` workers, then scales to what its jobs
-   * want.
-   */
-  readonly workers?: number | { readonly min: number; readonly max: number };
-  /** The times of scaling: how long it measures, and how fast the number of workers may fall. */
-  readonly scaling?: Omit<ScalingOptions, "minWorkers" | "maxWorkers">;
-  /** Where nodes run. Default `"thread"`. */
-  readonly carrier?: Carrier;
-  /**
-   * Where some nodes run, if not as `carrier` says. Default for caches and schedulers: with their
-   * worker.
-   */
-  readonly placement?: {
-    readonly dispatcher?: Carrier;
-    readonly worker?: Carrier;
-    readonly cache?: Carrier;
-    readonly reads?: Carrier;
-  };
-  /** A folder for the dispatcher's journal. Default: in memory, lost at a restart. */
-  readonly journal?: string;
-  /** Time between a worker's heartbeats, in ms. Default 30,000. */
-  readonly heartbeatMs?: number;
-  /** Time between a client's heartbeats, in ms. Default 1,000. */
-  readonly clientRefreshMs?: number;
-  /** Time without heartbeats after which a worker's tasks end, in ms. Default 60,000. */
-  readonly workerTimeoutMs?: number;
-  /** Time without heartbeats after which a client is released, in ms. Default 120,000. */
-  readonly clientTimeoutMs?: number;
-  /** How long an iteration is kept without clients, in ms; -1: forever. Default 300,000. */
-  readonly jobGcTimeoutMs?: number;
-  /** How many runners one piece of work may kill before its job fails. Default 3. */
-  readonly runnerDeathsMax?: number;
-  /**
-   * Most bytes of the sliding windows of each worker's shared tasks together. Default: the workers
-   * divide 10 GiB, or a quarter of this host's memory if that is less.
-   */
-  readonly windowBytesMax?: number;
-  /** Coordinated reads: how late a round may be before all skip it, in ms. Default 100. */
-  readonly skipAfterMs?: number;
-  /**
-   * Coordinated reads: most bytes of one task's rounds that wait for slow consumers; beyond it the
-   * task starts no later round. Default 256 MiB.
-   */
-  readonly roundsBytesMax?: number;
-  /** Where pipelines run: on threads of their own (default) or in the worker's thread. */
-  readonly runners?: "thread" | "inline";
-  /**
-   * Confines pipelines as {@linkcode serveWorker} does, each in a process of its own, to test how
-   * they run on such workers. `true` is the default of {@linkcode SandboxOptions}. This program
-   * then needs `--allow-run=deno`, and `--allow-read` and `--allow-write` of the temporary folder.
-   * Default false: functions may do whatever this program may.
-   */
-  readonly confine?: boolean | SandboxOptions;
-  /** The lowest log level to print. Default `"warn"`. */
-  readonly logLevel?: LogLevel | "off";
-}
-
-/** Options of one worker that differ from the cluster's. */
-export interface LocalWorkerOptions extends
-  Pick<
-    LocalClusterOptions,
-    "runners" | "confine" | "heartbeatMs" | keyof WorkerStorage
-  > {
-  /** Tags by which jobs choose workers (`distribute({ targetTags })`). Default: none. */
-  readonly tags?: readonly string[];
-}
 
 let clusters = 0;
 
@@ -295,21 +219,17 @@ export class LocalCluster implements AsyncDisposable {
 
   /** The statistics of every task, cache and scheduler. */
   async sources(): Promise<ElementSourceStats[]> {
-    const actors = (await this.actors()).filter(({ kind }) =>
-      ["task", "cache", "reads"].includes(kind)
+    const isSource = ({ kind }: ActorInfo) => ["task", "cache", "reads"].includes(kind);
+    const sources = (await this.actors()).filter(isSource);
+    const { home } = this.#fleet;
+    const stats = sources.map(({ ref }) =>
+      home.ask(ref as Ref<ElementSourceProtocol>, "stats", null, { timeoutMs: NODE_TIMEOUT_MS })
     );
-    return await Promise.all(
-      actors.map(({ ref }) =>
-        this.#fleet.home.ask(ref as Ref<ElementSourceProtocol>, "stats", null, {
-          timeoutMs: NODE_TIMEOUT_MS,
-        })
-      ),
-    );
+    return await Promise.all(stats);
   }
 
   /**
    * The node from which clients of the calling thread reach the cluster.
-   *
    * @ignore
    */
   home(): ClientHome {
@@ -326,7 +246,6 @@ export class LocalCluster implements AsyncDisposable {
 
   /**
    * The fleet of the cluster's nodes, to start others next to them.
-   *
    * @ignore
    */
   get fleet(): Fleet {
@@ -352,22 +271,8 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   async #startDispatcher(): Promise<void> {
-    const { placement = {}, carrier = "thread", journal, scaling } = this.#options;
-    const { min, max } = workerRange(this.#options);
-    const limits = min === max ? {} : { minWorkers: min, maxWorkers: max };
-    const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, runnerDeathsMax } = this.#options;
-    const role: DispatcherRole = {
-      role: "dispatcher",
-      ...(journal === undefined ? {} : { journalFolder: journal }),
-      config: {
-        ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
-        ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
-        ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
-        ...(runnerDeathsMax === undefined ? {} : { runnerDeathsMax }),
-        workers: Array.from({ length: min }, (_, index) => this.#nameOf(index)),
-        scaling: { ...scaling, ...limits },
-      },
-    };
+    const { placement = {}, carrier = "thread" } = this.#options;
+    const role = dispatcherRole(this.#options, (index) => this.#nameOf(index));
     const name = `${this.#name}-dispatcher`;
     const dispatcher = await this.#fleet.start(placement.dispatcher ?? carrier, name, role);
     this.#dispatcher = dispatcher;
@@ -432,7 +337,11 @@ export class LocalCluster implements AsyncDisposable {
     const { placement = {}, carrier = "thread" } = this.#options;
     const worker: LocalWorker = new LocalWorker(name, {
       start: async () => {
-        const role = this.#workerRole(name, options);
+        const role = workerRole(this.#options, options, {
+          name,
+          dispatcher: this.#dispatcherNode(),
+          proxies: this.#proxies,
+        });
         return await this.#fleet.start(placement.worker ?? carrier, name, role);
       },
       registered: (node) => this.#registered(worker, node),
@@ -441,40 +350,6 @@ export class LocalCluster implements AsyncDisposable {
       },
     });
     return worker;
-  }
-
-  #workerRole(name: string, options: LocalWorkerOptions): WorkerRole {
-    const { max } = workerRange(this.#options);
-    const merged = {
-      windowBytesMax: defaultWindowBytes(max),
-      ...this.#options,
-      ...options,
-    };
-    const { windowBytesMax, skipAfterMs, roundsBytesMax, runners, heartbeatMs, ...reached } =
-      merged;
-    const sandbox = grantsOf(merged.confine);
-    const { storage, storageLatencyMs, services, imageBytesMax } = reached;
-    const { tags } = options;
-    return {
-      role: "worker",
-      dispatcher: this.#dispatcherNode(),
-      config: {
-        name,
-        process: PROCESS_ID,
-        ...(tags === undefined ? {} : { tags }),
-        placement: this.#proxies,
-        ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
-        windowBytesMax,
-        ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
-        ...(roundsBytesMax === undefined ? {} : { roundsBytesMax }),
-      },
-      ...(runners === undefined ? {} : { runners }),
-      ...(sandbox === undefined ? {} : { sandbox }),
-      storage,
-      storageLatencyMs,
-      services,
-      imageBytesMax,
-    };
   }
 
   async #registered(worker: LocalWorker, { id }: FleetNode): Promise<void> {
@@ -516,18 +391,4 @@ export class LocalCluster implements AsyncDisposable {
     }
     return worker;
   }
-}
-
-/** The least and the most workers. */
-function workerRange({ workers = 2 }: LocalClusterOptions): { min: number; max: number } {
-  const isRange = typeof workers === "object" && workers !== null;
-  const range = isRange ? workers : { min: workers, max: workers };
-  const wrong = [range.min, range.max].find((count) => !Number.isInteger(count) || count < 0);
-  if (wrong === undefined && range.min <= range.max) return range;
-  throw new LeatError(
-    "invalid_argument",
-    wrong === undefined
-      ? `workers must have a min of at most its max, got ${range.min} and ${range.max}`
-      : `workers must be a whole number from 0 on, got ${show(wrong)}`,
-  );
 }

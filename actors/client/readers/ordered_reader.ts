@@ -10,8 +10,9 @@ import type { Reported } from "../../dispatcher/protocol_metrics.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 import type { Timer } from "../../runtime/world.ts";
 import { refusedAnswer } from "../../exactly_once/fetcher.ts";
-import { type ElementAnswer, type Own, type Place, SOME_CLIENT } from "../../worker/protocol.ts";
+import { type ElementAnswer, type Own, SOME_CLIENT } from "../../worker/protocol.ts";
 import { BlockedMeter } from "../blocked_meter.ts";
+import { ArrivedSplit, type Placed } from "./arrived_split.ts";
 import { StreamNumbers } from "./numbering.ts";
 import type {
   HeartbeatNews,
@@ -40,9 +41,7 @@ const MARK_NEWS_SHARE = 1 / 4;
  */
 const LATER_MIN_MS = 20;
 const LATER_MAX_MS = 320;
-
-/** An answer that has a position in the stream. */
-type Placed = Extract<ElementAnswer, { readonly place?: Place }> & { readonly place: Place };
+const UNPAUSED = { pause: undefined, pauseMs: LATER_MIN_MS, lackedUpTo: -1 };
 
 /** A request to a task. */
 interface WantedSplit {
@@ -60,22 +59,9 @@ interface OpenTask {
   lackedUpTo: number;
   /** Runs until it is asked again for what it lacked. */
   pause: Timer | undefined;
-  /** Length of the next pause. */
   pauseMs: number;
   inRing: boolean;
 }
-
-interface ArrivedSplit {
-  readonly items: Placed[];
-  /** Items that arrived before an earlier one, by index. */
-  readonly early: Map<number, Placed>;
-  /** How many items have arrived, given ones included. */
-  arrived: number;
-  /** Nothing more comes. */
-  whole: boolean;
-}
-
-type Passed = Extract<Placed, { readonly kind: "passed" }>;
 
 export class OrderedReader implements Reader {
   readonly #deps: ReaderDependencies;
@@ -166,19 +152,8 @@ export class OrderedReader implements Reader {
     // Any other task may be assigned the splits of the lost ones.
     if (gone.length > 0) { for (const open of this.#tasks.values()) endPause(open); }
     for (const task of come) {
-      const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, {
-        onUnreachable: () => {},
-      });
-      const open = {
-        task,
-        fetcher,
-        inFlight: 0,
-        ended: false,
-        lackedUpTo: -1,
-        pause: undefined,
-        pauseMs: LATER_MIN_MS,
-        inRing: false,
-      };
+      const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, { onUnreachable() {} });
+      const open = { task, fetcher, inFlight: 0, ended: false, inRing: false, ...UNPAUSED };
       this.#tasks.set(task.taskId, open);
       this.#offer(open);
     }
@@ -320,9 +295,7 @@ export class OrderedReader implements Reader {
   #fetch(open: OpenTask, wanted: WantedSplit): void {
     open.inFlight++;
     this.#deps.context.run(async () => {
-      const answer = await open.fetcher.fetch(wanted).catch((error): ElementAnswer =>
-        failedAnswer(LeatError.from(error))
-      );
+      const answer = await open.fetcher.fetch(wanted).catch(failedAnswer);
       open.inFlight--;
       this.#offer(open);
       this.#came(open, answer, wanted.upTo ?? this.#head);
@@ -355,46 +328,23 @@ export class OrderedReader implements Reader {
     open.pauseMs = Math.min(2 * open.pauseMs, LATER_MAX_MS);
   }
 
-  /**
-   * Answers to overlapping requests may overtake each other, so the items of a split are sorted.
-   * Items that arrived before, from a task lost since, are dropped.
-   */
   #arrive(answer: Placed): void {
-    const { sequence, index } = answer.place;
+    const { sequence } = answer.place;
     if (sequence < this.#head) return;
     let split = this.#splits.get(sequence);
     if (split === undefined) {
-      split = { items: [], early: new Map(), arrived: 0, whole: false };
+      split = new ArrivedSplit();
       this.#splits.set(sequence, split);
     }
-    if (endOf(answer) <= split.arrived || split.whole) return;
-    const known = split.early.get(index);
-    if (known !== undefined) {
-      // A split produced again may pass over a longer run; only the rest of the run is new.
-      if (endOf(answer) <= endOf(known)) return;
-      this.#letGo(known);
-    }
+    const dropped = split.add(answer);
+    if (dropped === undefined) return;
+    for (const item of dropped) this.#letGo(item);
     this.#elements++;
     if ("element" in answer) this.#bytes += answer.element.byteLength;
     this.#bytesMax = Math.max(this.#bytesMax, this.#bytes + this.#deps.feed.bytes);
     this.#openSplitsMax = Math.max(this.#openSplitsMax, sequence - this.#mark + 1);
-    split.early.set(index, answer);
-    for (let next = takeNext(split); next !== undefined; next = takeNext(split)) {
-      split.arrived = endOf(next);
-      split.items.push(next);
-      split.whole ||= next.kind === "split_end";
-    }
-    this.#dropArrived(split);
+    for (const item of split.settle()) this.#letGo(item);
     if (split.whole) this.#moveMark();
-  }
-
-  /** Drops early items that have arrived again within a longer run. */
-  #dropArrived({ early, arrived }: ArrivedSplit): void {
-    for (const [index, item] of early) {
-      if (endOf(item) > arrived) continue;
-      early.delete(index);
-      this.#letGo(item);
-    }
   }
 
   /** The item no longer waits here. */
@@ -440,28 +390,12 @@ export class OrderedReader implements Reader {
 /** Ends the pause: the task may have what it lacked. */
 function endPause(open: OpenTask): void {
   open.pause?.cancel();
-  Object.assign(open, { pause: undefined, pauseMs: LATER_MIN_MS, lackedUpTo: -1 });
-}
-
-/** The item after those that have arrived of a split, if it is there. */
-function takeNext({ early, arrived }: ArrivedSplit): Placed | undefined {
-  const next = early.get(arrived) ?? early.values().find((item) => reaches(item, arrived));
-  if (next !== undefined) early.delete(next.place.index);
-  return next;
-}
-
-/** A passed-over run may begin elsewhere when a split is produced again. */
-function reaches(item: Placed, arrived: number): boolean {
-  return item.place.index <= arrived && endOf(item) > arrived;
-}
-
-function endOf(item: Placed): number {
-  return item.place.index + (item.kind === "passed" ? (item as Passed).count : 1);
+  Object.assign(open, UNPAUSED);
 }
 
 /** A lost task is replaced by the dispatcher: another task produces what it owed. */
-function failedAnswer(error: LeatError): ElementAnswer {
-  const gone = error.code === "not_found" || error.code === "failed_precondition" ||
-    error.code === "cancelled";
-  return gone ? { kind: "end" } : refusedAnswer(error);
+function failedAnswer(cause: unknown): ElementAnswer {
+  const error = LeatError.from(cause);
+  const isGone = ["not_found", "failed_precondition", "cancelled"].includes(error.code);
+  return isGone ? { kind: "end" } : refusedAnswer(error);
 }

@@ -16,7 +16,6 @@
  * newcomer's first rounds only when their loops have been given all earlier ones.
  */
 import { LeatError } from "../../../core/error.ts";
-import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures, RoundWait } from "../../dispatcher/protocol_figures.ts";
 import type { RoundSchedule } from "../../dispatcher/protocol_schedules.ts";
 import { mayBeTakenLater } from "../../runtime/asking/asks.ts";
@@ -37,7 +36,13 @@ import {
   type TaskChanges,
 } from "./reader.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
-import { RoundSchedules } from "./round_schedules.ts";
+import {
+  isServedIn,
+  type OpenTask,
+  type ReadRound,
+  RoundSchedules,
+  UNCONFIRMED,
+} from "./round_schedules.ts";
 
 /** Default number of rounds requested ahead of the training loop. */
 const ROUNDS_AHEAD = 4;
@@ -48,31 +53,12 @@ const CONFIRM_RETRY_MS = 100;
 
 type Absent = NonNullable<HeartbeatNews["absent"]>;
 
-interface OpenTask {
-  readonly task: TaskSource;
-  readonly fetcher: TaskFetcher;
-  lost: boolean;
-}
-
-interface Round {
-  readonly number: number;
-  /** The task it was last requested from; undefined while its task is unknown. */
-  askedOf: OpenTask | undefined;
-  answer: ElementAnswer | undefined;
-  /** The confirmation in flight; undefined: it is to be sent (again). */
-  telling: symbol | undefined;
-  /** All consumers hold their part of it. */
-  agreed: boolean;
-}
-
-const UNCONFIRMED = { telling: undefined, agreed: false };
-
 export class RoundReader implements Reader {
   readonly #deps: ReaderDependencies;
   readonly #tasks = new Map<number, OpenTask>();
   readonly #schedules = new RoundSchedules();
   /** Requested and not yet given to the training loop, in order. */
-  #rounds: Round[] = [];
+  #rounds: ReadRound[] = [];
   /** Consumers that take no part in rounds before a given one. */
   #absent: Absent = [];
   /** The next round to request; unknown until the first schedule. */
@@ -155,7 +141,7 @@ export class RoundReader implements Reader {
       this.#isServed(this.#next)
     ) {
       const number = this.#next++;
-      const round: Round = { number, askedOf: undefined, answer: undefined, ...UNCONFIRMED };
+      const round: ReadRound = { number, askedOf: undefined, answer: undefined, ...UNCONFIRMED };
       this.#rounds.push(round);
       this.#request(round);
     }
@@ -243,7 +229,7 @@ export class RoundReader implements Reader {
   }
 
   /** Requests a round from the task that serves it now, unless that was done before. */
-  #request(round: Round): void {
+  #request(round: ReadRound): void {
     const open = this.#taskFor(round.number);
     if (round.answer !== undefined || open === undefined || open === round.askedOf) return;
     round.askedOf = open;
@@ -265,7 +251,7 @@ export class RoundReader implements Reader {
   }
 
   /** Whether the end may yet fall before a round at which some consumer begins or has begun. */
-  #mayEndBefore({ number }: Round): boolean {
+  #mayEndBefore({ number }: ReadRound): boolean {
     const delivered = this.#delivered;
     return this.#absent.some(({ beforeRound }) =>
       beforeRound !== null && delivered < beforeRound && beforeRound <= number
@@ -292,7 +278,7 @@ export class RoundReader implements Reader {
   }
 
   /** Sends that this consumer holds the round, until the answer says that all do. */
-  #confirm(round: Round): void {
+  #confirm(round: ReadRound): void {
     const { askedOf: open } = round;
     const telling = round.telling = Symbol();
     if (open === undefined || round.agreed) return;
@@ -336,7 +322,7 @@ export class RoundReader implements Reader {
     }
   }
 
-  #agree(round: Round): void {
+  #agree(round: ReadRound): void {
     round.agreed = true;
     this.#deliver();
     if (this.#isAtEnd) this.#deps.refresh();
@@ -405,14 +391,6 @@ export class RoundReader implements Reader {
       ? "worker"
       : "schedule";
   }
-}
-
-/** Whether the schedule contains the task that the round was requested from. */
-function isServedIn(
-  { taskIds }: Pick<RoundSchedule, "taskIds">,
-  { askedOf }: Pick<Round, "askedOf">,
-): boolean {
-  return askedOf !== undefined && taskIds.includes(askedOf.task.taskId);
 }
 
 /** Whether the source is gone for good. */

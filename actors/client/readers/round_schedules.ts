@@ -1,5 +1,8 @@
-/** Which task serves which round, as a consumer knows it (coordinated reads). */
+/** Rounds as a consumer of coordinated reads knows them, and which task serves each. */
 import { LeatError } from "../../../core/error.ts";
+import type { TaskSource } from "../../dispatcher/protocol.ts";
+import type { ElementAnswer } from "../../worker/protocol.ts";
+import type { TaskFetcher } from "./task_fetcher.ts";
 import {
   changedTasks,
   type RoundSchedule,
@@ -96,4 +99,34 @@ export class RoundSchedules {
     const schedule = this.#schedules.findLast((candidate) => candidate.fromRound <= round);
     return schedule?.taskIds[round % Math.max(1, schedule.taskIds.length)];
   }
+}
+
+/** A task that the consumer reads. */
+export interface OpenTask {
+  readonly task: TaskSource;
+  readonly fetcher: TaskFetcher;
+  lost: boolean;
+}
+
+/** A round that was requested, and not yet given to the training loop. */
+export interface ReadRound {
+  readonly number: number;
+  /** The task it was last requested from; undefined while its task is unknown. */
+  askedOf: OpenTask | undefined;
+  answer: ElementAnswer | undefined;
+  /** The confirmation in flight; undefined: it is to be sent (again). */
+  telling: symbol | undefined;
+  /** All consumers hold their part of it. */
+  agreed: boolean;
+}
+
+/** A round that this consumer has not confirmed. */
+export const UNCONFIRMED = { telling: undefined, agreed: false };
+
+/** Whether the schedule contains the task that the round was requested from. */
+export function isServedIn(
+  { taskIds }: Pick<RoundSchedule, "taskIds">,
+  { askedOf }: Pick<ReadRound, "askedOf">,
+): boolean {
+  return askedOf !== undefined && taskIds.includes(askedOf.task.taskId);
 }

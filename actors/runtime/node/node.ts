@@ -5,7 +5,8 @@ import type { AskOptions, ChildSpec, WatchDown } from "../actor.ts";
 import type { Answer } from "../asking/answers.ts";
 import { Asks, type OpenAsk, settledMarks } from "../asking/asks.ts";
 import { copyBody } from "../body.ts";
-import { Cell, type CellSystem } from "../cell.ts";
+import { Cell } from "../cell.ts";
+import type { CellSystem } from "../cell_system.ts";
 import type { AskEnvelope, Envelope } from "../envelope.ts";
 import type { Identity } from "../identity.ts";
 import {

@@ -7,7 +7,8 @@ import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatche
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../../../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../../../actors/worker/runner/runner.ts";
-import { createWorker, type WorkerOptions } from "../../../actors/worker/worker.ts";
+import { createWorker } from "../../../actors/worker/worker.ts";
+import type { WorkerOptions } from "../../../actors/worker/worker_options.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { assertEquals } from "../../assert.ts";
 

@@ -54,7 +54,7 @@ function packagesOf(modules: readonly string[]): string[] {
 
 Deno.test("a runner's thread loads no more modules than its budget, and no package of a single format", async () => {
   const modules = await loadedBy("platform/threads/runner_thread.ts");
-  assert(modules.length <= 237, `a runner's thread loads ${modules.length} modules`);
+  assert(modules.length <= 235, `a runner's thread loads ${modules.length} modules`);
   assertEquals(packagesOf(modules), [
     "@bufbuild/protobuf",
     "acorn",
@@ -71,7 +71,7 @@ Deno.test("the thread of a node loads what every node needs, and no role before 
     ...await loadedBy("server/service_thread.ts"),
   ];
   const all = new Set(modules);
-  assert(all.size <= 96, `a node's thread loads ${all.size} modules`);
+  assert(all.size <= 95, `a node's thread loads ${all.size} modules`);
   assertEquals(packagesOf(modules), ["comlink", "msgpackr", "valibot"]);
   for (const role of ["dispatcher", "worker"]) {
     modules.push(...await loadedBy(`server/${role}_role.ts`));

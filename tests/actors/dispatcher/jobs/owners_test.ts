@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { joinIteration } from "../../../../actors/client/joining.ts";
+import { joinIteration } from "../../../../actors/client/first_answer.ts";
 import type { DispatcherConfig } from "../../../../actors/dispatcher/config.ts";
 import { createDispatcher } from "../../../../actors/dispatcher/dispatcher.ts";
 import type { DispatcherProtocol } from "../../../../actors/dispatcher/protocol.ts";

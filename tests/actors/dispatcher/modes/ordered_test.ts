@@ -6,7 +6,7 @@
  */
 import { SAME_PROCESS } from "../../../../actors/runtime/identity.ts";
 import fc from "fast-check";
-import { joinIteration } from "../../../../actors/client/joining.ts";
+import { joinIteration } from "../../../../actors/client/first_answer.ts";
 import { endClient } from "../../../../actors/dispatcher/members/clients.ts";
 import { openIteration } from "../../../../actors/dispatcher/jobs/join_iteration.ts";
 import type { OrderedConsumer } from "../../../../actors/dispatcher/modes/mode_state.ts";

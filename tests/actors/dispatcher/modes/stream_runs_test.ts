@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { joinIteration } from "../../../../actors/client/joining.ts";
+import { joinIteration } from "../../../../actors/client/first_answer.ts";
 import { READ_BY_ANOTHER, TO_FOLLOW } from "../../../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { assertEquals, assertStringIncludes } from "../../../assert.ts";

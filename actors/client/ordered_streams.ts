@@ -1,0 +1,184 @@
+/**
+ * The iterator behind `dataset.distribute({ processingMode: "DETERMINISTIC" })`: reads each chain
+ * of the pipeline as a stream, and runs the other operators here.
+ */
+import { hashJson } from "../../core/hash.ts";
+import { RandomStream } from "../../core/philox.ts";
+import type { IteratorContext } from "../../data/context.ts";
+import { refuseForeignFunctions } from "../../data/foreign/foreign.ts";
+import type { ElementIterator } from "../../data/iterator.ts";
+import { type Attributes, type DatasetNode, UNKNOWN_CARDINALITY } from "../../data/node.ts";
+import { attributesOf, type DistributeOptions } from "../../data/operators/distribute.ts";
+import { seedOf } from "../../data/operators/options.ts";
+import { ShardNode } from "../../data/operators/shard.ts";
+import { UnaryNode } from "../../data/operators/unary.ts";
+import { chainOf, distributeChains } from "../../data/deterministic/chain.ts";
+import type { ElementSpec } from "../../data/elements/spec.ts";
+import { fingerprintGraph } from "../../data/wire.ts";
+import type { ClientOptions } from "./client.ts";
+import type { Feed } from "./feed.ts";
+import type { ServiceAccess } from "./access.ts";
+import { OrderedIterator } from "./ordered_iterator.ts";
+import { clientOptions, definitionOf } from "./starting.ts";
+
+/** The iterator under DETERMINISTIC; operators that cannot run split by split run here. */
+export function orderedIterator(
+  input: DatasetNode,
+  options: DistributeOptions,
+  context: IteratorContext,
+  access: ServiceAccess,
+): ElementIterator {
+  const { numConsumers, consumerIndex } = options;
+  const streams: StreamNode[] = [];
+  const reader = readerOf(streams, options, context);
+  // With several streams, the figures of one do not describe all.
+  const onFeed = (feed: Feed) => {
+    if (streams.length === 1) context.stats.serves(() => feed.stats());
+  };
+  const root = distributeChains(input, (chain, number) => {
+    const named = options.jobName === undefined || chain === input
+      ? options
+      : { ...options, jobName: `${options.jobName}/${number}` };
+    const stream = new StreamNode(chain, named, { access, reader, onFeed });
+    streams.push(stream);
+    return stream;
+  });
+  const here = [root, ...streams.map((stream) => stream.inputs[0]!)].flatMap(partsAtReader);
+  refuseForeignFunctions(here, context.host);
+  const seed = seedOf(input) ?? 0n;
+  if (root instanceof StreamNode) {
+    return streamIterator(root.inputs[0]!, {
+      seed,
+      options,
+      access,
+      reader,
+      context,
+      ownOnly: true,
+    });
+  }
+  // Operators here need the whole stream: a consumer drops the others' elements at the end.
+  const graph = numConsumers === undefined
+    ? root
+    : new ShardNode(root, numConsumers, consumerIndex!);
+  return context.instead(graph, new RandomStream(seed)).makeIterator();
+}
+
+/** Operators that do not run on workers: those around chains, and those that join rows of splits. */
+function partsAtReader(node: DatasetNode): DatasetNode[] {
+  if (node instanceof StreamNode) return [];
+  const chain = chainOf(node);
+  if (chain !== undefined) return chain.batch === undefined ? [] : [chain.batch, ...chain.after];
+  return [node, ...node.inputs.flatMap(partsAtReader)];
+}
+
+/** The reader identity sent to services; empty where no other reader is possible. */
+type Reader = Pick<
+  NonNullable<ClientOptions["ordered"]>,
+  "stream" | "lastReader" | "restoration" | "runId" | "onJoined"
+>;
+
+/**
+ * The identity that reads the job, with all its chains, from one epoch to the next. If the name is
+ * later used with other chains, that is another stream.
+ * @param streams The number of chains, known when the first is opened.
+ */
+function readerOf(
+  streams: readonly StreamNode[],
+  { service, jobName, consumerIndex, runId }: DistributeOptions,
+  { host, lastReaders }: IteratorContext,
+): (isRestored: boolean) => Reader {
+  if (jobName === undefined) return () => ({});
+  const address = typeof service === "string" ? service : service.address;
+  return (isRestored) => {
+    const chains = streams.map(({ inputs: [chain] }) => fingerprintGraph(chain!));
+    const stream = hashJson([jobName, ...chains]);
+    const key = JSON.stringify([address, stream, consumerIndex]);
+    const lastReader = lastReaders.of(key);
+    return {
+      stream,
+      ...(isRestored ? { restoration: lastReaders.restoration(host) } : {}),
+      ...(lastReader === undefined ? {} : { lastReader }),
+      ...(runId === undefined ? {} : { runId }),
+      onJoined: (reader) => lastReaders.note(key, reader),
+    };
+  };
+}
+
+/** A chain in a graph that runs here: gives the whole stream, whichever consumer reads it. */
+class StreamNode extends UnaryNode {
+  override readonly division = "whole";
+  readonly options: DistributeOptions;
+  readonly #reading: Pick<StreamOptions, "access" | "reader" | "onFeed">;
+
+  constructor(
+    chain: DatasetNode,
+    options: DistributeOptions,
+    reading: Pick<StreamOptions, "access" | "reader" | "onFeed">,
+  ) {
+    super("distribute", chain);
+    this.options = options;
+    this.#reading = reading;
+  }
+
+  override get attributes(): Attributes {
+    return attributesOf(this.options);
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.input.elementSpec;
+  }
+
+  override get cardinality(): number {
+    return UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    const seed = seedOf(this.input) ?? 0n;
+    const { options } = this;
+    return streamIterator(this.input, { ...this.#reading, seed, options, context, ownOnly: false });
+  }
+}
+
+interface StreamOptions {
+  readonly seed: bigint;
+  readonly options: DistributeOptions;
+  readonly access: ServiceAccess;
+  /** The current reader identity. */
+  readonly reader: (isRestored: boolean) => Reader;
+  readonly context: IteratorContext;
+  /** With consumers: gives this consumer's own elements only. */
+  readonly ownOnly: boolean;
+  /** Receives the feed that elements come through, once it exists. */
+  readonly onFeed?: (feed: Feed) => void;
+}
+
+function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterator {
+  const { seed, options, access, reader, context, ownOnly, onFeed } = stream;
+  const { jobName, numConsumers, consumerIndex } = options;
+  const chain = chainOf(node)!;
+  return new OrderedIterator({
+    context,
+    chain,
+    seed,
+    isShared: numConsumers !== undefined,
+    ...(jobName === undefined ? {} : { jobName }),
+    ...(ownOnly && numConsumers !== undefined
+      ? { consumer: { index: consumerIndex!, count: numConsumers } }
+      : {}),
+    start: (place, feed) => {
+      onFeed?.(feed);
+      const ordered = { ...place, ...reader(place.startAt !== undefined) };
+      const dataset = definitionOf(node, options.compression);
+      const reading = clientOptions(dataset, options, context.randomState.epoch);
+      const parameters = {
+        ...reading.parameters,
+        ordered: { seed: hex64(seed), shuffled: chain.shuffled },
+      };
+      return access.read(options.service, options, { ...reading, parameters, ordered }, feed);
+    },
+  });
+}
+
+function hex64(seed: bigint): string {
+  return BigInt.asUintN(64, seed).toString(16).padStart(16, "0");
+}

@@ -1,0 +1,58 @@
+/** The items of a split that have arrived at a client, in order. */
+import type { ElementAnswer, Place } from "../../worker/protocol.ts";
+
+/** An answer that has a position in the stream. */
+export type Placed = Extract<ElementAnswer, { readonly place?: Place }> & { readonly place: Place };
+
+type Passed = Extract<Placed, { readonly kind: "passed" }>;
+
+/**
+ * Sorts the items of a split: answers to overlapping requests may overtake each other. A task that
+ * produces a split again may repeat items, and pass over longer runs of them.
+ */
+export class ArrivedSplit {
+  /** Items in order, not given yet. */
+  readonly items: Placed[] = [];
+  /** Nothing more comes. */
+  whole = false;
+  /** Items that arrived before an earlier one, by index. */
+  readonly #early = new Map<number, Placed>();
+  /** How many items have arrived, given ones included. */
+  #arrived = 0;
+
+  /** Takes an item; returns the one that it replaces, or undefined if it is not new. */
+  add(item: Placed): Placed[] | undefined {
+    if (endOf(item) <= this.#arrived || this.whole) return undefined;
+    const { index } = item.place;
+    const known = this.#early.get(index);
+    if (known !== undefined && endOf(item) <= endOf(known)) return undefined;
+    this.#early.set(index, item);
+    return known === undefined ? [] : [known];
+  }
+
+  /** Puts items in order; returns early ones that arrived again within a longer run. */
+  settle(): Placed[] {
+    for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) {
+      this.#arrived = endOf(next);
+      this.items.push(next);
+      this.whole ||= next.kind === "split_end";
+    }
+    const again = [...this.#early.values()].filter((item) => endOf(item) <= this.#arrived);
+    for (const { place } of again) this.#early.delete(place.index);
+    return again;
+  }
+
+  /** A passed-over run may begin elsewhere when a split is produced again. */
+  #takeNext(): Placed | undefined {
+    const arrived = this.#arrived;
+    const next = this.#early.get(arrived) ??
+      this.#early.values().find((item) => item.place.index <= arrived && endOf(item) > arrived);
+    if (next !== undefined) this.#early.delete(next.place.index);
+    return next;
+  }
+}
+
+/** The index after the item. */
+function endOf(item: Placed): number {
+  return item.place.index + (item.kind === "passed" ? (item as Passed).count : 1);
+}

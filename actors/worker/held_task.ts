@@ -1,0 +1,35 @@
+/** A task as its worker holds it, and what it reports of it. */
+import type { TaskDefinition, TaskStatus } from "../dispatcher/protocol.ts";
+import type { FencedRef } from "../runtime/ref.ts";
+import type { ElementSourceProtocol, TaskStats } from "./protocol.ts";
+import type { TaskProtocol } from "./tasks/task.ts";
+
+export interface HeldTask {
+  readonly definition: TaskDefinition;
+  /**
+   * Names the task's actor, and its cache or scheduler. Task ids count up, but a key cannot be
+   * guessed: a client can read a task only with the key that the dispatcher gave it.
+   */
+  readonly key: string;
+  readonly task: FencedRef<TaskProtocol>;
+  source: FencedRef<ElementSourceProtocol> | undefined;
+  completed: boolean;
+  failed: boolean;
+  /** The newest figures of the task, and of the window in front of it. */
+  stats: TaskStats | undefined;
+  sharing: TaskStatus["sharing"];
+  /** A cache or scheduler that was placed on another node. */
+  placed: { readonly node: string; readonly name: string } | undefined;
+}
+
+export function statusOf(held: HeldTask): TaskStatus {
+  const { definition: { taskId }, source, completed, failed, stats, sharing } = held;
+  if (failed) return { taskId, completed, failed };
+  return {
+    taskId,
+    completed,
+    ...(source === undefined ? {} : { source }),
+    ...(stats === undefined ? {} : { stats }),
+    ...(sharing === undefined ? {} : { sharing }),
+  };
+}

@@ -1,0 +1,49 @@
+/** How a worker is set up. */
+import type { LeatError } from "../../core/error.ts";
+import type { DispatcherProtocol } from "../dispatcher/protocol.ts";
+import type { ProcessUsage } from "../dispatcher/protocol_figures.ts";
+import type { Ref } from "../runtime/ref.ts";
+import type { ActorKind } from "../runtime/system.ts";
+import type { RunnerFactory } from "./runner/runner.ts";
+
+/** How a worker is set up. */
+export interface WorkerOptions {
+  /** Stable and unique among workers: its advertised address, or a name given by the operator. */
+  readonly name: string;
+  readonly dispatcher: Ref<DispatcherProtocol>;
+  readonly runners: RunnerFactory;
+  readonly tags?: readonly string[];
+  /** The name of this process: clients of the same process are local to the worker. */
+  readonly process?: string;
+  /** Only clients of its own process reach it. Default false. */
+  readonly isPrivate?: boolean;
+  /**
+   * Time between regular heartbeats, in ms, at most a share of the worker timeout. Default 30,000.
+   */
+  readonly heartbeatMs?: number;
+  /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
+  readonly dispatcherTimeoutMs?: number;
+  /** Bytes that a task makes ahead of requests; beyond them it makes no more. Default 64 MiB. */
+  readonly aheadBytesMax?: number;
+  /**
+   * Draining: how long a client may take to acknowledge elements it was given, in ms. Default
+   * 35,000: a client repeats a request with a lost answer after 30,000.
+   */
+  readonly acknowledgedWithinMs?: number;
+  /** Bytes of the windows of its shared tasks together, in equal shares. Default 1 GiB. */
+  readonly windowBytesMax?: number;
+  /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
+  readonly skipAfterMs?: number;
+  /**
+   * Coordinated reads: bytes of a task's rounds that wait for lagging consumers. Default 256 MiB.
+   */
+  readonly roundsBytesMax?: number;
+  /** The cache and scheduler actors that serve the tasks of shared and of coordinated jobs. */
+  readonly proxies: { readonly cache: ActorKind; readonly reads: ActorKind };
+  /** Nodes on which to place them. Default: this one. */
+  readonly placement?: { readonly cache?: string; readonly reads?: string };
+  /** What this process uses, as far as the platform can tell. */
+  readonly usage?: () => ProcessUsage;
+  /** Called when the dispatcher refuses this worker for good. It has ended its tasks. */
+  readonly onRefused?: (error: LeatError) => void;
+}

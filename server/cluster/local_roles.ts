@@ -1,0 +1,83 @@
+/** The roles of a local cluster's nodes, from its options. */
+import { LeatError } from "../../core/error.ts";
+import { show } from "../../data/check.ts";
+import { PROCESS_ID } from "../../platform/nodes/process_nodes.ts";
+import { grantsOf } from "../../platform/sandbox/grants.ts";
+import type { DispatcherRole, WorkerRole } from "../roles.ts";
+import { defaultWindowBytes } from "../window_memory.ts";
+import type { LocalClusterOptions, LocalWorkerOptions } from "./local_cluster_options.ts";
+
+/** The role of the dispatcher; `nameOf` names the workers by index. */
+export function dispatcherRole(
+  options: LocalClusterOptions,
+  nameOf: (index: number) => string,
+): DispatcherRole {
+  const { min, max } = workerRange(options);
+  const limits = min === max ? {} : { minWorkers: min, maxWorkers: max };
+  const { journal, scaling } = options;
+  const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, runnerDeathsMax } = options;
+  return {
+    role: "dispatcher",
+    ...(journal === undefined ? {} : { journalFolder: journal }),
+    config: {
+      ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
+      ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
+      ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
+      ...(runnerDeathsMax === undefined ? {} : { runnerDeathsMax }),
+      workers: Array.from({ length: min }, (_, index) => nameOf(index)),
+      scaling: { ...scaling, ...limits },
+    },
+  };
+}
+
+/** The role of a worker, whose own options take precedence over the cluster's. */
+export function workerRole(
+  cluster: LocalClusterOptions,
+  own: LocalWorkerOptions,
+  { name, dispatcher, proxies }: {
+    readonly name: string;
+    readonly dispatcher: string;
+    readonly proxies: { readonly cache?: string; readonly reads?: string };
+  },
+): WorkerRole {
+  const { max } = workerRange(cluster);
+  const merged = { windowBytesMax: defaultWindowBytes(max), ...cluster, ...own };
+  const { windowBytesMax, skipAfterMs, roundsBytesMax, runners, heartbeatMs } = merged;
+  const { storage, storageLatencyMs, services, imageBytesMax } = merged;
+  const sandbox = grantsOf(merged.confine);
+  const { tags } = own;
+  return {
+    role: "worker",
+    dispatcher,
+    config: {
+      name,
+      process: PROCESS_ID,
+      ...(tags === undefined ? {} : { tags }),
+      placement: proxies,
+      ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
+      windowBytesMax,
+      ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
+      ...(roundsBytesMax === undefined ? {} : { roundsBytesMax }),
+    },
+    ...(runners === undefined ? {} : { runners }),
+    ...(sandbox === undefined ? {} : { sandbox }),
+    storage,
+    storageLatencyMs,
+    services,
+    imageBytesMax,
+  };
+}
+
+/** The least and the most workers. */
+export function workerRange({ workers = 2 }: LocalClusterOptions): { min: number; max: number } {
+  const isRange = typeof workers === "object" && workers !== null;
+  const range = isRange ? workers : { min: workers, max: workers };
+  const wrong = [range.min, range.max].find((count) => !Number.isInteger(count) || count < 0);
+  if (wrong === undefined && range.min <= range.max) return range;
+  throw new LeatError(
+    "invalid_argument",
+    wrong === undefined
+      ? `workers must have a min of at most its max, got ${range.min} and ${range.max}`
+      : `workers must be a whole number from 0 on, got ${show(wrong)}`,
+  );
+}
