@@ -11,10 +11,15 @@
  * @module
  */
 import { accessFrom } from "./actors/client/access.ts";
-import { provideIterators } from "./actors/client/distributed_iterator.ts";
+import { servedIterator } from "./actors/client/distributed_iterator.ts";
 import { installHost } from "./data/host.ts";
+import { registerServed } from "./data/node.ts";
+import { OffloadNode } from "./data/operators/offload.ts";
+import { offloadedIterator } from "./offload/offloaded_iterator.ts";
+import { installOffload } from "./offload/surroundings.ts";
 import { openHome } from "./platform/nodes/client_homes.ts";
 import { DenoHost } from "./platform/deno_host.ts";
+import { machineForOffload } from "./platform/offload/machine.ts";
 
 // Datasets: pipelines, their options, iterators, elements and formats.
 export * from "./data/mod.ts";
@@ -133,6 +138,18 @@ export type { JointSaveSettings } from "./data/saved/distributed/work.ts";
 export type { WirePolicy } from "./data/sharding/custom_policy.ts";
 export type { ShardingMode } from "./data/sharding/sharding_policy.ts";
 
+// Offloading: training with part of the pipeline on workers, where that pays.
+export type { CandidateMetrics, OffloadDecision, OffloadMetrics } from "./offload/decide.ts";
+export type { OffloadProgress, SideFigures } from "./offload/figures.ts";
+export { fit, type FitOptions, type FitProgress, type FitReport } from "./offload/fit.ts";
+export { type MetricSource, OffloadPlan, type OffloadPlanParts } from "./offload/plan.ts";
+export {
+  offloadProgress,
+  type PlanningOptions,
+  planOffload,
+  type PlanOffloadOptions,
+} from "./offload/plan_offload.ts";
+
 // Costs.
 export {
   costOf,
@@ -160,4 +177,11 @@ export type { StorageOptions, WorkerStorage } from "./platform/storage/storage.t
 
 installHost(new DenoHost());
 
-provideIterators(accessFrom(openHome));
+installOffload(machineForOffload);
+
+const access = accessFrom(openHome);
+registerServed((node, context) =>
+  node instanceof OffloadNode
+    ? offloadedIterator(node, context, access)
+    : servedIterator(node, context, access)
+);

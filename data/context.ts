@@ -60,6 +60,8 @@ interface Iteration {
   /** While it is restored: functions that undo what restoring has overwritten. */
   readonly overwritten: (() => void)[];
   readonly lastReaders: LastReaders;
+  /** Iterators that run in place of those of some operators. */
+  readonly replaced: Map<DatasetNode, (context: IteratorContext) => ElementIterator>;
   /** Whether other consumers were given elements of a stream of which this iteration has a share. */
   isShare: boolean;
 }
@@ -139,6 +141,7 @@ export class IteratorContext {
         deterministic,
         overwritten: [],
         lastReaders: new LastReaders(lastReaders),
+        replaced: new Map(),
         isShare: false,
       },
       randomState,
@@ -169,9 +172,19 @@ export class IteratorContext {
   /** Makes the iterator of this operator itself. */
   makeIterator(): ElementIterator {
     const { node } = this.#place;
+    const replacement = this.#iteration.replaced.get(node);
+    if (replacement !== undefined) return replacement(this);
     return hasForeignFunction(node, this.#iteration.host)
       ? foreignIterator(node, this)
       : node.makeIterator(this);
+  }
+
+  /**
+   * From now on `make` makes the iterators of an operator of this iteration, in place of the
+   * operator and all below it.
+   */
+  replace(node: DatasetNode, make: (context: IteratorContext) => ElementIterator): void {
+    this.#iteration.replaced.set(node, make);
   }
 
   /** Makes the iterator of this operator's input. */

@@ -37,6 +37,7 @@ import {
 } from "./operators/combining/choose_from_datasets.ts";
 import { ConcatenateNode } from "./operators/combining/concatenate.ts";
 import { CounterNode } from "./operators/sources/counter.ts";
+import { CutPointNode } from "./operators/cut_point.ts";
 import { DistributeNode, type DistributeOptions, rewritten } from "./operators/distribute.ts";
 import { EnumerateNode } from "./operators/enumerate.ts";
 import { FilterNode, type FilterOptions } from "./operators/calling/filter.ts";
@@ -56,6 +57,7 @@ import {
 import { IgnoreErrorsNode, type IgnoreErrorsOptions } from "./operators/ignore_errors.ts";
 import { InterleaveNode, type InterleaveOptions } from "./operators/combining/interleave.ts";
 import { MapNode, type MapOptions } from "./operators/calling/map.ts";
+import { OffloadNode, type OffloadOptions } from "./operators/offload.ts";
 import { type DatasetOptions, OptionsNode } from "./operators/options.ts";
 import { PackNode, type PackOptions } from "./operators/batching/pack.ts";
 import { PadToCardinalityNode } from "./operators/batching/pad_to_cardinality.ts";
@@ -169,6 +171,7 @@ export type {
   ListFilesOptions,
   LoadOptions,
   MapOptions,
+  OffloadOptions,
   PackOptions,
   PaddedBatchOptions,
   RaggedBatchOptions,
@@ -186,6 +189,7 @@ export type {
   WindowOptions,
   Zipped,
 };
+export type { OffloadChoice } from "./operators/offload.ts";
 export type { LoadWait } from "./saved/tail_load.ts";
 export type { PaddedShape, PaddedShapes, PaddingValues } from "./elements/padding.ts";
 export type { PackAlgorithm } from "./elements/packing.ts";
@@ -1615,6 +1619,46 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   distribute<R = T>(options: DistributeOptions & { readonly rewrite?: Rewrite<T, R> }): Dataset<R> {
     const { rewrite, ...distribution } = DistributeNode.options(options);
     return new Dataset(new DistributeNode(rewritten("distribute", this, rewrite), distribution));
+  }
+
+  /**
+   * Runs a part of the pipeline, for a share of the elements, in the workers of a service, and the
+   * rest here (FastFlow paper). Without a `plan`, it measures before the first element whether that
+   * pays, which part, and what share: nothing is offloaded that would not make training faster.
+   * `fit()` does the same with the measured time of a training step.
+   *
+   * Elements come once each, in an order that depends on the plan, unless `deterministic`. If the
+   * service fails, they are prepared here until it is back. `save()` saves both sides. Functions
+   * that use the clock or ambient random numbers are not offloaded.
+   *
+   * @example
+   * ```ts
+   * import { Dataset, LocalCluster } from "../mod.ts";
+   *
+   * await using service = await LocalCluster.start({ workers: 1 });
+   * const plan = { candidate: "p'3", ratio: 0.5 };
+   * const batches = Dataset.range(100).map((x) => x * 2).batch(10).offload({ service, plan });
+   * console.log((await Array.fromAsync(batches)).length); // 10
+   * ```
+   */
+  offload(options: OffloadOptions): Dataset<T> {
+    return new Dataset(new OffloadNode(this.node, OffloadNode.options(options)));
+  }
+
+  /**
+   * Marks a place where `offload` may divide the pipeline: everything before it may then run
+   * remotely and everything after it here, as one more candidate with this name. Changes nothing
+   * else.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const batches = Dataset.range(100).map((x) => x * 2).cutPoint("doubled").map((x) => x + 1).batch(10);
+   * ```
+   */
+  cutPoint(name: string): Dataset<T> {
+    return new Dataset(new CutPointNode(this.node, name));
   }
 
   /**

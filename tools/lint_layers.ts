@@ -29,6 +29,7 @@ const LAYERS = [
   "bench/bare",
   "core",
   "data",
+  "offload",
   "transport",
   "platform",
   "server",
@@ -58,6 +59,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   "actors/cache": SERVICE,
   "actors/coordinated": SERVICE,
   "actors/client": SERVICE,
+  offload: ["actors/client", "transport", "data", "core"],
   platform: PRODUCTION.filter((layer) => layer !== "server"),
   server: PRODUCTION,
   "mod.ts": PRODUCTION,
@@ -97,7 +99,7 @@ const PACKAGES: readonly [name: string, allowed: RegExp, remedy: string][] = [
 ];
 
 /** Layers that take everything nondeterministic from the platform or the host. */
-const PURE_LAYERS = /^(core|data|actors|transport)\/|^mod\.ts$/;
+const PURE_LAYERS = /^(core|data|actors|offload|transport)\/|^mod\.ts$/;
 
 const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
   "clearInterval",

@@ -13,6 +13,7 @@ import {
   type Attributes,
   type DatasetNode,
   type HasNode,
+  inPreOrder,
   nodeOf,
   registerNode,
   servedIterator,
@@ -146,6 +147,7 @@ export class DistributeNode extends UnaryNode {
   constructor(input: DatasetNode, options: DistributeOptions) {
     super("distribute", input);
     this.options = checkDistributeOptions("distribute", options);
+    if (inPreOrder(input).some(({ kind }) => kind === "offload")) throw offloadedBelow();
     const { processingMode } = this.options;
     if (processingMode === ShardingPolicy.DETERMINISTIC) checkReproducible(input);
     if (
@@ -361,6 +363,14 @@ function checkSharing(
     "invalid_argument",
     `${operator}: a job can share its data between trainers or coordinate reads, but not both; ` +
       "leave sharing or numConsumers out",
+  );
+}
+
+function offloadedBelow(): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    "distribute: this pipeline has an offload(), which divides it between the trainer and workers; " +
+      "leave one of the two out",
   );
 }
 

@@ -1,7 +1,7 @@
 /** Dispatchers that decide wrongly. */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
-import { splitCount } from "../../actors/dispatcher/state/split_table.ts";
+import { splitCount } from "../../data/sharding/split_table.ts";
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { WatchEnd } from "../../actors/runtime/actor.ts";
 import { Cell } from "../../actors/runtime/cell.ts";

@@ -59,6 +59,13 @@ const EXAMPLES: Readonly<Record<string, (out: string, err: string) => void>> = {
     assertMatch(out, /^epoch 1, while it was written: 2000 rows$/m);
     assertMatch(out, /^epoch 3, from disk: 2000 rows$/m);
   },
+  offload(out) {
+    assertMatch(out, /^(Workers run p'\d for \d+ % of the data|Nothing is offloaded)/m);
+    assertMatch(out, /^local \(Lthp, Pcycle\) +\S+ .B\/s +\S+ ms/m);
+    assertMatch(out, /^80 steps, 320 different elements$/m);
+    const [here, there] = numbersIn(out, /(?:here|worker): (\d+)/g);
+    assert([80, 320].includes(here! + there!), out);
+  },
   plan_pipeline(out) {
     const waits = numbersIn(out, /accelerators wait (\d+) %$/gm);
     assert(waits.length > 0 && waits.at(-1)! <= waits[0]!, out);

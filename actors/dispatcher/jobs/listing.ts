@@ -11,7 +11,7 @@ import { parametersOf } from "./iterations.ts";
 import { isServedBy } from "./targets.ts";
 import { datasetOf } from "./datasets.ts";
 import type { JournalRecord } from "../journal/records.ts";
-import type { SplitBounds } from "../state/split_table.ts";
+import type { SplitBounds } from "../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../state/state.ts";
 
 /** Time limit of the first worker, in ms; doubles each time all have failed. */

@@ -6,7 +6,7 @@ import { taskInForce } from "./iterations.ts";
 import { type Listing, SplitListings } from "./listing.ts";
 import type { Mode, Subject } from "../modes/mode.ts";
 import type { SaveAnswer, SaveRequest } from "../modes/save/saving.ts";
-import { digestOfSplits } from "../state/split_table.ts";
+import { digestOfSplits } from "../../../data/sharding/split_table.ts";
 import { assignSplit, type SplitAnswer, type SplitRequest } from "../modes/splits.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";

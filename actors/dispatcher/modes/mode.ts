@@ -17,7 +17,7 @@ import type { RecordOf } from "../journal/records.ts";
 import type { RoundIndex } from "./coordinated/round_index.ts";
 import { checkIsNotNamedAsSave } from "./save/save_folder.ts";
 import type { SaveAnswer, SaveRequest } from "./save/saving.ts";
-import { packSplits } from "../state/split_table.ts";
+import { packSplits } from "../../../data/sharding/split_table.ts";
 import type { SplitAnswer, SplitRequest } from "./splits.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Tables } from "../state/tables.ts";

@@ -5,7 +5,7 @@ import type { Iteration, Splits, Task } from "../state/entities.ts";
 import { taskInForce } from "../jobs/iterations.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
 import { knownAnswer } from "./split_requests.ts";
-import { splitAt, splitCount } from "../state/split_table.ts";
+import { splitAt, splitCount } from "../../../data/sharding/split_table.ts";
 import type { Transaction } from "../transaction.ts";
 
 /** A task's request. */

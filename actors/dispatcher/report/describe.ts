@@ -12,7 +12,7 @@ import { parametersOf } from "../jobs/iterations.ts";
 import type { DispatcherDescription, JobParameters } from "../protocol.ts";
 import type { ConsumerPlace, TaskDescription, TaskRates } from "../protocol_figures.ts";
 import type { ScalingDescription } from "../protocol_scaling.ts";
-import { splitCount } from "../state/split_table.ts";
+import { splitCount } from "../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { whyStarved } from "./starvation.ts";
 

@@ -4,7 +4,7 @@ import type { FencedRef } from "../../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../../worker/protocol.ts";
 import type { ModeState } from "../modes/mode_state.ts";
 import type { DatasetDefinition, JobParameters } from "../protocol.ts";
-import type { SplitBounds } from "./split_table.ts";
+import type { SplitBounds } from "../../../data/sharding/split_table.ts";
 
 /** A task's newest requests per source that are remembered, so that repeats get the same answer. */
 export const SPLIT_REQUESTS_KEPT = 16;

@@ -36,6 +36,7 @@ function rowsIn(at: (name: string) => string, saved: Saved): Record<Division, Ro
       [Dataset.range(300).map((x) => ({ x, text: "t".repeat(x) })), 300, 300],
       [nine.prefetch(2), 9, 9],
       [nine.withOptions({ seed: 1 }), 9, 9],
+      [nine.cutPoint("here"), 9, 9],
     ],
     position: [
       [nine.assertCardinality(9), 9, 9],
@@ -133,7 +134,11 @@ function rowsIn(at: (name: string) => string, saved: Saved): Record<Division, Ro
       [Dataset.zip({ a: Dataset.range(3), b: Dataset.range(3) }), 3, 3, 3],
     ],
     stored: [[nine.snapshot(at("snapshot")), 9, 9]],
-    served: [[nine.distribute({ service: SERVICE })], [Dataset.fromId(SERVICE, "id")]],
+    served: [
+      [nine.distribute({ service: SERVICE })],
+      [nine.offload({ service: SERVICE })],
+      [Dataset.fromId(SERVICE, "id")],
+    ],
   };
 }
 

@@ -11,7 +11,7 @@ import { assignSequence, isAnswerable, isReceived, noteReceived } from "./ordere
 import { join, leave, lose, orderedFrom } from "./ordered_state.ts";
 import { type JobParameters, READ_BY_ANOTHER } from "../../protocol.ts";
 import type { RecordOf } from "../../journal/records.ts";
-import { splitCount, SPLITS_MAX } from "../../state/split_table.ts";
+import { splitCount, SPLITS_MAX } from "../../../../data/sharding/split_table.ts";
 import type { SplitAnswer, SplitRequest } from "../splits.ts";
 import type { DispatcherState } from "../../state/state.ts";
 import { checkFollows, ofOtherRuns, streamRole } from "./stream_readers.ts";

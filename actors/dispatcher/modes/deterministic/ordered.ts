@@ -10,7 +10,7 @@ import type { Ordered } from "../mode_state.ts";
 import { parametersOf } from "../../jobs/iterations.ts";
 import { SPARE_SERIES } from "../../protocol.ts";
 import { isNew, knownAnswer } from "../split_requests.ts";
-import { splitAt, splitCount } from "../../state/split_table.ts";
+import { splitAt, splitCount } from "../../../../data/sharding/split_table.ts";
 import { type SplitAnswer, type SplitRequest, splitsFor } from "../splits.ts";
 import type { DispatcherState } from "../../state/state.ts";
 import type { Transaction } from "../../transaction.ts";

@@ -21,7 +21,7 @@ import {
 } from "./saving.ts";
 import { namedBySaveFolder } from "./save_folder.ts";
 import { isSaveOver, loseWork } from "./saving_state.ts";
-import { packSplits, splitCount } from "../../state/split_table.ts";
+import { packSplits, splitCount } from "../../../../data/sharding/split_table.ts";
 import type { Transaction } from "../../transaction.ts";
 import { checkOrder, checkPiece, eachElementOnce } from "../deterministic/deterministic.ts";
 import {

@@ -7,7 +7,7 @@ import type { Iteration, TaskOfIteration } from "../../state/entities.ts";
 import { orderOf } from "../deterministic/ordered.ts";
 import type { DispatcherProtocol } from "../../protocol.ts";
 import { isSaveOver, type Run, runsOfEntry, type Saving, writtenUpTo } from "./saving_state.ts";
-import { splitAt, splitCount } from "../../state/split_table.ts";
+import { splitAt, splitCount } from "../../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../../state/state.ts";
 import type { Transaction } from "../../transaction.ts";
 

@@ -6,7 +6,7 @@ import type { WrittenRun } from "../../../../data/saved/distributed/work.ts";
 import type { Iteration } from "../../state/entities.ts";
 import type { RecordOf } from "../../journal/records.ts";
 import { survived } from "../../state/runner_deaths_state.ts";
-import { splitCount } from "../../state/split_table.ts";
+import { splitCount } from "../../../../data/sharding/split_table.ts";
 import { need, type Tables } from "../../state/tables.ts";
 
 /** Consecutive splits. */

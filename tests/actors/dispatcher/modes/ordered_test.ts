@@ -26,7 +26,7 @@ import {
   RecordBatch,
 } from "../../../../actors/dispatcher/journal/records.ts";
 import { Consumers } from "../../../../actors/dispatcher/modes/consumers.ts";
-import { digestOfSplits, packSplits } from "../../../../actors/dispatcher/state/split_table.ts";
+import { digestOfSplits, packSplits } from "../../../../data/sharding/split_table.ts";
 import { assignSplit } from "../../../../actors/dispatcher/modes/splits.ts";
 import { decodeSnapshot, encodeSnapshot } from "../../../../actors/dispatcher/journal/snapshot.ts";
 import { DispatcherState } from "../../../../actors/dispatcher/state/state.ts";

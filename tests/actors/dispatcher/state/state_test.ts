@@ -15,7 +15,7 @@ import {
   RecordBatch,
 } from "../../../../actors/dispatcher/journal/records.ts";
 import { runnerDied } from "../../../../actors/dispatcher/jobs/runner_deaths.ts";
-import { digestOfSplits, packSplits } from "../../../../actors/dispatcher/state/split_table.ts";
+import { digestOfSplits, packSplits } from "../../../../data/sharding/split_table.ts";
 import { assignSplit } from "../../../../actors/dispatcher/modes/splits.ts";
 import { decodeSnapshot, encodeSnapshot } from "../../../../actors/dispatcher/journal/snapshot.ts";
 import { DispatcherState } from "../../../../actors/dispatcher/state/state.ts";

@@ -1,7 +1,7 @@
 /** Split tables in the dispatcher: two numbers per split, journaled once per iteration. */
-import { LeatError } from "../../../core/error.ts";
-import { hashBytes, hashJson } from "../../../core/hash.ts";
-import type { Split, SplitTable } from "../../../data/sharding/splits.ts";
+import { LeatError } from "../../core/error.ts";
+import { hashBytes, hashJson } from "../../core/hash.ts";
+import type { Split, SplitTable } from "./splits.ts";
 
 /** Most splits of an iteration over all its sources. Beyond it: `resource_exhausted`. */
 export const SPLITS_MAX = 2 ** 24;

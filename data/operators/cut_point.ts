@@ -1,0 +1,39 @@
+/** `cutPoint`: marks a place where `offload` may divide the pipeline. */
+import { invalidArgument } from "../check.ts";
+import type { IteratorContext } from "../context.ts";
+import type { ElementIterator, Token } from "../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import { SameElementsNode } from "./unary.ts";
+
+/** Leaves elements unchanged. */
+export class CutPointNode extends SameElementsNode {
+  override readonly division = "element";
+  /** The name of the candidate. */
+  readonly name: string;
+
+  constructor(input: DatasetNode, name: unknown) {
+    super("cutPoint", input);
+    if (typeof name !== "string" || name === "") {
+      throw invalidArgument("cutPoint", "name", "a non-empty string", name);
+    }
+    this.name = name;
+  }
+
+  override get attributes(): Attributes {
+    return { name: this.name };
+  }
+
+  override get isSetting(): boolean {
+    return true;
+  }
+
+  override tokenAt(index: number): Token | undefined {
+    return this.input.tokenAt(index);
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    return context.passInput();
+  }
+}
+
+registerNode("cutPoint", { fromWire: (a, [input]) => new CutPointNode(input!, a.name) });

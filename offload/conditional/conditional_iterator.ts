@@ -1,0 +1,346 @@
+/**
+ * The conditional operator (FastFlow paper, section 5.3): takes each element from local CPUs or
+ * from the workers of a service, so that the ratio holds.
+ *
+ * Both sides run the same splits in the same way, so it does not matter which one gives an item: a
+ * split that the service cannot give is run here, from the item at which it stopped.
+ */
+import { LeatError } from "../../core/error.ts";
+import type { IteratorContext } from "../../data/context.ts";
+import type { OrderedChain } from "../../data/deterministic/chain.ts";
+import { type Joined, RemainderJoin } from "../../data/deterministic/join.ts";
+import { splitOrder } from "../../data/deterministic/order.ts";
+import { openSplit } from "../../data/deterministic/split_run.ts";
+import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
+import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
+import { digestOfSplits, packSplits } from "../../data/sharding/split_table.ts";
+import { listSplitTable, type Split } from "../../data/sharding/splits.ts";
+import type { DatasetNode } from "../../data/node.ts";
+import type { OffloadFigures } from "../figures.ts";
+import { Counters, divide } from "./counters.ts";
+import type { Item, Side } from "./items.ts";
+import { Ledger } from "./ledger.ts";
+import { LocalSide } from "./local_side.ts";
+import { type OpenRemote, RemoteSide } from "./remote_side.ts";
+
+/** How many batches, or single elements, are produced here before they are asked for. */
+const BATCHES_AHEAD = 2;
+const ELEMENTS_AHEAD = 32;
+/** How long the service is left alone after it failed, in ms. */
+const RETRY_AFTER_MS = 10_000;
+
+/** How the operator runs. */
+export interface ConditionalOptions {
+  readonly context: IteratorContext;
+  /** The part of the pipeline that may run remotely, and its analysis. */
+  readonly root: DatasetNode;
+  readonly chain: OrderedChain;
+  readonly seed: bigint;
+  /** The share of remote elements, from 0 to 1. */
+  readonly ratio: number;
+  /** Whether elements come in the order of DETERMINISTIC, whichever side produces them. */
+  readonly keepsOrder: boolean;
+  /** How long one element of the service is waited for, in ms. */
+  readonly timeoutMs: number;
+  /** Starts to read splits of a table with this digest. */
+  readonly openRemote: (table: { readonly total: number; readonly digest: string }) => OpenRemote;
+  readonly figures: OffloadFigures;
+}
+
+/** The rows of a split that wait for others to fill a batch. */
+interface Carried {
+  readonly sequence: number;
+  readonly split: number;
+  /** How many of the last rows wait. */
+  readonly rows: number;
+  readonly remainder: unknown;
+}
+
+export class ConditionalIterator extends ElementIterator {
+  readonly #options: ConditionalOptions;
+  readonly #join: RemainderJoin;
+  #begun: Promise<void> | undefined;
+  /** The splits, their order, and the digest of their table. */
+  #splits: readonly Split[] = [];
+  #order: Uint32Array = new Uint32Array();
+  #digest: string | null = null;
+  #ledger: Ledger | undefined;
+  #counters: Counters;
+  /** Remainders of which rows wait, by sequence. */
+  readonly #remainders = new Map<number, { readonly split: number; readonly remainder: unknown }>();
+  #local: LocalSide | undefined;
+  #remote: RemoteSide | undefined;
+  /** The service is tried again: local CPUs have its splits until something comes. */
+  #probed: RemoteSide | undefined;
+  #retryAtMs = Infinity;
+  #ended = false;
+  #failure: ReadingFailure | undefined;
+
+  constructor(options: ConditionalOptions) {
+    super();
+    this.#options = options;
+    const { context, chain, seed, ratio } = options;
+    const { host, randomState: { epoch } } = context;
+    this.#join = new RemainderJoin(chain, { host, seed, epoch, within: context });
+    this.#counters = new Counters(ratio);
+  }
+
+  override next(): Pulled<unknown> {
+    if (this.disposed || this.#ended) return END;
+    if (this.#failure !== undefined) throw this.#failure;
+    return this.#options.context.waitFor(this.#pull());
+  }
+
+  protected override saveState(): Promise<unknown> {
+    const carried = this.#join.carried.map(({ sequence, rows }): Carried => ({
+      sequence,
+      rows,
+      ...this.#remainders.get(sequence)!,
+    }));
+    return Promise.resolve({
+      ended: this.#ended,
+      digest: this.#digest,
+      ledger: this.#ledger?.save() ?? null,
+      carried,
+    });
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { ended, digest, ledger, carried } = state as {
+      readonly ended: boolean;
+      readonly digest: string | null;
+      readonly ledger: unknown;
+      readonly carried: readonly Carried[];
+    };
+    this.#ended = ended;
+    this.#digest = digest;
+    if (ledger !== null) this.#ledger = Ledger.restored(ledger);
+    for (const { sequence, split, rows, remainder } of carried) {
+      this.#remainders.set(sequence, { split, remainder });
+      await this.#join.add(sequence, split, remainder, rows);
+    }
+  }
+
+  protected override release(): void {
+    this.#local?.dispose();
+    this.#remote?.dispose();
+    this.#probed?.dispose();
+  }
+
+  async #pull(): Promise<unknown> {
+    try {
+      await (this.#begun ??= this.#begin());
+      for (;;) {
+        if (this.disposed) return END;
+        this.#retry();
+        const side = this.#choose();
+        if (side === undefined) return await this.#end();
+        const item = await (side === "local" ? this.#take(this.#local!) : this.#fromRemote());
+        if (this.disposed) return END;
+        if (item === undefined) continue;
+        const given = await this.#accept(item, side);
+        if (given !== undefined) return this.#give(given);
+      }
+    } catch (error) {
+      if (this.disposed) return END;
+      if (error instanceof ReadingFailure) throw this.#fail(error);
+      throw error;
+    }
+  }
+
+  /** Lists the splits and divides those that are missing. */
+  async #begin(): Promise<void> {
+    const { root, seed, context: { host, randomState: { epoch } } } = this.#options;
+    let table;
+    try {
+      table = await listSplitTable(root, host);
+    } catch (error) {
+      throw ReadingFailure.of(error);
+    }
+    const digest = digestOfSplits(packSplits(table));
+    if (this.#digest !== null && this.#digest !== digest) throw new ReadingFailure(tableChanged());
+    this.#digest = digest;
+    this.#splits = table[0]!;
+    const total = this.#splits.length;
+    const { chain: { shuffled, batch }, ratio, figures } = this.#options;
+    this.#order = splitOrder(total, { seed, epoch, shuffled });
+    this.#ledger ??= new Ledger(total);
+    const { local, remote } = divide(this.#ledger.missing, ratio);
+    this.#local = new LocalSide(local, {
+      host,
+      aheadMax: batch === undefined ? ELEMENTS_AHEAD : BATCHES_AHEAD,
+      open: (sequence, onRemainder) => this.#openSplit(sequence, onRemainder),
+    });
+    figures.begin(ratio);
+    if (remote.length === 0) return;
+    try {
+      this.#remote = this.#openRemote(remote);
+    } catch (error) {
+      this.#local.add(remote);
+      this.#fellBack(LeatError.from(error));
+    }
+  }
+
+  #openSplit(sequence: number, onRemainder: (rows: unknown) => void) {
+    const { chain, seed, context: { host, randomState: { epoch } } } = this.#options;
+    const split = this.#order[sequence]!;
+    const iterator = openSplit(chain, {
+      ...{ seed, epoch, host, onRemainder },
+      index: split,
+      split: this.#splits[split]!,
+      keepsReadingFailures: true,
+    });
+    return { split, iterator };
+  }
+
+  #openRemote(sequences: readonly number[]): RemoteSide {
+    const { openRemote, timeoutMs, context: { host } } = this.#options;
+    const open = openRemote({ total: this.#splits.length, digest: this.#digest! });
+    return new RemoteSide(sequences, { host, open, timeoutMs });
+  }
+
+  /** The side of the next element; undefined at the end. */
+  #choose(): "local" | "remote" | undefined {
+    const { first, total } = this.#ledger!;
+    if (this.#options.keepsOrder) {
+      if (first >= total) return undefined;
+      return this.#remote?.owned.has(first) === true ? "remote" : "local";
+    }
+    if (this.#local!.isEmpty) return this.#remote === undefined ? undefined : "remote";
+    return this.#remote === undefined ? "local" : this.#counters.next;
+  }
+
+  async #fromRemote(): Promise<Item | undefined> {
+    const remote = this.#remote!;
+    try {
+      const item = await this.#take(remote);
+      if (item === undefined) this.#remoteEnded(remote);
+      return item;
+    } catch (error) {
+      if (this.disposed) return undefined;
+      this.#returnToLocal(remote);
+      this.#fellBack(LeatError.from(error));
+      return undefined;
+    }
+  }
+
+  async #take(side: Side): Promise<Item | undefined> {
+    const item = await side.next();
+    return item === END ? undefined : item;
+  }
+
+  #remoteEnded(remote: RemoteSide): void {
+    this.#returnToLocal(remote);
+    if (!this.#local!.isEmpty) this.#options.figures.remoteEnded();
+  }
+
+  /** Local CPUs take the splits that the service did not give whole. */
+  #returnToLocal(remote: RemoteSide): void {
+    const ledger = this.#ledger!;
+    const owed = [...remote.owned].filter((at) => !ledger.isDone(at));
+    remote.dispose();
+    this.#remote = undefined;
+    if (owed.length === 0) return;
+    // In order, what was produced ahead of the returned splits comes too early.
+    if (this.#options.keepsOrder) this.#local!.restart(ledger.missing);
+    else this.#local!.add(owed);
+  }
+
+  #fellBack(reason: LeatError): void {
+    const { context: { host }, figures } = this.#options;
+    this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
+    figures.fellBack(reason);
+    host.warn(
+      `offload: the service cannot continue, so that all elements are prepared here until it can: ` +
+        reason.message,
+    );
+  }
+
+  /** Tries a service that failed again, and returns to it once something comes. */
+  #retry(): void {
+    const probed = this.#probed;
+    if (probed !== undefined) {
+      if (probed.failure !== undefined) {
+        probed.dispose();
+        this.#probed = undefined;
+        this.#retryAtMs = this.#options.context.host.nowMs() + RETRY_AFTER_MS;
+      } else if (probed.hasCome) this.#goBack(probed);
+      return;
+    }
+    const { context: { host }, ratio } = this.#options;
+    if (this.#remote !== undefined || host.nowMs() < this.#retryAtMs) return;
+    const { remote } = divide(this.#local!.queue, ratio);
+    this.#retryAtMs = Infinity;
+    if (remote.length === 0) return;
+    try {
+      this.#probed = this.#openRemote(remote);
+      this.#probed.probe();
+    } catch {
+      this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
+    }
+  }
+
+  #goBack(remote: RemoteSide): void {
+    this.#probed = undefined;
+    remote.keep(this.#local!.remove([...remote.owned]));
+    if (remote.owned.size === 0) return remote.dispose();
+    this.#remote = remote;
+    // The time without the service is not made up for: the ratio holds from here on.
+    this.#counters = new Counters(this.#options.ratio);
+    this.#options.figures.wentBack();
+  }
+
+  /** Takes an item into account; undefined if it gives the training loop nothing. */
+  async #accept(item: Item, side: "local" | "remote"): Promise<Joined | undefined> {
+    const { sequence, split, index } = item.place;
+    const ledger = this.#ledger!;
+    let given: Joined | undefined;
+    if (item.kind === "element" || item.kind === "error") {
+      if (!ledger.note(sequence, index)) return undefined;
+      given = item.kind === "element" ? { element: item.element } : { error: item.error };
+    } else if (!ledger.finish(sequence)) return undefined;
+    else if (item.kind === "remainder") given = await this.#joinRows(sequence, split, item.rows);
+    if (given === undefined) return undefined;
+    this.#counters.count(side);
+    this.#options.figures.count(side, "element" in given ? given.element : undefined);
+    return given;
+  }
+
+  async #joinRows(
+    sequence: number,
+    split: number,
+    remainder: unknown,
+  ): Promise<Joined | undefined> {
+    this.#remainders.set(sequence, { split, remainder });
+    const joined = await this.#join.add(sequence, split, remainder);
+    const waiting = new Set(this.#join.carried.map((at) => at.sequence));
+    for (const at of this.#remainders.keys()) if (!waiting.has(at)) this.#remainders.delete(at);
+    return joined;
+  }
+
+  async #end(): Promise<unknown> {
+    const last = await this.#join.end();
+    this.#ended = true;
+    this.release();
+    return last === undefined ? END : this.#give(last);
+  }
+
+  #give(given: Joined): unknown {
+    const { stats } = this.#options.context;
+    if ("error" in given) throw stats.failed(given.error);
+    return stats.gave(given.element);
+  }
+
+  #fail(failure: ReadingFailure): ReadingFailure {
+    this.release();
+    return this.#failure = failure;
+  }
+}
+
+function tableChanged(): LeatError {
+  return new LeatError(
+    "failed_precondition",
+    "The iterator was saved when the dataset had other splits: its files, or what a pattern " +
+      "matches, have changed since. Restore it where they are as they were",
+  );
+}

@@ -1,0 +1,35 @@
+/** What both sides of the conditional operator give: the items of splits, each with its position. */
+import type { END } from "../../data/iterator.ts";
+
+/** The position of an item, the same whichever side produced it. */
+export interface ItemPlace {
+  /** The split's position in the order of splits. */
+  readonly sequence: number;
+  /** The split's index in its table. */
+  readonly split: number;
+  /** Counts the items of the split, from 0. */
+  readonly index: number;
+}
+
+/** One item of a split. */
+export type Item =
+  & { readonly place: ItemPlace }
+  & (
+    | { readonly kind: "element"; readonly element: unknown }
+    | { readonly kind: "error"; readonly error: unknown }
+    /** The last rows of the split, which do not fill a batch. */
+    | { readonly kind: "remainder"; readonly rows: unknown }
+    | { readonly kind: "split_end" }
+  );
+
+/** Local CPUs, or the workers of a service. */
+export interface Side {
+  /**
+   * The next item; `END` after the last split. One call at a time.
+   *
+   * @throws {ReadingFailure} when the side cannot continue.
+   */
+  next(): Promise<Item | typeof END>;
+  /** Stops producing at once. */
+  dispose(): void;
+}

@@ -1,0 +1,87 @@
+/** Which splits of an epoch the training loop has: the position of the conditional operator. */
+import { LeatError } from "../../core/error.ts";
+import { isPlainObject } from "../../core/tree.ts";
+
+const BITS = 8;
+
+/** The saved ledger. */
+export interface LedgerState {
+  readonly total: number;
+  /** One bit per split that was given whole. */
+  readonly done: Uint8Array;
+  /** Splits that were given in part, with the number of their elements. */
+  readonly given: readonly (readonly [sequence: number, elements: number])[];
+}
+
+/** Counts, for each split, what the training loop was given of it, whichever side produced it. */
+export class Ledger {
+  readonly total: number;
+  readonly #done: Uint8Array<ArrayBuffer>;
+  readonly #given = new Map<number, number>();
+  /** No split before it is missing. */
+  #first = 0;
+
+  constructor(total: number) {
+    this.total = total;
+    this.#done = new Uint8Array(Math.ceil(total / BITS));
+  }
+
+  /** The first split that is not done; `total` if all are. */
+  get first(): number {
+    while (this.#first < this.total && this.isDone(this.#first)) this.#first++;
+    return this.#first;
+  }
+
+  /** The splits that are not done, ascending. */
+  get missing(): number[] {
+    const missing: number[] = [];
+    for (let at = this.first; at < this.total; at++) if (!this.isDone(at)) missing.push(at);
+    return missing;
+  }
+
+  isDone(sequence: number): boolean {
+    return (this.#done[sequence >> 3]! & 1 << (sequence & 7)) !== 0;
+  }
+
+  /** Notes item `index` of a split. False if the training loop has it already. */
+  note(sequence: number, index: number): boolean {
+    if (this.isDone(sequence) || index < (this.#given.get(sequence) ?? 0)) return false;
+    this.#given.set(sequence, index + 1);
+    return true;
+  }
+
+  /** The split was given whole. False if it was before. */
+  finish(sequence: number): boolean {
+    if (this.isDone(sequence)) return false;
+    this.#done[sequence >> 3]! |= 1 << (sequence & 7);
+    this.#given.delete(sequence);
+    return true;
+  }
+
+  save(): LedgerState {
+    return { total: this.total, done: this.#done.slice(), given: [...this.#given] };
+  }
+
+  /** @throws {LeatError} `invalid_argument` for anything that `save()` did not give. */
+  static restored(state: unknown): Ledger {
+    if (!isLedgerState(state)) {
+      throw new LeatError(
+        "invalid_argument",
+        "restore: this state holds no position of an offload",
+      );
+    }
+    const ledger = new Ledger(state.total);
+    ledger.#done.set(state.done);
+    for (const [sequence, elements] of state.given) ledger.#given.set(sequence, elements);
+    return ledger;
+  }
+}
+
+function isLedgerState(state: unknown): state is LedgerState {
+  if (!isPlainObject(state)) return false;
+  const { total, done, given } = state;
+  const isCount = (value: unknown) => Number.isSafeInteger(value) && value as number >= 0;
+  return isCount(total) && done instanceof Uint8Array &&
+    done.length === Math.ceil(total as number / BITS) && Array.isArray(given) &&
+    given.every((pair) => Array.isArray(pair) && pair.length === 2 && pair.every(isCount));
+}

@@ -1,0 +1,175 @@
+/** The local side of the conditional operator: runs splits in this process, a little ahead. */
+import type { DatasetIterator } from "../../data/dataset_iterator.ts";
+import type { Host } from "../../data/host.ts";
+import { END } from "../../data/iterator.ts";
+import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
+import type { Item, Side } from "./items.ts";
+
+/** Opens a split. */
+export type OpenSplit = (
+  sequence: number,
+  onRemainder: (rows: unknown) => void,
+) => { readonly split: number; readonly iterator: DatasetIterator<unknown> };
+
+/** The split in progress. */
+interface Run {
+  readonly sequence: number;
+  readonly split: number;
+  readonly iterator: DatasetIterator<unknown>;
+  index: number;
+  remainder: { readonly rows: unknown } | undefined;
+  ended: boolean;
+}
+
+/** Options of a {@linkcode LocalSide}. */
+export interface LocalSideOptions {
+  readonly host: Pick<Host, "yield">;
+  readonly open: OpenSplit;
+  /** How many items are produced before they are asked for, at most. */
+  readonly aheadMax: number;
+}
+
+/** Runs the splits of a queue, in order. */
+export class LocalSide implements Side {
+  readonly #options: LocalSideOptions;
+  /** Splits that were not begun, ascending. */
+  #queue: number[];
+  #run: Run | undefined;
+  #ready: (Item | { readonly failure: unknown })[] = [];
+  #waiting: PromiseWithResolvers<Item | typeof END> | undefined;
+  #isWorking = false;
+  /** Counts `restart()`s: what an earlier start produces is dropped. */
+  #start = 0;
+  #disposed = false;
+
+  constructor(queue: readonly number[], options: LocalSideOptions) {
+    this.#queue = [...queue];
+    this.#options = options;
+  }
+
+  /** The splits that were not begun. */
+  get queue(): readonly number[] {
+    return this.#queue;
+  }
+
+  /** Whether nothing is left. */
+  get isEmpty(): boolean {
+    return this.#queue.length === 0 && this.#run === undefined && this.#ready.length === 0;
+  }
+
+  /** Adds splits. */
+  add(sequences: readonly number[]): void {
+    this.#queue = [...this.#queue, ...sequences].sort((a, b) => a - b);
+  }
+
+  /** Removes splits that were not begun; returns those it had. */
+  remove(sequences: readonly number[]): number[] {
+    const unwanted = new Set(sequences);
+    const removed = this.#queue.filter((at) => unwanted.has(at));
+    this.#queue = this.#queue.filter((at) => !unwanted.has(at));
+    return removed;
+  }
+
+  /** Begins again with other splits. What was produced ahead is dropped. */
+  restart(queue: readonly number[]): void {
+    this.#stop();
+    this.#queue = [...queue];
+  }
+
+  next(): Promise<Item | typeof END> {
+    const item = this.#ready.shift();
+    if (item !== undefined) {
+      this.#work();
+      return "failure" in item ? Promise.reject(item.failure) : Promise.resolve(item);
+    }
+    if (this.#disposed || this.isEmpty) return Promise.resolve(END);
+    this.#waiting = Promise.withResolvers();
+    this.#work();
+    return this.#waiting.promise;
+  }
+
+  dispose(): void {
+    this.#disposed = true;
+    this.#stop();
+    this.#waiting?.resolve(END);
+    this.#waiting = undefined;
+  }
+
+  #stop(): void {
+    this.#start++;
+    this.#isWorking = false;
+    this.#run?.iterator.return();
+    this.#run = undefined;
+    this.#queue = [];
+    this.#ready = [];
+  }
+
+  /** Produces items until enough are ready. */
+  async #work(): Promise<void> {
+    if (this.#isWorking) return;
+    this.#isWorking = true;
+    const start = this.#start;
+    const isOver = () => start !== this.#start;
+    try {
+      while (this.#ready.length < this.#options.aheadMax) {
+        // What nobody waits for is produced while the training loop leaves the event loop idle.
+        if (this.#waiting === undefined) await this.#options.host.yield();
+        if (isOver()) return;
+        const item = await this.#produce();
+        if (isOver()) return;
+        if (item === END) break;
+        this.#give(item);
+      }
+    } catch (error) {
+      if (isOver()) return;
+      const failure = ReadingFailure.of(error);
+      if (this.#waiting === undefined) this.#ready.push({ failure });
+      else this.#waiting.reject(failure);
+      this.#waiting = undefined;
+    }
+    this.#isWorking = false;
+    if (this.#waiting === undefined) return;
+    if (this.#ready.length > 0 || this.#queue.length > 0) return void this.#work();
+    this.#waiting.resolve(END);
+    this.#waiting = undefined;
+  }
+
+  #give(item: Item): void {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (waiting === undefined) this.#ready.push(item);
+    else waiting.resolve(item);
+  }
+
+  async #produce(): Promise<Item | typeof END> {
+    const run = this.#run ??= this.#open();
+    if (run === undefined) return END;
+    const { sequence, split, iterator } = run;
+    const place = () => ({ sequence, split, index: run.index++ });
+    if (!run.ended) {
+      try {
+        const { done, value } = await iterator.next();
+        if (!done) return { kind: "element", place: place(), element: value };
+      } catch (error) {
+        if (error instanceof ReadingFailure) throw error;
+        return { kind: "error", place: place(), error };
+      }
+      run.ended = true;
+    }
+    const { remainder } = run;
+    run.remainder = undefined;
+    if (remainder !== undefined) {
+      return { kind: "remainder", place: place(), rows: remainder.rows };
+    }
+    this.#run = undefined;
+    return { kind: "split_end", place: place() };
+  }
+
+  #open(): Run | undefined {
+    const sequence = this.#queue.shift();
+    if (sequence === undefined) return undefined;
+    const opened = this.#options.open(sequence, (rows) => run.remainder = { rows });
+    const run: Run = { sequence, ...opened, index: 0, remainder: undefined, ended: false };
+    return run;
+  }
+}

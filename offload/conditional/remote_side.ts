@@ -1,0 +1,124 @@
+/** The remote side of the conditional operator: reads chosen splits from the workers of a service. */
+import { type Fed, Feed } from "../../actors/client/feed.ts";
+import { LeatError } from "../../core/error.ts";
+import type { Host } from "../../data/host.ts";
+import { END } from "../../data/iterator.ts";
+import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
+import type { Item, Side } from "./items.ts";
+
+/** Starts to read these splits into a feed. Returns the function that stops it. */
+export type OpenRemote = (sequences: readonly number[], feed: Feed) => () => void;
+
+/** Options of a {@linkcode RemoteSide}. */
+export interface RemoteSideOptions {
+  readonly host: Pick<Host, "sleep">;
+  readonly open: OpenRemote;
+  /** How long one item is waited for, in ms. */
+  readonly timeoutMs: number;
+}
+
+/** Reads splits that workers produce, in order. */
+export class RemoteSide implements Side {
+  readonly #options: RemoteSideOptions;
+  readonly #feed = new Feed();
+  readonly #stop: () => void;
+  /** The splits whose items count. */
+  #owned: Set<number>;
+  /** Taken from the feed before it was asked for. */
+  #first: Promise<Fed> | undefined;
+  /** Whether something has arrived, so that the service works. */
+  #hasCome = false;
+  #failure: ReadingFailure | undefined;
+
+  /** @throws LeatError when the service's address or the pipeline is invalid. */
+  constructor(sequences: readonly number[], options: RemoteSideOptions) {
+    this.#options = options;
+    this.#owned = new Set(sequences);
+    this.#stop = options.open(sequences, this.#feed);
+  }
+
+  get owned(): ReadonlySet<number> {
+    return this.#owned;
+  }
+
+  get hasCome(): boolean {
+    return this.#hasCome;
+  }
+
+  /** Why it cannot continue; undefined while it can. */
+  get failure(): ReadingFailure | undefined {
+    return this.#failure;
+  }
+
+  /** Items of other splits are dropped from now on. */
+  keep(sequences: readonly number[]): void {
+    this.#owned = new Set(sequences);
+  }
+
+  /** Waits for the first item in the background: then `hasCome` or `failure` is set. */
+  probe(): void {
+    this.#first = this.#take();
+    this.#first.catch(() => {});
+  }
+
+  async next(): Promise<Item | typeof END> {
+    for (;;) {
+      const first = this.#first;
+      this.#first = undefined;
+      const fed = await (first ?? this.#take());
+      if (fed.kind === "end") return END;
+      const { place } = fed;
+      if (place === undefined) throw this.#fail(fed);
+      if (!this.#owned.has(place.sequence)) continue;
+      if (fed.kind === "error") {
+        if (fed.isFinal === true) throw this.#fail(fed);
+        return { kind: "error", place, error: LeatError.fromWire(fed.error) };
+      }
+      if (fed.kind === "split_end") return { kind: "split_end", place };
+      const decoded = this.#feed.decode(fed.element);
+      return fed.kind === "element"
+        ? { kind: "element", place, element: decoded }
+        : { kind: "remainder", place, rows: decoded };
+    }
+  }
+
+  dispose(): void {
+    this.#stop();
+    this.#feed.end();
+  }
+
+  async #take(): Promise<Fed> {
+    const { host, timeoutMs } = this.#options;
+    try {
+      const fed = this.#feed.take();
+      if (!(fed instanceof Promise)) return this.#came(fed);
+      const waited = new AbortController();
+      const timeout = host.sleep(timeoutMs, waited.signal).then(() => {
+        throw new LeatError(
+          "deadline_exceeded",
+          `No element came from the service for ${timeoutMs} ms`,
+        );
+      });
+      timeout.catch(() => {});
+      try {
+        return this.#came(await Promise.race([fed, timeout]));
+      } finally {
+        waited.abort(new LeatError("cancelled", "The element has come"));
+      }
+    } catch (error) {
+      throw this.#failure = ReadingFailure.of(error);
+    }
+  }
+
+  #came(fed: Fed): Fed {
+    if (!(fed.kind === "error" && fed.place === undefined)) this.#hasCome = true;
+    return fed;
+  }
+
+  #fail(fed: Fed): ReadingFailure {
+    const error = fed.kind === "error"
+      ? LeatError.fromWire(fed.error)
+      : new LeatError("internal", `The service sent "${fed.kind}" without a position`);
+    return this.#failure = new ReadingFailure(error);
+  }
+}

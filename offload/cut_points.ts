@@ -1,0 +1,97 @@
+/**
+ * Where a pipeline can be cut for offloading: the candidates of section 4.2 of the FastFlow paper,
+ * and the user's own cut points.
+ */
+import { chainOf, type OrderedChain } from "../data/deterministic/chain.ts";
+import { checkReproducible } from "../data/deterministic/reproducible.ts";
+import { LeatError } from "../core/error.ts";
+import { isForeign } from "../data/foreign/foreign.ts";
+import { type DatasetNode, inPreOrder } from "../data/node.ts";
+import { CutPointNode } from "../data/operators/cut_point.ts";
+import { serializeGraph } from "../data/wire.ts";
+
+/** One way to cut: `root` and all operators below it may run remotely, the rest runs here. */
+export interface CutPoint {
+  /** `"p'2"`, `"p'3"`, or the name of the user's cut point; with several sources also its number. */
+  readonly name: string;
+  readonly root: DatasetNode;
+  readonly chain: OrderedChain;
+  /** Whether operators here take elements of several datasets by position. */
+  readonly keepsOrder: boolean;
+}
+
+/** The cut points of a pipeline, and why others are none. */
+export interface CutPoints {
+  readonly candidates: readonly CutPoint[];
+  /** What cannot be offloaded, as sentences. */
+  readonly refused: readonly string[];
+}
+
+/** Walks the graph from its last operator. */
+export function cutPointsOf(pipeline: DatasetNode): CutPoints {
+  const parts = remotableParts(pipeline, false);
+  const candidates: CutPoint[] = [];
+  const refused: string[] = [];
+  if (parts.length === 0) {
+    refused.push(
+      "no part of the pipeline reads a source that can be divided into splits, below all caches " +
+        "and other operators that need the whole dataset",
+    );
+  }
+  for (const [number, { root, keepsOrder }] of parts.entries()) {
+    for (const [name, at] of cutsOf(root)) {
+      const reason = whyNot(at);
+      const fullName = parts.length === 1 ? name : `${name}/${number}`;
+      if (reason !== undefined) refused.push(`${fullName}: ${reason}`);
+      else candidates.push({ name: fullName, root: at, chain: chainOf(at)!, keepsOrder });
+    }
+  }
+  return { candidates, refused };
+}
+
+/** The largest parts that can be run split by split. A cache is worth more here than remotely. */
+function remotableParts(
+  node: DatasetNode,
+  keepsOrder: boolean,
+): { readonly root: DatasetNode; readonly keepsOrder: boolean }[] {
+  if (node.division === "served") return [];
+  const isWhole = chainOf(node) !== undefined && !inPreOrder(node).some(isCache);
+  if (isWhole) return [{ root: node, keepsOrder }];
+  const joins = keepsOrder || node.inputs.length > 1;
+  return node.inputs.flatMap((input) => remotableParts(input, joins));
+}
+
+function isCache({ kind }: DatasetNode): boolean {
+  return kind === "cache";
+}
+
+/** The candidates of one part: everything, everything below the batch, and the marked points. */
+function cutsOf(part: DatasetNode): [name: string, root: DatasetNode][] {
+  const whole = withoutSettings(part);
+  const { batch, perSplit } = chainOf(whole)!;
+  const marked = inPreOrder(whole).filter((node) => node instanceof CutPointNode)
+    .map((node): [string, DatasetNode] => [node.name, withoutSettings(node)]);
+  return [
+    ["p'2", batch === undefined ? whole : withoutSettings(perSplit)],
+    ...(batch === undefined ? [] : [["p'3", whole] as [string, DatasetNode]]),
+    ...marked,
+  ];
+}
+
+/** Reading ahead, and settings, belong to the side that reads. */
+function withoutSettings(node: DatasetNode): DatasetNode {
+  const isOutermost = node.inputs.length === 1 && (node.kind === "prefetch" || node.isSetting);
+  return isOutermost ? withoutSettings(node.inputs[0]!) : node;
+}
+
+/** Why a part cannot run remotely; undefined if it can. */
+function whyNot(root: DatasetNode): string | undefined {
+  if (inPreOrder(root).some(isForeign)) return "the pipeline comes from outside this program";
+  try {
+    checkReproducible(root, "an element that a worker cannot give is made again here");
+    serializeGraph(root);
+    return undefined;
+  } catch (error) {
+    return LeatError.from(error).message;
+  }
+}

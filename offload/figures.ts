@@ -1,0 +1,104 @@
+/** What an offloaded pipeline has done so far. */
+import type { LeatError } from "../core/error.ts";
+import { byteSize } from "../core/tree.ts";
+import type { OffloadPlan } from "./plan.ts";
+
+/** One side's share. */
+export interface SideFigures {
+  /** Elements, or batches, given to the training loop. */
+  readonly elements: number;
+  /** Their size, in bytes. */
+  readonly bytes: number;
+}
+
+/** A copy of the figures of an offloaded pipeline. */
+export interface OffloadProgress {
+  /** The share of elements that workers are to prepare, from 0 to 1. */
+  readonly ratio: number;
+  /** Where elements are prepared now. */
+  readonly state: "local" | "local and remote";
+  /** What this process prepared. */
+  readonly local: SideFigures;
+  /** What workers prepared. */
+  readonly remote: SideFigures;
+  /** How often the service failed, so that local CPUs took over. */
+  readonly fallbacks: number;
+  /** Why it failed last. */
+  readonly lastFailure?: string;
+  /** What was decided, by a dataset without a plan of its own. */
+  readonly plan?: OffloadPlan;
+}
+
+/** Counts what an offloaded pipeline does. */
+export class OffloadFigures {
+  #ratio = 0;
+  #isRemote = false;
+  #fallbacks = 0;
+  #lastFailure: string | undefined;
+  #plan: OffloadPlan | undefined;
+  readonly #sides = { local: { elements: 0, bytes: 0 }, remote: { elements: 0, bytes: 0 } };
+
+  planned(plan: OffloadPlan): void {
+    this.#plan = plan;
+  }
+
+  /** An epoch begins. */
+  begin(ratio: number): void {
+    this.#ratio = ratio;
+    this.#isRemote = ratio > 0;
+  }
+
+  /** Counts an element that one side gave. */
+  count(side: "local" | "remote", element: unknown): void {
+    const counted = this.#sides[side];
+    counted.elements++;
+    counted.bytes += sizeOf(element);
+  }
+
+  fellBack({ code, message }: LeatError): void {
+    this.#isRemote = false;
+    this.#fallbacks++;
+    this.#lastFailure = `${code}: ${message}`;
+  }
+
+  wentBack(): void {
+    this.#isRemote = true;
+  }
+
+  /** The workers have prepared all of their share. */
+  remoteEnded(): void {
+    this.#isRemote = false;
+  }
+
+  /** A copy. */
+  read(): OffloadProgress {
+    return {
+      ratio: this.#ratio,
+      state: this.#isRemote ? "local and remote" : "local",
+      local: { ...this.#sides.local },
+      remote: { ...this.#sides.remote },
+      fallbacks: this.#fallbacks,
+      ...(this.#lastFailure === undefined ? {} : { lastFailure: this.#lastFailure }),
+      ...(this.#plan === undefined ? {} : { plan: this.#plan }),
+    };
+  }
+}
+
+/** The size of an element in bytes; 1 for what is no plain data, so that it is counted at least. */
+export function sizeOf(element: unknown): number {
+  if (element === undefined) return 0;
+  try {
+    return Math.max(1, byteSize(element));
+  } catch {
+    return 1;
+  }
+}
+
+const figures = new WeakMap<object, OffloadFigures>();
+
+/** The figures of an `offload` node, of all its iterators together. */
+export function figuresOf(node: object): OffloadFigures {
+  let found = figures.get(node);
+  if (found === undefined) figures.set(node, found = new OffloadFigures());
+  return found;
+}

@@ -1,0 +1,184 @@
+/** `fit`: trains on a dataset, part of which is prepared remotely where that pays. */
+import { LeatError } from "../core/error.ts";
+import { invalidArgument } from "../data/check.ts";
+import { Dataset } from "../data/dataset.ts";
+import { installedHost } from "../data/host.ts";
+import { OffloadNode } from "../data/operators/offload.ts";
+import { figuresOf, type OffloadProgress } from "./figures.ts";
+import { OffloadPlan } from "./plan.ts";
+import { type PlanningOptions, planOffload } from "./plan_offload.ts";
+
+/** Progress is reported at most this often, in ms, and at the end. */
+const PROGRESS_EVERY_MS = 1_000;
+
+/** Options of {@linkcode fit}. */
+export interface FitOptions<T, S> extends Omit<PlanningOptions, "service"> {
+  /** The batches of one epoch. */
+  readonly dataset: Dataset<T>;
+  /** Makes one training step: changes `state`. */
+  readonly trainStep: (batch: T, state: S) => unknown;
+  /** The training state: the model and its optimiser. */
+  readonly state: S;
+  /**
+   * Copies the training state, so that measuring does not train the model. Default:
+   * `structuredClone`, which copies plain data and typed arrays.
+   */
+  readonly cloneState?: (state: S) => S | Promise<S>;
+  /** How often the dataset is read. Default 1. */
+  readonly epochs?: number;
+  /** The service that may prepare elements. Default: none, and nothing is offloaded. */
+  readonly service?: PlanningOptions["service"];
+  /**
+   * `"auto"` (the default): measures and decides before the first step. `"never"`: prepares all
+   * elements here. A plan: does what it says.
+   */
+  readonly offload?: "auto" | "never" | OffloadPlan;
+  /** Whether batches come in the order of a DETERMINISTIC job. Default false: see `offload()`. */
+  readonly deterministic?: boolean;
+  /** Called with the plan, before the first step. */
+  readonly onPlan?: (plan: OffloadPlan) => void;
+  /** Called about every second and after the last step. */
+  readonly onProgress?: (progress: FitProgress) => void;
+}
+
+/** How far the training is. */
+export interface FitProgress {
+  /** The epoch, from 0. */
+  readonly epoch: number;
+  /** Training steps made. */
+  readonly steps: number;
+  /** Time since the first step was begun, in ms. */
+  readonly elapsedMs: number;
+  /** Where batches are prepared, and how many were; missing if nothing is offloaded. */
+  readonly offload?: OffloadProgress;
+}
+
+/** The result of a training. */
+export interface FitReport extends FitProgress {
+  /** The plan; missing if no service was given or `offload` was `"never"`. */
+  readonly plan?: OffloadPlan;
+  /** How long planning took, in ms. */
+  readonly planningMs: number;
+}
+
+/**
+ * Trains: calls `trainStep` with every batch of every epoch. With a service it first measures a few
+ * steps on a copy of the state, decides which part of the pipeline workers should run for what
+ * share of the data (FastFlow paper, algorithm 1), and trains so. Nothing is offloaded that the
+ * training would not wait for.
+ *
+ * @throws {LeatError} `invalid_argument` for wrong options; the error of a batch; whatever
+ * `trainStep` throws, also while it is measured. A service that fails is no error: its share is
+ * prepared here until it is back.
+ *
+ * @example
+ * ```ts
+ * import { Dataset, fit, LocalCluster } from "../mod.ts";
+ *
+ * await using service = await LocalCluster.start({ workers: 1 });
+ * const dataset = Dataset.range(1000).map((x) => Math.sqrt(x)).batch(10);
+ * const report = await fit({
+ *   dataset,
+ *   state: { sum: 0 },
+ *   trainStep: (batch, state) => {
+ *     for (const x of batch.data) state.sum += x;
+ *   },
+ *   service,
+ *   profileSteps: 10,
+ * });
+ * console.log(report.steps, report.plan!.explain());
+ * ```
+ */
+export async function fit<T, S>(options: FitOptions<T, S>): Promise<FitReport> {
+  checkOptions(options);
+  const { dataset, trainStep, state, epochs = 1, onPlan, onProgress } = options;
+  const host = installedHost();
+  const plannedFromMs = host.nowMs();
+  const plan = await planFor(options);
+  if (plan !== undefined) onPlan?.(plan);
+  const batches = plan === undefined ? dataset : offloaded(options, plan);
+  const planningMs = host.nowMs() - plannedFromMs;
+
+  const startedAtMs = host.nowMs();
+  let reportedAtMs = startedAtMs;
+  let steps = 0;
+  let epoch = 0;
+  const progress = (): FitProgress => ({
+    ...{ epoch, steps },
+    elapsedMs: host.nowMs() - startedAtMs,
+    ...(batches.node instanceof OffloadNode ? { offload: figuresOf(batches.node).read() } : {}),
+  });
+  for (; epoch < epochs; epoch++) {
+    for await (const batch of batches) {
+      await trainStep(batch, state);
+      steps++;
+      if (onProgress === undefined || host.nowMs() - reportedAtMs < PROGRESS_EVERY_MS) continue;
+      reportedAtMs = host.nowMs();
+      onProgress(progress());
+    }
+  }
+  epoch = Math.max(0, epochs - 1);
+  const last = progress();
+  onProgress?.(last);
+  return { ...last, ...(plan === undefined ? {} : { plan }), planningMs };
+}
+
+async function planFor<T, S>(options: FitOptions<T, S>): Promise<OffloadPlan | undefined> {
+  const { offload = "auto", service, dataset, trainStep, state } = options;
+  if (offload instanceof OffloadPlan) return offload;
+  if (offload === "never" || service === undefined) return undefined;
+  const { cloneState = (state: S) => structuredClone(state) } = options;
+  let copy: S;
+  try {
+    copy = await cloneState(state);
+  } catch (cause) {
+    throw new LeatError(
+      "invalid_argument",
+      "fit: the training state could not be copied, and measuring on it would train the model; " +
+        'give cloneState, or offload: "never"',
+      { cause },
+    );
+  }
+  return await planOffload(dataset, {
+    ...planningOf(options),
+    service,
+    model: options.model ?? String(trainStep),
+    trainStep: (batch) => trainStep(batch, copy),
+  });
+}
+
+function offloaded<T, S>(options: FitOptions<T, S>, plan: OffloadPlan): Dataset<T> {
+  const { dataset, service, deterministic } = options;
+  const { token, ca, compression, targetTags, timeoutMs } = options;
+  if (plan.candidate === null) return dataset;
+  if (service === undefined) throw needsService();
+  const given = { token, ca, compression, targetTags, timeoutMs, deterministic };
+  const set = Object.entries(given).filter(([, value]) => value !== undefined);
+  return dataset.offload({ service, plan, ...Object.fromEntries(set) });
+}
+
+/** The options that planning takes. */
+function planningOf<T, S>(options: FitOptions<T, S>): Omit<PlanningOptions, "service"> {
+  const { dataset: _d, trainStep: _t, state: _s, cloneState: _c, epochs: _e, ...others } = options;
+  const { service: _v, offload: _o, deterministic: _r, onPlan: _p, onProgress: _g, ...planning } =
+    others;
+  return planning;
+}
+
+function checkOptions<T, S>(options: FitOptions<T, S>): void {
+  const { dataset, trainStep, epochs = 1, offload = "auto" } = options;
+  if (!(dataset instanceof Dataset)) throw invalidArgument("fit", "dataset", "a Dataset", dataset);
+  if (typeof trainStep !== "function") {
+    throw invalidArgument("fit", "trainStep", "a function", trainStep);
+  }
+  if (!Number.isSafeInteger(epochs) || epochs < 0) {
+    throw invalidArgument("fit", "epochs", "an integer from 0", epochs);
+  }
+  if (offload !== "auto" && offload !== "never" && !(offload instanceof OffloadPlan)) {
+    throw invalidArgument("fit", "offload", '"auto", "never", or a plan of planOffload()', offload);
+  }
+}
+
+function needsService(): LeatError {
+  return new LeatError("invalid_argument", "fit: the plan offloads, so service must be given");
+}

@@ -1,0 +1,91 @@
+/**
+ * The metric store (FastFlow paper, section 5.2 and table 2): what was measured, under keys that
+ * change when the pipeline, the model or the resources do.
+ */
+import { hashJson } from "../core/hash.ts";
+import { isPlainObject } from "../core/tree.ts";
+import type { DatasetNode } from "../data/node.ts";
+import { inPreOrder } from "../data/node.ts";
+import { fingerprintGraph } from "../data/wire.ts";
+import type { CandidateMetrics } from "./decide.ts";
+
+/** A store of numbers by key. Every call may fail: then the metrics are measured. */
+export interface MetricStore extends Disposable {
+  get(key: string): unknown;
+  set(key: string, value: unknown): void;
+}
+
+/** The keys of table 2. */
+export interface MetricKeys {
+  /** (M): Gthp. */
+  readonly model: string;
+  /** (P, M): Lthp and Pcycle. */
+  readonly local: string;
+  /** (P, M, RemoteNodeInfo): Rthp and Ocycle of each candidate. */
+  readonly remote: string;
+}
+
+/** What the keys are made of. */
+export interface MetricSubject {
+  readonly pipeline: DatasetNode;
+  /** Names the model: its architecture, not its parameters. */
+  readonly model: string;
+  /** The CPUs of this host. */
+  readonly localResources: string;
+  /** The workers: how many, of what kind, how far away. */
+  readonly remoteResources: string;
+}
+
+/** The keys of a subject; undefined for a pipeline that has no fingerprint. */
+export function keysOf(subject: MetricSubject): MetricKeys | undefined {
+  const { pipeline, model, localResources, remoteResources } = subject;
+  let P: string;
+  try {
+    P = fingerprintGraph(pipeline);
+  } catch {
+    // Functions with variables of their surroundings: what they do is unknown.
+    return undefined;
+  }
+  // The batch size affects the throughput of the model.
+  const batches = inPreOrder(pipeline).filter(({ division }) => division === "rows")
+    .map(({ attributes }) => attributes["size"]);
+  const M = [model, batches];
+  return {
+    model: hashJson(["M", M]),
+    local: hashJson(["P, M", P, M, localResources]),
+    remote: hashJson(["P, M, RemoteNodeInfo", P, M, localResources, remoteResources]),
+  };
+}
+
+/** Gthp; undefined for anything else that a store may hold. */
+export function readGthp(value: unknown): number | undefined {
+  return isPlainObject(value) ? positive(value.Gthp) : undefined;
+}
+
+/** Lthp and Pcycle. */
+export function readLocal(value: unknown): { Lthp: number; Pcycle: number } | undefined {
+  if (!isPlainObject(value)) return undefined;
+  const Lthp = positive(value.Lthp);
+  const Pcycle = count(value.Pcycle);
+  return Lthp === undefined || Pcycle === undefined ? undefined : { Lthp, Pcycle };
+}
+
+/** The metrics of each candidate. */
+export function readCandidates(value: unknown): CandidateMetrics[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const metrics = value.flatMap((at): CandidateMetrics[] => {
+    if (!isPlainObject(at) || typeof at.name !== "string") return [];
+    const Rthp = count(at.Rthp);
+    const Ocycle = count(at.Ocycle);
+    return Rthp === undefined || Ocycle === undefined ? [] : [{ name: at.name, Rthp, Ocycle }];
+  });
+  return metrics.length === value.length ? metrics : undefined;
+}
+
+function count(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
+}
+
+function positive(value: unknown): number | undefined {
+  return count(value) === 0 ? undefined : count(value);
+}

@@ -1,0 +1,171 @@
+/** The iterator behind `dataset.offload(…)`: decides once, then puts the conditional operator in place. */
+import type { ServiceAccess } from "../actors/client/access.ts";
+import { clientOptions, definitionOf } from "../actors/client/starting.ts";
+import { LeatError } from "../core/error.ts";
+import type { IteratorContext } from "../data/context.ts";
+import { refuseForeignService } from "../data/foreign/foreign.ts";
+import { ElementIterator, END, type Pulled } from "../data/iterator.ts";
+import { ReadingFailure } from "../data/iterators/reading_failure.ts";
+import type { OffloadChoice, OffloadNode, OffloadOptions } from "../data/operators/offload.ts";
+import { seedOf } from "../data/operators/options.ts";
+import { ConditionalIterator } from "./conditional/conditional_iterator.ts";
+import type { OpenRemote } from "./conditional/remote_side.ts";
+import { type CutPoint, cutPointsOf } from "./cut_points.ts";
+import { figuresOf } from "./figures.ts";
+import { plan } from "./planner.ts";
+
+const TIMEOUT_MS = 30_000;
+
+/** Makes the iterator of an `offload` node. */
+export function offloadedIterator(
+  node: OffloadNode,
+  context: IteratorContext,
+  access: ServiceAccess,
+): ElementIterator {
+  refuseForeignService(node, context.host);
+  return new OffloadedIterator(node, context, access);
+}
+
+class OffloadedIterator extends ElementIterator {
+  readonly #node: OffloadNode;
+  readonly #context: IteratorContext;
+  readonly #access: ServiceAccess;
+  #choice: OffloadChoice | undefined;
+  #input: ElementIterator | undefined;
+
+  constructor(node: OffloadNode, context: IteratorContext, access: ServiceAccess) {
+    super();
+    this.#node = node;
+    this.#context = context;
+    this.#access = access;
+  }
+
+  override next(): Pulled<unknown> {
+    if (this.disposed) return END;
+    return this.#input?.next() ?? this.#start();
+  }
+
+  protected override async saveState(): Promise<unknown> {
+    const choice = this.#choice;
+    if (this.#input === undefined || choice === undefined) return { choice: null, input: null };
+    const { candidate, ratio } = choice;
+    return { choice: { candidate, ratio }, input: await this.#input.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { choice, input } = state as {
+      readonly choice: OffloadChoice | null;
+      readonly input: unknown;
+    };
+    if (choice !== null) await this.#begin(choice).restore(input);
+  }
+
+  protected override release(): void {
+    this.#input?.dispose();
+  }
+
+  async #start(): Promise<unknown> {
+    const choice = this.#node.options.plan ?? await this.#context.waitFor(this.#decide());
+    if (this.disposed) return END;
+    return await this.#begin(choice).next();
+  }
+
+  /** Measures, and says what it has decided. */
+  async #decide(): Promise<OffloadChoice> {
+    const { inputs: [pipeline], options } = this.#node;
+    const { plan: _, stepMs, profileSteps, deterministic: __, ...service } = options;
+    const { host } = this.#context;
+    const decided = await plan({ pipeline: pipeline!, service, host, stepMs, profileSteps });
+    figuresOf(this.#node).planned(decided);
+    return decided;
+  }
+
+  #begin(choice: OffloadChoice): ElementIterator {
+    this.#choice = choice;
+    const { candidate, ratio } = choice;
+    if (candidate !== null && ratio > 0) {
+      const cut = findCut(this.#node, candidate);
+      this.#context.replace(
+        cut.root,
+        (context) => conditional(this.#node, cut, ratio, context, this.#access),
+      );
+    }
+    return this.#input = this.#context.passInput();
+  }
+}
+
+/** @throws {ReadingFailure} `failed_precondition` for a plan of another pipeline. */
+function findCut({ inputs: [input] }: OffloadNode, candidate: string): CutPoint {
+  const { candidates, refused } = cutPointsOf(input!);
+  const found = candidates.find(({ name }) => name === candidate);
+  if (found !== undefined) return found;
+  const names = candidates.map(({ name }) => name).join(", ");
+  throw new ReadingFailure(
+    new LeatError(
+      "failed_precondition",
+      `offload: this pipeline has no candidate "${candidate}"; it has ${names || "none"}` +
+        refused.map((reason) => `. ${reason}`).join(""),
+    ),
+  );
+}
+
+function conditional(
+  node: OffloadNode,
+  { root, chain, keepsOrder }: CutPoint,
+  ratio: number,
+  context: IteratorContext,
+  access: ServiceAccess,
+): ElementIterator {
+  const { deterministic = false, timeoutMs = TIMEOUT_MS } = node.options;
+  const seed = seedOf(node) ?? (deterministic ? 0n : drawnSeed(context));
+  return new ConditionalIterator({
+    ...{ context, root, chain, seed, ratio, timeoutMs },
+    keepsOrder: keepsOrder || deterministic,
+    figures: figuresOf(node),
+    openRemote: (table) =>
+      remoteReader(node.options, { root, chain }, { seed, context, table }, access),
+  });
+}
+
+/** The same for a restored iteration, whose random state is restored. */
+function drawnSeed({ randomState }: IteratorContext): bigint {
+  const [low, high] = randomState.root().fork("offload").name;
+  return BigInt.asUintN(64, BigInt(low) << 32n ^ BigInt(high >>> 0));
+}
+
+/** Reads chosen splits of a DETERMINISTIC job of its own. */
+function remoteReader(
+  { service, token, ca, compression, targetTags }: OffloadOptions,
+  { root, chain }: Pick<CutPoint, "root" | "chain">,
+  { seed, context, table }: {
+    readonly seed: bigint;
+    readonly context: IteratorContext;
+    readonly table: { readonly total: number; readonly digest: string };
+  },
+  access: ServiceAccess,
+): OpenRemote {
+  const reading = clientOptions(
+    definitionOf(root, compression),
+    {
+      service,
+      processingMode: "DETERMINISTIC",
+      ...(targetTags === undefined ? {} : { targetTags }),
+    },
+    context.randomState.epoch,
+  );
+  const ordered = {
+    seed: BigInt.asUintN(64, seed).toString(16).padStart(16, "0"),
+    shuffled: chain.shuffled,
+  };
+  const credentials = {
+    ...(token === undefined ? {} : { token }),
+    ...(ca === undefined ? {} : { ca }),
+  };
+  // To the service this is a reader that was restored at the end, and lacks some splits before it.
+  return (sequences, feed) =>
+    access.read(service, credentials, {
+      ...reading,
+      parameters: { ...reading.parameters, ordered },
+      ordered: { startAt: table.total, behind: sequences, expectedDigest: table.digest },
+    }, feed);
+}

@@ -1,0 +1,132 @@
+/** The plan: what was measured, what was decided, and both in words. */
+import { bytesText, percentText } from "../data/amounts.ts";
+import type { OffloadChoice } from "../data/operators/offload.ts";
+import { estimateOf, type OffloadDecision, type OffloadMetrics } from "./decide.ts";
+
+/** Where metrics come from. */
+export type MetricSource = "measured" | "stored";
+
+/** The parts of a plan. */
+export interface OffloadPlanParts {
+  /** What algorithm 1 has decided. */
+  readonly decision: OffloadDecision;
+  /** What it has decided by. */
+  readonly metrics: OffloadMetrics;
+  /** What cannot be offloaded, or could not be measured, as sentences. */
+  readonly refused: readonly string[];
+  /** Whether the metrics were measured now or read from the store. */
+  readonly source: MetricSource;
+}
+
+/** Whether to offload, which part, and how much. Made by `planOffload()` and `fit()`. */
+export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
+  /** What algorithm 1 has decided. */
+  readonly decision: OffloadDecision;
+  /** What it has decided by. */
+  readonly metrics: OffloadMetrics;
+  /** What cannot be offloaded, or could not be measured, as sentences. */
+  readonly refused: readonly string[];
+  /** Whether the metrics were measured now or read from the store. */
+  readonly source: MetricSource;
+
+  /** @ignore */
+  constructor({ decision, metrics, refused, source }: OffloadPlanParts) {
+    this.decision = decision;
+    this.metrics = metrics;
+    this.refused = refused;
+    this.source = source;
+  }
+
+  /** The candidate that is offloaded; `null`: none. */
+  get candidate(): string | null {
+    return this.decision.candidate;
+  }
+
+  /** The share of elements that workers prepare, from 0 to 1. */
+  get ratio(): number {
+    return this.decision.ratio;
+  }
+
+  /** A sentence that says what is done and why, and a table of what was measured. */
+  explain(): string {
+    return [this.#sentence(), "", ...this.#table(), ...this.#refusals()].join("\n");
+  }
+
+  /** The same as `explain()`. */
+  toString(): string {
+    return this.explain();
+  }
+
+  #sentence(): string {
+    const { rule, candidate, ratio, speedUpMax, estimate, Upper = 0, Lower = 0 } = this.decision;
+    const { Lthp, Gthp } = this.metrics;
+    const faster = Number.isFinite(speedUpMax) ? `at most ${times(speedUpMax)} as fast` : "faster";
+    switch (rule) {
+      case "no stall":
+        return "Nothing is offloaded: training does not wait for data.";
+      case "speed-up below threshold":
+        return `Nothing is offloaded: without waiting for data training would be ${faster}.`;
+      case "no candidate":
+        return `Nothing is offloaded, though training could be ${faster}: no part of the ` +
+          "pipeline can run remotely.";
+      case "no gain":
+        return `Nothing is offloaded, though training could be ${faster}: receiving what ` +
+          "workers prepare costs this host more than they save.";
+      case "offload": {
+        const why = Lower < Upper
+          ? "as much as workers and network can give"
+          : "so that workers and this host finish together";
+        const waits = Number.isFinite(Gthp)
+          ? `training waits for data ${percentText(1 - Lthp / Gthp)} of its time`
+          : "elements are wanted as fast as they come";
+        return `Workers run ${candidate} for ${
+          percentText(ratio)
+        } of the data, ${why}: ${waits}, ` +
+          `and is expected to become ${times(estimate / Lthp)} as fast.`;
+      }
+    }
+  }
+
+  #table(): string[] {
+    const { Gthp, Lthp, Pcycle, candidates } = this.metrics;
+    const { Upper, Lower } = this.decision;
+    const rows = [
+      ["", "throughput", "CPU time here per step", "estimate"],
+      ["training alone (Gthp)", rate(Gthp), "", ""],
+      ["local (Lthp, Pcycle)", rate(Lthp), ms(Pcycle), rate(Math.min(Gthp, Lthp))],
+      ...candidates.map((at) => [
+        `${at.name} (Rthp, Ocycle)`,
+        rate(at.Rthp),
+        ms(at.Ocycle),
+        rate(Math.min(Gthp, estimateOf(this.metrics, at))),
+      ]),
+      ...(Upper === undefined ? [] : [["Upper", rate(Upper), "", ""]]),
+      ...(Lower === undefined ? [] : [["Lower", rate(Lower), "", ""]]),
+    ];
+    const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+    const line = (row: readonly string[]) =>
+      row.map((cell, i) => i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))
+        .join("  ").trimEnd();
+    return rows.map(line);
+  }
+
+  #refusals(): string[] {
+    return this.refused.length === 0
+      ? []
+      : ["", ...this.refused.map((reason) => `Not considered: ${reason}.`)];
+  }
+}
+
+function times(factor: number): string {
+  return `${factor.toFixed(2)} times`;
+}
+
+function rate(bytesPerSecond: number): string {
+  return Number.isFinite(bytesPerSecond)
+    ? `${bytesText(Math.max(0, bytesPerSecond))}/s`
+    : "unlimited";
+}
+
+function ms(value: number): string {
+  return `${value.toFixed(2)} ms`;
+}

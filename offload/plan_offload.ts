@@ -1,0 +1,100 @@
+/** Plans the offloading of a dataset before it is trained on. */
+import { invalidArgument } from "../data/check.ts";
+import { Dataset } from "../data/dataset.ts";
+import { installedHost } from "../data/host.ts";
+import type { OffloadOptions } from "../data/operators/offload.ts";
+import { OffloadNode } from "../data/operators/offload.ts";
+import { figuresOf, type OffloadProgress } from "./figures.ts";
+import type { OffloadPlan } from "./plan.ts";
+import { plan } from "./planner.ts";
+
+/** What `planOffload()` and `fit()` measure with. */
+export interface PlanningOptions extends Omit<OffloadOptions, "plan" | "stepMs" | "deterministic"> {
+  /**
+   * The file of the metric store, made if it is missing. A later run of the same pipeline and model
+   * with the same resources reads its metrics there instead of measuring. Default: none.
+   */
+  readonly metricsStore?: string;
+  /**
+   * Names the model in the metric store: its architecture, not its parameters. Default: the text of
+   * `trainStep`.
+   */
+  readonly model?: string;
+  /**
+   * Describes the workers in the metric store: how many, of what kind. Default: the service's
+   * address and `targetTags`.
+   */
+  readonly remoteResources?: string;
+  /** The least Gthp / Lthp with which anything is offloaded. Default 1.1, the paper's. */
+  readonly speedUpThreshold?: number;
+}
+
+/** Options of {@linkcode planOffload}. */
+export interface PlanOffloadOptions<T> extends PlanningOptions {
+  /**
+   * One training step. It is called with some batches, again and again, and must change nothing
+   * that training uses: give it a copy of the model. Left out: elements are wanted as fast as they
+   * come.
+   */
+  readonly trainStep?: (batch: T) => unknown;
+}
+
+/**
+ * Measures a pipeline here and remotely, and decides what to offload, by algorithm 1 of the
+ * FastFlow paper (sections 4 and 5). It takes some hundred training steps.
+ *
+ * @throws {LeatError} `failed_precondition` for a dataset without elements; the error of an element
+ * or of `trainStep` that failed. A service that fails is no error: then nothing is offloaded.
+ *
+ * @example
+ * ```ts
+ * import { Dataset, LocalCluster, planOffload } from "../mod.ts";
+ *
+ * await using service = await LocalCluster.start({ workers: 1 });
+ * const dataset = Dataset.range(1000).map((x) => Math.sqrt(x)).batch(10);
+ * const plan = await planOffload(dataset, { service, profileSteps: 10 });
+ * console.log(plan.explain());
+ * const batches = dataset.offload({ service, plan });
+ * ```
+ */
+export async function planOffload<T>(
+  dataset: Dataset<T>,
+  { trainStep, profileSteps, ...options }: PlanOffloadOptions<T>,
+): Promise<OffloadPlan> {
+  const { metricsStore, model, remoteResources, speedUpThreshold, ...service } = options;
+  if (!(dataset instanceof Dataset)) {
+    throw invalidArgument("planOffload", "dataset", "a Dataset", dataset);
+  }
+  const pipeline = dataset.node;
+  return await plan({
+    pipeline,
+    // Checks the options.
+    service: new OffloadNode(pipeline, service).options,
+    host: installedHost(),
+    train: trainStep as ((batch: unknown) => unknown) | undefined,
+    model: model ?? String(trainStep),
+    ...{ profileSteps, metricsStore, remoteResources, speedUpThreshold },
+  });
+}
+
+/**
+ * What the iterators of an offloaded dataset have done so far.
+ *
+ * @throws {LeatError} `invalid_argument` for a dataset that is no result of `offload()`.
+ *
+ * @example
+ * ```ts
+ * import { Dataset, LocalCluster, offloadProgress } from "../mod.ts";
+ *
+ * await using service = await LocalCluster.start({ workers: 1 });
+ * const plan = { candidate: "p'3", ratio: 0.5 };
+ * const batches = Dataset.range(100).batch(10).offload({ service, plan });
+ * for await (const _ of batches);
+ * console.log(offloadProgress(batches).remote.elements); // 5
+ * ```
+ */
+export function offloadProgress(dataset: Dataset<unknown>): OffloadProgress {
+  const { node } = dataset;
+  if (node instanceof OffloadNode) return figuresOf(node).read();
+  throw invalidArgument("offloadProgress", "dataset", "the result of offload()", dataset);
+}

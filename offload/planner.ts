@@ -1,0 +1,162 @@
+/** Plans: measures, or reads from the metric store, and decides. */
+import { LeatError } from "../core/error.ts";
+import { openIterator } from "../data/dataset_iterator.ts";
+import type { Host } from "../data/host.ts";
+import type { DatasetNode } from "../data/node.ts";
+import { OffloadNode, type OffloadOptions } from "../data/operators/offload.ts";
+import { cutPointsOf } from "./cut_points.ts";
+import { type CandidateMetrics, decide, type OffloadMetrics, staysLocal } from "./decide.ts";
+import { figuresOf } from "./figures.ts";
+import { keysOf, type MetricStore, readCandidates, readGthp, readLocal } from "./metric_store.ts";
+import { OffloadPlan } from "./plan.ts";
+import { PROFILE_STEPS, profileCandidate, profileLocal, type ProfileOptions } from "./profile.ts";
+import { offloadSurroundings } from "./surroundings.ts";
+
+/** What to plan. */
+export interface PlanRequest {
+  readonly pipeline: DatasetNode;
+  /** The service, and what its clients need. */
+  readonly service: Pick<
+    OffloadOptions,
+    "service" | "token" | "ca" | "compression" | "targetTags" | "timeoutMs"
+  >;
+  readonly host: Host;
+  /** One training step on a copy of the training state. */
+  readonly train?: ProfileOptions["train"];
+  readonly stepMs?: number | undefined;
+  readonly profileSteps?: number | undefined;
+  /** Names the model in the metric store. Needed for a store. */
+  readonly model?: string | undefined;
+  /** The file of the metric store. */
+  readonly metricsStore?: string | undefined;
+  /** Describes the workers in the metric store. Default: the service's address and tags. */
+  readonly remoteResources?: string | undefined;
+  readonly speedUpThreshold?: number | undefined;
+}
+
+/** Plans the offloading of a pipeline. */
+export async function plan(request: PlanRequest): Promise<OffloadPlan> {
+  return await new Planning(request).run();
+}
+
+class Planning {
+  readonly #request: PlanRequest;
+  readonly #profile: ProfileOptions;
+  readonly #refused: string[] = [];
+  #isMeasured = false;
+  /** Candidates that could not be measured. */
+  #failures = 0;
+
+  constructor(request: PlanRequest) {
+    this.#request = request;
+    const { host, train, stepMs, profileSteps: steps = PROFILE_STEPS } = request;
+    const clocks = { nowMs: () => host.nowMs(), cpuMs: offloadSurroundings().cpuMs };
+    this.#profile = { clocks, steps, train, stepMs, sleep: (ms) => host.sleep(ms) };
+  }
+
+  async run(): Promise<OffloadPlan> {
+    using store = this.#openStore();
+    const keys = store && keysOf(this.#subject());
+    const stored = <V>(key: string | undefined, read: (value: unknown) => V | undefined) =>
+      key === undefined ? undefined : read(this.#attempt(() => store!.get(key)));
+    const keep = (key: string | undefined, value: unknown) => {
+      if (key !== undefined) this.#attempt(() => store!.set(key, value));
+    };
+    const { speedUpThreshold } = this.#request;
+
+    let base = known(stored(keys?.model, readGthp), stored(keys?.local, readLocal));
+    if (base === undefined) {
+      const { Gthp, Lthp, Pcycle } = await this.#local();
+      base = { Gthp, Lthp, Pcycle };
+      keep(keys?.model, { Gthp });
+      keep(keys?.local, { Lthp, Pcycle });
+    }
+    let candidates: CandidateMetrics[] = [];
+    if (!staysLocal(base, speedUpThreshold)) {
+      const found = stored(keys?.remote, readCandidates);
+      candidates = found ?? await this.#candidates();
+      // What failed today may work tomorrow.
+      const isWhole = candidates.length > 0 && this.#failures === 0;
+      if (found === undefined && isWhole) keep(keys?.remote, candidates);
+    }
+    const metrics: OffloadMetrics = { ...base, candidates };
+    return new OffloadPlan({
+      decision: decide(metrics, speedUpThreshold),
+      metrics,
+      refused: this.#refused,
+      source: this.#isMeasured ? "measured" : "stored",
+    });
+  }
+
+  #subject() {
+    const { pipeline, model = "", remoteResources, service: { service, targetTags = [] } } =
+      this.#request;
+    const address = typeof service === "string" ? service : service.address;
+    return {
+      pipeline,
+      model,
+      localResources: offloadSurroundings().localResources(),
+      remoteResources: remoteResources ?? JSON.stringify([address, targetTags]),
+    };
+  }
+
+  async #local() {
+    this.#isMeasured = true;
+    const { pipeline, host } = this.#request;
+    return await profileLocal(() => openIterator(pipeline, { host }), this.#profile);
+  }
+
+  async #candidates(): Promise<CandidateMetrics[]> {
+    this.#isMeasured = true;
+    const { pipeline } = this.#request;
+    const { candidates, refused } = cutPointsOf(pipeline);
+    this.#refused.push(...refused);
+    const metrics: CandidateMetrics[] = [];
+    for (const { name } of candidates) {
+      const measured = await this.#candidate(name);
+      if (measured !== undefined) metrics.push(measured);
+    }
+    return metrics;
+  }
+
+  async #candidate(name: string): Promise<CandidateMetrics | undefined> {
+    const { pipeline, service, host } = this.#request;
+    const node = new OffloadNode(pipeline, { ...service, plan: { candidate: name, ratio: 1 } });
+    const measured = await profileCandidate(
+      name,
+      () => openIterator(node, { host }),
+      this.#profile,
+    );
+    const { fallbacks, lastFailure } = figuresOf(node).read();
+    if (fallbacks === 0) return measured;
+    this.#failures++;
+    this.#refused.push(`${name}: the service failed while it was measured: ${lastFailure}`);
+    return undefined;
+  }
+
+  #openStore(): MetricStore | undefined {
+    const { metricsStore: path } = this.#request;
+    return path === undefined
+      ? undefined
+      : this.#attempt(() => offloadSurroundings().openStore(path));
+  }
+
+  /** The store saves time; without it the metrics are measured. */
+  #attempt<V>(use: () => V): V | undefined {
+    try {
+      return use();
+    } catch (error) {
+      const { message, cause } = LeatError.from(error);
+      const why = cause instanceof Error ? `${message}: ${cause.message}` : message;
+      this.#request.host.warn(`offload: the metric store is not used now: ${why}`);
+      return undefined;
+    }
+  }
+}
+
+function known(
+  Gthp: number | undefined,
+  local: { readonly Lthp: number; readonly Pcycle: number } | undefined,
+): Omit<OffloadMetrics, "candidates"> | undefined {
+  return Gthp === undefined || local === undefined ? undefined : { Gthp, ...local };
+}

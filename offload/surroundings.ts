@@ -1,0 +1,29 @@
+/** What planning needs of the machine; installed once, by the program's entry. */
+import { LeatError } from "../core/error.ts";
+import type { MetricStore } from "./metric_store.ts";
+
+/** Clocks and storage. */
+export interface OffloadSurroundings {
+  /** CPU time of this process so far, in ms. */
+  readonly cpuMs: () => number;
+  /** What the CPU time is spent on: it is part of the metric store's keys. */
+  readonly localResources: () => string;
+  /** Opens the metric store in a file. */
+  readonly openStore: (path: string) => MetricStore;
+}
+
+let installed: OffloadSurroundings | undefined;
+
+/** Sets what planning uses. */
+export function installOffload(surroundings: OffloadSurroundings): void {
+  installed = surroundings;
+}
+
+/** What planning uses; `failed_precondition` when no entry module has installed it. */
+export function offloadSurroundings(): OffloadSurroundings {
+  if (installed !== undefined) return installed;
+  throw new LeatError(
+    "failed_precondition",
+    "Nothing here can measure a pipeline: import from mod.ts, which installs what that takes",
+  );
+}

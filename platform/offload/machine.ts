@@ -1,0 +1,13 @@
+/** The clocks and the storage of this machine, for planning offloads. */
+import type { OffloadSurroundings } from "../../offload/surroundings.ts";
+import { processUsage } from "../process_usage.ts";
+import { openSqliteMetrics } from "./sqlite_metrics.ts";
+
+const MS_PER_SECOND = 1_000;
+
+/** Planning on this machine. */
+export const machineForOffload: OffloadSurroundings = {
+  cpuMs: () => MS_PER_SECOND * processUsage(false).cpuSeconds,
+  localResources: () => `${navigator.hardwareConcurrency} CPUs`,
+  openStore: openSqliteMetrics,
+};

@@ -1,0 +1,81 @@
+/** The metric store on SQLite. */
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { LeatError } from "../../core/error.ts";
+import type { MetricStore } from "../../offload/metric_store.ts";
+
+/** Marks the file as a metric store (`PRAGMA application_id`): "LeaM". */
+const APPLICATION_ID = 0x4c65614d;
+const LAYOUT_VERSION = 1;
+/** How long another process that writes is waited for, in ms. */
+const BUSY_TIMEOUT_MS = 500;
+
+const SCHEMA = `
+  CREATE TABLE metric (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+  PRAGMA application_id = ${APPLICATION_ID};
+  PRAGMA user_version = ${LAYOUT_VERSION};
+`;
+
+/**
+ * Opens the store in the file `path`; creates it and its folder if needed. Several processes may
+ * use it at once.
+ *
+ * @throws {LeatError} `failed_precondition` for a file that is no metric store, or one of another
+ * version; `unavailable` when it cannot be opened. Each names the file.
+ */
+export function openSqliteMetrics(path: string): MetricStore {
+  let database: DatabaseSync | undefined;
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+    checkLayout(database, path);
+    return new SqliteMetrics(database);
+  } catch (error) {
+    database?.close();
+    if (error instanceof LeatError) throw error;
+    throw new LeatError("unavailable", `The metric store ${path} cannot be opened`, {
+      cause: error,
+    });
+  }
+}
+
+class SqliteMetrics implements MetricStore {
+  readonly #database: DatabaseSync;
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+  }
+
+  get(key: string): unknown {
+    const row = this.#database.prepare("SELECT value FROM metric WHERE key = ?").get(key);
+    return row === undefined ? undefined : JSON.parse(String(row["value"]));
+  }
+
+  set(key: string, value: unknown): void {
+    this.#database.prepare("INSERT OR REPLACE INTO metric (key, value) VALUES (?, ?)")
+      .run(key, JSON.stringify(value));
+  }
+
+  [Symbol.dispose](): void {
+    this.#database.close();
+  }
+}
+
+function checkLayout(database: DatabaseSync, path: string): void {
+  const read = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get()!)[0];
+  const tables = database.prepare("SELECT count(*) AS tables FROM sqlite_schema").get()!["tables"];
+  if (tables === 0) {
+    database.exec(`BEGIN IMMEDIATE; ${SCHEMA} COMMIT;`);
+    return;
+  }
+  if (read("application_id") !== APPLICATION_ID) {
+    throw new LeatError("failed_precondition", `${path} is no metric store; name another file`);
+  }
+  const version = read("user_version");
+  if (version === LAYOUT_VERSION) return;
+  throw new LeatError(
+    "failed_precondition",
+    `The metric store ${path} has version ${version}, and this Leat reads ${LAYOUT_VERSION}; remove it`,
+  );
+}

@@ -1,0 +1,193 @@
+/** The conditional operator against real services: every element once, in the promised order. */
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { Dataset, DenoHost, LeatError, type LocalCluster, offloadProgress } from "../../mod.ts";
+import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
+import { orderedReference } from "../data/lib/ordered_reference.ts";
+import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
+import { testInline, testOnEach } from "../service/carriers.ts";
+
+const delay = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** A pipeline with random numbers, a filter, remainders, and operators that stay here. */
+function makeDataset(): Dataset<unknown> {
+  return Dataset.range(400)
+    .shuffle(20)
+    .map((x, { random }) => x + random.next() / 2)
+    .cutPoint("augmented")
+    .filter((x) => Math.floor(x) % 7 !== 0)
+    .batch(5)
+    .prefetch(2);
+}
+
+/** The elements of batches, ascending. */
+function elementsIn(outcomes: readonly Outcome[]): number[] {
+  return outcomes.flatMap((at) =>
+    "element" in at ? (at.element as { readonly data: number[] }).data : []
+  ).map(Math.floor).sort((a, b) => a - b);
+}
+
+const WANTED = Array.from({ length: 400 }, (_, i) => i).filter((x) => x % 7 !== 0);
+
+function offloaded(service: LocalCluster, candidate: string, ratio: number) {
+  return makeDataset().offload({ service, plan: { candidate, ratio } });
+}
+
+testOnEach("offload gives every element once, whatever is offloaded", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  for (const [candidate, ratio] of [["p'2", 0.3], ["augmented", 0.3], ["p'3", 1]] as const) {
+    const dataset = offloaded(cluster, candidate, ratio);
+    assertEquals(elementsIn(await outcomesOf(dataset.iterator())), WANTED);
+    const { local, remote, fallbacks } = offloadProgress(dataset);
+    assertEquals(fallbacks, 0);
+    assert(ratio === 1 ? local.elements === 0 : local.elements > remote.elements);
+  }
+});
+
+testInline("offload with deterministic gives one stream, whatever the ratio", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const chain = Dataset.range(400).shuffle(20).map((x, { random }) => x + random.next() / 2)
+    .filter((x) => Math.floor(x) % 7 !== 0);
+  const read = async (candidate: string, ratio: number) => {
+    const plan = { candidate, ratio };
+    const found = chain.batch(5).offload({ service: cluster, plan, deterministic: true });
+    const outcomes = await outcomesOf(found.iterator());
+    const { local, remote } = offloadProgress(found);
+    assert(local.elements > 0 && remote.elements > 0);
+    return outcomes;
+  };
+  const wanted = await orderedReference(chain.batch(5));
+  for (const ratio of [0.2, 0.7]) assertEquals(await read("p'3", ratio), wanted);
+  assertEquals(await read("p'2", 0.2), await read("p'2", 0.7));
+});
+
+testInline("offload keeps the ratio from the first hundred elements on", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  for (const ratio of [0.1, 0.5, 0.8]) {
+    const dataset = Dataset.range(1000).map((x) => x + 1)
+      .offload({ service: cluster, plan: { candidate: "p'2", ratio } });
+    await using iterator = dataset.iterator();
+    await readOutcomes(iterator, 100);
+    assertEquals(offloadProgress(dataset).remote.elements, Math.round(100 * ratio));
+  }
+});
+
+testInline("offload resumes both sides from a checkpoint", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const dataset = offloaded(cluster, "p'3", 0.4);
+  const whole = await outcomesOf(dataset.iterator());
+  for (const at of [0, 1, 17, whole.length]) {
+    const first = dataset.iterator();
+    const before = await readOutcomes(first, at);
+    const state = await first.save();
+    await first.return();
+    await using second = offloaded(cluster, "p'3", 0.4).iterator();
+    await second.restore(state);
+    const after = await outcomesOf(second);
+    assertEquals(elementsIn([...before, ...after]), WANTED);
+  }
+});
+
+testInline(
+  "offload prepares here what a lost service was to give, and goes back",
+  async (start) => {
+    const cluster = await start({ workers: 1 });
+    const dataset = Dataset.range(2000).map((x) => x + 1)
+      .offload({ service: cluster, plan: { candidate: "p'2", ratio: 0.5 }, timeoutMs: 300 });
+    await using iterator = dataset.iterator();
+    const before = await readOutcomes(iterator, 200);
+    await cluster[Symbol.asyncDispose]();
+    const after = await outcomesOf(iterator);
+    const numbers = [...before, ...after].map(numberOf);
+    assertEquals(numbers.sort((a, b) => a - b), Array.from({ length: 2000 }, (_, i) => i + 1));
+    const { fallbacks, state, lastFailure } = offloadProgress(dataset);
+    assertEquals([fallbacks, state], [1, "local"]);
+    assert(lastFailure !== undefined);
+  },
+);
+
+/** A host on which time runs a thousand times as fast, so that a failed service is soon tried again. */
+class HastyHost extends DenoHost {
+  override nowMs(): number {
+    return 1_000 * super.nowMs();
+  }
+}
+
+for (const deterministic of [false, true]) {
+  testInline(`offload returns to a service, deterministic: ${deterministic}`, async (start) => {
+    await using cluster = await start({ workers: 1, workerTimeoutMs: 500 });
+    const dataset = Dataset.range(20_000).map((x) => x + 1).offload({
+      service: cluster,
+      plan: { candidate: "p'2", ratio: 0.5 },
+      timeoutMs: 500,
+      deterministic,
+    });
+    await using iterator = openIterator(dataset.node, { host: new HastyHost() });
+    const numbers = (await readOutcomes(iterator, 1_000)).map(numberOf);
+    await cluster.stopWorker(0);
+    const readUntil = async (isThere: () => boolean) => {
+      while (!isThere()) {
+        numbers.push(...(await readOutcomes(iterator, 10)).map(numberOf));
+        await delay(5);
+      }
+    };
+    const progress = () => offloadProgress(dataset);
+    await readUntil(() => progress().fallbacks > 0);
+    await cluster.restartWorker(0);
+    await readUntil(() => progress().state === "local and remote");
+    const remote = progress().remote.elements;
+    await readUntil(() => progress().remote.elements > remote + 100);
+    numbers.push(...(await outcomesOf(iterator)).map(numberOf));
+    const wanted = Array.from({ length: 20_000 }, (_, i) => i + 1);
+    assertEquals(deterministic ? numbers : numbers.sort((a, b) => a - b), wanted);
+  });
+}
+
+function numberOf(outcome: Outcome): number {
+  return (outcome as { readonly element: number }).element;
+}
+
+testInline("offload repeats, and gives a failed element as an error once", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const failing = Dataset.range(50).map((x) => {
+    if (x === 33) throw new Error("no 33");
+    return x;
+  });
+  const found = await outcomesOf(
+    failing.offload({ service: cluster, plan: { candidate: "p'2", ratio: 0.5 } }).repeat(2)
+      .iterator(),
+  );
+  assertEquals(found.filter((at) => "error" in at).length, 2);
+  assertEquals(found.length, 100);
+});
+
+testInline("offload pairs the elements of two sources as they belong together", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const left = Dataset.range(300).map((x) => x * 2);
+  const right = Dataset.range(300).map((x) => x * 3);
+  const zipped = Dataset.zip([left, right]).batch(7);
+  const plan = { candidate: "p'2/1", ratio: 0.5 };
+  const found = await outcomesOf(zipped.offload({ service: cluster, plan }).iterator());
+  assertEquals(found, await outcomesOf(zipped.iterator()));
+});
+
+testInline("offload leaves a cache here, and fills it once", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const plan = { candidate: "p'2", ratio: 0.5 };
+  const dataset = Dataset.range(100).map((x) => x + 1).cache().shuffle(10).batch(10)
+    .offload({ service: cluster, plan });
+  for (let epoch = 0; epoch < 2; epoch++) {
+    const elements = elementsIn(await outcomesOf(dataset.iterator()));
+    assertEquals(elements, Array.from({ length: 100 }, (_, i) => i + 1));
+  }
+  assertEquals(offloadProgress(dataset).remote.elements, 50);
+});
+
+testInline("offload refuses a plan of another pipeline", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const dataset = makeDataset().offload({
+    service: cluster,
+    plan: { candidate: "p'9", ratio: 0.5 },
+  });
+  await assertRejects(() => dataset.iterator().next(), Error, "p'2, p'3, augmented");
+  assertThrows(() => dataset.distribute({ service: cluster }), LeatError, "has an offload()");
+});

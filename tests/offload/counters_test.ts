@@ -1,0 +1,41 @@
+/** The counters that keep the ratio, and the ledger that keeps the position. */
+import fc from "fast-check";
+import { Counters, divide } from "../../offload/conditional/counters.ts";
+import { Ledger } from "../../offload/conditional/ledger.ts";
+import { assert, assertEquals, assertThrows } from "../assert.ts";
+
+Deno.test("Counters keep the share of remote elements within one element of the ratio", () => {
+  fc.assert(fc.property(fc.double({ min: 0, max: 1, noNaN: true }), (ratio) => {
+    const counters = new Counters(ratio);
+    let remote = 0;
+    for (let count = 1; count <= 300; count++) {
+      const side = counters.next;
+      counters.count(side);
+      if (side === "remote") remote++;
+      assert(Math.abs(remote - ratio * count) <= 1);
+    }
+  }));
+});
+
+Deno.test("divide gives each item to one side", () => {
+  fc.assert(fc.property(fc.nat(200), fc.double({ min: 0, max: 1, noNaN: true }), (n, ratio) => {
+    const items = Array.from({ length: n }, (_, i) => i);
+    const { local, remote } = divide(items, ratio);
+    assertEquals([...local, ...remote].sort((a, b) => a - b), items);
+  }));
+  assertEquals(divide([1, 2, 3, 4], 1).local, []);
+  assertEquals(divide([1, 2, 3, 4], 0).remote, []);
+  assertEquals(divide([1, 2, 3, 4], 0.5), { local: [1, 3], remote: [2, 4] });
+});
+
+Deno.test("Ledger takes each element once, and resumes from what it saved", () => {
+  const ledger = new Ledger(20);
+  assert(ledger.note(3, 0) && ledger.note(3, 1) && !ledger.note(3, 1));
+  for (const sequence of [0, 1, 9]) assert(ledger.finish(sequence));
+  assert(!ledger.finish(9) && !ledger.note(9, 5));
+  const restored = Ledger.restored(ledger.save());
+  assertEquals(restored.missing, ledger.missing);
+  assertEquals(restored.first, 2);
+  assert(!restored.note(3, 1) && restored.note(3, 2));
+  assertThrows(() => Ledger.restored({ ...ledger.save(), total: 500 }), Error, "no position");
+});

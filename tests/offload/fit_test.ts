@@ -1,0 +1,166 @@
+/** Training with offloading, against real services and stores. */
+import { DatabaseSync } from "node:sqlite";
+import {
+  Dataset,
+  fit,
+  type FitOptions,
+  LocalCluster,
+  OffloadPlan,
+  planOffload,
+  type Tensor,
+} from "../../mod.ts";
+import { decide } from "../../offload/decide.ts";
+import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
+import { testInline } from "../service/carriers.ts";
+
+/** A plan as if remote workers were twice as fast as this host. */
+function offloadingPlan(candidate: string): OffloadPlan {
+  const metrics = {
+    ...{ Gthp: 1e9, Lthp: 1e6, Pcycle: 10 },
+    candidates: [{ name: candidate, Rthp: 2e6, Ocycle: 1 }],
+  };
+  return new OffloadPlan({ decision: decide(metrics), metrics, refused: [], source: "measured" });
+}
+
+/** Sums what it is trained on. */
+interface Sum {
+  sum: number;
+  steps: number;
+}
+
+function summing(dataset: Dataset<Tensor>, more: Partial<FitOptions<Tensor, Sum>>) {
+  const state = { sum: 0, steps: 0 };
+  const trainStep = (batch: Tensor, state: Sum) => {
+    for (const x of batch.data as Float64Array) state.sum += x;
+    state.steps++;
+  };
+  const options = { dataset, state, trainStep, profileSteps: 3, ...more };
+  return { state, fitted: () => fit<Tensor, Sum>(options) };
+}
+
+const batches = Dataset.range(500).map((x) => x + 1).batch(10) as Dataset<Tensor>;
+const SUM = 500 * 501 / 2;
+
+testInline("fit trains on every element once per epoch, and measures on a copy", async (start) => {
+  await using service = await start({ workers: 1 });
+  const { state, fitted } = summing(batches, { service, epochs: 2 });
+  const { plan, steps, epoch, planningMs } = await fitted();
+  assertEquals(state, { sum: 2 * SUM, steps: 100 });
+  assertEquals([steps, epoch], [100, 1]);
+  assert(planningMs > 0 && plan!.metrics.Lthp > 0);
+  assertMatch(plan!.explain(), /offloaded|Workers run/);
+});
+
+testInline("fit does what a plan says, and reports where batches were prepared", async (start) => {
+  await using service = await start({ workers: 1 });
+  const told: unknown[] = [];
+  const { state, fitted } = summing(batches, {
+    service,
+    offload: offloadingPlan("p'3"),
+    onPlan: (plan) => told.push(plan.candidate),
+    onProgress: ({ offload }) => told.push(offload?.ratio),
+  });
+  const { offload, plan } = await fitted();
+  assertEquals(state, { sum: SUM, steps: 50 });
+  assertEquals(offload!.remote.elements, Math.floor(50 * plan!.ratio));
+  assertEquals(told, ["p'3", plan!.ratio]);
+});
+
+Deno.test("fit trains with runners in processes of their own", async () => {
+  await using service = await LocalCluster.start({
+    workers: 1,
+    carrier: "websocket",
+    confine: true,
+  });
+  const { state, fitted } = summing(batches, { service, offload: offloadingPlan("p'3") });
+  const { offload } = await fitted();
+  assertEquals(state, { sum: SUM, steps: 50 });
+  assertEquals(offload!.fallbacks, 0);
+  assert(offload!.remote.elements > offload!.local.elements);
+});
+
+Deno.test("fit without a service trains here", async () => {
+  const { state, fitted } = summing(batches, {});
+  const { plan, offload } = await fitted();
+  assertEquals([plan, offload, state.sum], [undefined, undefined, SUM]);
+});
+
+Deno.test("fit and planOffload train here when the service cannot be reached", async () => {
+  // Not even a dispatcher listens there.
+  const service = "ws://127.0.0.1:1";
+  const { state, fitted } = summing(batches, { service, timeoutMs: 100 });
+  const { plan } = await fitted();
+  assertEquals([plan!.candidate, state.sum], [null, SUM]);
+  assertMatch(plan!.explain(), /p'3: the service failed while it was measured/);
+});
+
+testInline("fit ends with the error of a training step", async (start) => {
+  await using service = await start({ workers: 1 });
+  const trainStep = () => Promise.reject(new Error("no gradient"));
+  await assertRejects(
+    () => summing(batches, { service, trainStep }).fitted(),
+    Error,
+    "no gradient",
+  );
+  await assertRejects(
+    () =>
+      summing(batches, { service, cloneState: () => Promise.reject(new Error("no copy")) })
+        .fitted(),
+    Error,
+    "cloneState",
+  );
+});
+
+testInline(
+  "planOffload reads from the store what it measured, unless something changed",
+  async (start) => {
+    await using service = await start({ workers: 1 });
+    await using folder = await TempFolder.make();
+    const metricsStore = `${folder.path}/new/metrics.sqlite`;
+    const planned = (dataset = batches, model = "m", remoteResources = "one worker") =>
+      planOffload(dataset, {
+        ...{
+          service,
+          metricsStore,
+          model,
+          remoteResources,
+          profileSteps: 3,
+          speedUpThreshold: 1e-9,
+        },
+        trainStep: () => {},
+      });
+    const first = await planned();
+    const second = await planned();
+    assertEquals([first.source, second.source], ["measured", "stored"]);
+    assertEquals(second.metrics, first.metrics);
+    assertEquals((await planned(batches.map((x) => x))).source, "measured");
+    assertEquals((await planned(batches, "another")).source, "measured");
+    assertEquals((await planned(batches, "m")).source, "stored");
+  },
+);
+
+testInline("fit trains whatever state the metric store is in", async (start) => {
+  await using service = await start({ workers: 1 });
+  await using folder = await TempFolder.make();
+  const path = (name: string) => `${folder.path}/${name}.sqlite`;
+  Deno.writeTextFileSync(
+    path("corrupt"),
+    "no database at all, but long enough to be one".repeat(99),
+  );
+  using other = new DatabaseSync(path("other"));
+  other.exec("CREATE TABLE metric (key TEXT); PRAGMA application_id = 1");
+  const newer = new DatabaseSync(path("newer"));
+  newer.exec(
+    `CREATE TABLE metric (key TEXT); PRAGMA application_id = ${0x4c65614d}; PRAGMA user_version = 9`,
+  );
+  newer.close();
+  await summing(batches, { service, metricsStore: path("locked"), model: "m" }).fitted();
+  using locked = new DatabaseSync(path("locked"));
+  locked.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+  for (const name of ["corrupt", "other", "newer", "locked"]) {
+    const { state, fitted } = summing(batches, { service, metricsStore: path(name), model: "m" });
+    const { plan } = await fitted();
+    assertEquals([plan!.source, state.sum], ["measured", SUM]);
+  }
+});

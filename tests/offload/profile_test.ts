@@ -1,0 +1,103 @@
+/** What is measured, on a clock that only the measured parts move. */
+import { Dataset } from "../../mod.ts";
+import { cutPointsOf } from "../../offload/cut_points.ts";
+import { profileCandidate, profileLocal } from "../../offload/profile.ts";
+import { assertAlmostEquals, assertEquals, assertRejects } from "../assert.ts";
+
+/** A pipeline of which a batch of 8,000 bytes takes `batchMs`, `cpuMs` of it on a CPU. */
+function machine({ batchMs, cpuMs, trainMs, batches = Infinity }: {
+  readonly batchMs: number;
+  readonly cpuMs: number;
+  readonly trainMs: number;
+  readonly batches?: number;
+}) {
+  let nowMs = 0;
+  let usedMs = 0;
+  let trained = 0;
+  const open = () => {
+    let given = 0;
+    return {
+      next: () => {
+        if (given === batches) return Promise.resolve({ done: true as const, value: undefined });
+        given++;
+        // The first batches of a run are slow.
+        nowMs += given === 1 ? 100 * batchMs : batchMs;
+        usedMs += cpuMs;
+        return Promise.resolve({ done: false as const, value: new Float64Array(1_000) });
+      },
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    };
+  };
+  const train = () => {
+    nowMs += trainMs;
+    usedMs += 1_000;
+    trained++;
+  };
+  const options = {
+    clocks: { nowMs: () => nowMs, cpuMs: () => usedMs },
+    sleep: (ms: number) => Promise.resolve(void (nowMs += ms)),
+    steps: 50,
+  };
+  return { open, options: { ...options, train }, untrained: options, trained: () => trained };
+}
+
+Deno.test("profileLocal measures Gthp without, Lthp with waiting for data, and Pcycle without training", async () => {
+  const { open, options, trained } = machine({ batchMs: 3, cpuMs: 2, trainMs: 1 });
+  const { Gthp, Lthp, Pcycle } = await profileLocal(open, options);
+  assertAlmostEquals(Gthp, 8_000 / 0.001, 1);
+  assertAlmostEquals(Lthp, 8_000 / 0.004, 1);
+  assertAlmostEquals(Pcycle, 2, 1e-9);
+  assertEquals(trained(), 2 * (50 + 10));
+});
+
+Deno.test("profileCandidate measures Rthp and Ocycle", async () => {
+  const { open, options } = machine({ batchMs: 1, cpuMs: 0.5, trainMs: 1 });
+  const { name, Rthp, Ocycle } = await profileCandidate("p'2", open, options);
+  assertEquals(name, "p'2");
+  assertAlmostEquals(Rthp, 8_000 / 0.002, 1);
+  assertAlmostEquals(Ocycle, 0.5, 1e-9);
+});
+
+Deno.test("profileLocal starts a short dataset again, and takes a step's time where none is given", async () => {
+  const { open, untrained } = machine({ batchMs: 1, cpuMs: 1, trainMs: 0, batches: 7 });
+  const { Gthp } = await profileLocal(open, { ...untrained, stepMs: 4 });
+  assertAlmostEquals(Gthp, 8_000 / 0.004, 1);
+  assertEquals((await profileLocal(open, untrained)).Gthp, Infinity);
+});
+
+Deno.test("profileLocal refuses an empty dataset", async () => {
+  const { open, options } = machine({ batchMs: 1, cpuMs: 1, trainMs: 0, batches: 0 });
+  await assertRejects(() => profileLocal(open, options), Error, "gives no elements");
+});
+
+/** The names of a dataset's candidates, with the operator at which each is cut. */
+function cuts(dataset: Dataset<unknown>): string[] {
+  return cutPointsOf(dataset.node).candidates.map(({ name, root, keepsOrder }) =>
+    `${name} ${root.kind}${keepsOrder ? " in order" : ""}`
+  );
+}
+
+Deno.test("cutPointsOf finds the paper's candidates and the user's cut points", () => {
+  const read = Dataset.textLines(["a", "b"]);
+  assertEquals(cuts(read.map((x) => x).batch(2).prefetch(1)), ["p'2 map", "p'3 batch"]);
+  assertEquals(
+    cuts(read.map((x) => x).cutPoint("decoded").filter(() => true).batch(2)),
+    ["p'2 filter", "p'3 batch", "decoded map"],
+  );
+  assertEquals(cuts(read.map((x) => x).repeat().batch(2)), ["p'2 map"]);
+});
+
+Deno.test("cutPointsOf stays below caches, keeps pairs together, and says what it refuses", () => {
+  const numbers = Dataset.range(10);
+  assertEquals(cuts(numbers.map((x) => x).cache().map((x) => x).batch(2)), ["p'2 map"]);
+  assertEquals(
+    cuts(Dataset.zip([numbers.map((x) => x), numbers]).batch(2)),
+    ["p'2/0 map in order", "p'2/1 range in order"],
+  );
+  const refusedOf = (dataset: Dataset<unknown>) => cutPointsOf(dataset.node).refused.join();
+  const outside = 3;
+  assertEquals(cuts(numbers.map((x) => x + outside)), []);
+  assertEquals(refusedOf(numbers.map((x) => x + outside)).includes("outside"), true);
+  assertEquals(refusedOf(numbers.map((x) => x + Math.random())).includes("Math.random"), true);
+  assertEquals(refusedOf(Dataset.fromGenerator(function* () {})).includes("source"), true);
+});
