@@ -3,6 +3,9 @@
  * and the position of the operator whose iterator is being made.
  */
 import { RandomStream } from "../core/philox.ts";
+import { Knob, type KnobParameter, type KnobRange } from "./autotune/knob.ts";
+import { budgetsOf } from "./autotune/options.ts";
+import { Tuner, type TunerOptions } from "./autotune/tuner.ts";
 import { ForeignHost, hasForeignFunction, isForeign } from "./foreign/foreign.ts";
 import type { ForeignRunner } from "./foreign/foreign_runners.ts";
 import type { Host } from "./host.ts";
@@ -12,7 +15,14 @@ import { lateFactory } from "./iterators/late_factory.ts";
 import type { DatasetNode } from "./node.ts";
 import { Pacer } from "./iterators/pacer.ts";
 import { Pause } from "./checkpoint/pause.ts";
-import { type FirstNumbers, type Place, placesOf, sourceIndexesOf, statsOf } from "./places.ts";
+import {
+  type FirstNumbers,
+  measuredOf,
+  type Place,
+  placesOf,
+  sourceIndexesOf,
+  statsOf,
+} from "./places.ts";
 import { SplitReader, type SplitSource } from "./sharding/splits.ts";
 import type { IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 
@@ -55,6 +65,7 @@ interface Iteration {
   /** Whether `foreign` belongs to another iteration, which ends it. */
   readonly isWithin: boolean;
   readonly pacer: Pacer;
+  readonly tuner: Tuner;
   readonly pause: Pause;
   readonly deterministic: boolean;
   /** While it is restored: functions that undo what restoring has overwritten. */
@@ -71,6 +82,8 @@ export interface RootOptions {
   readonly randomState: RandomState;
   /** Whether operators keep the order unless they say otherwise. */
   readonly deterministic: boolean;
+  /** How `AUTOTUNE` chooses. Default: it keeps its first values. */
+  readonly tuning?: TunerOptions;
   readonly splits?: SplitSource | undefined;
   /** The dataset's last readers. Default: those of this iteration alone. */
   readonly lastReaders?: LastReaders | undefined;
@@ -79,6 +92,8 @@ export interface RootOptions {
   /** The numbers of the last operator, where the graph is the lower part of another. Default 0. */
   readonly first?: FirstNumbers | undefined;
 }
+
+const UNTUNED: TunerOptions = { budgets: budgetsOf(undefined), isOff: true };
 
 /** See `IteratorContext.elsewhere`. */
 export interface Elsewhere {
@@ -129,14 +144,16 @@ export class IteratorContext {
   static root(
     node: DatasetNode,
     host: Host,
-    { randomState, deterministic, splits, lastReaders, within, first }: RootOptions,
+    { randomState, deterministic, tuning, splits, lastReaders, within, first }: RootOptions,
   ): IteratorContext {
+    const place = placesOf(node, undefined, first);
     return new IteratorContext(
       {
         host,
         foreign: within === undefined ? {} : within.#iteration.foreign,
         isWithin: within !== undefined,
         pacer: new Pacer(host),
+        tuner: new Tuner(host, tuning ?? UNTUNED, () => measuredOf(place)),
         pause: new Pause(),
         deterministic,
         overwritten: [],
@@ -145,13 +162,26 @@ export class IteratorContext {
         isShare: false,
       },
       randomState,
-      placesOf(node, undefined, first),
+      place,
       splits === undefined ? undefined : new SplitProgress(splits),
     );
   }
 
   get pacer(): Pacer {
     return this.#iteration.pacer;
+  }
+
+  get tuner(): Tuner {
+    return this.#iteration.tuner;
+  }
+
+  /**
+   * The knob of this operator, for all of its iterators. In datasets that functions make nothing is
+   * tuned, because there may be any number of them.
+   */
+  knob(parameter: KnobParameter, range: KnobRange): Knob {
+    if (this.stats.isNested) return new Knob(parameter, range);
+    return this.#place.knob ??= this.tuner.knob(parameter, range);
   }
 
   /** Ends once the state of the iteration that is being saved is written. */
@@ -371,7 +401,7 @@ export class IteratorContext {
 
   /** The figures of this operator and all below it. */
   collectStats(): IteratorStats {
-    return statsOf(this.#place);
+    return statsOf(this.#place, this.tuner);
   }
 }
 

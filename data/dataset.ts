@@ -864,7 +864,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * give `blockLength` (1) elements each, round-robin. When a dataset ends, the next one takes its
    * slot when that comes up again.
    *
-   * With `numParallelCalls` (1 to 1024, or `AUTOTUNE`: 4) elements are fetched ahead, from the
+   * With `numParallelCalls` (1 to 1024, or `AUTOTUNE`) elements are fetched ahead, from the
    * first one on: at most that many at once, calls of `fn` included, and up to two blocks of each
    * of `cycleLength + numParallelCalls` datasets. The order stays the same, unless `deterministic`
    * is false: then whatever is ready is given.
@@ -1169,7 +1169,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Reads up to `n` elements ahead of the consumer. `AUTOTUNE`: a modest number, bounded in bytes.
+   * Reads up to `n` elements ahead of the consumer. `AUTOTUNE`: as many as the
+   * consumer needs (4 to 64), within the RAM budget of `withOptions({ autotune })`.
    *
    * @example
    * ```ts

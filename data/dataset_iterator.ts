@@ -7,7 +7,9 @@ import type { LastReaders } from "./service/last_readers.ts";
 import { Explanation } from "./explanation.ts";
 import { type ElementIterator, END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
-import { deterministicOf, seedOf } from "./operators/options.ts";
+import { budgetsOf } from "./autotune/options.ts";
+import type { Consumption, TunerOptions, TuningPolicy } from "./autotune/tuner.ts";
+import { autotuneOf, deterministicOf, seedOf } from "./operators/options.ts";
 import { ReadingFailure, toldOf } from "./iterators/reading_failure.ts";
 import { decodeIteration, encodeIteration, type SavedIteration } from "./checkpoint/saving.ts";
 import { restoreShared, saveShared } from "./checkpoint/shared_state.ts";
@@ -43,6 +45,8 @@ export interface IterationOptions {
   readonly onRestored?: (epoch: number, lastReaders: LastReaders) => void;
   /** Closes the iterator at the first element that fails. */
   readonly closesAtError?: boolean;
+  /** Sets what `AUTOTUNE` stands for; for tests. Default: the model decides. */
+  readonly tuningPolicy?: TuningPolicy;
   /** Rejects with the `ReadingFailure` itself, so that callers can tell it from an element's error. */
   readonly keepsReadingFailures?: boolean;
 }
@@ -81,10 +85,16 @@ export function rootContext(
   return IteratorContext.root(node, host, {
     randomState,
     deterministic,
+    tuning: tuningOf(node, options),
     splits,
     lastReaders,
     within,
   });
+}
+
+function tuningOf(node: DatasetNode, { tuningPolicy: policy }: IterationOptions): TunerOptions {
+  const autotune = autotuneOf(node);
+  return { budgets: budgetsOf(autotune), isOff: autotune === false, policy };
 }
 
 /** A queued call. */
@@ -134,6 +144,10 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   #held = new OperatorMeter("next", -1);
   #watch: Stopwatch;
   readonly #pullNow = (): unknown => this.#elements.next();
+  readonly #consumption = (): Consumption => {
+    const waitedMs = this.#waitedMs + this.#held.read(0).selfMs;
+    return { waitedMs, consumerMs: this.#context.host.nowMs() - this.#startedAtMs - waitedMs };
+  };
   #busy = false;
   #ended = false;
   /** Reading failed, which was reported. The position can still be saved. */
@@ -373,6 +387,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   #resultOf(
     element: unknown,
   ): IteratorResult<T, undefined> | Promise<IteratorResult<T, undefined>> {
+    this.#context.tuner.tick(this.#consumption);
     if (element !== END) {
       if (isWhole(element)) return { done: false, value: element as T };
       const { stats } = this.#context;

@@ -7,7 +7,7 @@ import { type DatasetNode, UNKNOWN_CARDINALITY } from "./node.ts";
 import { NodeFunction } from "./udf/call.ts";
 import { type ElementSpec, specText, TensorSpec } from "./elements/spec.ts";
 import { AUTOTUNE } from "./parallelism.ts";
-import type { OperatorStats } from "./iterators/stats.ts";
+import type { OperatorStats, TuningStats } from "./iterators/stats.ts";
 import { ModuleFunction } from "./udf/user_function.ts";
 
 /** One operator of a graph. */
@@ -98,16 +98,25 @@ export class Explanation {
  */
 function describeStats(stats: OperatorStats): string {
   const { elements, errors, bytesIn, bytesOut, selfMs, waitMs, bufferedBytes } = stats;
-  const { skipped = 0 } = stats;
+  const { skipped = 0, tuning } = stats;
   return [
     `gave ${elements} (${bytesText(bytesOut)})`,
     bytesIn > 0 && `was given ${bytesText(bytesIn)}`,
     selfMs > 0 && `${durationText(selfMs)} at work`,
     waitMs > 0 && `${durationText(waitMs)} waiting`,
     bufferedBytes > 0 && `holds ${bytesText(bufferedBytes)}`,
+    tuning !== undefined && describeTuning(tuning),
     errors > 0 && `${errors} failed`,
     skipped > 0 && `${skipped} missed`,
   ].filter((part) => part !== false).join(", ");
+}
+
+/** `AUTOTUNE set numParallelCalls to 6: 3.5 ms an element expected, 3.7 ms measured`. */
+function describeTuning({ parameter, value, expectedMs, measuredMs }: TuningStats): string {
+  const set = `AUTOTUNE set ${parameter} to ${value}`;
+  if (expectedMs === undefined || measuredMs === undefined) return set;
+  return `${set}: ${durationText(expectedMs)} an element expected, ` +
+    `${durationText(measuredMs)} measured`;
 }
 
 const ARGUMENT_LENGTH_MAX = 60;

@@ -10,7 +10,14 @@ export { AUTOTUNE } from "./parallelism.ts";
 // Iterators, their figures, and explanations.
 export { DatasetIterator } from "./dataset_iterator.ts";
 export { type ExplainedOperator, Explanation } from "./explanation.ts";
-export type { IteratorStats, OperatorStats, ServiceRead, ServiceStats } from "./iterators/stats.ts";
+export type { AutotuneOptions } from "./autotune/options.ts";
+export type {
+  IteratorStats,
+  OperatorStats,
+  ServiceRead,
+  ServiceStats,
+  TuningStats,
+} from "./iterators/stats.ts";
 
 // Elements: their specs and types.
 export { specOf } from "./elements/components.ts";

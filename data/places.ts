@@ -1,4 +1,7 @@
 /** The places of one iteration: each occurrence of a node in its graph, numbered. */
+import type { Knob } from "./autotune/knob.ts";
+import type { Measured } from "./autotune/measured_model.ts";
+import type { Tuner } from "./autotune/tuner.ts";
 import type { DatasetNode } from "./node.ts";
 import { isReplicated, isSplittable, replicatedInputOf } from "./sharding/splits.ts";
 import { OperatorMeter, type OperatorStats } from "./iterators/stats.ts";
@@ -7,6 +10,8 @@ import { OperatorMeter, type OperatorStats } from "./iterators/stats.ts";
 export interface Place {
   /** State that the operator's iterators share during this iteration, such as a cache. */
   shared: unknown;
+  /** What the tuner may change here. */
+  knob: Knob | undefined;
   /** Whether the operator's iterator is that of its input. */
   isPassed: boolean;
   readonly node: DatasetNode;
@@ -23,13 +28,19 @@ export interface FirstNumbers {
 }
 
 /** The figures of a place and all below it. */
-export function statsOf(place: Place): OperatorStats[] {
-  const inputs = place.inputs.map(statsOf);
+export function statsOf(place: Place, tuner: Tuner): OperatorStats[] {
+  const inputs = place.inputs.map((input) => statsOf(input, tuner));
   const bytesIn = inputs.reduce((sum, [input]) => sum + input!.bytesOut, 0);
   const own = place.stats.read(bytesIn);
   const passed = place.isPassed ? inputs[0]![0]! : own;
   const { elements, bytesOut } = passed;
-  return [{ ...own, elements, bytesOut }, ...inputs.flat()];
+  const tuning = place.knob === undefined ? {} : { tuning: tuner.describe(place.knob) };
+  return [{ ...own, elements, bytesOut, ...tuning }, ...inputs.flat()];
+}
+
+/** What the tuner's model needs of a place and all below it. */
+export function measuredOf({ node, isPassed, stats, knob, inputs }: Place): Measured {
+  return { node, isPassed, figures: stats.figures, knob, inputs: inputs.map(measuredOf) };
 }
 
 /** Sources that read splits of one numbering; those of an aligned dataset read the same splits. */
@@ -65,6 +76,7 @@ export function placesOf(
       sourceIndex,
       inputs,
       shared: undefined,
+      knob: undefined,
       isPassed: false,
     };
   };

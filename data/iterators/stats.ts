@@ -1,5 +1,6 @@
 /** Figures of each operator of a running pipeline. */
 
+import type { RamBudget } from "../autotune/ram_budget.ts";
 import { byteSize } from "../../core/tree.ts";
 
 /** One operator's figures since its iterator was opened or restored. Sampled ones are estimates. */
@@ -39,6 +40,8 @@ export interface OperatorStats {
   readonly waitMs: number;
   /** Bytes of elements held now: shuffle buffer, cache, prefetched elements. */
   readonly bufferedBytes: number;
+  /** Only for operators with `AUTOTUNE`: what it has chosen, and why. */
+  readonly tuning?: TuningStats;
   /**
    * Only for `distribute` with `sharing`: elements that this trainer missed, because they had left
    * the window before it asked.
@@ -46,6 +49,29 @@ export interface OperatorStats {
   readonly skipped?: number;
   /** Only for `distribute` and `fromId`, once they have begun: figures of the service. */
   readonly service?: ServiceStats;
+}
+
+/** What `AUTOTUNE` is set to at one operator, with the model's belief beside what was measured. */
+export interface TuningStats {
+  /** The argument that was tuned. */
+  readonly parameter: "numParallelCalls" | "bufferSize";
+  /** Its value now. */
+  readonly value: number;
+  /** With this value, how long the model expects the operator to take for an element, in ms. */
+  readonly expectedMs?: number;
+  /** How long its consumer waited for an element in the period before, in ms. */
+  readonly measuredMs?: number;
+}
+
+/** Totals of one operator, from which the tuner makes its model. */
+export interface OperatorFigures {
+  readonly number: number;
+  readonly elements: number;
+  readonly selfMs: number;
+  readonly waitMs: number;
+  /** Durations of asynchronous calls, overlapping ones added. */
+  readonly callMs: number;
+  readonly bytesOut: number;
 }
 
 /**
@@ -113,6 +139,7 @@ export class OperatorMeter {
   #errors = 0;
   #selfMs = 0;
   #waitMs = 0;
+  #callMs = 0;
   #bufferedBytes = 0;
   /** Elements missed in a shared window; `undefined` where that cannot happen. */
   #skipped: number | undefined;
@@ -179,6 +206,33 @@ export class OperatorMeter {
     this.#waitMs += ms;
   }
 
+  /** Counts the time of an asynchronous call, which may overlap others. */
+  called(ms: number): void {
+    this.#callMs += ms;
+  }
+
+  /** Whether a function of another operator made the dataset. */
+  get isNested(): boolean {
+    return this.#opener !== undefined;
+  }
+
+  /** The bytes given downstream, as estimated from samples. */
+  get #bytesOut(): number {
+    return this.#sampled === 0 ? 0 : this.#sampledBytes / this.#sampled * this.#elements;
+  }
+
+  /** Totals for the tuner's model. */
+  get figures(): OperatorFigures {
+    return {
+      number: this.number,
+      elements: this.#elements,
+      selfMs: this.#selfMs,
+      waitMs: this.#waitMs,
+      callMs: this.#callMs,
+      bytesOut: this.#bytesOut,
+    };
+  }
+
   /** Counts elements that have left the window unread. */
   missed(elements: number): void {
     this.#skipped = (this.#skipped ?? 0) + elements;
@@ -209,7 +263,6 @@ export class OperatorMeter {
 
   /** The current figures. `bytesOfInputs`: bytes that the inputs gave. */
   read(bytesOfInputs: number): OperatorStats {
-    const bytesPerElement = this.#sampled === 0 ? 0 : this.#sampledBytes / this.#sampled;
     const service = this.#service?.();
     return {
       operator: this.operator,
@@ -217,7 +270,7 @@ export class OperatorMeter {
       elements: this.#elements,
       errors: this.#errors,
       bytesIn: (this.#received ?? bytesOfInputs) + this.#receivedWithin,
-      bytesOut: Math.round(bytesPerElement * this.#elements),
+      bytesOut: Math.round(this.#bytesOut),
       selfMs: this.#selfMs,
       waitMs: this.#waitMs,
       bufferedBytes: this.#bufferedBytes,
@@ -230,18 +283,26 @@ export class OperatorMeter {
 /** Estimates the bytes in a buffer of elements from one in `BUFFER_SAMPLE_EVERY` of them. */
 export class BufferMeter {
   readonly #meter: OperatorMeter;
+  readonly #ram: RamBudget | undefined;
   #seen = 0;
   #sampled = 0;
   #sampledBytes = 0;
   #bytes = 0;
 
-  constructor(meter: OperatorMeter) {
+  /** `ram`: the budget that the buffer counts against. */
+  constructor(meter: OperatorMeter, ram?: RamBudget) {
     this.#meter = meter;
+    this.#ram = ram;
   }
 
-  /** The estimate for a buffer of the size last noted. */
-  get bytes(): number {
-    return this.#bytes;
+  /** Whether the budget has room for one more element. */
+  get fitsOneMore(): boolean {
+    return this.#ram === undefined || this.#ram.fits(this.#elementBytes);
+  }
+
+  /** The mean of the samples. */
+  get #elementBytes(): number {
+    return this.#sampled === 0 ? 0 : this.#sampledBytes / this.#sampled;
   }
 
   /** Counts an element that enters the buffer. */
@@ -253,8 +314,9 @@ export class BufferMeter {
 
   /** Notes how many elements the buffer holds now. */
   holds(count: number): void {
-    const bytes = this.#sampled === 0 ? 0 : Math.round(this.#sampledBytes / this.#sampled * count);
+    const bytes = Math.round(this.#elementBytes * count);
     if (bytes === this.#bytes) return;
+    this.#ram?.holds(bytes - this.#bytes);
     this.#meter.holds(bytes - this.#bytes);
     this.#bytes = bytes;
   }

@@ -1,4 +1,5 @@
 /** `withOptions`: settings of a whole pipeline. */
+import { type AutotuneOptions, checkAutotune } from "../autotune/options.ts";
 import { checkOptionalBoolean, checkSeed, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { ElementIterator, Token } from "../iterator.ts";
@@ -14,6 +15,11 @@ export interface DatasetOptions {
    * otherwise. Default true.
    */
   readonly deterministic?: boolean | undefined;
+  /**
+   * Whether `AUTOTUNE` adapts parallelism and buffer sizes while the pipeline runs, and within which
+   * budgets. False: they keep their first values (4 calls, 16 elements). Default true.
+   */
+  readonly autotune?: boolean | AutotuneOptions | undefined;
 }
 
 /** Attaches options to a pipeline; leaves elements unchanged. */
@@ -21,10 +27,12 @@ export class OptionsNode extends SameElementsNode {
   static readonly options = optionsOf<DatasetOptions>("withOptions", {
     seed: true,
     deterministic: true,
+    autotune: true,
   });
   override readonly division = "element";
   readonly seed: bigint | undefined;
   readonly deterministic: boolean | undefined;
+  readonly autotune: boolean | AutotuneOptions | undefined;
 
   constructor(input: DatasetNode, options: DatasetOptions) {
     super("withOptions", input);
@@ -34,9 +42,15 @@ export class OptionsNode extends SameElementsNode {
       "deterministic",
       options.deterministic,
     );
+    this.autotune = checkAutotune(options.autotune);
   }
 
   override get attributes(): Attributes {
+    const { autotune } = this;
+    return { ...this.decisive, ...(autotune === undefined ? {} : { autotune }) };
+  }
+
+  override get decisive(): Attributes {
     return { seed: this.seed, deterministic: this.deterministic };
   }
 
@@ -63,6 +77,11 @@ export function seedOf(node: DatasetNode): bigint | undefined {
 /** Whether operators keep the order unless they say otherwise. */
 export function deterministicOf(node: DatasetNode): boolean {
   return optionOf(node, "deterministic") ?? true;
+}
+
+/** Whether and within which budgets `AUTOTUNE` adapts the pipeline. */
+export function autotuneOf(node: DatasetNode): boolean | AutotuneOptions | undefined {
+  return optionOf(node, "autotune");
 }
 
 /** The last value set along the chain. */

@@ -4,15 +4,11 @@ import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
-import { AUTOTUNE } from "../parallelism.ts";
+import type { Setting } from "../autotune/model.ts";
+import { AUTOTUNE, BUFFER_RANGE } from "../parallelism.ts";
 import { isOfStream } from "../iterators/reading_failure.ts";
 import { BufferMeter } from "../iterators/stats.ts";
 import { SameElementsNode, UnaryIterator } from "./unary.ts";
-
-/** AUTOTUNE reads ahead at most this many elements… */
-const AUTOTUNE_ELEMENTS = 16;
-/** …and, after the first, about this many bytes at most. */
-const AUTOTUNE_BYTES_MAX = 64 << 20;
 
 export class PrefetchNode extends SameElementsNode {
   override readonly division = "element";
@@ -34,9 +30,7 @@ export class PrefetchNode extends SameElementsNode {
   }
 
   override makeIterator(context: IteratorContext): PrefetchIterator {
-    return this.bufferSize === AUTOTUNE
-      ? new PrefetchIterator(context, AUTOTUNE_ELEMENTS, AUTOTUNE_BYTES_MAX)
-      : new PrefetchIterator(context, this.bufferSize, Infinity);
+    return new PrefetchIterator(context, this.bufferSize);
   }
 }
 
@@ -54,13 +48,12 @@ interface PrefetchState {
 }
 
 /**
- * Holds at most `limit` answers, including the one being waited for. Elements that the input can
+ * Holds at most `bufferSize` answers, including the one being waited for. Elements that the input can
  * give at once are read while the consumer leaves the event loop idle; those that take waiting are
  * requested at once, because waiting uses no CPU.
  */
 export class PrefetchIterator extends UnaryIterator {
-  readonly #limit: number;
-  readonly #bytesMax: number;
+  readonly #limit: Setting;
   readonly #meter: BufferMeter;
   readonly #buffer: Arrived[] = [];
   /** The pull in flight. */
@@ -74,11 +67,11 @@ export class PrefetchIterator extends UnaryIterator {
   #paused = false;
   #tokenGiven: Token | undefined;
 
-  constructor(context: IteratorContext, limit: number, bytesMax: number) {
+  constructor(context: IteratorContext, bufferSize: number) {
     super(context);
-    this.#limit = limit;
-    this.#bytesMax = bytesMax;
-    this.#meter = new BufferMeter(context.stats);
+    const isTuned = bufferSize === AUTOTUNE;
+    this.#limit = isTuned ? context.knob("bufferSize", BUFFER_RANGE) : { value: bufferSize };
+    this.#meter = new BufferMeter(context.stats, isTuned ? context.tuner.ram : undefined);
   }
 
   override next(): Pulled<unknown> {
@@ -132,8 +125,8 @@ export class PrefetchIterator extends UnaryIterator {
 
   #hasRoom(): boolean {
     return !this.#inputEnded && !this.#inputFailed && !this.disposed && !this.#paused &&
-      this.#buffer.length < this.#limit &&
-      (this.#buffer.length === 0 || this.#meter.bytes < this.#bytesMax);
+      this.#buffer.length < this.#limit.value &&
+      (this.#buffer.length === 0 || this.#meter.fitsOneMore);
   }
 
   async #fillInBackground(): Promise<void> {

@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { AUTOTUNE, Dataset, type DatasetOptions, LeatError, udf } from "../../mod.ts";
-import { AUTOTUNE_PARALLEL_CALLS } from "../../data/parallelism.ts";
+import { PARALLEL_CALLS_RANGE } from "../../data/parallelism.ts";
 import { DenoHost } from "../../platform/deno_host.ts";
 import { collect, collectWithErrors, rounds } from "./lib/collect.ts";
 
@@ -58,11 +58,12 @@ class Calls {
 
 for (const [name, apply] of Object.entries(OPERATORS)) {
   for (const numParallelCalls of [1, 3, 8, AUTOTUNE]) {
-    const limit = numParallelCalls === AUTOTUNE ? AUTOTUNE_PARALLEL_CALLS : numParallelCalls;
+    const limit = numParallelCalls === AUTOTUNE ? PARALLEL_CALLS_RANGE.initial : numParallelCalls;
 
     Deno.test(`${name} has at most ${numParallelCalls} calls in flight, from the first element on`, async () => {
       const calls = new Calls();
-      const dataset = apply(Dataset.range(20), calls.call, { numParallelCalls });
+      const dataset = apply(Dataset.range(20), calls.call, { numParallelCalls })
+        .withOptions({ autotune: false });
       await using iterator = dataset.iterator();
       const first = iterator.next();
       await calls.begin(limit);

@@ -3,11 +3,13 @@ import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../
 import { Call, type NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END, type Pulled, type Token } from "../../iterator.ts";
-import { parallelCalls } from "../../parallelism.ts";
+import type { Setting } from "../../autotune/model.ts";
+import { AUTOTUNE, parallelCalls } from "../../parallelism.ts";
 import { isOfStream } from "../../iterators/reading_failure.ts";
 import type { SpecCheck } from "../../elements/spec_check.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { UnaryIterator } from "../unary.ts";
+import { BufferMeter } from "../../iterators/stats.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
 
 /** The call that an element was passed to, and how to get the element from the input again. */
@@ -48,7 +50,9 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
   protected readonly call: Call;
   /** The origin of the element given last. */
   protected given = NOWHERE;
-  readonly #limit: number;
+  readonly #limit: Setting;
+  /** Where `AUTOTUNE` has a budget for results: estimates those in the window, calls in flight too. */
+  readonly #meter: BufferMeter | undefined;
   readonly #inOrder: boolean;
   readonly #window: Slot[] = [];
   /** The pull in flight; never rejects. */
@@ -71,7 +75,8 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
       overlapping: true,
       ...(check === undefined ? {} : { check }),
     });
-    this.#limit = parallelCalls(setting);
+    this.#limit = parallelCalls(setting, context);
+    if (setting === AUTOTUNE) this.#meter = new BufferMeter(context.stats, context.tuner.ram);
     this.#inOrder = inOrder;
   }
 
@@ -85,6 +90,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
   step(): unknown {
     this.#fill();
     const slot = this.#takeSettled();
+    this.#meter?.holds(this.#window.length);
     if (slot === undefined) {
       if (this.disposed || (this.#inputEnded && this.#window.length === 0)) return END;
       this.#waiting = Promise.withResolvers();
@@ -99,10 +105,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
 
   /** Pulls and calls until the window is full, the input must be waited for, or a result is ready. */
   #fill(): void {
-    while (
-      this.#window.length < this.#limit && this.#pulling === undefined && !this.#inputEnded &&
-      !this.#paused
-    ) {
+    while (this.#mayBegin) {
       let element: unknown;
       try {
         element = this.input.next();
@@ -113,6 +116,12 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
       if (element instanceof Promise) this.#pulling = this.#await(element);
       else if (this.#accept(element)) return;
     }
+  }
+
+  get #mayBegin(): boolean {
+    const { length } = this.#window;
+    return length < this.#limit.value && this.#pulling === undefined && !this.#inputEnded &&
+      !this.#paused && (length === 0 || this.#meter?.fitsOneMore !== false);
   }
 
   /** Waits for the input in the background. */
@@ -155,6 +164,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
       overlaps: false,
     };
     this.#window.push(slot);
+    this.#meter?.holds(this.#window.length);
     try {
       const result = call();
       if (result instanceof Promise) {
@@ -169,13 +179,19 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
   }
 
   async #settle(slot: Slot, element: unknown, result: Promise<unknown>): Promise<void> {
+    const { host } = this.context;
+    const startedAtMs = host.nowMs();
     try {
       slot.value = this.conclude(element, await result);
     } catch (error) {
       slot.failed = true;
       slot.value = this.stats.failed(error);
     }
+    this.stats.called(host.nowMs() - startedAtMs);
     slot.pending = undefined;
+    if (this.disposed) return;
+    this.#meter?.enters(slot.value);
+    this.#meter?.holds(this.#window.length);
     if (!this.#inOrder || slot === this.#window[0]) this.#wake();
   }
 
@@ -233,6 +249,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
     super.release();
     this.call.stop();
     this.#window.length = 0;
+    this.#meter?.holds(0);
     this.#wake();
   }
 }

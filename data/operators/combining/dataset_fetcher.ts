@@ -1,4 +1,5 @@
 /** The fetcher of parallel `interleave`: opens datasets and reads several of them ahead. */
+import type { Setting } from "../../autotune/model.ts";
 import { Call, type NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../elements/held.ts";
@@ -11,12 +12,12 @@ import { wholeState } from "../../checkpoint/whole_state.ts";
 
 /** Limits of the fetcher. */
 export interface FetchLimits {
-  /** Datasets open, in slots or upcoming. */
-  readonly datasetsMax: number;
+  /** Datasets in slots. As many more as may be fetched at once are open in advance. */
+  readonly cycleLength: number;
   /** Answers fetched ahead of each dataset. */
   readonly answersMax: number;
   /** Fetches and calls in flight. */
-  readonly inFlightMax: number;
+  readonly inFlightMax: Setting;
 }
 
 /** The saved state of a fetcher. */
@@ -136,7 +137,7 @@ export class DatasetFetcher {
   }
 
   #beginOne(): boolean {
-    if (this.#inFlight === this.#limits.inFlightMax) return this.#pull();
+    if (this.#inFlight >= this.#limits.inFlightMax.value) return this.#pull();
     const ahead = this.#nextToFetch();
     if (ahead !== undefined) this.#fetch(ahead);
     else if (this.#outer !== undefined) this.#make(this.#outer);
@@ -182,11 +183,14 @@ export class DatasetFetcher {
   async #during(ahead: ReadAhead, wait: () => Promise<void>): Promise<void> {
     ahead.isBusy = true;
     this.#inFlight++;
+    const { host, stats } = this.#context;
+    const startedAtMs = host.nowMs();
     try {
       await wait();
     } catch (error) {
       this.#fail(ahead, error);
     }
+    stats.called(host.nowMs() - startedAtMs);
     this.#inFlight--;
     ahead.isBusy = false;
     this.#changed();
@@ -196,7 +200,8 @@ export class DatasetFetcher {
   #pull(): boolean {
     if (this.#pulling || this.#inputEnded || this.#outer !== undefined) return false;
     const placed = this.#placed().filter((ahead) => ahead?.isOver === false).length;
-    if (placed + this.#upcoming.length >= this.#limits.datasetsMax) return false;
+    const { cycleLength, inFlightMax } = this.#limits;
+    if (placed + this.#upcoming.length >= cycleLength + inFlightMax.value) return false;
     try {
       const outer = this.#input.next();
       if (outer instanceof Promise) this.#pullLater(outer);

@@ -44,13 +44,13 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
   constructor(context: IteratorContext, node: InterleaveNode, setting: number, inOrder: boolean) {
     super(context);
     const { cycleLength, blockLength } = node;
-    const inFlightMax = parallelCalls(setting);
+    const inFlightMax = parallelCalls(setting, context);
     this.#cycleLength = cycleLength;
     this.#blockLength = blockLength;
     this.#inOrder = inOrder;
     this.#check = node.check;
     this.#fetcher = new DatasetFetcher(context, this.input, node.fn, {
-      datasetsMax: cycleLength + inFlightMax,
+      cycleLength,
       answersMax: BLOCKS_AHEAD * blockLength,
       inFlightMax,
     }, () => [...this.#places.slice(this.#turn), ...this.#places.slice(0, this.#turn)]);

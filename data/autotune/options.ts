@@ -1,0 +1,45 @@
+/** The option `autotune` of `withOptions`. */
+import { checkInteger, invalidArgument } from "../check.ts";
+import { isPlainObject } from "../../core/tree.ts";
+import type { Budgets } from "./hill_climbing.ts";
+
+/** Budgets of `AUTOTUNE`. */
+export interface AutotuneOptions {
+  /**
+   * How many calls of user functions may be in flight, over all operators with `AUTOTUNE`; each of
+   * them has at least one. Default 16: most calls wait.
+   */
+  readonly cpuBudget?: number | undefined;
+  /** How many bytes the buffers of operators with `AUTOTUNE` may hold. Default 64 MiB. */
+  readonly ramBudgetBytes?: number | undefined;
+}
+
+const CPU_DEFAULT = 16;
+const RAM_BYTES_DEFAULT = 64 * 2 ** 20;
+
+/** @throws {LeatError} `invalid_argument` for anything but a boolean or valid budgets. */
+export function checkAutotune(value: unknown): boolean | AutotuneOptions | undefined {
+  if (value === undefined || typeof value === "boolean") return value;
+  const names = ["cpuBudget", "ramBudgetBytes"];
+  if (!isPlainObject(value) || Object.keys(value).some((name) => !names.includes(name))) {
+    const valid = "a boolean or { cpuBudget, ramBudgetBytes }";
+    throw invalidArgument("withOptions", "autotune", valid, value);
+  }
+  const { cpuBudget, ramBudgetBytes } = value;
+  return {
+    ...(cpuBudget === undefined
+      ? {}
+      : { cpuBudget: checkInteger("withOptions", "autotune.cpuBudget", cpuBudget, 1) }),
+    ...(ramBudgetBytes === undefined ? {} : {
+      ramBudgetBytes: checkInteger("withOptions", "autotune.ramBudgetBytes", ramBudgetBytes, 1),
+    }),
+  };
+}
+
+/** The budgets of a pipeline with this option. */
+export function budgetsOf(option: boolean | AutotuneOptions | undefined): Budgets {
+  const { cpuBudget = CPU_DEFAULT, ramBudgetBytes = RAM_BYTES_DEFAULT } = typeof option === "object"
+    ? option
+    : {};
+  return { cpu: cpuBudget, ramBytes: ramBudgetBytes };
+}

@@ -1,0 +1,178 @@
+/**
+ * The tuner of one iteration: from time to time it makes the model of the running pipeline, and
+ * sets the knobs as the model says. It has no timer: the iterator calls it between two elements.
+ */
+import type { Host } from "../host.ts";
+import type { OperatorFigures, TuningStats } from "../iterators/stats.ts";
+import { type Budgets, climb } from "./hill_climbing.ts";
+import { Knob, type KnobParameter, type KnobRange } from "./knob.ts";
+import { type Measured, stageOf } from "./measured_model.ts";
+import { outputLatencyMs, type Stage } from "./model.ts";
+import { RamBudget } from "./ram_budget.ts";
+
+/** The time until the first decision; it doubles with each… */
+const PERIOD_FIRST_MS = 10;
+/** …up to this. */
+const PERIOD_MAX_MS = 5_000;
+/** The clock is read at least once in this many calls. */
+const CALLS_PER_CHECK_MAX = 64;
+/** Reading the clock more often than about this is too often. */
+const CHECK_MS = 1;
+
+/** How the consumer has used the iterator, in total. */
+export interface Consumption {
+  /** How long the consumer was busy between two elements, in ms. */
+  readonly consumerMs: number;
+  /** How long it waited for elements, in ms. */
+  readonly waitedMs: number;
+}
+
+/** Sets knobs; for tests, instead of the model. */
+export type TuningPolicy = (knobs: readonly Knob[]) => void;
+
+/** How an iteration is tuned. */
+export interface TunerOptions {
+  readonly budgets: Budgets;
+  /** Whether knobs keep their first values. */
+  readonly isOff: boolean;
+  readonly policy?: TuningPolicy | undefined;
+}
+
+/** What the tuner knows of one operator. */
+interface Belief {
+  /** The output latency that the model expected when the knob was set, in ms. */
+  readonly expectedMs: number;
+  /** The time that the consumer of the operator waited in the same period, in ms an element. */
+  readonly measuredMs: number;
+}
+
+/** See the module. */
+export class Tuner {
+  /** The bytes in buffers of operators with `AUTOTUNE`. */
+  readonly ram: RamBudget;
+  readonly #host: Host;
+  readonly #options: TunerOptions;
+  readonly #pipeline: () => Measured;
+  readonly #knobs: Knob[] = [];
+  readonly #beliefs = new Map<Knob, Belief>();
+  /** Figures at the last decision, by operator number. */
+  #last = new Map<OperatorFigures["number"], OperatorFigures>();
+  #lastConsumption: Consumption = { consumerMs: 0, waitedMs: 0 };
+  #periodMs = PERIOD_FIRST_MS;
+  #decideAtMs = -Infinity;
+  #checkedAtMs = -Infinity;
+  #callsPerCheck = 1;
+  #callsLeft = 1;
+
+  /** `pipeline` gives the figures of the operators. */
+  constructor(host: Host, options: TunerOptions, pipeline: () => Measured) {
+    this.#host = host;
+    this.#options = options;
+    this.#pipeline = pipeline;
+    this.ram = new RamBudget(options.budgets.ramBytes);
+  }
+
+  /** A new knob. Within the CPU budget, all knobs of calls begin with an equal share. */
+  knob(parameter: KnobParameter, range: KnobRange): Knob {
+    const knob = new Knob(parameter, range);
+    this.#knobs.push(knob);
+    this.#periodMs = PERIOD_FIRST_MS; // the structure of the pipeline has changed
+    this.#share();
+    return knob;
+  }
+
+  #share(): void {
+    const calls = this.#knobs.filter(({ parameter }) => parameter === "numParallelCalls");
+    const share = Math.max(1, Math.floor(this.#options.budgets.cpu / calls.length));
+    for (const knob of calls) knob.value = Math.min(knob.value, share);
+  }
+
+  /** Whether anything can be tuned. */
+  get isIdle(): boolean {
+    return this.#knobs.length === 0 || this.#options.isOff;
+  }
+
+  /** Called once for each element; decides when it is time. */
+  tick(consumption: () => Consumption): void {
+    if (--this.#callsLeft > 0 || this.isIdle) return;
+    if (this.#options.policy !== undefined) return this.#options.policy(this.#knobs);
+    const now = this.#host.nowMs();
+    const isOften = now - this.#checkedAtMs < CHECK_MS;
+    this.#callsPerCheck = isOften ? Math.min(2 * this.#callsPerCheck, CALLS_PER_CHECK_MAX) : 1;
+    this.#callsLeft = this.#callsPerCheck;
+    this.#checkedAtMs = now;
+    if (this.#decideAtMs === -Infinity) this.#decideAtMs = now + this.#periodMs;
+    if (now < this.#decideAtMs) return;
+    this.#decide(consumption());
+    this.#periodMs = Math.min(2 * this.#periodMs, PERIOD_MAX_MS);
+    this.#decideAtMs = now + this.#periodMs;
+  }
+
+  #decide(consumption: Consumption): void {
+    const total = this.#pipeline();
+    const recent = since(this.#last, total);
+    const operators = new Map<Stage, Measured>();
+    const root = stageOf(recent, (operator, stage) => operators.set(stage, operator));
+    if (root === undefined) return; // too little has happened: the period goes on
+    const given = operators.get(root)!.figures.elements;
+    const consumerMs = consumption.consumerMs - this.#lastConsumption.consumerMs;
+    const waitedMs = consumption.waitedMs - this.#lastConsumption.waitedMs;
+    this.#last = figuresOf(total);
+    this.#lastConsumption = consumption;
+    const consumed = consumerMs > 0 ? 1_000 * given / consumerMs : Infinity;
+    if (!(outputLatencyMs(root, Infinity) > 0)) return; // nothing took any time
+    climb(root, this.#knobs, consumed, this.#options.budgets);
+    const measured = measuredMs(recent, waitedMs);
+    outputLatencyMs(root, consumed, (stage, expectedMs) => {
+      const operator = operators.get(stage)!;
+      if (operator.knob === undefined) return;
+      this.#beliefs.set(operator.knob, { expectedMs, measuredMs: measured.get(operator) ?? 0 });
+    });
+  }
+
+  /** What a knob is set to, and what the model expected of that. */
+  describe(knob: Knob): TuningStats {
+    const { parameter, value } = knob;
+    return { parameter, value, ...this.#beliefs.get(knob) };
+  }
+}
+
+/** How long each operator's consumer waited for it, in ms an element. */
+function measuredMs(
+  operator: Measured,
+  waitedMs: number,
+  into = new Map<Measured, number>(),
+): Map<Measured, number> {
+  const { figures, inputs, isPassed } = operator;
+  into.set(operator, figures.elements === 0 ? 0 : waitedMs / figures.elements);
+  const below = isPassed ? waitedMs : figures.waitMs;
+  for (const input of inputs) measuredMs(input, below / inputs.length, into);
+  return into;
+}
+
+/** The same operators with what they have done since the figures in `last`. */
+function since(last: ReadonlyMap<number, OperatorFigures>, operator: Measured): Measured {
+  const { figures } = operator;
+  const before = last.get(figures.number);
+  return {
+    ...operator,
+    figures: before === undefined ? figures : {
+      number: figures.number,
+      elements: figures.elements - before.elements,
+      selfMs: figures.selfMs - before.selfMs,
+      waitMs: figures.waitMs - before.waitMs,
+      callMs: figures.callMs - before.callMs,
+      bytesOut: figures.bytesOut - before.bytesOut,
+    },
+    inputs: operator.inputs.map((input) => since(last, input)),
+  };
+}
+
+function figuresOf(
+  { figures, inputs }: Measured,
+  into = new Map<number, OperatorFigures>(),
+): Map<number, OperatorFigures> {
+  into.set(figures.number, figures);
+  for (const input of inputs) figuresOf(input, into);
+  return into;
+}

@@ -1,0 +1,180 @@
+/** `AUTOTUNE` while a pipeline runs. */
+import type { Knob } from "../../../data/autotune/knob.ts";
+import { type IterationOptions, openIterator } from "../../../data/dataset_iterator.ts";
+import { RandomStream } from "../../../core/philox.ts";
+import { AUTOTUNE, Dataset, LeatError, type OperatorStats } from "../../../mod.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { outcomesOf } from "../lib/outcomes.ts";
+
+/** A clock that moves to the next timer when nothing else is left to do. */
+class Clock extends DenoHost {
+  #now = 0;
+  readonly #timers: { readonly atMs: number; readonly ring: () => void }[] = [];
+
+  override nowMs(): number {
+    return this.#now;
+  }
+
+  wait(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#timers.push({ atMs: this.#now + ms, ring: resolve });
+    return promise;
+  }
+
+  /** The result of `work`, while time passes. */
+  async during<T>(work: Promise<T>): Promise<T> {
+    let isOver = false;
+    const ended = work.finally(() => isOver = true);
+    ended.catch(() => {});
+    while (!isOver) {
+      for (let i = 0; i < 20 && !isOver; i++) await this.yield();
+      this.#timers.sort((a, b) => a.atMs - b.atMs);
+      const next = this.#timers.shift();
+      if (next === undefined) continue;
+      this.#now = Math.max(this.#now, next.atMs);
+      next.ring();
+    }
+    return await ended;
+  }
+}
+
+/** Reads `count` elements, with a pause before each. */
+async function read<T>(
+  dataset: Dataset<T>,
+  clock: Clock,
+  { count = 300, pauseMs = 0 },
+  options: IterationOptions = {},
+): Promise<readonly OperatorStats[]> {
+  await using iterator = openIterator<T>(dataset.node, { host: clock, ...options });
+  await clock.during((async () => {
+    for (let i = 0; i < count; i++) {
+      await iterator.next();
+      if (pauseMs > 0) await clock.wait(pauseMs);
+    }
+  })());
+  assertStringIncludes(String(iterator.explain()), "AUTOTUNE");
+  return iterator.stats();
+}
+
+function slowMap(clock: Clock): Dataset<number> {
+  return Dataset.range(100_000).map(async (x) => {
+    await clock.wait(10);
+    return x;
+  }, { numParallelCalls: AUTOTUNE });
+}
+
+Deno.test("AUTOTUNE makes as many calls as the consumer needs, within the CPU budget", async () => {
+  const clock = new Clock();
+  const tuned = async (pauseMs: number, cpuBudget: number) => {
+    const dataset = slowMap(clock).withOptions({ autotune: { cpuBudget } });
+    return (await read(dataset, clock, { pauseMs }))[1]!.tuning!;
+  };
+  const fast = await tuned(0, 12);
+  assertEquals([fast.parameter, fast.value], ["numParallelCalls", 12]);
+  assert(fast.expectedMs! > 0 && fast.measuredMs! > 0, JSON.stringify(fast));
+  assertEquals((await tuned(0, 1)).value, 1);
+  const slow = await tuned(50, 12);
+  assert(slow.value < 6, JSON.stringify(slow));
+});
+
+Deno.test("AUTOTUNE decides the same in virtual time, again and again", async () => {
+  const once = async () => {
+    const clock = new Clock();
+    return await read(slowMap(clock).prefetch(AUTOTUNE).batch(3), clock, { pauseMs: 4 });
+  };
+  assertEquals(await once(), await once());
+});
+
+Deno.test("withOptions({ autotune: false }) keeps the first values", async () => {
+  const clock = new Clock();
+  const dataset = slowMap(clock).prefetch(AUTOTUNE).withOptions({ autotune: false });
+  const stats = await read(dataset, clock, {});
+  assertEquals(stats.map(({ tuning }) => tuning?.value), [undefined, 16, 4, undefined]);
+});
+
+Deno.test("withOptions refuses unknown or invalid budgets", async () => {
+  for (const autotune of [{ cpuBudget: 0 }, { ramBudgetBytes: 0.5 }, { cores: 3 }, "on"]) {
+    const options = { autotune } as unknown as { autotune: boolean };
+    await assertRejects(
+      async () => await Dataset.range(1).withOptions(options).iterator().next(),
+      LeatError,
+      "autotune",
+    );
+  }
+});
+
+Deno.test("the RAM budget bounds what operators with AUTOTUNE hold", async () => {
+  const clock = new Clock();
+  const bytes = 1_000;
+  const ramBudgetBytes = 6 * bytes;
+  const dataset = Dataset.range(100_000).map(async () => {
+    await clock.wait(3);
+    return new Uint8Array(bytes);
+  }, { numParallelCalls: AUTOTUNE }).prefetch(AUTOTUNE)
+    .withOptions({ autotune: { ramBudgetBytes } });
+  // The budget holds whatever the knobs are set to.
+  const tuningPolicy = (knobs: readonly Knob[]) => {
+    for (const knob of knobs) knob.value = knob.max;
+  };
+  await using iterator = openIterator(dataset.node, { host: clock, tuningPolicy });
+  let most = 0;
+  await clock.during((async () => {
+    for (let i = 0; i < 200; i++) {
+      await iterator.next();
+      await clock.wait(i % 7 === 0 ? 30 : 1);
+      const held = iterator.stats().reduce((sum, stats) => sum + stats.bufferedBytes, 0);
+      if (i > 10) most = Math.max(most, held);
+    }
+  })());
+  assert(most <= ramBudgetBytes + 2 * bytes, `${most} bytes`); // each operator may hold one
+  assert(most >= 3 * bytes, `${most} bytes: nothing was held`);
+});
+
+/** Pipelines with everything that can be tuned. */
+const PIPELINES: readonly (() => Dataset<unknown>)[] = [
+  () =>
+    Dataset.range(60).map(async (x, { random, index }) => {
+      for (let i = 0; i < (x * 7) % 5; i++) await Promise.resolve();
+      if (x % 13 === 5) throw new LeatError("data_loss", `no ${x}`);
+      return x + random.int(100) + index;
+    }, { numParallelCalls: AUTOTUNE }).shuffle(5).batch(4).prefetch(AUTOTUNE).repeat(2),
+  () =>
+    Dataset.range(12).interleave(
+      (x, { Dataset }) => Dataset.range(x).map((y) => Promise.resolve(10 * x + y)),
+      { cycleLength: 3, numParallelCalls: AUTOTUNE },
+    ).filter(async (x) => {
+      for (let i = 0; i < x % 4; i++) await Promise.resolve();
+      return x % 3 !== 0;
+    }, { numParallelCalls: AUTOTUNE }).prefetch(AUTOTUNE).batch(3),
+];
+
+Deno.test("random decisions of the tuner change nothing in the stream or its checkpoints", async () => {
+  for (const [number, pipeline] of PIPELINES.entries()) {
+    const dataset = pipeline().withOptions({ seed: 5 });
+    const expected = await outcomesOf(openIterator(dataset.node));
+    for (let run = 0; run < 12; run++) {
+      const random = new RandomStream(run, ["decisions"]);
+      let changes = 0;
+      const tuningPolicy = (knobs: readonly Knob[]) => {
+        for (const knob of knobs) {
+          knob.value = knob.min + random.int(Math.min(20, knob.max) - knob.min + 1);
+          changes++;
+        }
+      };
+      const before = 3 + run;
+      await using iterator = openIterator(dataset.node, { tuningPolicy });
+      const first = await outcomesOf(iterator, before);
+      const state = await iterator.save();
+      assertEquals([...first, ...await outcomesOf(iterator)], expected, `pipeline ${number}`);
+      await using other = openIterator(dataset.node, { tuningPolicy });
+      await other.restore(state);
+      assertEquals(
+        [...first, ...await outcomesOf(other)],
+        expected,
+        `pipeline ${number}, restored`,
+      );
+      assert(changes > 0);
+    }
+  }
+});
