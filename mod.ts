@@ -167,7 +167,13 @@ export {
 
 // The machine: files, storage and images.
 export { DenoHost, type DenoHostOptions } from "./platform/deno_host.ts";
-export { type ImageLimits, Images, type JpegEncodeOptions } from "./platform/media/images.ts";
+export {
+  type BytesDecodeOptions,
+  type DecodedTensor,
+  type ImageLimits,
+  Images,
+  type JpegEncodeOptions,
+} from "./platform/media/images.ts";
 export type { ForeignLimits } from "./platform/sandbox/foreign/foreign_processes.ts";
 export type { RequestOptions } from "./platform/storage/http_client.ts";
 export type { HttpOptions } from "./platform/storage/http_files.ts";

@@ -98,7 +98,18 @@ export interface NewFile {
   abandon(): boolean;
 }
 
-/** How an image is transformed: crop, then resize, then flip. */
+/** Means and standard deviations of channels, whose values are from 0 to 1. */
+export interface Normalization {
+  /** One number for all channels, or one for each. */
+  readonly mean: number | readonly number[];
+  /** Not 0. One number for all channels, or one for each. */
+  readonly std: number | readonly number[];
+}
+
+/** The order of an image's axes: height, width, channels; or channels, height, width. */
+export type ImageLayout = "HWC" | "CHW";
+
+/** How an image is transformed: crop, then resize, then flip, then convert; all in one pass. */
 export interface ImageDecodeOptions {
   /** The rectangle to keep, in pixels of the original. */
   readonly crop?: {
@@ -113,13 +124,22 @@ export interface ImageDecodeOptions {
   readonly flip?: boolean;
   /** Grey, RGB or RGBA; default 3. Unrequested alpha is dropped; missing alpha is opaque. */
   readonly channels?: 1 | 3 | 4;
+  /**
+   * `uint8` has values from 0 to 255. Floats have values from 0 to 1, and resized ones are not
+   * rounded. Default: `uint8`, or `float32` with `normalize`.
+   */
+  readonly dtype?: "uint8" | "float16" | "float32";
+  /** Makes each value `(value - mean) / std`, like torchvision's `Normalize`. */
+  readonly normalize?: Normalization;
+  /** Default `"HWC"`. */
+  readonly layout?: ImageLayout;
 }
 
 /** Decodes compressed images. The host provides it, so that confined functions have it too. */
 export interface ImageCodec {
   /**
-   * The pixels as a uint8 tensor of shape [height, width, channels]; `data_loss` for a damaged
-   * image, `invalid_argument` for an unknown format.
+   * The pixels as a tensor of shape [height, width, channels], uint8 unless the options say
+   * otherwise; `data_loss` for a damaged image, `invalid_argument` for an unknown format.
    */
   decode(bytes: Uint8Array, options?: ImageDecodeOptions): Tensor | Promise<Tensor>;
   /** The size in pixels, read from the header alone. */

@@ -92,9 +92,11 @@ export {
   type Host,
   type ImageCodec,
   type ImageDecodeOptions,
+  type ImageLayout,
   installHost,
   type MelSpectrogramOptions,
   type NewFile,
   type NewFiles,
+  type Normalization,
   type OpenFile,
 } from "./host.ts";

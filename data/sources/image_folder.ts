@@ -188,7 +188,7 @@ function checkClassNames(value: unknown): readonly string[] | undefined {
 
 function checkDecode(value: unknown): ImageDecodeOptions | false {
   if (value === undefined || value === false) return value ?? {};
-  const known = ["crop", "resize", "flip", "channels"];
+  const known = ["crop", "resize", "flip", "channels", "dtype", "normalize", "layout"];
   if (!isPlainObject(value) || Object.keys(value).some((name) => !known.includes(name))) {
     throw invalidArgument("imageFolder", "decode", `false or { ${known.join(", ")} }`, value);
   }
@@ -225,5 +225,8 @@ function classOf(path: string, root: string): string {
 function imageSpec(decode: ImageDecodeOptions | false): TensorSpec {
   if (decode === false) return new TensorSpec("bytes", []);
   const { width = null, height = null } = decode.resize ?? decode.crop ?? {};
-  return new TensorSpec("uint8", [height, width, decode.channels ?? 3]);
+  const { channels = 3, normalize, layout } = decode;
+  const { dtype = normalize === undefined ? "uint8" : "float32" } = decode;
+  const shape = layout === "CHW" ? [channels, height, width] : [height, width, channels];
+  return new TensorSpec(dtype, shape);
 }

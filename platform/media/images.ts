@@ -10,7 +10,8 @@ import type { ImageCodec, ImageDecodeOptions } from "../../data/host.ts";
 import { beginsWith, type Decoded, type ImageFormat, type ImageSize } from "./image_format.ts";
 import { JpegFormat } from "./jpeg/jpeg.ts";
 import { PngFormat } from "./png.ts";
-import { resample } from "./resample.ts";
+import { type DecodePlan, decodePlan } from "./decode_plan.ts";
+import { planar, resample, resampleInto } from "./resample.ts";
 import { WebpFormat } from "./webp.ts";
 
 /** Default limit of bytes for decoding one image: a header of a few bytes may claim any size. */
@@ -41,6 +42,14 @@ export interface ImageLimits {
    */
   readonly imageBytesMax?: number | undefined;
 }
+
+/** Options of decoding to bytes. */
+export type BytesDecodeOptions = Omit<ImageDecodeOptions, "dtype" | "normalize"> & {
+  readonly dtype?: "uint8";
+};
+
+/** A decoded image of any dtype. */
+export type DecodedTensor = Tensor<"uint8" | "float16" | "float32">;
 
 /** Options of a JPEG. */
 export interface JpegEncodeOptions {
@@ -81,7 +90,8 @@ export class Images implements ImageCodec {
   }
 
   /**
-   * The pixels as uint8 of shape [height, width, channels]: cropped, then resized, then mirrored.
+   * The pixels as uint8 of shape [height, width, channels]: cropped, then resized, then mirrored,
+   * then converted to another dtype or layout where the options ask for it.
    * Do not change `bytes` before the pixels are there.
    *
    * Resizing is bilinear between the four nearest pixels, with half-pixel centres and no
@@ -96,8 +106,17 @@ export class Images implements ImageCodec {
    */
   decode(
     bytes: Uint8Array,
+    options?: BytesDecodeOptions,
+  ): Tensor<"uint8"> | Promise<Tensor<"uint8">>;
+  /** The same with values of any dtype. */
+  decode(
+    bytes: Uint8Array,
+    options?: ImageDecodeOptions,
+  ): DecodedTensor | Promise<DecodedTensor>;
+  decode(
+    bytes: Uint8Array,
     options: ImageDecodeOptions = {},
-  ): Tensor<"uint8"> | Promise<Tensor<"uint8">> {
+  ): DecodedTensor | Promise<DecodedTensor> {
     const format = this.#formatOf(bytes);
     const loading = format.load();
     return loading === undefined
@@ -155,40 +174,34 @@ export class Images implements ImageCodec {
     format: ImageFormat,
     bytes: Uint8Array,
     options: ImageDecodeOptions,
-  ): Tensor<"uint8"> | Promise<Tensor<"uint8">> {
-    const { channels = 3, flip = false } = options;
-    if (![1, 3, 4].includes(channels)) {
-      throw new LeatError("invalid_argument", `An image has 1, 3 or 4 channels, not ${channels}.`);
-    }
+  ): DecodedTensor | Promise<DecodedTensor> {
     const whole = format.readSize(bytes);
-    const { width, height } = whole;
-    const crop = options.crop ?? { x: 0, y: 0, width, height };
-    requireCrop(crop, whole);
-    const size = options.resize ?? { width: crop.width, height: crop.height };
-    requireSize(size);
+    const plan = decodePlan(options, whole);
+    const byteLength = whole.width * whole.height * plan.channels;
+    this.#requireMemory(format, whole, format.bytesToDecode(bytes) + byteLength + plan.madeBytes);
+    const decoded = format.decode(bytes, plan.crop, plan.channels);
+    return decoded instanceof Promise
+      ? decoded.then((decoded) => this.#finish(decoded, plan))
+      : this.#finish(decoded, plan);
+  }
 
-    const isPlain = crop.width === width && crop.height === height &&
-      size.width === width && size.height === height && !flip;
-    const resizedBytes = isPlain ? 0 : size.width * size.height * channels;
-    const byteLength = width * height * channels;
-    this.#requireMemory(format, whole, format.bytesToDecode(bytes) + byteLength + resizedBytes);
-    const finish = (unread: Decoded) => {
-      using decoded = unread;
-      const shape = [size.height, size.width, channels];
-      const { region } = decoded;
-      if (isPlain) {
-        const pixels = new Uint8Array(byteLength);
-        decoded.read(pixels);
-        return new Tensor("uint8", shape, pixels);
-      }
-      const pixels = this.#borrow(region.width * region.height * channels);
-      decoded.read(pixels);
-      const inside = { ...crop, x: crop.x - region.x, y: crop.y - region.y };
-      const request = { pixels, channels, width: region.width, crop: inside, size, flip };
-      return new Tensor("uint8", shape, resample(request));
-    };
-    const decoded = format.decode(bytes, crop, channels);
-    return decoded instanceof Promise ? decoded.then(finish) : finish(decoded);
+  #finish(unread: Decoded, plan: DecodePlan): DecodedTensor {
+    using decoded = unread;
+    const { region } = decoded;
+    const { channels, crop, size, flip, dtype, shape, layout, conversion } = plan;
+    const byteLength = region.width * region.height * channels;
+    const pixels = plan.isPlain ? new Uint8Array(byteLength) : this.#borrow(byteLength);
+    decoded.read(pixels);
+    if (plan.isPlain) return new Tensor("uint8", shape, pixels);
+    const inside = { ...crop, x: crop.x - region.x, y: crop.y - region.y };
+    const request = { pixels, channels, width: region.width, crop: inside, size, flip };
+    if (dtype === "uint8") {
+      const made = resample(request);
+      return new Tensor("uint8", shape, layout === "CHW" ? planar(made, channels) : made);
+    }
+    const made = Tensor.zeros(dtype, shape);
+    resampleInto(made.data, request, conversion);
+    return made;
   }
 
   #requireMemory({ name }: ImageFormat, { width, height }: ImageSize, byteLength: number): void {
@@ -211,29 +224,6 @@ export class Images implements ImageCodec {
     if (byteLength <= SCRATCH_BYTES_MAX) this.#scratch = buffer;
     return buffer;
   }
-}
-
-function requireCrop(
-  { x, y, width, height }: NonNullable<ImageDecodeOptions["crop"]>,
-  image: ImageSize,
-): void {
-  const isInside = [x, y, width, height].every(Number.isInteger) && x >= 0 && y >= 0 &&
-    width > 0 && height > 0 && x + width <= image.width && y + height <= image.height;
-  if (isInside) return;
-  throw new LeatError(
-    "invalid_argument",
-    `The crop { x: ${x}, y: ${y}, width: ${width}, height: ${height} } is no rectangle of whole pixels inside an image of ` +
-      `${image.width} × ${image.height}.`,
-  );
-}
-
-function requireSize({ width, height }: ImageSize): void {
-  const isSize = Number.isInteger(width) && Number.isInteger(height) && width > 0 && height > 0;
-  if (isSize) return;
-  throw new LeatError(
-    "invalid_argument",
-    `An image is resized to whole numbers of pixels from 1 up, not to ${width} × ${height}.`,
-  );
 }
 
 function isUint8(image: AnyTensor): image is Tensor<"uint8"> {

@@ -1,4 +1,6 @@
-/** Crops, resizes (bilinear) and mirrors in one pass over the resulting pixels. */
+/** Crops, resizes (bilinear), mirrors and converts in one pass over the resulting pixels. */
+
+import type { ImageLayout } from "../../data/host.ts";
 
 /** The transformation of an image. */
 export interface ResampleRequest {
@@ -32,6 +34,54 @@ export function resample(request: ResampleRequest): Uint8Array<ArrayBuffer> {
     : interpolate(request);
 }
 
+/** How bytes become floats: `byte · scale + offset`, with one of each for every channel. */
+export interface Conversion {
+  readonly scale: readonly number[];
+  readonly offset: readonly number[];
+  readonly layout: ImageLayout;
+}
+
+/** Like {@linkcode resample}, but into floats, which are not rounded. */
+export function resampleInto(
+  out: Float32Array | Float16Array,
+  request: ResampleRequest,
+  { scale, offset, layout }: Conversion,
+): void {
+  const { pixels, channels, width, crop, size } = request;
+  const { left, right, rightWeight } = columnTaps(request);
+  const rows = tapsOf(crop.height, size.height);
+  const isPlanar = layout === "CHW";
+  const channelStep = isPlanar ? size.width * size.height : 1;
+  const pixelStep = isPlanar ? 1 : channels;
+  const unit = 1 / (WEIGHT_ONE * WEIGHT_ONE);
+  for (let c = 0; c < channels; c++) {
+    const factor = scale[c]! * unit, shift = offset[c]!;
+    let to = c * channelStep;
+    for (let y = 0; y < size.height; y++) {
+      const top = (crop.y + rows.low[y]!) * width * channels + c;
+      const bottom = (crop.y + rows.high[y]!) * width * channels + c;
+      const weightB = rows.highWeight[y]!, weightT = WEIGHT_ONE - weightB;
+      for (let x = 0; x < size.width; x++, to += pixelStep) {
+        const l = left[x]!, r = right[x]!, weightR = rightWeight[x]!;
+        const weightL = WEIGHT_ONE - weightR;
+        const upper = pixels[top + l]! * weightL + pixels[top + r]! * weightR;
+        const lower = pixels[bottom + l]! * weightL + pixels[bottom + r]! * weightR;
+        out[to] = (upper * weightT + lower * weightB) * factor + shift;
+      }
+    }
+  }
+}
+
+/** The same pixels channel by channel. */
+export function planar(pixels: Uint8Array, channels: number): Uint8Array<ArrayBuffer> {
+  const out = new Uint8Array(pixels.length);
+  let to = 0;
+  for (let c = 0; c < channels; c++) {
+    for (let from = c; from < pixels.length; from += channels) out[to++] = pixels[from]!;
+  }
+  return out;
+}
+
 function copy(
   { pixels, channels, width, crop, flip }: ResampleRequest,
 ): Uint8Array<ArrayBuffer> {
@@ -52,19 +102,11 @@ function copy(
 }
 
 function interpolate(
-  { pixels, channels, width, crop, size, flip }: ResampleRequest,
+  request: ResampleRequest,
 ): Uint8Array<ArrayBuffer> {
-  const columns = tapsOf(crop.width, size.width);
+  const { pixels, channels, width, crop, size } = request;
+  const { left, right, rightWeight } = columnTaps(request);
   const rows = tapsOf(crop.height, size.height);
-  const left = new Int32Array(size.width);
-  const right = new Int32Array(size.width);
-  const rightWeight = new Int32Array(size.width);
-  for (let x = 0; x < size.width; x++) {
-    const tap = flip ? size.width - 1 - x : x;
-    left[x] = (crop.x + columns.low[tap]!) * channels;
-    right[x] = (crop.x + columns.high[tap]!) * channels;
-    rightWeight[x] = columns.highWeight[tap]!;
-  }
   const out = new Uint8Array(size.width * size.height * channels);
   const half = 1 << (2 * WEIGHT_BITS - 1);
   let to = 0;
@@ -83,6 +125,25 @@ function interpolate(
     }
   }
   return out;
+}
+
+/** The byte offsets within a row of each column's two neighbours, and the weight of the right one. */
+function columnTaps({ channels, crop, size, flip }: ResampleRequest): {
+  readonly left: Int32Array;
+  readonly right: Int32Array;
+  readonly rightWeight: Int32Array;
+} {
+  const columns = tapsOf(crop.width, size.width);
+  const left = new Int32Array(size.width);
+  const right = new Int32Array(size.width);
+  const rightWeight = new Int32Array(size.width);
+  for (let x = 0; x < size.width; x++) {
+    const tap = flip ? size.width - 1 - x : x;
+    left[x] = (crop.x + columns.low[tap]!) * channels;
+    right[x] = (crop.x + columns.high[tap]!) * channels;
+    rightWeight[x] = columns.highWeight[tap]!;
+  }
+  return { left, right, rightWeight };
 }
 
 interface Taps {

@@ -1,5 +1,6 @@
 /** The host of a confined pipeline: what the process may not do, it asks its host process for. */
 import { fileURLToPath } from "node:url";
+import { type FixedDType, TYPED_ARRAYS } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import type { Files, ImageCodec, ImageDecodeOptions, OpenFile } from "../../../data/host.ts";
@@ -164,8 +165,15 @@ class ConfinedImages implements ImageCodec {
     if (bytes.byteLength > IMAGE_BYTES_ASKED_MAX) {
       throw tooMuchAsked(`by an image of ${bytes.byteLength} bytes`);
     }
-    const { shape, data } = await this.#ask("decode", { bytes, options }) as Decoded;
-    return new Tensor("uint8", shape, data);
+    const { dtype, shape, data } = await this.#ask("decode", { bytes, options }) as Decoded;
+    const { buffer } = data.byteOffset % 8 === 0 ? data : data.slice();
+    const offset = data.byteOffset % 8 === 0 ? data.byteOffset : 0;
+    const store = new TYPED_ARRAYS[dtype](
+      buffer,
+      offset,
+      shape.reduce((size, length) => size * length, 1),
+    );
+    return new Tensor<FixedDType>(dtype, shape, store);
   }
 
   size(bytes: Uint8Array): { width: number; height: number } {
@@ -175,6 +183,8 @@ class ConfinedImages implements ImageCodec {
 
 /** The pixels of an image. */
 export interface Decoded {
+  readonly dtype: FixedDType;
   readonly shape: number[];
+  /** The bytes of the values. */
   readonly data: Uint8Array;
 }

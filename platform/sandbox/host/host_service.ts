@@ -1,4 +1,5 @@
 /** Decodes images, and reads object stores and services, for a confined, untrusted runner. */
+import type { FixedDType, TypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import type { Host, ImageDecodeOptions, OpenFile } from "../../../data/host.ts";
@@ -54,8 +55,10 @@ export class HostService {
     const { bytes, options } = request;
     if (!(bytes instanceof Uint8Array)) throw malformed("decode");
     // The codec checks the options.
-    const { shape, data } = await this.#host.images.decode(bytes, options as ImageDecodeOptions);
-    return { shape: [...shape], data: data as Uint8Array };
+    const image = await this.#host.images.decode(bytes, options as ImageDecodeOptions);
+    const { buffer, byteOffset, byteLength } = image.data as TypedArray;
+    const data = new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
+    return { dtype: image.dtype as FixedDType, shape: [...image.shape], data };
   }
 
   async #open(path: unknown): Promise<Opened> {

@@ -26,7 +26,11 @@ Deno.test("a confined function decodes images like any other", async () => {
     const { width, height } = image.size(bytes);
     const crop = { x: 10, y: 0, width: width - 10, height };
     const resize = { width: 20, height: 20 };
-    return [await image.decode(bytes), await image.decode(bytes, { crop, resize, flip: true })];
+    return [
+      await image.decode(bytes),
+      await image.decode(bytes, { crop, resize, flip: true }),
+      await image.decode(bytes, { crop, dtype: "float16", layout: "CHW" }),
+    ];
   });
   await using sandbox = await Sandbox.open();
   const crop = { x: 10, y: 0, width: 50, height: 40 };
@@ -43,7 +47,11 @@ Deno.test("a confined function decodes images like any other", async () => {
     evaluating(wrong.map((bytes) => `extra.image.decode(${bytes})`)),
   );
   assertEquals(decoded, {
-    value: [await images.decode(jpeg), await images.decode(jpeg, { crop, resize, flip: true })],
+    value: [
+      await images.decode(jpeg),
+      await images.decode(jpeg, { crop, resize, flip: true }),
+      await images.decode(jpeg, { crop, dtype: "float16", layout: "CHW" }),
+    ],
   });
   assertEquals(all, { value: [100, jpeg.byteLength] });
   assertEquals(came.map((one) => "code" in one && one.code), [

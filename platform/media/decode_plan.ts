@@ -1,0 +1,105 @@
+/** The options of decoding an image, checked and complete. */
+
+import { LeatError } from "../../core/error.ts";
+import type { ImageDecodeOptions, ImageLayout, Normalization } from "../../data/host.ts";
+import type { Channels, ImageSize, Region } from "./image_format.ts";
+import type { Conversion } from "./resample.ts";
+
+const BYTE_MAX = 255;
+
+/** What becomes of an image. */
+export interface DecodePlan {
+  readonly channels: Channels;
+  readonly crop: Region;
+  readonly size: ImageSize;
+  readonly flip: boolean;
+  readonly dtype: "uint8" | "float16" | "float32";
+  readonly layout: ImageLayout;
+  /** The shape of the result. */
+  readonly shape: readonly number[];
+  /** How bytes become floats, unless the dtype is uint8. */
+  readonly conversion: Conversion;
+  /** Whether the result is the decoder's output as it is. */
+  readonly isPlain: boolean;
+  /** The size of the result, unless it is plain. */
+  readonly madeBytes: number;
+}
+
+/**
+ * The plan for an image of a size.
+ *
+ * @throws {LeatError} `invalid_argument` for invalid options.
+ */
+export function decodePlan(options: ImageDecodeOptions, whole: ImageSize): DecodePlan {
+  const { channels = 3, flip = false, normalize, layout = "HWC" } = options;
+  const { dtype = normalize === undefined ? "uint8" : "float32" } = options;
+  const { width, height } = whole;
+  if (![1, 3, 4].includes(channels)) {
+    throw invalid(`An image has 1, 3 or 4 channels, not ${channels}.`);
+  }
+  if (!["uint8", "float16", "float32"].includes(dtype)) {
+    throw invalid(`An image is decoded to uint8, float16 or float32, not to ${dtype}.`);
+  }
+  if (dtype === "uint8" && normalize !== undefined) {
+    throw invalid("A normalized image is float16 or float32: leave out dtype, or choose one.");
+  }
+  if (layout !== "HWC" && layout !== "CHW") {
+    throw invalid(`The layout of an image is "HWC" or "CHW", not ${layout}.`);
+  }
+  const crop = options.crop ?? { x: 0, y: 0, width, height };
+  requireCrop(crop, whole);
+  const size = options.resize ?? { width: crop.width, height: crop.height };
+  requireSize(size);
+  const isPlain = crop.width === width && crop.height === height && size.width === width &&
+    size.height === height && !flip && dtype === "uint8" && layout === "HWC";
+  const shape = layout === "HWC"
+    ? [size.height, size.width, channels]
+    : [channels, size.height, size.width];
+  const itemBytes = { uint8: 1, float16: 2, float32: 4 }[dtype];
+  const madeBytes = isPlain ? 0 : size.width * size.height * channels * itemBytes;
+  const conversion = { ...scaling(normalize, channels), layout };
+  return { channels, crop, size, flip, dtype, layout, shape, conversion, isPlain, madeBytes };
+}
+
+/** `byte · scale + offset` is `(byte / 255 - mean) / std`. */
+function scaling(
+  { mean = 0, std = 1 }: Partial<Normalization> = {},
+  channels: number,
+): Omit<Conversion, "layout"> {
+  const means = perChannel("mean", mean, channels), stds = perChannel("std", std, channels);
+  if (stds.includes(0)) throw invalid("normalize.std is not 0 for any channel.");
+  return {
+    scale: stds.map((std) => 1 / (BYTE_MAX * std)),
+    offset: stds.map((std, c) => -means[c]! / std),
+  };
+}
+
+function perChannel(name: string, value: number | readonly number[], channels: number): number[] {
+  const values = typeof value === "number" ? Array<number>(channels).fill(value) : [...value];
+  if (values.length === channels && values.every(Number.isFinite)) return values;
+  throw invalid(
+    `normalize.${name} is a number, or one for each of the ${channels} channels, not ${value}.`,
+  );
+}
+
+function requireCrop({ x, y, width, height }: Region, image: ImageSize): void {
+  const isInside = [x, y, width, height].every(Number.isInteger) && x >= 0 && y >= 0 &&
+    width > 0 && height > 0 && x + width <= image.width && y + height <= image.height;
+  if (isInside) return;
+  throw invalid(
+    `The crop { x: ${x}, y: ${y}, width: ${width}, height: ${height} } is no rectangle of whole ` +
+      `pixels inside an image of ${image.width} × ${image.height}.`,
+  );
+}
+
+function requireSize({ width, height }: ImageSize): void {
+  const isSize = Number.isInteger(width) && Number.isInteger(height) && width > 0 && height > 0;
+  if (isSize) return;
+  throw invalid(
+    `An image is resized to whole numbers of pixels from 1 up, not to ${width} × ${height}.`,
+  );
+}
+
+function invalid(message: string): LeatError {
+  return new LeatError("invalid_argument", message);
+}
