@@ -53,20 +53,25 @@ export class StepMeter {
   }
 }
 
-/**
- * Elements without end: a dataset that ends is started again.
- *
- * @typeParam T The type of elements.
- */
-export class EndlessRun<T> implements AsyncDisposable {
-  readonly #open: () => AsyncIterator<T> & AsyncDisposable;
-  #iterator: AsyncIterator<T> & AsyncDisposable;
+/** Elements without end: a dataset that ends is started again. */
+export class EndlessRun<I extends AsyncIterator<unknown> & AsyncDisposable>
+  implements AsyncDisposable {
+  readonly #open: () => I;
+  readonly #onEnd: (iterator: I, taken: number) => void;
+  #iterator: I;
   #runs = 1;
   #taken = 0;
+  #takenBefore = 0;
 
-  constructor(open: () => AsyncIterator<T> & AsyncDisposable) {
+  /** @param onEnd receives each iterator that has ended, and how many elements it gave. */
+  constructor(open: () => I, onEnd: (iterator: I, taken: number) => void = () => {}) {
     this.#open = open;
+    this.#onEnd = onEnd;
     this.#iterator = open();
+  }
+
+  get iterator(): I {
+    return this.#iterator;
   }
 
   /** How often the dataset was started. */
@@ -74,22 +79,28 @@ export class EndlessRun<T> implements AsyncDisposable {
     return this.#runs;
   }
 
-  /** Elements taken of the current start. */
+  /** How many elements the iterator has given. */
   get taken(): number {
     return this.#taken;
   }
 
-  /** The next element; undefined for a dataset that gave none when it was started last. */
-  async next(onRestart: () => void = () => {}): Promise<{ readonly element: T } | undefined> {
+  /** How many elements all iterators have given. */
+  get takenOfAll(): number {
+    return this.#takenBefore + this.#taken;
+  }
+
+  /** The next element; undefined where the dataset gave none when it was started last. */
+  async next(): Promise<{ readonly element: unknown } | undefined> {
     for (;;) {
-      const result = await this.#iterator.next();
-      if (!result.done) {
+      const { done, value } = await this.#iterator.next();
+      if (done !== true) {
         this.#taken++;
-        return { element: result.value };
+        return { element: value };
       }
       if (this.#taken === 0) return undefined;
-      onRestart();
+      this.#onEnd(this.#iterator, this.#taken);
       await this.#iterator[Symbol.asyncDispose]();
+      this.#takenBefore += this.#taken;
       this.#taken = 0;
       this.#runs++;
       this.#iterator = this.#open();

@@ -7,6 +7,7 @@ import type { Dataset, DatasetIterator } from "../../mod.ts";
 import { LeatError } from "../../mod.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { EndlessRun, type StepFigures, StepMeter } from "../../offload/step_meter.ts";
 import { CountedSplits } from "./counted_splits.ts";
 import { withGrantHint } from "./grant_hint.ts";
 import { percentile } from "./percentile.ts";
@@ -143,17 +144,9 @@ class ProfileRun implements AsyncDisposable {
   readonly #codec = new CodecTimes();
   readonly #pullsMs: number[] = [];
   readonly #beganMs = performance.now();
-  #iterator: DatasetIterator<unknown>;
-  #runs = 1;
-  /** Batches of the iterator, and of all before it. */
-  #taken = 0;
-  #takenBefore = 0;
+  readonly #run: EndlessRun<DatasetIterator<unknown>>;
   #firstBatchMs = 0;
-  #measuredFromMs = 0;
-  #measuredForMs = 0;
-  #cpuFrom = process.cpuUsage();
-  #threadFrom = process.threadCpuUsage();
-  #cpuMs = 0;
+  #measured: StepFigures = { steps: 0, elapsedMs: 0, cpuMs: 0 };
   #threadMs = 0;
   #splitsFrom = 0;
   #memoryBytes = 0;
@@ -175,7 +168,10 @@ class ProfileRun implements AsyncDisposable {
     this.#splits = splits;
     this.#spanMs = 1_000 * seconds;
     this.#onProgress = onProgress;
-    this.#iterator = this.#begin();
+    this.#run = new EndlessRun(
+      () => this.#begin(),
+      (iterator, taken) => this.#noteIterator(iterator, taken),
+    );
   }
 
   /** The first batch, however long it takes, and batches soon after it. */
@@ -184,38 +180,35 @@ class ProfileRun implements AsyncDisposable {
     this.#codec.measure(await this.#pull());
     this.#firstBatchMs = performance.now() - this.#beganMs;
     const untilMs = performance.now() + WARM_UP_SHARE * this.#spanMs;
-    while (performance.now() < untilMs && this.#runs === 1) await this.#pull();
+    while (performance.now() < untilMs && this.#run.runs === 1) await this.#pull();
   }
 
   async measure(): Promise<void> {
     this.#codec.reset();
-    this.#measuredFromMs = performance.now();
-    this.#cpuFrom = process.cpuUsage();
-    this.#threadFrom = process.threadCpuUsage();
+    const meter = meterOf(() => process.cpuUsage());
+    const ofThread = meterOf(() => process.threadCpuUsage());
     this.#splitsFrom = this.#splits?.handed ?? 0;
-    const untilMs = this.#measuredFromMs + this.#spanMs;
     while (
-      this.#pullsMs.length < BATCHES_MIN ||
-      (performance.now() < untilMs && this.#pullsMs.length < BATCHES_MAX)
+      meter.steps < BATCHES_MIN || (meter.elapsedMs < this.#spanMs && meter.steps < BATCHES_MAX)
     ) {
       const startMs = performance.now();
       const batch = await this.#pull();
       this.#pullsMs.push(performance.now() - startMs);
+      meter.step();
       this.#codec.due(batch);
       this.#now(performance.now());
     }
-    this.#cpuMs = usedMs(process.cpuUsage(this.#cpuFrom));
-    this.#threadMs = usedMs(process.threadCpuUsage(this.#threadFrom));
-    this.#measuredForMs = performance.now() - this.#measuredFromMs;
-    this.#noteIterator();
+    this.#measured = meter.read();
+    this.#threadMs = ofThread.read().cpuMs;
+    this.#noteIterator(this.#run.iterator, this.#run.taken);
   }
 
   result(): Omit<Profile, "splitMs"> {
-    const count = this.#pullsMs.length;
+    const count = this.#measured.steps;
     const measuredContention = this.#yardstick.contention;
     const contention = measuredContention < CONTENTION_MIN ? 1 : measuredContention;
     const besidesMs = (this.#yardstick.totalMs + this.#codec.totalMs) / contention;
-    const cpuMs = Math.max(0, this.#cpuMs - besidesMs) / count;
+    const cpuMs = Math.max(0, this.#measured.cpuMs - besidesMs) / count;
     const threadMs = Math.max(0, this.#threadMs - besidesMs) / count;
     const meanMs = mean(this.#pullsMs);
     const fastestMs = percentile(this.#pullsMs, 0);
@@ -225,8 +218,8 @@ class ProfileRun implements AsyncDisposable {
     const scaled = (ms: number) => ms * pullMs / meanMs + encodeMs;
     return {
       batches: count,
-      runs: this.#runs,
-      measuredMs: this.#measuredForMs,
+      runs: this.#run.runs,
+      measuredMs: this.#measured.elapsedMs,
       firstBatchMs: this.#firstBatchMs,
       batchMs: pullMs + encodeMs,
       batchLowMs: scaled(percentile(parts, SPREAD_LOW)),
@@ -255,8 +248,8 @@ class ProfileRun implements AsyncDisposable {
     };
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#iterator[Symbol.asyncDispose]();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#run[Symbol.asyncDispose]();
   }
 
   /** Starts the dataset as the task of a worker does. */
@@ -267,25 +260,14 @@ class ProfileRun implements AsyncDisposable {
 
   /** The next batch, of a new run if this one has ended. */
   async #pull(): Promise<unknown> {
-    for (;;) {
-      const number = this.#taken + 1;
-      let result;
-      try {
-        result = await this.#iterator.next();
-      } catch (error) {
-        throw elementFailed(number, error);
-      }
-      if (!result.done) {
-        this.#taken++;
-        return result.value;
-      }
-      if (this.#taken === 0) throw isEmpty(this.#runs);
-      this.#noteIterator();
-      this.#takenBefore += this.#taken;
-      this.#taken = 0;
-      this.#runs++;
-      this.#iterator = this.#begin();
+    let taken;
+    try {
+      taken = await this.#run.next();
+    } catch (error) {
+      throw elementFailed(this.#run.taken + 1, error);
     }
+    if (taken === undefined) throw isEmpty(this.#run.runs);
+    return taken.element;
   }
 
   /** Does the periodic work besides pulling. */
@@ -302,17 +284,16 @@ class ProfileRun implements AsyncDisposable {
 
   #tellProgress(): void {
     const seconds = (performance.now() - this.#beganMs) / 1_000;
-    this.#onProgress(this.#takenBefore + this.#taken, seconds);
+    this.#onProgress(this.#run.takenOfAll, seconds);
   }
 
-  #noteIterator(): void {
-    if (this.#taken <= this.#best.taken) return;
-    const taken = this.#taken;
-    const operators = this.#iterator.stats().map(({ operator, number, selfMs, waitMs }) => ({
+  #noteIterator(iterator: DatasetIterator<unknown>, taken: number): void {
+    if (taken <= this.#best.taken) return;
+    const operators = iterator.stats().map(({ operator, number, selfMs, waitMs }) => ({
       ...{ operator, number },
       ...{ selfMs: selfMs / taken, waitMs: waitMs / taken },
     }));
-    this.#best = { taken, operators, advice: this.#iterator.explain().advice.at(-1) ?? "" };
+    this.#best = { taken, operators, advice: iterator.explain().advice.at(-1) ?? "" };
   }
 }
 
@@ -387,8 +368,13 @@ export function undisturbed(
   return Math.max(computingMs, fastestMs, wallMs - computingMs * (contention - 1));
 }
 
-function usedMs({ user, system }: { readonly user: number; readonly system: number }): number {
-  return (user + system) / MICROSECONDS_PER_MS;
+/** Measures from now on, with the CPU time that `usage` gives. */
+function meterOf(usage: () => { readonly user: number; readonly system: number }): StepMeter {
+  const cpuMs = () => {
+    const { user, system } = usage();
+    return (user + system) / MICROSECONDS_PER_MS;
+  };
+  return new StepMeter({ nowMs: () => performance.now(), cpuMs });
 }
 
 /** The means of consecutive parts of a list. */
