@@ -92,6 +92,59 @@ export function decodeMessage(frame: Uint8Array, options: DecodeOptions = NO_OPT
   return readMessage(frame, options.copy === true);
 }
 
+/**
+ * Encodes like {@linkcode encodeMessage}, into blocks to be written one after another. A payload of
+ * at least {@linkcode ROOM_FROM_BYTES} is a block of its own, and not copied: it must not change
+ * before it is written.
+ */
+export function encodeBlocks(
+  value: unknown,
+  { bytesMax = MESSAGE_BYTES_MAX }: Pick<EncodeOptions, "bytesMax"> = NO_OPTIONS,
+): Uint8Array<ArrayBuffer>[] {
+  const { bytes, parts } = writeEnvelope(value);
+  const byteLength = endOf(parts, bytes.length);
+  if (byteLength > bytesMax) throw tooLarge(byteLength, bytesMax);
+  const blocks: Uint8Array<ArrayBuffer>[] = [];
+  // The message from `start` to `position`, without the large payloads before it.
+  let start = 0;
+  let position = bytes.length;
+  let block = new Uint8Array(blockEnd(parts, 0, position));
+  block.set(bytes);
+  for (const [index, part] of parts.entries()) {
+    const payload = payloadStart(position);
+    block.fill(TOKEN.NIL, position - start, payload - start - PAYLOAD_HEADER_BYTES);
+    writeUint32(block, payload - start - PAYLOAD_HEADER_BYTES, TOKEN.BIN32, part.byteLength);
+    position = payload + part.byteLength;
+    if (isOwnBlock(part)) {
+      blocks.push(block, part.source);
+      start = position;
+      block = new Uint8Array(blockEnd(parts, index + 1, position) - start);
+    } else writePart(block.subarray(payload - start, position - start), part);
+  }
+  if (block.length > 0) blocks.push(block);
+  return blocks;
+}
+
+/** The end of the block that begins before part `index`: where the next large payload begins. */
+function blockEnd(parts: readonly PayloadPart[], index: number, position: number): number {
+  for (; index < parts.length; index++) {
+    const part = parts[index]!;
+    position = payloadStart(position);
+    if (isOwnBlock(part)) break;
+    position += part.byteLength;
+  }
+  return position;
+}
+
+/** Whether a payload is written from where it is. */
+function isOwnBlock(
+  part: PayloadPart,
+): part is PayloadPart & { readonly source: Uint8Array<ArrayBuffer> } {
+  const { byteLength, source } = part;
+  return byteLength >= ROOM_FROM_BYTES && source instanceof Uint8Array &&
+    source.buffer instanceof ArrayBuffer;
+}
+
 const NO_OPTIONS = {};
 
 /** Smaller messages are copied: that costs less than the space before each of them. */

@@ -19,13 +19,18 @@ export interface Hello extends NodeId {
   readonly role: Role;
   /** The largest message that this side accepts. */
   readonly messageBytesMax: number;
+  /**
+   * Between two processes: how many slots this side reads, if it uses messages where they are. It
+   * frees a slot when it no longer uses the message. Default: two, which it copies from at once.
+   */
+  readonly slots?: number;
 }
 
 /** Encodes the first message of this side. */
 export function writeHello(hello: Hello): Uint8Array<ArrayBuffer> {
-  const { role, node, incarnation, messageBytesMax } = hello;
+  const { role, node, incarnation, messageBytesMax, slots } = hello;
   const version = PROTOCOL_VERSION;
-  return encodeMessage({ kind: "hello", version, role, node, incarnation, messageBytesMax });
+  return encodeMessage({ kind: "hello", version, role, node, incarnation, messageBytesMax, slots });
 }
 
 /** Encodes the last message of a side that closes a connection, with the reason. */
@@ -55,14 +60,20 @@ export function readHello(data: Uint8Array | string, from: Role): Hello {
   const reason = byeReason(message);
   if (reason !== undefined) throw reason;
   if (typeof message !== "object" || message?.kind !== "hello") throw notHello("it has no kind");
-  const { version, role, node, incarnation, messageBytesMax } = message;
+  const { version, role, node, incarnation, messageBytesMax, slots } = message;
   if (version !== PROTOCOL_VERSION) throw otherVersion(from, version);
   if (role !== from) throw notHello(`its role is ${String(role)}, not ${from}`);
   if (!isName(node) || !isName(incarnation)) throw notHello("it names no node");
   if (typeof messageBytesMax !== "number" || !(messageBytesMax > 0)) {
     throw notHello("it has no messageBytesMax");
   }
-  return { role: from, node, incarnation, messageBytesMax };
+  if (slots !== undefined && !(Number.isInteger(slots) && slots as number > 0)) {
+    throw notHello("its slots are no positive number");
+  }
+  return {
+    ...{ role: from, node, incarnation, messageBytesMax },
+    ...(slots === undefined ? {} : { slots: slots as number }),
+  };
 }
 
 /** The error for two ends with different versions of the protocol. */

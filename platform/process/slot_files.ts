@@ -1,6 +1,7 @@
 /** Slot files as Deno opens them. */
 import { LeatError } from "../../core/error.ts";
 import { SLOT_BYTES_MAX, type SlotFile } from "../../transport/process/slots.ts";
+import { isDiskFull } from "../system_codes.ts";
 
 /** Bytes that are read or written without yielding to the event loop. */
 const CHUNK_BYTES = 4 * 2 ** 20;
@@ -20,10 +21,16 @@ export class DenoSlotFile implements SlotFile {
     this.#file = file;
   }
 
-  write(slot: number, bytes: Uint8Array): void | Promise<void> {
+  write(slot: number, blocks: readonly Uint8Array[]): void | Promise<void> {
     this.#file.seekSync(slot * SLOT_BYTES_MAX, Deno.SeekMode.Start);
-    if (bytes.length > CHUNK_BYTES) return this.#writeLong(bytes);
-    for (let at = 0; at < bytes.length;) at += this.#file.writeSync(bytes.subarray(at));
+    if (blocks.some(({ length }) => length > CHUNK_BYTES)) return this.#writeLong(blocks);
+    try {
+      for (const bytes of blocks) {
+        for (let at = 0; at < bytes.length;) at += this.#file.writeSync(bytes.subarray(at));
+      }
+    } catch (error) {
+      throw whyUnwritten(error);
+    }
   }
 
   read(slot: number, into: Uint8Array): void | Promise<void> {
@@ -36,9 +43,15 @@ export class DenoSlotFile implements SlotFile {
     this.#file.close();
   }
 
-  async #writeLong(bytes: Uint8Array): Promise<void> {
-    for (let at = 0; at < bytes.length;) {
-      at += await this.#file.write(bytes.subarray(at, at + CHUNK_BYTES));
+  async #writeLong(blocks: readonly Uint8Array[]): Promise<void> {
+    try {
+      for (const bytes of blocks) {
+        for (let at = 0; at < bytes.length;) {
+          at += await this.#file.write(bytes.subarray(at, at + CHUNK_BYTES));
+        }
+      }
+    } catch (error) {
+      throw whyUnwritten(error);
     }
   }
 
@@ -47,6 +60,15 @@ export class DenoSlotFile implements SlotFile {
       at += countOf(await this.#file.read(into.subarray(at, at + CHUNK_BYTES)));
     }
   }
+}
+
+function whyUnwritten(cause: unknown): unknown {
+  if (!isDiskFull(cause)) return cause;
+  return new LeatError(
+    "resource_exhausted",
+    "The disk under the slots that two processes share is full: free space there, or use another folder",
+    { cause },
+  );
 }
 
 function countOf(count: number | null): number {

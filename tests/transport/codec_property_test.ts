@@ -5,11 +5,17 @@
  * @module
  */
 
+import { Buffer } from "node:buffer";
 import fc from "fast-check";
 import { type DType, DTYPES, type FixedDType, TYPED_ARRAYS } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
-import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import {
+  decodeMessage,
+  encodeBlocks,
+  encodeMessage,
+  ROOM_FROM_BYTES,
+} from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
 
@@ -119,6 +125,24 @@ Deno.test("decodeMessage undoes encodeMessage for nested elements of every dtype
       assertSame(decodeMessage(frame), element);
     }),
     { numRuns: 1000 },
+  );
+});
+
+Deno.test("encodeBlocks gives the bytes of encodeMessage, with large payloads where they are", () => {
+  const large = fc.integer({ min: 65_000, max: 70_000 }).map((length) =>
+    new Uint8Array(length).fill(1)
+  );
+  fc.assert(
+    fc.property(fc.array(fc.oneof(elements, large), { maxLength: 6 }), (values) => {
+      const blocks = encodeBlocks(values);
+      assertEquals(Buffer.compare(Buffer.concat(blocks), encodeMessage(values)), 0);
+      for (const value of values) {
+        if (value instanceof Uint8Array && value.length >= ROOM_FROM_BYTES) {
+          assert(blocks.some(({ buffer }) => buffer === value.buffer));
+        }
+      }
+    }),
+    { numRuns: 100 },
   );
 });
 

@@ -10,13 +10,19 @@ import { LeatError } from "../../core/error.ts";
 import { encodeMessage } from "../../transport/codec.ts";
 import { writeBye, writeHello } from "../../transport/hello.ts";
 import { Payload } from "../../transport/payload.ts";
-import { PIPED_BYTES_MAX, pipedFrames } from "../../transport/process/frames.ts";
+import {
+  freedFrame,
+  HEADER_BYTES,
+  PIPED_BYTES_MAX,
+  pipedFrames,
+  PipeInput,
+} from "../../transport/process/frames.ts";
 import {
   openProcessLink,
   type ProcessLinkOptions,
   UNTRUSTED_ENVELOPE_BYTES_MAX,
 } from "../../transport/process/link.ts";
-import { SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
+import { LENT_SLOTS_MAX, SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
 import { streamReader, streamWriter } from "../../platform/process/pipes.ts";
 import { readableSlots, writableSlots } from "../../platform/process/slot_files.ts";
 import { SlotFolder } from "../../platform/process/slot_folder.ts";
@@ -70,6 +76,15 @@ class Ends implements AsyncDisposable {
     const opening = this.near({ envelopeBytesMax: UNTRUSTED_ENVELOPE_BYTES_MAX });
     await this.tell(pipedFrames([writeHello(HELLO)]));
     return await opening;
+  }
+
+  /** A program without Leat at the near end. */
+  program(): { input: PipeInput; write(bytes: Uint8Array): Promise<void> } {
+    const writer = this.#out.writable.getWriter();
+    return {
+      input: new PipeInput(streamReader(this.#in.readable)),
+      write: (bytes) => writer.write(bytes),
+    };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -145,8 +160,9 @@ Deno.test("process link is closed by an invalid message, with the reason, and de
     [header(SLOT_BYTES_MAX + 1, 0), message, "in slot 0"],
     [header(4, SLOTS), message, `in slot ${SLOTS}`],
     [header(1, FREED), message, "in slot"],
-    [header(0, FREED + SLOTS), message, "in slot"],
-    [header(0, FREED), message, "freed twice"],
+    [header(0, FREED + SLOTS), message, `slot ${SLOTS} freed, which holds no message`],
+    [header(0, FREED + LENT_SLOTS_MAX), message, "in slot"],
+    [header(0, FREED), message, "slot 0 freed, which holds no message"],
     [header(message.length + 1, 0), message, "A slot is shorter"],
     [header(large.length, 0), large, "an envelope of"],
     [piped(Uint8Array.of(1, 2, 3)), message, ""],
@@ -224,4 +240,43 @@ Deno.test("process link refuses messages that its other end would not accept", a
     refused = error;
   }
   assertEquals((refused as LeatError).code, "resource_exhausted");
+});
+
+Deno.test("process link lends slots until they are freed, and leaves large payloads where they are", async () => {
+  await using ends = new Ends();
+  const opening = ends.far({ lendsSlots: true });
+  // Another program at the near end, which keeps what it reads.
+  const near = ends.program();
+  const messageBytesMax = 2 ** 30;
+  await near.write(
+    pipedFrames([writeHello({ ...NEAR, role: "listener", messageBytesMax, slots: 5 })]),
+  );
+  const link = await opening;
+  const next = async () => {
+    const header = (await near.input.take(HEADER_BYTES))!.slice();
+    const [length, slot] = new Uint32Array(header.buffer);
+    return { length: length!, slot: slot! };
+  };
+  await near.input.take((await next()).length);
+  const sent = Array.from({ length: 6 }, (_, i) =>
+    tell({
+      x: new Uint8Array(100_000).fill(i),
+      y: new Float32Array([i]),
+      z: new Uint8Array(70_000).fill(i),
+    }));
+  link.start(() => {});
+  for (const envelope of sent) link.send(envelope);
+  const headers = [await next(), await next(), await next(), await next(), await next()];
+  assertEquals(headers.map(({ slot }) => slot), [0, 1, 2, 3, 4]);
+  // Messages in slots that are lent slow no one down; the sixth waits for a slot.
+  assertEquals(link.bufferedBytes, encodeMessage(sent[5]).length);
+  const slots = readableSlots(ends.folder.incoming);
+  for (const { slot, length } of headers) {
+    const bytes = new Uint8Array(length);
+    await slots.read(slot, bytes);
+    assertEquals(bytes, encodeMessage(sent[slot]!));
+  }
+  slots.close();
+  await near.write(freedFrame(3));
+  assertEquals((await next()).slot, 3);
 });

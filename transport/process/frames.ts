@@ -3,7 +3,7 @@
  * slot that holds it. `docs/wire.md` specifies the format.
  */
 import { LeatError } from "../../core/error.ts";
-import { SLOT_BYTES_MAX, SLOTS } from "./slots.ts";
+import { LENT_SLOTS_MAX, SLOT_BYTES_MAX, SLOTS } from "./slots.ts";
 import type { PipeReader } from "./streams.ts";
 
 /** A longer message goes through a slot. */
@@ -59,7 +59,7 @@ export function readHeader(bytes: Uint8Array): Header {
     if (length > PIPED_BYTES_MAX) throw broken(`a piped message of ${length} bytes`);
     return { kind: "piped", length, slot: -1 };
   }
-  if (length === 0 && place >= FREED && place < FREED + SLOTS) {
+  if (length === 0 && place >= FREED && place < FREED + LENT_SLOTS_MAX) {
     return { kind: "freed", length, slot: place - FREED };
   }
   if (place >= SLOTS || length > SLOT_BYTES_MAX) {

@@ -8,7 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";
 import { closedThere, type Link, type NodeId } from "../../actors/runtime/link.ts";
-import { decodeMessage, encodeMessage } from "../codec.ts";
+import { decodeMessage, encodeBlocks, encodeMessage } from "../codec.ts";
 import { asEnvelope } from "../envelopes.ts";
 import {
   byeReason,
@@ -22,7 +22,7 @@ import {
 import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "../limits.ts";
 import { broken, type Header, HEADER_BYTES, pipedFrames, PipeInput, readHeader } from "./frames.ts";
 import { ProcessOutbox } from "./outbox.ts";
-import { SLOT_BYTES_MAX } from "./slots.ts";
+import { LENT_SLOTS_MAX, SLOT_BYTES_MAX, SLOTS } from "./slots.ts";
 import { closeStreams, type ProcessStreams, writeQuietly } from "./streams.ts";
 
 /** Most bytes of an envelope from an untrusted process: bulk data is sent as payloads. */
@@ -43,6 +43,12 @@ export interface ProcessLinkOptions {
   readonly envelopeBytesMax?: number;
   /** Gets the memory of each large message written that its sender gave away. Default: none. */
   readonly recycle?: (buffer: ArrayBuffer) => void;
+  /**
+   * Lets the other process keep as many slots as it says, and use the messages in them in place.
+   * Senders then neither change nor reuse what they have sent: large payloads are written to the
+   * slot from where they are. Default `false`.
+   */
+  readonly lendsSlots?: boolean;
 }
 
 /**
@@ -102,16 +108,18 @@ class ProcessLink implements Link {
   readonly #sentBytesMax: number;
   readonly #takenBytesMax: number;
   readonly #envelopeBytesMax: number;
+  readonly #lendsSlots: boolean;
   #isClosed = false;
 
   constructor(
     streams: ProcessStreams,
     input: PipeInput,
-    { node, incarnation, messageBytesMax }: Hello,
+    { node, incarnation, messageBytesMax, slots = SLOTS }: Hello,
     limits: LinkLimits,
     options: ProcessLinkOptions,
   ) {
     const { identity = OTHER_PROCESS, envelopeBytesMax = Infinity, recycle = () => {} } = options;
+    this.#lendsSlots = options.lendsSlots === true;
     this.identity = identity;
     this.#streams = streams;
     this.#input = input;
@@ -121,7 +129,8 @@ class ProcessLink implements Link {
     this.#takenBytesMax = limits.messageBytesMax;
     this.#envelopeBytesMax = envelopeBytesMax;
     const failed = (error: unknown) => this.#end(LeatError.from(error));
-    this.#outbox = new ProcessOutbox(limits, streams, { recycle, failed });
+    const lent = this.#lendsSlots ? Math.min(slots, LENT_SLOTS_MAX) : SLOTS;
+    this.#outbox = new ProcessOutbox(limits, streams, lent, { recycle, failed });
     const { promise, resolve } = Promise.withResolvers<LeatError>();
     this.closed = promise;
     this.#settle = resolve;
@@ -138,7 +147,7 @@ class ProcessLink implements Link {
 
   send(envelope: Envelope, kept = false): boolean {
     if (this.#isClosed) return false;
-    this.#outbox.add(this.#encode(envelope), !kept);
+    this.#outbox.add(this.#encode(envelope), !kept && !this.#lendsSlots);
     return true;
   }
 
@@ -150,10 +159,11 @@ class ProcessLink implements Link {
     this.#end(reason);
   }
 
-  #encode(envelope: Envelope): Uint8Array<ArrayBuffer> {
+  #encode(envelope: Envelope): Uint8Array<ArrayBuffer>[] {
     const bytesMax = this.#sentBytesMax;
     try {
-      return encodeMessage(envelope, { bytesMax, inPlaceBytesMax: bytesMax });
+      if (this.#lendsSlots) return encodeBlocks(envelope, { bytesMax });
+      return [encodeMessage(envelope, { bytesMax, inPlaceBytesMax: bytesMax })];
     } catch (error) {
       if (!(error instanceof LeatError) || error.code !== "resource_exhausted") throw error;
       const bytes = error.details?.byteLength;

@@ -18,7 +18,9 @@ import { type ProcessStreams, writeQuietly } from "./streams.ts";
 
 /** A waiting message. */
 interface Queued {
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Written one after another. A message of several blocks is too long for the pipe. */
+  readonly blocks: readonly Uint8Array<ArrayBuffer>[];
+  readonly byteLength: number;
   /** Whether its memory can be reused once it has been written. */
   readonly isGivenAway: boolean;
 }
@@ -39,14 +41,20 @@ export class ProcessOutbox {
   readonly #queue = new Fifo<Queued>();
   /** The next message, taken from the queue to see whether it fits. */
   #first: Queued | undefined;
-  readonly #freeSlots = Array.from({ length: SLOTS }, (_, slot) => slot);
+  readonly #freeSlots: number[];
+  /** Whether the other process keeps slots, so that messages in them do not slow this one down. */
+  readonly #isLending: boolean;
   /** Bytes of messages in slots that the other process has not read. */
   readonly #inSlots = new Map<number, number>();
   #slotFreed: () => void = () => {};
   #isPumping = false;
   #isClosed = false;
 
-  constructor(limits: LinkLimits, streams: ProcessStreams, events: OutboxEvents) {
+  /** @param slots How many slots the other process reads. */
+  constructor(limits: LinkLimits, streams: ProcessStreams, slots: number, events: OutboxEvents) {
+    // The slot that was freed last is used first: its memory is in the processor's cache.
+    this.#freeSlots = Array.from({ length: slots }, (_, slot) => slots - 1 - slot);
+    this.#isLending = slots > SLOTS;
     this.#streams = streams;
     this.#events = events;
     this.#marks = new WaterMarks(limits);
@@ -61,16 +69,17 @@ export class ProcessOutbox {
     return this.#marks.ready();
   }
 
-  add(bytes: Uint8Array<ArrayBuffer>, isGivenAway: boolean): void {
-    this.#marks.add(bytes.length);
-    this.#queue.push({ bytes, isGivenAway });
+  add(blocks: readonly Uint8Array<ArrayBuffer>[], isGivenAway: boolean): void {
+    const byteLength = blocks.reduce((sum, { length }) => sum + length, 0);
+    this.#marks.add(byteLength);
+    this.#queue.push({ blocks, byteLength, isGivenAway });
     if (!this.#isPumping) this.#pump();
   }
 
   /** The other process has read a slot of this process. */
   freed(slot: number): void {
     const bytes = this.#inSlots.get(slot);
-    if (bytes === undefined) throw broken(`slot ${slot} freed twice`);
+    if (bytes === undefined) throw broken(`slot ${slot} freed, which holds no message`);
     this.#inSlots.delete(slot);
     this.#freeSlots.push(slot);
     this.#marks.remove(bytes);
@@ -96,7 +105,7 @@ export class ProcessOutbox {
     this.#isPumping = true;
     try {
       for (let first = this.#next(); first !== undefined; first = this.#next()) {
-        const isPiped = first.bytes.length <= PIPED_BYTES_MAX;
+        const isPiped = first.byteLength <= PIPED_BYTES_MAX;
         const writing = isPiped ? this.#pipe(first) : this.#writeSlot(first);
         if (writing !== undefined) await writing;
         if (this.#isClosed) return;
@@ -115,18 +124,18 @@ export class ProcessOutbox {
   }
 
   /** Messages waiting after a piped message go with it, in one system call. */
-  #pipe({ bytes }: Queued): void | Promise<void> {
-    const messages = [bytes];
-    let messageBytes = bytes.length;
-    let frameBytes = HEADER_BYTES + bytes.length;
+  #pipe({ blocks, byteLength }: Queued): void | Promise<void> {
+    const messages = [...blocks];
+    let messageBytes = byteLength;
+    let frameBytes = HEADER_BYTES + byteLength;
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
-      frameBytes += HEADER_BYTES + next.bytes.length;
+      frameBytes += HEADER_BYTES + next.byteLength;
       if (frameBytes > PIPED_BYTES_MAX) {
         this.#first = next;
         break;
       }
-      messages.push(next.bytes);
-      messageBytes += next.bytes.length;
+      messages.push(...next.blocks);
+      messageBytes += next.byteLength;
     }
     const writing = this.#streams.outgoing.write(pipedFrames(messages));
     if (writing === undefined) this.#marks.remove(messageBytes);
@@ -137,18 +146,19 @@ export class ProcessOutbox {
     if (!this.#isClosed) this.#marks.remove(messageBytes);
   }
 
-  async #writeSlot({ bytes, isGivenAway }: Queued): Promise<void> {
+  async #writeSlot({ blocks, byteLength, isGivenAway }: Queued): Promise<void> {
     while (this.#freeSlots.length === 0) {
       await new Promise<void>((resolve) => this.#slotFreed = resolve);
       if (this.#isClosed) return;
     }
     const slot = this.#freeSlots.pop()!;
-    const writing = this.#streams.outgoingSlots.write(slot, bytes);
+    const writing = this.#streams.outgoingSlots.write(slot, blocks);
     if (writing !== undefined) await writing;
     if (this.#isClosed) return;
-    this.#inSlots.set(slot, bytes.length);
-    const telling = this.#streams.outgoing.write(slotFrame(bytes.length, slot));
-    if (isGivenAway) this.#events.recycle(bytes.buffer);
+    this.#inSlots.set(slot, this.#isLending ? 0 : byteLength);
+    if (this.#isLending) this.#marks.remove(byteLength);
+    const telling = this.#streams.outgoing.write(slotFrame(byteLength, slot));
+    if (isGivenAway) { for (const { buffer } of blocks) this.#events.recycle(buffer); }
     if (telling !== undefined) await telling;
   }
 }

@@ -1,0 +1,156 @@
+/**
+ * One iteration of a dataset as answers to a Python program: a large element alone, small ones
+ * together.
+ */
+import type { DatasetIterator } from "../../data/dataset_iterator.ts";
+import type { WireError } from "../../core/error.ts";
+import { RaggedTensor, Tensor } from "../../core/tensor.ts";
+import { Snapshots } from "./snapshots.ts";
+import { withStack } from "./told.ts";
+
+/** Elements of together this size go in one answer: it fits the pipe, which needs no slot. */
+const ANSWER_BYTES = 32 * 2 ** 10;
+/** Most elements of an answer. */
+const ANSWER_ELEMENTS_MAX = 256;
+/** Most time that goes into the elements of an answer with several, in ms. */
+const ANSWER_MS = 1;
+
+/** The answer to `take`. */
+export interface Taken {
+  readonly elements: unknown[];
+  /** The position before these elements, if it was saved. After the end: the last position. */
+  readonly state?: Uint8Array;
+  /** The error of the element after these. */
+  readonly error?: WireError;
+  /** Whether there is no element after these. */
+  readonly end?: true;
+}
+
+type Result = IteratorResult<unknown, undefined>;
+
+/** Takes elements from an iterator, one answer after another. */
+export class Feed {
+  readonly iteration: number;
+  readonly #iterator: DatasetIterator<unknown>;
+  readonly #snapshots: Snapshots;
+  /** A call of `next()` whose element came too late for its answer. */
+  #pending: Promise<Result> | undefined;
+  /** How long an element of the last answer took; the first is sent alone. */
+  #tookMs = ANSWER_MS;
+  /** Settles when the last request is answered: requests are answered one after another. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(iteration: number, iterator: DatasetIterator<unknown>) {
+    this.iteration = iteration;
+    this.#iterator = iterator;
+    this.#snapshots = new Snapshots(iterator);
+  }
+
+  /** Drops elements that were read before a restart. Those that fail count, too. */
+  async skip(count: number): Promise<void> {
+    for (let i = 0; i < count; i++) {
+      const result = await this.#iterator.next().catch(() => undefined);
+      if (result?.done === true) return;
+    }
+  }
+
+  /** The position of the first element, where it is small. */
+  beginning(): Promise<{ state?: Uint8Array }> {
+    return this.#snapshots.take();
+  }
+
+  take(): Promise<Taken> {
+    return this.#inOrder(() => this.#take());
+  }
+
+  /** The position after the elements of all answers, and after an element that is on its way. */
+  save(): Promise<Taken & { readonly after: Uint8Array }> {
+    return this.#inOrder(async () => {
+      const taken = this.#pending === undefined ? { elements: [] } : await this.#take(1);
+      return { ...taken, after: await this.#iterator.save() };
+    });
+  }
+
+  explain(): string {
+    return String(this.#iterator.explain());
+  }
+
+  async close(): Promise<void> {
+    await this.#iterator.return();
+  }
+
+  #inOrder<T>(run: () => Promise<T>): Promise<T> {
+    const running = this.#last.then(run);
+    this.#last = running.catch(() => {});
+    return running;
+  }
+
+  async #take(elementsMax = ANSWER_ELEMENTS_MAX): Promise<Taken> {
+    const elements: unknown[] = [];
+    let saved = {};
+    if (this.#snapshots.isDue) {
+      // With an element on its way, the next answer has the position.
+      if (this.#pending === undefined) saved = await this.#snapshots.take();
+      else elementsMax = 1;
+    }
+    const startedAtMs = performance.now();
+    const tookMs = this.#tookMs;
+    let byteLength = 0;
+    try {
+      do {
+        const result = await this.#next(elements.length === 0);
+        if (result === undefined) break;
+        if (result.done) {
+          return { elements, end: true, ...saved, ...await this.#lastState(elements) };
+        }
+        byteLength += sizeOf(result.value);
+        elements.push(result.value);
+        this.#tookMs = (performance.now() - startedAtMs) / elements.length;
+      } while (
+        byteLength < ANSWER_BYTES && elements.length < elementsMax &&
+        // An element that is computed now would delay those before it.
+        (elements.length + 1) * Math.max(tookMs, this.#tookMs) < ANSWER_MS
+      );
+      return { elements, ...saved };
+    } catch (error) {
+      return { elements, ...saved, error: withStack(error).toWire() };
+    }
+  }
+
+  /** The state after the end belongs to an answer without elements. */
+  async #lastState(elements: readonly unknown[]): Promise<{ state?: Uint8Array }> {
+    return elements.length > 0 ? {} : await this.#snapshots.take();
+  }
+
+  /** The next element; `undefined` if it is not there yet and the answer need not wait for it. */
+  async #next(waits: boolean): Promise<Result | undefined> {
+    const next = this.#pending ?? this.#iterator.next();
+    this.#pending = undefined;
+    if (waits) return await next;
+    const first = await Promise.race([next, soon()]);
+    if (first !== LATER) return first;
+    this.#pending = next;
+    next.catch(() => {});
+    return undefined;
+  }
+}
+
+const LATER = Symbol("LATER");
+
+/** Settles after the promises that are settled, or about to. */
+async function soon(): Promise<typeof LATER> {
+  for (let i = 0; i < 8; i++) await undefined;
+  return LATER;
+}
+
+/** About the bytes of an element in a message. */
+function sizeOf(value: unknown): number {
+  if (typeof value === "string") return value.length;
+  if (typeof value !== "object" || value === null) return 9;
+  if (ArrayBuffer.isView(value)) return value.byteLength;
+  if (value instanceof Tensor) return 64 + sizeOf(value.data);
+  if (value instanceof RaggedTensor) return sizeOf(value.values) + value.rowSplits.byteLength;
+  let sum = 9;
+  for (const item of Array.isArray(value) ? value : Object.values(value)) sum += sizeOf(item);
+  return sum;
+}

@@ -1,0 +1,89 @@
+/**
+ * The process beside a Python program: it runs a pipeline, or the client of a service, and hands the
+ * elements over. The Python package `leat` starts it; `docs/python.md` says with which permissions.
+ */
+import { Console } from "node:console";
+import process from "node:process";
+import { LeatError } from "../../core/error.ts";
+import type { Dataset } from "../../mod.ts";
+import { linkToParent, localNode } from "../../platform/process/parent_link.ts";
+import { Edge } from "../../platform/sandbox/edge.ts";
+import { KernelCalls } from "../../platform/sandbox/guards/kernel_calls.ts";
+import { Feed } from "./feed.ts";
+import { openDataset, type OpenRequest } from "./opening.ts";
+import { withStack } from "./told.ts";
+
+/** How long it has to leave a service when the Python program has ended, in ms. */
+const LEAVING_MS = 1_000;
+
+// Standard output is the link.
+globalThis.console = new Console(process.stderr) as unknown as typeof console;
+// A function that never returns does not see that the link has ended.
+if (Deno.build.os === "linux") new KernelCalls().dieWithParent();
+
+let dataset: Dataset<unknown> | undefined;
+let feed: Feed | undefined;
+
+// The program asks for few batches at a time: there is always one on its way, and never many.
+const limits = { highWaterBytes: Infinity, lowWaterBytes: Infinity };
+const edge: Edge = new Edge(linkToParent({ lendsSlots: true, limits }), localNode(), {
+  open: (request) => told(() => open(request as OpenRequest)),
+  start: (request) => told(() => start(request as StartRequest)),
+  take: (request) => current(request).take(),
+  save: (request) => told(() => current(request).save()),
+  explain: (request) => current(request).explain(),
+});
+edge.closed.then(async () => {
+  const late = setTimeout(() => Deno.exit(), LEAVING_MS);
+  await feed?.close();
+  clearTimeout(late);
+  Deno.exit();
+});
+
+/** What begins an iteration. */
+interface StartRequest {
+  /** Numbers the iterations of this process. */
+  readonly iteration: number;
+  /** A saved position to continue from. Default: the next epoch from its beginning. */
+  readonly state?: Uint8Array;
+  /** Elements after that position that the program has had. */
+  readonly skip?: number;
+  /** Whether the saved iteration had ended, so that the one after it begins. */
+  readonly ended?: boolean;
+}
+
+async function open(request: OpenRequest): Promise<{ cardinality: number }> {
+  dataset = await openDataset(request);
+  return { cardinality: dataset.cardinality() };
+}
+
+async function start(request: StartRequest): Promise<{ state?: Uint8Array }> {
+  if (dataset === undefined) throw new LeatError("failed_precondition", "No pipeline is open");
+  const { iteration, state, skip = 0, ended = false } = request;
+  await feed?.close();
+  feed = undefined;
+  let iterator = dataset.iterator();
+  if (state !== undefined) await iterator.restore(state);
+  if (ended) {
+    await iterator.return();
+    iterator = dataset.iterator();
+  }
+  feed = new Feed(iteration, iterator);
+  await feed.skip(skip);
+  return skip > 0 ? {} : await feed.beginning();
+}
+
+function current(request: unknown): Feed {
+  const { iteration } = request as { iteration: number };
+  if (feed?.iteration === iteration) return feed;
+  throw new LeatError("failed_precondition", "Another iteration of this loader has begun");
+}
+
+/** An error with the place in the pipeline's files where it was thrown. */
+async function told<T>(method: () => Promise<T>): Promise<T> {
+  try {
+    return await method();
+  } catch (error) {
+    throw withStack(error);
+  }
+}

@@ -1,0 +1,47 @@
+/** The dataset that a Python program reads. */
+import { Dataset, LeatError } from "../../mod.ts";
+import type { DistributeOptions } from "../../data/operators/distribute.ts";
+import { exportedDataset } from "../pipeline/exported_dataset.ts";
+import { UsageError } from "../lib/args.ts";
+
+/** Which dataset to read, and from where. */
+export interface OpenRequest {
+  /** The path of a module that exports it. */
+  readonly pipeline?: string;
+  /** Which export of the module. */
+  readonly export?: string;
+  /** The argument of an exported function. */
+  readonly args?: unknown;
+  /** The id of a dataset that a service has, instead of a module. */
+  readonly datasetId?: string;
+  readonly seed?: number | bigint;
+  /** The service to read from. Default: the pipeline runs in this process. */
+  readonly service?: DistributeOptions;
+  /** Which part of the elements of a pipeline that runs here: every `count`-th from `index` on. */
+  readonly shard?: { readonly index: number; readonly count: number };
+}
+
+/** @throws {LeatError} as `exportedDataset` does, and what the operators' checks say. */
+export async function openDataset(request: OpenRequest): Promise<Dataset<unknown>> {
+  const { service, shard } = request;
+  if (request.datasetId !== undefined && service !== undefined) {
+    const { service: address, ...options } = service;
+    return Dataset.fromId(address, request.datasetId, options);
+  }
+  let dataset = await fromModule(request);
+  if (request.seed !== undefined) dataset = dataset.withOptions({ seed: request.seed });
+  if (service !== undefined) return dataset.distribute(service);
+  return shard === undefined ? dataset : dataset.shard(shard.count, shard.index);
+}
+
+async function fromModule(
+  { pipeline, export: name, args }: OpenRequest,
+): Promise<Dataset<unknown>> {
+  if (pipeline === undefined) throw new LeatError("invalid_argument", "No pipeline is named");
+  try {
+    return await exportedDataset(pipeline, name, args);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new LeatError("invalid_argument", error.message, { cause: error });
+  }
+}

@@ -1,0 +1,58 @@
+"""Positions in a stream, as plain data that any format can store."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any, Mapping
+
+from ._errors import LeatError
+
+VERSION = 1
+
+
+@dataclass
+class Checkpoint:
+    """A position.
+
+    Attributes:
+        state: What the pipeline's iterator saved; None at the beginning of a stream without a seed.
+        skip: Elements after it that the program has had.
+        ended: Whether the iteration had ended, so that the next one begins.
+        pending: Messages with elements between the position and `state`, which was saved after them.
+        dropped: Elements at the beginning of these that the program has had.
+    """
+
+    state: bytes | None = None
+    skip: int = 0
+    ended: bool = False
+    pending: list[bytes] = field(default_factory=list)
+    dropped: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Text and numbers, only those that are not as by default."""
+        stored: dict[str, Any] = {"leat": VERSION}
+        if self.state is not None:
+            stored["state"] = base64.b64encode(self.state).decode()
+        if self.skip:
+            stored["skip"] = self.skip
+        if self.ended:
+            stored["ended"] = True
+        if self.pending:
+            stored["pending"] = [base64.b64encode(message).decode() for message in self.pending]
+            stored["dropped"] = self.dropped
+        return stored
+
+    @staticmethod
+    def from_dict(stored: Mapping[str, Any]) -> Checkpoint:
+        """Reads what `to_dict` returned."""
+        if not isinstance(stored, Mapping) or stored.get("leat") != VERSION:
+            raise LeatError("invalid_argument", "The state is not one that state_dict() of a leat.Loader returned")
+        state = stored.get("state")
+        return Checkpoint(
+            None if state is None else base64.b64decode(state),
+            int(stored.get("skip", 0)),
+            bool(stored.get("ended", False)),
+            [base64.b64decode(message) for message in stored.get("pending", ())],
+            int(stored.get("dropped", 0)),
+        )

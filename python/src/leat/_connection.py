@@ -1,0 +1,112 @@
+"""The helper of a loader, and the requests that are open there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from typing import TYPE_CHECKING, Any, Sequence
+
+from ._errors import from_wire
+from ._helper import Helper, Received
+
+if TYPE_CHECKING:
+    from ._stream import Stream
+
+
+class Connection:
+    """Starts a helper when it is needed, and gives batches to the stream that asked for them."""
+
+    def __init__(self, request: dict[str, Any], memory: int | None, folder: str | None, allow: Sequence[str]) -> None:
+        self.lock = threading.RLock()
+        self.cardinality: float = -2
+        self._request = request
+        self._memory = memory
+        self._folder = folder or tempfile.gettempdir()
+        self._allow = allow
+        self._helper: Helper | None = None
+        self._asked = 0
+        # The streams that asked for batches, by the numbers of the requests.
+        self._waiting: dict[int, Stream] = {}
+
+    def open(self) -> Helper:
+        """The helper: a new one if there is none, it has ended, or a call to it was interrupted."""
+        helper = self._helper
+        if helper is not None and (helper.is_usable or helper.pid != os.getpid()):
+            return helper
+        self.close()
+        self._helper = Helper(self._allow, self._folder)
+        try:
+            self.cardinality = float(self.ask("open", self._request)["cardinality"])
+        except BaseException:
+            self.close()
+            raise
+        return self._helper
+
+    @property
+    def helper(self) -> Helper:
+        """The helper that was opened."""
+        assert self._helper is not None
+        return self._helper
+
+    @property
+    def memory(self) -> int:
+        """Most bytes of large batches that the program keeps."""
+        if self._memory is None:
+            self._memory = _half_of_what_is_free(self._folder)
+        return self._memory
+
+    def close(self) -> None:
+        """Ends the helper."""
+        helper, self._helper = self._helper, None
+        if helper is not None:
+            helper.close()
+        waiting, self._waiting = self._waiting, {}
+        for stream in waiting.values():
+            stream.is_replaced = True
+
+    def number(self) -> int:
+        """A number for a request or a stream."""
+        self._asked += 1
+        return self._asked
+
+    def take(self, stream: Stream) -> None:
+        """Asks for batches."""
+        number = self.number()
+        self.helper.ask(number, "take", {"iteration": stream.number})
+        self._waiting[number] = stream
+
+    def ask(self, method: str, body: dict[str, Any]) -> Any:
+        """Waits for the answer to a request. Batches that come before it are kept."""
+        number = self.number()
+        self.helper.ask(number, method, body)
+        while True:
+            received = self.receive()
+            if received is None or received.value["id"] != number:
+                continue
+            if received.value["kind"] == "failure":
+                raise from_wire(received.value["error"])
+            return received.value.get("body")
+
+    def receive(self) -> Received | None:
+        """The next message; None if it was for a stream."""
+        received = self.helper.receive()
+        stream = self._waiting.pop(received.value["id"], None)
+        if stream is None:
+            return received
+        stream.add(received)
+        return None
+
+
+def _half_of_what_is_free(folder: str) -> int:
+    """In memory, and on the disk of the slots."""
+    status = os.statvfs(folder)
+    free = status.f_bavail * status.f_frsize
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    free = min(free, int(line.split()[1]) * 1024)
+    except OSError:
+        free = min(free, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
+    return free // 2

@@ -1,0 +1,111 @@
+"""Where the runtime and Leat's own sources are, and how programs are started with them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Sequence
+
+from deno import find_deno_bin  # type: ignore[import-untyped]
+
+from ._errors import LeatError
+
+AWS_VARIABLES = (
+    "AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION",
+    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+)  # fmt: skip
+HELPER_FLAGS = (
+    "--allow-read",
+    "--allow-ffi",
+    "--allow-sys=cpus,hostname,networkInterfaces,systemMemoryInfo",
+    f"--allow-env={','.join(AWS_VARIABLES)}",
+)
+PERMISSIONS = ("env", "ffi", "import", "net", "read", "run", "sys", "write")
+
+
+@cache
+def sources() -> Path:
+    """The top of Leat's own tree: in the installed package, or the clone that this file is in."""
+    here = Path(__file__).resolve().parent
+    for top in (here / "_sources", here.parents[2]):
+        if (top / "mod.ts").exists():
+            return top
+    raise LeatError("failed_precondition", f"Leat's own sources are not in {here}: install the package again")
+
+
+@cache
+def deno() -> str:
+    """The Deno that the package `deno` brings."""
+    return str(find_deno_bin())
+
+
+@cache
+def _config_flags() -> tuple[str, ...]:
+    # A copy of the lock file, because a pipeline may import packages that Leat's does not have.
+    top = sources()
+    locked = (top / "deno.lock").read_bytes()
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    lock = home / "leat" / f"deno-{hashlib.sha256(locked).hexdigest()[:16]}.lock"
+    flags = ("--quiet", "--no-prompt", f"--config={top / 'deno.json'}")
+    try:
+        if not lock.exists():
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            handle, copy = tempfile.mkstemp(dir=lock.parent)
+            os.close(handle)
+            shutil.copyfile(top / "deno.lock", copy)
+            os.replace(copy, lock)
+        return (*flags, f"--lock={lock}")
+    except OSError:
+        return (*flags, "--frozen")
+
+
+def environment() -> dict[str, str]:
+    """The environment of a program of Leat."""
+    return {**os.environ, "DENO_NO_UPDATE_CHECK": "1"}
+
+
+def cli_command(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """The command line `leat ARGUMENTS`, and its environment."""
+    # Programs of a cluster start processes with the `deno` on their PATH.
+    path = os.pathsep.join([os.path.dirname(deno()), os.environ.get("PATH", os.defpath)])
+    program = str(sources() / "cli" / "leat.ts")
+    return [deno(), "run", *_config_flags(), "-P=server", program, *arguments], {**environment(), "PATH": path}
+
+
+def helper_command(read: Path, written: Path, allow: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    """The command line of a helper.
+
+    Args:
+        read: The slot file that it reads.
+        written: The slot file that it writes.
+        allow: Further permissions, such as `net=example.org`.
+        arguments: The name and the incarnation of its node.
+    """
+    flags = [*HELPER_FLAGS]
+    writable = [str(written)]
+    for permission in allow:
+        kind, _, value = permission.partition("=")
+        if kind not in PERMISSIONS:
+            raise LeatError(
+                "invalid_argument",
+                f"allow has '{permission}', which is no permission of Deno: they are {', '.join(PERMISSIONS)}, "
+                "each with or without values, as in 'net=example.org'",
+            )
+        if kind == "write" and value:
+            writable.append(value)
+        elif kind == "env" and value:
+            flags = [f"{flag},{value}" if flag.startswith("--allow-env=") else flag for flag in flags]
+        else:
+            # A flag with a list would narrow the same one without.
+            flags = [flag for flag in flags if not flag.startswith(f"--allow-{kind}")]
+            flags.append(f"--allow-{permission}")
+    if "write" in allow:
+        flags.append("--allow-write")
+    else:
+        flags.append(f"--allow-write={','.join(writable)}")
+    program = str(sources() / "cli" / "python" / "helper.ts")
+    return [deno(), "run", *_config_flags(), *dict.fromkeys(flags), program, str(read), str(written), *arguments]

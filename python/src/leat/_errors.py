@@ -1,0 +1,53 @@
+"""The error class, with the codes that Leat has in TypeScript."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+
+class LeatError(Exception):
+    """An error with a canonical code.
+
+    Attributes:
+        code: One of gRPC's codes in snake case: `invalid_argument`, `not_found`, `unavailable`, …
+        message: What happened, with the value, the place and the remedy.
+        details: Plain data for programs.
+        places: Lines of the pipeline's files that the error comes from, `file:line:column`, the
+            innermost call first. Empty where it comes from elsewhere.
+    """
+
+    def __init__(
+        self, code: str, message: str = "", details: Mapping[str, Any] | None = None, cause: LeatError | None = None
+    ) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        self.details: dict[str, Any] = dict(details or {})
+        self.places: list[str] = list(self.details.get("places", ()))
+        if cause is not None:
+            self.__cause__ = cause
+
+    def __str__(self) -> str:
+        lines = [f"{self.message} ({self.code})"]
+        cause = self.__cause__
+        while isinstance(cause, LeatError):
+            if cause.message not in lines[-1]:
+                lines.append(f"  caused by: {cause.message} ({cause.code})")
+            cause = cause.__cause__
+        return "\n".join([*lines, *(f"  at {place}" for place in self.places)])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (LeatError, (self.code, self.message, self.details))
+
+
+def from_wire(error: Any) -> LeatError:
+    """The error in a message of the helper."""
+    if not isinstance(error, dict):
+        return LeatError("unknown", str(error))
+    cause = error.get("cause")
+    return LeatError(
+        str(error.get("code", "unknown")),
+        str(error.get("message", "")),
+        error.get("details"),
+        None if cause is None else from_wire(cause),
+    )

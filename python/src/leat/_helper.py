@@ -1,0 +1,298 @@
+"""The helper: a Deno process that runs a pipeline or a client, at the other end of two pipes and two
+files. `docs/wire.md` specifies what goes through them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from pathlib import Path
+from typing import Any, Sequence
+
+import numpy as np
+
+from ._deno import environment, helper_command
+from ._errors import LeatError, from_wire
+from ._slots import SLOT_BYTES_MAX, SLOTS, Lease, SlotFile
+from ._wire import Bytes, decode, encode
+
+PIPED, FREED = 0xFFFFFFFF, 0x80000000
+PIPED_BYTES_MAX = 65_536
+PIPE_BYTES = 2**20
+SAID_CHARS = 4_096
+# How long it has to leave a service and to end, in seconds.
+ENDING_SECONDS = 3.0
+
+_header = struct.Struct("<II")
+
+
+class Received:
+    """A message: its value, and the bytes that its arrays are views of."""
+
+    __slots__ = ("bytes", "lease", "value")
+
+    def __init__(self, message: Bytes, lease: Lease | None) -> None:
+        self.bytes = message
+        self.lease = lease
+        self.value = decode(message)
+
+
+class Helper:
+    """One helper process. Its methods are called by one thread at a time."""
+
+    def __init__(self, allow: Sequence[str], folder: str | None) -> None:
+        self.pid = os.getpid()
+        self._node = {"node": "python", "path": "/edge", "incarnation": f"{secrets.token_hex(8)}-1"}
+        self._remote = {"node": "leat", "path": "/edge"}
+        self._number = 0
+        self._input = bytearray()
+        self._at = 0
+        # Whether a call that must not be interrupted was: what the other side knows is then unknown.
+        self._is_amid = False
+        where = Path(tempfile.mkdtemp(prefix="leat-slots-", dir=folder))
+        try:
+            self._process = self._start(where, allow)
+            try:
+                self._greet()
+            except BaseException:
+                self._process.end()
+                raise
+        finally:
+            shutil.rmtree(where, ignore_errors=True)
+
+    def _start(self, where: Path, allow: Sequence[str]) -> Process:
+        down, up = where / "down", where / "up"
+        opened = [os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600) for path in (down, up)]
+        self.slots = SlotFile(opened[1])
+        command = helper_command(down, up, allow, ["leat", secrets.token_hex(8)])
+        try:
+            return Process(command, opened)
+        except BaseException:
+            for descriptor in opened:
+                os.close(descriptor)
+            raise
+
+    def _greet(self) -> None:
+        hello = {
+            **{"kind": "hello", "version": 1, "role": "listener", "node": "python"},
+            **{"incarnation": self._node["incarnation"][:-2], "messageBytesMax": SLOT_BYTES_MAX, "slots": SLOTS},
+        }
+        self._write(_piped(encode(hello)))
+        # The helper has both files open when it says hello.
+        if self.receive().value.get("kind") != "hello":
+            raise LeatError("internal", "The helper's first message is no hello")
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it runs, and no call to it was interrupted half-way."""
+        return not self._is_amid and self._process.is_running
+
+    def ask(self, identifier: int, method: str, body: dict[str, Any]) -> None:
+        """Sends a request."""
+        self._check()
+        self._is_amid = True
+        self._number += 1
+        asked: dict[str, Any] = {"kind": "ask", "source": self._node, "target": self._remote, "method": method}
+        message = encode({**asked, "number": self._number, "id": identifier, "body": body, "timeoutMs": float("inf")})
+        if len(message) <= PIPED_BYTES_MAX:
+            self._write(_piped(message))
+        else:
+            # Requests are answered before the next long one, so its slot is free.
+            os.pwrite(self._process.outgoing, message, 0)
+            self._write(_header.pack(len(message), 0))
+        self._is_amid = False
+
+    def receive(self) -> Received:
+        """Waits for the next message."""
+        while True:
+            self._check()
+            self._is_amid = True
+            received = self._parse()
+            self._is_amid = False
+            if received is None:
+                self._fill()
+            elif received.value.get("kind") == "bye":
+                raise from_wire(received.value.get("error"))
+            else:
+                return received
+
+    def free_slots(self) -> None:
+        """Tells the helper which slots no array uses any more."""
+        self._check()
+        self._is_amid = True
+        if freed := self.slots.take_freed():
+            self._write(b"".join(_header.pack(0, FREED + slot) for slot in freed))
+        self._is_amid = False
+
+    def close(self) -> None:
+        """Ends the process. Idempotent; does nothing in a fork of the process that started it."""
+        if os.getpid() == self.pid:
+            self._process.end()
+
+    def _check(self) -> None:
+        if os.getpid() != self.pid:
+            raise LeatError(
+                "failed_precondition",
+                "This loader belongs to the process that this one was forked from. Use num_workers=0, or start "
+                "workers with the method 'spawn', which gives each a loader of its own",
+            )
+        if self._is_amid:
+            raise LeatError("cancelled", "A call of this loader was interrupted: iterate over it again")
+
+    def _parse(self) -> Received | None:
+        """The next message that has arrived whole."""
+        while len(self._input) - self._at >= _header.size:
+            length, place = _header.unpack_from(self._input, self._at)
+            start = self._at + _header.size
+            if place == PIPED:
+                if len(self._input) < start + length:
+                    return None
+                self._at = start + length
+                return Received(np.frombuffer(self._input[start : self._at], dtype=np.uint8), None)
+            self._at = start
+            # Slot 0 of the other file: the helper has read a long request.
+            if place < FREED:
+                lease = self.slots.lease(place, length)
+                return Received(np.asarray(lease), lease)
+        return None
+
+    def _fill(self) -> None:
+        """Waits for bytes, and reads them. Only waiting can be interrupted without harm."""
+        descriptor = self._process.read
+        while True:
+            try:
+                self._is_amid = True
+                chunk = os.read(descriptor, PIPE_BYTES)
+                if not chunk:
+                    raise self._process.why_ended()
+                del self._input[: self._at]
+                self._at = 0
+                self._input += chunk
+                self._is_amid = False
+                return
+            except BlockingIOError:
+                self._is_amid = False
+                poll = select.poll()
+                poll.register(descriptor, select.POLLIN)
+                poll.poll()
+
+    def _write(self, frame: bytes) -> None:
+        view = memoryview(frame)
+        try:
+            while view:
+                view = view[os.write(self._process.write, view) :]
+        except BrokenPipeError:
+            raise self._process.why_ended() from None
+
+
+def _piped(message: bytes) -> bytes:
+    return _header.pack(len(message), PIPED) + message
+
+
+class Process:
+    """The operating system's side of a helper. It ends with this process, however that ends."""
+
+    def __init__(self, command: list[str], files: list[int]) -> None:
+        self.outgoing = files[0]
+        self._files = files
+        self._said = ""
+        self._is_told = threading.Event()
+        started: list[subprocess.Popen[bytes] | BaseException] = []
+        # The kernel ends the helper with the thread that started it, so that thread stays with it.
+        run = threading.Thread(target=self._run, args=(command, started), name="leat-helper", daemon=True)
+        run.start()
+        self._is_told.wait()
+        if isinstance(started[0], BaseException):
+            raise started[0]
+        self._child = started[0]
+        assert self._child.stdin is not None and self._child.stdout is not None
+        self.write, self.read = self._child.stdin.fileno(), self._child.stdout.fileno()
+        os.set_blocking(self.read, False)
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            try:
+                fcntl.fcntl(self.read, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+            except OSError:
+                pass  # The system allows smaller pipes only.
+        _running.add(self)
+
+    def _run(self, command: list[str], started: list[subprocess.Popen[bytes] | BaseException]) -> None:
+        pipe = subprocess.PIPE
+        try:
+            # A session of its own: Ctrl-C is for the program, which may go on.
+            child = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment(), start_new_session=True, bufsize=0
+            )
+            started.append(child)
+        except BaseException as error:
+            started.append(error)
+            return
+        finally:
+            self._is_told.set()
+        assert child.stderr is not None
+        while said := os.read(child.stderr.fileno(), PIPED_BYTES_MAX):
+            text = said.decode(errors="replace")
+            self._said = (self._said + text)[-SAID_CHARS:]
+            try:
+                sys.stderr.write(text)
+            except (AttributeError, OSError, ValueError):
+                pass  # The program has closed it.
+        child.wait()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._child.poll() is None
+
+    def why_ended(self) -> LeatError:
+        """The error for a helper that has ended by itself."""
+        try:
+            code = self._child.wait(ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            code = 0
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        said = f": {self._said.strip()}" if self._said.strip() else ""
+        return LeatError("unavailable", f"The helper process of this loader has ended with {how}{said}")
+
+    def end(self) -> None:
+        """Closes its pipes and waits until it has ended."""
+        if self not in _running:
+            return
+        _running.discard(self)
+        self.close_files()
+        try:
+            self._child.wait(ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+
+    def close_files(self) -> None:
+        """Closes this process's ends."""
+        assert self._child.stdin is not None and self._child.stdout is not None
+        self._child.stdin.close()
+        self._child.stdout.close()
+        for descriptor in self._files:
+            os.close(descriptor)
+        self._files = []
+
+
+_running: weakref.WeakSet[Process] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    # Otherwise a helper would not see the end of the process that it belongs to.
+    for process in list(_running):
+        process.close_files()
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)

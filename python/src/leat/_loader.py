@@ -1,0 +1,244 @@
+"""Loaders: a pipeline, run beside this process or by a service, as an iterable of batches."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from pathlib import Path
+from typing import Any, Iterator, Mapping, Sequence
+
+from ._checkpoint import Checkpoint
+from ._connection import Connection
+from ._errors import LeatError
+from ._ranks import Consumer, consumer_of
+from ._stream import Stream
+
+
+def load(
+    pipeline: str | os.PathLike[str],
+    *,
+    args: Mapping[str, Any] | None = None,
+    export: str | None = None,
+    seed: int | None = None,
+    service: str | None = None,
+    token: str | None = None,
+    ca: str | None = None,
+    mode: str | None = None,
+    job: str | None = None,
+    consumer: Consumer = None,
+    options: Mapping[str, Any] | None = None,
+    reuse: bool = False,
+    memory: int | None = None,
+    folder: str | None = None,
+    allow: Sequence[str] = (),
+) -> Loader:
+    """Opens a pipeline.
+
+    Args:
+        pipeline: The path of a TypeScript or JavaScript module. Its default export, or else its only
+            one, is a `Dataset`, or a function that returns one.
+        args: The argument of that function.
+        export: Which export of the module.
+        seed: The seed of all random numbers, instead of the pipeline's own.
+        service: The dispatcher of a cluster that runs the pipeline, `ws://host:port`. Default: the
+            pipeline runs in a process beside this one.
+        token: The token that authenticates this client to the service.
+        ca: PEM certificates of authorities to trust, for `wss://…`.
+        mode: How workers share the work: `OFF`, `DYNAMIC`, `DETERMINISTIC`, …; default `OFF`.
+        job: The name under which clients share the elements.
+        consumer: `(rank, world)`: which part of the elements is for this process. `"auto"` takes both
+            from `torch.distributed`, or from RANK and WORLD_SIZE. With a service it needs `job`. A
+            pipeline that runs beside gives every `world`-th batch, and computes all of them.
+        options: Further options of `distribute()`, as in TypeScript: `runId`, `sharing`,
+            `compression`, `targetWorkers`, `targetTags`, `maxOutstandingRequests`.
+        reuse: Whether a batch's memory is used again at the next batch, even if there are arrays of
+            it. Default: when its last array is gone.
+        memory: Most bytes of large batches that the program keeps. Default: half of what the machine
+            has available.
+        folder: Where the files of shared memory are made. Default: the folder for temporary files.
+        allow: Further permissions of the helper, as Deno names them: `"net=example.org"`,
+            `"write=/data/cache"`. It reads files, environment variables of AWS and facts about the
+            machine, and loads native libraries; with a service it uses the network.
+
+    Raises:
+        LeatError: `not_found` where there is no such file; what the pipeline's module throws;
+            `invalid_argument` for options that do not fit together.
+
+    Example:
+        >>> loader = leat.load("pipeline.ts", args={"split": "train"}, seed=7)  # doctest: +SKIP
+        >>> for batch in loader: train(batch)                                   # doctest: +SKIP
+    """
+    path = Path(pipeline).resolve()
+    if not path.is_file():
+        raise LeatError("not_found", f"There is no pipeline {path}")
+    request = {
+        **{"pipeline": str(path), "args": None if args is None else dict(args)},
+        **{"export": export, "seed": seed},
+        **_reading(service, token, ca, mode, job, consumer_of(consumer), options),
+    }
+    return Loader(request, reuse, memory, folder, _allowed(service, allow))
+
+
+def from_id(
+    dataset_id: str,
+    *,
+    service: str,
+    token: str | None = None,
+    ca: str | None = None,
+    mode: str | None = None,
+    job: str | None = None,
+    consumer: Consumer = None,
+    options: Mapping[str, Any] | None = None,
+    reuse: bool = False,
+    memory: int | None = None,
+    folder: str | None = None,
+    allow: Sequence[str] = (),
+) -> Loader:
+    """Opens a dataset that was registered with a service, by its id there.
+
+    The other arguments are those of `load`. Under DETERMINISTIC, where the pipeline's functions run
+    in part at the reader, allow `"run=deno"`, or give the option `trustPipeline`.
+    """
+    request = {"datasetId": dataset_id, **_reading(service, token, ca, mode, job, consumer_of(consumer), options)}
+    return Loader(request, reuse, memory, folder, _allowed(service, allow))
+
+
+def _allowed(service: str | None, allow: Sequence[str]) -> Sequence[str]:
+    # Any host: the dispatcher says which workers there are.
+    return allow if service is None or any(item.startswith("net") for item in allow) else [*allow, "net"]
+
+
+def _reading(
+    service: str | None,
+    token: str | None,
+    ca: str | None,
+    mode: str | None,
+    job: str | None,
+    consumer: tuple[int, int] | None,
+    options: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    if service is None:
+        given = {"token": token, "ca": ca, "mode": mode, "job": job, "options": options}
+        unused = [name for name, value in given.items() if value is not None]
+        if unused:
+            raise LeatError("invalid_argument", f"{', '.join(unused)}: only with a service, and there is none")
+        return {} if consumer is None else {"shard": {"index": consumer[0], "count": consumer[1]}}
+    index, count = consumer if consumer is not None else (None, None)
+    distribution = {"service": service, "token": token, "ca": ca, "processingMode": mode, "jobName": job}
+    return {"service": {**distribution, "consumerIndex": index, "numConsumers": count, **(options or {})}}
+
+
+class Loader:
+    """An iterable of batches. Each `iter()` of it is an epoch: made by `load` and `from_id`.
+
+    A loader that is pickled, for a process that is spawned, becomes a loader of its own there, with
+    the same pipeline, at the beginning or at what `load_state_dict` was given.
+    """
+
+    def __init__(
+        self, request: dict[str, Any], reuse: bool, memory: int | None, folder: str | None, allow: Sequence[str]
+    ) -> None:
+        self._arguments = (request, reuse, memory, folder, tuple(allow))
+        self._resume: Checkpoint | None = None
+        self._prepare()
+        with self._connection.lock:
+            self._connection.open()
+
+    def _prepare(self) -> None:
+        request, self._reuse, memory, folder, allow = self._arguments
+        self._connection = Connection(request, memory, folder, allow)
+        self._stream: Stream | None = None
+        weakref.finalize(self, self._connection.close)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_arguments": self._arguments, "_resume": self._resume}
+
+    def __setstate__(self, stored: dict[str, Any]) -> None:
+        self.__dict__.update(stored)
+        self._prepare()
+
+    def __iter__(self) -> LoaderIterator:
+        """Begins the next epoch, or continues from what `load_state_dict` was given.
+
+        An earlier iterator of this loader ends.
+        """
+        with self._connection.lock:
+            self._connection.open()
+            self._replace()
+            self._stream = Stream(self._connection, self._resume or Checkpoint(), self._reuse)
+            self._resume = None
+            return LoaderIterator(self, self._stream)
+
+    def __len__(self) -> int:
+        """How many batches an epoch has.
+
+        Raises:
+            TypeError: where that is unknown, or where they never end.
+        """
+        with self._connection.lock:
+            self._connection.open()
+            if not 0 <= self._connection.cardinality < float("inf"):
+                raise TypeError("This pipeline's number of batches is unknown, or it is endless")
+            return int(self._connection.cardinality)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position after the last batch that the program got: text and numbers.
+
+        It takes a few hundred bytes where the pipeline's own state does. A pipeline that holds much,
+        such as records in a shuffle buffer, saves them, and the batches on their way.
+        """
+        with self._connection.lock:
+            if self._resume is not None or self._stream is None:
+                return (self._resume or Checkpoint()).to_dict()
+            return self._stream.checkpoint().to_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Lets the next `iter()` continue from a position of this pipeline, in any process.
+
+        If the epoch of that position was at its end, the next one begins.
+        """
+        with self._connection.lock:
+            self._resume = Checkpoint.from_dict(state_dict)
+            self._replace()
+
+    def explain(self) -> str:
+        """The figures of each operator of the current epoch, and which of them takes the time."""
+        with self._connection.lock:
+            if self._stream is None or self._stream.is_replaced:
+                raise LeatError("failed_precondition", "Nothing is being read: iterate first")
+            return str(self._connection.ask("explain", {"iteration": self._stream.number}))
+
+    def close(self) -> None:
+        """Ends the helper. Arrays stay valid. Idempotent; a loader that is not used ends by itself."""
+        with self._connection.lock:
+            self._replace()
+            self._connection.close()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _replace(self) -> None:
+        if self._stream is not None:
+            self._stream.is_replaced = True
+
+
+class LoaderIterator(Iterator[Any]):
+    """One epoch of a loader."""
+
+    def __init__(self, loader: Loader, stream: Stream) -> None:
+        # A loader ends when neither it nor an iterator of it is used.
+        self._loader = loader
+        self._stream = stream
+
+    def __next__(self) -> Any:
+        """The next batch.
+
+        Raises:
+            LeatError: the error of an element: the next call continues with the one after it.
+                `resource_exhausted` if the program keeps too many batches.
+        """
+        with self._loader._connection.lock:
+            return self._stream.next()

@@ -1,0 +1,29 @@
+"""Which part of a stream a process reads."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Literal, Optional, Tuple, Union
+
+from ._errors import LeatError
+
+Consumer = Union[Tuple[int, int], Literal["auto"], None]
+
+
+def consumer_of(consumer: Consumer) -> Optional[Tuple[int, int]]:
+    """The rank and the number of processes; None where one reads everything."""
+    if consumer is None:
+        return None
+    rank, world = _ranks() if consumer == "auto" else consumer
+    if not 0 <= rank < world:
+        raise LeatError("invalid_argument", f"consumer is (rank, world) with 0 <= rank < world, not {(rank, world)}")
+    return None if world == 1 and consumer == "auto" else (rank, world)
+
+
+def _ranks() -> tuple[int, int]:
+    # Only if the program has imported it: it takes seconds.
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))

@@ -1,0 +1,75 @@
+"""The file whose slots hold large messages of the helper: arrays are views of it."""
+
+from __future__ import annotations
+
+import mmap
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from ._wire import Bytes
+
+SLOTS = 1_024
+SLOT_BYTES_MAX = 2**30 + 2**20
+
+
+class Lease:
+    """The base of all arrays of one message: its slot is free when the last of them is gone."""
+
+    __slots__ = ("_freed", "_length", "_region", "_slot")
+
+    def __init__(self, region: Bytes, length: int, slot: int, freed: deque[int]) -> None:
+        self._region = region
+        self._length = length
+        self._slot = slot
+        self._freed: deque[int] | None = freed
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return {**self._region.__array_interface__, "shape": (self._length,)}
+
+    def release(self) -> None:
+        """Frees the slot, although there may be arrays. Idempotent."""
+        freed, self._freed = self._freed, None
+        if freed is not None:
+            freed.append(self._slot)
+
+    def __del__(self) -> None:
+        self.release()
+
+
+class SlotFile:
+    """The slots that the helper writes, as memory."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._regions: dict[int, Bytes] = {}
+        # Appended to wherever the last array of a message ends, which may be any thread.
+        self._freed: deque[int] = deque()
+        self._held: dict[int, int] = {}
+        self.held_bytes = 0
+
+    @property
+    def held_slots(self) -> int:
+        """How many slots are in use by arrays."""
+        return len(self._held)
+
+    def lease(self, slot: int, length: int) -> Lease:
+        """A message that the helper has written."""
+        region = self._regions.get(slot)
+        if region is None or len(region) < length:
+            mapped = mmap.mmap(self._descriptor, length, offset=slot * SLOT_BYTES_MAX)
+            region = self._regions[slot] = np.frombuffer(mapped, dtype=np.uint8)
+        self._held[slot] = length
+        self.held_bytes += length
+        return Lease(region, length, slot, self._freed)
+
+    def take_freed(self) -> list[int]:
+        """The slots that were freed since the last call."""
+        freed: list[int] = []
+        while self._freed:
+            slot = self._freed.popleft()
+            self.held_bytes -= self._held.pop(slot)
+            freed.append(slot)
+        return freed

@@ -1,0 +1,170 @@
+"""One epoch of a loader."""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from ._checkpoint import Checkpoint
+from ._connection import Connection
+from ._errors import LeatError, from_wire
+from ._helper import Helper, Received
+from ._slots import SLOTS, Lease
+from ._wire import with_arrays
+
+# How many answers are on their way: one is computed, one written, one waits.
+TAKES = 3
+# Slots that are left for answers on their way.
+SLOTS_SPARE = 2 * TAKES
+
+
+class _Answer:
+    """Elements of one message."""
+
+    __slots__ = ("elements", "end", "error", "message", "state", "taken")
+
+    def __init__(self, message: Received) -> None:
+        self.message = message
+        value = message.value
+        body = value.get("body") or {}
+        self.elements: deque[Any] = deque(body.get("elements", ()))
+        self.taken = 0
+        error = value.get("error") if value["kind"] == "failure" else body.get("error")
+        self.error = None if error is None else from_wire(error)
+        state = body.get("state")
+        self.state = None if state is None else _bytes(state)
+        self.end = bool(body.get("end", False))
+
+
+class Stream:
+    """The batches of one epoch, as the helper sends them."""
+
+    def __init__(self, connection: Connection, beginning: Checkpoint, reuse: bool) -> None:
+        self.number = connection.number()
+        self.is_replaced = False
+        self._connection = connection
+        self._reuse = reuse
+        self._answers: deque[_Answer] = deque()
+        self._on_way = 0
+        self._had = 0
+        self._is_ended = False
+        self._last: Lease | None = None
+        # A saved position, and how many elements had been had there.
+        self._saved: tuple[bytes, int] | None = None
+        start = {"iteration": self.number, "state": beginning.state, "skip": beginning.skip}
+        answer = connection.ask("start", {**start, "ended": beginning.ended})
+        if beginning.pending:
+            for message in beginning.pending:
+                self._answers.append(_Answer(Received(np.frombuffer(bytearray(message), dtype=np.uint8), None)))
+            for _ in range(beginning.dropped):
+                self._take()
+            self._had = 0
+        elif beginning.skip > 0 and beginning.state is not None:
+            self._saved = (beginning.state, -beginning.skip)
+        elif "state" in answer:
+            self._saved = (_bytes(answer["state"]), 0)
+        self._request_more()
+
+    def next(self) -> Any:
+        """The next batch. Raises what an element failed with, and StopIteration at the end."""
+        if self._last is not None and self._reuse:
+            self._last.release()
+        self._last = None
+        while True:
+            if self.is_replaced:
+                raise LeatError("failed_precondition", "Another iteration of this loader has begun, or it is closed")
+            if self._answers:
+                if self._answers[0].elements or self._answers[0].error is not None:
+                    element = self._take()
+                    self._request_more()
+                    if isinstance(element, LeatError):
+                        raise element
+                    return element
+                self._drop_answer()
+            elif self._is_ended:
+                raise StopIteration
+            else:
+                if self._on_way == 0:
+                    self._make_room()
+                self._request_more()
+                self._connection.receive()
+
+    def checkpoint(self) -> Checkpoint:
+        """The position after the last batch that the program got."""
+        if self._saved is not None:
+            state, at = self._saved
+            is_ended = self._is_ended and not self._answers
+            return Checkpoint(state, 0 if is_ended else self._had - at, is_ended)
+        if self.is_replaced:
+            raise LeatError("failed_precondition", "The position was not saved before the iteration was replaced")
+        # Batches that are on their way come before the answer, and one may come in it.
+        answer = self._connection.ask("save", {"iteration": self.number})
+        pending = [bytes(queued.message.bytes) for queued in self._answers]
+        return Checkpoint(_bytes(answer["after"]), 0, False, pending, self._answers[0].taken if pending else 0)
+
+    def add(self, received: Received) -> None:
+        """An answer has come."""
+        self._on_way -= 1
+        if not self.is_replaced:
+            self._answers.append(_Answer(received))
+
+    def _take(self) -> Any:
+        """The next element, or its error."""
+        answer = self._answers[0]
+        if answer.taken == 0 and answer.state is not None:
+            self._saved = (answer.state, self._had)
+        answer.taken += 1
+        self._had += 1
+        if answer.elements:
+            element = answer.elements.popleft()
+        else:
+            element, answer.error = answer.error, None
+        if not answer.elements and answer.error is None:
+            self._last = answer.message.lease
+            if not answer.end:
+                self._answers.popleft()
+        return with_arrays(element)
+
+    def _drop_answer(self) -> None:
+        """An answer without further elements: that of the end."""
+        answer = self._answers.popleft()
+        if answer.state is not None:
+            self._saved = (answer.state, self._had)
+        self._is_ended = self._is_ended or answer.end
+
+    def _request_more(self) -> None:
+        """Keeps answers on their way, as far as the program's memory allows."""
+        helper = self._connection.helper
+        helper.free_slots()
+        if self._is_ended or any(answer.end for answer in self._answers):
+            return
+        while self._on_way + len(self._answers) < TAKES and not self._is_full(helper):
+            self._connection.take(self)
+            self._on_way += 1
+
+    def _make_room(self) -> None:
+        """Raises if the program keeps so many batches that no more may come."""
+        helper = self._connection.helper
+        helper.free_slots()
+        if not self._is_full(helper):
+            return
+        gc.collect()
+        helper.free_slots()
+        if self._is_full(helper):
+            raise LeatError(
+                "resource_exhausted",
+                f"The program keeps {helper.slots.held_slots} batches, {helper.slots.held_bytes} bytes of shared "
+                f"memory, of at most {SLOTS - SLOTS_SPARE} batches and {self._connection.memory} bytes. Keep "
+                "leat.copy(batch) instead of batch, drop the arrays of batches that were used, or raise memory=",
+            )
+
+    def _is_full(self, helper: Helper) -> bool:
+        slots = helper.slots
+        return slots.held_bytes > self._connection.memory or slots.held_slots > SLOTS - SLOTS_SPARE
+
+
+def _bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else bytes(value.tobytes())

@@ -1,0 +1,57 @@
+"""Elements: trees of arrays, numbers and text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Rows of different lengths: row i is `values[row_splits[i]:row_splits[i + 1]]`.
+
+    Attributes:
+        values: The values of all rows along axis 0.
+        row_splits: int64, one more than there are rows, from 0 to the number of values.
+    """
+
+    values: npt.NDArray[Any]
+    row_splits: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.row_splits) - 1
+
+    def __getitem__(self, row: int) -> npt.NDArray[Any]:
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)}")
+        row %= len(self)
+        return self.values[self.row_splits[row] : self.row_splits[row + 1]]
+
+
+def map_arrays(function: Callable[[npt.NDArray[Any]], Any], element: Any) -> Any:
+    """The element with the result of `function` for each of its arrays.
+
+    Structure, numbers and text stay as they are. In a `Ragged`, both arrays are mapped.
+    """
+    if isinstance(element, np.ndarray):
+        return function(element)
+    if isinstance(element, dict):
+        return {key: map_arrays(function, value) for key, value in element.items()}
+    if isinstance(element, list):
+        return [map_arrays(function, value) for value in element]
+    if isinstance(element, Ragged):
+        return Ragged(function(element.values), function(element.row_splits))
+    return element
+
+
+def copy(element: Any) -> Any:
+    """A copy in memory of this process alone: for batches that a program keeps.
+
+    >>> import numpy as np
+    >>> copy({"x": np.arange(3)})
+    {'x': array([0, 1, 2])}
+    """
+    return map_arrays(lambda array: array.copy(), element)

@@ -1,0 +1,104 @@
+"""Messages of the helper, as `docs/wire.md` specifies them."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import msgpack  # type: ignore[import-untyped]
+import numpy as np
+import numpy.typing as npt
+
+from ._tree import Ragged
+
+Bytes = npt.NDArray[np.uint8]
+
+DTYPES: tuple[np.dtype[Any], ...] = tuple(
+    np.dtype(name)
+    for name in ("i1", "u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8", "?")
+)
+STRING, BYTES = 12, 13
+TENSOR, RAGGED, TYPED_ARRAY, OPAQUE = 0x54, 0x52, 0x41, 0x50
+NIL, ALIGNMENT, HEADER_BYTES = 0xC0, 64, 5
+INTEGER_MAX = 2**53
+
+_tensor_head = struct.Struct(">IBB")
+_length = struct.Struct(">xI")
+
+
+def encode(envelope: dict[str, Any]) -> bytes:
+    """A message without payloads."""
+    packed: bytes = msgpack.packb(_sendable(envelope))
+    return b"\xce" + struct.pack(">I", len(packed)) + packed
+
+
+def _sendable(value: Any) -> Any:
+    """Integers that JavaScript has as numbers are sent as such, up to 2^53."""
+    if isinstance(value, dict):
+        return {key: _sendable(item) for key, item in value.items() if item is not None}
+    if isinstance(value, (list, tuple)):
+        return [_sendable(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if type(value) is int and not -(2**31) <= value < 2**32 and abs(value) <= INTEGER_MAX:
+        return float(value)
+    return value
+
+
+def decode(message: Bytes) -> Any:
+    """A message's value. Arrays are views of `message`."""
+    view = memoryview(message.data)
+    (envelope_bytes,) = _length.unpack_from(view)
+    position = HEADER_BYTES + envelope_bytes
+    envelope = view[HEADER_BYTES:position]
+    payloads: list[Bytes] = []
+    while position < len(view):
+        start = -(-(position + HEADER_BYTES) // ALIGNMENT) * ALIGNMENT
+        (length,) = _length.unpack_from(view, start - HEADER_BYTES)
+        position = start + length
+        payloads.append(message[start:position])
+
+    def extension(code: int, data: bytes) -> Any:
+        if code == TENSOR:
+            return _tensor(data, 0, payloads)
+        if code == TYPED_ARRAY:
+            return payloads[int.from_bytes(data[:4], "big")].view(DTYPES[data[4]])
+        if code == RAGGED:
+            splits = payloads[int.from_bytes(data[:4], "big")].view(np.int64)
+            return Ragged(_tensor(data, 4, payloads), splits)
+        if code == OPAQUE:
+            return payloads[int.from_bytes(data[:4], "big")]
+        raise ValueError(f"a message has the extension {code:#x}")
+
+    return msgpack.unpackb(envelope, ext_hook=extension, strict_map_key=True)
+
+
+def _tensor(data: bytes, at: int, payloads: list[Bytes]) -> npt.NDArray[Any]:
+    index, code, rank = _tensor_head.unpack_from(data, at)
+    shape = struct.unpack_from(f">{rank}I", data, at + _tensor_head.size)
+    if code < STRING:
+        array: npt.NDArray[Any] = payloads[index].view(DTYPES[code]).reshape(shape)
+        return array
+    ends = payloads[index].view(np.uint32).tolist()
+    block = payloads[index + 1].tobytes()
+    items: list[Any] = [block[start:end] for start, end in zip(ends, ends[1:])]
+    if code == STRING:
+        items = [item.decode() for item in items]
+    texts = np.empty(len(items), dtype=object)
+    texts[:] = items
+    return texts.reshape(shape)
+
+
+def with_arrays(element: Any) -> Any:
+    """Short bytes, which travel in the envelope, as arrays like long ones."""
+    if isinstance(element, bytes):
+        return np.frombuffer(bytearray(element), dtype=np.uint8)
+    if isinstance(element, dict):
+        for key, value in element.items():
+            if isinstance(value, (bytes, dict, list)):
+                element[key] = with_arrays(value)
+    elif isinstance(element, list):
+        for index, value in enumerate(element):
+            if isinstance(value, (bytes, dict, list)):
+                element[index] = with_arrays(value)
+    return element

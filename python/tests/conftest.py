@@ -1,0 +1,59 @@
+"""What the tests share: pipelines, and a look at processes."""
+
+from __future__ import annotations
+
+import gc
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Callable, Iterator
+
+import pytest
+
+PIPELINES = Path(__file__).parent / "pipelines.ts"
+DEADLINE_SECONDS = 120
+
+
+def children_of(parent: int) -> list[int]:
+    """The helpers that a process has started."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+            command = Path(f"/proc/{entry}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if int(fields[1]) == parent and b"cli/python/helper.ts" in command and fields[0] != "Z":
+            found.append(int(entry))
+    return found
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process runs, and is no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits for a condition."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not become true"
+        time.sleep(0.02)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fails a test that leaves a process or a slot folder behind."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    tempfile.tempdir = None
+    yield
+    gc.collect()
+    tempfile.tempdir = None
+    assert children_of(os.getpid()) == []
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("leat-slots-")] == []

@@ -1,0 +1,77 @@
+/** Pipelines that the tests read. */
+import { Dataset, RaggedTensor, Tensor, tensor } from "@leat/leat";
+
+const DTYPES = [
+  "int8",
+  "uint8",
+  "int16",
+  "uint16",
+  "int32",
+  "uint32",
+  "float16",
+  "float32",
+  "float64",
+] as const;
+
+/** An element with everything that elements may have. */
+export const everything = Dataset.from([{
+  ...Object.fromEntries(DTYPES.map((dtype) => [dtype, tensor([[1, 2, 3], [4, 5, 6]], { dtype })])),
+  int64: tensor([-(2n ** 53n) - 1n, 2n], { dtype: "int64" }),
+  uint64: tensor([2n ** 64n - 1n], { dtype: "uint64" }),
+  bool: tensor([true, false], { dtype: "bool" }),
+  string: tensor([["a", "ü"], ["", "𝄞"]]),
+  bytes: new Tensor("bytes", [2], [new Uint8Array([1, 2]), new Uint8Array()]),
+  ragged: new RaggedTensor(tensor([1, 2, 3]), new BigInt64Array([0n, 2n, 2n, 3n])),
+  text: "text",
+  number: 7,
+  fraction: 0.5,
+  big: 2n ** 40n,
+  yes: true,
+  nothing: null,
+  short: new Uint8Array([1, 2, 3]),
+  long: new Uint8Array(300).fill(7),
+  list: [new Float32Array([1.5]), { deep: [1] }],
+  scalar: tensor(3, { dtype: "int32" }),
+  empty: tensor([], { dtype: "float32" }),
+}]);
+
+/** Small batches: many in a message. */
+export const numbers = ({ count, size = 4 }: { count: number; size?: number }) =>
+  Dataset.range(count).shuffle(64).map((x, { random }) => ({ x, r: random.next() })).batch(size);
+
+/** Batches of a megabyte, each in a slot: batch i is filled with i. */
+export const large = ({ count }: { count: number }) =>
+  Dataset.range(count).map((i) => ({ i, x: new Float32Array(262_144).fill(i) }));
+
+/** A shuffle buffer of rows that cannot be computed again: its state has their content. */
+export const held = Dataset.range(400).filter((x) => x % 2 === 0).map((x) =>
+  new Float32Array(2_000).fill(x)
+)
+  .filter(() => true).shuffle(50).batch(3);
+
+/** Element 2 fails. */
+export const failing = Dataset.range(5).map((x) => {
+  if (x === 2) throw new RangeError(`no ${x} today`);
+  return x;
+});
+
+export function throwing(): never {
+  throw new TypeError("cannot be built");
+}
+
+/** The second element never comes. */
+export const stuck = Dataset.range(3).map((x) => {
+  while (x > 0);
+  return x;
+});
+
+/** The second element comes late. */
+export const late = Dataset.range(3).map(async (x) => {
+  if (x > 0) await new Promise((resolve) => setTimeout(resolve, 700));
+  return x;
+});
+
+/** Many batches that are ready at once, each in a slot. */
+export const ready = Dataset.from([new Uint8Array(2_000_000).fill(1)]).repeat(200);
+
+export const endless = Dataset.range(10).repeat();

@@ -1,0 +1,90 @@
+"""Positions: any one continues the same stream, in another process too."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import leat
+import numpy as np
+import pytest
+from conftest import PIPELINES
+
+
+def plain(batch: Any) -> Any:
+    if isinstance(batch, dict):
+        return {key: plain(value) for key, value in batch.items()}
+    return batch.tolist() if isinstance(batch, np.ndarray) else batch
+
+
+def numbers(count: int = 1_000, seed: int | None = 5) -> leat.Loader:
+    return leat.load(PIPELINES, export="numbers", args={"count": count}, seed=seed)
+
+
+def test_state_dict_continues_the_same_stream_after_any_batch() -> None:
+    loader, states, batches = numbers(), [], []
+    states.append(loader.state_dict())
+    for batch in loader:
+        batches.append(plain(batch))
+        states.append(loader.state_dict())
+    assert len(batches) == 250
+    other = numbers()
+    for had in (0, 1, 7, 100, 249):
+        stored = json.dumps(states[had])
+        assert len(stored) < 4_000
+        other.load_state_dict(json.loads(stored))
+        assert [plain(batch) for batch in other] == batches[had:]
+
+
+def test_a_stream_without_a_seed_is_continued_too() -> None:
+    loader = numbers(seed=None)
+    batches = iter(loader)
+    first = [plain(next(batches)) for _ in range(3)]
+    state = loader.state_dict()
+    rest = [plain(batch) for batch in batches]
+    other = numbers(seed=None)
+    other.load_state_dict(state)
+    assert [plain(batch) for batch in other] == rest
+    assert first[0] != plain(next(iter(numbers(seed=None))))
+
+
+def test_a_pipeline_that_holds_much_is_continued_with_what_is_on_its_way() -> None:
+    loader = leat.load(PIPELINES, export="held", seed=1)
+    batches = iter(loader)
+    for _ in range(5):
+        next(batches)
+    state = loader.state_dict()
+    rest = [plain(batch) for batch in batches]
+    assert len(rest) == 62
+    other = leat.load(PIPELINES, export="held", seed=1)
+    other.load_state_dict(json.loads(json.dumps(state)))
+    again = iter(other)
+    assert [plain(next(again)) for _ in range(2)] == rest[:2]
+    # And once more, in the midst of what was restored.
+    other.load_state_dict(other.state_dict())
+    assert [plain(batch) for batch in other] == rest[2:]
+
+
+def test_each_iter_is_an_epoch_and_a_state_of_the_end_begins_the_next() -> None:
+    loader = numbers(count=20)
+    epochs = [[plain(batch) for batch in loader]]
+    state = loader.state_dict()
+    epochs += [[plain(batch) for batch in loader] for _ in range(2)]
+    assert epochs[0] != epochs[1] != epochs[2] and all(len(epoch) == 5 for epoch in epochs)
+    other = numbers(count=20)
+    other.load_state_dict(state)
+    assert [plain(batch) for batch in other] == epochs[1]
+    assert [plain(batch) for batch in other] == epochs[2]
+
+
+def test_load_state_dict_refuses_what_is_no_state() -> None:
+    loader = numbers(count=4)
+    with pytest.raises(leat.LeatError, match="not one that state_dict"):
+        loader.load_state_dict({"step": 3})
+    state = loader.state_dict()
+    next(iter(loader))
+    other = leat.load(PIPELINES, export="failing")
+    other.load_state_dict(loader.state_dict())
+    with pytest.raises(leat.LeatError) as raised:
+        iter(other)
+    assert raised.value.code == "failed_precondition" and state == {"leat": 1}

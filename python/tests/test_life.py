@@ -1,0 +1,193 @@
+"""Errors, interruptions and ends: what a program sees, and that nothing is left."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import leat
+import pytest
+from conftest import PIPELINES, children_of, is_alive, until
+
+SOURCES = str(Path(leat.__file__).parents[1])
+
+
+def helper_of(loader: leat.Loader) -> int:
+    return loader._connection.helper._process._child.pid
+
+
+def test_an_element_that_fails_is_raised_with_its_place_and_the_next_one_comes() -> None:
+    batches = iter(leat.load(PIPELINES, export="failing"))
+    assert [next(batches), next(batches)] == [0, 1]
+    with pytest.raises(leat.LeatError, match="no 2 today") as raised:
+        next(batches)
+    line = next(i for i, text in enumerate(PIPELINES.read_text().splitlines(), 1) if "today" in text)
+    assert any(f"pipelines.ts:{line}:" in place for place in raised.value.places)
+    assert f"pipelines.ts:{line}:" in str(raised.value)
+    assert list(batches) == [3, 4]
+
+
+def test_load_raises_what_the_module_throws() -> None:
+    with pytest.raises(leat.LeatError, match="cannot be built") as raised:
+        leat.load(PIPELINES, export="throwing")
+    assert raised.value.code == "failed_precondition" and "pipelines.ts" in raised.value.places[0]
+    with pytest.raises(leat.LeatError, match="no 'train'"):
+        leat.load(PIPELINES, export="train")
+    with pytest.raises(leat.LeatError, match="There is no pipeline"):
+        leat.load("no/such.ts")
+    with pytest.raises(leat.LeatError, match="takes no arguments"):
+        leat.load(PIPELINES, export="endless", args={"a": 1})
+    with pytest.raises(leat.LeatError, match="token: only with a service"):
+        leat.load(PIPELINES, export="endless", token="secret")
+    with pytest.raises(leat.LeatError, match="'nets', which is no permission"):
+        leat.load(PIPELINES, export="endless", allow=["nets"])
+
+
+def test_two_loaders_of_one_process_do_not_disturb_each_other() -> None:
+    one = leat.load(PIPELINES, export="large", args={"count": 6})
+    other = leat.load(PIPELINES, export="numbers", args={"count": 24}, seed=1)
+    assert len(one) == 6 and len(other) == 6
+    assert [int(a["x"][0]) for a, _ in zip(one, other)] == list(range(6))
+
+
+def test_consumer_divides_a_pipeline_that_runs_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    loader = leat.load(PIPELINES, export="large", args={"count": 8}, consumer="auto")
+    assert [batch["i"] for batch in loader] == [1, 4, 7]
+    with pytest.raises(leat.LeatError, match="rank < world"):
+        leat.load(PIPELINES, export="endless", consumer=(2, 2))
+
+
+def test_len_is_refused_where_there_is_none() -> None:
+    with pytest.raises(TypeError, match="endless"):
+        len(leat.load(PIPELINES, export="endless"))
+
+
+def test_an_older_iterator_is_refused() -> None:
+    loader = leat.load(PIPELINES, export="endless")
+    older = iter(loader)
+    assert next(older) == 0
+    assert next(iter(loader)) == 0
+    with pytest.raises(leat.LeatError, match="Another iteration"):
+        next(older)
+    loader.close()
+    loader.close()
+
+
+def test_an_interrupted_loop_can_go_on() -> None:
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(*_: Any) -> None:
+        raise Interrupted
+
+    batches = iter(leat.load(PIPELINES, export="late"))
+    assert next(batches) == 0
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Interrupted):
+            while True:
+                next(batches)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert list(batches) == [1, 2]
+
+
+def test_an_iteration_after_a_killed_helper_starts_another() -> None:
+    loader = leat.load(PIPELINES, export="endless")
+    batches = iter(loader)
+    assert next(batches) == 0
+    os.kill(helper_of(loader), signal.SIGKILL)
+    with pytest.raises(leat.LeatError, match="signal SIGKILL") as raised:
+        while True:
+            next(batches)
+    assert raised.value.code == "unavailable"
+    assert next(iter(loader)) == 0
+
+
+def test_a_helper_that_hangs_ends_with_its_loader() -> None:
+    loader = leat.load(PIPELINES, export="stuck")
+    assert next(iter(loader)) == 0
+    helper = helper_of(loader)
+    del loader
+    until(lambda: not is_alive(helper))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+def test_a_helper_ends_with_a_killed_program_and_leaves_nothing() -> None:
+    # Its second element never comes: it does not see that its pipe has ended.
+    script = f"import leat, time; i = iter(leat.load({str(PIPELINES)!r}, export='stuck')); print(next(i), flush=True); next(i)"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SOURCES}
+    ) as program:
+        assert program.stdout is not None and program.stdout.readline() == b"0\n"
+        (helper,) = children_of(program.pid)
+        program.kill()
+    until(lambda: not is_alive(helper))
+    assert not [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("leat-slots-")]
+
+
+def test_a_fork_is_refused_with_a_sentence_and_the_loader_goes_on() -> None:
+    loader = leat.load(PIPELINES, export="endless")
+    batches = iter(loader)
+    next(batches)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            next(batches)
+        except leat.LeatError as error:
+            os.write(write, f"{error.code}: {error.message}".encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as said:
+        assert "failed_precondition: This loader belongs to the process" in (text := said.read()) and "spawn" in text
+    os.waitpid(child, 0)
+    assert next(batches) == 1
+
+
+def _sum(loader: leat.Loader) -> float:
+    return float(sum(batch["x"].sum() for batch in loader))
+
+
+def test_a_loader_is_pickled_for_a_process_that_is_spawned() -> None:
+    loader = leat.load(PIPELINES, export="numbers", args={"count": 40})
+    assert _sum(pickle.loads(pickle.dumps(loader))) == sum(range(40))
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(_sum, (loader,)) == sum(range(40))
+
+
+def test_the_command_line_is_leats() -> None:
+    environment = {**os.environ, "PYTHONPATH": SOURCES}
+    program = [sys.executable, "-m", "leat"]
+    helped = subprocess.run([*program, "--help"], env=environment, capture_output=True, text=True, check=True)
+    assert "Usage: leat COMMAND" in helped.stdout and "dispatcher" in helped.stdout
+    assert subprocess.run([*program, "wrker"], env=environment, capture_output=True).returncode != 0
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a file system")
+def test_a_full_disk_under_the_slots_is_an_error(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "leat", str(small)], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        loader = leat.load(PIPELINES, export="large", args={"count": 30}, folder=str(small), memory=2**30)
+        with pytest.raises(leat.LeatError, match="full") as raised:
+            list(loader)
+        assert raised.value.code == "resource_exhausted"
+        loader.close()
+    finally:
+        del loader
+        subprocess.run(["umount", "-l", str(small)], check=True)
