@@ -80,7 +80,7 @@ Deno.test("no function that takes its runner's place costs its worker, or the jo
     carrier: "thread",
     logLevel: "off",
     runnerDeathsMax: 1,
-    confine: { stallTimeoutMs: 5_000, heapBytesMax: 256 * 2 ** 20 },
+    confine: { stallTimeoutMs: 2_000, heapBytesMax: 256 * 2 ** 20 },
   });
   const service = cluster;
   const bystander = Dataset.range(Number.MAX_SAFE_INTEGER).map((x) => x + 1)
