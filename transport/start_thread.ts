@@ -1,3 +1,5 @@
+/** Threads below a node's own, for work that might block it. */
+
 /**
  * Starts a thread whose program is a module and whose first message is `port`. Returns a function
  * that ends it at once. `onDeath` is called if it dies of an uncaught error.
@@ -19,3 +21,36 @@ export const startThread: StartThread = (program, name, port, onDeath) => {
   worker.postMessage(port, [port]);
   return () => worker.terminate();
 };
+
+/** The threads of one node, numbered by that node. */
+export class OwnedThreads {
+  readonly #ends = new Map<number, () => void>();
+  #closed = false;
+
+  /** Starts a thread. Resolves when it has ended, with the reason. */
+  run(id: number, program: string, name: string, port: MessagePort): Promise<string> {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    if (this.#closed) {
+      port.close();
+      resolve("its owner is gone");
+      return promise;
+    }
+    const end = startThread(program, name, port, resolve);
+    this.#ends.set(id, () => {
+      end();
+      resolve("it was ended");
+    });
+    return promise;
+  }
+
+  end(id: number): void {
+    this.#ends.get(id)?.();
+    this.#ends.delete(id);
+  }
+
+  /** Ends all of them; `run` starts no other afterwards. */
+  close(): void {
+    this.#closed = true;
+    for (const id of [...this.#ends.keys()]) this.end(id);
+  }
+}

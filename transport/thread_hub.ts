@@ -16,7 +16,7 @@ import type { World } from "../actors/runtime/world.ts";
 import { LeatError, type WireError } from "../core/error.ts";
 import { HubLinks } from "./hub_links.ts";
 import type { LinkLimits } from "./limits.ts";
-import { OwnedThreads } from "./owned_threads.ts";
+import { OwnedThreads } from "./start_thread.ts";
 import { type Introducer, type Introduction, outcomeOf } from "./thread_control.ts";
 import { type Member, ThreadNode, type ThreadNodeOptions } from "./thread_node.ts";
 import { portLink } from "./web_worker.ts";

@@ -15,7 +15,7 @@ import { ReadingFailure } from "../iterators/reading_failure.ts";
 import type { SpecCheck } from "../elements/spec_check.ts";
 import type { OperatorMeter } from "../iterators/stats.ts";
 import { Stopwatch } from "../iterators/stopwatch.ts";
-import { GIVEN_NAMES } from "./given_names.ts";
+import { GIVEN_NAMES } from "./captured_names.ts";
 import {
   type AnyFunction,
   type BoundFunction,

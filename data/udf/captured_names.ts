@@ -39,3 +39,8 @@ export function withCapturedNames(source: string, names: readonly string[]): str
     }, { ${list} })${source.slice(inSource(last.end))}`
     : insert(last.end, `, { ${list} }`);
 }
+
+/** Names in the last argument of every function, see `FunctionExtra`. Captures cannot use them. */
+export const GIVEN_NAMES: readonly string[] = [
+  ...["Dataset", "tensor", "random", "index", "image", "audio", "example"],
+];

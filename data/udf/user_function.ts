@@ -6,9 +6,8 @@
 
 import { isLeaf, isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
 import { LeatError } from "../../core/error.ts";
-import { withCapturedNames } from "./captured_names.ts";
+import { GIVEN_NAMES, withCapturedNames } from "./captured_names.ts";
 import { analyzeFunction, excerptOf, type FunctionAnalysis, hasSource } from "./free_names.ts";
-import { GIVEN_NAMES } from "./given_names.ts";
 import { importFunction, type ModuleHost } from "./import_function.ts";
 import { isHostGlobal } from "./known_globals.ts";
 import { SourceFunction } from "./source_function.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { OwnedThreads } from "../../transport/owned_threads.ts";
+import { OwnedThreads } from "../../transport/start_thread.ts";
 import { assertEquals, assertStringIncludes } from "../assert.ts";
 
 /** A program that echoes messages on its port; on "throw" it dies. */

@@ -5,7 +5,7 @@ import type { Cell } from "../cell.ts";
 import { copyBody } from "../body.ts";
 import { type Deadline, Deadlines } from "./deadlines.ts";
 import { type AskEnvelope, OPEN_MAX } from "../envelope.ts";
-import { type Hold, Holdings } from "../node/holdings.ts";
+import { type Hold, Holdings } from "./groups.ts";
 import { formatRef, keyOf, type Ref } from "../ref.ts";
 import type { Random, World } from "../world.ts";
 

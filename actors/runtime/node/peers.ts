@@ -7,7 +7,7 @@ import type { WatchDown, WatchEnd } from "../actor.ts";
 import type { Asks } from "../asking/asks.ts";
 import type { Cell } from "../cell.ts";
 import type { DownEnvelope, WatchEnvelope } from "../envelope.ts";
-import { type Hold, Holdings } from "./holdings.ts";
+import { type Hold, Holdings } from "../asking/groups.ts";
 import { isClosedThere } from "../link.ts";
 import type { FencedRef, Ref } from "../ref.ts";
 

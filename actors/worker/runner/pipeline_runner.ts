@@ -2,7 +2,8 @@
 import { LeatError } from "../../../core/error.ts";
 import { Dataset } from "../../../data/dataset.ts";
 import { type DatasetIterator, openIterator } from "../../../data/dataset_iterator.ts";
-import type { Host } from "../../../data/host.ts";
+import { DelegatingHost } from "../../../data/foreign/delegating_host.ts";
+import type { Files, Host, OpenFile } from "../../../data/host.ts";
 import { END } from "../../../data/iterator.ts";
 import type { DatasetNode } from "../../../data/node.ts";
 import { seedOf } from "../../../data/operators/options.ts";
@@ -21,7 +22,6 @@ import { JointSave } from "../../../data/saved/distributed/joint_save.ts";
 import type { SaveWork } from "../../../data/saved/distributed/work.ts";
 import { encodeMessage, type FramePool } from "../../../transport/codec.ts";
 import { compressFrame, sampleCompression } from "../../../transport/compression.ts";
-import { MeteredHost } from "./metered_host.ts";
 import type {
   CompressionWish,
   OnlySplit,
@@ -306,4 +306,35 @@ function sourceOf(splits: RunnerSplits): SplitSource {
     next: async (source, repetition) => (await splits.next(source, repetition)) ?? END,
     total: (source) => splits.total(source),
   };
+}
+
+/** Passes everything on to another host, and counts the bytes read. */
+class MeteredHost extends DelegatingHost {
+  readonly files: Files;
+  /** Pipelines of other nodes run in a runner. */
+  readonly runsForeign = true;
+  bytesRead = 0;
+
+  constructor(host: Host) {
+    super(host);
+    this.files = {
+      open: async (path, signal) => this.#metered(await host.files.open(path, signal)),
+      list: (pattern, signal) => host.files.list(pattern, signal),
+    };
+  }
+
+  #metered(file: OpenFile): OpenFile {
+    const count = (bytes: number) => {
+      this.bytesRead += bytes;
+      return bytes;
+    };
+    return {
+      sizeBytes: file.sizeBytes,
+      read(into, offset) {
+        const read = file.read(into, offset);
+        return typeof read === "number" ? count(read) : read.then(count);
+      },
+      close: () => file.close(),
+    };
+  }
 }

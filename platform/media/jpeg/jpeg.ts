@@ -3,10 +3,7 @@
 import { LeatError } from "../../../core/error.ts";
 import type { Channels, Decoded, ImageFormat, ImageSize, Region } from "../image_format.ts";
 import { countScans, damagedJpeg, isJpeg, type JpegHeader, readJpegHeader } from "./header.ts";
-import { loadJpegAddon } from "./jpeg_addon.ts";
 import type { JpegLibrary } from "./jpeg_library.ts";
-import { TurboJpeg } from "./turbo_jpeg.ts";
-import { openTurboLibrary } from "./turbo_library.ts";
 
 /** Most scans of a progressive JPEG; encoders write about ten. */
 export const SCANS_MAX = 200;
@@ -60,8 +57,12 @@ export class JpegFormat implements ImageFormat {
   }
 
   async #load(): Promise<void> {
+    // Loaded lazily: few pipelines read JPEGs.
+    const { openTurboLibrary } = await import("./turbo_library.ts");
     const library = openTurboLibrary();
-    this.#library = library === undefined ? await loadJpegAddon() : new TurboJpeg(library);
+    this.#library = library === undefined
+      ? await (await import("./jpeg_addon.ts")).loadJpegAddon()
+      : new (await import("./turbo_jpeg.ts")).TurboJpeg(library);
   }
 }
 

@@ -13,8 +13,7 @@ import {
 import { copyBody } from "../../../actors/runtime/body.ts";
 import { Deadlines } from "../../../actors/runtime/asking/deadlines.ts";
 import { Fifo } from "../../../actors/runtime/fifo.ts";
-import { ReceiveMarks, SendNumbers } from "../../../actors/runtime/asking/numbering.ts";
-import { Recent } from "../../../actors/runtime/asking/recent.ts";
+import { ReceiveMarks, Recent, SendNumbers } from "../../../actors/runtime/asking/numbering.ts";
 import { formatRef, nameOf, sameActor } from "../../../actors/runtime/ref.ts";
 import { LeatError } from "../../../core/error.ts";
 import { tensor } from "../../../core/tensor.ts";
