@@ -66,7 +66,6 @@ export interface FitReport extends FitProgress {
  * steps on a copy of the state, decides which part of the pipeline workers should run for what
  * share of the data (FastFlow paper, algorithm 1), and trains so. Nothing is offloaded that the
  * training would not wait for.
- *
  * @throws {LeatError} `invalid_argument` for wrong options; the error of a batch; whatever
  * `trainStep` throws, also while it is measured. A service that fails is no error: its share is
  * prepared here until it is back.

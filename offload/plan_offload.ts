@@ -42,7 +42,6 @@ export interface PlanOffloadOptions<T> extends PlanningOptions {
 /**
  * Measures a pipeline here and remotely, and decides what to offload, by algorithm 1 of the
  * FastFlow paper (sections 4 and 5). It takes some hundred training steps.
- *
  * @throws {LeatError} `failed_precondition` for a dataset without elements; the error of an element
  * or of `trainStep` that failed. A service that fails is no error: then nothing is offloaded.
  *
@@ -79,7 +78,6 @@ export async function planOffload<T>(
 
 /**
  * What the iterators of an offloaded dataset have done so far.
- *
  * @throws {LeatError} `invalid_argument` for a dataset that is no result of `offload()`.
  *
  * @example

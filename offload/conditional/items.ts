@@ -26,7 +26,6 @@ export type Item =
 export interface Side {
   /**
    * The next item; `END` after the last split. One call at a time.
-   *
    * @throws {ReadingFailure} when the side cannot continue.
    */
   next(): Promise<Item | typeof END>;

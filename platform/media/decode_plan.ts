@@ -27,7 +27,6 @@ export interface DecodePlan {
 
 /**
  * The plan for an image of a size.
- *
  * @throws {LeatError} `invalid_argument` for invalid options.
  */
 export function decodePlan(options: ImageDecodeOptions, whole: ImageSize): DecodePlan {

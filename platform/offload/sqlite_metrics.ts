@@ -20,7 +20,6 @@ const SCHEMA = `
 /**
  * Opens the store in the file `path`; creates it and its folder if needed. Several processes may
  * use it at once.
- *
  * @throws {LeatError} `failed_precondition` for a file that is no metric store, or one of another
  * version; `unavailable` when it cannot be opened. Each names the file.
  */

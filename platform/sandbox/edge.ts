@@ -194,9 +194,7 @@ export class Edge {
     }
   }
 
-  /**
-   * A request stays open until the link has space again: a peer must read answers to ask more.
-   */
+  /** A request stays open until the link has space again: a peer must read answers to ask more. */
   async #answer(id: number, method: () => unknown): Promise<void> {
     try {
       await this.#say(id, method);

@@ -94,7 +94,6 @@ export class OrderedReader implements Reader {
   #elements = 0;
   /** Runs while the training loop waits for one split and others have arrived. */
   readonly #headOfLine: BlockedMeter;
-  /** The highest count of bytes that the window held. */
   #bytesMax = 0;
   #openSplitsMax = 0;
 

@@ -1,6 +1,4 @@
-/**
- * Figures for people: the reported ones, and those that the table of metrics derives from them.
- */
+/** Figures for people: the reported ones, and those that the table of metrics derives from them. */
 import type { MetricOrigin } from "../metric.ts";
 import { type Described, type MetricGroup, metricsOf, type Reported } from "../protocol_metrics.ts";
 import { type Counts, perUnit, type RateWindow } from "../scaling/rate_window.ts";

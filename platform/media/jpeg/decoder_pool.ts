@@ -1,8 +1,6 @@
 /**
  * The decompressors of a thread: at most one for each core, kept for the next images. A handle and
  * its memory cost about as much to create as a small image to decode.
- *
- * @module
  */
 
 import type { TurboDecoder } from "./turbo_decoder.ts";

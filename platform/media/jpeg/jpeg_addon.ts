@@ -1,8 +1,6 @@
 /**
  * libjpeg-turbo as the addon of `@julusian/jpeg-turbo`, for machines without its shared library. It
  * decodes whole images on the calling thread.
- *
- * @module
  */
 
 import { type Channels, type Decoded, type ImageSize, importLibrary } from "../image_format.ts";

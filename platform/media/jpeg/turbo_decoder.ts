@@ -3,8 +3,6 @@
  *
  * All memory that a call uses is native. So a caller may change or transfer its bytes meanwhile,
  * and a thread may be ended while one of its calls still runs.
- *
- * @module
  */
 
 import { LeatError } from "../../../core/error.ts";
@@ -57,9 +55,7 @@ export class TurboDecoder {
     library.symbols.tj3Set(this.#handle, PARAMETER.fastDct, 1); // as the addon
   }
 
-  /**
-   * Decodes at least the wanted part, and returns which part it is. Throws the library's error.
-   */
+  /** Decodes at least the wanted part, and returns which part it is. Throws the library's error. */
   decode(bytes: Uint8Array, request: DecodeRequest): Region | Promise<Region> {
     const file = this.#file.reserve(bytes.length);
     this.#library.symbols.copyIn(file, bytes, BigInt(bytes.length));

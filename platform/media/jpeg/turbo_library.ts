@@ -1,8 +1,6 @@
 /**
  * libjpeg-turbo's own shared library, opened with `Deno.dlopen`. Linux packages of
  * `@julusian/jpeg-turbo` contain it next to their addon.
- *
- * @module
  */
 
 import { fileURLToPath } from "node:url";
@@ -112,7 +110,6 @@ export function turboLibraryPath(): string | undefined {
 
 /**
  * Opens the library; undefined where there is none.
- *
  * @throws {LeatError} `permission_denied` without the permission for this file.
  */
 export function openTurboLibrary(): TurboLibrary | undefined {
