@@ -1,6 +1,4 @@
-/**
- * The roles of nodes as plain data, each started alike on a thread, in a process, or beside others.
- */
+/** The roles of nodes as plain data; each starts alike on a thread, in a process, or inline. */
 import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import type { Supervision } from "../actors/runtime/actor.ts";
 import type { FencedRef } from "../actors/runtime/ref.ts";

@@ -80,10 +80,7 @@ export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">,
    * Default: never.
    */
   readonly runawayThreadsMax?: number;
-  /**
-   * How long a thread may ignore the request to end before it counts as one of those, in ms.
-   * Default two minutes.
-   */
+  /** How long a thread may ignore the request to end, in ms. Default two minutes. */
   readonly runawayAfterMs?: number;
 }
 

@@ -37,9 +37,7 @@ export interface EncodeOptions {
   readonly roomForEnvelope?: boolean;
   /** Provides the memory of a message with space for an envelope. Default: new memory. */
   readonly pool?: FramePool;
-  /**
-   * Writes a message up to this size into the space before its only payload, uncopied. Default 0.
-   */
+  /** Writes a message up to this size before its only payload, uncopied. Default 0. */
   readonly inPlaceBytesMax?: number;
 }
 
@@ -238,9 +236,7 @@ function tooLarge(byteLength: number, bytesMax: number): LeatError {
 
 /** A written envelope, and the payloads after it. */
 interface WrittenEnvelope {
-  /**
-   * The message's header and envelope: a view of msgpackr's pool, which its next call overwrites.
-   */
+  /** The message's header and envelope: a view of memory that msgpackr's next call overwrites. */
   readonly bytes: Uint8Array;
   /** In the order in which the envelope names them. */
   readonly parts: readonly PayloadPart[];

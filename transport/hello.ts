@@ -20,8 +20,7 @@ export interface Hello extends NodeId {
   /** The largest message that this side accepts. */
   readonly messageBytesMax: number;
   /**
-   * Between two processes: how many slots this side reads, if it uses messages where they are. It
-   * frees a slot when it no longer uses the message. Default: two, which it copies from at once.
+   * Slots that this side reads where they are, and frees later. Default: two, copied from at once.
    */
   readonly slots?: number;
 }

@@ -7,9 +7,7 @@ export class Payload {
   readonly bytes: Uint8Array;
   /** Whether threads may share the bytes: sending them needs no copy or transfer then. */
   readonly shared: boolean;
-  /**
-   * Whether the buffer holds nothing else: it may be transferred, or take an envelope before it.
-   */
+  /** Whether the buffer holds nothing else: it may be transferred, or take an envelope. */
   readonly isAlone: boolean;
   #roomTaken = false;
   /** Whether a receiver on this thread has this object, too. */

@@ -1,7 +1,4 @@
-/**
- * The comlink calls between the thread that starts nodes and the nodes' threads. No envelope is
- * sent this way.
- */
+/** The comlink calls between the hub's thread and the nodes' threads. They carry no envelopes. */
 import type { ActorKind, ActorSystem } from "../actors/runtime/system.ts";
 import type { Supervision } from "../actors/runtime/actor.ts";
 import type { Connector, NodeId } from "../actors/runtime/link.ts";
@@ -70,9 +67,7 @@ export interface ThreadControl {
 export interface Introducer {
   /** Connects the asking node, `local`, with another: the answer holds one end of a channel. */
   introduce(local: NodeId, node: string): Promise<Outcome<Introduction>>;
-  /**
-   * Starts a thread below the hub's: deeper nesting costs Deno a second each. Resolves at its end.
-   */
+  /** Starts a thread below the hub's: deeper ones cost Deno a second each. Resolves at its end. */
   runThread(id: number, program: string, name: string, port: MessagePort): Promise<string>;
   endThread(id: number): void;
   /** Ends the asking node's own thread, for the reason given. */

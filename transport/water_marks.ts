@@ -1,7 +1,4 @@
-/**
- * Backpressure by two marks: a link is full from the high one on, and has space again at the low
- * one.
- */
+/** Backpressure by two marks: a link is full from the high one, until the low one. */
 import type { LinkLimits } from "./limits.ts";
 
 /** Counts the bytes that a link holds, and resumes waiting senders when there is space. */

@@ -1,7 +1,4 @@
-/**
- * A window over a stream, bounded in bytes, with a pointer for each reader (paper section 3.5 and
- * figure 5).
- */
+/** A window over a stream, bounded in bytes, with reader pointers (paper section 3.5, figure 5). */
 
 interface Item<T> {
   readonly value: T;
@@ -71,9 +68,7 @@ export class SlidingWindow<T> {
     this.#evictTo(bytesMax);
   }
 
-  /**
-   * The item that a reader points to, if it has not read the newest; new readers start at the back.
-   */
+  /** The item that a reader points to, unless it has read all; a new one starts at the back. */
   read(reader: string): Read<T> | undefined {
     const pointer = this.#pointers.get(reader) ?? this.#back;
     const index = Math.max(pointer, this.#back);

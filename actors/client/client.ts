@@ -84,9 +84,7 @@ export interface ClientOptions {
   readonly maxOutstandingRequests?: number;
   /** No more is requested while more bytes than this wait for the training loop. Default 256 MiB. */
   readonly bufferBytesMax?: number;
-  /**
-   * Time between regular heartbeats, in ms, at most a share of the client timeout. Default 1,000.
-   */
+  /** Time between heartbeats, in ms, at most a share of the client timeout. Default 1,000. */
   readonly refreshMs?: number;
   /** Time limit for the dispatcher's first answer, in ms. Default 10,000. */
   readonly firstAnswerTimeoutMs?: number;
@@ -200,9 +198,7 @@ class Client {
     }).catch(() => {});
   }
 
-  /**
-   * The client's id. A stopped client waits for it to be released with, if the dispatcher answers.
-   */
+  /** The client's id. A stopped client waits for it, to be released, if the dispatcher answers. */
   async #joined(): Promise<number | undefined> {
     const late = Promise.withResolvers<undefined>();
     const timer = this.#context.world.timer(RELEASE_TIMEOUT_MS, () => late.resolve(undefined));

@@ -1,7 +1,4 @@
-/**
- * Takes a stream in order, joins the rows that splits left over, and saves its position as a few
- * numbers.
- */
+/** Takes a stream in order, joins rows left over, and saves its position as a few numbers. */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { IteratorContext } from "../../data/context.ts";

@@ -250,10 +250,7 @@ function stoppedError(): LeatError {
   return new LeatError("cancelled", "The client has stopped reading");
 }
 
-/**
- * What a refusal means: the error of one element if that was too large, or went to another thread;
- * after any other the source gives no more elements.
- */
+/** The error of one element if that was too large or is elsewhere; else there are no more. */
 export function refusedAnswer(refusal: LeatError): ElementAnswer {
   const isOfOne = refusal.code === "aborted" || refusal.details?.["bytesMax"] !== undefined;
   return { kind: "error", error: refusal.toWire(), ...(isOfOne ? {} : { isFinal: true }) };

@@ -9,17 +9,13 @@ import type { Random, Timer, World } from "./world.ts";
 /** One incarnation of an actor. */
 export interface Actor<P> {
   readonly handlers: Handlers<P>;
-  /**
-   * The shapes of requests: others get `invalid_argument` before their handler runs. Default: any.
-   */
+  /** The shapes of requests: others get `invalid_argument`, unhandled. Default: any. */
   readonly checks?: Checks<P>;
   /** Which roles may call which methods; other calls are refused unhandled. Left out: admins alone. */
   readonly access?: Access<P>;
   /** Runs before the first message; messages wait until it is done. */
   start?(): void | Promise<void>;
-  /**
-   * Runs after the children have stopped; may ask other actors. `error`: why it died, if it did.
-   */
+  /** Runs after the children have stopped; may still ask. `error`: why it died, if it did. */
   stop?(error: LeatError | undefined): void | Promise<void>;
 }
 
@@ -104,9 +100,7 @@ export interface ActorContext<P = unknown> {
     request: RequestOf<Q, M>,
     options: AskOptions,
   ): Promise<AnswerOf<Q, M>>;
-  /**
-   * Calls `down` once, when the target dies, is unreachable or missing. Returns how to stop that.
-   */
+  /** Calls `down` once, when the target dies, is unreachable or missing. Returns how to stop. */
   watch(target: Ref, down: WatchDown): () => void;
   /** Calls `up` once there is a link to the node; opens none. Returns how to cancel. */
   whenLinked(node: string, up: () => void): () => void;

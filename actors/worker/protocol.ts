@@ -217,9 +217,7 @@ export interface ElementSourceStats {
   readonly bufferedBytes: number;
   /** Bytes that the task's pipeline has read from files. */
   readonly bytesRead: number;
-  /**
-   * Sharing: elements missed by trainers that fell behind. Coordinated reads: late rounds skipped.
-   */
+  /** Sharing: elements missed by trainers that fell behind. Coordinated reads: rounds skipped. */
   readonly skipped: number;
   /** Sharing: its window. */
   readonly sharing?: Reported<"sharing">;

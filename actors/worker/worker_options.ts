@@ -17,9 +17,7 @@ export interface WorkerOptions {
   readonly process?: string;
   /** Only clients of its own process reach it. Default false. */
   readonly isPrivate?: boolean;
-  /**
-   * Time between regular heartbeats, in ms, at most a share of the worker timeout. Default 30,000.
-   */
+  /** Time between heartbeats, in ms, at most a share of the worker timeout. Default 30,000. */
   readonly heartbeatMs?: number;
   /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
   readonly dispatcherTimeoutMs?: number;
@@ -34,9 +32,7 @@ export interface WorkerOptions {
   readonly windowBytesMax?: number;
   /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
   readonly skipAfterMs?: number;
-  /**
-   * Coordinated reads: bytes of a task's rounds that wait for lagging consumers. Default 256 MiB.
-   */
+  /** Coordinated reads: bytes of rounds that wait for lagging consumers. Default 256 MiB. */
   readonly roundsBytesMax?: number;
   /** The cache and scheduler actors that serve the tasks of shared and of coordinated jobs. */
   readonly proxies: { readonly cache: ActorKind; readonly reads: ActorKind };

@@ -33,8 +33,7 @@ const FREE_PAGES_MAX = 4096;
 
 export interface SqliteLogOptions {
   /**
-   * Most bytes of the file, evaluated before each write; beyond it `sync` fails with
-   * `resource_exhausted`. Default: any.
+   * Most bytes of the file, asked before each write; beyond: `resource_exhausted`. Default: any.
    */
   readonly bytesMax?: () => number;
 }
@@ -69,9 +68,7 @@ class SqliteLog implements DurableLog {
   #pendingBytes = 0;
   /** The number of the newest written record, counted since the log was created. */
   #written = 0;
-  /**
-   * The contents at opening, which may be large: released when read, or when the log is written.
-   */
+  /** The contents at opening, maybe large: released when read, or when the log is written. */
   #found: LogContents | undefined;
   #flush: Promise<void> | undefined;
   #failure: LeatError | undefined;

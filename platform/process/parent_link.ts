@@ -16,8 +16,7 @@ export function toldByLauncher(): string | undefined {
 }
 
 /**
- * The link to the process that started this one. Its permissions for the slot files end with their
- * folder.
+ * The link to the process that started this one. Permissions for its slots end with their folder.
  */
 export function linkToParent(options?: ProcessLinkOptions): Promise<Link> {
   const [incoming, outgoing] = Deno.args as [string, string];

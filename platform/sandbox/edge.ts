@@ -18,9 +18,7 @@ export const EDGE_ASKS_MAX = 64;
  */
 export const ANSWERING_MAX = 2 * EDGE_ASKS_MAX;
 
-/**
- * Longest request of a confined process to its host, in bytes. Its own program refuses longer ones.
- */
+/** Longest request of a confined process to its host, in bytes; its program sends none longer. */
 export const CONFINED_ASK_BYTES_MAX = 128 * 2 ** 20;
 
 /** Longest message of an error that crosses an edge, in characters. */
@@ -79,10 +77,7 @@ export class Edge {
   #answering = 0;
   #closed: LeatError | undefined;
 
-  /**
-   * Requests wait until `link` is open; if that fails, the edge is closed. `local` is this
-   * process's id on it.
-   */
+  /** Requests wait until `link` is open, or fail with it. `local` is this process's id on it. */
   constructor(
     link: Promise<Link>,
     local: NodeId,

@@ -69,9 +69,7 @@ export class ProcessSupply<T extends SuppliedProcess> {
     this.#waiting.clear();
   }
 
-  /**
-   * Loads as many as are wanted, up to the limit. One that cannot start does not lower the demand.
-   */
+  /** Loads as many as are wanted, up to the limit. One that fails does not lower the demand. */
   #fill(): void {
     const isWanted = () =>
       !this.#closed && this.#loading < Math.min(this.#loadingMax, this.#missing);

@@ -133,10 +133,7 @@ class OpenDenoFile implements OpenFile {
   }
 }
 
-/**
- * The same files with `latencyMs` added to every open, read and listing; concurrent ones wait
- * together.
- */
+/** The same files with `latencyMs` added to opens, reads and listings; concurrent ones overlap. */
 export function withStorageLatency(files: Files, latencyMs: number): Files {
   if (!(latencyMs >= 0 && Number.isFinite(latencyMs))) {
     throw new LeatError(

@@ -18,9 +18,7 @@ export interface HttpRequest {
   readonly name: string;
   readonly url: string;
   readonly headers: HeadersInit;
-  /**
-   * The request for a redirect's target; throws if forbidden. Without it, redirects are answers.
-   */
+  /** The request for a redirect's target; throws if forbidden. Default: a redirect is an answer. */
   readonly redirected?: (target: URL) => HttpRequest;
 }
 

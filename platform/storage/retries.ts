@@ -5,15 +5,9 @@ import { LeatError } from "../../core/error.ts";
 
 /** The limits of retries to far storage. */
 export interface RetryOptions {
-  /**
-   * Most consecutive attempts, the first included, that may fail without a byte of progress.
-   * Default 6.
-   */
+  /** Most attempts in a row, with the first, that fail without a byte of progress. Default 6. */
   readonly attemptsMax?: number;
-  /**
-   * Longest wait before the second attempt, in ms; it doubles with each further attempt. Default
-   * 200.
-   */
+  /** Longest wait before the second attempt, in ms; doubles with each further one. Default 200. */
   readonly backoffMs?: number;
   /** Longest wait before any attempt, in ms. Default 10,000. */
   readonly backoffMsMax?: number;

@@ -40,9 +40,7 @@ export class LocalWorker {
     await this.#starting;
   }
 
-  /**
-   * Stops the worker, or once it has started. Without `retire` it is killed, even while retiring.
-   */
+  /** Stops the worker, once it has started. Without `retire` it is killed, even while retiring. */
   async stop(retire?: (node: FleetNode) => Promise<void>): Promise<void> {
     while (this.#starting !== undefined) await this.#starting.catch(() => {});
     const node = this.#node;

@@ -1,6 +1,4 @@
-/**
- * The numbers of the message format, shared by writer and reader. `docs/wire.md` specifies them.
- */
+/** The numbers of the message format, for writer and reader. `docs/wire.md` specifies them. */
 
 import type { DType } from "../../core/dtype.ts";
 

@@ -17,9 +17,7 @@ export const SLOT_BYTES_MAX = 2 ** 30 + 2 ** 20;
 
 /** One end of a slot file. Callers wait for a call to finish before the next one. */
 export interface SlotFile {
-  /**
-   * Writes blocks one after another, from a slot's beginning. A long call yields to the event loop.
-   */
+  /** Writes blocks one after another, from a slot's beginning; yields to the event loop. */
   write(slot: number, blocks: readonly Uint8Array[]): void | Promise<void>;
   /**
    * Reads from a slot's beginning until `into` is full.

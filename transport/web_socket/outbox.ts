@@ -89,10 +89,7 @@ export class Outbox {
     return this.#marks.ready();
   }
 
-  /**
-   * Adds a message, which must not change any more. `pairOf` names the pair within which order is
-   * kept.
-   */
+  /** Adds a message, which must not change any more. Order is kept per pair, named by `pairOf`. */
   add(message: Uint8Array, pairOf: () => string): void {
     this.#marks.add(message.length);
     if (message.length > WHOLE_BYTES_MAX) {

@@ -5,10 +5,7 @@ export const TLS_ALERT = 0x15;
 /** The error of a connection without TLS to such a server. */
 export const SPEAKS_TLS = "what listens there speaks TLS alone";
 
-/**
- * Deno's messages when one side uses TLS and the other does not. There is nothing but their text to
- * match.
- */
+/** Deno's messages when only one side uses TLS. There is nothing but their text to match. */
 const PLAIN_AT_TLS = new RegExp(`${SPEAKS_TLS}|invalid HTTP version`, "i");
 const TLS_AT_PLAIN = /InvalidContentType/;
 

@@ -36,8 +36,7 @@ export interface FrameHead {
 }
 
 /**
- * A whole frame of a server with `head` and `payload`, in one part or two. A large payload is not
- * copied.
+ * A whole server frame with `head` and `payload`, in one part or two: large ones are not copied.
  */
 export function serverFrame(
   opcode: number,

@@ -35,9 +35,7 @@ export class StreamNumbers {
     return { sequence, number: this.#first };
   }
 
-  /**
-   * The number of the split's next item, and whether it yields an element; then the next split's.
-   */
+  /** The number of the split's next item, and whether it yields an element; then the next's. */
   count(item: Counted): { readonly number: number; readonly isElement: boolean } {
     const { place: { index } } = item;
     switch (item.kind) {

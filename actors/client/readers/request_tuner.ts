@@ -27,8 +27,7 @@ export class RequestTuner {
   }
 
   /**
-   * Notes an answer: the time since its request, the part of it before the element was made, and
-   * whether the training loop waits.
+   * Notes an answer; it took `answerMs` since its request, `heldMs` before the element was made.
    */
   came(nowMs: number, answerMs: number, heldMs: number, isWaitedFor: boolean): void {
     this.#sinceMs ??= nowMs;

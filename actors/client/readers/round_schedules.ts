@@ -83,9 +83,7 @@ export class RoundSchedules {
     return fresh;
   }
 
-  /**
-   * Accepts a proposal unless a round of it was requested already. Returns whether this is news.
-   */
+  /** Accepts a proposal unless a round of it was requested. Returns whether this is news. */
   consider(proposed: RoundSchedule | undefined, nextRound: number): boolean {
     const before = this.#proposed?.version;
     const isAcceptable = proposed !== undefined && nextRound <= proposed.fromRound &&

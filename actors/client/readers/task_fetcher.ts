@@ -1,7 +1,4 @@
-/**
- * Fetches the elements of one task: `ElementFetcher` with figures, and decompression at arrival,
- * while the training loop is busy.
- */
+/** Fetches one task's elements: `ElementFetcher` with figures, and decompression at arrival. */
 import { LeatError } from "../../../core/error.ts";
 import { decompressFrame, isCompressed } from "../../../transport/compression.ts";
 import { Payload } from "../../../transport/payload.ts";

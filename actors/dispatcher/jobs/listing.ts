@@ -1,6 +1,4 @@
-/**
- * Lists an iteration's splits on a worker: a folder of a million files would block the dispatcher.
- */
+/** Lists an iteration's splits on a worker: millions of files would block the dispatcher. */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import { isNoWay } from "../../runtime/link.ts";

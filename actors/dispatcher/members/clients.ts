@@ -66,10 +66,7 @@ export function newsOfEnd(
   return { tasks: [], finished: true, ...(error === null ? {} : { error }) };
 }
 
-/**
- * The answer to a client's heartbeat. `changed`: tasks in which its list may be outdated;
- * undefined: it has no list.
- */
+/** The answer to a heartbeat. `changed`: tasks where the client's list, if any, may be outdated. */
 export function newsFor(
   state: DispatcherState,
   client: Client,

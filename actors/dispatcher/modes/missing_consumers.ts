@@ -26,9 +26,7 @@ export function whyNotBegun(state: DispatcherState, iteration: Iteration): strin
     `${missing.length === 1 ? "has" : "have"} not come.${elsewhere(state, iteration, missing)}`;
 }
 
-/**
- * Consumers of a stream read `windowSplits` beyond the common position, even if some are missing.
- */
+/** Consumers read `windowSplits` beyond the common position, even if some are missing. */
 export function whyHeldUp(
   state: DispatcherState,
   iteration: Iteration,

@@ -30,9 +30,7 @@ export class RateWindow {
     return this.#samples.at(-1);
   }
 
-  /**
-   * Adds a report, unless it is reordered or has an unusable number, which would spoil all rates.
-   */
+  /** Adds a report, unless reordered, or with an unusable number that would spoil all rates. */
   add(atMs: number, counts: Counts): void {
     const samples = this.#samples;
     if (atMs <= (this.newest?.atMs ?? -Infinity)) return;

@@ -1,6 +1,4 @@
-/**
- * The entities of the state by id, with indices that all additions and removals keep up to date.
- */
+/** The entities of the state by id, with indices that additions and removals keep up to date. */
 import { LeatError } from "../../../core/error.ts";
 import type {
   Client,

@@ -1,6 +1,4 @@
-/**
- * Handles an arrived envelope: it reaches a mailbox, settles an ask, ends a watch, or is dropped.
- */
+/** Handles an arrived envelope: it gets to a mailbox, settles an ask or a watch, or is dropped. */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import type { Answer, RepeatableAsk } from "../asking/answers.ts";
 import type { Asks, Refusal } from "../asking/asks.ts";

@@ -7,9 +7,7 @@ import { closedThere, type Connector, type Link, type NodeId, noWay } from "../l
 
 /** Envelopes that may wait for a link to be opened, per node; beyond it they are lost. */
 const WAITING_MAX = 1_024;
-/**
- * Unsent bytes of a link beyond which envelopes are lost. Credit bounds heavy senders long before.
- */
+/** Unsent bytes of a link beyond which envelopes are lost; credit bounds heavy senders before. */
 const BUFFERED_BYTES_MAX = 1 << 30;
 
 /** The router's callbacks to its node. */

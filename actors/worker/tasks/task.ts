@@ -1,6 +1,4 @@
-/**
- * A task: one pipeline on one worker. It runs a little ahead of its clients, served round-robin.
- */
+/** A task: one pipeline on one worker, a little ahead of its clients, served round-robin. */
 import { LeatError } from "../../../core/error.ts";
 import { TASK_FACTS } from "../../../data/sharding/sharding_policy.ts";
 import { Payload } from "../../../transport/payload.ts";

@@ -1,6 +1,4 @@
-/**
- * Whether foreign functions can run in confined processes here; their code is loaded when needed.
- */
+/** Whether foreign functions can run in confined processes here; the code is loaded when needed. */
 import type {
   ForeignPart,
   ForeignRunner,

@@ -30,9 +30,7 @@ export class Challenges {
     return body + this.#mark(body);
   }
 
-  /**
-   * Whether a nonce was issued here, has not expired and was not answered; marks it as answered.
-   */
+  /** Whether a nonce was issued here, is valid and was not answered; marks it as answered. */
   take(nonce: string): boolean {
     const body = nonce.slice(0, TIME_DIGITS + RANDOM_DIGITS);
     if (!isSameProof(nonce.slice(body.length), this.#mark(body))) return false;

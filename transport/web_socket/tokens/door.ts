@@ -1,7 +1,4 @@
-/**
- * Authentication at a listener: decides which connections are admitted, and their identity. Others
- * get 401 and no socket.
- */
+/** Decides which connections a listener admits, and their identity. Others get 401, no socket. */
 import { ANYONE, type Identity } from "../../../actors/runtime/identity.ts";
 import type { World } from "../../../actors/runtime/world.ts";
 import { Challenges } from "./challenges.ts";

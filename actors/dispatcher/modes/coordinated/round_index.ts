@@ -1,6 +1,4 @@
-/**
- * An index for the heartbeats of coordinated reads, which saves a scan of all tasks and consumers.
- */
+/** An index for the heartbeats of coordinated reads, to save a scan of tasks and consumers. */
 import type { Client } from "../../state/entities.ts";
 import type { Rounds } from "../mode_state.ts";
 import type { ScheduleChange } from "../../protocol_schedules.ts";

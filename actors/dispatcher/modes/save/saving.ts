@@ -1,6 +1,4 @@
-/**
- * Assigns the work of a save: runs of splits, and entries of the ledger. Workers touch the files.
- */
+/** Assigns the work of a save, runs of splits and entries of the ledger, to workers. */
 import type { SaveWork } from "../../../../data/saved/distributed/work.ts";
 import type { AnswerOf, RequestOf } from "../../../runtime/protocol.ts";
 import type { Iteration, TaskOfIteration } from "../../state/entities.ts";
