@@ -23,6 +23,8 @@ export interface OffloadProgress {
   readonly remote: SideFigures;
   /** How often the service failed, so that local CPUs took over. */
   readonly fallbacks: number;
+  /** How often the ratio was corrected while training ran. */
+  readonly corrections: number;
   /** Why it failed last. */
   readonly lastFailure?: string;
   /** What was decided, by a dataset without a plan of its own. */
@@ -34,6 +36,7 @@ export class OffloadFigures {
   #ratio = 0;
   #isRemote = false;
   #fallbacks = 0;
+  #corrections = 0;
   #lastFailure: string | undefined;
   #plan: OffloadPlan | undefined;
   readonly #sides = { local: { elements: 0, bytes: 0 }, remote: { elements: 0, bytes: 0 } };
@@ -65,9 +68,10 @@ export class OffloadFigures {
     this.#isRemote = true;
   }
 
-  /** The workers have prepared all of their share. */
-  remoteEnded(): void {
-    this.#isRemote = false;
+  /** The ratio was changed while training ran. */
+  corrected(ratio: number): void {
+    this.#ratio = ratio;
+    this.#corrections++;
   }
 
   /** A copy. */
@@ -78,6 +82,7 @@ export class OffloadFigures {
       local: { ...this.#sides.local },
       remote: { ...this.#sides.remote },
       fallbacks: this.#fallbacks,
+      corrections: this.#corrections,
       ...(this.#lastFailure === undefined ? {} : { lastFailure: this.#lastFailure }),
       ...(this.#plan === undefined ? {} : { plan: this.#plan }),
     };

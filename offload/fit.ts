@@ -35,6 +35,11 @@ export interface FitOptions<T, S> extends Omit<PlanningOptions, "service"> {
   readonly offload?: "auto" | "never" | OffloadPlan;
   /** Whether batches come in the order of a DETERMINISTIC job. Default false: see `offload()`. */
   readonly deterministic?: boolean;
+  /**
+   * Whether the ratio is corrected while training runs, by what it waits for; not with
+   * `deterministic`. Default: with `offload: "auto"`.
+   */
+  readonly adapt?: boolean;
   /** Called with the plan, before the first step. */
   readonly onPlan?: (plan: OffloadPlan) => void;
   /** Called about every second and after the last step. */
@@ -147,11 +152,11 @@ async function planFor<T, S>(options: FitOptions<T, S>): Promise<OffloadPlan | u
 }
 
 function offloaded<T, S>(options: FitOptions<T, S>, plan: OffloadPlan): Dataset<T> {
-  const { dataset, service, deterministic } = options;
+  const { dataset, service, deterministic, offload = "auto", adapt = offload === "auto" } = options;
   const { token, ca, compression, targetTags, timeoutMs } = options;
   if (plan.candidate === null) return dataset;
   if (service === undefined) throw needsService();
-  const given = { token, ca, compression, targetTags, timeoutMs, deterministic };
+  const given = { token, ca, compression, targetTags, timeoutMs, deterministic, adapt };
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   return dataset.offload({ service, plan, ...Object.fromEntries(set) });
 }
@@ -159,8 +164,15 @@ function offloaded<T, S>(options: FitOptions<T, S>, plan: OffloadPlan): Dataset<
 /** The options that planning takes. */
 function planningOf<T, S>(options: FitOptions<T, S>): Omit<PlanningOptions, "service"> {
   const { dataset: _d, trainStep: _t, state: _s, cloneState: _c, epochs: _e, ...others } = options;
-  const { service: _v, offload: _o, deterministic: _r, onPlan: _p, onProgress: _g, ...planning } =
-    others;
+  const {
+    service: _v,
+    offload: _o,
+    deterministic: _r,
+    adapt: _a,
+    onPlan: _p,
+    onProgress: _g,
+    ...planning
+  } = others;
   return planning;
 }
 

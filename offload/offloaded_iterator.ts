@@ -8,6 +8,7 @@ import { ElementIterator, END, type Pulled } from "../data/iterator.ts";
 import { ReadingFailure } from "../data/iterators/reading_failure.ts";
 import type { OffloadChoice, OffloadNode, OffloadOptions } from "../data/operators/offload.ts";
 import { seedOf } from "../data/operators/options.ts";
+import { RatioControl } from "./adapt.ts";
 import { ConditionalIterator } from "./conditional/conditional_iterator.ts";
 import type { OpenRemote } from "./conditional/remote_side.ts";
 import { type CutPoint, cutPointsOf } from "./cut_points.ts";
@@ -73,7 +74,7 @@ class OffloadedIterator extends ElementIterator {
   /** Measures, and says what it has decided. */
   async #decide(): Promise<OffloadChoice> {
     const { inputs: [pipeline], options } = this.#node;
-    const { plan: _, stepMs, profileSteps, deterministic: __, ...service } = options;
+    const { plan: _, stepMs, profileSteps, deterministic: __, adapt: ___, ...service } = options;
     const { host } = this.#context;
     const decided = await plan({ pipeline: pipeline!, service, host, stepMs, profileSteps });
     figuresOf(this.#node).planned(decided);
@@ -116,15 +117,27 @@ function conditional(
   context: IteratorContext,
   access: ServiceAccess,
 ): ElementIterator {
-  const { deterministic = false, timeoutMs = TIMEOUT_MS } = node.options;
+  const { deterministic = false, timeoutMs = TIMEOUT_MS, plan, adapt } = node.options;
+  const adapts = adapt ?? plan === undefined;
+  const control = adapts ? controlOf(node, ratio) : undefined;
   const seed = seedOf(node) ?? (deterministic ? 0n : drawnSeed(context));
   return new ConditionalIterator({
-    ...{ context, root, chain, seed, ratio, timeoutMs },
+    ...{ context, root, chain, seed, timeoutMs, control },
+    ratio: control?.ratio ?? ratio,
     keepsOrder: keepsOrder || deterministic,
     figures: figuresOf(node),
     openRemote: (table) =>
       remoteReader(node.options, { root, chain }, { seed, context, table }, access),
   });
+}
+
+const controls = new WeakMap<OffloadNode, RatioControl>();
+
+/** What one epoch has learnt holds for the next. */
+function controlOf(node: OffloadNode, ratio: number): RatioControl {
+  let control = controls.get(node);
+  if (control === undefined) controls.set(node, control = new RatioControl(ratio));
+  return control;
 }
 
 /** The same for a restored iteration, whose random state is restored. */

@@ -9,7 +9,8 @@ import type { OffloadPlan } from "./plan.ts";
 import { plan } from "./planner.ts";
 
 /** What `planOffload()` and `fit()` measure with. */
-export interface PlanningOptions extends Omit<OffloadOptions, "plan" | "stepMs" | "deterministic"> {
+export interface PlanningOptions
+  extends Omit<OffloadOptions, "plan" | "stepMs" | "deterministic" | "adapt"> {
   /**
    * The file of the metric store, made if it is missing. A later run of the same pipeline and model
    * with the same resources reads its metrics there instead of measuring. Default: none.

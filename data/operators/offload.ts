@@ -42,6 +42,11 @@ export interface OffloadOptions
    * ratio. One side may then wait for the other. Default false: the order depends on the plan.
    */
   readonly deterministic?: boolean;
+  /**
+   * Whether the ratio is corrected while training runs, by what it waits for; not with
+   * `deterministic`. Default: if no plan is given.
+   */
+  readonly adapt?: boolean;
   /** How long an element of the service is waited for, in ms; then it is prepared here. Default 30,000. */
   readonly timeoutMs?: number;
 }
@@ -58,6 +63,7 @@ export class OffloadNode extends SameElementsNode {
     stepMs: true,
     profileSteps: true,
     deterministic: true,
+    adapt: true,
     timeoutMs: true,
   });
   override readonly division = "served";
@@ -69,11 +75,11 @@ export class OffloadNode extends SameElementsNode {
   }
 
   override get attributes(): Attributes {
-    const { plan, stepMs, profileSteps, deterministic, timeoutMs, ...where } = this.options;
+    const { plan, stepMs, profileSteps, deterministic, adapt, timeoutMs, ...where } = this.options;
     const choice = plan && { candidate: plan.candidate, ratio: plan.ratio };
     return {
       ...attributesOf(where),
-      ...{ plan: choice, stepMs, profileSteps, deterministic, timeoutMs },
+      ...{ plan: choice, stepMs, profileSteps, deterministic, adapt, timeoutMs },
     };
   }
 
@@ -97,9 +103,10 @@ registerNode("offload", {
 });
 
 function checkOffloadOptions(options: OffloadOptions): OffloadOptions {
-  const { plan, stepMs, profileSteps, deterministic, timeoutMs, ...where } = options;
+  const { plan, stepMs, profileSteps, deterministic, adapt, timeoutMs, ...where } = options;
   checkDistributeOptions("offload", where);
   checkOptionalBoolean("offload", "deterministic", deterministic);
+  checkOptionalBoolean("offload", "adapt", adapt);
   if (plan !== undefined) checkChoice(plan);
   if (profileSteps !== undefined) checkInteger("offload", "profileSteps", profileSteps, 1);
   if (timeoutMs !== undefined) checkInteger("offload", "timeoutMs", timeoutMs, 1);

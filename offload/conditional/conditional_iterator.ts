@@ -16,18 +16,22 @@ import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import { digestOfSplits, packSplits } from "../../data/sharding/split_table.ts";
 import { listSplitTable, type Split } from "../../data/sharding/splits.ts";
 import type { DatasetNode } from "../../data/node.ts";
+import type { RatioControl } from "../adapt.ts";
 import type { OffloadFigures } from "../figures.ts";
 import { Counters, divide } from "./counters.ts";
 import type { Item, Side } from "./items.ts";
 import { Ledger } from "./ledger.ts";
 import { LocalSide } from "./local_side.ts";
 import { type OpenRemote, RemoteSide } from "./remote_side.ts";
+import { WaitMeter } from "./wait_meter.ts";
 
 /** How many batches, or single elements, are produced here before they are asked for. */
 const BATCHES_AHEAD = 2;
 const ELEMENTS_AHEAD = 32;
 /** How long the service is left alone after it failed, in ms. */
 const RETRY_AFTER_MS = 10_000;
+/** One side takes splits over from the other only if there are at least so many. */
+const MOVED_FROM = 4;
 
 /** How the operator runs. */
 export interface ConditionalOptions {
@@ -45,6 +49,8 @@ export interface ConditionalOptions {
   /** Starts to read splits of a table with this digest. */
   readonly openRemote: (table: { readonly total: number; readonly digest: string }) => OpenRemote;
   readonly figures: OffloadFigures;
+  /** Corrects the ratio. Left out: it stays. Not with `keepsOrder`, where splits keep their side. */
+  readonly control?: RatioControl | undefined;
 }
 
 /** The rows of a split that wait for others to fill a batch. */
@@ -66,6 +72,7 @@ export class ConditionalIterator extends ElementIterator {
   #digest: string | null = null;
   #ledger: Ledger | undefined;
   #counters: Counters;
+  readonly #waits: WaitMeter;
   /** Remainders of which rows wait, by sequence. */
   readonly #remainders = new Map<number, { readonly split: number; readonly remainder: unknown }>();
   #local: LocalSide | undefined;
@@ -83,6 +90,7 @@ export class ConditionalIterator extends ElementIterator {
     const { host, randomState: { epoch } } = context;
     this.#join = new RemainderJoin(chain, { host, seed, epoch, within: context });
     this.#counters = new Counters(ratio);
+    this.#waits = new WaitMeter(() => host.nowMs());
   }
 
   override next(): Pulled<unknown> {
@@ -135,7 +143,10 @@ export class ConditionalIterator extends ElementIterator {
         this.#retry();
         const side = this.#choose();
         if (side === undefined) return await this.#end();
-        const item = await (side === "local" ? this.#take(this.#local!) : this.#fromRemote());
+        const item = await this.#waits.during(
+          side,
+          side === "local" ? this.#take(this.#local!) : this.#fromRemote(),
+        );
         if (this.disposed) return END;
         if (item === undefined) continue;
         const given = await this.#accept(item, side);
@@ -206,8 +217,19 @@ export class ConditionalIterator extends ElementIterator {
       if (first >= total) return undefined;
       return this.#remote?.owned.has(first) === true ? "remote" : "local";
     }
-    if (this.#local!.isEmpty) return this.#remote === undefined ? undefined : "remote";
-    return this.#remote === undefined ? "local" : this.#counters.next;
+    const remote = this.#remote;
+    if (remote === undefined) return this.#local!.isEmpty ? undefined : "local";
+    if (this.#local!.isEmpty) this.#takeOver(remote);
+    return this.#local!.isEmpty ? "remote" : this.#counters.next;
+  }
+
+  /** Nothing is left here: local CPUs take splits that the service has not reached. */
+  #takeOver(remote: RemoteSide): void {
+    const owed = [...remote.owned].sort((a, b) => a - b);
+    const count = Math.floor(owed.length * (1 - this.#counters.ratio));
+    if (owed.length < MOVED_FROM || count === 0) return;
+    remote.keep(owed.slice(0, -count));
+    this.#local!.add(owed.slice(-count));
   }
 
   async #fromRemote(): Promise<Item | undefined> {
@@ -229,9 +251,17 @@ export class ConditionalIterator extends ElementIterator {
     return item === END ? undefined : item;
   }
 
+  /** The service has given all of its share: it gets a share of what is left. */
   #remoteEnded(remote: RemoteSide): void {
     this.#returnToLocal(remote);
-    if (!this.#local!.isEmpty) this.#options.figures.remoteEnded();
+    const { remote: share } = divide(this.#local!.queue, this.#counters.ratio);
+    if (this.#options.keepsOrder || share.length < MOVED_FROM) return;
+    try {
+      this.#remote = this.#openRemote(share);
+      this.#local!.remove(share);
+    } catch (error) {
+      this.#fellBack(LeatError.from(error));
+    }
   }
 
   /** Local CPUs take the splits that the service did not give whole. */
@@ -267,9 +297,9 @@ export class ConditionalIterator extends ElementIterator {
       } else if (probed.hasCome) this.#goBack(probed);
       return;
     }
-    const { context: { host }, ratio } = this.#options;
+    const { context: { host } } = this.#options;
     if (this.#remote !== undefined || host.nowMs() < this.#retryAtMs) return;
-    const { remote } = divide(this.#local!.queue, ratio);
+    const { remote } = divide(this.#local!.queue, this.#counters.ratio);
     this.#retryAtMs = Infinity;
     if (remote.length === 0) return;
     try {
@@ -286,7 +316,7 @@ export class ConditionalIterator extends ElementIterator {
     if (remote.owned.size === 0) return remote.dispose();
     this.#remote = remote;
     // The time without the service is not made up for: the ratio holds from here on.
-    this.#counters = new Counters(this.#options.ratio);
+    this.#counters = new Counters(this.#counters.ratio);
     this.#options.figures.wentBack();
   }
 
@@ -298,12 +328,31 @@ export class ConditionalIterator extends ElementIterator {
     if (item.kind === "element" || item.kind === "error") {
       if (!ledger.note(sequence, index)) return undefined;
       given = item.kind === "element" ? { element: item.element } : { error: item.error };
-    } else if (!ledger.finish(sequence)) return undefined;
-    else if (item.kind === "remainder") given = await this.#joinRows(sequence, split, item.rows);
+    } else {
+      if (side === "remote") this.#finishedBy(this.#remote!, sequence);
+      if (!ledger.finish(sequence)) return undefined;
+      if (item.kind === "remainder") given = await this.#joinRows(sequence, split, item.rows);
+    }
     if (given === undefined) return undefined;
     this.#counters.count(side);
+    this.#correct();
     this.#options.figures.count(side, "element" in given ? given.element : undefined);
     return given;
+  }
+
+  #finishedBy(remote: RemoteSide, sequence: number): void {
+    remote.finished(sequence);
+    if (remote.owned.size === 0) this.#remoteEnded(remote);
+  }
+
+  /** Corrects the ratio by what was waited for. */
+  #correct(): void {
+    const { control, keepsOrder, figures } = this.#options;
+    if (control === undefined || keepsOrder || this.#remote === undefined) return;
+    const window = this.#waits.count();
+    if (window === undefined || !control.observe(window)) return;
+    this.#counters = new Counters(control.ratio);
+    figures.corrected(control.ratio);
   }
 
   async #joinRows(

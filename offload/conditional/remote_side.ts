@@ -55,6 +55,11 @@ export class RemoteSide implements Side {
     this.#owned = new Set(sequences);
   }
 
+  /** A split was given whole. */
+  finished(sequence: number): void {
+    this.#owned.delete(sequence);
+  }
+
   /** Waits for the first item in the background: then `hasCome` or `failure` is set. */
   probe(): void {
     this.#first = this.#take();

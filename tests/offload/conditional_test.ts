@@ -142,6 +142,34 @@ for (const deterministic of [false, true]) {
   });
 }
 
+testInline("offload keeps the ratio where one side's splits are larger", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  // Splits of one element: this host gets the even ones.
+  for (const [even, odd] of [[1, 40], [40, 1]] as const) {
+    const dataset = Dataset.range(256)
+      .flatMap((x, { Dataset, even, odd }) => Dataset.range(x % 2 === 0 ? even : odd), {
+        captures: { even, odd },
+      })
+      .offload({ service: cluster, plan: { candidate: "p'2", ratio: 0.5 } });
+    assertEquals((await outcomesOf(dataset.iterator())).length, 128 * 41);
+    const { local, remote, fallbacks } = offloadProgress(dataset);
+    assertEquals(fallbacks, 0);
+    const share = remote.elements / (local.elements + remote.elements);
+    assert(share > 0.4 && share < 0.6, `${share}`);
+  }
+});
+
+testInline("offload with adapt corrects the ratio, and gives every element once", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const dataset = Dataset.range(5_000).map((x) => x + 1)
+    .offload({ service: cluster, plan: { candidate: "p'2", ratio: 0.5 }, adapt: true });
+  await using iterator = openIterator(dataset.node, { host: new HastyHost() });
+  const numbers = (await outcomesOf(iterator)).map(numberOf).sort((a, b) => a - b);
+  assertEquals(numbers, Array.from({ length: 5_000 }, (_, i) => i + 1));
+  const { corrections, ratio } = offloadProgress(dataset);
+  assert(corrections > 0 && ratio !== 0.5);
+});
+
 function numberOf(outcome: Outcome): number {
   return (outcome as { readonly element: number }).element;
 }

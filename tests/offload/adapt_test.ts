@@ -1,0 +1,144 @@
+/**
+ * The decision and its correction in random environments. The goal: near the best ratio, also after
+ * the world has changed. The method: a fluid model of both sides, with noise, on virtual time.
+ */
+import { RandomStream } from "../../core/philox.ts";
+import { RatioControl } from "../../offload/adapt.ts";
+import { decide } from "../../offload/decide.ts";
+import { assert, assertEquals, assertLess } from "../assert.ts";
+
+/** Elements per ms that each part can take alone, and what offloading costs this host. */
+interface World {
+  readonly gpu: number;
+  readonly local: number;
+  readonly remote: number;
+  /** CPU time here for an offloaded element, as a share of that for a local one. */
+  readonly cost: number;
+}
+
+const STEPS_PER_WINDOW = 25;
+const NOISE = 0.01;
+
+/** What bounds training with a ratio, and its throughput. */
+function run({ gpu, local, remote, cost }: World, ratio: number) {
+  const here = local / (1 - ratio + ratio * cost);
+  const there = ratio === 0 ? Infinity : remote / ratio;
+  return { throughput: Math.min(gpu, here, there), isRemote: there < here };
+}
+
+/** The throughput of the best ratio, found by brute force. */
+function bestOf(world: World): number {
+  let best = 0;
+  for (let i = 0; i <= 2_000; i++) best = Math.max(best, run(world, i / 2_000).throughput);
+  return best;
+}
+
+function drawn(random: RandomStream): World {
+  const between = (low: number, high: number) => low * (high / low) ** random.next();
+  const local = between(0.1, 10);
+  return {
+    local,
+    gpu: local * between(0.5, 10),
+    remote: local * between(0.1, 10),
+    cost: random.next() * 0.5,
+  };
+}
+
+/** Trains for some windows; the mean regret and the last one. */
+function train(world: World, control: RatioControl, windows: number, random: RandomStream) {
+  const best = bestOf(world);
+  let sum = 0;
+  let last = 0;
+  for (let window = 0; window < windows; window++) {
+    const { throughput, isRemote } = run(world, control.ratio);
+    last = 1 - throughput / best;
+    sum += last;
+    const elapsedMs = STEPS_PER_WINDOW / throughput * (1 + NOISE * random.normal());
+    const waiting = Math.max(0, 1 - throughput / world.gpu) * elapsedMs;
+    const waitMs = isRemote ? { local: 0, remote: waiting } : { local: waiting, remote: 0 };
+    control.observe({ elements: STEPS_PER_WINDOW, elapsedMs, waitMs });
+  }
+  return { mean: sum / windows, last };
+}
+
+function decisionIn({ gpu, local, remote, cost }: World) {
+  const Rthp = Math.min(gpu, remote);
+  return decide({
+    Gthp: gpu,
+    Lthp: Math.min(gpu, local),
+    Pcycle: 1,
+    candidates: [{ name: "p'2", Rthp, Ocycle: cost }],
+  });
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+Deno.test("decide and RatioControl have a mean regret below 3 % in 1,000 random environments", () => {
+  const random = new RandomStream(1);
+  const decided: number[] = [];
+  const corrected: number[] = [];
+  for (let i = 0; i < 1_000; i++) {
+    const world = drawn(random);
+    const { candidate, ratio } = decisionIn(world);
+    const regret = 1 - run(world, ratio).throughput / bestOf(world);
+    decided.push(regret);
+    corrected.push(
+      candidate === null ? regret : train(world, new RatioControl(ratio), 80, random).mean,
+    );
+  }
+  const [byPaper, byControl] = [mean(decided), mean(corrected)];
+  console.log(`mean regret: decision ${percent(byPaper)}, with correction ${percent(byControl)}`);
+  assertLess(byControl, 0.03);
+  assertLess(byControl, byPaper);
+});
+
+Deno.test("RatioControl is within 5 % of the new best 500 steps after the world has changed", () => {
+  // More workers are not seen before the next try: throughput does not change by itself.
+  const changes: Record<string, [steps: number, change: (world: World) => World]> = {
+    "half of the workers lost": [500, (world) => ({ ...world, remote: world.remote / 2 })],
+    "link halved": [500, (at) => ({ ...at, remote: at.remote / 2, cost: at.cost * 1.2 })],
+    "step time doubled": [500, (world) => ({ ...world, gpu: world.gpu / 2 })],
+    "twice as many workers": [1_500, (world) => ({ ...world, remote: world.remote * 2 })],
+  };
+  for (const [name, [steps, change]] of Object.entries(changes)) {
+    const random = new RandomStream(2);
+    const regrets: number[] = [];
+    for (let i = 0; i < 300; i++) {
+      const world = drawn(random);
+      const { candidate, ratio } = decisionIn(world);
+      if (candidate === null) continue;
+      const control = new RatioControl(ratio);
+      train(world, control, 40, random);
+      regrets.push(train(change(world), control, steps / STEPS_PER_WINDOW, random).last);
+    }
+    const late = regrets.filter((regret) => regret > 0.05).length / regrets.length;
+    console.log(`${name}: mean ${percent(mean(regrets))}, over 5 %: ${percent(late)}`);
+    assertLess(mean(regrets), 0.05, name);
+    assertLess(late, 0.05, name);
+  }
+});
+
+Deno.test("RatioControl changes nothing where training does not wait", () => {
+  const control = new RatioControl(0.4);
+  const { ratio } = control;
+  for (let i = 0; i < 20; i++) {
+    assert(!control.observe({ elements: 25, elapsedMs: 100, waitMs: { local: 1, remote: 1 } }));
+  }
+  assertEquals(control.ratio, ratio);
+});
+
+Deno.test("RatioControl undoes a change that made training slower", () => {
+  const control = new RatioControl(0.4);
+  const { ratio } = control;
+  control.observe({ elements: 25, elapsedMs: 100, waitMs: { local: 50, remote: 0 } });
+  assert(control.ratio > ratio);
+  control.observe({ elements: 25, elapsedMs: 150, waitMs: { local: 50, remote: 0 } });
+  assertEquals(control.ratio, ratio);
+  assertEquals(control.counts, { changes: 2, undone: 1 });
+});
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(2)} %`;
+}
