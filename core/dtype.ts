@@ -1,5 +1,4 @@
 /** The element types of tensors: their names, sizes and storage. */
-
 import { LeatError } from "./error.ts";
 
 /** The dtypes, in the order that docs and specs list them. */

@@ -1,5 +1,4 @@
 /** The error class of Leat, with gRPC's codes, and its plain-data form for the wire. */
-
 import { shownLines } from "./shown_text.ts";
 
 /** The gRPC canonical codes, in snake case. `ok` is absent: success throws nothing. */

@@ -1,5 +1,4 @@
 /** Stable SHA-256 digests of bytes and of plain data. */
-
 import { nodeCrypto } from "./builtins.ts";
 import { dtypeOf, type TypedArray } from "./dtype.ts";
 import { LeatError } from "./error.ts";

@@ -3,7 +3,6 @@
  * same on every host and does not affect other draws. Philox4x32-10 of Salmon et al., "Parallel
  * Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 4.
  */
-
 import { LeatError } from "./error.ts";
 
 /** Four 32-bit words: a Philox counter, or the random words made from it. */

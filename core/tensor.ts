@@ -2,7 +2,6 @@
  * Tensors, which batches consist of. A tensor has a dtype, a shape and one flat row-major store; a
  * ragged tensor has one tensor of values and the positions where its rows begin.
  */
-
 import {
   type DType,
   type DTypeArrays,

@@ -2,7 +2,6 @@
  * Walks elements, which are trees: plain objects and arrays are structure, everything else is a
  * leaf.
  */
-
 import { dtypeOf, type TypedArray } from "./dtype.ts";
 import { LeatError } from "./error.ts";
 import { RaggedTensor, Tensor } from "./tensor.ts";

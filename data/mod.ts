@@ -1,6 +1,4 @@
-/**
- * The public surface of the data engine.
- */
+/** The public surface of the data engine. */
 
 // Datasets, and the options of their methods.
 export * from "./dataset.ts";

@@ -36,7 +36,6 @@ export function restoreShared(root: DatasetNode, states: unknown, context: Itera
   const byNumber = new Map(states as [number, unknown][]);
   visit(root, ({ shared }, number) => {
     if (shared === undefined) return;
-    // Also without a saved state: iterators may set it from what an earlier version saved with them.
     context.overwrites(shared.keep());
     const state = byNumber.get(number);
     if (state !== undefined) shared.restore(wholeState(state), context);

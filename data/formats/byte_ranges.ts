@@ -1,5 +1,4 @@
 /** Reads a file by ranges, for formats whose parts are found by their offsets. */
-
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import type { OpenFile } from "../host.ts";
 import type { SourceFile } from "./format_reader.ts";

@@ -1,5 +1,4 @@
 /** Reads a file sequentially in chunks, and decompresses it if necessary. */
-
 import type { OpenFile } from "../host.ts";
 import { type ByteSource, byteSource } from "./byte_source.ts";
 import type { Compression } from "./compression/compression.ts";

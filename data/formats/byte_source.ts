@@ -1,5 +1,4 @@
 /** The bytes that a `ByteReader` reads: of a plain or a compressed file. */
-
 import type { OpenFile } from "../host.ts";
 import type { Compression } from "./compression/compression.ts";
 import { PlainBytes } from "./plain_bytes.ts";

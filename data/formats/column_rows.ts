@@ -1,5 +1,4 @@
 /** Rows of columnar files: selects columns by name, and combines their values. */
-
 import type { ByteRanges } from "./byte_ranges.ts";
 import type { Rows } from "./row_blocks.ts";
 

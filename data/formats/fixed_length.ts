@@ -1,5 +1,4 @@
 /** Files of records of one length, with an optional header and footer that are skipped. */
-
 import { LeatError } from "../../core/error.ts";
 import { END } from "../iterator.ts";
 import { ByteReader } from "./byte_reader.ts";

@@ -1,5 +1,4 @@
 /** The interface between file formats and the sources that read files with them. */
-
 import type { OpenFile } from "../host.ts";
 import type { Stepping } from "../iterators/stepping.ts";
 import type { Compression } from "./compression/compression.ts";

@@ -1,5 +1,4 @@
 /** Reads the bytes of an uncompressed file. */
-
 import { LeatError } from "../../core/error.ts";
 import type { OpenFile } from "../host.ts";
 import type { ByteSource } from "./byte_source.ts";

@@ -1,5 +1,4 @@
 /** Files that are read in blocks of rows: row groups, record batches, runs of an array. */
-
 import { LeatError } from "../../core/error.ts";
 import type { OpenFile } from "../host.ts";
 import { END } from "../iterator.ts";

@@ -1,5 +1,4 @@
 /** Reads files that are one element each. */
-
 import { LeatError } from "../../core/error.ts";
 import { END } from "../iterator.ts";
 import { type ByteReader, READ_BYTES } from "./byte_reader.ts";

@@ -14,8 +14,6 @@ export class Seeding implements Shared {
   readonly anewEachIteration: boolean;
   /** Drawn once, if the user chose no seed and all iterations are to draw the same. */
   #drawn: bigint | undefined;
-  /** The same for a dataset that a function made, as earlier versions drew and saved it. */
-  #drawnInCall: bigint | undefined;
 
   constructor(seed: bigint | undefined, anewEachIteration: boolean) {
     this.seed = seed;
@@ -36,29 +34,21 @@ export class Seeding implements Shared {
   }
 
   /** Makes iterations share the seed of a restored one. */
-  restore(state: unknown, context: IteratorContext): void {
-    const { drawnSeed } = state as { drawnSeed: bigint };
-    if (context.randomState.seeded) this.#drawnInCall = drawnSeed;
-    else this.#drawn = drawnSeed;
-  }
-
-  /** The same with the state of a single iterator, which had the seed in it in earlier versions. */
-  restoreFrom(state: object, context: IteratorContext): void {
-    if ("drawnSeed" in state && state.drawnSeed !== undefined) this.restore(state, context);
+  restore(state: unknown): void {
+    this.#drawn = (state as { drawnSeed: bigint }).drawnSeed;
   }
 
   keep(): () => void {
-    const [drawn, drawnInCall] = [this.#drawn, this.#drawnInCall];
+    const drawn = this.#drawn;
     return () => {
       this.#drawn = drawn;
-      this.#drawnInCall = drawnInCall;
     };
   }
 
   /** The drawn seed that iterations share so that they draw the same; `undefined` in other cases. */
   #drawnSeed(context: IteratorContext): bigint | undefined {
-    if (this.seed !== undefined || this.anewEachIteration) return undefined;
-    if (context.randomState.seeded) return this.#drawnInCall;
+    const isDerived = this.anewEachIteration || context.randomState.seeded;
+    if (this.seed !== undefined || isDerived) return undefined;
     return this.#drawn ??= context.host.entropy64();
   }
 }
@@ -91,9 +81,7 @@ export class Draws {
 
   /** Resumes from a saved state. */
   restore(state: unknown): void {
-    const saved = wholeState(state) as DrawsState;
-    const { position } = saved;
-    this.#seeding.restoreFrom(saved, this.#context);
+    const { position } = wholeState(state) as DrawsState;
     this.#stream = this.#seeding.streamOf(this.#context);
     this.#stream.seek(position);
   }

@@ -1,6 +1,4 @@
-/**
- * How the workers of a service share the production of one dataset.
- */
+/** How the workers of a service share the production of one dataset. */
 
 /** The policies, by tf.data service's names. */
 export const ShardingPolicy = {

@@ -1,7 +1,4 @@
-/**
- * `arrow`: the rows of Arrow's IPC files and streams.
- */
-
+/** `arrow`: the rows of Arrow's IPC files and streams. */
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { RowBlocks } from "../formats/row_blocks.ts";
 import { registerNode } from "../node.ts";

@@ -1,7 +1,4 @@
-/**
- * `csv`: the records of CSV files.
- */
-
+/** `csv`: the records of CSV files. */
 import { checkBoolean, invalidArgument, optionsOf } from "../check.ts";
 import type { CsvColumns } from "../formats/csv/csv_columns.ts";
 import type { CsvDialect } from "../formats/csv/csv.ts";

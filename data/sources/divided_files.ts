@@ -1,5 +1,4 @@
 /** Sources whose files divide into parts of a number of bytes. */
-
 import { checkInteger } from "../check.ts";
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { Attributes } from "../node.ts";

@@ -2,7 +2,6 @@
  * Shared by the iterators of file sources: opens files and parts of them, from the beginning or
  * from a saved position.
  */
-
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";

@@ -1,9 +1,8 @@
 /**
- * Parts of files as splits. Every file of a listing has `PARTS_PER_FILE_MAX` numbers, and its parts
- * take the first of them; so a number gives file and part without a table of part counts. The range
- * of a file's last part ends at the next file's first number.
+ * Parts of files as splits. Every file of a listing has `PARTS_PER_FILE_MAX` numbers from
+ * `fileNumber` times that, and its parts take the first of them; so a number gives file and part
+ * without a table of part counts. The range of a file's last part ends with the file's last number.
  */
-
 import { mapConcurrent } from "../../core/map_concurrent.ts";
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
@@ -12,7 +11,7 @@ import type { Host } from "../host.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import { readsSplits, type Split, type SplitReader } from "../sharding/splits.ts";
 import type { FileSourceNode } from "./file_source.ts";
-import type { FileListing } from "./files.ts";
+import { type FileListing, fileNumber, fileOfNumber } from "./files.ts";
 
 /** Maximum number of parts of a file. Beyond it: `resource_exhausted`. */
 export const PARTS_PER_FILE_MAX = 2 ** 20;
@@ -40,14 +39,13 @@ export async function listFileParts(
     COUNTED_AT_ONCE,
     (path) => countParts(node, path, host),
   );
-  return counts.flatMap((count, file) =>
-    Array.from({ length: count }, (_, part) => ({
-      start: file * PARTS_PER_FILE_MAX + part,
-      stop: part < count - 1
-        ? file * PARTS_PER_FILE_MAX + part + 1
-        : (file + 1) * PARTS_PER_FILE_MAX,
-    }))
-  );
+  return counts.flatMap((count, index) => {
+    const first = fileNumber(paths, index) * PARTS_PER_FILE_MAX;
+    return Array.from({ length: count }, (_, part) => ({
+      start: first + part,
+      stop: first + (part < count - 1 ? part + 1 : PARTS_PER_FILE_MAX),
+    }));
+  });
 }
 
 /**
@@ -93,7 +91,7 @@ export class FileParts extends ElementIterator<FilePart> {
   override next(): Pulled<FilePart> {
     if (this.disposed) return END;
     if (this.#paths === undefined) return this.#start();
-    return this.#position < this.#stop ? this.#give(this.#paths) : this.#nextSplit(this.#paths);
+    return this.#position < this.#stop ? this.#give(this.#paths) : this.#nextSplit();
   }
 
   protected override saveState(): Promise<unknown> {
@@ -121,18 +119,9 @@ export class FileParts extends ElementIterator<FilePart> {
     return this.next();
   }
 
-  async #nextSplit(paths: readonly string[]): Promise<FilePart | typeof END> {
+  async #nextSplit(): Promise<FilePart | typeof END> {
     const split = await this.#context.waitFor(this.#splits.next());
     if (split === END || this.disposed) return END;
-    if (split.stop > paths.length * PARTS_PER_FILE_MAX) {
-      const file = Math.floor((split.stop - 1) / PARTS_PER_FILE_MAX);
-      throw new LeatError(
-        "data_loss",
-        `${this.#context.stats.operator}: file ${file} of the listing was to be read, but ` +
-          `${this.#listing.description} has ${paths.length} files here; the listing has changed, ` +
-          `or differs between hosts`,
-      );
-    }
     this.#position = split.start;
     this.#stop = split.stop;
     return this.next();
@@ -144,7 +133,10 @@ export class FileParts extends ElementIterator<FilePart> {
     const fileStop = (file + 1) * PARTS_PER_FILE_MAX;
     const isLast = this.#stop >= fileStop;
     this.#position = isLast ? fileStop : this.#position + 1;
-    return { path: paths[file]!, part: part === 0 && isLast ? undefined : part, isLast };
+    const { operator } = this.#context.stats;
+    const { description } = this.#listing;
+    const path = fileOfNumber(paths, file, { operator, description });
+    return { path, part: part === 0 && isLast ? undefined : part, isLast };
   }
 }
 

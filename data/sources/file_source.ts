@@ -2,7 +2,6 @@
  * Shared by sources that read files: they take names from their input, open one file after the
  * other, or several in round-robin order, and continue with the next one if a file cannot be read.
  */
-
 import { LeatError } from "../../core/error.ts";
 import { checkInteger, invalidArgument, optionsOf, show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";

@@ -2,7 +2,8 @@
  * The `files` argument of file sources: names given one by one. It is an own source node below
  * them, so that every format can be divided file by file.
  */
-
+import { LeatError } from "../../core/error.ts";
+import { hashBytes } from "../../core/hash.ts";
 import { invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { Host } from "../host.ts";
@@ -20,6 +21,52 @@ export interface FileListing {
   list(host: Host, signal?: AbortSignal): Promise<readonly string[]>;
   /** What is listed, for messages. */
   readonly description: string;
+}
+
+/** Maximum number of files of a listing that is divided. Beyond it: `resource_exhausted`. */
+const FILES_MAX = 2 ** 25;
+
+/** The numbers of files that fit into a safe integer with `FILES_MAX` and 2^20 parts of each file. */
+const CHECKS = 2 ** 8;
+
+/**
+ * The number of a file in splits: its index in the listing, and a check digit of its name, so that
+ * a host with as many other files notices.
+ */
+export function fileNumber(paths: readonly string[], index: number): number {
+  if (index >= FILES_MAX - 1) {
+    throw new LeatError(
+      "resource_exhausted",
+      `A listing of ${paths.length} files cannot be divided, at most one of ${FILES_MAX}; write fewer ` +
+        `and larger files.`,
+    );
+  }
+  return checkDigit(paths[index]!) * FILES_MAX + index;
+}
+
+/**
+ * The file of a number.
+ *
+ * @throws {LeatError} `data_loss` if the listing here is not the one that was divided.
+ */
+export function fileOfNumber(
+  paths: readonly string[],
+  number: number,
+  { operator, description }: { readonly operator: string; readonly description: string },
+): string {
+  const index = number % FILES_MAX;
+  const path = paths[index];
+  if (path !== undefined && checkDigit(path) === Math.floor(number / FILES_MAX)) return path;
+  const found = path === undefined ? `${paths.length} files` : `another file there, ${path},`;
+  throw new LeatError(
+    "data_loss",
+    `${operator}: file ${index} of the listing was to be read, but ${description} has ${found} here; ` +
+      `the listing has changed, or differs between hosts`,
+  );
+}
+
+function checkDigit(path: string): number {
+  return Number.parseInt(hashBytes(path).slice(0, 8), 16) % CHECKS;
 }
 
 /** True for datasets of names that implement `FileListing`. */

@@ -1,5 +1,4 @@
 /** `fixedLengthRecords`: the records of files whose records all have one length. */
-
 import { checkInteger, optionsOf } from "../check.ts";
 import {
   countRecords,

@@ -1,5 +1,4 @@
 /** `imageFolder`: images in one folder per class, labelled with the class. */
-
 import { LeatError } from "../../core/error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";

@@ -1,5 +1,4 @@
 /** `jsonLines`: one JSON value per line. */
-
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { parseJsonLine } from "../formats/text/json_lines.ts";
 import { type LineReader, openLines } from "../formats/text/lines.ts";

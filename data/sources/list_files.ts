@@ -1,7 +1,4 @@
-/**
- * `listFiles`: the names of the files that match a pattern.
- */
-
+/** `listFiles`: the names of the files that match a pattern. */
 import { mapConcurrent } from "../../core/map_concurrent.ts";
 import { LeatError } from "../../core/error.ts";
 import type { RandomStream } from "../../core/philox.ts";
@@ -18,15 +15,9 @@ import {
   UNKNOWN_CARDINALITY,
 } from "../node.ts";
 import { TensorSpec } from "../elements/spec.ts";
-import {
-  cutFiles,
-  readsSplits,
-  type Split,
-  type SplitReader,
-  type Splittable,
-} from "../sharding/splits.ts";
+import { readsSplits, type Split, type SplitReader, type Splittable } from "../sharding/splits.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
-import { checkPaths, type FileListing } from "./files.ts";
+import { checkPaths, type FileListing, fileNumber, fileOfNumber } from "./files.ts";
 
 /** Number of patterns listed concurrently, because remote storage is slow. */
 const LISTED_AT_ONCE = 16;
@@ -78,7 +69,11 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
   }
 
   async listSplits(host: Host, _multiple: number): Promise<Split[]> {
-    return cutFiles((await this.list(host)).length);
+    const paths = await this.list(host);
+    return paths.map((_, i) => {
+      const start = fileNumber(paths, i);
+      return { start, stop: start + 1 };
+    });
   }
 
   override makeIterator(context: IteratorContext): ListFilesIterator {
@@ -151,18 +146,7 @@ class ListFilesIterator extends ElementIterator {
   }
 
   override again(token: Token): unknown {
-    return typeof token === "string" ? token : this.#numbered(token as number);
-  }
-
-  /** Earlier versions saved a name as its number, which tells it as long as the listing is there. */
-  #numbered(number: number): string {
-    const path = this.#paths?.[number];
-    if (path !== undefined) return path;
-    throw new LeatError(
-      "failed_precondition",
-      `listFiles: this iterator was saved by another version of Leat, which did not write the name of ` +
-        `file ${number} of ${this.#node.description}. Start again without it.`,
-    );
+    return token;
   }
 
   protected override saveState(): Promise<ListFilesState> {
@@ -226,22 +210,17 @@ class ListFilesIterator extends ElementIterator {
   async #nextSplit(splits: SplitReader, paths: readonly string[]): Promise<unknown> {
     const split = await splits.next();
     if (split === END || this.disposed) return END;
-    if (split.stop > paths.length) {
-      throw new LeatError(
-        "data_loss",
-        `listFiles: file ${split.stop - 1} of the listing was to be read, but ` +
-          `${this.#node.description} matches ${paths.length} files here; the listing has changed, ` +
-          `or differs between hosts`,
-      );
-    }
-    this.#position = split.start;
-    this.#stop = split.stop;
-    return this.next();
+    const { description } = this.#node;
+    return this.#named(fileOfNumber(paths, split.start, { operator: "listFiles", description }));
   }
 
   #give(paths: readonly string[]): unknown {
-    this.#given = paths[this.#position++];
-    return this.#context.stats.gave(this.#given);
+    return this.#named(paths[this.#position++]!);
+  }
+
+  #named(path: string): unknown {
+    this.#given = path;
+    return this.#context.stats.gave(path);
   }
 
   protected override release(): void {

@@ -1,7 +1,4 @@
-/**
- * `npy`: the rows of NumPy's .npy files.
- */
-
+/** `npy`: the rows of NumPy's .npy files. */
 import { optionsOf } from "../check.ts";
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { RowBlocks } from "../formats/row_blocks.ts";

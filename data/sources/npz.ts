@@ -1,7 +1,4 @@
-/**
- * `npz`: the rows of NumPy's .npz archives.
- */
-
+/** `npz`: the rows of NumPy's .npz archives. */
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { RowBlocks } from "../formats/row_blocks.ts";
 import { registerNode } from "../node.ts";

@@ -1,5 +1,4 @@
 /** Reads several files in round-robin order. */
-
 import { LeatError, type WireError } from "../../core/error.ts";
 import { restoreError } from "../elements/answer.ts";
 import type { IteratorContext } from "../context.ts";

@@ -1,7 +1,4 @@
-/**
- * `parquet`: the rows of Parquet files.
- */
-
+/** `parquet`: the rows of Parquet files. */
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { RowBlocks } from "../formats/row_blocks.ts";
 import { registerNode } from "../node.ts";

@@ -1,5 +1,4 @@
 /** Shared by sources of rows: files of columns or arrays, read in blocks of rows. */
-
 import { checkArray, invalidArgument, optionsOf } from "../check.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { BlockReader, countParts, type RowBlocks } from "../formats/row_blocks.ts";

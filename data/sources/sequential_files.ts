@@ -1,5 +1,4 @@
 /** Reads files one after the other. */
-
 import { END, type Pulled } from "../iterator.ts";
 import { AGAIN, stepOn, type Stepping } from "../iterators/stepping.ts";
 import {

@@ -1,7 +1,4 @@
-/**
- * `textLines`: the lines of text files.
- */
-
+/** `textLines`: the lines of text files. */
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type LineReader, openLines } from "../formats/text/lines.ts";
 import { registerNode } from "../node.ts";

@@ -1,7 +1,4 @@
-/**
- * `tfRecords`: the records of TFRecord files.
- */
-
+/** `tfRecords`: the records of TFRecord files. */
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type RecordPosition, RecordReader } from "../formats/tfrecord/tfrecord.ts";

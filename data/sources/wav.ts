@@ -1,5 +1,4 @@
 /** `wav`: the audio of WAV files. */
-
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type WholeFilePosition, WholeFileReader } from "../formats/whole_file.ts";

@@ -1,7 +1,4 @@
-/**
- * `webDataset`: the samples of tar archives that follow WebDataset's convention.
- */
-
+/** `webDataset`: the samples of tar archives that follow WebDataset's convention. */
 import { checkInteger, invalidArgument, optionsOf, show } from "../check.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";

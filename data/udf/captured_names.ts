@@ -1,7 +1,6 @@
 /**
  * Shows, in error messages, how to rewrite a function so that it gets outer variables as captures.
  */
-
 import { inSource, parseFunction } from "./free_names.ts";
 
 /** Longest function that a message shows whole, in characters. */

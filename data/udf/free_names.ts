@@ -3,7 +3,6 @@
  * module (`this`, `import.meta`, …). A self-contained function can be rebuilt in another thread or
  * on another host.
  */
-
 import { type AnyNode, type Expression, parse, type Program } from "acorn";
 import { analyze, type Reference } from "eslint-scope";
 import { LeatError } from "../../core/error.ts";

@@ -1,5 +1,4 @@
 /** Imports a user function from the module that exports it. */
-
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import type { Host } from "../host.ts";
 import type { AnyFunction } from "./user_function.ts";

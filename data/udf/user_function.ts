@@ -3,7 +3,6 @@
  * thread or host rebuilds it. A pipeline that runs where it was made calls the function itself and
  * needs none of this.
  */
-
 import { isLeaf, isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
 import { LeatError } from "../../core/error.ts";
 import { GIVEN_NAMES, withCapturedNames } from "./captured_names.ts";

@@ -1,5 +1,4 @@
 /** Reads Arrow's IPC files and streams, by record batches. */
-
 import {
   AsyncRecordBatchFileReader,
   type AsyncRecordBatchStreamReader,

@@ -1,5 +1,4 @@
 /** Converts Arrow's vectors to values that elements can hold. */
-
 import { type Data, DataType, Precision, Vector } from "apache-arrow";
 import { type DType, isTypedArray } from "../../../core/dtype.ts";
 import { decimal, packList, type ValueType } from "../parquet/lists.ts";

@@ -5,7 +5,6 @@
  * objects until the process runs out of memory. A vector has at least a byte per item, so no valid
  * message is refused.
  */
-
 import { ByteBuffer } from "flatbuffers";
 
 const lengthOf = ByteBuffer.prototype.__vector_len;

@@ -1,5 +1,4 @@
 /** Decompresses data of unknown decompressed size, up to a limit. */
-
 import { Decompress } from "fzstd";
 import lz4 from "lz4js";
 import { LeatError } from "../../../core/error.ts";

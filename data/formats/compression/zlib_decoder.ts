@@ -1,5 +1,4 @@
 /** Decompresses gzip and zlib, up to the last byte before any damage. */
-
 import { nodeZlib } from "../../../core/builtins.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { OpenFile } from "../../host.ts";

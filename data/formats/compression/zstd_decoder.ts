@@ -1,5 +1,4 @@
 /** Decompresses zstd. */
-
 import { Decompress } from "fzstd";
 import { LeatError } from "../../../core/error.ts";
 import type { OpenFile } from "../../host.ts";

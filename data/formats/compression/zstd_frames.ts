@@ -1,5 +1,4 @@
 /** Reads the headers of zstd frames (RFC 8878): how much memory decompression will need. */
-
 import { LeatError } from "../../../core/error.ts";
 
 /**

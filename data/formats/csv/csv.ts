@@ -1,5 +1,4 @@
 /** CSV files: records of delimited fields, quoted (RFC 4180) or not. */
-
 import type { OpenFile } from "../../host.ts";
 import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";

@@ -1,5 +1,4 @@
 /** Columns of CSV files: which fields are read, as which dtype, and how they become an element. */
-
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import { invalidArgument, show } from "../../check.ts";

@@ -1,5 +1,4 @@
 /** Reads CSV files with quoted fields, which may contain delimiters, quotes and ends of line. */
-
 import { Parser } from "csv-parse";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { END } from "../../iterator.ts";

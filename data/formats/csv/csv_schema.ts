@@ -1,5 +1,4 @@
 /** Turns the user's options and each file's header into the plan for reading records. */
-
 import { LeatError } from "../../../core/error.ts";
 import { checkArray, checkBoolean, invalidArgument, show } from "../../check.ts";
 import type { ElementSpec } from "../../elements/spec.ts";

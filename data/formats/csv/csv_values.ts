@@ -1,5 +1,4 @@
 /** Parses values of text fields, by dtype. */
-
 import type { DType } from "../../../core/dtype.ts";
 
 /** The dtypes that a field may hold. */

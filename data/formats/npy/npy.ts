@@ -1,7 +1,4 @@
-/**
- * The rows of NumPy's .npy files, along axis 0.
- */
-
+/** The rows of NumPy's .npy files, along axis 0. */
 import {
   type DTypeArrays,
   isFixedDType,

@@ -5,7 +5,6 @@
  * in later ones), the header (a Python dictionary of `descr`, `fortran_order` and `shape`), and the
  * elements.
  */
-
 import type { DType } from "../../../core/dtype.ts";
 import type { ByteRanges } from "../byte_ranges.ts";
 

@@ -1,5 +1,4 @@
 /** NumPy's .npz archives: several .npy files in a zip file; their rows are combined. */
-
 import { type Entry, type FileEntry, Reader, Uint8ArrayWriter, ZipReader } from "@zip.js/zip.js";
 import { ByteRanges, memoryFile } from "../byte_ranges.ts";
 import { chosenColumns, ColumnRows, type LoadedColumn } from "../column_rows.ts";

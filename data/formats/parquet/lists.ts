@@ -1,5 +1,4 @@
 /** Represents lists and decimals of columnar files in elements. */
-
 import {
   type DType,
   type DTypeArrays,

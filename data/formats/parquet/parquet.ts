@@ -1,5 +1,4 @@
 /** Reads Parquet files by row groups, and only the chosen columns. */
-
 import {
   type ColumnMetaData,
   type Compressors,

@@ -3,7 +3,6 @@
  * no checksum: a damaged count would keep it busy for seconds, a missing one for ever, and damaged
  * values would pass as valid.
  */
-
 import type { ColumnMetaData } from "hyparquet";
 import { LeatError } from "../../../core/error.ts";
 import { deserializeTCompactProtocol } from "hyparquet/src/thrift.js";

@@ -1,7 +1,6 @@
 /**
  * Cuts a column of a row group into pieces, because decoding is synchronous and blocks the thread.
  */
-
 import type { ColumnMetaData } from "hyparquet";
 import type { Page } from "./parquet_pages.ts";
 

@@ -1,5 +1,4 @@
 /** Converts hyparquet's values to values that elements can hold. */
-
 import type { FileMetaData, SchemaElement, SchemaTree } from "hyparquet";
 import type { DType } from "../../../core/dtype.ts";
 import { decimal, packList, type ValueType } from "./lists.ts";

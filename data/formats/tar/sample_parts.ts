@@ -1,5 +1,4 @@
 /** Names and decoders of the parts of a WebDataset sample. */
-
 import { LeatError } from "../../../core/error.ts";
 
 /** The entry with the sample's name, next to its parts. */

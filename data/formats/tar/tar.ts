@@ -1,5 +1,4 @@
 /** Reads tar archives in order: POSIX ustar and pax, and GNU's long names. */
-
 import { Buffer } from "node:buffer";
 import { Header } from "tar/header";
 import { Pax } from "tar/pax";

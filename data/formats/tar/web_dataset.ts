@@ -2,7 +2,6 @@
  * WebDataset's convention for tar archives: consecutive files with the same name, up to its first
  * dot, are the parts of one sample.
  */
-
 import { LeatError } from "../../../core/error.ts";
 import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";

@@ -1,5 +1,4 @@
 /** Reads lines of text files. */
-
 import { LeatError } from "../../../core/error.ts";
 import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";

@@ -2,7 +2,6 @@
  * Reads `tf.train.Example`s, which most TFRecord files hold. An example is a protocol buffer: a map
  * from names to lists of bytes, floats or integers.
  */
-
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { dtypeOf } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";

@@ -1,5 +1,4 @@
 /** Writes `tf.train.Example`s. */
-
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { dtypeOf, isTypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";

@@ -2,7 +2,6 @@
  * Declares the features of `tf.train.Example`s: which are read, as which dtype, with which
  * defaults.
  */
-
 import { type DType, dtypeOf, zerosOf } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";

@@ -3,7 +3,6 @@
  * length`, the data, `uint32 masked CRC-32C of the data`, all little-endian. A file has only
  * records.
  */
-
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { END } from "../../iterator.ts";
 import { type ByteReader, READ_BYTES } from "../byte_reader.ts";

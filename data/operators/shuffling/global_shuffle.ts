@@ -51,11 +51,6 @@ export class GlobalShuffleNode extends IndexedNode {
 
 registerNode("globalShuffle", { fromWire: (a, [input]) => new GlobalShuffleNode(input!, a) });
 
-/** The saved state: the position, in a field of its own. */
-interface GlobalShuffleState {
-  readonly indexed: unknown;
-}
-
 class GlobalShuffleIterator extends IndexedIterator {
   readonly #node: GlobalShuffleNode;
   /** The same for all splits: they are runs of one permutation. */
@@ -74,17 +69,6 @@ class GlobalShuffleIterator extends IndexedIterator {
     const { seeding, cardinality, inputs } = this.#node;
     this.#permutation ??= new Permutation(cardinality, seeding.streamOf(this.#context));
     return this.#input.again(inputs[0]!.tokenAt(this.#permutation.at(position)));
-  }
-
-  protected override async saveState(): Promise<GlobalShuffleState> {
-    return { indexed: await super.saveState() };
-  }
-
-  protected override async restoreState(state: unknown): Promise<void> {
-    const saved = state as GlobalShuffleState;
-    const { indexed } = saved;
-    this.#node.seeding.restoreFrom(saved, this.#context);
-    await super.restoreState(indexed);
   }
 
   protected override release(): void {
