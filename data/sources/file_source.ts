@@ -18,10 +18,10 @@ import { UnaryNode } from "../operators/unary.ts";
 import { AUTOTUNE } from "../parallelism.ts";
 import type { SpecCheck } from "../elements/spec_check.ts";
 import type { Split, Splittable } from "../sharding/splits.ts";
-import { listFileParts } from "./file_parts.ts";
+import { listFileParts } from "./reading/file_parts.ts";
 import { filesNode, isFileListing } from "./files.ts";
-import { ParallelFiles } from "./parallel_files.ts";
-import { SequentialFiles } from "./sequential_files.ts";
+import { ParallelFiles } from "./reading/parallel_files.ts";
+import { SequentialFiles } from "./reading/sequential_files.ts";
 
 /**
  * Maximum number of files that one source reads concurrently; each has a descriptor and a buffer.

@@ -18,14 +18,11 @@ import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
 import { SpecCheck } from "../../elements/spec_check.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { Opened, type OpenedState } from "./opened.ts";
-import { ParallelInterleave } from "./parallel_interleave.ts";
+import { OF_ITS_DATASETS, ParallelInterleave } from "./parallel_interleave.ts";
 import { UnaryIterator, UnaryNode } from "../unary.ts";
 
 /** Datasets open at once by default, and for `AUTOTUNE`; recorded with the pipeline, whatever the host. */
 const CYCLE_LENGTH_DEFAULT = 4;
-
-/** The element that an error is about. */
-export const OF_ITS_DATASETS = "interleave: an element of its datasets";
 
 /** The options without the function's captures. */
 export type InterleaveAttributes = Omit<InterleaveOptions<Captures>, "captures">;

@@ -7,9 +7,12 @@ import { isOfStream } from "../../iterators/reading_failure.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { DatasetFetcher, type FetcherState } from "./dataset_fetcher.ts";
 import type { SpecCheck } from "../../elements/spec_check.ts";
-import { type InterleaveNode, OF_ITS_DATASETS } from "./interleave.ts";
+import type { InterleaveNode } from "./interleave.ts";
 import type { ReadAhead, ReadAheadState } from "./read_ahead.ts";
 import { UnaryIterator } from "../unary.ts";
+
+/** The element that an error is about. */
+export const OF_ITS_DATASETS = "interleave: an element of its datasets";
 
 /** Blocks fetched ahead of each open dataset: one to give while the next is fetched. */
 const BLOCKS_AHEAD = 2;

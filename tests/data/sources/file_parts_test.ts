@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 import { LeatError } from "../../../core/error.ts";
 import { END } from "../../../data/iterator.ts";
 import { CsvNode } from "../../../data/sources/csv.ts";
-import { PARTS_PER_FILE_MAX } from "../../../data/sources/file_parts.ts";
+import { PARTS_PER_FILE_MAX } from "../../../data/sources/reading/file_parts.ts";
 import type { FileSourceNode } from "../../../data/sources/file_source.ts";
 import { JsonLinesNode } from "../../../data/sources/json_lines.ts";
 import { ListFilesNode } from "../../../data/sources/list_files.ts";

@@ -1,6 +1,6 @@
 /** Reads files one after the other. */
-import { END, type Pulled } from "../iterator.ts";
-import { AGAIN, stepOn, type Stepping } from "../iterators/stepping.ts";
+import { END, type Pulled } from "../../iterator.ts";
+import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import {
   FileSourceIterator,
   type OpenReading,

@@ -3,15 +3,15 @@
  * `fileNumber` times that, and its parts take the first of them; so a number gives file and part
  * without a table of part counts. The range of a file's last part ends with the file's last number.
  */
-import { mapConcurrent } from "../../core/map_concurrent.ts";
-import { LeatError } from "../../core/error.ts";
-import type { IteratorContext } from "../context.ts";
-import type { SourceFile } from "../formats/format_reader.ts";
-import type { Host } from "../host.ts";
-import { ElementIterator, END, type Pulled } from "../iterator.ts";
-import { readsSplits, type Split, type SplitReader } from "../sharding/splits.ts";
-import type { FileSourceNode } from "./file_source.ts";
-import { type FileListing, fileNumber, fileOfNumber } from "./files.ts";
+import { mapConcurrent } from "../../../core/map_concurrent.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { IteratorContext } from "../../context.ts";
+import type { SourceFile } from "../../formats/format_reader.ts";
+import type { Host } from "../../host.ts";
+import { ElementIterator, END, type Pulled } from "../../iterator.ts";
+import { readsSplits, type Split, type SplitReader } from "../../sharding/splits.ts";
+import type { FileSourceNode } from "../file_source.ts";
+import { type FileListing, fileNumber, fileOfNumber } from "../files.ts";
 
 /** Maximum number of parts of a file. Beyond it: `resource_exhausted`. */
 export const PARTS_PER_FILE_MAX = 2 ** 20;

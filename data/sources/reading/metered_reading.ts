@@ -1,11 +1,11 @@
 /**
  * Meters files that are being read: number of bytes, time waiting for them, and time decoding them.
  */
-import type { IteratorContext } from "../context.ts";
-import type { FormatReader } from "../formats/format_reader.ts";
-import type { OpenFile } from "../host.ts";
-import type { OperatorMeter } from "../iterators/stats.ts";
-import { Stopwatch } from "../iterators/stopwatch.ts";
+import type { IteratorContext } from "../../context.ts";
+import type { FormatReader } from "../../formats/format_reader.ts";
+import type { OpenFile } from "../../host.ts";
+import type { OperatorMeter } from "../../iterators/stats.ts";
+import { Stopwatch } from "../../iterators/stopwatch.ts";
 
 /** An open file that counts the bytes read of it. */
 export class MeteredFile implements OpenFile {

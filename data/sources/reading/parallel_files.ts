@@ -1,18 +1,18 @@
 /** Reads several files in round-robin order. */
-import { LeatError, type WireError } from "../../core/error.ts";
-import { restoreError } from "../elements/answer.ts";
-import type { IteratorContext } from "../context.ts";
-import { END, type Pulled } from "../iterator.ts";
-import { ReadingFailure } from "../iterators/reading_failure.ts";
-import { stepOn } from "../iterators/stepping.ts";
-import { wholeState } from "../checkpoint/whole_state.ts";
+import { LeatError, type WireError } from "../../../core/error.ts";
+import { restoreError } from "../../elements/answer.ts";
+import type { IteratorContext } from "../../context.ts";
+import { END, type Pulled } from "../../iterator.ts";
+import { ReadingFailure } from "../../iterators/reading_failure.ts";
+import { stepOn } from "../../iterators/stepping.ts";
+import { wholeState } from "../../checkpoint/whole_state.ts";
 import {
   FileSourceIterator,
   type OpenReading,
   type SavedReading,
   saveReading,
 } from "./file_iterator.ts";
-import type { FileSourceNode } from "./file_source.ts";
+import type { FileSourceNode } from "../file_source.ts";
 
 /** One of the open files, and its next element, which is prefetched. */
 interface Lane {

@@ -2,14 +2,14 @@
  * Shared by the iterators of file sources: opens files and parts of them, from the beginning or
  * from a saved position.
  */
-import { LeatError } from "../../core/error.ts";
-import type { IteratorContext } from "../context.ts";
-import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
-import { UnaryIterator } from "../operators/unary.ts";
-import { wholeState } from "../checkpoint/whole_state.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { IteratorContext } from "../../context.ts";
+import type { FormatReader, ReadFrom, SourceFile } from "../../formats/format_reader.ts";
+import { UnaryIterator } from "../../operators/unary.ts";
+import { wholeState } from "../../checkpoint/whole_state.ts";
 import { checkPart, type FilePart, FileParts } from "./file_parts.ts";
-import type { FileSourceNode } from "./file_source.ts";
-import { isFileListing } from "./files.ts";
+import type { FileSourceNode } from "../file_source.ts";
+import { isFileListing } from "../files.ts";
 import { MeteredFile, ReadingMeter } from "./metered_reading.ts";
 
 /** A file that is being read. */
