@@ -40,6 +40,8 @@ const CALLS: Record<string, (options: Untyped) => unknown> = {
   map: (options) => ten().map(same, options),
   npy: (options) => statics.npy("a.npy", options),
   npz: (options) => statics.npz("a.npz", options),
+  offload: (options) =>
+    ten().offload({ service: "ws://127.0.0.1:1", plan: { candidate: null, ratio: 0 }, ...options }),
   pack: (options) => sequences().pack({ length: 4, ...options }),
   paddedBatch: (options) => ten().paddedBatch(2, options),
   parquet: (options) => statics.parquet("a.parquet", options),
@@ -67,6 +69,7 @@ const SPREAD = [
   "fixedLengthRecords",
   "groupByReducer",
   "groupByWindow",
+  "offload",
   "pack",
   "rejectionResample",
 ];
