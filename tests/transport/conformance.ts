@@ -64,6 +64,7 @@ const SCENARIOS: Readonly<Record<string, Run>> = {
   "a kept body can be sent again": keptBody,
   "what is not plain data is refused": notPlainData,
   "a large message whole, a control message meanwhile": largeMessage,
+  "messages unchanged that are kept while others come": keptMessages,
   "link cut in the middle of a message": cutMidMessage,
   "both sides dial at once": dialBoth,
 };
@@ -246,6 +247,23 @@ async function largeMessage(carrier: CarrierUnderTest): Promise<void> {
     assertEquals(echoed.byteLength, byteLength);
     for (let i = 0; i < byteLength; i += 4099) {
       if (echoed.bytes[i] !== i % 251) throw new Error(`byte ${i} is damaged`);
+    }
+  });
+}
+
+async function keptMessages(carrier: CarrierUnderTest): Promise<void> {
+  await withSystems(carrier, async ({ near, probe: ref }) => {
+    const kept: Payload[] = [];
+    for (let round = 0; round < 3; round++) {
+      // Whole frames and fragments of a WebSocket, and slots of a process.
+      const asked = [1, 1, 5, 1, 5].map((mb, i) => {
+        const bytes = new Uint8Array(mb * MB).fill(round * 5 + i);
+        return near.ask(ref, "echo", new Payload(bytes, { shared: true }), SOON);
+      });
+      kept.push(...await carrier.run(Promise.all(asked)) as Payload[]);
+    }
+    for (const [i, { bytes }] of kept.entries()) {
+      if (!bytes.every((byte) => byte === i)) throw new Error(`message ${i} has changed`);
     }
   });
 }

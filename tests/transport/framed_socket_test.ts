@@ -45,7 +45,10 @@ Deno.test("FramedSocket closes its connection rather than send other bytes than 
   const came: Uint8Array[] = [];
   const ended = [sender, receiver].map((socket) =>
     new Promise<void>((resolve) => {
-      socket.listen({ message: (data) => came.push(data as Uint8Array), closed: () => resolve() });
+      socket.listen({
+        message: (data) => void came.push(data as Uint8Array),
+        closed: () => resolve(),
+      });
     })
   );
   sender.send(Uint8Array.of(1, 2, 3));
@@ -58,4 +61,33 @@ Deno.test("FramedSocket closes its connection rather than send other bytes than 
   assertEquals(first, Uint8Array.of(1, 2, 3));
   assert(large.length < messages.length);
   large.forEach((message, i) => assert(message.every((byte) => byte === i)));
+});
+
+Deno.test("FramedSocket reads into memory again only if its receiver has said so", async () => {
+  const { near, far } = await connection();
+  const world = new DenoWorld({ logLevel: "off" });
+  const sender = new FramedSocket(world, near, { first: new Uint8Array() });
+  const masks = world.random.fork("masks");
+  const receiver = new FramedSocket(world, far, { masks, first: new Uint8Array() });
+  const came: Uint8Array[] = [];
+  const all = Promise.withResolvers<void>();
+  receiver.listen({
+    message(data) {
+      const bytes = data as Uint8Array;
+      assert(bytes.every((byte) => byte === came.length));
+      if (came.push(bytes) === 6) all.resolve();
+      return came.length > 3;
+    },
+    closed: () => {},
+  });
+  const ended = new Promise<void>((resolve) => {
+    sender.listen({ message: () => {}, closed: () => resolve() });
+  });
+  for (let i = 0; i < 6; i++) sender.send(new Uint8Array(2 ** 20).fill(i));
+  await all.promise;
+  assertEquals(came.slice(0, 3).map((bytes) => bytes[0]), [0, 1, 2]);
+  assertEquals(new Set(came.map(({ buffer }) => buffer)).size, 4);
+  receiver.close();
+  await ended;
+  await receiver.released;
 });

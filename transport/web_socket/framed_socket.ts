@@ -83,6 +83,8 @@ export class FramedSocket implements Socket {
   #buffer = new Uint8Array(READ_BUFFER_BYTES);
   #start = 0;
   #end = 0;
+  /** The memory of a large frame that its receiver does not need any more. */
+  #spare: Uint8Array | undefined;
   #reads = 0;
   /** The frames so far of a fragmented message. */
   #parts: Uint8Array[] = [];
@@ -203,7 +205,10 @@ export class FramedSocket implements Socket {
       this.#take(head, this.#buffer.slice(start, this.#start));
       return;
     }
-    const payload = new Uint8Array(payloadBytes);
+    const payload = this.#spare?.length === payloadBytes
+      ? this.#spare
+      : new Uint8Array(payloadBytes);
+    this.#spare = undefined;
     payload.set(this.#buffer.subarray(start, this.#end));
     let length = this.#end - start;
     this.#start = this.#end = 0;
@@ -263,9 +268,9 @@ export class FramedSocket implements Socket {
 
   #message(opcode: number, payload: Uint8Array): void {
     if (this.#state !== "open") return;
-    this.#events?.message(
-      opcode === OPCODE.TEXT ? new TextDecoder().decode(payload) : payload,
-    );
+    const data = opcode === OPCODE.TEXT ? new TextDecoder().decode(payload) : payload;
+    const isSpare = this.#events?.message(data) === true;
+    if (isSpare && payload.length > READ_BUFFER_BYTES) this.#spare = payload;
   }
 
   #closedByPeer(payload: Uint8Array): void {

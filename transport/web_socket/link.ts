@@ -149,8 +149,9 @@ export class WebSocketLink implements Link {
     }
   }
 
-  #arrived(data: Uint8Array | string): void {
-    if (this.#isClosed) return;
+  /** Whether its bytes may be overwritten. */
+  #arrived(data: Uint8Array | string): boolean {
+    if (this.#isClosed) return false;
     this.#heard = true;
     try {
       if (typeof data === "string") throw malformed("text");
@@ -158,8 +159,11 @@ export class WebSocketLink implements Link {
         throw malformed(`${data.length} bytes, more than ${FRAME_BYTES_MAX}`);
       }
       this.#frame(data);
+      // The parts of fragments are copied to where their message is put together.
+      return data[0] === FRAME.FRAGMENT && this.#waiting.length === 0;
     } catch (error) {
       this.close(this.#broken(error));
+      return false;
     }
   }
 

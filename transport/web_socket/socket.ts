@@ -2,8 +2,11 @@
 
 /** The callbacks of a socket. */
 export interface SocketEvents {
-  /** A message: binary as bytes that belong to the receiver, text as a string. */
-  message(data: Uint8Array | string): void;
+  /**
+   * A message: binary as bytes that belong to the receiver, text as a string. If it returns `true`,
+   * the bytes may be overwritten.
+   */
+  message(data: Uint8Array | string): boolean | void;
   /** The socket is closed or broke; called once. `isByPeer`: by the other side or its system. */
   closed(why: string, isByPeer: boolean): void;
 }
