@@ -92,11 +92,9 @@ export {
 } from "./server/worker_server.ts";
 
 // What a service says of itself: `describe()`, `actors()` and `sources()`.
-export type {
-  DispatcherDescription,
-  JobParameters,
-  SavingNews,
-} from "./actors/dispatcher/protocol.ts";
+export type { JobParameters } from "./actors/dispatcher/protocol.ts";
+export type { DispatcherDescription } from "./actors/dispatcher/protocol_figures.ts";
+export type { SavingNews } from "./actors/dispatcher/protocol_heartbeats.ts";
 export type {
   Bottleneck,
   ClientDescription,

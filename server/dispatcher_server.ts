@@ -1,7 +1,8 @@
 /** The dispatcher of a cluster, as a server. */
 import { checkScaling } from "../actors/dispatcher/scaling/autoscaler.ts";
 import type { DispatcherOptions } from "../actors/dispatcher/config.ts";
-import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
+import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
+import type { DispatcherDescription } from "../actors/dispatcher/protocol_figures.ts";
 import { checkWorkerNames } from "../actors/dispatcher/modes/listed_workers.ts";
 import type { LeatError } from "../core/error.ts";
 import { dispatcherPages } from "./pages/dispatcher_pages.ts";

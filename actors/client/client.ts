@@ -261,10 +261,11 @@ class Client {
   async #heartbeat(clientId: number): Promise<void> {
     const { dispatcher, refreshMs = 1_000 } = this.#options;
     const taskList = this.#taskList;
+    const report = this.#reader.report();
     const request = {
       clientId,
       secret: this.#secret,
-      ...this.#reader.report(),
+      ...(report === undefined ? {} : { report }),
       ...(taskList === undefined ? {} : { taskList }),
       figures: this.#figures(),
     };
@@ -275,7 +276,7 @@ class Client {
       });
       this.#timeoutMs = answer.timeoutMs;
       if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
-      this.#noteUnserved(answer.unserved);
+      this.#noteStarvation(answer.starvation);
       // A client stopped in the meantime would reopen its tasks, and nothing would close them.
       if (!this.#feed.closed) this.#reader.learn(answer, this.#changesBy(answer));
     } catch (error) {
@@ -308,10 +309,10 @@ class Client {
     return [...this.#tasks.keys()].filter((taskId) => !listed.has(taskId));
   }
 
-  #noteUnserved(unserved: string | undefined): void {
+  #noteStarvation(starvation: string | undefined): void {
     const { dispatcher, jobName } = this.#options;
     const { world } = this.#context;
-    const said = this.#waitLog.heard(unserved, world.nowMs());
+    const said = this.#waitLog.heard(starvation, world.nowMs());
     if (said === undefined) return;
     const job = jobName === undefined ? "A job" : `Job "${jobName}"`;
     world.log("warn", `${job} of the dispatcher at ${dispatcher.node} makes no progress. ${said}`);

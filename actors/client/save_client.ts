@@ -11,8 +11,8 @@ import {
   type DispatcherProtocol,
   type JobParameters,
   pauseWithin,
-  type SavingNews,
 } from "../dispatcher/protocol.ts";
+import type { SavingNews } from "../dispatcher/protocol_heartbeats.ts";
 import type { AnswerOf } from "../runtime/protocol.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { type ClientHome, type Credentials, definitionOf, type OpenHome } from "./starting.ts";
@@ -144,7 +144,7 @@ class SaveClient {
       const news = await this.#heartbeat(clientId);
       if (news === "forgotten") return false;
       if (news?.error !== undefined) throw LeatError.fromWire(news.error);
-      if (news?.saving !== undefined) this.#tell(news.saving);
+      if (news?.news?.kind === "save") this.#tell(news.news.progress);
       if (news?.finished === true) return true;
       this.#options.signal?.throwIfAborted();
       await this.#pause();

@@ -8,14 +8,14 @@ export class WaitLog {
   /** When to log next; undefined while nothing is waited for. */
   #dueMs: number | undefined;
 
-  heard(unserved: string | undefined, nowMs: number): string | undefined {
-    if (unserved === undefined) {
+  heard(starvation: string | undefined, nowMs: number): string | undefined {
+    if (starvation === undefined) {
       this.#dueMs = undefined;
       return undefined;
     }
     this.#dueMs ??= nowMs + FIRST_AFTER_MS;
     if (nowMs < this.#dueMs) return undefined;
     this.#dueMs = nowMs + AGAIN_AFTER_MS;
-    return unserved;
+    return starvation;
   }
 }

@@ -245,15 +245,12 @@ class Dispatcher {
       liveness.clientHeard(clientId);
       hints.heard(clientId, source as FencedRef<ClientProtocol>);
       clientLinks.heard(clientId, source);
-      state.modeOf(iteration).heard(tx, client, request, { ...settings, consumers });
+      state.modeOf(iteration).heard(tx, client, request.report, { ...settings, consumers });
       figures.clientHeard(state, clientId, request.figures, tx.nowMs);
       const changed = taskLists.changedSince(iterationId, request.taskList);
-      const { windowSplits, ...news } = newsFor(state, client, changed, request, settings);
-      // The order of fields is part of the bytes that simulated runs are compared by.
       return {
-        ...news,
+        ...newsFor(state, client, changed, request.report, settings),
         taskList: taskLists.nameOf(iterationId),
-        ...(windowSplits === undefined ? {} : { windowSplits }),
         timeoutMs: settings.clientGraceMs,
       };
     });

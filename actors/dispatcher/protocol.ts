@@ -14,22 +14,10 @@ import type { Split } from "../../data/sharding/splits.ts";
 import type { JointSaveSettings, SaveWork } from "../../data/saved/distributed/work.ts";
 import type { WireError } from "../../core/error.ts";
 import type { ElementSourceProtocol, TaskStats, WorkerProtocol } from "../worker/protocol.ts";
-import type { ActorAddress, FencedRef, Ref } from "../runtime/ref.ts";
-import type {
-  Bottleneck,
-  ClientDescription,
-  ClientFigures,
-  JobUsage,
-  RoundsDescription,
-  RoundWait,
-  TaskDescription,
-  WorkerActivity,
-  WorkerFigures,
-  WorkerRates,
-} from "./protocol_figures.ts";
+import type { FencedRef, Ref } from "../runtime/ref.ts";
+import type { ClientFigures, DispatcherDescription, WorkerFigures } from "./protocol_figures.ts";
+import type { ReaderNews, ReaderReport } from "./protocol_heartbeats.ts";
 import type { Reported } from "./protocol_metrics.ts";
-import type { ScalingDescription } from "./protocol_scaling.ts";
-import type { ScheduleNews } from "./protocol_schedules.ts";
 
 /** Heartbeats sent per timeout, however long the usual pause is. */
 const HEARTBEATS_PER_TIMEOUT = 3;
@@ -221,30 +209,8 @@ export interface DispatcherProtocol {
   clientHeartbeat(request: {
     readonly clientId: number;
     readonly secret?: string;
-    /** Coordinated reads: the first round of which this consumer has fetched nothing. */
-    readonly nextRound?: number;
-    /** Coordinated reads: the first round not yet delivered to its training loop. */
-    readonly deliveredRound?: number;
-    /** Coordinated reads: what its training loop waits for; missing while the loop is busy. */
-    readonly waitsFor?: RoundWait;
-    /** Coordinated reads: the end round; all consumers hold it and it has no elements. */
-    readonly endRound?: number;
-    /**
-     * Coordinated reads: the newest schedule it has accepted. It fetches no round beyond it, and
-     * takes nothing more from tasks outside it.
-     */
-    readonly acceptedSchedule?: number;
-    /** Coordinated reads: the newest schedule in force that it has, and the newest it knows. */
-    readonly scheduleInForce?: number;
-    readonly knownSchedule?: number;
-    /** Coordinated reads, with a schedule not yet in force: rounds it holds of other tasks. */
-    readonly heldRounds?: readonly number[];
-    /** DETERMINISTIC: it has all splits before this position in their order… */
-    readonly mark?: number;
-    /** …and these beyond it. */
-    readonly done?: readonly number[];
-    /** Tasks it could not reach, with the round it wanted. */
-    readonly lostTasks?: readonly { readonly taskId: number; readonly round?: number }[];
+    /** What its reader reports; missing in modes whose readers report nothing. */
+    readonly report?: ReaderReport;
     /** The name of the newest task list it has received. */
     readonly taskList?: string;
     /** Its figures. */
@@ -264,41 +230,9 @@ export interface DispatcherProtocol {
     /** Why the iteration cannot continue. */
     readonly error?: WireError;
     /** A sentence about what the client waits for: a worker to serve it, or missing consumers. */
-    readonly unserved?: string;
-    /**
-     * Coordinated reads: the schedules in force, oldest first. Round r is served by the newest that
-     * starts at or before it. A new consumer gets none until a schedule is committed for it, and
-     * starts at that schedule's `fromRound`. A new list also replaces lost tasks in older
-     * schedules: a round requested from a lost task and not kept must be requested again from the
-     * replacement.
-     */
-    readonly schedules?: readonly ScheduleNews[];
-    /** Coordinated reads: a schedule to accept, if `nextRound` is not beyond its `fromRound`. */
-    readonly proposed?: ScheduleNews;
-    /**
-     * Coordinated reads: the round where all consumers end, also those that join later. All
-     * consumers hold the earlier rounds that they took part in.
-     */
-    readonly endRound?: number;
-    /**
-     * Coordinated reads: consumers not to wait for: before some round, as they joined later, or in
-     * all rounds (null), as they have left. Missing if there are none.
-     */
-    readonly absent?: readonly {
-      readonly consumerIndex: number;
-      readonly beforeRound: number | null;
-    }[];
-    /** DETERMINISTIC: the number of splits, once listed, and a digest of their table. */
-    readonly ordered?: {
-      readonly total: number;
-      readonly digest: string;
-      /** With consumers: indices of those that have left. Nobody needs their remaining elements. */
-      readonly left?: readonly number[];
-    };
-    /** DETERMINISTIC: how many splits beyond the reader's reported position may be assigned. */
-    readonly windowSplits?: number;
-    /** A save's progress, once it has started. */
-    readonly saving?: SavingNews;
+    readonly starvation?: string;
+    /** What its reader has to know; missing in modes without it. */
+    readonly news?: ReaderNews;
     /** Time without a heartbeat, in ms, after which the client may be released. */
     readonly timeoutMs?: number;
   };
@@ -412,82 +346,6 @@ export interface DispatcherProtocol {
    * second are asked for new ones, which a later snapshot shows.
    */
   describe(request: { readonly refresh?: boolean } | null): DispatcherDescription;
-}
-
-/** A save's progress. */
-export interface SavingNews {
-  /** Splits written. */
-  readonly splitsDone: number;
-  /** All splits. */
-  readonly splitsTotal: number;
-  /** Elements written. */
-  readonly elements: number;
-  /** Bytes written, after compression if any. */
-  readonly sizeBytes: number;
-}
-
-/** The answer of {@linkcode DispatcherProtocol.describe}. */
-export interface DispatcherDescription {
-  /** Identifies the cluster: drawn when the journal was created. */
-  readonly clusterId: string;
-  /** Only while the journal's disk is full: the remedy, and how long answers have waited, in ms. */
-  readonly journal?: { readonly waits: string; readonly forMs: number };
-  /** How many workers there should be. */
-  readonly scaling: ScalingDescription;
-  /** The registered workers. */
-  readonly workers: readonly {
-    readonly name: string;
-    readonly ref: ActorAddress;
-    readonly tags: readonly string[];
-    /** It serves only clients of its own process. */
-    readonly isPrivate?: boolean;
-    readonly alive: boolean;
-    /** Why the dispatcher cannot reach its address, and so clients will not either. */
-    readonly unreachable?: string;
-    /** In wall-clock ms since 1970; not before the dispatcher's start. */
-    readonly lastHeardMs: number;
-    readonly tasks: number;
-    /** Why static policies give it no shard. */
-    readonly noShard?: string;
-    readonly activity: WorkerActivity;
-    /** Null until its first report. */
-    readonly figures: WorkerRates | null;
-  }[];
-  /** The jobs, with their iterations, tasks and clients. */
-  readonly jobs: readonly {
-    readonly jobId: number;
-    readonly name: string;
-    readonly parameters: JobParameters;
-    readonly usage: JobUsage;
-    readonly iterations: readonly {
-      readonly iterationId: number;
-      readonly repetition: number;
-      readonly clients: number;
-      readonly readers: readonly ClientDescription[];
-      readonly tasks: readonly TaskDescription[];
-      readonly bottleneck: Bottleneck;
-      /** Coordinated reads. */
-      readonly rounds?: RoundsDescription;
-      /**
-       * How many workers of mean throughput its clients could use: the sum of their rates (with
-       * sharing, the maximum) divided by one worker's rate. Null until both are known.
-       */
-      readonly optimalWorkers: number | null;
-      readonly finished: boolean;
-      /** Why it cannot continue. */
-      readonly failure?: string;
-      /** Static policies: listed workers that are missing, and whose shares are awaited. */
-      readonly workersMissing?: readonly string[];
-      /** A save's progress, once it has started. */
-      readonly saving?: SavingNews;
-      /** Per source: how many splits of the current repetition were assigned, of how many. */
-      readonly splits: readonly {
-        readonly repetition: number;
-        readonly handedOut: number;
-        readonly total: number;
-      }[];
-    }[];
-  }[];
 }
 
 /** DETERMINISTIC: requests for spare splits have their own numbers, as if for this source. */

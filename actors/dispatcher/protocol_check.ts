@@ -13,6 +13,7 @@ import {
   name,
   nothing,
   object,
+  oneKindOf,
   oneOf,
   optional,
   reason,
@@ -116,6 +117,22 @@ function figuresOf<G extends MetricGroup>(group: G): FigureChecks<G> {
   return Object.fromEntries(fields) as unknown as FigureChecks<G>;
 }
 
+const report = oneKindOf(
+  object({
+    kind: v.literal("rounds"),
+    nextRound: optional(count),
+    deliveredRound: optional(count),
+    waitsFor: optional(word<RoundWait>()),
+    endRound: optional(count),
+    acceptedSchedule: optional(count),
+    scheduleInForce: optional(count),
+    knownSchedule: optional(count),
+    heldRounds: optional(list(count)),
+    lostTasks: optional(list(object({ taskId: count, round: optional(count) }))),
+  }),
+  object({ kind: v.literal("ordered"), mark: count, done: list(count) }),
+);
+
 /** The check of each request. */
 export const dispatcherChecks = checksOf<DispatcherProtocol>()({
   hello: nothing,
@@ -144,17 +161,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
   clientHeartbeat: object({
     clientId: count,
     secret: optional(name),
-    nextRound: optional(count),
-    deliveredRound: optional(count),
-    waitsFor: optional(word<RoundWait>()),
-    endRound: optional(count),
-    acceptedSchedule: optional(count),
-    scheduleInForce: optional(count),
-    knownSchedule: optional(count),
-    heldRounds: optional(list(count)),
-    mark: optional(count),
-    done: optional(list(count)),
-    lostTasks: optional(list(object({ taskId: count, round: optional(count) }))),
+    report: optional(report),
     taskList: optional(name),
     figures: optional(clientFigures),
   }),

@@ -5,8 +5,12 @@
  * Heartbeats carry counters that only grow, with the sender's monotonic time. The dispatcher takes
  * rates between two of them, so network delays do not distort rates.
  */
+import type { ActorAddress } from "../runtime/ref.ts";
 import type { CompressionFigures } from "../worker/protocol.ts";
+import type { JobParameters } from "./protocol.ts";
+import type { SavingNews } from "./protocol_heartbeats.ts";
 import type { Described, Reported } from "./protocol_metrics.ts";
+import type { ScalingDescription } from "./protocol_scaling.ts";
 
 /** What a process uses, as the operating system counts it. */
 export interface ProcessUsage extends Reported<"process"> {
@@ -155,4 +159,68 @@ export interface WorkerRates extends Described<"task"> {
 export interface JobUsage extends Described<"job"> {
   /** The workers' cost at the paper's prices, in US dollars. */
   readonly workersDollars: number | null;
+}
+
+/** The answer of `DispatcherProtocol.describe`. */
+export interface DispatcherDescription {
+  /** Identifies the cluster: drawn when the journal was created. */
+  readonly clusterId: string;
+  /** Only while the journal's disk is full: the remedy, and how long answers have waited, in ms. */
+  readonly journal?: { readonly waits: string; readonly forMs: number };
+  /** How many workers there should be. */
+  readonly scaling: ScalingDescription;
+  /** The registered workers. */
+  readonly workers: readonly {
+    readonly name: string;
+    readonly ref: ActorAddress;
+    readonly tags: readonly string[];
+    /** It serves only clients of its own process. */
+    readonly isPrivate?: boolean;
+    readonly alive: boolean;
+    /** Why the dispatcher cannot reach its address, and so clients will not either. */
+    readonly unreachable?: string;
+    /** In wall-clock ms since 1970; not before the dispatcher's start. */
+    readonly lastHeardMs: number;
+    readonly tasks: number;
+    /** Why static policies give it no shard. */
+    readonly noShard?: string;
+    readonly activity: WorkerActivity;
+    /** Null until its first report. */
+    readonly figures: WorkerRates | null;
+  }[];
+  /** The jobs, with their iterations, tasks and clients. */
+  readonly jobs: readonly {
+    readonly jobId: number;
+    readonly name: string;
+    readonly parameters: JobParameters;
+    readonly usage: JobUsage;
+    readonly iterations: readonly {
+      readonly iterationId: number;
+      readonly repetition: number;
+      readonly clients: number;
+      readonly readers: readonly ClientDescription[];
+      readonly tasks: readonly TaskDescription[];
+      readonly bottleneck: Bottleneck;
+      /** Coordinated reads. */
+      readonly rounds?: RoundsDescription;
+      /**
+       * How many workers of mean throughput its clients could use: the sum of their rates (with
+       * sharing, the maximum) divided by one worker's rate. Null until both are known.
+       */
+      readonly optimalWorkers: number | null;
+      readonly finished: boolean;
+      /** Why it cannot continue. */
+      readonly failure?: string;
+      /** Static policies: listed workers that are missing, and whose shares are awaited. */
+      readonly workersMissing?: readonly string[];
+      /** A save's progress, once it has started. */
+      readonly saving?: SavingNews;
+      /** Per source: how many splits of the current repetition were assigned, of how many. */
+      readonly splits: readonly {
+        readonly repetition: number;
+        readonly handedOut: number;
+        readonly total: number;
+      }[];
+    }[];
+  }[];
 }

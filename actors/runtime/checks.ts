@@ -132,6 +132,13 @@ export function oneOf<const W extends string>(
   return v.picklist(words, `one of ${words.join(", ")}`);
 }
 
+/** An object of one of these kinds, which `kind` tells apart. */
+export function oneKindOf<const O extends v.VariantOptions<"kind">>(
+  ...kinds: O
+): v.VariantSchema<"kind", O, "an object of a known kind"> {
+  return v.variant("kind", kinds, "an object of a known kind");
+}
+
 /** A word that is only displayed: a newer peer may send another. */
 export function word<W extends string>(): v.CustomSchema<W, "a word"> {
   return v.custom<W, "a word">(

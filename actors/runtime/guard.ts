@@ -12,6 +12,13 @@ export function guardOf(schema: v.GenericSchema): Guard {
       return (value) => typeof value === "boolean";
     case "custom":
       return (schema as v.CustomSchema<unknown, undefined>).check;
+    case "literal":
+      return (value) => value === (schema as v.LiteralSchema<v.Literal, undefined>).literal;
+    case "variant": {
+      const kinds = (schema as v.VariantSchema<"kind", v.VariantOptions<"kind">, undefined>).options
+        .map(guardOf);
+      return (value) => kinds.some((fits) => fits(value));
+    }
     case "array":
       return guardOfList(schema as List);
     case "object":

@@ -1,6 +1,7 @@
 /** A whole service on this host: on threads, in this thread, or behind sockets. */
 import type { ClientHome } from "../../actors/client/starting.ts";
-import { dispatcherAt, type DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
+import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
+import type { DispatcherDescription } from "../../actors/dispatcher/protocol_figures.ts";
 import type { ActorInfo } from "../../actors/runtime/inspection.ts";
 import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import {

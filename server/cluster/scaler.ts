@@ -1,5 +1,5 @@
 /** The scaler: starts and stops workers of a given fleet as their dispatcher wants. */
-import type { DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
+import type { DispatcherDescription } from "../../actors/dispatcher/protocol_figures.ts";
 import type { ScalingDescription } from "../../actors/dispatcher/protocol_scaling.ts";
 import { mayRead } from "../../actors/dispatcher/jobs/targets.ts";
 import { isOfPool } from "../../actors/dispatcher/jobs/worker_pools.ts";

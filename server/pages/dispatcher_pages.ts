@@ -1,5 +1,5 @@
 /** A dispatcher's HTTP pages: its state as JSON, as metrics, and as a page that updates itself. */
-import type { DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
+import type { DispatcherDescription } from "../../actors/dispatcher/protocol_figures.ts";
 import { LeatError } from "../../core/error.ts";
 import type { Pages } from "../../transport/web_socket.ts";
 import { PAGE_COLUMNS } from "./columns.ts";

@@ -31,9 +31,10 @@ export class SplitWindowChecker {
     }
   };
 
-  #said(reader: string, { mark, startAt }: Partial<OpenRequest & HeartbeatRequest>): void {
+  #said(reader: string, { report, startAt }: Partial<OpenRequest & HeartbeatRequest>): void {
+    const mark = report?.kind === "ordered" ? report.mark : 0;
     const known = this.#marks.get(reader) ?? 0;
-    this.#marks.set(reader, Math.max(known, mark ?? 0, startAt ?? 0));
+    this.#marks.set(reader, Math.max(known, mark, startAt ?? 0));
   }
 
   #given(reader: string, body: unknown): void {

@@ -1,5 +1,6 @@
 /** Wrong actors of a DETERMINISTIC job, simulated by changed messages. */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import type { OrderedReport } from "../../actors/dispatcher/protocol_heartbeats.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { ElementAnswer, Place } from "../../actors/worker/protocol.ts";
@@ -42,10 +43,13 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
     wrong: "a reader that reports a mark beyond what it has",
     workload: "ordered",
     install: () =>
-      asksChanged<Heartbeat & { readonly mark: number }>("clientHeartbeat", (body) => ({
-        ...body,
-        mark: body.mark + SPLITS_AHEAD,
-      })),
+      asksChanged<Heartbeat & { readonly report: OrderedReport }>(
+        "clientHeartbeat",
+        ({ report, ...body }) => ({
+          ...body,
+          report: { ...report, mark: report.mark + SPLITS_AHEAD },
+        }),
+      ),
   },
   {
     name: "take-duplicates",

@@ -1,12 +1,14 @@
 /** Wrong actors of a coordinated read. */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import { Rounds } from "../../actors/coordinated/rounds.ts";
+import type { RoundsNews, RoundsReport } from "../../actors/dispatcher/protocol_heartbeats.ts";
+import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
 import type { ElementAnswer } from "../../actors/worker/protocol.ts";
 import { asksChanged, changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
 
 type Heartbeat = RequestOf<DispatcherProtocol, "clientHeartbeat">;
-type News = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
+type Answer = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 
 const CONSUMERS = [0, 1, 2];
 /** Number of rounds that a consumer reports without holding them. */
@@ -35,11 +37,9 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
     workload: "rounds",
     crashes: ["worker"],
     install: () =>
-      asksChanged<Heartbeat>("clientHeartbeat", (body) => ({
-        ...body,
-        ...(body.deliveredRound === undefined
-          ? {}
-          : { deliveredRound: body.deliveredRound + ROUNDS_AHEAD }),
+      reports(({ deliveredRound, ...report }) => ({
+        ...report,
+        ...(deliveredRound === undefined ? {} : { deliveredRound: deliveredRound + ROUNDS_AHEAD }),
       })),
   },
   {
@@ -48,7 +48,7 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
     wrong: "a consumer that does not report the rounds of lost tasks that it holds",
     workload: "rounds",
     crashes: ["worker"],
-    install: () => asksChanged<Heartbeat>("clientHeartbeat", ({ heldRounds: _, ...body }) => body),
+    install: () => reports(({ heldRounds: _, ...report }) => report),
   },
   {
     name: "keep-no-round",
@@ -57,7 +57,7 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
     workload: "rounds",
     crashes: ["worker"],
     install: () =>
-      news(({ schedules = [], ...body }) => ({
+      news(({ schedules, ...body }) => ({
         ...body,
         schedules: schedules.map(({ kept: _, ...schedule }) => schedule),
       })),
@@ -68,7 +68,7 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
     workload: "rounds",
     crashes: ["worker"],
     install: () =>
-      news(({ proposed, schedules = [], ...body }) =>
+      news(({ proposed, schedules, ...body }) =>
         proposed === undefined || schedules.length === 0
           ? { ...body, schedules }
           : { ...body, schedules: [...schedules, proposed] }
@@ -81,12 +81,12 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
     seed: 14,
     crashes: [],
     install: () =>
-      repliesChanged<News>(isNews, (body, { target }) => {
-        const { finished, schedules = [] } = body;
+      news((news, { finished }, { target }) => {
+        const { schedules } = news;
         const last = schedules.at(-1);
-        if (!finished || last === undefined || !target.path.includes("consumer-2")) return body;
+        if (!finished || last === undefined || !target.path.includes("consumer-2")) return news;
         const ended = { ...last, version: last.version + 1, taskIds: [] };
-        return { ...body, schedules: [...schedules, ended] };
+        return { ...news, schedules: [...schedules, ended] };
       }),
   },
   {
@@ -111,11 +111,20 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
   },
 ];
 
-/** Changes the dispatcher's answers to consumers' heartbeats. */
-function news(change: (news: News) => unknown): Disposable {
-  return repliesChanged<News>(isNews, change);
+/** Changes consumers' reports. */
+function reports(change: (report: RoundsReport) => RoundsReport): Disposable {
+  return asksChanged<Heartbeat>("clientHeartbeat", (body) => ({
+    ...body,
+    ...(body.report?.kind === "rounds" ? { report: change(body.report) } : {}),
+  }));
 }
 
-function isNews({ tasks, schedules }: Partial<News>): boolean {
-  return tasks !== undefined && schedules !== undefined;
+/** Changes the news for consumers. */
+function news(
+  change: (news: RoundsNews, answer: Answer, envelope: Envelope) => RoundsNews,
+): Disposable {
+  return repliesChanged<Answer & { readonly news: RoundsNews }>(
+    ({ news }) => news?.kind === "rounds",
+    (body, envelope) => ({ ...body, news: change(body.news, body, envelope) }),
+  );
 }

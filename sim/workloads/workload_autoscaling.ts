@@ -8,7 +8,8 @@
  * the number settles, and it stays when the dispatcher restarts.
  */
 import { checkScaling, type ScalingOptions } from "../../actors/dispatcher/scaling/autoscaler.ts";
-import { dispatcherAt, type DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
+import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
+import type { DispatcherDescription } from "../../actors/dispatcher/protocol_figures.ts";
 import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
 import { LeatError } from "../../core/error.ts";
 import { Dataset } from "../../data/dataset.ts";

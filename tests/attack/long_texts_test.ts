@@ -50,9 +50,10 @@ const REQUESTS = [
   ...[
     { secret: LONG },
     { taskList: LONG },
-    { waitsFor: LONG },
-    { done: MANY },
-    { heldRounds: MANY },
+    { report: { kind: "rounds", waitsFor: LONG } },
+    { report: { kind: "ordered", mark: 0, done: MANY } },
+    { report: { kind: "rounds", heldRounds: MANY } },
+    { report: { kind: LONG } },
     { figures: { ...figures, reads: [{ ...read, worker: LONG }] } },
     { figures: { ...figures, reads: Array(100_000).fill(read) } },
   ].map((more) => ["clientHeartbeat", { clientId: 1, figures }, more] as const),
@@ -89,9 +90,9 @@ Deno.test("a job with the longest tags does not make the state many times larger
   await worker.heartbeat();
   const targetTags = Array.from({ length: 64 }, (_, i) => `${i}`.padEnd(1_024, "x"));
   const { clientId } = await cluster.open(await cluster.dataset(), { targetTags });
-  const { unserved = "" } = await cluster.ask("clientHeartbeat", { clientId });
-  assertStringIncludes(unserved, "and 56 more");
-  assert(unserved.length < 3_000, `${unserved.length}`);
+  const { starvation = "" } = await cluster.ask("clientHeartbeat", { clientId });
+  assertStringIncludes(starvation, "and 56 more");
+  assert(starvation.length < 3_000, `${starvation.length}`);
   const state = JSON.stringify(await cluster.ask("describe", null));
   assert(state.length < 3 * 64 * 1_024, `${state.length}`);
 });

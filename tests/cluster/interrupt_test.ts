@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
+import type { DispatcherDescription } from "../../actors/dispatcher/protocol_figures.ts";
 import { assertEquals } from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";
 import { type Part, soon, startDispatcher, startWorkers } from "./lib.ts";

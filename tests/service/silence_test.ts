@@ -6,11 +6,8 @@
  */
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import type { DispatcherConfig } from "../../actors/dispatcher/config.ts";
-import {
-  dispatcherAt,
-  type DispatcherDescription,
-  type DispatcherProtocol,
-} from "../../actors/dispatcher/protocol.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import type { DispatcherDescription } from "../../actors/dispatcher/protocol_figures.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { Readings, type Timings } from "../../sim/workloads/lib/reading.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../../sim/engine/service.ts";

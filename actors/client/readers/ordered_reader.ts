@@ -6,6 +6,7 @@
 import { LeatError } from "../../../core/error.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
+import type { OrderedReport } from "../../dispatcher/protocol_heartbeats.ts";
 import type { Reported } from "../../dispatcher/protocol_metrics.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 import type { Timer } from "../../runtime/world.ts";
@@ -14,13 +15,7 @@ import { type ElementAnswer, type Own, SOME_CLIENT } from "../../worker/protocol
 import { BlockedMeter } from "../blocked_meter.ts";
 import { ArrivedSplit, type Placed } from "./arrived_split.ts";
 import { StreamNumbers } from "./numbering.ts";
-import type {
-  HeartbeatNews,
-  HeartbeatReport,
-  Reader,
-  ReaderDependencies,
-  TaskChanges,
-} from "./reader.ts";
+import type { HeartbeatNews, Reader, ReaderDependencies, TaskChanges } from "./reader.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
 
 /** Default number of elements that wait for the training loop in order. */
@@ -131,18 +126,21 @@ export class OrderedReader implements Reader {
     this.#clientId = clientId;
   }
 
-  report(): HeartbeatReport {
+  report(): OrderedReport {
     this.#markTold = this.#mark;
     const done = [...this.#splits].filter(([sequence, { whole }]) =>
       whole && sequence > this.#mark
     );
-    return { mark: this.#mark, done: done.map(([sequence]) => sequence).sort((a, b) => a - b) };
+    const sequences = done.map(([sequence]) => sequence).sort((a, b) => a - b);
+    return { kind: "ordered", mark: this.#mark, done: sequences };
   }
 
   learn(
-    { ordered, windowSplits = Infinity }: Pick<HeartbeatNews, "ordered" | "windowSplits">,
+    { news }: Pick<HeartbeatNews, "news">,
     { gone, come }: TaskChanges,
   ): void {
+    if (news?.kind !== "ordered") return;
+    const { windowSplits, table, left } = news;
     this.#markNews = Math.max(1, Math.min(MARK_NEWS_MAX, MARK_NEWS_SHARE * windowSplits));
     for (const taskId of gone) {
       this.#tasks.get(taskId)?.fetcher.leave();
@@ -156,11 +154,11 @@ export class OrderedReader implements Reader {
       this.#tasks.set(task.taskId, open);
       this.#offer(open);
     }
-    if (ordered?.left !== undefined) this.#tellLeft(ordered.left);
-    if (ordered !== undefined && !this.#isTableKnown) {
+    if (left.length > 0) this.#tellLeft(left);
+    if (table !== undefined && !this.#isTableKnown) {
       this.#isTableKnown = true;
-      this.#checkTable(ordered.digest);
-      this.#total = ordered.total;
+      this.#checkTable(table.digest);
+      this.#total = table.total;
     }
     this.pump();
   }

@@ -1,9 +1,10 @@
 /** The interface of all reading modes. */
 import type { DispatcherProtocol, TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
+import type { ReaderReport } from "../../dispatcher/protocol_heartbeats.ts";
 import type { Reported } from "../../dispatcher/protocol_metrics.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
-import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
+import type { AnswerOf } from "../../runtime/protocol.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
 import type { ClientOptions } from "../client.ts";
 import type { Feed } from "../feed.ts";
@@ -11,7 +12,6 @@ import type { Feed } from "../feed.ts";
 /** Default limit: no more is requested while more bytes than this wait for the training loop. */
 export const BUFFER_BYTES_MAX = 256 * 2 ** 20;
 
-export type HeartbeatReport = Omit<RequestOf<DispatcherProtocol, "clientHeartbeat">, "clientId">;
 export type HeartbeatNews = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 
 /** How the list of readable tasks has changed. */
@@ -31,9 +31,9 @@ export interface Reader {
   readonly orderFigures?: Reported<"order">;
   readonly tasks: Iterable<ReadFigures>;
   joined(clientId: number): void;
-  report(): HeartbeatReport;
+  report(): ReaderReport | undefined;
   /** Handles the answer to a heartbeat. */
-  learn(news: Omit<HeartbeatNews, "tasks">, changes: TaskChanges): void;
+  learn(answer: Pick<HeartbeatNews, "news" | "finished">, changes: TaskChanges): void;
   /** A source drains: repeats its open requests. Returns the last whose answer has come, if any. */
   askAgain?(source: FencedRef): number | undefined;
   /** Requests as much as there is space for. */

@@ -17,6 +17,7 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import type { ReadFigures, RoundWait } from "../../dispatcher/protocol_figures.ts";
+import type { RoundsNews, RoundsReport } from "../../dispatcher/protocol_heartbeats.ts";
 import type { RoundSchedule } from "../../dispatcher/protocol_schedules.ts";
 import { mayBeTakenLater } from "../../runtime/asking/asks.ts";
 import type { Ref } from "../../runtime/ref.ts";
@@ -30,7 +31,6 @@ import {
 import {
   BUFFER_BYTES_MAX,
   type HeartbeatNews,
-  type HeartbeatReport,
   type Reader,
   type ReaderDependencies,
   type TaskChanges,
@@ -51,7 +51,7 @@ const CONFIRM_TIMEOUT_MS = 30_000;
 /** Pause before it is sent again to an unreachable source, in ms. */
 const CONFIRM_RETRY_MS = 100;
 
-type Absent = NonNullable<HeartbeatNews["absent"]>;
+type Absent = RoundsNews["absent"];
 
 export class RoundReader implements Reader {
   readonly #deps: ReaderDependencies;
@@ -90,13 +90,14 @@ export class RoundReader implements Reader {
     this.#clientId = clientId;
   }
 
-  report(): HeartbeatReport {
+  report(): RoundsReport {
     const lostTasks = [...this.#tasks.values()].filter((open) => open.lost).map(({ task }) => {
       const round = this.#rounds.find(({ askedOf }) => askedOf?.task.taskId === task.taskId);
       return { taskId: task.taskId, ...(round === undefined ? {} : { round: round.number }) };
     });
     const { acceptedVersion, proposed, known } = this.#schedules;
     return {
+      kind: "rounds",
       ...(this.#next < 0 ? {} : {
         nextRound: this.#next,
         deliveredRound: this.#delivered,
@@ -111,12 +112,11 @@ export class RoundReader implements Reader {
   }
 
   learn(
-    { schedules: inForce = [], proposed: toAccept, absent = [], endRound, finished }: Omit<
-      HeartbeatNews,
-      "tasks"
-    >,
+    { news, finished }: Pick<HeartbeatNews, "news" | "finished">,
     changes: TaskChanges,
   ): void {
+    if (news?.kind !== "rounds") return;
+    const { schedules: inForce, proposed: toAccept, absent, endRound } = news;
     this.#learnTasks(changes);
     // A consumer that ended may be absent already; no consumer may continue alone.
     if (endRound !== undefined) this.#end = endRound;

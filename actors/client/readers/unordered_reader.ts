@@ -10,7 +10,6 @@ import { LongPollWait } from "./long_poll_wait.ts";
 import {
   BUFFER_BYTES_MAX,
   type HeartbeatNews,
-  type HeartbeatReport,
   type Reader,
   type ReaderDependencies,
   type TaskChanges,
@@ -61,7 +60,6 @@ export class UnorderedReader implements Reader {
   readonly #ring = new Fifo<OpenTask>();
   /** Tasks with requests that gave up their slots while unreachable, and want one again. */
   readonly #returning = new Fifo<OpenTask>();
-  readonly #unreachable = new Set<number>();
   #clientId = -1;
   #inFlight = 0;
   /** Requests in flight that hold no slot. */
@@ -94,11 +92,7 @@ export class UnorderedReader implements Reader {
     this.#clientId = clientId;
   }
 
-  report(): HeartbeatReport {
-    const lostTasks = [...this.#unreachable].map((taskId) => ({ taskId }));
-    this.#unreachable.clear();
-    return lostTasks.length === 0 ? {} : { lostTasks };
-  }
+  report(): undefined {}
 
   learn({ finished }: Pick<HeartbeatNews, "finished">, changes: TaskChanges): void {
     this.#list(changes);
@@ -180,7 +174,6 @@ export class UnorderedReader implements Reader {
   /** A request cannot reach its task: others use its slot until the task answers again. */
   #lostSight(open: OpenTask): void {
     if (open.gone) return;
-    this.#unreachable.add(open.task.taskId);
     open.withoutPlace++;
     this.#withoutPlace++;
     this.pump();
@@ -294,7 +287,7 @@ export class UnorderedReader implements Reader {
     context.run(() =>
       open.fetcher.fetch(wanted).then(
         (answer) => this.#answered(open, request, answer),
-        (error) => this.#answered(open, request, this.#failed(open, LeatError.from(error))),
+        (error) => this.#answered(open, request, failed(LeatError.from(error))),
       )
     );
   }
@@ -344,17 +337,15 @@ export class UnorderedReader implements Reader {
     this.#wanted -= open.wanted;
   }
 
-  /** A lost task is no error of the data: the dispatcher replaces its worker. */
-  #failed(open: OpenTask, error: LeatError): ElementAnswer {
-    const gone = error.code === "not_found" || error.code === "failed_precondition";
-    if (error.code === "cancelled") return { kind: "skip" };
-    if (!gone) return refusedAnswer(error);
-    this.#unreachable.add(open.task.taskId);
-    return { kind: "end" };
-  }
-
   /** An ended task may still owe an element whose answer was lost and is requested again. */
   #endIfDone(): void {
     if (this.#finished && this.#live === 0 && this.#inFlight === 0) this.#deps.feed.end();
   }
+}
+
+/** A lost task is no error of the data: the dispatcher replaces its worker. */
+function failed(error: LeatError): ElementAnswer {
+  if (error.code === "cancelled") return { kind: "skip" };
+  const isGone = error.code === "not_found" || error.code === "failed_precondition";
+  return isGone ? { kind: "end" } : refusedAnswer(error);
 }

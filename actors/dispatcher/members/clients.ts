@@ -5,6 +5,7 @@ import type { Settings } from "../config.ts";
 import type { Consumers } from "../modes/consumers.ts";
 import { type Client, isServing, type Iteration, type Task } from "../state/entities.ts";
 import type { DispatcherProtocol, TaskSource } from "../protocol.ts";
+import type { ReaderReport } from "../protocol_heartbeats.ts";
 import type { JournalRecord } from "../journal/records.ts";
 import { parametersOf } from "../jobs/iterations.ts";
 import { checkSecret } from "../jobs/owners.ts";
@@ -12,8 +13,6 @@ import type { DispatcherState } from "../state/state.ts";
 import { endUnread, mayRead } from "../jobs/targets.ts";
 import type { Transaction } from "../transaction.ts";
 import { whyStarved } from "../report/starvation.ts";
-
-type HeartbeatRequest = RequestOf<DispatcherProtocol, "clientHeartbeat">;
 
 /** Names the client of a request. */
 interface AboutClient {
@@ -71,13 +70,14 @@ export function newsFor(
   state: DispatcherState,
   client: Client,
   changed: ReadonlySet<number> | undefined,
-  report: HeartbeatRequest,
+  report: ReaderReport | undefined,
   { windowSplits }: Pick<Settings, "windowSplits">,
 ): AnswerOf<DispatcherProtocol, "clientHeartbeat"> {
   const iteration = state.iterations.get(client.iterationId)!;
   const mode = state.modeOf(iteration);
   const { finished, error } = iteration;
-  const unserved = whyStarved(state, iteration, [client]) ??
+  const news = mode.newsFor({ state, iteration }, client, report, windowSplits);
+  const starvation = whyStarved(state, iteration, [client]) ??
     mode.whyWaiting({ state, iteration }, windowSplits);
   return {
     ...(changed === undefined
@@ -87,8 +87,8 @@ export function newsFor(
       : taskChanges(state, client, iteration, changed)),
     finished,
     ...(error === null ? {} : { error }),
-    ...(unserved === null ? {} : { unserved }),
-    ...mode.newsFor({ state, iteration }, client, report, windowSplits),
+    ...(starvation === null ? {} : { starvation }),
+    ...(news === undefined ? {} : { news }),
   };
 }
 

@@ -1,16 +1,7 @@
 /** The consumers' last reports about their positions. */
 import type { Client } from "../state/entities.ts";
-import type { ConsumerPlace, RoundWait } from "../protocol_figures.ts";
-
-export interface ConsumerReport {
-  readonly nextRound?: number;
-  readonly deliveredRound?: number;
-  readonly waitsFor?: RoundWait;
-  readonly endRound?: number;
-  readonly acceptedSchedule?: number;
-  readonly heldRounds?: readonly number[];
-  readonly lostTasks?: readonly { readonly taskId: number }[];
-}
+import type { ConsumerPlace } from "../protocol_figures.ts";
+import type { RoundsReport } from "../protocol_heartbeats.ts";
 
 /** The consumers' last reports. Soft state: after a restart they report again. */
 export class Consumers {
@@ -30,7 +21,7 @@ export class Consumers {
     return this.#places.get(clientId);
   }
 
-  heard(clientId: number, report: ConsumerReport, nowMs: number): void {
+  heard(clientId: number, report: RoundsReport, nowMs: number): void {
     const { nextRound, deliveredRound: round, waitsFor = "loop", lostTasks = [] } = report;
     if (nextRound !== undefined) this.#nextRounds.set(clientId, nextRound);
     if (round !== undefined) this.#places.set(clientId, { round, waitsFor });

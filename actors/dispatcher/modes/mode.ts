@@ -5,13 +5,15 @@
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import type { Shard } from "../../../data/sharding/sharding_policy.ts";
-import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
+import type { RequestOf } from "../../runtime/protocol.ts";
 import type { Random } from "../../runtime/world.ts";
 import type { Consumers } from "./consumers.ts";
 import type { Client, Dataset, Iteration, Job, Task, TaskOfIteration } from "../state/entities.ts";
 import { type ModeState, noRounds } from "./mode_state.ts";
 import type { AskWorker, Listing, ListingFailure } from "../jobs/listing.ts";
-import type { DispatcherDescription, DispatcherProtocol, JobParameters } from "../protocol.ts";
+import type { DispatcherProtocol, JobParameters } from "../protocol.ts";
+import type { DispatcherDescription } from "../protocol_figures.ts";
+import type { ReaderNews, ReaderReport } from "../protocol_heartbeats.ts";
 import type { ConsumerPlace, RoundsDescription, TaskDescription } from "../protocol_figures.ts";
 import type { RecordOf } from "../journal/records.ts";
 import type { RoundIndex } from "./coordinated/round_index.ts";
@@ -65,10 +67,6 @@ export type Beginning = Pick<
 
 /** The description of an iteration for people. */
 export type IterationDescription = DispatcherDescription["jobs"][number]["iterations"][number];
-
-export type HeartbeatRequest = RequestOf<DispatcherProtocol, "clientHeartbeat">;
-/** Its answer. */
-export type ClientNews = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 
 /** What the handling of a heartbeat needs besides the state. */
 export interface HeardWith {
@@ -226,7 +224,12 @@ export abstract class Mode {
   }
 
   /** Handles a client's report. @throws {LeatError} for an impossible report. */
-  heard(_tx: Transaction, _client: Client, _report: HeartbeatRequest, _with: HeardWith): void {}
+  heard(
+    _tx: Transaction,
+    _client: Client,
+    _report: ReaderReport | undefined,
+    _with: HeardWith,
+  ): void {}
 
   /** Reviews an iteration whose tasks or clients have changed. */
   review(_tx: Transaction, _iteration: Iteration, _consumers: Consumers): void {}
@@ -235,10 +238,10 @@ export abstract class Mode {
   newsFor(
     _subject: Subject,
     _client: Client,
-    _report: HeartbeatRequest,
+    _report: ReaderReport | undefined,
     _windowSplits: number,
-  ): Partial<ClientNews> {
-    return {};
+  ): ReaderNews | undefined {
+    return undefined;
   }
 
   /** What clients wait for although there are workers, as a sentence; null if they do not wait. */

@@ -9,7 +9,8 @@ import {
 import type { Iteration, Task, Worker } from "../state/entities.ts";
 import type { Figures } from "./figures.ts";
 import { parametersOf } from "../jobs/iterations.ts";
-import type { DispatcherDescription, JobParameters } from "../protocol.ts";
+import type { JobParameters } from "../protocol.ts";
+import type { DispatcherDescription } from "../protocol_figures.ts";
 import type { ConsumerPlace, TaskDescription, TaskRates } from "../protocol_figures.ts";
 import type { ScalingDescription } from "../protocol_scaling.ts";
 import { splitCount } from "../../../data/sharding/split_table.ts";
@@ -182,7 +183,7 @@ export function iterationFigures(
     }),
     finished,
     failure: error?.message ?? null,
-    unserved: whyStarved(state, iteration, state.clientsOfIteration(iterationId)),
+    starvation: whyStarved(state, iteration, state.clientsOfIteration(iterationId)),
     waiting: mode.whyWaiting({ state, iteration }, soft.windowSplits),
     sharing,
     ...(rounds === undefined ? {} : { rounds }),

@@ -25,7 +25,7 @@ export interface IterationFigures {
   /** Why it cannot continue; null if it can. */
   readonly failure: string | null;
   /** The worker its readers wait for, if no existing one may serve them. */
-  readonly unserved: string | null;
+  readonly starvation: string | null;
   /** The missing consumers that its readers wait for. */
   readonly waiting: string | null;
   /** Whether its clients share one stream. */
@@ -78,7 +78,7 @@ export function bottleneckOf(iteration: IterationFigures): Bottleneck {
   if (tasks.length === 0) {
     return {
       kind: "stuck",
-      text: iteration.unserved ?? "Trainers wait for workers: none has a task of it yet.",
+      text: iteration.starvation ?? "Trainers wait for workers: none has a task of it yet.",
     };
   }
   if (!tasks.some(isGoing)) {

@@ -70,7 +70,7 @@ function signsOfJob(
   const isStale = serving.tasks.some(({ worker }) => figures.ageMs(worker, nowMs) > staleMs) ||
     serving.readers.some(({ clientId }) => figures.clientAgeMs(clientId, nowMs) > staleMs);
   const { targetWorkers, targetTags, numConsumers } = parameters;
-  const isUnserved = iteration.unserved !== null && state.workersAlive > 0;
+  const isStarved = iteration.starvation !== null && state.workersAlive > 0;
   return [{
     jobId,
     name: name ?? `${jobId}`,
@@ -82,7 +82,7 @@ function signsOfJob(
       ...(numConsumers === undefined ? {} : { numConsumers }),
       ...(workers === null ? {} : { names: workers }),
     },
-    sought: isUnserved ? wantedOf(parameters) : null,
+    sought: isStarved ? wantedOf(parameters) : null,
     rates: isStale ? null : jobRates(serving),
   }];
 }

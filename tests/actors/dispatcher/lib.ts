@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { OrderedNews, RoundsNews } from "../../../actors/dispatcher/protocol_heartbeats.ts";
 import { hashBytes } from "../../../core/hash.ts";
 import type { DispatcherConfig } from "../../../actors/dispatcher/config.ts";
 import { createDispatcher } from "../../../actors/dispatcher/dispatcher.ts";
@@ -403,3 +404,17 @@ export function tableOf(...counts: number[]): SplitTable {
     Array.from({ length: count }, (_, i) => ({ start: 10 * i, stop: 10 * i + 10 }))
   );
 }
+
+/** The news for a consumer, from the answer to its heartbeat. */
+export function roundsNews({ news }: HeartbeatAnswer): RoundsNews {
+  if (news?.kind === "rounds") return news;
+  throw new Error(`No news of rounds: ${JSON.stringify(news)}`);
+}
+
+/** The news for a DETERMINISTIC reader, from the answer to its heartbeat. */
+export function orderedNews({ news }: HeartbeatAnswer): OrderedNews {
+  if (news?.kind === "ordered") return news;
+  throw new Error(`No news of an order: ${JSON.stringify(news)}`);
+}
+
+type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "clientHeartbeat">;

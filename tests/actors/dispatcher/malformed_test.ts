@@ -37,8 +37,8 @@ Deno.test("a request of another shape is answered with invalid_argument, the met
     ],
     [
       "clientHeartbeat",
-      { clientId: 1, lostTasks: [{ taskId: 1 }, { taskId: "2" }] },
-      'clientHeartbeat: lostTasks.1.taskId must be a count from 0, got "2"',
+      { clientId: 1, report: { kind: "rounds", lostTasks: [{ taskId: 1 }, { taskId: "2" }] } },
+      'clientHeartbeat: report.lostTasks.1.taskId must be a count from 0, got "2"',
     ],
     [
       "getDataset",

@@ -1,11 +1,10 @@
 /** Coordinated reads: the consumers that others need not wait for in some rounds. */
-import type { AnswerOf } from "../../../runtime/protocol.ts";
 import type { Client, Iteration } from "../../state/entities.ts";
 import { parametersOf } from "../../jobs/iterations.ts";
-import type { DispatcherProtocol } from "../../protocol.ts";
+import type { RoundsNews } from "../../protocol_heartbeats.ts";
 import type { DispatcherState } from "../../state/state.ts";
 
-type Absent = NonNullable<AnswerOf<DispatcherProtocol, "clientHeartbeat">["absent"]>;
+type Absent = RoundsNews["absent"];
 
 /** Consumers that have left, and those that joined after this client, until their first round. */
 export function absentConsumers(

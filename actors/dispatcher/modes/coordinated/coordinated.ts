@@ -5,6 +5,7 @@ import type { Client, Iteration } from "../../state/entities.ts";
 import { whyNotBegun } from "../missing_consumers.ts";
 import type { ConsumerPlace, RoundsDescription } from "../../protocol_figures.ts";
 import type { RecordOf } from "../../journal/records.ts";
+import type { ReaderReport, RoundsNews } from "../../protocol_heartbeats.ts";
 import { RoundIndex } from "./round_index.ts";
 import { describeRounds } from "./round_places.ts";
 import { heardConsumer, reviewRounds } from "./rounds.ts";
@@ -12,9 +13,7 @@ import { scheduleNews } from "./schedule_news.ts";
 import type { Tables } from "../../state/tables.ts";
 import type { Transaction } from "../../transaction.ts";
 import {
-  type ClientNews,
   type HeardWith,
-  type HeartbeatRequest,
   invalid,
   type JoinFacts,
   type Mode,
@@ -42,10 +41,12 @@ export function coordinated(Sharding: new () => Mode): new () => Mode {
     override heard(
       tx: Transaction,
       client: Client,
-      report: HeartbeatRequest,
+      report: ReaderReport | undefined,
       { consumers, lostTaskTimeoutMs }: HeardWith,
     ): void {
-      heardConsumer(tx, client, consumers, report, lostTaskTimeoutMs);
+      if (report?.kind === "rounds") {
+        heardConsumer(tx, client, consumers, report, lostTaskTimeoutMs);
+      }
       reviewRounds(tx, tx.state.iterations.get(client.iterationId)!, consumers);
     }
 
@@ -56,14 +57,15 @@ export function coordinated(Sharding: new () => Mode): new () => Mode {
     override newsFor(
       { state, iteration }: Subject,
       client: Client,
-      report: HeartbeatRequest,
-    ): Partial<ClientNews> {
+      report: ReaderReport | undefined,
+    ): RoundsNews {
       const { ended } = iteration.rounds;
-      const absent = absentConsumers(state, client, iteration);
+      const known = report?.kind === "rounds" ? report : undefined;
       return {
-        ...scheduleNews(state, client, iteration, report),
+        kind: "rounds",
+        ...scheduleNews(state, client, iteration, known),
         ...(ended === null ? {} : { endRound: ended }),
-        ...(absent.length === 0 ? {} : { absent }),
+        absent: absentConsumers(state, client, iteration),
       };
     }
 

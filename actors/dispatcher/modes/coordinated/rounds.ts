@@ -28,7 +28,8 @@
 import { LeatError } from "../../../../core/error.ts";
 import type { Client, Iteration } from "../../state/entities.ts";
 import type { Proposal } from "../mode_state.ts";
-import type { ConsumerReport, Consumers } from "../consumers.ts";
+import type { Consumers } from "../consumers.ts";
+import type { RoundsReport } from "../../protocol_heartbeats.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "../../jobs/iterations.ts";
 import type { RoundIndex } from "./round_index.ts";
 import type { Transaction } from "../../transaction.ts";
@@ -52,7 +53,7 @@ export function heardConsumer(
   tx: Transaction,
   { clientId, iterationId }: Client,
   consumers: Consumers,
-  report: ConsumerReport,
+  report: RoundsReport,
   lostTaskTimeoutMs: number,
 ): void {
   const { state, nowMs } = tx;

@@ -1,23 +1,19 @@
 /** The schedules in a heartbeat answer: only the tasks that the consumer does not know yet. */
-import type { RequestOf } from "../../../runtime/protocol.ts";
 import type { Client, Iteration } from "../../state/entities.ts";
-import type { DispatcherProtocol } from "../../protocol.ts";
+import type { RoundsNews, RoundsReport } from "../../protocol_heartbeats.ts";
 import type { RoundSchedule, ScheduleNews } from "../../protocol_schedules.ts";
 import type { DispatcherState } from "../../state/state.ts";
 
 /** The schedules that a consumer reports as known. */
-export type KnownSchedules = Pick<
-  RequestOf<DispatcherProtocol, "clientHeartbeat">,
-  "scheduleInForce" | "knownSchedule"
->;
+export type KnownSchedules = Pick<RoundsReport, "scheduleInForce" | "knownSchedule">;
 
 /** The schedules in force and the proposal for a client. */
 export function scheduleNews(
   state: DispatcherState,
   { firstVersion }: Client,
   { iterationId, rounds: { schedules, proposal } }: Iteration,
-  { scheduleInForce = -1, knownSchedule = -1 }: KnownSchedules,
-): { schedules: ScheduleNews[]; proposed?: ScheduleNews } {
+  { scheduleInForce = -1, knownSchedule = -1 }: KnownSchedules = {},
+): Pick<RoundsNews, "schedules" | "proposed"> {
   const index = state.roundIndexOf(iterationId);
   const areOldKnown = index !== undefined && index.replacedAt <= scheduleInForce;
   /** The schedule without the tasks that the consumer knows, or with their changes. */

@@ -9,6 +9,7 @@ import type { ModeState } from "../mode_state.ts";
 import { whyHeldUp } from "../missing_consumers.ts";
 import { assignSequence, isAnswerable, isReceived, noteReceived } from "./ordered.ts";
 import { join, leave, lose, orderedFrom } from "./ordered_state.ts";
+import type { OrderedNews, ReaderReport } from "../../protocol_heartbeats.ts";
 import { type JobParameters, READ_BY_ANOTHER } from "../../protocol.ts";
 import type { RecordOf } from "../../journal/records.ts";
 import { splitCount, SPLITS_MAX } from "../../../../data/sharding/split_table.ts";
@@ -21,8 +22,6 @@ import type { Transaction } from "../../transaction.ts";
 import {
   type Admission,
   type Beginning,
-  type ClientNews,
-  type HeartbeatRequest,
   invalid,
   type JobFacts,
   Mode,
@@ -107,27 +106,22 @@ export class DeterministicMode extends Mode {
     return assignSequence(tx, of, request, windowSplits);
   }
 
-  override heard(tx: Transaction, client: Client, report: HeartbeatRequest): void {
+  override heard(tx: Transaction, client: Client, report: ReaderReport | undefined): void {
+    if (report?.kind !== "ordered") return;
     noteReceived(tx, tx.state.iterations.get(client.iterationId)!, client, report);
   }
 
   override newsFor(
     { iteration: { ordered, splits } }: Subject,
     _client: Client,
-    _report: HeartbeatRequest,
+    _report: ReaderReport | undefined,
     windowSplits: number,
-  ): Partial<ClientNews> {
-    if (splits === null) return { windowSplits };
+  ): OrderedNews {
     const left = [...ordered?.consumers?.entries() ?? []]
       .flatMap(([index, { state }]) => state === "left" ? [index] : []);
-    return {
-      ordered: {
-        total: splitCount(splits.bounds, 0),
-        digest: splits.digest,
-        ...(left.length === 0 ? {} : { left }),
-      },
-      windowSplits,
-    };
+    if (splits === null) return { kind: "ordered", windowSplits, left };
+    const table = { total: splitCount(splits.bounds, 0), digest: splits.digest };
+    return { kind: "ordered", windowSplits, table, left };
   }
 
   override whyWaiting({ state, iteration }: Subject, windowSplits: number): string | null {

@@ -9,6 +9,7 @@ import type { Client, Iteration, Splits, TaskOfIteration } from "../../state/ent
 import type { Ordered } from "../mode_state.ts";
 import { parametersOf } from "../../jobs/iterations.ts";
 import { SPARE_SERIES } from "../../protocol.ts";
+import type { OrderedReport } from "../../protocol_heartbeats.ts";
 import { isNew, knownAnswer } from "../split_requests.ts";
 import { splitAt, splitCount } from "../../../../data/sharding/split_table.ts";
 import { type SplitAnswer, type SplitRequest, splitsFor } from "../splits.ts";
@@ -80,11 +81,11 @@ export function noteReceived(
   tx: Transaction,
   iteration: Iteration,
   { consumerIndex }: Client,
-  { mark, done = [] }: { readonly mark?: number; readonly done?: readonly number[] },
+  { mark, done }: Pick<OrderedReport, "mark" | "done">,
 ): void {
   const ordered = orderedOf(iteration);
   const known = ordered.consumers?.[consumerIndex ?? 0] ?? ordered;
-  if (mark === undefined || mark < known.mark) return;
+  if (mark < known.mark) return;
   const knownDone = new Set(known.done);
   const isNews = mark > known.mark || done.some((at) => !knownDone.has(at));
   if (!isNews) return;

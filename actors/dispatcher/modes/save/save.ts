@@ -11,7 +11,7 @@ import type {
 } from "../../state/entities.ts";
 import { endTask, forgetIteration, parametersOf } from "../../jobs/iterations.ts";
 import type { AskWorker, Listing, ListingFailure } from "../../jobs/listing.ts";
-import type { SavingNews } from "../../protocol.ts";
+import type { SaveNews } from "../../protocol_heartbeats.ts";
 import {
   assignSaveWork,
   hasSaveWork,
@@ -28,6 +28,7 @@ import {
   type Admission,
   type Beginning,
   invalid,
+  type IterationDescription,
   type JoinFacts,
   Mode,
   type OpenRequest,
@@ -111,12 +112,12 @@ export class SaveMode extends Mode {
     return assignSaveWork(tx, of, request);
   }
 
-  override newsFor({ iteration }: Subject): { readonly saving?: SavingNews } {
+  override newsFor({ iteration }: Subject): SaveNews | undefined {
     const { saving, splits } = iteration;
-    if (saving === null || splits === null) return {};
+    if (saving === null || splits === null) return undefined;
     const { splits: splitsDone, elements, sizeBytes } = saving;
     const splitsTotal = splitCount(splits.bounds, 0);
-    return { saving: { splitsDone, splitsTotal, elements, sizeBytes } };
+    return { kind: "save", progress: { splitsDone, splitsTotal, elements, sizeBytes } };
   }
 
   /** Its tasks end, and its other clients are told. Written files stay. */
@@ -144,8 +145,9 @@ export class SaveMode extends Mode {
     return isSaveOver(iteration) ? "waits" : "goes on";
   }
 
-  override describe(subject: Subject): { readonly saving?: SavingNews } {
-    return this.newsFor(subject);
+  override describe(subject: Subject): Partial<IterationDescription> {
+    const news = this.newsFor(subject);
+    return news === undefined ? {} : { saving: news.progress };
   }
 
   override handedOut({ saving }: Iteration): number | undefined {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { OrderedReport } from "../../../../actors/dispatcher/protocol_heartbeats.ts";
 import { type ClientOptions, createClient } from "../../../../actors/client/client.ts";
 import type { ClientProtocol } from "../../../../actors/client/protocol.ts";
 import { Feed } from "../../../../actors/client/feed.ts";
@@ -27,11 +28,13 @@ const ELEMENT_BYTES = 100;
 /** The digest of the table of splits. */
 const DIGEST = "d";
 
+type Heartbeat = RequestOf<DispatcherProtocol, "clientHeartbeat">;
+
 /** One node with a reader, a dispatcher that lists given tasks, and tasks made by hand. */
 class ReaderBench implements AsyncDisposable {
   readonly system: ActorSystem;
   readonly feed = new Feed();
-  readonly heartbeats: RequestOf<DispatcherProtocol, "clientHeartbeat">[] = [];
+  readonly heartbeats: (Heartbeat & { readonly report: OrderedReport })[] = [];
   readonly #tasks = new Map<number, FencedRef<ElementSourceProtocol>>();
   /** Whether heartbeats are answered with the table of splits. */
   isListed = true;
@@ -55,13 +58,19 @@ class ReaderBench implements AsyncDisposable {
       create: () => ({
         handlers: {
           openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1 }),
-          clientHeartbeat: (request: RequestOf<DispatcherProtocol, "clientHeartbeat">) => {
+          clientHeartbeat: (request: Heartbeat & { readonly report: OrderedReport }) => {
             this.heartbeats.push(request);
             const tasks = [...this.#tasks].map(([taskId, source]) => {
               return { taskId, worker: "w", source };
             });
-            const table = this.isListed ? { ordered: { total, digest: DIGEST } } : {};
-            return { tasks, finished: false, ...table, windowSplits };
+            const table = this.isListed ? { table: { total, digest: DIGEST } } : {};
+            const news = {
+              kind: "ordered",
+              windowSplits: windowSplits ?? Infinity,
+              left: [],
+              ...table,
+            };
+            return { tasks, finished: false, news };
           },
           releaseClient: () => null,
         } as never,
@@ -261,7 +270,7 @@ Deno.test("an ordered reader keeps only the longest of overlapping passed runs",
     const rest = bench.rest().then((all) => fed.push(...all), (error) => fed.push(codeOf(error)));
     await settle();
     await world.advance(3 * refreshMs);
-    const { mark, figures } = bench.heartbeats.at(-1)!;
+    const { report: { mark }, figures } = bench.heartbeats.at(-1)!;
     assertEquals([mark, figures!.headOfLineMs], [1, 0], "nothing waits for the second split");
     missing.resolve(splitEnd(1, 0));
     await rest;
@@ -275,8 +284,8 @@ Deno.test("an ordered reader reports whole splits, and those after a missing one
   const answers = [...splits(0, 1), ...splits(2, 3)];
   bench.addTask(() => answers.shift() ?? missing.promise);
   for (;;) {
-    const said = bench.heartbeats.at(-1);
-    if (said?.mark === 1 && said.done?.length === 1) {
+    const said = bench.heartbeats.at(-1)?.report;
+    if (said?.mark === 1 && said.done.length === 1) {
       assertEquals(said.done, [2]);
       return;
     }
@@ -345,7 +354,7 @@ Deno.test("an ordered reader reports its mark at once when no task has the next 
   await settle();
   await world.advance(1_000);
   assert(refusedMs.length > 10, "it has asked on and on");
-  assertEquals(bench.heartbeats.map(({ mark }) => mark), [0, 3]);
+  assertEquals(bench.heartbeats.map(({ report }) => report.mark), [0, 3]);
 });
 
 testInVirtualTime(
@@ -362,7 +371,7 @@ testInVirtualTime(
         const next = items.shift() as (ElementAnswer & { place: { sequence: number } }) | undefined;
         if (next === undefined) return { kind: "end" };
         const { sequence } = next.place;
-        await time.until(() => sequence < bench.heartbeats.at(-1)!.mark! + windowSplits);
+        await time.until(() => sequence < bench.heartbeats.at(-1)!.report.mark + windowSplits);
         return next;
       });
       assertEquals(await bench.rest(), inOrder(total));

@@ -98,7 +98,10 @@ Deno.test("under DETERMINISTIC deaths count by split, and those of a split that 
     return (await cluster.ask("runnerDied", request)).mayStart;
   };
   for (const place of [0, 0, 1, 1, 2]) assertEquals(await die(place), true);
-  await cluster.ask("clientHeartbeat", { clientId, mark: 1, done: [] });
+  await cluster.ask("clientHeartbeat", {
+    clientId,
+    report: { kind: "ordered", mark: 1, done: [] },
+  });
   const known = await iterationOf(cluster, "job");
   assertEquals(known.tasks[0]!.runnerDeaths?.length, 3);
   assertEquals(await die(1), false);

@@ -8,15 +8,13 @@ import { ClientHints } from "../../../../actors/dispatcher/members/client_hints.
 import type { DispatcherProtocol } from "../../../../actors/dispatcher/protocol.ts";
 import { DispatcherState } from "../../../../actors/dispatcher/state/state.ts";
 import type { ActorContext } from "../../../../actors/runtime/actor.ts";
-import type { AnswerOf, RequestOf } from "../../../../actors/runtime/protocol.ts";
+import type { RoundsReport } from "../../../../actors/dispatcher/protocol_heartbeats.ts";
+import type { AnswerOf } from "../../../../actors/runtime/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { assert, assertEquals } from "../../../assert.ts";
-import { settle, SteppedWorld, tableOf, TestCluster } from "../lib.ts";
+import { orderedNews, roundsNews, settle, SteppedWorld, tableOf, TestCluster } from "../lib.ts";
 
-type Rounds = Pick<
-  RequestOf<DispatcherProtocol, "clientHeartbeat">,
-  "nextRound" | "acceptedSchedule"
->;
+type Rounds = Pick<RoundsReport, "nextRound" | "acceptedSchedule">;
 type News = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 
 /** A client actor that sends heartbeats when it is told to, and counts how often it is woken. */
@@ -38,10 +36,13 @@ class TestClient {
     });
   }
 
-  async heartbeat(rounds: Rounds = {}): Promise<News> {
+  async heartbeat(rounds?: Rounds): Promise<News> {
     const { dispatcher } = this.#cluster;
     const context = await this.#context.promise;
-    const request = { clientId: this.clientId, ...rounds };
+    const request = {
+      clientId: this.clientId,
+      ...(rounds === undefined ? {} : { report: { kind: "rounds", ...rounds } as const }),
+    };
     return await context.ask(dispatcher, "clientHeartbeat", request, { timeoutMs: 10_000 });
   }
 
@@ -89,9 +90,13 @@ Deno.test("clients are woken when the splits are known, or cannot be listed", as
     const { name, ref } = Object.assign(cluster.worker("w"), { table });
     const registration = { name, worker: ref, tags: [], tasks: [] };
     assertEquals(await client.wakesOf(() => cluster.ask("workerHeartbeat", registration)), 1);
-    const { ordered, error } = await client.heartbeat();
+    const answer = await client.heartbeat();
+    const { error } = answer;
     const [total, code] = table instanceof LeatError ? [undefined, "not_found"] : [3, undefined];
-    assertEquals({ total: ordered?.total, code: error?.code }, { total, code } as never);
+    assertEquals(
+      { total: orderedNews(answer).table?.total, code: error?.code },
+      { total, code } as never,
+    );
   }
 });
 
@@ -116,12 +121,12 @@ Deno.test("consumers are woken when a schedule of rounds is proposed, and when i
   for (const consumer of consumers) await consumer.heartbeat(begun);
   await a.wakesOf(() => cluster.worker("second").heartbeat());
   assertEquals([a.wakes, b.wakes], [2, 2], "the second worker is to serve rounds, too");
-  const { proposed } = await a.heartbeat(begun);
+  const { proposed } = roundsNews(await a.heartbeat(begun));
   const accepted = { ...begun, acceptedSchedule: proposed!.version };
   await b.heartbeat(accepted);
   await b.wakesOf(() => a.heartbeat(accepted));
   assertEquals(b.wakes, 3, "all have agreed");
-  assertEquals((await b.heartbeat(accepted)).schedules?.length, 2);
+  assertEquals(roundsNews(await b.heartbeat(accepted)).schedules.length, 2);
 });
 
 Deno.test("no client is woken before what it would hear is durable", async () => {

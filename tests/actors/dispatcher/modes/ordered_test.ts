@@ -69,7 +69,7 @@ async function orderedCluster(splits: number) {
     return (await cluster.ask("getSplit", request)).split?.sequence ?? null;
   };
   const received = (mark: number, ...done: number[]) =>
-    cluster.ask("clientHeartbeat", { clientId, mark, done });
+    cluster.ask("clientHeartbeat", { clientId, report: { kind: "ordered", mark, done } });
   await settle();
   return {
     cluster,
@@ -167,7 +167,13 @@ Deno.test("an iteration whose only worker has drained goes on with the next work
     worker.complete(tasks[i]!);
     await worker.heartbeat();
   }
-  assertEquals((await cluster.ask("clientHeartbeat", { clientId, mark: 0 })).finished, false);
+  assertEquals(
+    (await cluster.ask("clientHeartbeat", {
+      clientId,
+      report: { kind: "ordered", mark: 0, done: [] },
+    })).finished,
+    false,
+  );
   const fresh = cluster.worker("c", tableOf(10));
   const [task = 0] = await fresh.heartbeat();
   assertEquals(await take(task), 0);
@@ -463,7 +469,10 @@ Deno.test("a restored reader is handed splits behind its place that it needs row
   // Its window begins with them: nothing beyond is wanted before it has them.
   const next = take(task);
   assertEquals(await now(next), "waits");
-  await cluster.ask("clientHeartbeat", { clientId, mark: 50, done: [] });
+  await cluster.ask("clientHeartbeat", {
+    clientId,
+    report: { kind: "ordered", mark: 50, done: [] },
+  });
   assertEquals(await next, 50);
 });
 
@@ -505,7 +514,10 @@ Deno.test("places beyond what there is are refused, and their reader goes on", a
   }
   const wrong = [[last], [11], [0, last], [0, 10], [0, 2, 2], [0, 3, 2], [2, 1]] as const;
   for (const [mark, ...done] of wrong) {
-    const { code, message } = await cluster.refused("clientHeartbeat", { clientId, mark, done });
+    const { code, message } = await cluster.refused("clientHeartbeat", {
+      clientId,
+      report: { kind: "ordered", mark, done },
+    });
     const shown = `got ${[mark, ...done].join(", ")}`;
     assertEquals([code, message.includes(shown)], ["invalid_argument", true], message);
   }

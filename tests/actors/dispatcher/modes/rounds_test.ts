@@ -9,7 +9,7 @@ import type { Journal } from "../../../../actors/dispatcher/journal/journal.ts";
 import type { RoundSchedule } from "../../../../actors/dispatcher/protocol_schedules.ts";
 import { encodeMessage } from "../../../../transport/codec.ts";
 import { assert, assertEquals, assertNotEquals } from "../../../assert.ts";
-import { TestCluster, type TestWorker } from "../lib.ts";
+import { roundsNews, TestCluster, type TestWorker } from "../lib.ts";
 import { Looks } from "../looks.ts";
 
 const COORDINATED = { jobName: "rounds", processingMode: "OFF", numConsumers: 2 } as const;
@@ -38,8 +38,8 @@ class Consumer {
 
   async heartbeat(): Promise<void> {
     const lostTask = this.lost ? this.taskOf(this.nextRound!) : undefined;
-    const news = await this.#cluster.ask("clientHeartbeat", {
-      clientId: this.clientId,
+    const report = {
+      kind: "rounds" as const,
       ...(this.nextRound === undefined ? {} : {
         nextRound: this.nextRound,
         deliveredRound: this.held[0] ?? this.nextRound,
@@ -48,11 +48,14 @@ class Consumer {
       ...this.#known.known,
       heldRounds: this.held,
       ...(lostTask === undefined ? {} : { lostTasks: [{ taskId: lostTask }] }),
-    });
-    const { schedules, proposed } = this.#known.read(news.schedules ?? [], news.proposed);
+    };
+    const news = roundsNews(
+      await this.#cluster.ask("clientHeartbeat", { clientId: this.clientId, report }),
+    );
+    const { schedules, proposed } = this.#known.read(news.schedules, news.proposed);
     for (
       const { taskIds = [], added = [], removed = [] } of [
-        ...news.schedules ?? [],
+        ...news.schedules,
         ...news.proposed === undefined ? [] : [news.proposed],
       ]
     ) this.tasksTold += taskIds.length + added.length + removed.length;
@@ -233,8 +236,8 @@ Deno.test("a consumer is told who takes no part: those that are gone, and before
   await workers[0]!.heartbeat();
   await readUntil([a, b], 10);
   const absent = async () =>
-    (await cluster.ask("clientHeartbeat", { clientId: a.clientId })).absent;
-  assertEquals(await absent(), undefined);
+    roundsNews(await cluster.ask("clientHeartbeat", { clientId: a.clientId })).absent;
+  assertEquals(await absent(), []);
   await cluster.ask("releaseClient", { clientId: b.clientId });
   assertEquals(await absent(), [{ consumerIndex: 1, beforeRound: null }]);
   const again = await join(1);
@@ -243,8 +246,8 @@ Deno.test("a consumer is told who takes no part: those that are gone, and before
   const beforeRound = again.read.findIndex((taskId) => taskId !== undefined);
   assertEquals(await absent(), [{ consumerIndex: 1, beforeRound }]);
   assertEquals(
-    (await cluster.ask("clientHeartbeat", { clientId: again.clientId })).absent,
-    undefined,
+    roundsNews(await cluster.ask("clientHeartbeat", { clientId: again.clientId })).absent,
+    [],
   );
 });
 
@@ -263,7 +266,11 @@ Deno.test("describe says at which round each consumer is, and who waits for whom
     clientId: number,
     deliveredRound: number,
     waitsFor: "consumers" | "loop" | "worker",
-  ) => cluster.ask("clientHeartbeat", { clientId, nextRound: 10, deliveredRound, waitsFor });
+  ) =>
+    cluster.ask("clientHeartbeat", {
+      clientId,
+      report: { kind: "rounds", nextRound: 10, deliveredRound, waitsFor },
+    });
   await say(a.clientId, 9, "consumers");
   await say(b.clientId, 7, "loop");
   const { text, lowest, highest, places } = await said();
@@ -370,7 +377,9 @@ Deno.test("who comes when the others have ended is told the end, whatever was re
   await workers[0]!.heartbeat();
   await readUntil([a, b], 10);
   const endOf = async ({ clientId }: Consumer, report: { nextRound?: number; endRound?: number }) =>
-    (await cluster.ask("clientHeartbeat", { clientId, ...report })).endRound;
+    roundsNews(
+      await cluster.ask("clientHeartbeat", { clientId, report: { kind: "rounds", ...report } }),
+    ).endRound;
   assertEquals(await endOf(b, { nextRound: 12 }), undefined);
   assertEquals(await endOf(a, { nextRound: 12, endRound: 9 }), 9);
   assertEquals(await endOf(b, { nextRound: 12 }), 9, "to all, whoever has said it");
@@ -391,7 +400,10 @@ Deno.test("rounds beyond what can be counted are refused, and harm no other cons
   const [{ clientId }] = consumers;
   const round = Number.MAX_SAFE_INTEGER;
   for (const report of [{ nextRound: round }, { endRound: round }, { heldRounds: [3, round] }]) {
-    const { code, message } = await cluster.refused("clientHeartbeat", { clientId, ...report });
+    const { code, message } = await cluster.refused("clientHeartbeat", {
+      clientId,
+      report: { kind: "rounds", ...report },
+    });
     assertEquals([code, message.includes(`round ${round}`)], ["invalid_argument", true]);
   }
   await cluster.worker("late").heartbeat();
@@ -461,7 +473,7 @@ Deno.test("rounds: a consumer that says which schedules it knows is told each ch
   for (const worker of workers) await worker.heartbeat();
   await readUntil(consumers, 10);
   const whole = async (clientId: number) =>
-    (await cluster.ask("clientHeartbeat", { clientId }))
+    roundsNews(await cluster.ask("clientHeartbeat", { clientId }))
       .schedules as typeof consumers[0]["schedules"];
   const same = async (when: string) => {
     for (const { clientId, schedules } of consumers) {
@@ -528,15 +540,19 @@ Deno.test("rounds: a heartbeat that brings nothing new is answered without a loo
     for (const worker of workers) await worker.heartbeat();
     await readUntil(consumers, 5);
     const { clientId, nextRound } = consumers[0]!;
-    const { taskList = "", schedules } = await cluster.ask("clientHeartbeat", { clientId });
-    const scheduleInForce = schedules!.at(-1)!.version;
+    const answer = await cluster.ask("clientHeartbeat", { clientId });
+    const { taskList = "" } = answer;
+    const scheduleInForce = roundsNews(answer).schedules.at(-1)!.version;
     using looks = new Looks();
     await cluster.ask("clientHeartbeat", {
       clientId,
-      nextRound: nextRound!,
       taskList,
-      scheduleInForce,
-      knownSchedule: scheduleInForce,
+      report: {
+        kind: "rounds",
+        nextRound: nextRound!,
+        scheduleInForce,
+        knownSchedule: scheduleInForce,
+      },
     });
     return looks.count;
   };

@@ -8,7 +8,7 @@ import { joinIteration } from "../../../../actors/client/first_answer.ts";
 import { READ_BY_ANOTHER, TO_FOLLOW } from "../../../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { assertEquals, assertStringIncludes } from "../../../assert.ts";
-import { settle, tableOf, TestCluster } from "../lib.ts";
+import { orderedNews, settle, tableOf, TestCluster } from "../lib.ts";
 
 const ORDERED = {
   processingMode: "DETERMINISTIC",
@@ -139,11 +139,14 @@ Deno.test("a consumer that comes to an epoch which the others of its run are don
     const request = { taskId, number, source: 0, repetition: 0 };
     const { split } = await cluster.ask("getSplit", request);
     sequences.push(split?.sequence);
-    await cluster.ask("clientHeartbeat", { clientId, mark: split!.sequence! + 1, done: [] });
+    await cluster.ask("clientHeartbeat", {
+      clientId,
+      report: { kind: "ordered", mark: split!.sequence! + 1, done: [] },
+    });
   }
   assertEquals(sequences, [2, 3, 4, 5, 6, 7, 8]);
-  const { ordered } = await cluster.ask("clientHeartbeat", { clientId });
-  assertEquals(ordered?.left, [0]);
+  const { left } = orderedNews(await cluster.ask("clientHeartbeat", { clientId }));
+  assertEquals(left, [0]);
   // And the other way round: who goes on to a later epoch is waited for in none before.
   await cluster.ask("releaseClient", { clientId });
   await bench.open("1", 1, { repetition: 1 });

@@ -10,11 +10,11 @@ import { Looks } from "../looks.ts";
 
 /** What the client is told, and what is described; both are the same. */
 async function waitingOf(cluster: TestCluster, clientId: number): Promise<string | undefined> {
-  const { unserved } = await cluster.ask("clientHeartbeat", { clientId });
+  const { starvation } = await cluster.ask("clientHeartbeat", { clientId });
   const { jobs } = await cluster.ask("describe", null);
   const bottleneck = jobs[0]?.iterations[0]?.bottleneck;
-  if (unserved !== undefined) assertEquals(bottleneck, { kind: "stuck", text: unserved });
-  return unserved;
+  if (starvation !== undefined) assertEquals(bottleneck, { kind: "stuck", text: starvation });
+  return starvation;
 }
 
 Deno.test("a job whose tags nobody carries says what it waits for and who is there, until one comes", async () => {
@@ -92,11 +92,11 @@ Deno.test("a consumer of a DETERMINISTIC job is told which others it waits for o
   const split = (number: number) =>
     cluster.ask("getSplit", { taskId, number, source: 0, repetition: 0 });
   const said = async () => {
-    const { unserved } = await cluster.ask("clientHeartbeat", { clientId });
+    const { starvation } = await cluster.ask("clientHeartbeat", { clientId });
     const { jobs } = await cluster.ask("describe", null);
     const { bottleneck } = jobs[0]!.iterations.find(({ repetition }) => repetition === 0)!;
-    assertEquals(bottleneck.kind === "stuck" ? bottleneck.text : undefined, unserved);
-    return unserved;
+    assertEquals(bottleneck.kind === "stuck" ? bottleneck.text : undefined, starvation);
+    return starvation;
   };
   for (let number = 1; number <= 3; number++) await split(number);
   assertEquals(await said(), undefined, "there is more for it");
@@ -131,9 +131,9 @@ Deno.test('a client of a "local" job says so also while others of the job are se
   const other = await cluster.open(datasetId, { ...job, process: "process b" });
   const heard = ({ clientId }: { clientId: number }) =>
     cluster.ask("clientHeartbeat", { clientId });
-  assertEquals((await heard(served)).unserved, undefined);
+  assertEquals((await heard(served)).starvation, undefined);
   assertEquals(
-    (await heard(other)).unserved,
+    (await heard(other)).starvation,
     'It waits for a worker with the tag "gpu" in the trainer\'s own process (targetWorkers: "local"); ' +
       'there are "w1" (tags gpu). Start one there (serveWorker({ local: true, tags: ["gpu"] })).',
   );
@@ -141,7 +141,7 @@ Deno.test('a client of a "local" job says so also while others of the job are se
 
 Deno.test("WaitLog says what is waited for after a while, then seldom, and anew when it is over", () => {
   const log = new WaitLog();
-  const said = (atMs: number, unserved?: string) => log.heard(unserved, atMs);
+  const said = (atMs: number, starvation?: string) => log.heard(starvation, atMs);
   assertEquals([0, 1_000, 4_999].map((atMs) => said(atMs, "x")), [undefined, undefined, undefined]);
   assertEquals([5_000, 6_000, 64_999, 65_000].map((atMs) => said(atMs, "x")), [
     ...["x", undefined, undefined, "x"],
@@ -158,8 +158,8 @@ Deno.test("what a job waits for is found without a look at each worker that may 
     const looksWith = async (from: number, to: number) => {
       for (let i = from; i < to; i++) await cluster.worker(`w${i}`).heartbeat();
       using looks = new Looks();
-      const { unserved } = await cluster.ask("clientHeartbeat", { clientId });
-      return { looks: looks.count, waits: unserved?.includes(" more. Start") };
+      const { starvation } = await cluster.ask("clientHeartbeat", { clientId });
+      return { looks: looks.count, waits: starvation?.includes(" more. Start") };
     };
     const few = await looksWith(0, 10);
     assertEquals(await looksWith(10, 60), few);

@@ -203,7 +203,7 @@ class Decider implements Transaction {
     const { proposal, schedules } = iteration.rounds;
     const lost = c === 0 ? [...this.state.tasksOfIteration(iteration.iterationId)] : [];
     const report = {
-      clientId: client.clientId,
+      kind: "rounds" as const,
       nextRound: (this.consumers.nextRound(client.clientId) ?? 0) + b,
       acceptedSchedule: proposal?.schedule.version ?? schedules.at(-1)?.version ?? 0,
       lostTasks: lost.slice(0, 1).map(({ taskId }) => ({ taskId })),

@@ -1,0 +1,102 @@
+/** The parts of a client's heartbeat, and of its answer, that depend on how the client reads. */
+import type { RoundWait } from "./protocol_figures.ts";
+import type { ScheduleNews } from "./protocol_schedules.ts";
+
+/** A consumer of coordinated reads. */
+export interface RoundsReport {
+  readonly kind: "rounds";
+  /** The first round of which this consumer has fetched nothing. */
+  readonly nextRound?: number;
+  /** The first round not yet delivered to its training loop. */
+  readonly deliveredRound?: number;
+  /** What its training loop waits for; missing while the loop is busy. */
+  readonly waitsFor?: RoundWait;
+  /** The end round; all consumers hold it and it has no elements. */
+  readonly endRound?: number;
+  /**
+   * The newest schedule it has accepted. It fetches no round beyond it, and takes nothing more from
+   * tasks outside it.
+   */
+  readonly acceptedSchedule?: number;
+  /** The newest schedule in force that it has, and the newest it knows. */
+  readonly scheduleInForce?: number;
+  readonly knownSchedule?: number;
+  /** With a schedule not yet in force: rounds it holds of other tasks. */
+  readonly heldRounds?: readonly number[];
+  /** Tasks it could not reach, with the round it wanted. */
+  readonly lostTasks?: readonly { readonly taskId: number; readonly round?: number }[];
+}
+
+/** A DETERMINISTIC reader. */
+export interface OrderedReport {
+  readonly kind: "ordered";
+  /** It has all splits before this position in their order. */
+  readonly mark: number;
+  /** It has these splits beyond it, ascending. */
+  readonly done: readonly number[];
+}
+
+/** What a client reports besides figures. Clients of other modes report nothing. */
+export type ReaderReport = RoundsReport | OrderedReport;
+
+/** For a consumer of coordinated reads. */
+export interface RoundsNews {
+  readonly kind: "rounds";
+  /**
+   * The schedules in force, oldest first. Round r is served by the newest that starts at or before
+   * it. A new consumer gets none until a schedule is committed for it, and starts at that schedule's
+   * `fromRound`. A new list also replaces lost tasks in older schedules: a round requested from a
+   * lost task and not kept must be requested again from the replacement.
+   */
+  readonly schedules: readonly ScheduleNews[];
+  /** A schedule to accept, if `nextRound` is not beyond its `fromRound`. */
+  readonly proposed?: ScheduleNews;
+  /**
+   * The round where all consumers end, also those that join later. All consumers hold the earlier
+   * rounds that they took part in.
+   */
+  readonly endRound?: number;
+  /**
+   * Consumers not to wait for: before some round, as they joined later, or in all rounds (null), as
+   * they have left.
+   */
+  readonly absent: readonly {
+    readonly consumerIndex: number;
+    readonly beforeRound: number | null;
+  }[];
+}
+
+/** For a DETERMINISTIC reader. */
+export interface OrderedNews {
+  readonly kind: "ordered";
+  /** How many splits beyond the reader's reported position may be assigned. */
+  readonly windowSplits: number;
+  /** The number of splits and a digest of their table, once they are listed. */
+  readonly table?: {
+    readonly total: number;
+    readonly digest: string;
+  };
+  /** With consumers: indices of those that have left. Nobody needs their remaining elements. */
+  readonly left: readonly number[];
+}
+
+/** For a client that waits for a save, once the save has started. */
+export interface SaveNews {
+  readonly kind: "save";
+  readonly progress: SavingNews;
+}
+
+/** The mode's part of the answer. Clients of other modes get none. */
+export type ReaderNews = RoundsNews | OrderedNews | SaveNews;
+
+/** A save's progress. */
+export interface SavingNews {
+  /** Splits written. */
+  readonly splitsDone: number;
+  /** All splits. */
+  readonly splitsTotal: number;
+  /** Elements written. */
+  readonly elements: number;
+  /** Bytes written, after compression if any. */
+  readonly sizeBytes: number;
+}
