@@ -99,7 +99,7 @@ export type {
   Bottleneck,
   ClientDescription,
   ClientRates,
-  ConsumerPlace,
+  ConsumerPosition,
   JobUsage,
   ProcessUsage,
   ReadDescription,

@@ -6,7 +6,7 @@ import type { ActorSystem } from "../actors/runtime/system.ts";
 import { type DispatcherRole, JOURNAL_NAME, type Playing } from "./roles.ts";
 
 /** Starts the dispatcher. */
-export function takeUpDispatcher(
+export function startDispatcher(
   system: ActorSystem,
   { config = {} }: DispatcherRole,
   hooks: Pick<DispatcherConfig, "dialWorker" | "onWorkers"> = {},

@@ -72,7 +72,7 @@ export async function serveDispatcher(
   if (workers !== undefined) checkWorkerNames(workers);
   if (journal !== undefined) await checkJournal(journal);
   // Loaded lazily: most programs never serve.
-  const { takeUpDispatcher } = await import("./dispatcher_role.ts");
+  const { startDispatcher } = await import("./dispatcher_role.ts");
   const role: DispatcherRole = {
     role: "dispatcher",
     supervision: { intensity: RESTARTS_MAX },
@@ -102,7 +102,7 @@ export async function serveDispatcher(
     dialling: "workers",
   });
   const { system } = node;
-  takeUpDispatcher(system, role, {
+  startDispatcher(system, role, {
     dialWorker: (worker) => node.dial(worker),
     onWorkers: (are) => isWorker = are,
   });

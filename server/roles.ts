@@ -85,8 +85,8 @@ export async function loadRole(
 ): Promise<TakeUp> {
   switch (role.role) {
     case "dispatcher": {
-      const { takeUpDispatcher } = await programs.dispatcher();
-      return (system) => takeUpDispatcher(system, role);
+      const { startDispatcher } = await programs.dispatcher();
+      return (system) => startDispatcher(system, role);
     }
     case "worker": {
       const { takeUpWorker } = await programs.worker();

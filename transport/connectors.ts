@@ -1,5 +1,5 @@
 /** Connectors composed of others. */
-import { type Connector, noWay } from "../actors/runtime/link.ts";
+import { type Connector, unknownNode } from "../actors/runtime/link.ts";
 
 /** Chooses a connector by the scheme of the node's name; other names go to `otherwise`. */
 export function connectorByScheme(
@@ -15,7 +15,7 @@ export function connectorByScheme(
       if (connector !== undefined) return connector.connect(node, local);
       const known = Object.keys(schemes).map((name) => `${name}://`).join(", ") || "none";
       return Promise.reject(
-        noWay(`No way leads to "${node}" (schemes known here: ${known})`),
+        unknownNode(`No way leads to "${node}" (schemes known here: ${known})`),
       );
     },
   };

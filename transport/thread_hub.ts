@@ -9,7 +9,7 @@ import {
   type Connector,
   type Link,
   type NodeId,
-  noWay,
+  unknownNode,
 } from "../actors/runtime/link.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { World } from "../actors/runtime/world.ts";
@@ -188,7 +188,7 @@ export class ThreadHub implements AsyncDisposable {
       });
     }
     const known = this.nodes.join(", ") || "none";
-    return noWay(`There is no node "${node}" here (there are: ${known})`);
+    return unknownNode(`There is no node "${node}" here (there are: ${known})`);
   }
 
   #join(life: NodeId, peer: string): void {

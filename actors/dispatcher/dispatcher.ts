@@ -131,7 +131,7 @@ class Dispatcher {
       taskRequests,
       taskLists: new TaskLists(context.self.incarnation),
       figures: new Figures(settings.scaling.measureMs),
-      reach: new ReachabilityProbe(context, settings.dialWorker),
+      reachability: new ReachabilityProbe(context, settings.dialWorker),
       hints: new ClientHints(context, transactions),
       liveness: new Liveness({
         context,
@@ -221,7 +221,7 @@ class Dispatcher {
       const request = modeFor(asked.parameters).named(asked);
       checkQuotas(tx.state, request, sender.name, this.#settings.quotas);
       const answer = openIteration(tx, request, sender, {
-        placeOf: (clientId) => consumers.placeOf(clientId),
+        positionOf: (clientId) => consumers.positionOf(clientId),
         isUnreadable: (iterationId) => this.#isUnreadable(tx.state, iterationId),
       });
       // A client that is killed while it joins may never send a heartbeat or a release.
@@ -276,12 +276,12 @@ class Dispatcher {
     request: Request<"workerHeartbeat">,
     delivery: Delivery,
   ): Answer<"workerHeartbeat"> {
-    const { figures, reach, liveness } = this.#parts;
+    const { figures, reachability, liveness } = this.#parts;
     return this.#transactions.run((tx) => {
       const answer = workerHeartbeat(tx, request, delivery);
       if (request.leaving !== true && answer.follows === undefined) {
         liveness.workerHeard(request.name);
-        if (request.isPrivate !== true) reach.heard(request.name, request.worker);
+        if (request.isPrivate !== true) reachability.heard(request.name, request.worker);
         figures.workerHeard(tx.state, request, tx.nowMs);
       }
       this.#effects.answered(request.name);
@@ -346,15 +346,15 @@ class Dispatcher {
   }
 
   #softState({ nowMs, wallMs }: Transaction): SoftState {
-    const { consumers, figures, reach, liveness } = this.#parts;
+    const { consumers, figures, reachability, liveness } = this.#parts;
     return {
       figures,
       nowMs,
       wallOffsetMs: wallMs - nowMs,
       windowSplits: this.#settings.windowSplits,
       heardMs: (worker) => liveness.workersHeardMs.get(worker) ?? nowMs,
-      placeOf: (clientId) => consumers.placeOf(clientId),
-      unreachable: (worker) => reach.unreachable(worker),
+      positionOf: (clientId) => consumers.positionOf(clientId),
+      unreachable: (worker) => reachability.unreachable(worker),
     };
   }
 

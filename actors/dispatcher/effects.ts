@@ -22,7 +22,7 @@ export interface Parts {
   readonly consumers: Consumers;
   readonly taskLists: TaskLists;
   readonly figures: Figures;
-  readonly reach: ReachabilityProbe;
+  readonly reachability: ReachabilityProbe;
   readonly clientLinks: ClientLinks;
   readonly hints: ClientHints;
   readonly taskRequests: TaskRequests;
@@ -81,7 +81,7 @@ export class Effects {
 
   /** Effects that need the state after the record. */
   after(record: JournalRecord): void {
-    const { figures, reach, hints, taskRequests, liveness } = this.#parts;
+    const { figures, reachability, hints, taskRequests, liveness } = this.#parts;
     switch (record.type) {
       case "task_created":
         this.#toWake.add(record.worker);
@@ -123,7 +123,7 @@ export class Effects {
         return;
       case "worker_lost":
         liveness.workerLost(record.name);
-        reach.lost(record.name);
+        reachability.lost(record.name);
         figures.workerLost(record.name);
         taskRequests.workerLost(record.name);
         return;

@@ -47,7 +47,7 @@ export interface ClientFigures extends Reported<"client">, Reported<"order"> {
 export type RoundWait = "loop" | "worker" | "consumers" | "schedule";
 
 /** The position of a consumer in a coordinated read. */
-export interface ConsumerPlace {
+export interface ConsumerPosition {
   /** The round that its training loop gets next. */
   readonly round: number;
   /** What its training loop waits for. */
@@ -115,7 +115,7 @@ export interface ClientDescription {
   /** Coordinated reads: its index. */
   readonly consumerIndex: number | null;
   /** Coordinated reads: its position; missing before its first report. */
-  readonly place?: ConsumerPlace;
+  readonly position?: ConsumerPosition;
   /** Null until its first report. */
   readonly figures: ClientRates | null;
 }

@@ -55,16 +55,16 @@ export function isClosedThere({ code, details }: LeatError): boolean {
 }
 
 /** The `details.reason` when a connector cannot reach a node by any way. */
-const NO_WAY = "no_way";
+const UNKNOWN_NODE = "unknown_node";
 
 /** The error for an unknown node name. A node that only dials out may reconnect by itself. */
-export function noWay(message: string): LeatError {
-  return new LeatError("not_found", message, { details: { reason: NO_WAY } });
+export function unknownNode(message: string): LeatError {
+  return new LeatError("not_found", message, { details: { reason: UNKNOWN_NODE } });
 }
 
 /** Whether an error says that the node, and not the requested item, was not found. */
-export function isNoWay({ details }: LeatError): boolean {
-  return details?.["reason"] === NO_WAY;
+export function isUnknownNode({ details }: LeatError): boolean {
+  return details?.["reason"] === UNKNOWN_NODE;
 }
 
 /** Opens links to nodes that this node has no link to. */
@@ -72,7 +72,7 @@ export interface Connector {
   /**
    * @param local The dialling node.
    * @throws LeatError `unavailable` when the node cannot be reached now, `unauthenticated` when it
-   * refuses this one, `not_found` ({@linkcode noWay}) for an unknown name.
+   * refuses this one, `not_found` ({@linkcode unknownNode}) for an unknown name.
    */
   connect(node: string, local: NodeId): Promise<Link>;
 }

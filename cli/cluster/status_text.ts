@@ -99,10 +99,10 @@ function clientTable(active: readonly { readonly job: Job; readonly iteration: I
       ...figureColumns("client"),
     ],
     rows: active.flatMap(({ job, iteration }) =>
-      iteration.readers.map(({ clientId, consumerIndex, place, figures }): Cell[] => [
+      iteration.readers.map(({ clientId, consumerIndex, position, figures }): Cell[] => [
         consumerIndex === null ? `${clientId}` : `consumer ${consumerIndex}`,
         job.name,
-        place?.round,
+        position?.round,
         ...figureCells("client", figures),
       ])
     ),

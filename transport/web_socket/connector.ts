@@ -1,7 +1,7 @@
 /** The dialling side: connects to nodes whose names are URLs. */
 import { LeatError } from "../../core/error.ts";
 import { ANYONE, type Identity } from "../../actors/runtime/identity.ts";
-import { type Connector, type Link, type NodeId, noWay } from "../../actors/runtime/link.ts";
+import { type Connector, type Link, type NodeId, unknownNode } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { readHello, writeHello } from "../hello.ts";
@@ -74,7 +74,7 @@ class WebSocketConnector implements Connector {
     // The URL parser drops characters such as line breaks: the proof would cover another text.
     const isClean = /^[!-~]{1,2048}$/.test(node);
     if (url === null || !isClean || (url.protocol !== "ws:" && url.protocol !== "wss:")) {
-      throw noWay(
+      throw unknownNode(
         `"${node}" cannot be dialled: it is no ws:// or wss:// address, and has no link to this node`,
       );
     }

@@ -12,19 +12,19 @@ import { checkJobOwner, checkSecret, digestOf } from "./owners.ts";
 import { type DispatcherProtocol, type JobParameters, READ_BY_ANOTHER } from "../protocol.ts";
 import { differenceOf } from "./graph_difference.ts";
 import { mayRead, serveNewClient } from "./targets.ts";
-import type { ConsumerPlace } from "../protocol_figures.ts";
+import type { ConsumerPosition } from "../protocol_figures.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
 
-type PlaceOf = (clientId: number) => ConsumerPlace | undefined;
+type PlaceOf = (clientId: number) => ConsumerPosition | undefined;
 
 /** Facts that workers and clients have reported. */
 interface Said {
   /** The position of a consumer of a coordinated read, if it has reported one. */
-  readonly placeOf: PlaceOf;
+  readonly positionOf: PlaceOf;
   /** Whether a task of the iteration has reported that it cannot continue to read. */
   readonly isUnreadable: (iterationId: number) => boolean;
 }
@@ -59,7 +59,7 @@ export function openIteration(
   const running = found !== undefined && replaced.includes(found) ? undefined : found;
   if (running !== undefined) {
     mode.checkReaders({ state, iteration: running }, request);
-    checkConsumers(tx, running, request, said.placeOf);
+    checkConsumers(tx, running, request, said.positionOf);
   }
 
   const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
@@ -163,12 +163,12 @@ function checkConsumers(
   { state }: Transaction,
   iteration: Iteration,
   { consumerIndex }: OpenRequest,
-  placeOf: PlaceOf,
+  positionOf: PlaceOf,
 ): void {
   if (consumerIndex === undefined) return;
   for (const client of state.clientsOfIteration(iteration.iterationId)) {
     if (client.consumerIndex !== consumerIndex) continue;
-    const place = placeOf(client.clientId);
+    const place = positionOf(client.clientId);
     throw new LeatError(
       "failed_precondition",
       `Consumer index ${consumerIndex} of job "${

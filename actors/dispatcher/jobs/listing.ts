@@ -1,7 +1,7 @@
 /** Lists an iteration's splits on a worker: millions of files would block the dispatcher. */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
-import { isNoWay } from "../../runtime/link.ts";
+import { isUnknownNode } from "../../runtime/link.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
 import type { Worker } from "../state/entities.ts";
@@ -178,6 +178,7 @@ export class SplitListings {
 /** Whether the worker failed: dead, without its actor, or dials out and has not reconnected. */
 function isWorkerFailure(failure: LeatError): boolean {
   const reason = failure.details?.["reason"];
-  const isGone = reason === "stale_incarnation" || reason === "no_such_actor" || isNoWay(failure);
+  const isGone = reason === "stale_incarnation" || reason === "no_such_actor" ||
+    isUnknownNode(failure);
   return WORKER_FAILURES.has(failure.code) || isGone;
 }

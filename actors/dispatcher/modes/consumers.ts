@@ -1,12 +1,12 @@
 /** The consumers' last reports about their positions. */
 import type { Client } from "../state/entities.ts";
-import type { ConsumerPlace } from "../protocol_figures.ts";
+import type { ConsumerPosition } from "../protocol_figures.ts";
 import type { RoundsReport } from "../protocol_heartbeats.ts";
 
 /** The consumers' last reports. Soft state: after a restart they report again. */
 export class Consumers {
   readonly #nextRounds = new Map<number, number>();
-  readonly #places = new Map<number, ConsumerPlace>();
+  readonly #places = new Map<number, ConsumerPosition>();
   /** Per client, the tasks it cannot reach and since when. */
   readonly #lost = new Map<number, Map<number, number>>();
   /** Iterations where a consumer has not accepted the proposal and may be past its start. */
@@ -17,7 +17,7 @@ export class Consumers {
   }
 
   /** The round that its training loop gets next, and what it waits for. */
-  placeOf(clientId: number): ConsumerPlace | undefined {
+  positionOf(clientId: number): ConsumerPosition | undefined {
     return this.#places.get(clientId);
   }
 

@@ -14,7 +14,7 @@ import type { AskWorker, Listing, ListingFailure } from "../jobs/listing.ts";
 import type { DispatcherProtocol, JobParameters } from "../protocol.ts";
 import type { DispatcherDescription } from "../protocol_figures.ts";
 import type { ReaderNews, ReaderReport } from "../protocol_heartbeats.ts";
-import type { ConsumerPlace, RoundsDescription, TaskDescription } from "../protocol_figures.ts";
+import type { ConsumerPosition, RoundsDescription, TaskDescription } from "../protocol_figures.ts";
 import type { RecordOf } from "../journal/records.ts";
 import type { RoundIndex } from "./coordinated/round_index.ts";
 import { checkIsNotNamedAsSave } from "./save/save_folder.ts";
@@ -301,7 +301,7 @@ export abstract class Mode {
   /** The consumers' positions in their rounds, for people; undefined in modes without rounds. */
   describeRounds(
     _subject: Subject,
-    _placeOf: (clientId: number) => ConsumerPlace | undefined,
+    _positionOf: (clientId: number) => ConsumerPosition | undefined,
   ): RoundsDescription | undefined {
     return undefined;
   }

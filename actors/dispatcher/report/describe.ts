@@ -11,7 +11,7 @@ import type { Figures } from "./figures.ts";
 import { parametersOf } from "../jobs/iterations.ts";
 import type { JobParameters } from "../protocol.ts";
 import type { DispatcherDescription } from "../protocol_figures.ts";
-import type { ConsumerPlace, TaskDescription, TaskRates } from "../protocol_figures.ts";
+import type { ConsumerPosition, TaskDescription, TaskRates } from "../protocol_figures.ts";
 import type { ScalingDescription } from "../protocol_scaling.ts";
 import { splitCount } from "../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../state/state.ts";
@@ -35,7 +35,7 @@ export interface SoftState {
   /** DETERMINISTIC: how many splits beyond the readers' common position may be assigned. */
   readonly windowSplits: number;
   /** Coordinated reads: the position of a consumer, if reported. */
-  placeOf(clientId: number): ConsumerPlace | undefined;
+  positionOf(clientId: number): ConsumerPosition | undefined;
   /** Why a worker's address does not answer; undefined if it does. */
   unreachable(worker: string): string | undefined;
 }
@@ -163,7 +163,7 @@ export function iterationFigures(
   const { iterationId, finished, error } = iteration;
   const { sharing } = parametersOf(state, iteration);
   const mode = state.modeOf(iteration);
-  const rounds = mode.describeRounds({ state, iteration }, (clientId) => soft.placeOf(clientId));
+  const rounds = mode.describeRounds({ state, iteration }, (clientId) => soft.positionOf(clientId));
   const tasks = [...state.tasksOfIteration(iterationId)];
   const unreachable = tasks.map(({ worker }) => worker)
     .filter((worker) => soft.unreachable(worker) !== undefined);
@@ -173,11 +173,11 @@ export function iterationFigures(
       ...endedTasks(state, iteration),
     ],
     readers: [...state.clientsOfIteration(iterationId)].map(({ clientId, consumerIndex }) => {
-      const place = consumerIndex === null ? undefined : soft.placeOf(clientId);
+      const position = consumerIndex === null ? undefined : soft.positionOf(clientId);
       return {
         clientId,
         consumerIndex,
-        ...(place === undefined ? {} : { place }),
+        ...(position === undefined ? {} : { position }),
         figures: soft.figures.ofClient(clientId),
       };
     }),

@@ -113,8 +113,8 @@ function trainersWait(
   const waited = `${percent(waitingShare)} of their time`;
   const workers = counted(measured.length, "worker");
   const { readers, rounds } = iteration;
-  const apart = readers.filter(({ place }) =>
-    place?.waitsFor === "consumers" || place?.waitsFor === "schedule"
+  const apart = readers.filter(({ position }) =>
+    position?.waitsFor === "consumers" || position?.waitsFor === "schedule"
   );
   if (rounds !== undefined && 2 * busy < measured.length && apart.length > 0) {
     return {

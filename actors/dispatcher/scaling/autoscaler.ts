@@ -87,7 +87,7 @@ export class Autoscaler {
     this.#find(nowMs, workers, heard);
     const scaled = this.#observeJobs(nowMs, jobs);
     const now = Math.max(0, ...scaled.map((job) => job.wanted));
-    const most = this.#mostOfLate(nowMs, now);
+    const most = this.#recentMax(nowMs, now);
     const wanted = Math.min(maxWorkers, Math.max(minWorkers, most));
     const text = textOf({ workers, wanted, now, jobs: scaled, maxWorkers });
     const wants = jobs.map(({ pool }, index) => ({ pool, wanted: scaled[index]!.wanted }));
@@ -121,7 +121,7 @@ export class Autoscaler {
   }
 
   /** The recent maximum; in the first window at least the workers found at the start. */
-  #mostOfLate(nowMs: number, now: number): number {
+  #recentMax(nowMs: number, now: number): number {
     const { downAfterMs } = this.#settings;
     const most = this.#most.note(nowMs, now);
     return nowMs - this.#beganMs! < downAfterMs ? Math.max(most, this.#found) : most;

@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import { copyBody } from "../body.ts";
 import type { Envelope } from "../envelope.ts";
 import type { Identity } from "../identity.ts";
-import { closedThere, type Connector, type Link, type NodeId, noWay } from "../link.ts";
+import { closedThere, type Connector, type Link, type NodeId, unknownNode } from "../link.ts";
 
 /** Envelopes that may wait for a link to be opened, per node; beyond it they are lost. */
 const WAITING_MAX = 1_024;
@@ -152,7 +152,9 @@ export class Router {
     const { connector, mayDial } = this.#dialling;
     return connector === undefined || mayDial?.(node) !== false
       ? unavailable(node, "there is no link to it")
-      : noWay(`"${node}" is not dialled: it has not registered here, and has no link to this node`);
+      : unknownNode(
+        `"${node}" is not dialled: it has not registered here, and has no link to this node`,
+      );
   }
 
   #dial(node: string, first: Envelope): void {

@@ -38,7 +38,7 @@ export function importByHooks(modules: RemoteModules): void {
     resolve(specifier, context, next) {
       const url = urlOf(specifier, context.parentURL, modules);
       if (url === undefined || url.startsWith(PROGRAM)) return next(specifier, context);
-      return { url: `${GIVEN}${modules.placeOf(url)}`, shortCircuit: true };
+      return { url: `${GIVEN}${modules.positionOf(url)}`, shortCircuit: true };
     },
     load(url, context, next) {
       if (!url.startsWith(GIVEN)) return next(url, context);
@@ -64,7 +64,7 @@ function urlOf(
   const isUsers = parent?.startsWith(GIVEN) === true;
   const isRelative = /^\.{0,2}\//.test(specifier);
   if (isRelative && !isUsers) return undefined;
-  const base = isUsers ? modules.placeOf(parent.slice(GIVEN.length)) : undefined;
+  const base = isUsers ? modules.positionOf(parent.slice(GIVEN.length)) : undefined;
   const url = URL.parse(specifier, isRelative ? base : undefined);
   if (url !== null && /^(https?|file|data):$/.test(url.protocol)) return url.href;
   if (isUsers && !isBuiltin(specifier)) throw noPackage(specifier);

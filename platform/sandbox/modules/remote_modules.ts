@@ -20,7 +20,7 @@ export class RemoteModules {
   }
 
   /** The final URL of a module, as far as known: other URLs stay the same. */
-  placeOf(url: string): string {
+  positionOf(url: string): string {
     return this.#modules.get(url)?.url ?? url;
   }
 

@@ -1,5 +1,10 @@
 /** Which nodes a node dials: never to answer a request, and only those that it may. */
-import { type Connector, type Link, type NodeId, noWay } from "../../../actors/runtime/link.ts";
+import {
+  type Connector,
+  type Link,
+  type NodeId,
+  unknownNode,
+} from "../../../actors/runtime/link.ts";
 import { inlinePair } from "../../../transport/inline.ts";
 import { assertEquals } from "../../assert.ts";
 import { type Probe, probe, rejection, SOON, TestNode } from "./nodes.ts";
@@ -10,7 +15,7 @@ class Dialled implements Connector {
 
   connect(node: string, _local: NodeId): Promise<Link> {
     this.nodes.push(node);
-    return Promise.reject(noWay(`There is no ${node}`));
+    return Promise.reject(unknownNode(`There is no ${node}`));
   }
 }
 

@@ -3,7 +3,7 @@ import { absentConsumers } from "./absent_consumers.ts";
 import type { Consumers } from "../consumers.ts";
 import type { Client, Iteration } from "../../state/entities.ts";
 import { whyNotBegun } from "../missing_consumers.ts";
-import type { ConsumerPlace, RoundsDescription } from "../../protocol_figures.ts";
+import type { ConsumerPosition, RoundsDescription } from "../../protocol_figures.ts";
 import type { RecordOf } from "../../journal/records.ts";
 import type { ReaderReport, RoundsNews } from "../../protocol_heartbeats.ts";
 import { RoundIndex } from "./round_index.ts";
@@ -75,9 +75,9 @@ export function coordinated(Sharding: new () => Mode): new () => Mode {
 
     override describeRounds(
       { state, iteration }: Subject,
-      placeOf: (clientId: number) => ConsumerPlace | undefined,
+      positionOf: (clientId: number) => ConsumerPosition | undefined,
     ): RoundsDescription {
-      return describeRounds(state, iteration, placeOf);
+      return describeRounds(state, iteration, positionOf);
     }
 
     override roundIndexFor({ rounds }: Iteration): RoundIndex {

@@ -1,28 +1,28 @@
 /** Coordinated reads for people: the round of each consumer, and what it waits for. */
 import type { Iteration } from "../../state/entities.ts";
 import { parametersOf } from "../../jobs/iterations.ts";
-import type { ConsumerPlace, RoundsDescription } from "../../protocol_figures.ts";
+import type { ConsumerPosition, RoundsDescription } from "../../protocol_figures.ts";
 import type { DispatcherState } from "../../state/state.ts";
 
 /** Most consumers that a sentence names; the rest are counted. */
 const NAMED_MAX = 5;
 
-interface Consumer extends ConsumerPlace {
+interface Consumer extends ConsumerPosition {
   readonly consumerIndex: number;
 }
 
-/** The progress of consumers. `placeOf`: a client's last reported position. */
+/** The progress of consumers. `positionOf`: a client's last reported position. */
 export function describeRounds(
   state: DispatcherState,
   iteration: Iteration,
-  placeOf: (clientId: number) => ConsumerPlace | undefined,
+  positionOf: (clientId: number) => ConsumerPosition | undefined,
 ): RoundsDescription {
   const { numConsumers = 0 } = parametersOf(state, iteration);
   const clients = [...state.clientsOfIteration(iteration.iterationId)];
   const there = new Set(clients.map(({ consumerIndex }) => consumerIndex));
   const missing = indices(numConsumers).filter((index) => !there.has(index));
   const consumers = clients.flatMap(({ clientId, consumerIndex }): Consumer[] => {
-    const place = placeOf(clientId);
+    const place = positionOf(clientId);
     return consumerIndex === null || place === undefined ? [] : [{ consumerIndex, ...place }];
   });
   const { proposal } = iteration.rounds;

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { noWay } from "../../../../actors/runtime/link.ts";
+import { unknownNode } from "../../../../actors/runtime/link.ts";
 import { assertEquals } from "../../../assert.ts";
 import { settle, tableOf, TestCluster, type TestWorker } from "../lib.ts";
 
@@ -80,7 +80,7 @@ Deno.test("a worker to which no way leads before it has come back is no listing 
   const worker = cluster.worker("a", tableOf(3));
   await worker.heartbeat();
   // As a dispatcher that was restarted finds one that only dials out.
-  worker.table = noWay('No way leads to "a"');
+  worker.table = unknownNode('No way leads to "a"');
   await cluster.open(await cluster.dataset());
   const [taskId = 0] = await worker.heartbeat();
   await settle();

@@ -633,7 +633,7 @@ class Decider implements Transaction {
             ...(b % 3 === 0 && b % 7 > 1 ? { behind: [b % 7 - 2] } : {}),
           },
           ANYONE,
-          { placeOf: () => undefined, isUnreadable: () => false },
+          { positionOf: () => undefined, isUnreadable: () => false },
         );
         return;
       }

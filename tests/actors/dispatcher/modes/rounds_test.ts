@@ -260,7 +260,7 @@ Deno.test("describe says at which round each consumer is, and who waits for whom
   const said = async () => {
     const { jobs: [job] } = await cluster.ask("describe", null);
     const { rounds, readers } = job!.iterations[0]!;
-    return { ...rounds!, places: readers.map(({ place }) => place) };
+    return { ...rounds!, places: readers.map(({ position }) => position) };
   };
   const say = (
     clientId: number,

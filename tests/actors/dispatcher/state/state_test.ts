@@ -192,7 +192,7 @@ class Decider implements Transaction {
         ...(consumerIndex === undefined ? {} : { consumerIndex }),
       },
       ANYONE,
-      { placeOf: () => undefined, isUnreadable: () => false },
+      { positionOf: () => undefined, isUnreadable: () => false },
     );
   }
 
