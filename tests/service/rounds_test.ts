@@ -201,7 +201,7 @@ testInline(
     const readers = consumers(cluster, 2);
     for (let round = 0; round < 6; round++) await step(readers);
     const described = async () =>
-      (await cluster.describe()).jobs[0]!.iterations[0]!.readers[1]!.place;
+      (await cluster.describe()).jobs[0]!.iterations[0]!.readers[1]!.position;
     while (((await described())?.round ?? 0) < 4) await step(readers);
     const second = consumer(cluster, { numConsumers: 2, consumerIndex: 1 });
     const error = await assertRejects(() => second.next(), LeatError);
