@@ -41,7 +41,8 @@ class ClientBench implements AsyncDisposable {
           clientHeartbeat: async () => {
             this.heartbeats++;
             await this.held;
-            return { tasks: this.tasks, finished: false, schedules: this.schedules };
+            const news = { kind: "rounds", schedules: this.schedules, absent: [] };
+            return { tasks: this.tasks, finished: false, news };
           },
           releaseClient: () => this.held?.then(() => null) ?? null,
         } as never,
