@@ -1,6 +1,7 @@
 /** The dataset that a Python program reads. */
 import { Dataset, LeatError } from "../../mod.ts";
 import type { DistributeOptions } from "../../data/operators/distribute.ts";
+import { seedOf } from "../../data/operators/options.ts";
 import { exportedDataset } from "../pipeline/exported_dataset.ts";
 import { UsageError } from "../lib/args.ts";
 
@@ -31,7 +32,10 @@ export async function openDataset(request: OpenRequest): Promise<Dataset<unknown
   let dataset = await fromModule(request);
   if (request.seed !== undefined) dataset = dataset.withOptions({ seed: request.seed });
   if (service !== undefined) return dataset.distribute(service);
-  return shard === undefined ? dataset : dataset.shard(shard.count, shard.index);
+  if (shard === undefined) return dataset;
+  // All processes have to draw the same random numbers.
+  if (seedOf(dataset.node) === undefined) dataset = dataset.withOptions({ seed: 0 });
+  return dataset.shard(shard.count, shard.index);
 }
 
 async function fromModule(

@@ -44,6 +44,11 @@ class Connection:
         return self._helper
 
     @property
+    def is_open(self) -> bool:
+        """Whether a helper was started, here or in the process that this one was forked from."""
+        return self._helper is not None
+
+    @property
     def helper(self) -> Helper:
         """The helper that was opened."""
         assert self._helper is not None

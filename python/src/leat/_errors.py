@@ -19,6 +19,9 @@ class LeatError(Exception):
     def __init__(
         self, code: str, message: str = "", details: Mapping[str, Any] | None = None, cause: LeatError | None = None
     ) -> None:
+        if not message:
+            # Made again from its text, as PyTorch does with an error of a worker.
+            code, message = "unknown", code
         super().__init__(code, message)
         self.code = code
         self.message = message

@@ -99,7 +99,7 @@ class Helper:
 
     def ask(self, identifier: int, method: str, body: dict[str, Any]) -> None:
         """Sends a request."""
-        self._check()
+        self.check()
         self._is_amid = True
         self._number += 1
         asked: dict[str, Any] = {"kind": "ask", "source": self._node, "target": self._remote, "method": method}
@@ -115,7 +115,7 @@ class Helper:
     def receive(self) -> Received:
         """Waits for the next message."""
         while True:
-            self._check()
+            self.check()
             self._is_amid = True
             received = self._parse()
             self._is_amid = False
@@ -128,7 +128,7 @@ class Helper:
 
     def free_slots(self) -> None:
         """Tells the helper which slots no array uses any more."""
-        self._check()
+        self.check()
         self._is_amid = True
         if freed := self.slots.take_freed():
             self._write(b"".join(_header.pack(0, FREED + slot) for slot in freed))
@@ -139,7 +139,8 @@ class Helper:
         if os.getpid() == self.pid:
             self._process.end()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises if this process, or this call, may not use it."""
         if os.getpid() != self.pid:
             raise LeatError(
                 "failed_precondition",

@@ -220,9 +220,42 @@ class Loader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _cheap_checkpoint(self) -> Checkpoint | None:
+        """The position, where it is known without asking the helper."""
+        with self._connection.lock:
+            return None if self._stream is None or not self._stream.is_position_known else self._stream.checkpoint()
+
+    def _for_worker(self, worker: int, workers: int) -> Loader:
+        """A loader of every `workers`-th batch, in a process that was spawned."""
+        if self._connection.is_open:
+            # In a fork: says why it cannot be used here.
+            self._connection.helper.check()
+        request, reuse, memory, folder, allow = self._arguments
+        service = request.get("service")
+        if service is None:
+            shard = request.get("shard") or {"index": 0, "count": 1}
+            index, count = _nth(shard["index"], shard["count"], worker, workers)
+            part = {**request, "shard": {"index": index, "count": count}}
+        elif service.get("numConsumers") is not None:
+            index, count = _nth(service["consumerIndex"], service["numConsumers"], worker, workers)
+            part = {**request, "service": {**service, "consumerIndex": index, "numConsumers": count}}
+        elif service.get("jobName") is not None:
+            part = request  # The clients of a job share its elements.
+        else:
+            raise LeatError(
+                "invalid_argument",
+                "Each worker of the DataLoader would read the whole service: give a job, or use num_workers=0",
+            )
+        return Loader(part, reuse, memory, folder, allow)
+
     def _replace(self) -> None:
         if self._stream is not None:
             self._stream.is_replaced = True
+
+
+def _nth(index: int, count: int, worker: int, workers: int) -> tuple[int, int]:
+    """Every `workers`-th of every `count`-th."""
+    return index + count * worker, count * workers
 
 
 class LoaderIterator(Iterator[Any]):

@@ -92,6 +92,11 @@ class Stream:
                 self._request_more()
                 self._connection.receive()
 
+    @property
+    def is_position_known(self) -> bool:
+        """Whether `checkpoint` need not ask the helper."""
+        return self._saved is not None
+
     def checkpoint(self) -> Checkpoint:
         """The position after the last batch that the program got."""
         if self._saved is not None:

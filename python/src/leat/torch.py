@@ -1,0 +1,165 @@
+"""Leat for PyTorch: batches as tensors, on their device, and datasets for `DataLoader`.
+
+>>> import leat, leat.torch                                            # doctest: +SKIP
+>>> loader = leat.torch.Loader(leat.load("pipeline.ts"), device="cuda")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.utils.data
+
+from ._checkpoint import Checkpoint
+from ._loader import Loader as NumpyLoader
+from ._tree import map_arrays
+
+__all__ = ["IterableDataset", "Loader", "to_tensors"]
+
+
+def to_tensors(element: Any) -> Any:
+    """The element with a tensor for each array, over the same memory.
+
+    Arrays of text and bytes become nested lists, as PyTorch has no such tensors. A `Ragged` has
+    tensors: `torch.nested.nested_tensor_from_jagged(r.values, r.row_splits)` makes one of it.
+    """
+    return map_arrays(_tensor, element)
+
+
+def _tensor(array: npt.NDArray[Any]) -> Any:
+    return array.tolist() if array.dtype == np.object_ else torch.from_numpy(array)
+
+
+class Loader:
+    """A loader's batches as tensors.
+
+    On the CPU, tensors are views of shared memory. For another device, the next batch is copied from
+    pinned memory while the program uses this one.
+    """
+
+    def __init__(
+        self, loader: NumpyLoader, device: torch.device | str | None = None, prefetch: int | None = None
+    ) -> None:
+        """
+        Args:
+            loader: What `leat.load` returned.
+            device: Where the tensors are. Default: the CPU.
+            prefetch: How many batches are copied ahead. Default: 1 for a device, 0 for the CPU.
+        """
+        self.loader = loader
+        self.device = torch.device("cpu" if device is None else device)
+        self.prefetch = (0 if self.device.type == "cpu" else 1) if prefetch is None else prefetch
+        # The position after the batch that the program has, where later ones were taken.
+        self._position: Checkpoint | None = None
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Begins the next epoch, or continues from what `load_state_dict` was given."""
+        self._position = None
+        return self._batches(iter(self.loader), _Mover(self.device))
+
+    def _batches(self, batches: Iterator[Any], mover: _Mover) -> Iterator[Any]:
+        ahead: deque[tuple[Any, Checkpoint | None]] = deque()
+        failure: BaseException | None = None
+        while True:
+            while failure is None and len(ahead) <= self.prefetch:
+                if ahead and ahead[-1][1] is None:
+                    break  # A position that is costly to save: nothing is read beyond it.
+                try:
+                    moved = mover.move(to_tensors(next(batches)))
+                    ahead.append((moved, self.loader._cheap_checkpoint() if self.prefetch else None))
+                except (StopIteration, Exception) as error:
+                    failure = error
+            if ahead:
+                moved, self._position = ahead.popleft()
+                yield mover.ready(moved)
+            elif isinstance(failure, StopIteration):
+                self._position = None
+                return
+            elif failure is not None:
+                raise failure
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position after the last batch that the program got; see `leat.Loader.state_dict`."""
+        return self.loader.state_dict() if self._position is None else self._position.to_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Lets the next `iter()` continue from a position."""
+        self._position = None
+        self.loader.load_state_dict(state_dict)
+
+
+class _Mover:
+    """Copies batches to a device, beside what the program computes there."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+
+    def move(self, batch: Any) -> Any:
+        """Begins to copy a batch."""
+        if self._device.type == "cpu":
+            return batch
+        if self._stream is None:
+            return _map_tensors(lambda tensor: tensor.to(self._device), batch)
+        with torch.cuda.stream(self._stream):
+            return _map_tensors(lambda tensor: tensor.pin_memory().to(self._device, non_blocking=True), batch)
+
+    def ready(self, batch: Any) -> Any:
+        """The batch, for use by the program's own stream."""
+        if self._stream is not None:
+            current = torch.cuda.current_stream(self._device)
+            current.wait_stream(self._stream)
+            _map_tensors(lambda tensor: tensor.record_stream(current), batch)
+        return batch
+
+
+def _map_tensors(function: Any, element: Any) -> Any:
+    if isinstance(element, torch.Tensor):
+        return function(element)
+    if isinstance(element, dict):
+        return {key: _map_tensors(function, value) for key, value in element.items()}
+    if isinstance(element, list):
+        return [_map_tensors(function, value) for value in element]
+    if hasattr(element, "row_splits"):
+        return type(element)(function(element.values), function(element.row_splits))
+    return element
+
+
+class IterableDataset(torch.utils.data.IterableDataset[Any]):
+    """A loader as a dataset for `DataLoader(dataset, batch_size=None)`, also `StatefulDataLoader`.
+
+    `num_workers=0` is best, because Leat already works in a process of its own. Workers need the
+    method `spawn`: each has a helper, and worker w of n reads every n-th batch of this process's part.
+    """
+
+    def __init__(self, loader: NumpyLoader) -> None:
+        super().__init__()
+        self._loader = loader
+        self._part: NumpyLoader | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self._current():
+            yield to_tensors(batch)
+
+    def _current(self) -> NumpyLoader:
+        worker = torch.utils.data.get_worker_info()
+        if worker is None:
+            return self._loader
+        if self._part is None:
+            self._part = self._loader._for_worker(worker.id, worker.num_workers)
+        return self._part
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position in this process's part; see `leat.Loader.state_dict`."""
+        return self._current().state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Lets the next iteration continue from a position."""
+        self._current().load_state_dict(state_dict)

@@ -1,0 +1,108 @@
+"""Tensors, and the loaders of PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import leat
+import pytest
+from conftest import PIPELINES
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import leat.torch  # noqa: E402
+
+
+def large(count: int) -> leat.Loader:
+    return leat.load(PIPELINES, export="large", args={"count": count})
+
+
+def numbers() -> leat.Loader:
+    return leat.load(PIPELINES, export="numbers", args={"count": 400}, seed=3)
+
+
+def firsts(batches: Any) -> list[list[float]]:
+    return [batch["x"].tolist() for batch in batches]
+
+
+def test_tensors_are_views_of_the_shared_memory() -> None:
+    loader = large(4)
+    for i, batch in enumerate(leat.torch.Loader(loader)):
+        assert batch["i"] == i and bool((batch["x"] == i).all()) and batch["x"].dtype == torch.float32
+        (region,) = [
+            region for region in loader._connection.helper.slots._regions.values()
+            if 0 <= batch["x"].data_ptr() - region.__array_interface__["data"][0] < len(region)
+        ]  # fmt: skip
+        assert region is not None
+
+
+def test_every_dtype_becomes_a_tensor_and_text_a_list() -> None:
+    (element,) = leat.torch.Loader(leat.load(PIPELINES, export="everything"))
+    for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float16", "float32", "float64"):
+        assert element[name].dtype == getattr(torch, name) and element[name].tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert element["int64"].dtype == torch.int64 and element["bool"].dtype == torch.bool
+    assert element["string"] == [["a", "ü"], ["", "𝄞"]]
+    jagged = torch.nested.nested_tensor_from_jagged(element["ragged"].values, element["ragged"].row_splits)
+    assert [row.tolist() for row in jagged.unbind()] == [[1, 2], [], [3]]
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_loader_continues_after_the_batch_that_the_program_has(prefetch: int) -> None:
+    loader = leat.torch.Loader(numbers(), prefetch=prefetch)
+    whole, states = [], []
+    for batch in loader:
+        whole.append(batch["x"].tolist())
+        states.append(loader.state_dict())
+    assert len(whole) == 100
+    for had in (1, 40, 99):
+        other = leat.torch.Loader(numbers(), prefetch=prefetch)
+        other.load_state_dict(states[had - 1])
+        assert firsts(other) == whole[had:]
+
+
+def test_a_prefetched_error_comes_in_its_place() -> None:
+    batches = iter(leat.torch.Loader(leat.load(PIPELINES, export="failing"), prefetch=2))
+    assert [next(batches), next(batches)] == [0, 1]
+    with pytest.raises(leat.LeatError, match="no 2 today"):
+        next(batches)
+
+
+def test_data_loader_reads_it_here_and_refuses_to_fork() -> None:
+    dataset = leat.torch.IterableDataset(large(3))
+    assert [batch["i"] for batch in torch.utils.data.DataLoader(dataset, batch_size=None)] == [0, 1, 2]
+    forking = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=1, multiprocessing_context="fork")
+    with pytest.raises(leat.LeatError, match="belongs to the process that this one was forked from"):
+        next(iter(forking))
+
+
+def test_data_loader_spawns_workers_that_divide_the_batches() -> None:
+    # Without a seed, which the workers have to agree on.
+    dataset = leat.torch.IterableDataset(leat.load(PIPELINES, export="numbers", args={"count": 400}))
+    spawning = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2, multiprocessing_context="spawn")
+    assert sorted(x for batch in firsts(spawning) for x in batch) == list(range(400))
+
+
+def test_stateful_data_loader_continues() -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader", reason="torchdata is not installed")
+
+    def loader() -> Any:
+        return stateful.StatefulDataLoader(leat.torch.IterableDataset(numbers()), batch_size=None)
+
+    first = loader()
+    batches = iter(first)
+    for _ in range(37):
+        next(batches)
+    state = first.state_dict()
+    rest = firsts(batches)
+    second = loader()
+    second.load_state_dict(state)
+    assert firsts(second) == rest and len(rest) == 63
+
+
+def test_consumer_auto_asks_torch_distributed(tmp_path: Any) -> None:
+    store = f"file://{tmp_path}/store"
+    torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    try:
+        assert [batch["i"] for batch in leat.load(PIPELINES, export="large", args={"count": 2}, consumer="auto")] == [0, 1]
+    finally:
+        torch.distributed.destroy_process_group()
