@@ -1,8 +1,8 @@
 /** What a server's port accepts as a request, and its answers to anything else. */
-import { NoRequest, parseHead } from "../../transport/web_socket/http_request.ts";
-import { serveWebSocket } from "../../transport/web_socket.ts";
-import { DenoWorld } from "../../platform/deno_world.ts";
-import { assertEquals, assertMatch, assertThrows } from "../assert.ts";
+import { NoRequest, parseHead } from "../../../transport/web_socket/http_request.ts";
+import { serveWebSocket } from "../../../transport/web_socket.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
+import { assertEquals, assertMatch, assertThrows } from "../../assert.ts";
 
 const GOOD = "GET /a?b=c HTTP/1.1\r\nHost: x:1\r\nAccept:  */* \r\nX-Two: 1\r\nX-Two: 2";
 

@@ -5,8 +5,8 @@
  * @module
  */
 
-import { LeatError, type LeatErrorCode } from "../../core/error.ts";
-import { RaggedTensor, Tensor, tensor } from "../../core/tensor.ts";
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
+import { RaggedTensor, Tensor, tensor } from "../../../core/tensor.ts";
 import {
   decodeMessage,
   encodeMessage,
@@ -14,8 +14,8 @@ import {
   ENVELOPE_DEPTH_MAX,
   MessageSlab,
   PAYLOAD_ALIGNMENT,
-} from "../../transport/codec.ts";
-import { Payload } from "../../transport/payload.ts";
+} from "../../../transport/codec.ts";
+import { Payload } from "../../../transport/payload.ts";
 import {
   assert,
   assertEquals,
@@ -23,7 +23,7 @@ import {
   assertStrictEquals,
   assertStringIncludes,
   assertThrows,
-} from "../assert.ts";
+} from "../../assert.ts";
 
 /** The error of `fn`, which must be a `LeatError` of that code. */
 function refusal(code: LeatErrorCode, fn: () => unknown): LeatError {

@@ -4,26 +4,26 @@
  * @module
  */
 import { generateKeyPairSync } from "node:crypto";
-import type { Envelope } from "../../actors/runtime/envelope.ts";
-import { isClosedThere, type Link, type NodeId } from "../../actors/runtime/link.ts";
-import { ActorSystem } from "../../actors/runtime/system.ts";
-import { LeatError } from "../../core/error.ts";
-import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
-import { connectorByScheme } from "../../transport/connectors.ts";
+import type { Envelope } from "../../../actors/runtime/envelope.ts";
+import { isClosedThere, type Link, type NodeId } from "../../../actors/runtime/link.ts";
+import { ActorSystem } from "../../../actors/runtime/system.ts";
+import { LeatError } from "../../../core/error.ts";
+import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
+import { connectorByScheme } from "../../../transport/connectors.ts";
 import {
   serveWebSocket,
   webSocketConnector,
   type WebSocketServer,
   type WebSocketServerOptions,
-} from "../../transport/web_socket.ts";
-import { DenoWorld } from "../../platform/deno_world.ts";
-import { type Probe, probe, rejection, SOON } from "../actors/runtime/nodes.ts";
-import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
-import { CLOSED_PORT } from "../lib/closed_port.ts";
-import { soon } from "../cluster/lib.ts";
-import { startChild } from "../lib/child.ts";
-import { TcpProxy } from "./tcp_proxy.ts";
-import { asking, knowing } from "./tokens.ts";
+} from "../../../transport/web_socket.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
+import { type Probe, probe, rejection, SOON } from "../../actors/runtime/nodes.ts";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
+import { CLOSED_PORT } from "../../lib/closed_port.ts";
+import { soon } from "../../cluster/lib.ts";
+import { startChild } from "../../lib/child.ts";
+import { TcpProxy } from "../tcp_proxy.ts";
+import { asking, knowing } from "../tokens.ts";
 
 const LOCAL: NodeId = { node: "dialler", incarnation: "00000000000000cc" };
 const TOKEN = "correct-horse";
@@ -59,7 +59,7 @@ class Listener implements AsyncDisposable {
 
 /** A certificate, its key, and the authority's certificate. */
 async function certificates(): Promise<[string, string, string]> {
-  const pem = (name: string) => Deno.readTextFile(new URL(`./tls/${name}`, import.meta.url));
+  const pem = (name: string) => Deno.readTextFile(new URL(`../tls/${name}`, import.meta.url));
   return await Promise.all([pem("server.pem"), pem("server.key"), pem("ca.pem")]);
 }
 

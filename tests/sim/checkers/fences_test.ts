@@ -1,7 +1,7 @@
 /** What the checker of fenced references detects. */
-import type { ActorInfo, Observer } from "../../actors/runtime/inspection.ts";
-import { FenceChecker } from "../../sim/checkers/fences.ts";
-import { assertEquals } from "../assert.ts";
+import type { ActorInfo, Observer } from "../../../actors/runtime/inspection.ts";
+import { FenceChecker } from "../../../sim/checkers/fences.ts";
+import { assertEquals } from "../../assert.ts";
 
 /**
  * Sends an actor a message, optionally restarts it, and delivers the message; returns the findings.

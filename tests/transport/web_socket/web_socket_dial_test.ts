@@ -5,20 +5,20 @@
  */
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import type { Envelope } from "../../actors/runtime/envelope.ts";
-import type { Link, NodeId } from "../../actors/runtime/link.ts";
-import { ActorSystem } from "../../actors/runtime/system.ts";
-import { LeatError } from "../../core/error.ts";
-import { encodeMessage } from "../../transport/codec.ts";
-import { serveWebSocket, webSocketConnector } from "../../transport/web_socket.ts";
-import { dialSocket } from "../../transport/web_socket/dialled_socket.ts";
-import { WINDOW_BYTES } from "../../transport/web_socket/outbox.ts";
-import { DenoWorld } from "../../platform/deno_world.ts";
-import { rejection, SOON } from "../actors/runtime/nodes.ts";
-import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
-import { startChild } from "../lib/child.ts";
-import type { Mirror } from "./fixture_listener.ts";
-import { asking } from "./tokens.ts";
+import type { Envelope } from "../../../actors/runtime/envelope.ts";
+import type { Link, NodeId } from "../../../actors/runtime/link.ts";
+import { ActorSystem } from "../../../actors/runtime/system.ts";
+import { LeatError } from "../../../core/error.ts";
+import { encodeMessage } from "../../../transport/codec.ts";
+import { serveWebSocket, webSocketConnector } from "../../../transport/web_socket.ts";
+import { dialSocket } from "../../../transport/web_socket/dialled_socket.ts";
+import { WINDOW_BYTES } from "../../../transport/web_socket/outbox.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
+import { rejection, SOON } from "../../actors/runtime/nodes.ts";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
+import { startChild } from "../../lib/child.ts";
+import type { Mirror } from "../fixture_listener.ts";
+import { asking } from "../tokens.ts";
 
 const LOCAL: NodeId = { node: "dialler", incarnation: "00000000000000cc" };
 const LISTENER: NodeId = { node: "listener", incarnation: "00000000000000dd" };

@@ -5,19 +5,19 @@
  * @module
  */
 import { Buffer } from "node:buffer";
-import type { NodeId } from "../../actors/runtime/link.ts";
+import type { NodeId } from "../../../actors/runtime/link.ts";
 import {
   serveWebSocket,
   webSocketConnector,
   type WebSocketServer,
   type WebSocketServerOptions,
-} from "../../transport/web_socket.ts";
-import { Challenges } from "../../transport/web_socket/tokens/challenges.ts";
-import { idOf, proofOf, type Transcript } from "../../transport/web_socket/tokens/proof.ts";
-import { DenoWorld } from "../../platform/deno_world.ts";
-import { rejection } from "../actors/runtime/nodes.ts";
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { asking, knowing } from "./tokens.ts";
+} from "../../../transport/web_socket.ts";
+import { Challenges } from "../../../transport/web_socket/tokens/challenges.ts";
+import { idOf, proofOf, type Transcript } from "../../../transport/web_socket/tokens/proof.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
+import { rejection } from "../../actors/runtime/nodes.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
+import { asking, knowing } from "../tokens.ts";
 
 const TOKEN = "correct-horse-battery-staple";
 const DIALLER: NodeId = { node: "dialler", incarnation: "00000000000000cc" };
@@ -125,20 +125,20 @@ async function consentTo(request: string, receipt: string): Promise<string> {
 }
 
 Deno.test("proofOf and idOf return the bytes in docs/wire.md", async () => {
-  const file = new URL("./vectors/proof.json", import.meta.url);
+  const file = new URL("../vectors/proof.json", import.meta.url);
   const vector = JSON.parse(await Deno.readTextFile(file));
   const { token, id, diallerProof, listenerProof, ...rest } = vector;
   const about: Transcript = { id, ...rest };
   assertEquals(idOf(token), id);
   assertEquals(proofOf(token, "dialler", about), diallerProof);
   assertEquals(proofOf(token, "listener", about), listenerProof);
-  const page = await Deno.readTextFile(new URL("../../docs/wire.md", import.meta.url));
+  const page = await Deno.readTextFile(new URL("../../../docs/wire.md", import.meta.url));
   for (const text of Object.values(vector)) assertStringIncludes(page, String(text));
 });
 
 Deno.test("a client in Python computes the same proof", async () => {
-  const script = new URL("./wire_proof.py", import.meta.url).pathname;
-  const vectors = new URL("./vectors/proof.json", import.meta.url).pathname;
+  const script = new URL("../wire_proof.py", import.meta.url).pathname;
+  const vectors = new URL("../vectors/proof.json", import.meta.url).pathname;
   const output = await new Deno.Command("python3", { args: [script, vectors] }).output();
   assertEquals(new TextDecoder().decode(output.stderr), "");
   assertEquals(output.code, 0);

@@ -1,5 +1,5 @@
 /** Compressed messages: their bytes, their contents, and refusals. */
-import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
 import {
   COMPRESSED_HEADER_BYTES,
   compressFrame,
@@ -7,9 +7,9 @@ import {
   type FrameCodec,
   isCompressed,
   sampleCompression,
-} from "../../transport/compression.ts";
-import { LeatError, type LeatErrorCode } from "../../core/error.ts";
-import { assert, assertEquals, assertThrows } from "../assert.ts";
+} from "../../../transport/compression.ts";
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
+import { assert, assertEquals, assertThrows } from "../../assert.ts";
 
 const CODECS: readonly FrameCodec[] = ["zstd", "gzip"];
 const FRAME = encodeMessage({ t: new Int16Array(64).map((_, i) => i & 3) });

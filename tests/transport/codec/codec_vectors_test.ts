@@ -5,13 +5,13 @@
  * @module
  */
 
-import { LeatError } from "../../core/error.ts";
-import { tensor } from "../../core/tensor.ts";
-import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
-import { assert, assertEquals, assertThrows } from "../assert.ts";
-import { CASES, describe, makeVectors, type Vector } from "./vectors/cases.ts";
+import { LeatError } from "../../../core/error.ts";
+import { tensor } from "../../../core/tensor.ts";
+import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
+import { assert, assertEquals, assertThrows } from "../../assert.ts";
+import { CASES, describe, makeVectors, type Vector } from "../vectors/cases.ts";
 
-const VECTORS = new URL("vectors/vectors.json", import.meta.url);
+const VECTORS = new URL("../vectors/vectors.json", import.meta.url);
 const vectors: Vector[] = JSON.parse(await Deno.readTextFile(VECTORS));
 
 /** Spaces and line ends are for readability. */
@@ -80,7 +80,7 @@ Deno.test({
   name: "wire_reader.py, written from docs/wire.md, reads the committed vectors",
   ignore: noPython !== undefined,
   async fn() {
-    const script = new URL("wire_reader.py", import.meta.url).pathname;
+    const script = new URL("../wire_reader.py", import.meta.url).pathname;
     const child = new Deno.Command("python3", { args: [script], stdin: "piped", stdout: "piped" })
       .spawn();
     const writer = child.stdin.getWriter();

@@ -4,13 +4,13 @@
  * @module
  */
 import fc from "fast-check";
-import { LeatError } from "../../core/error.ts";
-import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
-import { LINK_LIMITS, type LinkLimits } from "../../transport/limits.ts";
-import { FRAME, readBatch, readFragment } from "../../transport/web_socket/frames.ts";
-import { Outbox, WINDOW_BYTES } from "../../transport/web_socket/outbox.ts";
-import { Reassembly } from "../../transport/web_socket/reassembly.ts";
-import { assert, assertEquals, assertThrows } from "../assert.ts";
+import { LeatError } from "../../../core/error.ts";
+import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
+import { LINK_LIMITS, type LinkLimits } from "../../../transport/limits.ts";
+import { FRAME, readBatch, readFragment } from "../../../transport/web_socket/frames.ts";
+import { Outbox, WINDOW_BYTES } from "../../../transport/web_socket/outbox.ts";
+import { Reassembly } from "../../../transport/web_socket/reassembly.ts";
+import { assert, assertEquals, assertThrows } from "../../assert.ts";
 
 const MIB = 2 ** 20;
 

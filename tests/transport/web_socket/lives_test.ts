@@ -3,10 +3,10 @@
  *
  * @module
  */
-import type { AccessRole, Identity } from "../../actors/runtime/identity.ts";
-import { LeatError } from "../../core/error.ts";
-import { Lives } from "../../transport/web_socket/tokens/lives.ts";
-import { assertEquals, assertThrows } from "../assert.ts";
+import type { AccessRole, Identity } from "../../../actors/runtime/identity.ts";
+import { LeatError } from "../../../core/error.ts";
+import { Lives } from "../../../transport/web_socket/tokens/lives.ts";
+import { assertEquals, assertThrows } from "../../assert.ts";
 
 const as = (name: string, role: AccessRole): Identity => ({ name, role });
 const WORKER = as("one", "worker");

@@ -1,11 +1,11 @@
 /** How checkers of the dispatcher's records judge after a crash has undone some of them. */
-import type { Journal } from "../../actors/dispatcher/journal/journal.ts";
-import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
-import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
-import { JournalChecker, type RecordWatcher } from "../../sim/checkers/journal.ts";
-import { PoisonChecker } from "../../sim/checkers/poison.ts";
-import { RunsChecker } from "../../sim/checkers/runs.ts";
-import { assertEquals } from "../assert.ts";
+import type { Journal } from "../../../actors/dispatcher/journal/journal.ts";
+import type { JournalRecord } from "../../../actors/dispatcher/journal/records.ts";
+import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
+import { JournalChecker, type RecordWatcher } from "../../../sim/checkers/journal.ts";
+import { PoisonChecker } from "../../../sim/checkers/poison.ts";
+import { RunsChecker } from "../../../sim/checkers/runs.ts";
+import { assertEquals } from "../../assert.ts";
 
 const PARAMETERS = { datasetId: "1", processingMode: "OFF", sharing: false } as const;
 const ITERATION: readonly JournalRecord[] = [

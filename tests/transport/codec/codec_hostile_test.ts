@@ -5,10 +5,10 @@
  * @module
  */
 
-import { LeatError, type LeatErrorCode } from "../../core/error.ts";
-import { tensor } from "../../core/tensor.ts";
-import { decodeMessage, encodeMessage, ENVELOPE_DEPTH_MAX } from "../../transport/codec.ts";
-import { assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
+import { tensor } from "../../../core/tensor.ts";
+import { decodeMessage, encodeMessage, ENVELOPE_DEPTH_MAX } from "../../../transport/codec.ts";
+import { assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 
 /** A message of this envelope (hexadecimal, spaces ignored), and of these payloads. */
 function message(envelopeHex: string, ...payloads: Uint8Array[]): Uint8Array {

@@ -3,14 +3,14 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { LeatError } from "../../../core/error.ts";
+import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
 import {
   clientFrame,
   OPCODE,
   readFrameHead,
   serverFrame,
-} from "../../transport/web_socket/socket_frames.ts";
+} from "../../../transport/web_socket/socket_frames.ts";
 import {
   fragmentHead,
   readAck,
@@ -18,9 +18,9 @@ import {
   readFragment,
   writeAck,
   writeBatch,
-} from "../../transport/web_socket/frames.ts";
-import { Reassembly } from "../../transport/web_socket/reassembly.ts";
-import { assert, assertEquals, assertStrictEquals, assertThrows } from "../assert.ts";
+} from "../../../transport/web_socket/frames.ts";
+import { Reassembly } from "../../../transport/web_socket/reassembly.ts";
+import { assert, assertEquals, assertStrictEquals, assertThrows } from "../../assert.ts";
 
 function hex(bytes: Uint8Array): string {
   return bytes.toHex();

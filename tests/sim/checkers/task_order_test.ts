@@ -1,7 +1,7 @@
 /** What the checker of the order within a task detects. */
-import { TaskOrderChecker } from "../../sim/checkers/task_order.ts";
-import { Payload } from "../../transport/payload.ts";
-import { assertEquals } from "../assert.ts";
+import { TaskOrderChecker } from "../../../sim/checkers/task_order.ts";
+import { Payload } from "../../../transport/payload.ts";
+import { assertEquals } from "../../assert.ts";
 
 /** A number, the life of the task that gives it, and the consumer. */
 interface Given {

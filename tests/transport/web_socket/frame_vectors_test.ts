@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
-import { decodeMessage } from "../../transport/codec.ts";
-import { asEnvelope } from "../../transport/envelopes.ts";
-import { FRAME, readAck, readBatch, readFragment } from "../../transport/web_socket/frames.ts";
-import { byeReason, readHello } from "../../transport/hello.ts";
-import { assertEquals, assertInstanceOf } from "../assert.ts";
-import { describe } from "./vectors/cases.ts";
+import { LeatError } from "../../../core/error.ts";
+import { decodeMessage } from "../../../transport/codec.ts";
+import { asEnvelope } from "../../../transport/envelopes.ts";
+import { FRAME, readAck, readBatch, readFragment } from "../../../transport/web_socket/frames.ts";
+import { byeReason, readHello } from "../../../transport/hello.ts";
+import { assertEquals, assertInstanceOf } from "../../assert.ts";
+import { describe } from "../vectors/cases.ts";
 import {
   ACKNOWLEDGED,
   BATCHED,
@@ -18,9 +18,9 @@ import {
   type FrameVectors,
   HELLOS,
   makeFrameVectors,
-} from "./vectors/frame_cases.ts";
+} from "../vectors/frame_cases.ts";
 
-const FILE = new URL("vectors/frames.json", import.meta.url);
+const FILE = new URL("../vectors/frames.json", import.meta.url);
 const vectors: FrameVectors = JSON.parse(await Deno.readTextFile(FILE));
 
 /** The committed frames of that name, or those that begin with it. */

@@ -3,12 +3,12 @@
  * apply, answer gives each lease to exactly one asker, despite all network faults and crashes; any
  * other order does not, and the test must detect that.
  */
-import type { DurableLog } from "../../actors/runtime/durable_log.ts";
-import type { Actor, ActorContext } from "../../actors/runtime/actor.ts";
-import { SimCluster } from "../../sim/engine/cluster.ts";
-import { type FaultOptions, NO_FAULTS } from "../../sim/faults/options.ts";
-import { Counters } from "../../sim/engine/counters.ts";
-import { assert, assertEquals } from "../assert.ts";
+import type { DurableLog } from "../../../actors/runtime/durable_log.ts";
+import type { Actor, ActorContext } from "../../../actors/runtime/actor.ts";
+import { SimCluster } from "../../../sim/engine/cluster.ts";
+import { type FaultOptions, NO_FAULTS } from "../../../sim/faults/options.ts";
+import { Counters } from "../../../sim/engine/counters.ts";
+import { assert, assertEquals } from "../../assert.ts";
 
 const LEASES = 20;
 const SEEDS = 100;

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { decodeMessage, encodeMessage, FramePool } from "../../transport/codec.ts";
-import { assert, assertEquals } from "../assert.ts";
+import { decodeMessage, encodeMessage, FramePool } from "../../../transport/codec.ts";
+import { assert, assertEquals } from "../../assert.ts";
 
 Deno.test("FramePool reuses a buffer for messages of its size only", () => {
   const pool = new FramePool();

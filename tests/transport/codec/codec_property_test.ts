@@ -7,17 +7,17 @@
 
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
-import { type DType, DTYPES, type FixedDType, TYPED_ARRAYS } from "../../core/dtype.ts";
-import { LeatError } from "../../core/error.ts";
-import { RaggedTensor, Tensor } from "../../core/tensor.ts";
+import { type DType, DTYPES, type FixedDType, TYPED_ARRAYS } from "../../../core/dtype.ts";
+import { LeatError } from "../../../core/error.ts";
+import { RaggedTensor, Tensor } from "../../../core/tensor.ts";
 import {
   decodeMessage,
   encodeBlocks,
   encodeMessage,
   ROOM_FROM_BYTES,
-} from "../../transport/codec.ts";
-import { Payload } from "../../transport/payload.ts";
-import { assert, assertEquals, assertThrows } from "../assert.ts";
+} from "../../../transport/codec.ts";
+import { Payload } from "../../../transport/payload.ts";
+import { assert, assertEquals, assertThrows } from "../../assert.ts";
 
 const text = fc.oneof(
   fc.string({ unit: "grapheme", maxLength: 80 }),

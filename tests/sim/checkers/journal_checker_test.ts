@@ -1,12 +1,12 @@
 /** What the checkers of the dispatcher's journal detect. */
-import type { Journal } from "../../actors/dispatcher/journal/journal.ts";
-import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
-import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
-import { JournalChecker } from "../../sim/checkers/journal.ts";
-import { SplitOwners } from "../../sim/checkers/split_owners.ts";
-import { NO_FAULTS } from "../../sim/faults/options.ts";
-import { runDynamic } from "../../sim/workloads/workload_dynamic.ts";
-import { assertEquals, assertMatch } from "../assert.ts";
+import type { Journal } from "../../../actors/dispatcher/journal/journal.ts";
+import type { JournalRecord } from "../../../actors/dispatcher/journal/records.ts";
+import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
+import { JournalChecker } from "../../../sim/checkers/journal.ts";
+import { SplitOwners } from "../../../sim/checkers/split_owners.ts";
+import { NO_FAULTS } from "../../../sim/faults/options.ts";
+import { runDynamic } from "../../../sim/workloads/workload_dynamic.ts";
+import { assertEquals, assertMatch } from "../../assert.ts";
 
 const CREATED: JournalRecord = { type: "cluster_created", clusterId: "c" };
 const STARTED: JournalRecord = { type: "dispatcher_started", incarnation: "1-1", wallMs: 0 };

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { FramedSocket } from "../../transport/web_socket/framed_socket.ts";
-import { DenoWorld } from "../../platform/deno_world.ts";
-import { Payload } from "../../transport/payload.ts";
-import { assert, assertEquals } from "../assert.ts";
+import { FramedSocket } from "../../../transport/web_socket/framed_socket.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
+import { Payload } from "../../../transport/payload.ts";
+import { assert, assertEquals } from "../../assert.ts";
 
 /** A connection within this process; the test closes both ends. */
 async function connection(): Promise<{ near: Deno.TcpConn; far: Deno.TcpConn }> {
