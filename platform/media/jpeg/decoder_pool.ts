@@ -5,13 +5,18 @@
 
 import type { TurboDecoder } from "./turbo_decoder.ts";
 
+interface Waiting {
+  readonly create: () => TurboDecoder;
+  readonly taken: PromiseWithResolvers<TurboDecoder>;
+}
+
 /** Decompressors, each in use by one image at a time. */
 export class DecoderPool {
   readonly #max: number;
   readonly #idle: TurboDecoder[] = [];
   #busy = 0;
   /** Images that wait for a decompressor, the oldest first. */
-  readonly #waiting: ((decoder: TurboDecoder) => void)[] = [];
+  readonly #waiting: Waiting[] = [];
   /** Set while somebody waits until none is busy. */
   #emptied: PromiseWithResolvers<void> | undefined;
 
@@ -22,7 +27,11 @@ export class DecoderPool {
 
   /** A decompressor, made by `create` if there are too few. Return it with `give()`. */
   take(create: () => TurboDecoder): TurboDecoder | Promise<TurboDecoder> {
-    if (this.#busy >= this.#max) return new Promise((resolve) => this.#waiting.push(resolve));
+    if (this.#busy >= this.#max) {
+      const taken = Promise.withResolvers<TurboDecoder>();
+      this.#waiting.push({ create, taken });
+      return taken.promise;
+    }
     const decoder = this.#idle.pop() ?? create();
     this.#busy++;
     return decoder;
@@ -31,11 +40,26 @@ export class DecoderPool {
   /** Takes a decompressor back, for the image that has waited longest or a later one. */
   give(decoder: TurboDecoder): void {
     const next = this.#waiting.shift();
-    if (next !== undefined) return next(decoder);
-    this.#busy--;
+    if (next !== undefined) return next.taken.resolve(decoder);
     decoder.trim();
     this.#idle.push(decoder);
-    if (this.#emptied !== undefined && this.#busy === 0) this.#freeAll();
+    this.#released();
+  }
+
+  /**
+   * Frees a decompressor that has failed. The library does not reset all of its state: after a
+   * truncated JPEG it refuses valid ones.
+   */
+  discard(decoder: TurboDecoder): void {
+    decoder.free();
+    const next = this.#waiting.shift();
+    if (next === undefined) return this.#released();
+    try {
+      next.taken.resolve(next.create());
+    } catch (error) {
+      this.#released();
+      next.taken.reject(error);
+    }
   }
 
   /**
@@ -45,6 +69,11 @@ export class DecoderPool {
     const { promise } = this.#emptied ??= Promise.withResolvers<void>();
     if (this.#busy === 0) this.#freeAll();
     return promise;
+  }
+
+  #released(): void {
+    this.#busy--;
+    if (this.#emptied !== undefined && this.#busy === 0) this.#freeAll();
   }
 
   #freeAll(): void {

@@ -57,7 +57,7 @@ function decodeWith(
   request: DecodeRequest,
 ): Decoded | Promise<Decoded> {
   const failed = (error: unknown): never => {
-    decoderPool.give(decoder);
+    decoderPool.discard(decoder);
     throw error;
   };
   const decoded = (region: Region): Decoded => ({
