@@ -42,6 +42,15 @@ export {
 } from "./core/error.ts";
 export { RandomStream } from "./core/philox.ts";
 export {
+  cast,
+  gather,
+  oneHot,
+  type OneHotOptions,
+  pad,
+  stack,
+  type TensorOperations,
+} from "./core/tensor_operations.ts";
+export {
   type NestedArray,
   RaggedTensor,
   Tensor,

@@ -82,6 +82,37 @@ export {
 } from "./sharding/custom_policy.ts";
 export { type Shard, SHARD_HINT, ShardingPolicy } from "./sharding/sharding_policy.ts";
 
+// Images.
+export {
+  adjustBrightness,
+  adjustContrast,
+  adjustHue,
+  adjustSaturation,
+  colorJitter,
+  type ColorJitterOptions,
+  grayscale,
+} from "./media/colour.ts";
+export { convertImage, type ConvertOptions } from "./media/convert.ts";
+export {
+  centerCrop,
+  cropImage,
+  cutout,
+  type CutoutOptions,
+  flipImage,
+  type ImagePadding,
+  type ImageRegion,
+  padImage,
+} from "./media/geometry.ts";
+export type { ImageOperations, ImageTools } from "./media/image.ts";
+export type { ImageDType, ImageSize } from "./media/image_tensor.ts";
+export { cutmix, type MixedBatch, type MixOptions, mixup } from "./media/mixing.ts";
+export {
+  type RandomCropOptions,
+  randomResizedCrop,
+  randomResizedCropRegion,
+} from "./media/random_crop.ts";
+export { resizeImage, type ResizeMethod, type ResizeOptions } from "./media/resize.ts";
+
 // The machine that pipelines run on.
 export {
   type AudioCodec,

@@ -5,11 +5,13 @@
 import { LeatError } from "../../core/error.ts";
 import type { RandomStream } from "../../core/philox.ts";
 import { tensor } from "../../core/tensor.ts";
+import { type TensorOperations, tensors } from "../../core/tensor_operations.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { IteratorContext } from "../context.ts";
 import { example, type parseExample } from "../formats/tfrecord/example.ts";
 import type { encodeExample } from "../formats/tfrecord/example_encoding.ts";
-import type { AudioCodec, Host, ImageCodec } from "../host.ts";
+import type { AudioCodec, Host } from "../host.ts";
+import { type ImageTools, imageTools } from "../media/image.ts";
 import { type Attributes, facade } from "../node.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import type { SpecCheck } from "../elements/spec_check.ts";
@@ -37,8 +39,10 @@ export interface FunctionExtra {
   readonly random: RandomStream;
   /** How many elements this operator was given before this one, in this iteration. */
   readonly index: number;
-  /** Decodes images. */
-  readonly image: ImageCodec;
+  /** Decodes images, and transforms them. */
+  readonly image: ImageTools;
+  /** Operations on tensors. */
+  readonly tensors: TensorOperations;
   /** Decodes sound. */
   readonly audio: AudioCodec;
   /** Reads and writes serialised `tf.train.Example`s. */
@@ -95,7 +99,8 @@ class Extra implements FunctionExtra {
   declare readonly Dataset: unknown;
   readonly tensor = tensor;
   readonly example = example;
-  readonly image: ImageCodec;
+  readonly image: ImageTools;
+  readonly tensors = tensors;
   readonly audio: AudioCodec;
   readonly #call: Call;
   /** Fixed for overlapping calls; otherwise it changes with each call. */
@@ -105,7 +110,7 @@ class Extra implements FunctionExtra {
 
   constructor(call: Call, host: Host, captures: Captures | undefined, index?: number) {
     this.#call = call;
-    this.image = host.images;
+    this.image = imageTools(host.images);
     this.audio = host.audio;
     this.#index = index;
     if (captures !== undefined) Object.assign(this, captures);

@@ -41,5 +41,5 @@ export function withCapturedNames(source: string, names: readonly string[]): str
 
 /** Names in the last argument of every function, see `FunctionExtra`. Captures cannot use them. */
 export const GIVEN_NAMES: readonly string[] = [
-  ...["Dataset", "tensor", "random", "index", "image", "audio", "example"],
+  ...["Dataset", "tensor", "random", "index", "image", "tensors", "audio", "example"],
 ];

@@ -1,0 +1,62 @@
+/** Conversion of images to the dtype and layout that a model takes. */
+
+import { Tensor } from "../../core/tensor.ts";
+import type { ImageLayout, Normalization } from "../host.ts";
+import { type ImageDType, invalidImage, shapeOf, whiteOf } from "./image_tensor.ts";
+
+/** Options of {@linkcode convertImage}. */
+export interface ConvertOptions<D extends ImageDType = ImageDType> {
+  /** Default `"float32"`. */
+  readonly dtype?: D;
+  /** Makes each value, from 0 to 1, `(value - mean) / std`. The dtype is a float then. */
+  readonly normalize?: Normalization;
+  /** Default `"HWC"`. */
+  readonly layout?: ImageLayout;
+}
+
+/**
+ * An image with values from 0 to 1, normalized, in another dtype or layout: torchvision's
+ * `ToDtype(scale=True)` and `Normalize` in one pass. `uint8` has values from 0 to 255.
+ *
+ * @throws {LeatError} `invalid_argument` for what is no image, or invalid options.
+ */
+export function convertImage<D extends ImageDType = "float32">(
+  image: Tensor<ImageDType>,
+  options: ConvertOptions<D> = {},
+): Tensor<D> {
+  const { height, width, channels } = shapeOf("convert", image);
+  const { dtype = "float32" as D, normalize, layout = "HWC" } = options;
+  if (layout !== "HWC" && layout !== "CHW") {
+    throw invalidImage("convert", `a layout is "HWC" or "CHW", not ${layout}`);
+  }
+  if (dtype === "uint8" && normalize !== undefined) {
+    throw invalidImage("convert", "a normalized image is float16 or float32, not uint8");
+  }
+  const means = perChannel("mean", normalize?.mean ?? 0, channels);
+  const stds = perChannel("std", normalize?.std ?? 1, channels);
+  if (stds.includes(0)) throw invalidImage("convert", "normalize.std is not 0");
+  const isPlanar = layout === "CHW";
+  const out = Tensor.zeros(dtype, isPlanar ? [channels, height, width] : image.shape);
+  const into = dtype === "uint8"
+    ? new Uint8ClampedArray(out.data.buffer as ArrayBuffer) // rounds
+    : out.data;
+  const white = whiteOf(dtype) / whiteOf(image.dtype);
+  const [channelStep, pixelStep] = isPlanar ? [height * width, 1] : [1, channels];
+  for (let c = 0; c < channels; c++) {
+    const scale = white / stds[c]!, shift = -means[c]! / stds[c]!;
+    let to = c * channelStep;
+    for (let from = c; from < image.data.length; from += channels, to += pixelStep) {
+      into[to] = image.data[from]! * scale + shift;
+    }
+  }
+  return out;
+}
+
+function perChannel(name: string, value: number | readonly number[], channels: number): number[] {
+  const values = typeof value === "number" ? Array<number>(channels).fill(value) : [...value];
+  if (values.length === channels && values.every(Number.isFinite)) return values;
+  throw invalidImage(
+    "convert",
+    `normalize.${name} is a number, or one for each of the ${channels} channels, not ${value}`,
+  );
+}

@@ -1,0 +1,115 @@
+/** Mixtures of the images of a batch, as torchvision's `MixUp` and `CutMix`. */
+
+import { LeatError } from "../../core/error.ts";
+import type { RandomStream } from "../../core/philox.ts";
+import { Tensor } from "../../core/tensor.ts";
+
+/** A batch of images with the shares of its classes. */
+export interface MixedBatch {
+  /** float32 or float16 of shape [n, height, width, channels]. */
+  readonly images: Tensor<"float16" | "float32">;
+  /** float32 of shape [n, classes]: one-hot, or mixed already. */
+  readonly labels: Tensor<"float32">;
+}
+
+/** Options of {@linkcode mixup} and {@linkcode cutmix}. */
+export interface MixOptions {
+  /** The parameter of the Beta distribution of the shares; default 1, which is uniform. */
+  readonly alpha?: number;
+}
+
+/**
+ * Mixes each image with the one before it, the first with the last: `λ` of its own values and
+ * labels, `1 - λ` of the other's, with one `λ` a batch. Zhang et al., "mixup: Beyond Empirical Risk
+ * Minimization" (2018).
+ *
+ * @throws {LeatError} `invalid_argument` for other shapes or dtypes.
+ */
+export function mixup(
+  batch: MixedBatch,
+  random: RandomStream,
+  { alpha = 1 }: MixOptions = {},
+): MixedBatch {
+  requireBatch("mixup", batch, alpha);
+  const share = beta(alpha, random);
+  return { images: mixed(batch.images, share), labels: mixed(batch.labels, share) };
+}
+
+/**
+ * Replaces a rectangle of each image by that of the image before it, the first by the last's. Labels
+ * are mixed by area. Yun et al., "CutMix" (2019).
+ *
+ * @throws {LeatError} `invalid_argument` for other shapes or dtypes.
+ */
+export function cutmix(
+  batch: MixedBatch,
+  random: RandomStream,
+  { alpha = 1 }: MixOptions = {},
+): MixedBatch {
+  requireBatch("cutmix", batch, alpha);
+  const [count, height, width, channels] = batch.images.shape as [number, number, number, number];
+  const share = beta(alpha, random);
+  const x = random.int(width), y = random.int(height);
+  const halfWidth = Math.floor(width * Math.sqrt(1 - share) / 2);
+  const halfHeight = Math.floor(height * Math.sqrt(1 - share) / 2);
+  const left = Math.max(0, x - halfWidth), right = Math.min(width, x + halfWidth);
+  const top = Math.max(0, y - halfHeight), bottom = Math.min(height, y + halfHeight);
+  const images = Tensor.zeros(batch.images.dtype, batch.images.shape);
+  images.data.set(batch.images.data);
+  for (let n = 0; n < count; n++) {
+    const other = (n + count - 1) % count;
+    for (let row = top; row < bottom; row++) {
+      const at = (row * width + left) * channels, size = height * width * channels;
+      const pixels = batch.images.data.subarray(
+        other * size + at,
+        other * size + at + (right - left) * channels,
+      );
+      images.data.set(pixels, n * size + at);
+    }
+  }
+  const kept = 1 - (right - left) * (bottom - top) / (width * height);
+  return { images, labels: mixed(batch.labels, kept) };
+}
+
+/** `share` of each row, and the rest of the row before it. */
+function mixed<D extends "float16" | "float32">(tensor: Tensor<D>, share: number): Tensor<D> {
+  const { data } = tensor;
+  const out = Tensor.zeros(tensor.dtype, tensor.shape);
+  const size = data.length / tensor.shape[0]!;
+  for (let i = 0; i < data.length; i++) {
+    out.data[i] = share * data[i]! + (1 - share) * data[(i + data.length - size) % data.length]!;
+  }
+  return out;
+}
+
+function requireBatch(operation: string, { images, labels }: MixedBatch, alpha: number): void {
+  const isBatch = ["float16", "float32"].includes(images.dtype) && images.shape.length === 4 &&
+    images.size > 0;
+  const areLabels = labels.dtype === "float32" && labels.shape.length === 2 &&
+    labels.shape[0] === images.shape[0];
+  if (isBatch && areLabels && alpha > 0 && alpha < Infinity) return;
+  throw new LeatError(
+    "invalid_argument",
+    `${operation}: images are floats of shape [n, height, width, channels], labels float32 of ` +
+      `[n, classes] and alpha is above 0, not ${images.dtype} [${images.shape}], ${labels.dtype} ` +
+      `[${labels.shape}] and ${alpha}`,
+  );
+}
+
+/** A number of the distribution Beta(alpha, alpha). */
+function beta(alpha: number, random: RandomStream): number {
+  const [a, b] = [gamma(alpha, random), gamma(alpha, random)];
+  return a + b === 0 ? 0.5 : a / (a + b);
+}
+
+/** Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables" (2000). */
+function gamma(shape: number, random: RandomStream): number {
+  if (shape < 1) return gamma(shape + 1, random) * (1 - random.next()) ** (1 / shape);
+  const d = shape - 1 / 3, c = 1 / Math.sqrt(9 * d);
+  for (;;) {
+    const x = random.normal(), v = (1 + c * x) ** 3;
+    if (v > 0 && Math.log(1 - random.next()) < 0.5 * x * x + d - d * v + d * Math.log(v)) {
+      return d * v;
+    }
+  }
+}

@@ -1,0 +1,88 @@
+/** Random crops of random sizes, as torchvision's `RandomResizedCrop`. */
+
+import type { RandomStream } from "../../core/philox.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import { cropImage, type ImageRegion } from "./geometry.ts";
+import { type ImageDType, type ImageSize, invalidImage, shapeOf } from "./image_tensor.ts";
+import { resizeImage, type ResizeOptions } from "./resize.ts";
+
+/** Options of {@linkcode randomResizedCropRegion}. */
+export interface RandomCropOptions {
+  /** The least and the largest share of the image's area; default 0.08 and 1. */
+  readonly scale?: readonly [number, number];
+  /** The least and the largest ratio of width to height; default 3/4 and 4/3. */
+  readonly ratio?: readonly [number, number];
+}
+
+/** After so many rectangles that do not fit the middle is taken. */
+const ATTEMPTS = 10;
+
+/**
+ * A random rectangle of an image, for `image.decode(bytes, { crop, resize })`: so only the part that
+ * is needed is decoded.
+ *
+ * @param size of the image, in pixels.
+ * @throws {LeatError} `invalid_argument` for invalid ranges.
+ *
+ * @example
+ * ```ts
+ * import { Dataset } from "../../mod.ts";
+ *
+ * const photos = Dataset.imageFolder("./photos", { decode: false })
+ *   .map(({ image: jpeg, label }, { image, random }) => {
+ *     const crop = image.randomResizedCropRegion(image.size(jpeg), random);
+ *     const flip = random.next() < 0.5;
+ *     return Promise.resolve(image.decode(jpeg, { crop, resize: { width: 224, height: 224 }, flip }))
+ *       .then((image) => ({ image, label }));
+ *   });
+ * ```
+ */
+export function randomResizedCropRegion(
+  { width, height }: { readonly width: number; readonly height: number },
+  random: RandomStream,
+  { scale = [0.08, 1], ratio = [3 / 4, 4 / 3] }: RandomCropOptions = {},
+): ImageRegion {
+  for (const [name, [low, high]] of Object.entries({ scale, ratio })) {
+    if (low > 0 && high >= low && high < Infinity) continue;
+    throw invalidImage(
+      "randomResizedCrop",
+      `${name} is [low, high] above 0, not [${low}, ${high}]`,
+    );
+  }
+  const between = (low: number, high: number) => low + random.next() * (high - low);
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const area = width * height * between(...scale);
+    const aspect = Math.exp(between(Math.log(ratio[0]), Math.log(ratio[1])));
+    const region = {
+      width: Math.round(Math.sqrt(area * aspect)),
+      height: Math.round(Math.sqrt(area / aspect)),
+    };
+    if (region.width < 1 || region.width > width) continue;
+    if (region.height < 1 || region.height > height) continue;
+    const y = random.int(height - region.height + 1), x = random.int(width - region.width + 1);
+    return { x, y, ...region };
+  }
+  const aspect = Math.min(Math.max(width / height, ratio[0]), ratio[1]);
+  const region = {
+    width: Math.max(1, Math.min(width, Math.round(height * aspect))),
+    height: Math.max(1, Math.min(height, Math.round(width / aspect))),
+  };
+  const x = (width - region.width) >> 1, y = (height - region.height) >> 1;
+  return { x, y, ...region };
+}
+
+/**
+ * A random rectangle of an image, resized. For compressed images, decoding the rectangle of
+ * {@linkcode randomResizedCropRegion} is faster.
+ *
+ * @throws {LeatError} `invalid_argument` for what is no image, or invalid options.
+ */
+export function randomResizedCrop<D extends ImageDType>(
+  image: Tensor<D>,
+  size: ImageSize,
+  random: RandomStream,
+  options: RandomCropOptions & ResizeOptions = {},
+): Tensor<D> {
+  const region = randomResizedCropRegion(shapeOf("randomResizedCrop", image), random, options);
+  return resizeImage(cropImage(image, region), size, options);
+}

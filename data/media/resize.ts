@@ -1,0 +1,164 @@
+/** Resizing of image tensors: separable filters, like those of `tf.image.resize`. */
+
+import type { Tensor } from "../../core/tensor.ts";
+import {
+  type ImageDType,
+  imageOf,
+  type ImageSize,
+  invalidImage,
+  requireSize,
+  shapeOf,
+} from "./image_tensor.ts";
+
+/** How new pixels are made of old ones. */
+export type ResizeMethod = "bilinear" | "bicubic" | "area" | "nearest";
+
+/** Options of resizing. */
+export interface ResizeOptions {
+  /** Default `"bilinear"`. */
+  readonly method?: ResizeMethod;
+  /**
+   * Whether a smaller image uses all pixels of the larger one, not only the nearest. Default false.
+   * Ignored by `area`, which always does, and by `nearest`.
+   */
+  readonly antialias?: boolean;
+}
+
+/** The pixels along one axis that make a new pixel, and their weights. */
+interface Taps {
+  /** How many there are at most. */
+  readonly count: number;
+  /** The first of each new pixel. */
+  readonly first: Int32Array;
+  /** `count` for each new pixel; the rest is 0. */
+  readonly weights: Float32Array;
+}
+
+/** The parameter of the cubic kernel of Keys. */
+const KEYS = -0.5;
+
+const KERNELS = {
+  bilinear: { radius: 1, at: (x: number) => Math.max(0, 1 - Math.abs(x)) },
+  bicubic: {
+    radius: 2,
+    at(x: number) {
+      const d = Math.abs(x);
+      if (d <= 1) return ((KEYS + 2) * d - (KEYS + 3)) * d * d + 1;
+      return d < 2 ? ((KEYS * d - 5 * KEYS) * d + 8 * KEYS) * d - 4 * KEYS : 0;
+    },
+  },
+};
+
+/**
+ * The image in another size, of the same dtype; uint8 values are rounded.
+ *
+ * Pixels have half-pixel centres, as in `tf.image.resize`, whose values it gives.
+ *
+ * @param image of shape [height, width, channels].
+ * @throws {LeatError} `invalid_argument` for what is no image, or an invalid size or method.
+ *
+ * @example
+ * ```ts
+ * import { resizeImage, tensor } from "../../mod.ts";
+ *
+ * const photo = tensor(new Uint8Array(40 * 60 * 3), { shape: [40, 60, 3] });
+ * resizeImage(photo, [20, 20], { method: "bicubic", antialias: true }).shape; // [20, 20, 3]
+ * ```
+ */
+export function resizeImage<D extends ImageDType>(
+  image: Tensor<D>,
+  size: ImageSize,
+  { method = "bilinear", antialias = false }: ResizeOptions = {},
+): Tensor<D> {
+  const { height, width, channels } = shapeOf("resize", image);
+  requireSize("resize", size);
+  if (!["bilinear", "bicubic", "area", "nearest"].includes(method)) {
+    throw invalidImage("resize", `a method is bilinear, bicubic, area or nearest, not ${method}`);
+  }
+  const [newHeight, newWidth] = size;
+  const columns = tapsOf(width, newWidth, method, antialias);
+  const rows = tapsOf(height, newHeight, method, antialias);
+  // First along rows, into [height, newWidth, channels]; then along columns.
+  const wide = new Float32Array(height * newWidth * channels);
+  resample(image.data, wide, columns, { outer: height, from: width, to: newWidth, step: channels });
+  const values = new Float32Array(newHeight * newWidth * channels);
+  const step = newWidth * channels;
+  resample(wide, values, rows, { outer: 1, from: height, to: newHeight, step });
+  return imageOf(image.dtype, { height: newHeight, width: newWidth, channels }, values);
+}
+
+/** Resamples the middle axis of [outer, from, step]. */
+function resample(
+  from: ArrayLike<number>,
+  into: Float32Array,
+  { count, first, weights }: Taps,
+  axis: { outer: number; from: number; to: number; step: number },
+): void {
+  const { step } = axis;
+  for (let outer = 0; outer < axis.outer; outer++) {
+    for (let i = 0; i < axis.to; i++) {
+      const to = (outer * axis.to + i) * step;
+      for (let tap = 0; tap < count; tap++) {
+        const weight = weights[i * count + tap]!;
+        if (weight === 0) continue;
+        const at = (outer * axis.from + first[i]! + tap) * step;
+        for (let k = 0; k < step; k++) into[to + k]! += weight * from[at + k]!;
+      }
+    }
+  }
+}
+
+function tapsOf(from: number, to: number, method: ResizeMethod, antialias: boolean): Taps {
+  const scale = from / to;
+  if (method === "nearest") {
+    return taps(from, to, 1, (i) => Math.min(Math.floor((i + 0.5) * scale), from - 1), () => 1);
+  }
+  if (method === "area") {
+    const overlap = (i: number, at: number) =>
+      Math.max(0, Math.min(at + 1, (i + 1) * scale) - Math.max(at, i * scale));
+    return taps(from, to, Math.ceil(scale) + 1, (i) => Math.floor(i * scale), overlap);
+  }
+  const { radius, at: kernel } = KERNELS[method];
+  const stretch = antialias ? Math.max(scale, 1) : 1;
+  const reach = radius * stretch;
+  const centre = (i: number) => (i + 0.5) * scale - 0.5;
+  return taps(
+    from,
+    to,
+    Math.ceil(2 * reach) + 1,
+    (i) => Math.ceil(centre(i) - reach),
+    (i, at) => kernel((at - centre(i)) / stretch),
+    method === "bilinear" && !antialias,
+  );
+}
+
+/**
+ * Weights add up to 1. Pixels beyond the edge count as the outermost one if `isClamped`, else not.
+ */
+function taps(
+  from: number,
+  to: number,
+  count: number,
+  firstOf: (i: number) => number,
+  weightOf: (i: number, at: number) => number,
+  isClamped = false,
+): Taps {
+  const width = Math.min(count, from);
+  const first = new Int32Array(to), weights = new Float32Array(to * width);
+  for (let i = 0; i < to; i++) {
+    const begin = firstOf(i);
+    first[i] = Math.min(Math.max(begin, 0), from - width);
+    let sum = 0;
+    for (let at = begin; at < begin + count; at++) {
+      const weight = weightOf(i, at);
+      const inside = Math.min(Math.max(at, 0), from - 1);
+      if (inside !== at && !isClamped) continue;
+      const tap = inside - first[i]!;
+      if (tap < 0 || tap >= width || !(Math.abs(weight) > 1e-9)) continue;
+      weights[i * width + tap]! += weight;
+      sum += weight;
+    }
+    for (let tap = 0; tap < width; tap++) weights[i * width + tap]! /= sum;
+  }
+  return { count: width, first, weights };
+}

@@ -1,0 +1,82 @@
+/** Operations on images and tensors, against what TensorFlow and Pillow were recorded to make. */
+
+import { assert, assertEquals } from "../../assert.ts";
+import type { FixedDType } from "../../../core/dtype.ts";
+import { Tensor, tensor } from "../../../core/tensor.ts";
+import { type OneHotOptions, tensors } from "../../../core/tensor_operations.ts";
+import { imageTools } from "../../../data/media/image.ts";
+import { Images } from "../../../platform/media/images.ts";
+import recorded from "./image_facts.json" with { type: "json" };
+
+const image = imageTools(new Images());
+const bytes = new Tensor("uint8", recorded.shape, Uint8Array.from(recorded.pixels));
+const floats = new Tensor("float32", recorded.shape, Float32Array.from(recorded.pixels));
+
+/** Largest difference by operation, in levels of 255; 0 where it is not listed. */
+const TOLERANCES: Readonly<Record<string, number>> = {
+  resize: 0.02,
+  grayscale: 1,
+  adjustHue: 1,
+  adjustBrightness: 1,
+  adjustContrast: 1,
+  adjustSaturation: 1,
+};
+
+type Operation = (image: Tensor, ...args: unknown[]) => Tensor;
+
+for (const operation of new Set(recorded.facts.map(({ operation }) => operation))) {
+  Deno.test(`image.${operation} gives what TensorFlow or Pillow gives`, () => {
+    const apply = image[operation as keyof typeof image] as unknown as Operation;
+    for (const fact of recorded.facts.filter((fact) => fact.operation === operation)) {
+      const about = `${operation} ${JSON.stringify(fact.args)}`;
+      const result = apply(operation === "resize" ? floats : bytes, ...fact.args);
+      assertEquals(result.shape, fact.shape, about);
+      const data = result.data as Uint8Array;
+      const off = fact.values.map((value, i) => Math.abs(value - data[i]!));
+      const most = Math.max(...off);
+      assert(most <= toleranceOf(operation, fact.args), `${about} is off by ${most}`);
+    }
+  });
+}
+
+function toleranceOf(operation: string, args: readonly unknown[]): number {
+  // TensorFlow takes the weights of its bicubic filter from a table of 1,024 places.
+  const isTabled = JSON.stringify(args).includes(`"bicubic","antialias":false`);
+  return isTabled ? 0.2 : TOLERANCES[operation] ?? 0;
+}
+
+const values = Float32Array.from({ length: 24 }, (_, i) => i - 11.75);
+const value = new Tensor("float32", [2, 3, 4], values);
+const others = [values, values.map((x) => x * 2), values.map((x) => x - 1)]
+  .map((data) => new Tensor("float32", [2, 3, 4], data));
+
+const MADE: Readonly<Record<string, (args: unknown[]) => Tensor>> = {
+  cast: ([dtype]) => {
+    const of = dtype === "uint8" ? new Tensor("float32", [2, 3, 4], values.map(Math.abs)) : value;
+    return tensors.cast(of, dtype as FixedDType);
+  },
+  oneHot: ([indices, depth, options]) =>
+    tensors.oneHot(tensor(indices as number[]), depth as number, options as OneHotOptions),
+  stack: ([options]) => tensors.stack(others, options as { axis: number }),
+  gather: ([indices, options]) =>
+    tensors.gather(value, indices as number[], options as { axis: number }),
+  pad: ([paddings, constant]) =>
+    tensors.pad(value, paddings as [number, number][], constant as number),
+};
+
+for (const operation of Object.keys(MADE)) {
+  Deno.test(`tensors.${operation} gives what TensorFlow gives`, () => {
+    const facts = recorded.tensorFacts.filter((fact) => fact.operation === operation);
+    assert(facts.length > 0);
+    for (const fact of facts) {
+      const made = MADE[operation]!(fact.args);
+      const about = `${operation} ${JSON.stringify(fact.args)}`;
+      assertEquals(made.shape, fact.shape, about);
+      assertEquals(
+        Array.from(made.data as ArrayLike<unknown>, Number),
+        fact.values.map(Number),
+        about,
+      );
+    }
+  });
+}

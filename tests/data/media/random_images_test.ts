@@ -1,0 +1,146 @@
+/** Random operations on images: their distributions, their limits, and that they repeat. */
+
+import { assert, assertAlmostEquals, assertEquals, assertThrows } from "../../assert.ts";
+import {
+  centerCrop,
+  colorJitter,
+  convertImage,
+  cropImage,
+  cutmix,
+  cutout,
+  Dataset,
+  LeatError,
+  LocalCluster,
+  mixup,
+  oneHot,
+  randomResizedCrop,
+  randomResizedCropRegion,
+  RandomStream,
+  resizeImage,
+  Tensor,
+  tensor,
+} from "../../../mod.ts";
+
+const photo = new Tensor(
+  "uint8",
+  [20, 30, 3],
+  Uint8Array.from({ length: 1_800 }, (_, i) => i * 7 % 256),
+);
+
+Deno.test("randomResizedCropRegion stays inside, within its ranges, and repeats", () => {
+  const random = new RandomStream(1, []);
+  const shares: number[] = [];
+  for (let i = 0; i < 2_000; i++) {
+    const { x, y, width, height } = randomResizedCropRegion({ width: 500, height: 375 }, random);
+    assert(x >= 0 && y >= 0 && x + width <= 500 && y + height <= 375);
+    assert(width / height > 0.74 && width / height < 1.35, `${width} × ${height}`);
+    shares.push(width * height / (500 * 375));
+  }
+  assert(Math.min(...shares) >= 0.079 && Math.min(...shares) < 0.1);
+  assert(Math.max(...shares) > 0.95);
+  // Large shares fit less often, so the mean is below 0.54. This is that of torchvision.
+  assertAlmostEquals(shares.reduce((a, b) => a + b) / shares.length, 0.432, 0.02);
+  const region = () => randomResizedCropRegion({ width: 50, height: 37 }, new RandomStream(5, []));
+  assertEquals(region(), region());
+});
+
+Deno.test("randomResizedCropRegion takes the middle of an image that is too narrow", () => {
+  const random = new RandomStream(2, []);
+  const region = randomResizedCropRegion({ width: 1_000, height: 10 }, random, { scale: [1, 1] });
+  assertEquals(region, { x: 493, y: 0, width: 13, height: 10 });
+});
+
+Deno.test("randomResizedCrop resizes its random rectangle", () => {
+  const made = randomResizedCrop(photo, [8, 6], new RandomStream(3, []), { antialias: true });
+  const region = randomResizedCropRegion({ width: 30, height: 20 }, new RandomStream(3, []));
+  assertEquals(made, resizeImage(cropImage(photo, region), [8, 6], { antialias: true }));
+});
+
+Deno.test("centerCrop takes the middle, and pads what is too small", () => {
+  assertEquals(
+    centerCrop(photo, [10, 10]),
+    cropImage(photo, { x: 10, y: 5, width: 10, height: 10 }),
+  );
+  const padded = centerCrop(photo, [24, 31]);
+  assertEquals(padded.shape, [24, 31, 3]);
+  assertEquals(cropImage(padded, { x: 0, y: 2, width: 30, height: 20 }), photo);
+  assert(padded.data.subarray(0, 2 * 31 * 3).every((value) => value === 0));
+});
+
+Deno.test("cutout makes one hole, which may reach beyond the edges", () => {
+  const white = new Tensor("uint8", [20, 30, 3], new Uint8Array(1_800).fill(255));
+  const sizes = new Set<number>();
+  for (let seed = 0; seed < 200; seed++) {
+    const cut = cutout(white, { size: [6, 8], value: 9 }, new RandomStream(seed, []));
+    const hole = cut.data.filter((value) => value === 9).length / 3;
+    assert(hole >= 3 * 4 && hole <= 6 * 8, `${hole} pixels`);
+    sizes.add(hole);
+  }
+  assert(sizes.has(48) && sizes.size > 5);
+  assert(white.data.every((value) => value === 255));
+});
+
+Deno.test("colorJitter stays within its ranges, repeats, and changes nothing without ranges", () => {
+  const grey = new Tensor("float32", [1, 1, 3], new Float32Array([0.5, 0.5, 0.5]));
+  const values = Array.from(
+    { length: 300 },
+    (_, seed) => colorJitter(grey, { brightness: 0.4 }, new RandomStream(seed, [])).data[0]!,
+  );
+  assert(Math.min(...values) >= 0.3 - 1e-6 && Math.max(...values) <= 0.7 + 1e-6);
+  assert(Math.max(...values) - Math.min(...values) > 0.35);
+  const ranges = { brightness: 0.3, contrast: 0.3, saturation: 0.3, hue: 0.1 };
+  const jittered = () => colorJitter(photo, ranges, new RandomStream(8, []));
+  assertEquals(jittered(), jittered());
+  assertEquals(colorJitter(photo, {}, new RandomStream(8, [])), photo);
+});
+
+Deno.test("mixup and cutmix mix each image and label with the one before", () => {
+  const images = tensor(Float32Array.from({ length: 3 * 64 }, (_, i) => Math.floor(i / 64)), {
+    shape: [3, 8, 8, 1],
+  });
+  const labels = oneHot(tensor(new Int32Array([0, 1, 2])), 3);
+  const shares: number[] = [];
+  for (let seed = 0; seed < 300; seed++) {
+    const mixed = mixup({ images, labels }, new RandomStream(seed, []));
+    const share = mixed.labels.data[0]!;
+    shares.push(share);
+    assertAlmostEquals(mixed.images.data[0]!, 2 * (1 - share), 1e-5);
+    assertAlmostEquals(mixed.images.data[64]!, share, 1e-5);
+    const cut = cutmix({ images, labels }, new RandomStream(seed, []));
+    const kept = cut.images.data.subarray(64, 128).filter((value) => value === 1).length / 64;
+    assertAlmostEquals(cut.labels.data[4]!, kept, 1e-5);
+    assertAlmostEquals(cut.labels.data[3]!, 1 - kept, 1e-5);
+  }
+  // Beta(1, 1) is uniform.
+  assertAlmostEquals(shares.reduce((a, b) => a + b) / shares.length, 0.5, 0.07);
+  assert(Math.min(...shares) < 0.05 && Math.max(...shares) > 0.95);
+  const error = assertThrows(
+    () => mixup({ images, labels: oneHot(0, 3) }, new RandomStream(0, [])),
+    LeatError,
+  );
+  assertEquals((error as LeatError).code, "invalid_argument");
+});
+
+Deno.test("convertImage scales, normalizes and reorders", () => {
+  const normalize = { mean: [0.5, 0.4, 0.3], std: [0.2, 0.3, 0.4] };
+  const made = convertImage(photo, { normalize, layout: "CHW" });
+  assertEquals([made.dtype, made.shape], ["float32", [3, 20, 30]]);
+  assertAlmostEquals(made.data[600 + 7]!, (photo.data[3 * 7 + 1]! / 255 - 0.4) / 0.3, 1e-5);
+  assertEquals(convertImage(convertImage(photo), { dtype: "uint8" }), photo);
+});
+
+Deno.test("functions have the operations in extra.image and extra.tensors, on workers too", async () => {
+  const dataset = Dataset.range(4).map((i, { image, tensors, tensor, random }) => {
+    const photo = tensor(new Uint8Array(300).fill(40 * i), { shape: [10, 10, 3] });
+    const flipped = image.flip(image.colorJitter(photo, { brightness: 0.5 }, random));
+    return { image: image.convert(image.resize(flipped, [4, 4])), label: tensors.oneHot(i, 4) };
+  }).withOptions({ seed: 7 }).batch(2);
+  const local = await Array.fromAsync(dataset);
+  assertEquals(local.map(({ image, label }) => [image.shape, label.shape]), [
+    [[2, 4, 4, 3], [2, 4]],
+    [[2, 4, 4, 3], [2, 4]],
+  ]);
+  await using cluster = await LocalCluster.start({ workers: 1 });
+  const served = dataset.distribute({ service: cluster, processingMode: "DETERMINISTIC" });
+  assertEquals((await Array.fromAsync(served)).length, 2);
+});
