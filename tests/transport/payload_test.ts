@@ -1,3 +1,4 @@
+/** Tests of blocks of bytes that messages carry unchanged. */
 import { Payload } from "../../transport/payload.ts";
 import { assertEquals } from "../assert.ts";
 

@@ -176,8 +176,16 @@ Deno.test("imageFolder and imageClasses name missing folders, and arguments they
     ["x", { classNames: [] }, "classNames must be an array of names of folders"],
     ["x", { classNames: ["a/b"] }, "classNames must be an array of names of folders"],
     ["x", { classNames: ["a", "a"] }, `classNames has "a" twice`],
-    ["x", { decode: true }, "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout }"],
-    ["x", { decode: { size: 3 } }, "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout }"],
+    [
+      "x",
+      { decode: true },
+      "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout }",
+    ],
+    [
+      "x",
+      { decode: { size: 3 } },
+      "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout }",
+    ],
     ["x", { decode: { resize: { width: 3 } } }, "decode.resize.height must be an integer"],
     ["x", { decode: { channels: 2 } }, "decode.channels must be 1, 3 or 4"],
     ["x", { shuffle: "yes" }, "shuffle must be a boolean"],
