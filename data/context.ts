@@ -13,6 +13,7 @@ import type { ElementIterator } from "./iterator.ts";
 import { LastReaders } from "./service/last_readers.ts";
 import { lateFactory } from "./iterators/late_factory.ts";
 import type { DatasetNode } from "./node.ts";
+import { type RuleName, type Rules, rulesOf } from "./optimizer/rules.ts";
 import { Pacer } from "./iterators/pacer.ts";
 import { Pause } from "./checkpoint/pause.ts";
 import {
@@ -69,6 +70,7 @@ interface Iteration {
   readonly pause: Pause;
   readonly deterministic: boolean;
   /** While it is restored: functions that undo what restoring has overwritten. */
+  readonly rules: Rules;
   readonly overwritten: (() => void)[];
   readonly lastReaders: LastReaders;
   /** Iterators that run in place of those of some operators. */
@@ -84,6 +86,8 @@ export interface RootOptions {
   readonly deterministic: boolean;
   /** How `AUTOTUNE` chooses. Default: it keeps its first values. */
   readonly tuning?: TunerOptions;
+  /** The rules of static optimisation. Default: all. */
+  readonly rules?: Rules;
   readonly splits?: SplitSource | undefined;
   /** The dataset's last readers. Default: those of this iteration alone. */
   readonly lastReaders?: LastReaders | undefined;
@@ -144,7 +148,7 @@ export class IteratorContext {
   static root(
     node: DatasetNode,
     host: Host,
-    { randomState, deterministic, tuning, splits, lastReaders, within, first }: RootOptions,
+    { randomState, deterministic, tuning, rules, splits, lastReaders, within, first }: RootOptions,
   ): IteratorContext {
     const place = placesOf(node, undefined, first);
     return new IteratorContext(
@@ -156,6 +160,7 @@ export class IteratorContext {
         tuner: new Tuner(host, tuning ?? UNTUNED, () => measuredOf(place)),
         pause: new Pause(),
         deterministic,
+        rules: rules ?? rulesOf(undefined),
         overwritten: [],
         lastReaders: new LastReaders(lastReaders),
         replaced: new Map(),
@@ -204,6 +209,8 @@ export class IteratorContext {
     const { node } = this.#place;
     const replacement = this.#iteration.replaced.get(node);
     if (replacement !== undefined) return replacement(this);
+    const noOp = this.uses("noOpElimination") ? node.noOp : undefined;
+    if (noOp !== undefined) return this.passInput().standsFor(noOp);
     return hasForeignFunction(node, this.#iteration.host)
       ? foreignIterator(node, this)
       : node.makeIterator(this);
@@ -222,6 +229,11 @@ export class IteratorContext {
     const place = this.#place.inputs[index]!;
     return new IteratorContext(this.#iteration, this.randomState, place, this.#splits)
       .makeIterator();
+  }
+
+  /** Whether the pipeline uses a rule of static optimisation. */
+  uses(rule: RuleName): boolean {
+    return this.#iteration.rules.has(rule);
   }
 
   /** The iterator of this operator's input in place of its own: its elements count for both. */

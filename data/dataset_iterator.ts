@@ -9,7 +9,7 @@ import { type ElementIterator, END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
 import { budgetsOf } from "./autotune/options.ts";
 import type { Consumption, TunerOptions, TuningPolicy } from "./autotune/tuner.ts";
-import { autotuneOf, deterministicOf, seedOf } from "./operators/options.ts";
+import { autotuneOf, deterministicOf, optimizationRulesOf, seedOf } from "./operators/options.ts";
 import { ReadingFailure, toldOf } from "./iterators/reading_failure.ts";
 import { decodeIteration, encodeIteration, type SavedIteration } from "./checkpoint/saving.ts";
 import { restoreShared, saveShared } from "./checkpoint/shared_state.ts";
@@ -86,6 +86,7 @@ export function rootContext(
     randomState,
     deterministic,
     tuning: tuningOf(node, options),
+    rules: optimizationRulesOf(node),
     splits,
     lastReaders,
     within,

@@ -8,6 +8,8 @@ import { NodeFunction } from "./udf/call.ts";
 import { type ElementSpec, specText, TensorSpec } from "./elements/spec.ts";
 import { AUTOTUNE } from "./parallelism.ts";
 import type { OperatorStats, TuningStats } from "./iterators/stats.ts";
+import { optimizationRulesOf } from "./operators/options.ts";
+import { rewritesOf } from "./optimizer/rules.ts";
 import { ModuleFunction } from "./udf/user_function.ts";
 
 /** One operator of a graph. */
@@ -42,6 +44,8 @@ export class Explanation {
    * Empty if the pipeline has not run.
    */
   readonly advice: readonly string[];
+  /** Sentences on what static optimisation has changed, in the order of the operators. */
+  readonly rewrites: readonly string[];
 
   /** @ignore */
   constructor(root: DatasetNode, run?: Omit<Run, "root">) {
@@ -62,6 +66,7 @@ export class Explanation {
     };
     visit(root, 0, false);
     this.operators = operators;
+    this.rewrites = rewritesOf(root, optimizationRulesOf(root)).map(({ text }) => text);
     this.advice = run === undefined ? [] : adviceOn({ root, ...run });
   }
 
@@ -83,7 +88,7 @@ export class Explanation {
       const run = at.distributed ? "not counted here" : describeStats(at.stats);
       return `${line}\n${indent}  ${run}`;
     });
-    return [...lines, ...this.advice].join("\n");
+    return [...lines, ...this.rewrites, ...this.advice].join("\n");
   }
 
   /** @ignore */

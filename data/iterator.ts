@@ -3,6 +3,7 @@
  * when it must wait. There is no wrapper object per element and no promise when elements are ready.
  */
 import { wholeState } from "./checkpoint/whole_state.ts";
+import type { NoOp } from "./optimizer/no_op.ts";
 import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
 
@@ -33,6 +34,14 @@ export type Token = unknown;
  */
 export abstract class ElementIterator<T = unknown> {
   #disposed = false;
+  /** Operators directly above that were left out, from the lowest one on. */
+  #leftOut: readonly NoOp[] = [];
+
+  /** Saves and restores its state as that of the operator above it, which was left out. */
+  standsFor(operator: NoOp): this {
+    this.#leftOut = [...this.#leftOut, operator];
+    return this;
+  }
 
   abstract next(): Pulled<T>;
 
@@ -67,14 +76,21 @@ export abstract class ElementIterator<T = unknown> {
    * background reading pauses in the meantime.
    */
   async save(): Promise<unknown> {
-    return this.#disposed ? null : await this.saveState();
+    if (this.#disposed) return null;
+    let state = await this.saveState();
+    for (const { fields } of this.#leftOut) state = { ...fields, input: state };
+    return state;
   }
 
   /**
    * Resumes from the saved state of another iterator of the same node. Called once, before the
    * first `next()`.
    */
-  async restore(state: unknown): Promise<void> {
+  async restore(saved: unknown): Promise<void> {
+    let state = saved;
+    for (const _ of this.#leftOut) {
+      if (isPlainObject(state)) state = (wholeState(state) as { input: unknown }).input;
+    }
     if (state === null) this.dispose();
     else if (isPlainObject(state)) await this.restoreState(wholeState(state));
     else throw new LeatError("invalid_argument", `A saved operator is ${typeof state}, no state.`);

@@ -7,6 +7,7 @@
 import { LeatError } from "../core/error.ts";
 import type { IteratorContext } from "./context.ts";
 import type { ElementIterator, Token } from "./iterator.ts";
+import type { NoOp } from "./optimizer/no_op.ts";
 import type { Shared } from "./checkpoint/shared_state.ts";
 import type { ElementSpec } from "./elements/spec.ts";
 
@@ -85,6 +86,16 @@ export abstract class DatasetNode {
 
   /** Whether it only configures others. Then random numbers do not depend on its position or presence. */
   get isSetting(): boolean {
+    return false;
+  }
+
+  /** Present where it gives exactly its input's elements, with their tokens, at the same time. */
+  get noOp(): NoOp | undefined {
+    return undefined;
+  }
+
+  /** Whether it calls a function on one element after the other, as `map`: two loops may be one. */
+  get fusesCalls(): boolean {
     return false;
   }
 

@@ -178,6 +178,16 @@ export class OperatorMeter {
     }
   }
 
+  /** How many of the next elements may be counted by `gaveUnmeasured()`. */
+  get unmeasuredRun(): number {
+    return this.#sampleAt - this.#elements - 1;
+  }
+
+  /** Counts elements that are given and need not be measured. */
+  gaveUnmeasured(count: number): void {
+    this.#elements += count;
+  }
+
   /** A sample stands for the elements since the previous one, whatever its own size. */
   #sample(element: unknown, number: number): void {
     this.#sampledBytes += sizeOf(element) * (number - this.#sampled);

@@ -4,6 +4,12 @@ import { checkOptionalBoolean, checkSeed, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { ElementIterator, Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import {
+  checkOptimizations,
+  type OptimizationOptions,
+  type Rules,
+  rulesOf,
+} from "../optimizer/rules.ts";
 import { SameElementsNode } from "./unary.ts";
 
 /** Settings of a pipeline. */
@@ -20,6 +26,11 @@ export interface DatasetOptions {
    * budgets. False: they keep their first values (4 calls, 16 elements). Default true.
    */
   readonly autotune?: boolean | AutotuneOptions | undefined;
+  /**
+   * The rules of static optimisation: false for none, or `{ noOpElimination: false }` and
+   * `{ mapFusion: false }`. They never change elements, order, errors or checkpoints. Default: all.
+   */
+  readonly optimizations?: OptimizationOptions | undefined;
 }
 
 /** Attaches options to a pipeline; leaves elements unchanged. */
@@ -28,11 +39,13 @@ export class OptionsNode extends SameElementsNode {
     seed: true,
     deterministic: true,
     autotune: true,
+    optimizations: true,
   });
   override readonly division = "element";
   readonly seed: bigint | undefined;
   readonly deterministic: boolean | undefined;
   readonly autotune: boolean | AutotuneOptions | undefined;
+  readonly optimizations: OptimizationOptions | undefined;
 
   constructor(input: DatasetNode, options: DatasetOptions) {
     super("withOptions", input);
@@ -43,11 +56,16 @@ export class OptionsNode extends SameElementsNode {
       options.deterministic,
     );
     this.autotune = checkAutotune(options.autotune);
+    this.optimizations = checkOptimizations(options.optimizations);
   }
 
   override get attributes(): Attributes {
-    const { autotune } = this;
-    return { ...this.decisive, ...(autotune === undefined ? {} : { autotune }) };
+    const { autotune, optimizations } = this;
+    return {
+      ...this.decisive,
+      ...(autotune === undefined ? {} : { autotune }),
+      ...(optimizations === undefined ? {} : { optimizations }),
+    };
   }
 
   override get decisive(): Attributes {
@@ -82,6 +100,11 @@ export function deterministicOf(node: DatasetNode): boolean {
 /** Whether and within which budgets `AUTOTUNE` adapts the pipeline. */
 export function autotuneOf(node: DatasetNode): boolean | AutotuneOptions | undefined {
   return optionOf(node, "autotune");
+}
+
+/** The rules of static optimisation that a graph uses. */
+export function optimizationRulesOf(node: DatasetNode): Rules {
+  return rulesOf(optionOf(node, "optimizations"));
 }
 
 /** The last value set along the chain. */

@@ -6,6 +6,7 @@ import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import type { Setting } from "../autotune/model.ts";
 import { AUTOTUNE, BUFFER_RANGE } from "../parallelism.ts";
+import type { NoOp } from "../optimizer/no_op.ts";
 import { isOfStream } from "../iterators/reading_failure.ts";
 import { BufferMeter } from "../iterators/stats.ts";
 import { SameElementsNode, UnaryIterator } from "./unary.ts";
@@ -27,6 +28,10 @@ export class PrefetchNode extends SameElementsNode {
 
   override tokenAt(index: number): Token | undefined {
     return this.input.tokenAt(index);
+  }
+
+  override get noOp(): NoOp | undefined {
+    return this.bufferSize === 0 ? { fields: { buffer: [] } } : undefined;
   }
 
   override makeIterator(context: IteratorContext): PrefetchIterator {

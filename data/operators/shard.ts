@@ -7,6 +7,7 @@ import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } 
 import { SHARD_HINT } from "../sharding/sharding_policy.ts";
 import type { ElementSpec } from "../elements/spec.ts";
 import { AGAIN } from "../iterators/stepping.ts";
+import type { NoOp } from "../optimizer/no_op.ts";
 import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
@@ -42,6 +43,10 @@ export class ShardNode extends UnaryNode {
 
   override tokenAt(index: number): Token | undefined {
     return this.input.tokenAt(index * this.numShards + this.index);
+  }
+
+  override get noOp(): NoOp | undefined {
+    return this.numShards === 1 ? { fields: { until: 0 } } : undefined;
   }
 
   /** @throws {LeatError} `failed_precondition` for a hint that no HINT job has replaced. */

@@ -5,6 +5,7 @@ import { END, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import type { ElementSpec } from "../elements/spec.ts";
 import { AGAIN } from "../iterators/stepping.ts";
+import type { NoOp } from "../optimizer/no_op.ts";
 import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
@@ -42,6 +43,13 @@ export class TakeNode extends CountingNode {
 
   override tokenAt(index: number): Token | undefined {
     return this.input.tokenAt(index);
+  }
+
+  override get noOp(): NoOp | undefined {
+    const all = this.input.cardinality;
+    // Not where it is equal: `take` then ends without asking its input for the end.
+    const isAll = this.count < 0 || all !== UNKNOWN_CARDINALITY && all < this.count;
+    return isAll ? { fields: { left: this.count < 0 ? Infinity : this.count } } : undefined;
   }
 
   override makeIterator(context: IteratorContext): TakeIterator {
@@ -108,6 +116,10 @@ export class SkipNode extends CountingNode {
 
   override tokenAt(index: number): Token | undefined {
     return this.input.tokenAt(index + this.count);
+  }
+
+  override get noOp(): NoOp | undefined {
+    return this.count === 0 ? { fields: { left: 0 } } : undefined;
   }
 
   override makeIterator(context: IteratorContext): SkipIterator {

@@ -38,7 +38,7 @@ interface CallingState {
 /** The iterator of an operator that calls a function on every element. */
 export abstract class CallingIterator extends UnaryIterator {
   protected readonly call: Call;
-  readonly #block = new InputBlock();
+  protected readonly block = new InputBlock();
   /** The outcome of a call within a block that `next()` has to answer; its value may be a promise. */
   #outcome: Answer | undefined;
 
@@ -58,7 +58,7 @@ export abstract class CallingIterator extends UnaryIterator {
   override nextBlock(into: unknown[], count: number): number {
     const run = this.call.plainRun(count);
     if (run <= 0 || this.#outcome !== undefined) return NO_BLOCK;
-    const block = this.#block;
+    const block = this.block;
     if (block.isEmpty) {
       const read = block.read(this.input, run);
       if (read <= 0) return read;
@@ -75,6 +75,11 @@ export abstract class CallingIterator extends UnaryIterator {
     if (!this.disposed) this.#outcome = outcome;
   }
 
+  /** Whether a block left an outcome for `next()`. */
+  protected get hasOutcome(): boolean {
+    return this.#outcome !== undefined;
+  }
+
   /** The outcome that a block left for `next()`. */
   protected takeOutcome(): Answer | undefined {
     const outcome = this.#outcome;
@@ -84,19 +89,19 @@ export abstract class CallingIterator extends UnaryIterator {
 
   /** The next element of the input. */
   protected pull(): Pulled<unknown> {
-    return this.#block.isEmpty ? this.input.next() : this.#block.shift();
+    return this.block.isEmpty ? this.input.next() : this.block.shift();
   }
 
   /** The token of the element pulled last; none where others were read with it. */
   protected inputToken(): Token | undefined {
-    return this.#block.isEmpty ? this.input.token() : undefined;
+    return this.block.isEmpty ? this.input.token() : undefined;
   }
 
   protected override async saveState(): Promise<CallingState> {
     const outcome = await settledOutcome(this.#outcome);
     return {
       calls: this.call.index,
-      leftover: this.#block.rest,
+      leftover: this.block.rest,
       outcome: outcome === undefined ? null : saveAnswer(outcome),
       input: await this.input.save(),
     };
@@ -106,7 +111,7 @@ export abstract class CallingIterator extends UnaryIterator {
     const { calls, leftover, outcome, input } = state as CallingState;
     await this.input.restore(input);
     this.call.resume(calls);
-    this.#block.put(leftover);
+    this.block.put(leftover);
     if (outcome === null) return;
     this.#outcome = await restoreAnswer(outcome, this.input);
     if (!this.#outcome.failed) this.stats.gave(this.#outcome.value); // another iterator made it
@@ -115,7 +120,7 @@ export abstract class CallingIterator extends UnaryIterator {
   protected override release(): void {
     super.release();
     this.call.stop();
-    this.#block.clear();
+    this.block.clear();
     this.#outcome = undefined;
   }
 }

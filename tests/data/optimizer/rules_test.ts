@@ -1,0 +1,136 @@
+/** Static optimisation: every rule leaves elements, order, errors, figures and checkpoints as they are. */
+import fc from "fast-check";
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import { Dataset, type DatasetOptions, LeatError, TensorSpec } from "../../../mod.ts";
+import {
+  assert,
+  assertEquals,
+  assertNotEquals,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
+import { outcomesOf } from "../lib/outcomes.ts";
+
+type Numbers = Dataset<number>;
+
+/** Enough elements that most are neither timed nor measured. */
+const ELEMENTS = 700;
+
+const SOURCES: readonly (() => Numbers)[] = [
+  () => Dataset.range(ELEMENTS),
+  () => Dataset.from(Array.from({ length: 40 }, (_, i) => i * 3)),
+  () => Dataset.range(ELEMENTS).map((x) => Promise.resolve(x)),
+];
+
+const OPERATORS: Readonly<Record<string, (input: Numbers, n: number) => Numbers>> = {
+  map: (input, n) => input.map((x) => x * 2 + n),
+  mapRandom: (input) => input.map((x, { random, index }) => x + random.int(5) + index),
+  mapThrows: (input, n) =>
+    input.map((x, { index }) => {
+      if (index % 97 === 10 * n) throw new LeatError("data_loss", `no ${x}`);
+      return x + 1;
+    }),
+  mapLater: (input, n) => input.map((x) => x % 89 === n ? Promise.resolve(x) : x),
+  mapSpec: (input, n) =>
+    input.map((x) => x % 83 === n ? "no number" as unknown as number : x + 1, {
+      spec: new TensorSpec("float64", []),
+    }),
+  filter: (input, n) => input.filter((x) => x % 5 !== n),
+  takeAll: (input) => input.take(-1),
+  takeMore: (input) => input.take(2 * ELEMENTS + 1),
+  takeSome: (input, n) => input.take(30 + n),
+  skipNone: (input) => input.skip(0),
+  oneShard: (input) => input.shard(1, 0),
+  prefetchNone: (input) => input.prefetch(0),
+  shuffle: (input, n) => input.shuffle(3 + n),
+  repeat: (input) => input.take(60).repeat(2),
+};
+
+const PIPELINES = fc.record({
+  source: fc.nat(SOURCES.length - 1),
+  operators: fc.array(
+    fc.record({ name: fc.constantFrom(...Object.keys(OPERATORS)), n: fc.nat(4) }),
+    { minLength: 1, maxLength: 6 },
+  ),
+  batchSize: fc.constantFrom(1, 30, 64),
+  at: fc.nat(120),
+});
+
+type Optimizations = DatasetOptions["optimizations"];
+
+Deno.test("rules change neither elements nor errors nor figures, and checkpoints fit with and without them", async () => {
+  let rewritten = 0;
+  await fc.assert(
+    fc.asyncProperty(PIPELINES, async ({ source, operators, batchSize, at }) => {
+      const numbers = operators.reduce(
+        (input, { name, n }) => OPERATORS[name]!(input, n),
+        SOURCES[source]!(),
+      );
+      // Several elements are only read at once for a batch.
+      const dataset: Dataset<unknown> = batchSize === 1 ? numbers : numbers.batch(batchSize);
+      rewritten += dataset.explain().rewrites.length;
+      const open = (optimizations: Optimizations) =>
+        openIterator(dataset.withOptions({ seed: 3, optimizations }).node);
+      await using plain = open(false);
+      const expected = await outcomesOf(plain);
+      for (const [saving, restoring] of [[true, false], [false, true], [true, true]] as const) {
+        await using iterator = open(saving);
+        const first = await outcomesOf(iterator, Math.ceil(at / batchSize));
+        const state = await iterator.save();
+        assertEquals([...first, ...await outcomesOf(iterator)], expected);
+        const counts = iterator.stats().map(({ elements, errors }) => [elements, errors]);
+        assertEquals(counts, plain.stats().map(({ elements, errors }) => [elements, errors]));
+        await using other = open(restoring);
+        await other.restore(state);
+        assertEquals([...first, ...await outcomesOf(other)], expected);
+      }
+    }),
+    { numRuns: 60, seed: 11 },
+  );
+  assert(rewritten > 60, `only ${rewritten} uses of rules`);
+});
+
+Deno.test("rule mapFusion calls two functions on an element before it takes the next", async () => {
+  const order = async (optimizations: Optimizations) => {
+    let calls = "";
+    const dataset = Dataset.range(ELEMENTS).map((x) => (calls += "f", x))
+      .map((x) => (calls += "g", x)).batch(ELEMENTS).withOptions({ optimizations });
+    await Array.fromAsync(dataset);
+    return calls;
+  };
+  assertStringIncludes(await order({ mapFusion: true }), "fg".repeat(8));
+  const unfused = await order({ mapFusion: false });
+  assertStringIncludes(unfused, "f".repeat(8) + "g".repeat(8));
+  assertNotEquals(await order(true), unfused);
+});
+
+Deno.test("rule noOpElimination does not run what changes nothing, unless it is switched off", async () => {
+  const dataset = Dataset.range(3).take(-1);
+  const { node } = dataset;
+  node.makeIterator = () => {
+    throw new LeatError("internal", "take runs");
+  };
+  assertEquals(await Array.fromAsync(dataset), [0, 1, 2]);
+  const off = dataset.withOptions({ optimizations: { noOpElimination: false } });
+  assertThrows(() => off.iterator(), LeatError, "take runs");
+});
+
+Deno.test("take that is as long as its input asks it for no end", async () => {
+  const dataset = Dataset.range(9).filter(() => true).assertCardinality(5).take(5);
+  assertEquals(await Array.fromAsync(dataset), [0, 1, 2, 3, 4]);
+});
+
+Deno.test("explain says what rules have done and withOptions switches them off by name", () => {
+  const dataset = Dataset.range(9).map((x) => x).skip(0).map((x) => x + 1);
+  assertEquals(dataset.explain().rewrites, [
+    "map (operator 0) calls its function in one loop with that of map (operator 2).",
+    "skip (operator 1) changes nothing and is left out.",
+  ]);
+  const fused = Dataset.range(9).map((x) => x).map((x) => x + 1);
+  const [rewrite] = fused.explain().rewrites;
+  assertStringIncludes(rewrite!, "map (operator 0) calls its function in one loop with");
+  assertStringIncludes(String(fused.explain()), rewrite!);
+  assertEquals(fused.withOptions({ optimizations: { mapFusion: false } }).explain().rewrites, []);
+  const wrong = { optimizations: { fusion: true } } as unknown as DatasetOptions;
+  assertThrows(() => fused.withOptions(wrong), LeatError, "noOpElimination, mapFusion");
+});
