@@ -1,8 +1,9 @@
 """Records what TensorFlow and Pillow make of a small image, for image_facts_test.ts.
 
     pip install tensorflow-cpu==2.20.0 pillow==11.3.0
-    python3 tests/data/media/record.py > tests/data/media/image_facts.json
+    python3 tests/data/media/record.py > tests/data/media/image_facts.jsonl
 
+The first line has the image; each further line is a fact.
 torchvision v2 has the same operations on colours as Pillow, and is compared with it in its own tests.
 """
 
@@ -18,13 +19,13 @@ from PIL import Image, ImageEnhance
 HEIGHT, WIDTH = 9, 7
 pixels = np.random.default_rng(7).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
 picture = Image.fromarray(pixels)
-facts = []
+print(json.dumps({"shape": pixels.shape, "pixels": pixels.reshape(-1).tolist()}))
 
 
 def fact(operation, args, result):
     result = np.asarray(result)
     values = [round(float(value), 4) for value in result.reshape(-1)]
-    facts.append({"operation": operation, "args": args, "shape": result.shape, "values": values})
+    print(json.dumps({"operation": operation, "args": args, "shape": result.shape, "values": values}))
 
 
 for method in ["bilinear", "bicubic", "area", "nearest"]:
@@ -50,12 +51,11 @@ for factor in [0.0, 0.4, 1.0, 1.7]:
     fact("adjustSaturation", [factor], ImageEnhance.Color(picture).enhance(factor))
 
 values = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 11.75
-tensor_facts = []
 
 
 def tensor_fact(operation, args, result):
     result = result.numpy()
-    tensor_facts.append({"operation": operation, "args": args, "shape": result.shape, "values": result.reshape(-1).tolist()})
+    print(json.dumps({"operation": f"tensors.{operation}", "args": args, "shape": result.shape, "values": result.reshape(-1).tolist()}))
 
 
 for dtype in ["int32", "uint8", "int64", "float16", "bool"]:
@@ -68,5 +68,3 @@ for axis in [0, 1, 2, -1]:
     tensor_fact("gather", [[1, 0, 1], {"axis": axis}], tf.gather(values, [1, 0, 1], axis=axis))
 for constant in [0, 7]:
     tensor_fact("pad", [[[1, 0], [2, 1], [0, 3]], constant], tf.pad(values, [[1, 0], [2, 1], [0, 3]], constant_values=constant))
-
-print(json.dumps({"shape": pixels.shape, "pixels": pixels.reshape(-1).tolist(), "facts": facts, "tensorFacts": tensor_facts}))
