@@ -4,6 +4,7 @@ import { DISPATCHER_MUTANTS } from "./dispatcher.ts";
 import { ELEMENT_MUTANTS } from "./elements.ts";
 import { JOURNAL_MUTANTS } from "./journal.ts";
 import type { Mutant } from "./mutant.ts";
+import { OFFLOAD_MUTANTS } from "./offload.ts";
 import { ORDERED_MUTANTS } from "./ordered.ts";
 import { PIPELINE_MUTANTS } from "./pipelines.ts";
 import { ROUNDS_MUTANTS } from "./rounds.ts";
@@ -26,5 +27,6 @@ export const MUTANTS: ReadonlyMap<string, Mutant> = new Map(
     ...PIPELINE_MUTANTS,
     ...CONSUMER_MUTANTS,
     ...SCALING_MUTANTS,
+    ...OFFLOAD_MUTANTS,
   ].map((mutant) => [mutant.name, mutant]),
 );

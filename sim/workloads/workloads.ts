@@ -4,6 +4,7 @@ import { runAutoscaling } from "./workload_autoscaling.ts";
 import { runConsumers } from "./workload_consumers.ts";
 import { runDynamic, runRestarts } from "./workload_dynamic.ts";
 import { runEpochs } from "./workload_epochs.ts";
+import { runOffload } from "./workload_offload.ts";
 import { runOrdered } from "./workload_ordered.ts";
 import { runPipelines } from "./workload_pipelines.ts";
 import { runPoison } from "./workload_poison.ts";
@@ -55,6 +56,10 @@ const ALL = {
   saving: [
     runSaving,
     "a dataset saved by all workers together (distributedSave), programs that cancel it or save by themselves, and one that reads meanwhile",
+  ],
+  offload: [
+    runOffload,
+    "a trainer that prepares a part of its elements itself, saved and restored from time to time",
   ],
 } satisfies Record<string, readonly [Workload, string]>;
 

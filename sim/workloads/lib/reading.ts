@@ -9,6 +9,8 @@ import { withHost } from "../../../data/host.ts";
 import type { DatasetIterator } from "../../../data/dataset_iterator.ts";
 import { registerServed } from "../../../data/node.ts";
 import type { DistributeNode } from "../../../data/operators/distribute.ts";
+import { OffloadNode } from "../../../data/operators/offload.ts";
+import { offloadedIterator } from "../../../offload/offloaded_iterator.ts";
 import { openHome, registerHome } from "../../../platform/nodes/client_homes.ts";
 import type { Given } from "../../reference/canonical_stream.ts";
 import type { Findings } from "../../checkers/checker.ts";
@@ -18,6 +20,7 @@ import { DISPATCHER_NODE } from "../../engine/service.ts";
 
 // What mod.ts does for programs; a simulation needs nothing else of it.
 registerServed((node, context) => {
+  if (node instanceof OffloadNode) return offloadedIterator(node, context, accessFrom(openHome));
   const { inputs: [input], options } = node as DistributeNode;
   return distributedIterator(input!, options, context, accessFrom(openHome));
 });

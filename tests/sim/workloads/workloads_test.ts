@@ -113,6 +113,12 @@ const CASES: Readonly<Record<string, Case>> = {
     of: drawOptions,
     expect: (counters) => assert(counters.get("partition") + counters.get("node_paused") > 0),
   },
+  "an offloaded pipeline gives each element once, keeps its ratio, and ends, through all faults": {
+    workload: "offload",
+    seeds: 8,
+    of: drawOptions,
+    happened: ["service_fell_back", "iterator_restored"],
+  },
   "pipelines drawn at random give all that their operators' definitions say": {
     workload: "pipelines",
     seeds: 8,

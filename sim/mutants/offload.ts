@@ -1,0 +1,88 @@
+/** Wrong parts of the conditional operator, which prepares elements here and remotely. */
+import { END } from "../../data/iterator.ts";
+import { Counters } from "../../offload/conditional/counters.ts";
+import { Ledger, type LedgerState } from "../../offload/conditional/ledger.ts";
+import { LocalSide } from "../../offload/conditional/local_side.ts";
+import { RemoteSide } from "../../offload/conditional/remote_side.ts";
+import { changed, type Mutant } from "./mutant.ts";
+
+/** All of them. */
+export const OFFLOAD_MUTANTS: readonly Mutant[] = [
+  {
+    name: "ratio-drifts",
+    wrong: "a conditional operator that counts each element of this host twice",
+    workload: "offload",
+    install: () => {
+      const { count } = Counters.prototype;
+      return changed(Counters.prototype, {
+        count(side) {
+          count.call(this, side);
+          if (side === "local") count.call(this, side);
+        },
+      });
+    },
+  },
+  {
+    name: "taken-by-both-sides",
+    wrong: "a conditional operator that takes an element again from the other side",
+    workload: "offload",
+    install: () => {
+      const { note } = Ledger.prototype;
+      return changed(Ledger.prototype, {
+        note(sequence, index) {
+          note.call(this, sequence, index);
+          return true;
+        },
+      });
+    },
+  },
+  {
+    name: "fallback-forgets",
+    wrong: "a local side that forgets the splits of a service that failed",
+    workload: "offload",
+    install: () => changed(LocalSide.prototype, { add() {} }),
+  },
+  {
+    name: "fallback-out-of-order",
+    wrong:
+      "a local side that goes on with what it has begun when an earlier split comes back to it",
+    workload: "offload",
+    install: () => {
+      const { restart, add } = LocalSide.prototype;
+      return changed(LocalSide.prototype, {
+        restart(queue) {
+          if (this.isEmpty) restart.call(this, queue);
+          else add.call(this, queue.filter((at) => !this.queue.includes(at)));
+        },
+      });
+    },
+  },
+  {
+    name: "counts-ahead",
+    wrong: "a remote side that counts one item too many, so that this host passes it over",
+    workload: "offload",
+    install: () => {
+      const { next } = RemoteSide.prototype;
+      return changed(RemoteSide.prototype, {
+        async next() {
+          const item = await next.call(this);
+          if (item === END || item.kind !== "element") return item;
+          return { ...item, place: { ...item.place, index: item.place.index + 1 } };
+        },
+      });
+    },
+  },
+  {
+    name: "stale-position",
+    wrong: "a conditional operator that saves which splits are whole, but not the parts of others",
+    workload: "offload",
+    install: () => {
+      const { save } = Ledger.prototype;
+      return changed(Ledger.prototype, {
+        save(): LedgerState {
+          return { ...save.call(this), given: [] };
+        },
+      });
+    },
+  },
+];

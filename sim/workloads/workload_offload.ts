@@ -1,0 +1,188 @@
+/**
+ * A trainer that prepares a part of its elements itself and has the rest prepared by a service: a
+ * dispatcher, two workers and the trainer, which saves its iterator from time to time and continues
+ * from there after a crash, or without a reason.
+ *
+ * Promises: the training loop takes each element once; in order with `deterministic`. While the
+ * service works, each side gives its share. The loop reaches the end, whatever fails.
+ */
+import { Dataset } from "../../data/dataset.ts";
+import type { DatasetIterator } from "../../data/dataset_iterator.ts";
+import { figuresOf, type OffloadProgress } from "../../offload/figures.ts";
+import { Violations } from "../checkers/checker.ts";
+import { HalvesChecker } from "../checkers/halves.ts";
+import { SimCluster } from "../engine/cluster.ts";
+import type { SimNode } from "../engine/node.ts";
+import type { SimRandom } from "../engine/random.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
+import { drawStreamTimings, type ServiceTimings } from "../engine/timings.ts";
+import { Crashes } from "../faults/crashes.ts";
+import { referenceRun } from "../reference/reference_stream.ts";
+import { Readings, Trainings } from "./lib/reading.ts";
+import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+
+const WORKERS = ["worker-1", "worker-2"] as const;
+const TRAINER = "trainer";
+const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: [TRAINER] } as const;
+
+/** Splits, and elements of each before some are filtered out. */
+const SPLITS = 40;
+/** Longest training step, in ms: a run takes some retries of the service. */
+const STEP_MAX_MS: [number, ...number[]] = [20, 500];
+/** How long an element of the service is waited for, in ms. */
+const TIMEOUT_MS: [number, ...number[]] = [300, 3_000];
+const RATIOS: [number, ...number[]] = [0.2, 0.5, 0.9];
+/** Probabilities, per element, that the loop saves its iterator, and that it then restores one. */
+const SAVE_PROBABILITY = 0.2;
+const RESTORE_PROBABILITY = 0.2;
+
+/** Its splits have one to three elements, so that batches join rows of several. */
+function rowsOf(): Dataset<Rows> {
+  return Dataset.range(SPLITS)
+    .flatMap((x, { Dataset }) => Dataset.range(3 * x, 3 * x + 3))
+    .filter((x) => x % 7 !== 0)
+    .batch(2) as Dataset<Rows>;
+}
+
+/** The elements in the order of the pipeline, and in that of its DETERMINISTIC job. */
+async function wantedOf(): Promise<Wanted> {
+  const canonical: number[] = [];
+  await referenceRun(rowsOf, 1, (given) => {
+    if ("element" in given) canonical.push(...(given.element as Rows).data);
+  });
+  return { plain: canonical.toSorted((a, b) => a - b), canonical };
+}
+
+interface Wanted {
+  readonly plain: readonly number[];
+  readonly canonical: readonly number[];
+}
+
+let wanted: Promise<Wanted> | undefined;
+
+/** Runs one seed. */
+export async function runOffload(options: RunOptions): Promise<RunOutcome> {
+  using run = new OffloadRun(options, await (wanted ??= wantedOf()));
+  return await outcomeOf(run, ({ checker }) => checker.taken.length);
+}
+
+class OffloadRun implements Disposable {
+  readonly violations = new Violations();
+  readonly cluster: SimCluster;
+  readonly checker: HalvesChecker;
+  readonly #timings: ServiceTimings;
+  readonly #crashes: Crashes;
+  readonly #trainings = new Trainings(this.violations.by("training"));
+  readonly #readings = new Readings();
+  readonly #wanted: readonly number[];
+  readonly #ratio: number;
+  readonly #candidate: string;
+  readonly #deterministic: boolean;
+  readonly #adapt: boolean;
+  readonly #timeoutMs: number;
+  readonly #stepMaxMs: number;
+  /** The trainer's checkpoint on its disk. */
+  #saved: { readonly token: Uint8Array; readonly taken: readonly number[] } | undefined;
+
+  constructor(
+    { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
+    { plain, canonical }: Wanted,
+  ) {
+    this.cluster = new SimCluster({ seed, faults, readable });
+    const rng = this.cluster.random.fork("offload");
+    this.#ratio = rng.pick(RATIOS);
+    this.#candidate = rng.pick(["p'2", "p'3"]);
+    this.#deterministic = rng.chance(0.5);
+    this.#adapt = rng.chance(0.3);
+    this.#timeoutMs = rng.pick(TIMEOUT_MS);
+    this.#stepMaxMs = rng.pick(STEP_MAX_MS);
+    this.#wanted = this.#candidate === "p'3" ? canonical : plain;
+    const findings = this.violations.by("halves");
+    this.checker = new HalvesChecker(this.#wanted, this.#deterministic, findings);
+    this.#timings = drawStreamTimings(this.cluster, this.cluster.random.fork("timings"));
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(this.#timings.dispatcher));
+    for (const name of WORKERS) this.cluster.addNode(name, bootWorker(this.#timings.worker));
+    this.cluster.addNode(TRAINER, (node) => {
+      this.#trainings.begin(node, (who, rng) => this.#train(node, who, rng));
+    });
+    this.#crashes = new Crashes(this.cluster, {
+      nodes: NODES,
+      roles: crashes,
+      point: crashPoint,
+      onCrash: (node) => this.#trainings.crashed(node),
+    });
+  }
+
+  async toTheEnd(): Promise<void> {
+    const hasEnded = () => this.#trainings.haveEnded([TRAINER]);
+    await runThroughTrouble(this.cluster, this.#crashes, hasEnded);
+  }
+
+  [Symbol.dispose](): void {
+    this.#readings[Symbol.dispose]();
+  }
+
+  async #train(node: SimNode, who: string, rng: SimRandom): Promise<void> {
+    for (;;) {
+      const { dataset, next } = this.#open(node);
+      await using iterator = next();
+      this.checker.resume(this.#saved?.taken ?? []);
+      if (this.#saved !== undefined) await iterator.restore(this.#saved.token);
+      if (await this.#read(iterator, dataset, { node, who, rng })) return this.checker.ended(who);
+      this.cluster.counters.tally("iterator_restored");
+    }
+  }
+
+  /** Reads until the end, or until it is to be restored. */
+  async #read(
+    iterator: DatasetIterator<Rows>,
+    dataset: Dataset<Rows>,
+    { node, who, rng }: { node: SimNode; who: string; rng: SimRandom },
+  ): Promise<boolean> {
+    const progress = () => figuresOf(dataset.node).read();
+    const isRestored = this.#saved !== undefined;
+    for (;;) {
+      const { done, value } = await iterator.next();
+      if (done) {
+        if (progress().fallbacks > 0) this.cluster.counters.tally("service_fell_back");
+        return true;
+      }
+      for (const element of value.data) this.checker.took(element, who);
+      if (!isRestored) this.#checkShare(progress(), who);
+      this.#crashes.delivered(this.checker.taken.length);
+      if (rng.chance(SAVE_PROBABILITY)) {
+        const token = await iterator.save();
+        this.#saved = { token, taken: this.checker.taken };
+        if (rng.chance(RESTORE_PROBABILITY)) return false;
+      }
+      await node.host.sleep(rng.between(0, this.#stepMaxMs));
+    }
+  }
+
+  /** Near the end one side may have nothing left. */
+  #checkShare({ local, remote, fallbacks }: OffloadProgress, who: string): void {
+    const isEarly = 2 * this.checker.taken.length < this.#wanted.length;
+    if (!isEarly || fallbacks > 0 || this.#adapt || this.#deterministic) return;
+    this.checker.shared(remote.elements, local.elements + remote.elements, this.#ratio, who);
+  }
+
+  #open(node: SimNode) {
+    let dataset: Dataset<Rows> | undefined;
+    const next = this.#readings.dataset<Rows>(
+      node,
+      (service) =>
+        dataset = rowsOf().offload({
+          service,
+          plan: { candidate: this.#candidate, ratio: this.#ratio },
+          timeoutMs: this.#timeoutMs,
+          deterministic: this.#deterministic,
+          adapt: this.#adapt,
+        }),
+      this.#timings.client,
+    );
+    return { dataset: dataset!, next };
+  }
+}
+
+/** A batch of numbers. */
+type Rows = { readonly data: Iterable<number> };
