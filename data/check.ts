@@ -80,7 +80,6 @@ export function checkPath(operator: string, value: unknown): string {
   return value;
 }
 
-/** An array. */
 export function checkArray(operator: string, argument: string, value: unknown): unknown[] {
   if (!Array.isArray(value)) throw refuse(operator, argument, "an array", value);
   return value;

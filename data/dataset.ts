@@ -87,9 +87,8 @@ import { UniqueNode } from "./operators/unique.ts";
 import { WindowNode, type WindowOptions } from "./operators/batching/window.ts";
 import { ZipNode } from "./operators/combining/zip.ts";
 import { elementAt } from "./random_access.ts";
-import { reduceGraph, reduceOptions } from "./reduce.ts";
+import { reduceGraph, reduceOptions, singleElementOf } from "./reduce.ts";
 import { ShardingPolicy } from "./sharding/sharding_policy.ts";
-import { singleElementOf } from "./single_element.ts";
 import { ArrowNode } from "./sources/arrow.ts";
 import { CsvNode, type CsvOptions } from "./sources/csv.ts";
 import {
@@ -236,7 +235,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * for await (const x of Dataset.range(5, 0, -2)) console.log(x); // 5 3 1
    * ```
    */
@@ -256,7 +254,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * for await (const x of Dataset.counter(5, -2).take(3)) console.log(x); // 5 3 1
    * ```
    */
@@ -272,7 +269,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const coins = Dataset.random({ seed: 4 }).map((x) => x % 2 === 0).take(3);
    * ```
    */
@@ -286,7 +282,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const words = Dataset.from(["a", "b"]);
    * for await (const word of words) console.log(word); // a b
    * ```
@@ -301,7 +296,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const one = Dataset.fromTensors({ x: [[1, 2], [3, 4]], y: 5 });
    * for await (const { x } of one) console.log(x.shape); // [2, 2]
    * ```
@@ -317,7 +311,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const rows = Dataset.fromTensorSlices({ x: [[1, 2], [3, 4]], y: ["a", "b"] });
    * for await (const { x, y } of rows) console.log(x.toArray(), y); // [1, 2] a, then [3, 4] b
    * ```
@@ -333,7 +326,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const squares = Dataset.fromGenerator(function* () {
    *   for (let i = 0;; i++) yield i * i;
    * });
@@ -357,7 +349,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const files = Dataset.listFiles("./corpus/*.tfrecord", { shuffle: false });
    * ```
    */
@@ -374,7 +365,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const lines = Dataset.textLines(["./a.txt", "./b.txt.gz"], { compression: "auto" });
    * ```
    */
@@ -390,7 +380,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const records = Dataset.tfRecords(Dataset.listFiles("./corpus/*.tfrecord"));
    * ```
    */
@@ -411,7 +400,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const labelled = Dataset.webDataset<{ jpg: Uint8Array; cls: number }>(
    *   Dataset.listFiles("./corpus/train-*.tar"),
    *   { extensions: ["jpg", "cls"], decode: ["cls"] },
@@ -438,7 +426,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const flowers = Dataset.imageFolder("./flowers", {
    *   classNames: ["daisy", "tulip"],
    *   decode: { resize: { width: 180, height: 180 } },
@@ -464,7 +451,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const spectrograms = Dataset.wav(Dataset.listFiles("./speech/*.wav")).map(
    *   ({ samples, sampleRate }, { audio }) =>
    *     audio.melSpectrogram(samples, { sampleRate, frameLength: 400, frameStep: 160 }),
@@ -481,7 +467,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const texts = Dataset.jsonLines<{ text: string }>("./corpus/texts.jsonl").map((x) => x.text);
    * ```
    */
@@ -505,7 +490,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const rows = Dataset.csv("./prices.csv", {
    *   columns: { name: "string", price: { dtype: "float32", default: 0 }, id: "int64" },
    * });
@@ -541,7 +525,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const images = Dataset.fixedLengthRecords("./cifar10/data_batch_1.bin", { recordBytes: 3073 })
    *   .map((record) => ({ label: record[0]!, pixels: record.subarray(1) }));
    * ```
@@ -573,7 +556,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset, TensorSpec } from "../mod.ts";
-   *
    * const rows = Dataset.parquet<{ age: number; name: string }>("./people.parquet", {
    *   columns: ["age", "name"],
    *   spec: { age: new TensorSpec("int32", []), name: new TensorSpec("string", []) },
@@ -599,7 +581,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const texts = Dataset.arrow<{ text: string }>("./corpus.arrow", { columns: ["text"] });
    * ```
    */
@@ -622,7 +603,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset, type Tensor } from "../mod.ts";
-   *
    * const images = Dataset.npy<Tensor>(["./images_0.npy", "./images_1.npy"]).batch(32);
    * ```
    */
@@ -641,7 +621,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset, type Tensor } from "../mod.ts";
-   *
    * const digits = Dataset.npz<{ x_train: Tensor; y_train: number }>("./mnist.npz", {
    *   columns: ["x_train", "y_train"],
    * });
@@ -661,7 +640,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const pairs = Dataset.zip({ x: Dataset.range(3), y: Dataset.from("abc") });
    * for await (const { x, y } of pairs) console.log(x, y); // 0 a, 1 b, 2 c
    * ```
@@ -683,7 +661,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const [common, rare] = [Dataset.from(["a"]).repeat(), Dataset.from(["b"]).repeat()];
    * const mixture = Dataset.sampleFromDatasets([common, rare], { weights: [0.9, 0.1], seed: 7 });
    * console.log(await Array.fromAsync(mixture.take(10))); // about nine times "a"
@@ -707,7 +684,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const words = [Dataset.from(["foo"]).repeat(), Dataset.from(["bar"]).repeat()];
    * const chosen = Dataset.chooseFromDatasets(words, Dataset.from([0, 1, 1, 0]));
    * for await (const word of chosen) console.log(word); // foo bar bar foo
@@ -732,7 +708,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const centred = Dataset.range(4).map((x, { mean }) => x - mean, { captures: { mean: 1.5 } });
    * for await (const x of centred) console.log(x); // -1.5 -0.5 0.5 1.5
    * ```
@@ -754,7 +729,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset, encodeExample } from "../mod.ts";
-   *
    * const records = Dataset.from([encodeExample({ label: 3n, tokens: [7n, 8n] })]);
    * const examples = records.parseExamples({
    *   label: "int64",
@@ -784,7 +758,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * for await (const x of Dataset.range(5).filter((x) => x % 2 === 1)) console.log(x); // 1 3
    * ```
    */
@@ -805,7 +778,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const sums = Dataset.range(1, 5).scan(0, (sum, x) => [sum + x, sum + x]);
    * for await (const x of sums) console.log(x); // 1 3 6 10
    * ```
@@ -830,7 +802,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * for await (const x of Dataset.from([1, 37, 2, 37, 2, 1]).unique()) console.log(x); // 1 37 2
    * ```
    */
@@ -844,7 +815,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const numbers = Dataset.range(4).flatMap((n, { Dataset }) => Dataset.range(n));
    * for await (const x of numbers) console.log(x); // 0 0 1 0 1 2
    * ```
@@ -872,7 +842,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const turns = Dataset.from(["ab", "cd"]).interleave((word, { Dataset }) => Dataset.from(word));
    * for await (const x of turns) console.log(x); // a c b d
    * ```
@@ -895,7 +864,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * for await (const x of Dataset.range(5).batch(2)) console.log(x.toArray()); // [0, 1] [2, 3] [4]
    * ```
    */
@@ -911,7 +879,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const rows = Dataset.range(1, 3).map((n) => new Float32Array(n).fill(n)).paddedBatch(2);
    * for await (const x of rows) console.log(x.toArray()); // [[1, 0], [2, 2]]
    * ```
@@ -928,7 +895,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const rows = Dataset.range(1, 4).map((n) => new Int32Array(n).fill(n)).raggedBatch(3);
    * for await (const x of rows) console.log(x.toArray()); // [[1], [2, 2], [3, 3, 3]]
    * ```
@@ -945,7 +911,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const batches = Dataset.range(6).batch(4).rebatch([1, 2]);
    * for await (const x of batches) console.log(x.toArray()); // [0] [1, 2] [3] [4, 5]
    * ```
@@ -968,7 +933,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const texts = Dataset.from([[5, 6, 7], [8, 9], [3]]).map((ids) => new Int32Array(ids));
    * for await (const row of texts.pack({ length: 4 })) {
    *   console.log(row.tokens.toArray(), row.segmentIds.toArray(), row.positions.toArray());
@@ -986,7 +950,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * for await (const x of Dataset.range(3).batch(2).unbatch()) console.log(x); // 0 1 2
    * ```
    */
@@ -1002,7 +965,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const shuffled = Dataset.range(100).shuffle(100, { seed: 7 });
    * ```
    */
@@ -1022,7 +984,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const order = Dataset.range(1_000_000_000).globalShuffle({ seed: 7 }).take(3);
    * for await (const x of order) console.log(x); // any three, without waiting
    * ```
@@ -1038,7 +999,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * for await (const x of Dataset.range(2).repeat(2)) console.log(x); // 0 1 0 1
    * ```
    */
@@ -1052,7 +1012,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * for await (const x of Dataset.range(9).take(2)) console.log(x); // 0 1
    * ```
    */
@@ -1067,7 +1026,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * for await (const x of Dataset.range(10).takeWhile((x) => x < 3)) console.log(x); // 0 1 2
    * ```
    */
@@ -1086,7 +1044,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * for await (const x of Dataset.range(4).skip(2)) console.log(x); // 2 3
    * ```
    */
@@ -1101,7 +1058,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * for await (const x of Dataset.range(7).shard(3, 1)) console.log(x); // 1 4
    * ```
    */
@@ -1123,7 +1079,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const squares = Dataset.range(1000).map((x) => x * x).cache().repeat(3);
    * const decoded = Dataset.range(3).map((x) => `${x}`).cache("./.cache/example-cache");
    * for await (const x of decoded.repeat(2)) console.log(x); // 0 1 2, and from the files 0 1 2
@@ -1144,7 +1099,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const numbers = Dataset.range(6).snapshot("./.cache/example-snapshot", {
    *   shardFunc: (x) => x % 2,
    *   readerFunc: (shards) => shards.interleave((shard) => shard, { cycleLength: 2 }),
@@ -1175,7 +1129,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const batches = Dataset.range(100).batch(10).prefetch(2);
    * ```
    */
@@ -1189,7 +1142,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * for await (const x of Dataset.range(2).concatenate(Dataset.range(1))) console.log(x); // 0 1 0
    * ```
    */
@@ -1204,7 +1156,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const pairs = Dataset.range(2).zip(Dataset.from(["a", "b"]));
    * for await (const [x, y] of pairs) console.log(x, y); // 0 a, 1 b
    * ```
@@ -1219,7 +1170,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * for await (const [i, x] of Dataset.from(["a"]).enumerate(5)) console.log(i, x); // 5 a
    * ```
    */
@@ -1239,7 +1189,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const pairs = Dataset.range(4).window(2, { shift: 1, dropRemainder: true })
    *   .flatMap((window) => window.batch(2));
    * for await (const x of pairs) console.log(x.toArray()); // [0, 1] [1, 2] [2, 3]
@@ -1261,7 +1210,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const odd = Dataset.range(10).filter((x) => x % 2 === 1).assertCardinality(5);
    * console.log(odd.batch(2).cardinality()); // 3
    * ```
@@ -1281,7 +1229,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const padded = Dataset.from([{ x: 1 }]).padToCardinality(2);
    * for await (const { x, valid } of padded) console.log(x, valid); // 1 true, then 0 false
    * ```
@@ -1301,7 +1248,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const balanced = Dataset.range(1000).rejectionResample({
    *   classOf: (x) => x % 10 === 0 ? 1 : 0,
    *   targetDist: [0.5, 0.5],
@@ -1329,7 +1275,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const dataset = Dataset.from(["1", "x", "3"]).map((text) => JSON.parse(text) as number)
    *   .ignoreErrors({ maxFraction: 0.5 });
    * for await (const x of dataset) console.log(x); // 1 3
@@ -1347,7 +1292,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const byParity = Dataset.range(6).groupByWindow({
    *   key: (x) => x % 2,
    *   reduce: (_key, window) => window.batch(2),
@@ -1380,7 +1324,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const sums = Dataset.range(5).groupByReducer({
    *   key: (x) => x % 2,
    *   init: () => 0,
@@ -1414,7 +1357,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const batches = Dataset.range(1, 9).map((n) => new Int32Array(n)).bucketBySequenceLength({
    *   length: (x) => x.length,
    *   boundaries: [4],
@@ -1437,7 +1379,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const evens = (numbers: Dataset<number>) => numbers.filter((x) => x % 2 === 0);
    * for await (const x of Dataset.range(3).apply(evens)) console.log(x); // 0 2
    * ```
@@ -1456,7 +1397,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const noisy = Dataset.range(3).map((x, { random }) => x + random.next()).withOptions({ seed: 1 });
    * ```
    */
@@ -1477,7 +1417,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const path = "./.cache/example-saved";
    * const { elements } = await Dataset.range(10).batch(4).save(path, { overwrite: true });
    * const batches = await Dataset.load(path);
@@ -1512,7 +1451,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const path = "./.cache/example-shards";
    * await Dataset.range(6).save(path, { shardFunc: (x) => x % 2, overwrite: true });
    * const numbers = await Dataset.load<number>(path, {
@@ -1554,7 +1492,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * console.log(await Dataset.range(5).reduce(0, (sum, x) => sum + x)); // 10
    * ```
    */
@@ -1575,7 +1512,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const all = await Dataset.range(4).batch(4).getSingleElement();
    * console.log(all.toArray()); // [0, 1, 2, 3]
    * ```
@@ -1596,7 +1532,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * console.log(await Dataset.range(1_000_000).map((x) => 2 * x).at(999_999)); // 1999998
    * ```
    */
@@ -1610,7 +1545,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const batches = Dataset.range(1000).batch(10).distribute({
    *   service: "ws://127.0.0.1:5050",
    *   processingMode: "DYNAMIC",
@@ -1635,7 +1569,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset, LocalCluster } from "../mod.ts";
-   *
    * await using service = await LocalCluster.start({ workers: 1 });
    * const plan = { candidate: "p'3", ratio: 0.5 };
    * const batches = Dataset.range(100).map((x) => x * 2).batch(10).offload({ service, plan });
@@ -1654,7 +1587,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const batches = Dataset.range(100).map((x) => x * 2).cutPoint("doubled").map((x) => x + 1).batch(10);
    * ```
    */
@@ -1674,7 +1606,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset, LocalCluster, registerDataset } from "../mod.ts";
-   *
    * await using cluster = await LocalCluster.start({ workers: 2 });
    * await registerDataset(cluster, Dataset.range(6), { datasetId: "six" });
    * const numbers = Dataset.fromId<number>(cluster, "six", { processingMode: "DATA" });
@@ -1695,7 +1626,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * await using iterator = Dataset.range(2).iterator();
    * console.log(await iterator.next()); // { done: false, value: 0 }
    * ```
@@ -1735,7 +1665,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * console.log(Dataset.range(10).batch(4).elementSpec); // TensorSpec { dtype: "float64", shape: [null] }
    * ```
    */
@@ -1749,7 +1678,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * console.log(Dataset.range(10).batch(4).cardinality()); // 3
    * ```
    */
@@ -1765,7 +1693,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * const bytes = Dataset.range(3).map((x) => x + 1).serialize();
    * const copy = Dataset.deserialize(bytes, { trustPipeline: true });
    * for await (const x of copy) console.log(x); // 1 2 3
@@ -1785,7 +1712,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * console.log(Dataset.deserialize(Dataset.range(3).serialize()).cardinality()); // 3
    * ```
    */
@@ -1802,7 +1728,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * console.log(Dataset.range(3).fingerprint() === Dataset.range(3).fingerprint()); // true
    * ```
    */
@@ -1816,7 +1741,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   *
    * console.log(String(Dataset.range(10).batch(4).explain()));
    * ```
    */

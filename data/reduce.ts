@@ -1,9 +1,9 @@
-/** `reduce`: folds a whole dataset into one value. */
+/** `reduce` and `getSingleElement`: one value of a whole dataset. */
 import { LeatError } from "../core/error.ts";
 import { optionsOf } from "./check.ts";
 import type { FunctionOptions } from "./dataset_types.ts";
 import { Call, type NodeFunction } from "./udf/call.ts";
-import { type IterationOptions, rootContext } from "./dataset_iterator.ts";
+import { type IterationOptions, openIterator, rootContext } from "./dataset_iterator.ts";
 import { END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
 import { toldOf } from "./iterators/reading_failure.ts";
@@ -48,4 +48,19 @@ export async function reduceGraph(
     elements.dispose();
     await context.close();
   }
+}
+
+/** The only element of a graph. Errors: `invalid_argument` where there are none or several; or its own. */
+export async function singleElementOf(
+  node: DatasetNode,
+  options: IterationOptions,
+): Promise<unknown> {
+  await using iterator = openIterator(node, options);
+  const { done, value } = await iterator.next();
+  if (done) throw new LeatError("invalid_argument", "getSingleElement: the dataset is empty");
+  if ((await iterator.next()).done) return value;
+  throw new LeatError(
+    "invalid_argument",
+    "getSingleElement: the dataset has more than one element; take(1) keeps the first",
+  );
 }

@@ -4,7 +4,7 @@ import { LeatError } from "../../core/error.ts";
 import { Tensor, tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { show } from "../check.ts";
-import { component, copyInto, sameShape, tensorOf } from "./columns.ts";
+import { component, copyInto, sameShape, tensorOf } from "./leaf_columns.ts";
 import { type Fill, fillValue, type PaddingValues } from "./padding.ts";
 
 /** The components that packing adds. */

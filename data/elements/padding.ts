@@ -4,7 +4,8 @@ import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { invalidArgument, show } from "../check.ts";
-import { type Column, columnFor, component, shapeOf, tensorOf } from "./columns.ts";
+import { columnFor } from "./columns.ts";
+import { type Column, component, shapeOf, tensorOf } from "./leaf_columns.ts";
 import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
 
 /** The shape to pad to; `null` and -1 mean the longest in the batch. */

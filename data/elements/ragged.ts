@@ -6,7 +6,8 @@ import { type DType, dtypeOf } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import { show } from "../check.ts";
-import { type Column, columnFor, component, sameShape, shapeOf, stackedColumn } from "./columns.ts";
+import { columnFor, stackedColumn } from "./columns.ts";
+import { type Column, component, sameShape, shapeOf } from "./leaf_columns.ts";
 import { joinTensors } from "./rows.ts";
 import { type ElementSpec, mapSpec, TensorSpec } from "./spec.ts";
 

@@ -3,7 +3,7 @@ import { type DType, isFixedDType, isTypedArray, TYPED_ARRAYS } from "../../core
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, tensor } from "../../core/tensor.ts";
 import { type Leaf, mapTree, zipTrees } from "../../core/tree.ts";
-import { copyInto, tensorOf } from "./columns.ts";
+import { copyInto, tensorOf } from "./leaf_columns.ts";
 
 /** A batch with its typed arrays as tensors, for `cutRows` and `joinRows`. */
 export function asBatch(batch: unknown): unknown {

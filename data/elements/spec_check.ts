@@ -10,7 +10,7 @@ import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import { isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
 import { show } from "../check.ts";
-import { component } from "./columns.ts";
+import { component } from "./leaf_columns.ts";
 import { specOf } from "./components.ts";
 import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
 

@@ -8,7 +8,6 @@ import { checkSpec, type ElementSpec } from "../elements/spec.ts";
 /** The kind of such an operator. */
 export const PART_INPUT = "partInput";
 
-/** Its attributes. */
 interface PartInputAttributes {
   /** Its number among the inputs of the part; none for one that is only counted. */
   readonly input?: number | undefined;

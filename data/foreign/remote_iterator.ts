@@ -6,7 +6,6 @@ import type { RemoteElements, RemoteStep } from "./foreign_runners.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 
-/** The saved state. */
 interface State {
   /** The other process's state, which is never read here. */
   readonly remote: Uint8Array;

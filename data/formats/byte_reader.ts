@@ -90,7 +90,6 @@ export class ByteReader {
     return this.available;
   }
 
-  /** Skips `count` buffered bytes. */
   skip(count: number): void {
     this.#start += count;
     this.#position += count;

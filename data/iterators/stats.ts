@@ -1,5 +1,4 @@
 /** Figures of each operator of a running pipeline. */
-
 import type { RamBudget } from "../autotune/ram_budget.ts";
 import { byteSize } from "../../core/tree.ts";
 

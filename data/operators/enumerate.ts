@@ -44,7 +44,6 @@ export class EnumerateNode extends UnaryNode {
 
 registerNode("enumerate", { fromWire: (a, [input]) => new EnumerateNode(input!, a.start) });
 
-/** The saved state of an enumerate. */
 interface EnumerateState {
   /** The number of the next element. */
   readonly number: number;

@@ -74,7 +74,6 @@ export class IgnoreErrorsNode extends UnaryNode {
 
 registerNode(KIND, { fromWire: (a, [input]) => new IgnoreErrorsNode(input!, a) });
 
-/** The saved state of an error budget. */
 interface IgnoreErrorsState {
   readonly elements: number;
   readonly errors: number;

@@ -46,7 +46,6 @@ interface Arrived extends Answer {
   readonly token: Token | undefined;
 }
 
-/** The saved state of a buffer. */
 interface PrefetchState {
   readonly buffer: readonly SavedAnswer[];
   readonly input: unknown;

@@ -47,7 +47,6 @@ export class RepeatNode extends UnaryNode {
 
 registerNode("repeat", { fromWire: (a, [input]) => new RepeatNode(input!, a.count) });
 
-/** The saved state of a repeat. */
 interface RepeatState {
   readonly repetition: number;
   readonly gave: boolean;

@@ -63,7 +63,6 @@ export class ShardNode extends UnaryNode {
 
 registerNode("shard", { fromWire: (a, [input]) => new ShardNode(input!, a.numShards, a.index) });
 
-/** The saved state of a shard. */
 interface ShardState {
   readonly until: number;
   readonly input: unknown;

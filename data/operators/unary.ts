@@ -5,7 +5,6 @@ import { DatasetNode } from "../node.ts";
 import type { ElementSpec } from "../elements/spec.ts";
 import type { OperatorMeter } from "../iterators/stats.ts";
 
-/** The node of an operator with one input. */
 export abstract class UnaryNode extends DatasetNode {
   constructor(kind: string, input: DatasetNode) {
     super(kind, [input]);
@@ -31,7 +30,6 @@ export abstract class SameElementsNode extends UnaryNode {
   }
 }
 
-/** The iterator of an operator with one input. */
 export abstract class UnaryIterator extends ElementIterator {
   protected readonly context: IteratorContext;
   protected readonly stats: OperatorMeter;

@@ -53,7 +53,6 @@ export class Seeding implements Shared {
   }
 }
 
-/** The saved state of `Draws`. */
 interface DrawsState {
   /** How much was drawn. */
   readonly position: number;

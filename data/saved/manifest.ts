@@ -43,7 +43,6 @@ export function within(folder: string, name: string): string {
   return folder.endsWith("/") ? folder + name : `${folder}/${name}`;
 }
 
-/** The bytes of a manifest. */
 export function encodeManifest(manifest: Manifest): Uint8Array {
   return encodeDocument(FORMAT, manifest);
 }

@@ -22,7 +22,6 @@ export interface Storing {
   readonly passesWhileLocked: boolean;
   /** The functions that `shardOf` calls. */
   readonly calls: readonly Call[];
-  /** The shard of an element, or a promise of it. */
   shardOf(element: unknown): number | Promise<number>;
   /** Checks and opens what is stored. */
   open(manifest: Manifest): Nested | Promise<Nested>;
@@ -30,7 +29,6 @@ export interface Storing {
   openAgain(manifest: Manifest): Nested | Promise<Nested>;
 }
 
-/** The checkpoint of a storing iterator. */
 type StoringState =
   | { readonly phase: "unopened" | "ended" }
   | { readonly phase: "reading"; readonly id: string; readonly nested: unknown }

@@ -245,7 +245,6 @@ export class Call {
     this.#stopped = true;
   }
 
-  /** The random stream of the call with this index. */
   randomStateOf(index: number): RandomStream {
     this.#stream ??= this.#context.callStream();
     return this.#stream.fork(index);

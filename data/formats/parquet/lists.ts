@@ -8,7 +8,7 @@ import {
   type TypedArray,
 } from "../../../core/dtype.ts";
 import { Tensor } from "../../../core/tensor.ts";
-import { copyInto, sameShape, shapeOf } from "../../elements/columns.ts";
+import { copyInto, sameShape, shapeOf } from "../../elements/leaf_columns.ts";
 
 /** What is known about a column's values before they are read. */
 export interface ValueType {

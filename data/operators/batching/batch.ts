@@ -1,6 +1,7 @@
 /** `batch`: consecutive elements stacked along a new first axis. */
 import { checkOptionalBoolean, optionsOf } from "../../check.ts";
-import { type Column, columnFor } from "../../elements/columns.ts";
+import { columnFor } from "../../elements/columns.ts";
+import type { Column } from "../../elements/leaf_columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { checkParallelCalls } from "../../parallelism.ts";
 import { type ElementSpec, mapSpec, TensorSpec } from "../../elements/spec.ts";

@@ -11,7 +11,7 @@ import {
   optionsOf,
   show,
 } from "../../check.ts";
-import { shapeOf } from "../../elements/columns.ts";
+import { shapeOf } from "../../elements/leaf_columns.ts";
 import type { IteratorContext } from "../../context.ts";
 import {
   type Attributes,

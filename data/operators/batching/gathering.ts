@@ -2,7 +2,7 @@
 import { LeatError } from "../../../core/error.ts";
 import { InputBlock } from "../../elements/block.ts";
 import { checkBoolean, checkInteger } from "../../check.ts";
-import { type Column, ScalarColumn } from "../../elements/columns.ts";
+import { type Column, ScalarColumn } from "../../elements/leaf_columns.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END, NO_BLOCK, type Pulled } from "../../iterator.ts";
 import { type DatasetNode, UNKNOWN_CARDINALITY } from "../../node.ts";
@@ -47,7 +47,6 @@ export abstract class GatheringNode extends UnaryNode {
   protected abstract columnsOf(spec: ElementSpec): (element: unknown) => Column;
 }
 
-/** The saved state of an unfinished batch. */
 interface GatheringState {
   /** The elements gathered. */
   readonly rows: readonly unknown[];

@@ -140,14 +140,12 @@ interface HeldPiece extends Piece {
   readonly held: HeldElements;
 }
 
-/** The saved state of a piece. */
 interface PieceState {
   readonly held: unknown;
   readonly start: number;
   readonly stop: number;
 }
 
-/** The saved state of packing. */
 interface PackState {
   readonly bins: readonly (readonly PieceState[])[];
   readonly rest: PieceState | null;

@@ -84,7 +84,6 @@ function maskTaken(maskKey: string): LeatError {
   );
 }
 
-/** The saved state of a padding. */
 interface PaddingState {
   readonly given: number;
   readonly padding: unknown;

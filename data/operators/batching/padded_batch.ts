@@ -1,6 +1,6 @@
 /** `paddedBatch`: consecutive elements of different lengths, padded and stacked. */
 import { optionsOf } from "../../check.ts";
-import type { Column } from "../../elements/columns.ts";
+import type { Column } from "../../elements/leaf_columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import {
   checkPaddedShapes,

@@ -1,6 +1,6 @@
 /** `raggedBatch`: consecutive elements of different lengths, concatenated. */
 import { optionsOf } from "../../check.ts";
-import type { Column } from "../../elements/columns.ts";
+import type { Column } from "../../elements/leaf_columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { raggedColumnFor, raggedSpec } from "../../elements/ragged.ts";
 import type { ElementSpec } from "../../elements/spec.ts";

@@ -83,7 +83,6 @@ interface HeldBatch {
   readonly rows: number;
 }
 
-/** The saved state of a rebatching. */
 interface RebatchState {
   readonly held: readonly HeldBatch[];
   readonly empty: unknown;

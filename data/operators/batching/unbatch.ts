@@ -46,7 +46,6 @@ export class UnbatchNode extends UnaryNode {
 
 registerNode("unbatch", { fromWire: (_, [input]) => new UnbatchNode(input!) });
 
-/** The saved state of an unbatch. */
 interface UnbatchState {
   readonly batch: unknown;
   readonly row: number;

@@ -81,7 +81,6 @@ export class WindowNode extends UnaryNode {
 
 registerNode("window", { fromWire: (a, [input]) => new WindowNode(input!, a.size, a) });
 
-/** The saved state of a window. */
 interface WindowState {
   readonly held: unknown;
   readonly skips: number;

@@ -25,7 +25,6 @@ export function againByCall(call: Call, input: ElementIterator, token: Token): u
     : call.again(index, element);
 }
 
-/** The saved state of a calling iterator. */
 interface CallingState {
   /** How many calls were begun. */
   readonly calls: number;
@@ -35,7 +34,6 @@ interface CallingState {
   readonly input: unknown;
 }
 
-/** The iterator of an operator that calls a function on every element. */
 export abstract class CallingIterator extends UnaryIterator {
   protected readonly call: Call;
   protected readonly block = new InputBlock();

@@ -68,7 +68,6 @@ registerNode("flatMap", {
     new FlatMapNode(input!, NodeFunction.among(a, "fn"), a.spec as ElementSpec),
 });
 
-/** The saved state of a flatMap. */
 interface FlatMapState {
   readonly current: OpenedState | null;
   /** How many calls were begun. */

@@ -32,7 +32,6 @@ interface Slot {
 /** The saved state of a slot: only the call, where it can be repeated. */
 type SavedSlot = SavedAnswer | Origin;
 
-/** The saved state of a window of calls. */
 interface WindowState {
   readonly window: readonly SavedSlot[];
   /** How many calls were begun. */

@@ -45,7 +45,6 @@ registerNode("concatenate", {
   fromWire: (_, [first, second]) => new ConcatenateNode(first!, second!),
 });
 
-/** The saved state of a concatenate. */
 interface ConcatenateState {
   readonly position: number;
   readonly current: unknown;

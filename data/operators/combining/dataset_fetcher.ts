@@ -10,7 +10,6 @@ import { Opened } from "./opened.ts";
 import { ReadAhead, type ReadAheadState } from "./read_ahead.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
 
-/** Limits of the fetcher. */
 export interface FetchLimits {
   /** Datasets in slots. As many more as may be fetched at once are open in advance. */
   readonly cycleLength: number;
@@ -20,7 +19,6 @@ export interface FetchLimits {
   readonly inFlightMax: Setting;
 }
 
-/** The saved state of a fetcher. */
 export interface FetcherState {
   readonly upcoming: ReadAheadState[];
   /** An element of the input to which the function was not applied yet. */
@@ -264,7 +262,6 @@ export class DatasetFetcher {
     while ((this.#inFlight > 0 || this.#pulling) && !this.#disposed) await this.progress();
   }
 
-  /** The saved state of a fetcher at rest. */
   async save(): Promise<FetcherState> {
     const upcoming: ReadAheadState[] = [];
     for (const next of this.#upcoming) if (!next.isUnread) upcoming.push(await next.save());

@@ -97,7 +97,6 @@ registerNode("interleave", {
   fromWire: (a, [input]) => new InterleaveNode(input!, NodeFunction.among(a, "fn"), a),
 });
 
-/** The saved state of an interleave. */
 interface InterleaveState {
   readonly slots: (OpenedState | null)[];
   readonly turn: number;

@@ -51,7 +51,6 @@ export class Nested {
   }
 }
 
-/** The saved state of an `Opened`. */
 export interface OpenedState {
   readonly index: number;
   readonly outer: unknown;

@@ -17,7 +17,6 @@ export const OF_ITS_DATASETS = "interleave: an element of its datasets";
 /** Blocks fetched ahead of each open dataset: one to give while the next is fetched. */
 const BLOCKS_AHEAD = 2;
 
-/** The saved state of a parallel interleave. */
 interface ParallelInterleaveState {
   readonly places: (ReadAheadState | null)[];
   readonly turn: number;

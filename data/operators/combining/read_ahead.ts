@@ -10,7 +10,6 @@ interface Fetched extends Answer {
   readonly token?: Token | undefined;
 }
 
-/** The saved state of a `ReadAhead` at rest. */
 export interface ReadAheadState {
   readonly opened: OpenedState | null;
   readonly answers: SavedAnswer[];

@@ -91,7 +91,6 @@ function assemble(keys: readonly string[] | null, parts: unknown[]): unknown {
   return keys === null ? parts : Object.fromEntries(keys.map((key, i) => [key, parts[i]]));
 }
 
-/** The saved state of a zip. */
 interface ZipState {
   readonly inputs: unknown[];
   readonly ended: boolean;

@@ -20,7 +20,6 @@ import { ElementwiseIterator } from "../elementwise.ts";
 import { checkKey } from "./grouping.ts";
 import { UnaryNode } from "../unary.ts";
 
-/** The functions of a reducer. */
 export interface ReducerFunctions {
   readonly key: NodeFunction;
   readonly init: NodeFunction;
@@ -92,7 +91,6 @@ registerNode("groupByReducer", {
   },
 });
 
-/** The saved state of a reducer. */
 interface GroupByReducerState {
   readonly states: readonly (readonly [key: number, state: unknown])[];
   /** How many calls of each function were begun. */

@@ -15,7 +15,6 @@ import { wholeState } from "../../checkpoint/whole_state.ts";
 export interface Grouping {
   /** The functions that it calls. */
   readonly calls: readonly Call[];
-  /** The key of an element. */
   keyOf(element: unknown): unknown;
   /** How many elements make a full window of this key. */
   sizeOf(key: number): unknown;
@@ -38,7 +37,6 @@ interface Current {
   readonly nested: Nested;
 }
 
-/** The saved state of a grouping. */
 interface GroupingState {
   readonly windows: { readonly key: number; readonly size: number; readonly held: unknown }[];
   readonly current: {

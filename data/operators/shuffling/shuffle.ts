@@ -59,7 +59,6 @@ export class ShuffleNode extends SameElementsNode {
 
 registerNode("shuffle", { fromWire: (a, [input]) => new ShuffleNode(input!, a.bufferSize, a) });
 
-/** The saved state of a shuffle. */
 interface ShuffleState {
   readonly held: unknown;
   readonly draws: unknown;

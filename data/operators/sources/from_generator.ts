@@ -44,7 +44,6 @@ registerNode("fromGenerator", {
 
 type Running = Iterator<unknown> | AsyncIterator<unknown>;
 
-/** The saved state of a generator. */
 interface GeneratorState {
   readonly steps: number;
   readonly ended: boolean;

@@ -27,7 +27,6 @@ interface SavedLane {
   readonly pulled: { element: unknown } | { error: WireError } | "end" | undefined;
 }
 
-/** The saved state of all lanes. */
 interface ParallelState {
   readonly input: unknown;
   readonly lanes: readonly SavedLane[];

@@ -8,7 +8,6 @@ import {
   saveReading,
 } from "./file_iterator.ts";
 
-/** The saved state. */
 interface SequentialState {
   readonly input: unknown;
   /** The file that is being read, if any. */

@@ -1,0 +1,349 @@
+/** Columns of leaves: the rows of one leaf become one tensor with a new first axis. */
+import {
+  type DType,
+  type DTypeArrays,
+  dtypeOf,
+  type FixedDType,
+  isFixedDType,
+  isTypedArray,
+  TYPED_ARRAYS,
+  type TypedArray,
+} from "../../core/dtype.ts";
+import { LeatError } from "../../core/error.ts";
+import { Tensor } from "../../core/tensor.ts";
+import { show } from "../check.ts";
+
+/** Bytes that a column allocates at most before it has as many rows. */
+const INITIAL_BYTES_MAX = 4 << 20;
+
+/** The rows of one leaf, or of one part of the structure. */
+export interface Column {
+  /** Writes row `index`. If the row does not fit, it throws and leaves earlier rows unchanged. */
+  write(index: number, value: unknown): void;
+  /** Row `index` as a value that writes the same row, and starts the same column. */
+  read(index: number): unknown;
+  /** The first `count` rows as one tensor (or structure of tensors). The column is used up. */
+  finish(count: number): unknown;
+}
+
+/** Plain numbers become float64, unless a spec says otherwise. */
+export function numberDType(dtype: DType | undefined): FixedDType {
+  return dtype !== undefined && isFixedDType(dtype) && dtype !== "bool" ? dtype : "float64";
+}
+
+/** The name of a leaf in errors: its path in the element. */
+export function component(path: string): string {
+  return `component ${path === "" ? "0" : path.replace(/^\./, "")}`;
+}
+
+/** The shape of a leaf in a batch. */
+export function shapeOf(value: unknown): readonly number[] {
+  if (value instanceof Tensor) return value.shape;
+  return isTypedArray(value) ? [value.length] : [];
+}
+
+function differentShapes(
+  path: string,
+  first: readonly number[],
+  index: number,
+  shape: readonly number[],
+  remedy = "",
+): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    `Cannot batch tensors with different shapes in ${component(path)}. First element had shape ` +
+      `[${first.join(", ")}] and element ${index} had shape [${shape.join(", ")}]. Use ` +
+      `paddedBatch, or make the shapes equal before batching.${remedy}`,
+  );
+}
+
+const BYTES_REMEDY = " Byte strings of any length stack where a spec says so: " +
+  `{ spec: new TensorSpec("bytes", []) } with the function that makes them.`;
+
+export function differentKinds(
+  path: string,
+  first: string,
+  index: number,
+  value: unknown,
+): LeatError {
+  const found = value instanceof Tensor ? `a ${value.dtype} tensor` : show(value);
+  return new LeatError(
+    "invalid_argument",
+    `Cannot batch different types in ${component(path)}. First element was ${first} and element ` +
+      `${index} is ${found}.`,
+  );
+}
+
+/** Rows of the same typed array type, `rowSize` items each. */
+class RowStore {
+  readonly dtype: FixedDType;
+  readonly #rowSize: number;
+  readonly #capacity: number;
+  data: TypedArray;
+  #rows: number;
+
+  constructor(dtype: FixedDType, rowSize: number, capacity: number) {
+    const rowBytes = Math.max(1, rowSize * TYPED_ARRAYS[dtype].BYTES_PER_ELEMENT);
+    this.dtype = dtype;
+    this.#rowSize = rowSize;
+    this.#capacity = capacity;
+    this.#rows = Math.min(capacity, Math.max(1, Math.floor(INITIAL_BYTES_MAX / rowBytes)));
+    const length = this.#rows * rowSize;
+    // The engine creates this array directly, and looks the others up.
+    this.data = dtype === "float64" ? new Float64Array(length) : new TYPED_ARRAYS[dtype](length);
+  }
+
+  /** Allocates space for row `index`. */
+  reserve(index: number): void {
+    if (index < this.#rows) return;
+    this.#rows = Math.min(this.#capacity, this.#rows * 2);
+    const grown = new TYPED_ARRAYS[this.dtype](this.#rows * this.#rowSize);
+    copyInto(grown, this.data, 0);
+    this.data = grown;
+  }
+
+  /** The first `count` rows, copied if the store is larger. */
+  take(count: number): TypedArray {
+    const length = count * this.#rowSize;
+    return length === this.data.length ? this.data : this.data.slice(0, length);
+  }
+}
+
+/** `TypedArray.set` between arrays of the same type, which the union type cannot express. */
+export function copyInto(target: TypedArray, source: TypedArray, offset: number): void {
+  (target as Uint8Array).set(source as Uint8Array, offset);
+}
+
+/** Plain numbers, bigints or booleans. */
+export class ScalarColumn implements Column {
+  readonly #type: "number" | "bigint" | "boolean";
+  readonly #path: string;
+  readonly #capacity: number;
+  readonly #store: RowStore;
+  /** Whether the dtype must hold every value exactly. Floats are rounded. */
+  readonly #isExact: boolean;
+
+  constructor(
+    dtype: FixedDType,
+    type: "number" | "bigint" | "boolean",
+    capacity: number,
+    path: string,
+  ) {
+    this.#type = type;
+    this.#path = path;
+    this.#capacity = capacity;
+    this.#store = new RowStore(dtype, 1, capacity);
+    this.#isExact = type !== "boolean" && !dtype.startsWith("float");
+  }
+
+  write(index: number, value: unknown): void {
+    // deno-lint-ignore valid-typeof -- #type is one of the answers of typeof
+    if (typeof value !== this.#type) {
+      const shape = shapeOf(value);
+      if (shape.length > 0) throw differentShapes(this.#path, [], index, shape);
+      throw differentKinds(this.#path, `a ${this.#type}`, index, value);
+    }
+    if (index >= this.#store.data.length) this.#store.reserve(index);
+    const { data } = this.#store;
+    data[index] = value as number;
+    if (this.#isExact && data[index] !== value) {
+      const { dtype } = this.#store;
+      throw differentKinds(this.#path, `of dtype ${dtype} by its spec`, index, value);
+    }
+  }
+
+  read(index: number): unknown {
+    const value = this.#store.data[index]!;
+    return this.#type === "boolean" ? value !== 0 : value;
+  }
+
+  /** The array to which numbers may be written directly; `undefined` where they must be checked. */
+  get plainNumbers(): Float64Array | undefined {
+    const { data } = this.#store;
+    return data instanceof Float64Array && data.length === this.#capacity ? data : undefined;
+  }
+
+  finish(count: number): Tensor {
+    return new Tensor(this.#store.dtype, [count], this.#store.take(count));
+  }
+}
+
+/** Plain integers that a spec declares as 64-bit. */
+export class WideNumberColumn implements Column {
+  readonly #dtype: "int64" | "uint64";
+  readonly #path: string;
+  readonly #bigints: ScalarColumn;
+
+  constructor(dtype: "int64" | "uint64", capacity: number, path: string) {
+    this.#dtype = dtype;
+    this.#path = path;
+    this.#bigints = new ScalarColumn(dtype, "bigint", capacity, path);
+  }
+
+  write(index: number, value: unknown): void {
+    if (typeof value !== "number") throw differentKinds(this.#path, "a number", index, value);
+    if (!Number.isSafeInteger(value)) {
+      throw differentKinds(this.#path, `of dtype ${this.#dtype} by its spec`, index, value);
+    }
+    this.#bigints.write(index, BigInt(value));
+  }
+
+  read(index: number): number {
+    return Number(this.#bigints.read(index));
+  }
+
+  finish(count: number): Tensor {
+    return this.#bigints.finish(count);
+  }
+}
+
+export class TensorColumn implements Column {
+  readonly #dtype: FixedDType;
+  readonly #shape: readonly number[];
+  readonly #rowSize: number;
+  readonly #path: string;
+  readonly #store: RowStore;
+
+  constructor(dtype: FixedDType, shape: readonly number[], capacity: number, path: string) {
+    this.#dtype = dtype;
+    this.#shape = shape;
+    this.#rowSize = shape.reduce((a, b) => a * b, 1);
+    this.#path = path;
+    this.#store = new RowStore(dtype, this.#rowSize, capacity);
+  }
+
+  write(index: number, value: unknown): void {
+    const dtype = value instanceof Tensor ? value.dtype : dtypeOf(value);
+    const shape = shapeOf(value);
+    if (!sameShape(shape, this.#shape)) {
+      const isText = this.#dtype === "uint8" && value instanceof Uint8Array;
+      throw differentShapes(this.#path, this.#shape, index, shape, isText ? BYTES_REMEDY : "");
+    }
+    if (dtype !== this.#dtype) {
+      throw differentKinds(this.#path, `a ${this.#dtype} tensor`, index, value);
+    }
+    this.#store.reserve(index);
+    const data = value instanceof Tensor ? value.data : value;
+    copyInto(this.#store.data, data as TypedArray, index * this.#rowSize);
+  }
+
+  read(index: number): Tensor {
+    const start = index * this.#rowSize;
+    const data = this.#store.data.slice(start, start + this.#rowSize);
+    return new Tensor(this.#dtype, this.#shape, data);
+  }
+
+  finish(count: number): Tensor {
+    return new Tensor(this.#dtype, [count, ...this.#shape], this.#store.take(count));
+  }
+}
+
+/** Tensors of strings or byte strings, whose items have no fixed size. */
+export class TextTensorColumn implements Column {
+  readonly #dtype: "string" | "bytes";
+  readonly #shape: readonly number[];
+  readonly #path: string;
+  readonly #rows: (readonly unknown[])[] = [];
+
+  constructor(dtype: DType, shape: readonly number[], path: string) {
+    this.#dtype = dtype as "string" | "bytes";
+    this.#shape = shape;
+    this.#path = path;
+  }
+
+  write(index: number, value: unknown): void {
+    const shape = shapeOf(value);
+    if (!sameShape(shape, this.#shape)) {
+      throw differentShapes(this.#path, this.#shape, index, shape);
+    }
+    if (!(value instanceof Tensor) || value.dtype !== this.#dtype) {
+      throw differentKinds(this.#path, `a ${this.#dtype} tensor`, index, value);
+    }
+    this.#rows[index] = value.data as unknown as readonly unknown[];
+  }
+
+  read(index: number): Tensor {
+    return tensorOf(this.#dtype, this.#shape, this.#rows[index]);
+  }
+
+  finish(count: number): Tensor {
+    const items = this.#rows.slice(0, count).flat() as string[] & Uint8Array[];
+    return new Tensor(this.#dtype, [count, ...this.#shape], items);
+  }
+}
+
+export class StringColumn implements Column {
+  readonly #path: string;
+  readonly #rows: string[] = [];
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  write(index: number, value: unknown): void {
+    if (typeof value !== "string") throw differentKinds(this.#path, "a string", index, value);
+    this.#rows[index] = value;
+  }
+
+  read(index: number): string {
+    return this.#rows[index]!;
+  }
+
+  finish(count: number): Tensor {
+    return new Tensor("string", [count], this.#rows.slice(0, count));
+  }
+}
+
+/** Byte strings of any length, such as the records of a file. */
+export class BytesColumn implements Column {
+  readonly #path: string;
+  readonly #rows: Uint8Array[] = [];
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  write(index: number, value: unknown): void {
+    if (!(value instanceof Uint8Array)) throw differentKinds(this.#path, "bytes", index, value);
+    this.#rows[index] = value;
+  }
+
+  read(index: number): Uint8Array {
+    return this.#rows[index]!;
+  }
+
+  finish(count: number): Tensor {
+    return new Tensor("bytes", [count], this.#rows.slice(0, count));
+  }
+}
+
+/** Absent in every element, and absent in the batch. */
+export class NullColumn implements Column {
+  readonly #path: string;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  write(index: number, value: unknown): void {
+    if (value !== null) throw differentKinds(this.#path, "null", index, value);
+  }
+
+  read(): null {
+    return null;
+  }
+
+  finish(): null {
+    return null;
+  }
+}
+
+/** Whether two shapes are equal. */
+export function sameShape(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((length, axis) => length === b[axis]);
+}
+
+/** A tensor of a dtype over data made for it. */
+export function tensorOf(dtype: DType, shape: readonly number[], data: unknown): Tensor {
+  return new Tensor(dtype, shape, data as DTypeArrays[DType]);
+}
