@@ -1,9 +1,10 @@
 /**
- * Searches the settings with the lowest output latency, within budgets: from the lowest settings
- * on, it raises whichever setting helps most, until none helps any more.
+ * Searches the settings with which a pipeline keeps up with its consumer and has the lowest output
+ * latency, within budgets: from the lowest settings on, it raises whichever setting helps most,
+ * until none helps any more.
  */
 import type { Knob } from "./knob.ts";
-import { bufferedBytes, outputLatencyMs, type Stage } from "./model.ts";
+import { bufferedBytes, outputLatencyMs, overloadMs, type Stage } from "./model.ts";
 
 /** A step must shorten the time from one element to the next by at least this share. */
 const GAIN_MIN = 0.01;
@@ -16,34 +17,34 @@ export interface Budgets {
   readonly ramBytes: number;
 }
 
-/** Sets `knobs`, which are settings of stages of `root`; returns the expected latency in ms. */
+/** Sets `knobs`, which are settings of stages of `root`; `consumed` as for `outputLatencyMs()`. */
 export function climb(
   root: Stage,
   knobs: readonly Knob[],
   consumed: number,
   budgets: Budgets,
-): number {
+): void {
   for (const knob of knobs) knob.value = knob.min;
   const consumerMs = 1_000 / consumed;
-  let latencyMs = outputLatencyMs(root, consumed);
+  const costMs = () => outputLatencyMs(root, consumed) + overloadMs(root, consumerMs);
+  let bestMs = costMs();
   for (;;) {
-    const step = bestStep(root, knobs, consumed, budgets);
-    if (step === undefined) return latencyMs;
-    if (latencyMs - step.latencyMs < GAIN_MIN * (consumerMs + latencyMs)) return latencyMs;
+    const step = bestStep(root, knobs, costMs, budgets);
+    if (step === undefined || bestMs - step.costMs < GAIN_MIN * (consumerMs + bestMs)) return;
     step.knob.value++;
-    latencyMs = step.latencyMs;
+    bestMs = step.costMs;
   }
 }
 
 interface Step {
   readonly knob: Knob;
-  readonly latencyMs: number;
+  readonly costMs: number;
 }
 
 function bestStep(
   root: Stage,
   knobs: readonly Knob[],
-  consumed: number,
+  costMs: () => number,
   budgets: Budgets,
 ): Step | undefined {
   let best: Step | undefined;
@@ -51,8 +52,8 @@ function bestStep(
     if (knob.value >= knob.max) continue;
     knob.value++;
     if (isWithin(root, knobs, budgets)) {
-      const latencyMs = outputLatencyMs(root, consumed);
-      if (best === undefined || latencyMs < best.latencyMs) best = { knob, latencyMs };
+      const step = { knob, costMs: costMs() };
+      if (best === undefined || step.costMs < best.costMs) best = step;
     }
     knob.value--;
   }

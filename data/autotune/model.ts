@@ -82,6 +82,24 @@ export function outputLatencyMs(
   return latencyMs;
 }
 
+/** A stage should be busy for at most this share of the time between two requests. */
+const BUSY_MAX = 0.8;
+
+/**
+ * By how much the stages are slower than the consumer, added up, in ms for each element of `stage`.
+ *
+ * Equation 1 takes each consumer's pause for granted. But what reads ahead does not pause while it
+ * is behind, so that a slow stage below a full buffer would seem fast enough.
+ */
+export function overloadMs(stage: Stage, consumerMs: number, ratio = 1): number {
+  const ownMs = stage.serialMs + stage.callMs / Math.max(1, stage.parallelism.value);
+  const own = stage.kind === "sync" ? 0 : Math.max(0, ratio * ownMs - BUSY_MAX * consumerMs);
+  return stage.inputs.reduce(
+    (sum, input) => sum + overloadMs(input.stage, consumerMs, ratio * input.ratio),
+    own,
+  );
+}
+
 /** The bytes that the stages' buffers hold when they are full. */
 export function bufferedBytes(stage: Stage): number {
   const own = stage.kind === "sync" ? 0 : stage.buffer.value * stage.elementBytes;

@@ -4,6 +4,7 @@
  */
 import type { Host } from "../host.ts";
 import type { OperatorFigures, TuningStats } from "../iterators/stats.ts";
+import { ConsumerPace } from "./consumer_pace.ts";
 import { type Budgets, climb } from "./hill_climbing.ts";
 import { Knob, type KnobParameter, type KnobRange } from "./knob.ts";
 import { type Measured, stageOf } from "./measured_model.ts";
@@ -57,7 +58,8 @@ export class Tuner {
   readonly #beliefs = new Map<Knob, Belief>();
   /** Figures at the last decision, by operator number. */
   #last = new Map<OperatorFigures["number"], OperatorFigures>();
-  #lastConsumption: Consumption = { consumerMs: 0, waitedMs: 0 };
+  #lastWaitedMs = 0;
+  readonly #pace = new ConsumerPace();
   #periodMs = PERIOD_FIRST_MS;
   #decideAtMs = -Infinity;
   #checkedAtMs = -Infinity;
@@ -97,29 +99,29 @@ export class Tuner {
     if (--this.#callsLeft > 0 || this.isIdle) return;
     if (this.#options.policy !== undefined) return this.#options.policy(this.#knobs);
     const now = this.#host.nowMs();
+    const used = consumption();
+    this.#pace.note(used.consumerMs, this.#callsPerCheck);
     const isOften = now - this.#checkedAtMs < CHECK_MS;
     this.#callsPerCheck = isOften ? Math.min(2 * this.#callsPerCheck, CALLS_PER_CHECK_MAX) : 1;
     this.#callsLeft = this.#callsPerCheck;
     this.#checkedAtMs = now;
     if (this.#decideAtMs === -Infinity) this.#decideAtMs = now + this.#periodMs;
     if (now < this.#decideAtMs) return;
-    this.#decide(consumption());
+    this.#decide(used.waitedMs);
     this.#periodMs = Math.min(2 * this.#periodMs, PERIOD_MAX_MS);
     this.#decideAtMs = now + this.#periodMs;
   }
 
-  #decide(consumption: Consumption): void {
+  #decide(totalWaitedMs: number): void {
     const total = this.#pipeline();
     const recent = since(this.#last, total);
     const operators = new Map<Stage, Measured>();
     const root = stageOf(recent, (operator, stage) => operators.set(stage, operator));
     if (root === undefined) return; // too little has happened: the period goes on
-    const given = operators.get(root)!.figures.elements;
-    const consumerMs = consumption.consumerMs - this.#lastConsumption.consumerMs;
-    const waitedMs = consumption.waitedMs - this.#lastConsumption.waitedMs;
+    const waitedMs = totalWaitedMs - this.#lastWaitedMs;
     this.#last = figuresOf(total);
-    this.#lastConsumption = consumption;
-    const consumed = consumerMs > 0 ? 1_000 * given / consumerMs : Infinity;
+    this.#lastWaitedMs = totalWaitedMs;
+    const consumed = 1_000 / this.#pace.meanMs;
     if (!(outputLatencyMs(root, Infinity) > 0)) return; // nothing took any time
     climb(root, this.#knobs, consumed, this.#options.budgets);
     const measured = measuredMs(recent, waitedMs);

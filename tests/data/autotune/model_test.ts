@@ -1,6 +1,7 @@
 /** The model against the paper's worked example, and the search for settings. */
 import { climb } from "../../../data/autotune/hill_climbing.ts";
 import { Knob } from "../../../data/autotune/knob.ts";
+import { ConsumerPace } from "../../../data/autotune/consumer_pace.ts";
 import {
   bufferedBytes,
   emptyProbability,
@@ -75,13 +76,21 @@ function twoMaps() {
 
 Deno.test("climb gives more calls to the slower function, within the CPU budget", () => {
   const { root, first, second, knobs } = twoMaps();
-  const latencyMs = climb(root, knobs, Infinity, { cpu: 12, ramBytes: 1e9 });
+  climb(root, knobs, Infinity, { cpu: 12, ramBytes: 1e9 });
+  const latencyMs = outputLatencyMs(root, Infinity);
   assertEquals(first.value + second.value, 12);
   assert(second.value > first.value, `${first.value} and ${second.value}`);
   for (const [a, b] of [[1, 11], [6, 6], [11, 1]] as const) {
     [first.value, second.value] = [a, b];
     assert(outputLatencyMs(root, Infinity) >= latencyMs, `${a} and ${b}`);
   }
+});
+
+Deno.test("climb makes functions below a full buffer as fast as the consumer", () => {
+  const { root, first, second, knobs } = twoMaps();
+  // 8 ms, although the consumer would find elements in the buffer for a while.
+  climb(root, knobs, 125, { cpu: 64, ramBytes: 1e9 });
+  assert(10 / first.value <= 8 && 30 / second.value <= 8, `${first.value} and ${second.value}`);
 });
 
 Deno.test("climb raises nothing for a consumer that is slower than the pipeline", () => {
@@ -98,4 +107,20 @@ Deno.test("climb keeps the buffers within the RAM budget", () => {
     climb(root, knobs, 50, { cpu: 64, ramBytes });
     assert(bufferedBytes(root) <= ramBytes, `${bufferedBytes(root)} of ${ramBytes} bytes`);
   }
+});
+
+Deno.test("ConsumerPace follows a consumer and hardly notices single long pauses", () => {
+  const pace = new ConsumerPace();
+  let totalMs = 0;
+  const pause = (ms: number, times = 1) => {
+    for (let i = 0; i < times; i++) pace.note(totalMs += ms, 1);
+  };
+  pause(10, 50);
+  assertAlmostEquals(pace.meanMs, 10, 1e-9);
+  pause(100_000);
+  assert(pace.meanMs < 15, `${pace.meanMs} ms`);
+  pause(200, 100);
+  assertAlmostEquals(pace.meanMs, 200, 2);
+  pause(1, 100);
+  assertAlmostEquals(pace.meanMs, 1, 0.1);
 });
