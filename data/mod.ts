@@ -112,6 +112,7 @@ export {
   randomResizedCrop,
   randomResizedCropRegion,
 } from "./media/random_crop.ts";
+export { randAugment, type RandAugmentOptions } from "./media/rand_augment.ts";
 export { resizeImage, type ResizeMethod, type ResizeOptions } from "./media/resize.ts";
 
 // The machine that pipelines run on.

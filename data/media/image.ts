@@ -12,6 +12,7 @@ import type { ImageCodec } from "../host.ts";
 import { convertImage } from "./convert.ts";
 import { centerCrop, cropImage, cutout, flipImage, padImage } from "./geometry.ts";
 import { cutmix, mixup } from "./mixing.ts";
+import { randAugment } from "./rand_augment.ts";
 import { randomResizedCrop, randomResizedCropRegion } from "./random_crop.ts";
 import { resizeImage } from "./resize.ts";
 
@@ -49,6 +50,8 @@ export interface ImageOperations {
   readonly adjustHue: typeof adjustHue;
   /** See {@linkcode colorJitter}. */
   readonly colorJitter: typeof colorJitter;
+  /** See {@linkcode randAugment}. */
+  readonly randAugment: typeof randAugment;
   /** See {@linkcode convertImage}. */
   readonly convert: typeof convertImage;
   /** See {@linkcode mixup}. */
@@ -61,6 +64,7 @@ const OPERATIONS: ImageOperations = {
   ...{ crop: cropImage, centerCrop, pad: padImage, flip: flipImage, cutout, resize: resizeImage },
   ...{ randomResizedCrop, randomResizedCropRegion, convert: convertImage, mixup, cutmix },
   ...{ grayscale, adjustBrightness, adjustContrast, adjustSaturation, adjustHue, colorJitter },
+  randAugment,
 };
 
 /** Images in a user function: the codec of its host, and the operations. */

@@ -5,6 +5,14 @@ import type { FixedDType } from "../../../core/dtype.ts";
 import { Tensor, tensor } from "../../../core/tensor.ts";
 import { type OneHotOptions, tensors } from "../../../core/tensor_operations.ts";
 import { imageTools } from "../../../data/media/image.ts";
+import { affine, rotation } from "../../../data/media/rand_augment.ts";
+import {
+  adjustSharpness,
+  autoContrast,
+  equalize,
+  posterize,
+  solarize,
+} from "../../../data/media/tones.ts";
 import { Images } from "../../../platform/media/images.ts";
 
 interface Fact {
@@ -31,15 +39,38 @@ const TOLERANCES: Readonly<Record<string, number>> = {
   adjustBrightness: 1,
   adjustContrast: 1,
   adjustSaturation: 1,
+  adjustSharpness: 1,
 };
 
 type Operation = (image: Tensor, ...args: unknown[]) => Tensor;
+
+/** What `randAugment` consists of. */
+const INNER: Readonly<Record<string, unknown>> = {
+  adjustSharpness,
+  posterize,
+  solarize,
+  autoContrast,
+  affine,
+  equalize: (image: Tensor<"uint8">) => {
+    const row = concatenated([image, image, image], 1);
+    return equalize(concatenated([row, row, row], 0));
+  },
+  rotation: (image: Tensor<"uint8">, degrees: number) =>
+    affine(image, rotation(degrees * Math.PI / 180, 7, 9), 0),
+};
+
+function concatenated(images: readonly Tensor<"uint8">[], axis: 0 | 1): Tensor<"uint8"> {
+  const { data } = tensors.stack(images, { axis });
+  const [height, width] = images[0]!.shape as [number, number];
+  const shape = axis === 0 ? [3 * height, width, 3] : [height, 3 * width, 3];
+  return new Tensor("uint8", shape, data);
+}
 
 const IMAGE_FACTS = facts.filter(({ operation }) => !operation.startsWith("tensors."));
 
 for (const operation of new Set(IMAGE_FACTS.map(({ operation }) => operation))) {
   Deno.test(`image.${operation} gives what TensorFlow or Pillow gives`, () => {
-    const apply = image[operation as keyof typeof image] as unknown as Operation;
+    const apply = (INNER[operation] ?? image[operation as keyof typeof image]) as Operation;
     for (const fact of IMAGE_FACTS.filter((fact) => fact.operation === operation)) {
       const about = `${operation} ${JSON.stringify(fact.args)}`;
       const result = apply(operation === "resize" ? floats : bytes, ...fact.args);

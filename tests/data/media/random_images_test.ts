@@ -13,6 +13,7 @@ import {
   LocalCluster,
   mixup,
   oneHot,
+  randAugment,
   randomResizedCrop,
   randomResizedCropRegion,
   RandomStream,
@@ -92,6 +93,25 @@ Deno.test("colorJitter stays within its ranges, repeats, and changes nothing wit
   const jittered = () => colorJitter(photo, ranges, new RandomStream(8, []));
   assertEquals(jittered(), jittered());
   assertEquals(colorJitter(photo, {}, new RandomStream(8, [])), photo);
+});
+
+Deno.test("randAugment applies its number of operations, of its strength, and repeats", () => {
+  const augmented = (seed: number, options = {}) =>
+    randAugment(photo, new RandomStream(seed, []), options);
+  const kinds = new Set<string>();
+  for (let seed = 0; seed < 300; seed++) {
+    const made = augmented(seed, { numOps: 1, magnitude: 20 });
+    assertEquals(made.shape, photo.shape);
+    kinds.add(made.data.join());
+  }
+  // Fourteen operations, nine of them with two signs; one gives the image itself.
+  assert(kinds.size > 14 && kinds.size <= 23, `${kinds.size} results`);
+  assert(kinds.has(photo.data.join()));
+  assertEquals(augmented(5), augmented(5));
+  assertEquals(augmented(5, { numOps: 0 }), photo);
+  for (const options of [{ magnitude: 31 }, { numOps: -1 }, { magnitude: 0.5 }]) {
+    assertThrows(() => augmented(1, options), LeatError);
+  }
 });
 
 Deno.test("mixup and cutmix mix each image and label with the one before", () => {

@@ -14,7 +14,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import tensorflow as tf
-from PIL import Image, ImageEnhance
+from PIL import Image, ImageEnhance, ImageOps
 
 HEIGHT, WIDTH = 9, 7
 pixels = np.random.default_rng(7).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
@@ -24,7 +24,7 @@ print(json.dumps({"shape": pixels.shape, "pixels": pixels.reshape(-1).tolist()})
 
 def fact(operation, args, result):
     result = np.asarray(result)
-    values = [round(float(value), 4) for value in result.reshape(-1)]
+    values = [round(value.item(), 4) for value in result.reshape(-1)]
     print(json.dumps({"operation": operation, "args": args, "shape": result.shape, "values": values}))
 
 
@@ -49,6 +49,17 @@ for factor in [0.0, 0.4, 1.0, 1.7]:
     fact("adjustBrightness", [factor], ImageEnhance.Brightness(picture).enhance(factor))
     fact("adjustContrast", [factor], ImageEnhance.Contrast(picture).enhance(factor))
     fact("adjustSaturation", [factor], ImageEnhance.Color(picture).enhance(factor))
+for factor in [0.1, 1.9]:
+    fact("adjustSharpness", [factor], ImageEnhance.Sharpness(picture).enhance(factor))
+fact("posterize", [5], ImageOps.posterize(picture, 5))
+fact("solarize", [100], ImageOps.solarize(picture, 100))
+fact("autoContrast", [], ImageOps.autocontrast(picture))
+large = Image.fromarray(np.tile(pixels, (3, 3, 1)))
+fact("equalize", [], ImageOps.equalize(large))
+for matrix in [(1, 0.3, 0, 0, 1, 0), (1, 0, 2, -0.2, 1, 1)]:
+    fact("affine", [matrix, 9], picture.transform(picture.size, Image.AFFINE, matrix, Image.NEAREST, fillcolor=(9, 9, 9)))
+for degrees in [20, -30]:
+    fact("rotation", [degrees], picture.rotate(degrees, Image.NEAREST))
 
 values = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 11.75
 
