@@ -150,12 +150,12 @@ testInline("fit trains whatever state the metric store is in", async (start) => 
   );
   using other = new DatabaseSync(path("other"));
   other.exec("CREATE TABLE metric (key TEXT); PRAGMA application_id = 1");
+  for (const name of ["newer", "locked"]) {
+    await summing(batches, { service, metricsStore: path(name), model: "m" }).fitted();
+  }
   const newer = new DatabaseSync(path("newer"));
-  newer.exec(
-    `CREATE TABLE metric (key TEXT); PRAGMA application_id = ${0x4c65614d}; PRAGMA user_version = 9`,
-  );
+  newer.exec("PRAGMA user_version = 9");
   newer.close();
-  await summing(batches, { service, metricsStore: path("locked"), model: "m" }).fitted();
   using locked = new DatabaseSync(path("locked"));
   locked.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
   for (const name of ["corrupt", "other", "newer", "locked"]) {
