@@ -13,9 +13,9 @@
 import { accessFrom } from "./actors/client/access.ts";
 import { servedIterator } from "./actors/client/distributed_iterator.ts";
 import { installHost } from "./data/host.ts";
+import { lateFactory } from "./data/iterators/late_factory.ts";
 import { registerServed } from "./data/node.ts";
 import { OffloadNode } from "./data/operators/offload.ts";
-import { offloadedIterator } from "./offload/offloaded_iterator.ts";
 import { installOffload } from "./offload/surroundings.ts";
 import { openHome } from "./platform/nodes/client_homes.ts";
 import { DenoHost } from "./platform/deno_host.ts";
@@ -193,8 +193,10 @@ installHost(new DenoHost());
 installOffload(machineForOffload);
 
 const access = accessFrom(openHome);
+const offloaded = lateFactory(async () => {
+  const { offloadedIterator } = await import("./offload/offloaded_iterator.ts");
+  return (node, context) => offloadedIterator(node as OffloadNode, context, access);
+});
 registerServed((node, context) =>
-  node instanceof OffloadNode
-    ? offloadedIterator(node, context, access)
-    : servedIterator(node, context, access)
+  node instanceof OffloadNode ? offloaded(node, context) : servedIterator(node, context, access)
 );

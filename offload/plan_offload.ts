@@ -6,7 +6,6 @@ import type { OffloadOptions } from "../data/operators/offload.ts";
 import { OffloadNode } from "../data/operators/offload.ts";
 import { figuresOf, type OffloadProgress } from "./figures.ts";
 import type { OffloadPlan } from "./plan.ts";
-import { plan } from "./planner.ts";
 
 /** What `planOffload()` and `fit()` measure with. */
 export interface PlanningOptions
@@ -66,6 +65,8 @@ export async function planOffload<T>(
     throw invalidArgument("planOffload", "dataset", "a Dataset", dataset);
   }
   const pipeline = dataset.node;
+  // Most programs do not plan.
+  const { plan } = await import("./planner.ts");
   return await plan({
     pipeline,
     // Checks the options.

@@ -55,7 +55,7 @@ class Planning {
   }
 
   async run(): Promise<OffloadPlan> {
-    using store = this.#openStore();
+    using store = await this.#openStore();
     const keys = store && keysOf(this.#subject());
     const stored = <V>(key: string | undefined, read: (value: unknown) => V | undefined) =>
       key === undefined ? undefined : read(this.#attempt(() => store!.get(key)));
@@ -134,23 +134,31 @@ class Planning {
     return undefined;
   }
 
-  #openStore(): MetricStore | undefined {
+  async #openStore(): Promise<MetricStore | undefined> {
     const { metricsStore: path } = this.#request;
-    return path === undefined
-      ? undefined
-      : this.#attempt(() => offloadSurroundings().openStore(path));
+    if (path === undefined) return undefined;
+    try {
+      return await offloadSurroundings().openStore(path);
+    } catch (error) {
+      this.#warnOfStore(error);
+      return undefined;
+    }
   }
 
-  /** The store saves time; without it the metrics are measured. */
   #attempt<V>(use: () => V): V | undefined {
     try {
       return use();
     } catch (error) {
-      const { message, cause } = LeatError.from(error);
-      const why = cause instanceof Error ? `${message}: ${cause.message}` : message;
-      this.#request.host.warn(`offload: the metric store is not used now: ${why}`);
+      this.#warnOfStore(error);
       return undefined;
     }
+  }
+
+  /** The store saves time; without it the metrics are measured. */
+  #warnOfStore(error: unknown): void {
+    const { message, cause } = LeatError.from(error);
+    const why = cause instanceof Error ? `${message}: ${cause.message}` : message;
+    this.#request.host.warn(`offload: the metric store is not used now: ${why}`);
   }
 }
 

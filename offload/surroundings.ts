@@ -9,7 +9,7 @@ export interface OffloadSurroundings {
   /** What the CPU time is spent on: it is part of the metric store's keys. */
   readonly localResources: () => string;
   /** Opens the metric store in a file. */
-  readonly openStore: (path: string) => MetricStore;
+  readonly openStore: (path: string) => Promise<MetricStore>;
 }
 
 let installed: OffloadSurroundings | undefined;

@@ -1,7 +1,6 @@
 /** The clocks and the storage of this machine, for planning offloads. */
 import type { OffloadSurroundings } from "../../offload/surroundings.ts";
 import { processUsage } from "../process_usage.ts";
-import { openSqliteMetrics } from "./sqlite_metrics.ts";
 
 const MS_PER_SECOND = 1_000;
 
@@ -9,5 +8,8 @@ const MS_PER_SECOND = 1_000;
 export const machineForOffload: OffloadSurroundings = {
   cpuMs: () => MS_PER_SECOND * processUsage(false).cpuSeconds,
   localResources: () => `${navigator.hardwareConcurrency} CPUs`,
-  openStore: openSqliteMetrics,
+  openStore: async (path) => {
+    const { openSqliteMetrics } = await import("./sqlite_metrics.ts");
+    return openSqliteMetrics(path);
+  },
 };
