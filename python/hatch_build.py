@@ -7,11 +7,9 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# What the helper and the command line run. The simulator is for `leat plan`.
-SOURCES = (
-    "mod.ts", "deno.json", "deno.lock", "LICENSE", "core", "data", "actors", "transport", "platform", "server",
-    "sim", "cli",
-)  # fmt: skip
+FILES = ("mod.ts", "deno.json", "deno.lock", "LICENSE")
+# Programs for a clone. All other folders of modules are what the helper and the command line run.
+LEFT_OUT = ("bench", "examples", "python", "tests", "tools")
 
 
 class SourcesHook(BuildHookInterface[Any]):
@@ -24,5 +22,6 @@ class SourcesHook(BuildHookInterface[Any]):
         packed = root / "leat-sources"
         sources = packed if packed.exists() else root.parent
         target = "leat-sources" if self.target_name == "sdist" else "leat/_sources"
-        for name in SOURCES:
+        folders = [path.name for path in sources.iterdir() if path.is_dir() and any(path.rglob("*.ts"))]
+        for name in (*FILES, *(name for name in folders if name not in LEFT_OUT and not name.startswith("."))):
             build_data["force_include"][str(sources / name)] = f"{target}/{name}"

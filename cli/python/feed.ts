@@ -5,7 +5,7 @@
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import type { WireError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
-import { Snapshots } from "./snapshots.ts";
+import { type Snapshot, Snapshots } from "./snapshots.ts";
 import { withStack } from "./told.ts";
 
 /** Elements of together this size go in one answer: it fits the pipe, which needs no slot. */
@@ -15,11 +15,9 @@ const ANSWER_ELEMENTS_MAX = 256;
 /** Most time that goes into the elements of an answer with several, in ms. */
 const ANSWER_MS = 1;
 
-/** The answer to `take`. */
-export interface Taken {
+/** The answer to `take`, with the position before its elements; after the end, the last one. */
+export interface Taken extends Snapshot {
   readonly elements: unknown[];
-  /** The position before these elements, if it was saved. After the end: the last position. */
-  readonly state?: Uint8Array;
   /** The error of the element after these. */
   readonly error?: WireError;
   /** Whether there is no element after these. */
@@ -54,8 +52,8 @@ export class Feed {
     }
   }
 
-  /** The position of the first element, where it is small. */
-  beginning(): Promise<{ state?: Uint8Array }> {
+  /** The position of the first element. */
+  beginning(): Promise<Snapshot> {
     return this.#snapshots.take();
   }
 
@@ -87,7 +85,7 @@ export class Feed {
 
   async #take(elementsMax = ANSWER_ELEMENTS_MAX): Promise<Taken> {
     const elements: unknown[] = [];
-    let saved = {};
+    let saved: Snapshot = {};
     if (this.#snapshots.isDue) {
       // With an element on its way, the next answer has the position.
       if (this.#pending === undefined) saved = await this.#snapshots.take();
@@ -118,7 +116,7 @@ export class Feed {
   }
 
   /** The state after the end belongs to an answer without elements. */
-  async #lastState(elements: readonly unknown[]): Promise<{ state?: Uint8Array }> {
+  async #lastState(elements: readonly unknown[]): Promise<Snapshot> {
     return elements.length > 0 ? {} : await this.#snapshots.take();
   }
 

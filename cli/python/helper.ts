@@ -11,6 +11,7 @@ import { Edge } from "../../platform/sandbox/edge.ts";
 import { KernelCalls } from "../../platform/sandbox/guards/kernel_calls.ts";
 import { Feed } from "./feed.ts";
 import { openDataset, type OpenRequest } from "./opening.ts";
+import type { Snapshot } from "./snapshots.ts";
 import { withStack } from "./told.ts";
 
 /** How long it has to leave a service when the Python program has ended, in ms. */
@@ -57,7 +58,7 @@ async function open(request: OpenRequest): Promise<{ cardinality: number }> {
   return { cardinality: dataset.cardinality() };
 }
 
-async function start(request: StartRequest): Promise<{ state?: Uint8Array }> {
+async function start(request: StartRequest): Promise<Snapshot> {
   if (dataset === undefined) throw new LeatError("failed_precondition", "No pipeline is open");
   const { iteration, state, skip = 0, ended = false } = request;
   await feed?.close();

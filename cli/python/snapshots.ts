@@ -8,13 +8,22 @@ import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 const SNAPSHOT_BYTES_MAX = 64 * 2 ** 10;
 /** Saving takes at most one part in so many of the time. */
 const TIME_SHARE = 100;
+const UNSAVED: Snapshot = { isUnsaved: true };
 /** Least time between two, in ms. */
 const EVERY_MS_MIN = 20;
+
+/** A position, or that there is none because it takes too much. */
+export interface Snapshot {
+  readonly state?: Uint8Array;
+  readonly isUnsaved?: true;
+}
 
 /** Saves an iterator's position while that is cheap. */
 export class Snapshots {
   readonly #iterator: DatasetIterator<unknown>;
   #dueMs = 0;
+  /** The first one also loads code, so its time says little. */
+  #isFirst = true;
   #isCheap = true;
 
   constructor(iterator: DatasetIterator<unknown>) {
@@ -26,9 +35,9 @@ export class Snapshots {
     return this.#isCheap && performance.now() >= this.#dueMs;
   }
 
-  /** The position now; nothing if it is large, or cannot be saved. */
-  async take(): Promise<{ state?: Uint8Array }> {
-    if (!this.#isCheap) return {};
+  /** The position now, unless it is large or cannot be saved. */
+  async take(): Promise<Snapshot> {
+    if (!this.#isCheap) return UNSAVED;
     const startedAtMs = performance.now();
     let state: Uint8Array;
     try {
@@ -36,11 +45,13 @@ export class Snapshots {
     } catch {
       // `save` tells the program why, if it asks.
       this.#isCheap = false;
-      return {};
+      return UNSAVED;
     }
     const endedAtMs = performance.now();
-    this.#dueMs = endedAtMs + Math.max(EVERY_MS_MIN, TIME_SHARE * (endedAtMs - startedAtMs));
+    const tookMs = this.#isFirst ? 0 : endedAtMs - startedAtMs;
+    this.#isFirst = false;
+    this.#dueMs = endedAtMs + Math.max(EVERY_MS_MIN, TIME_SHARE * tookMs);
     this.#isCheap = state.length <= SNAPSHOT_BYTES_MAX;
-    return this.#isCheap ? { state } : {};
+    return this.#isCheap ? { state } : UNSAVED;
   }
 }

@@ -44,10 +44,9 @@ export const large = ({ count }: { count: number }) =>
   Dataset.range(count).map((i) => ({ i, x: new Float32Array(262_144).fill(i) }));
 
 /** A shuffle buffer of rows that cannot be computed again: its state has their content. */
-export const held = Dataset.range(400).filter((x) => x % 2 === 0).map((x) =>
-  new Float32Array(2_000).fill(x)
-)
-  .filter(() => true).shuffle(50).batch(3);
+export const held = Dataset.fromGenerator(function* () {
+  for (let x = 0;; x++) yield new Float32Array(2_000).fill(x);
+}).shuffle(50).batch(3);
 
 /** Element 2 fails. */
 export const failing = Dataset.range(5).map((x) => {
@@ -72,6 +71,6 @@ export const late = Dataset.range(3).map(async (x) => {
 });
 
 /** Many batches that are ready at once, each in a slot. */
-export const ready = Dataset.from([new Uint8Array(2_000_000).fill(1)]).repeat(200);
+export const ready = Dataset.from([new Uint8Array(6_000_000).fill(1)]).repeat(300);
 
 export const endless = Dataset.range(10).repeat();

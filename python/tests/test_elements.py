@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +90,8 @@ def test_a_slot_is_used_again_when_its_last_array_is_gone() -> None:
 def test_many_large_batches_that_are_ready_at_once_arrive() -> None:
     count = 0
     for count, batch in enumerate(leat.load(PIPELINES, export="ready"), 1):
-        time.sleep(0.001)  # So that there is always one on its way.
         assert batch[0] == 1
-    assert count == 200
+    assert count == 300
 
 
 def test_reuse_gives_the_memory_of_a_batch_to_a_later_one() -> None:

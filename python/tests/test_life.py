@@ -189,5 +189,4 @@ def test_a_full_disk_under_the_slots_is_an_error(tmp_path: Path) -> None:
         assert raised.value.code == "resource_exhausted"
         loader.close()
     finally:
-        del loader
         subprocess.run(["umount", "-l", str(small)], check=True)

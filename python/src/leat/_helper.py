@@ -231,7 +231,7 @@ class Process:
         try:
             # A session of its own: Ctrl-C is for the program, which may go on.
             child = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment(), start_new_session=True, bufsize=0
+                command, stdin=pipe, stdout=pipe, stderr=pipe, env={**environment(), "NO_COLOR": "1"}, start_new_session=True, bufsize=0
             )
             started.append(child)
         except BaseException as error:

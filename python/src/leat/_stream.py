@@ -24,7 +24,7 @@ SLOTS_SPARE = 2 * TAKES
 class _Answer:
     """Elements of one message."""
 
-    __slots__ = ("elements", "end", "error", "message", "state", "taken")
+    __slots__ = ("elements", "end", "error", "is_unsaved", "message", "state", "taken")
 
     def __init__(self, message: Received) -> None:
         self.message = message
@@ -36,6 +36,7 @@ class _Answer:
         self.error = None if error is None else from_wire(error)
         state = body.get("state")
         self.state = None if state is None else _bytes(state)
+        self.is_unsaved = bool(body.get("isUnsaved", False))
         self.end = bool(body.get("end", False))
 
 
@@ -119,8 +120,8 @@ class Stream:
     def _take(self) -> Any:
         """The next element, or its error."""
         answer = self._answers[0]
-        if answer.taken == 0 and answer.state is not None:
-            self._saved = (answer.state, self._had)
+        if answer.taken == 0:
+            self._note_position(answer)
         answer.taken += 1
         self._had += 1
         if answer.elements:
@@ -133,11 +134,18 @@ class Stream:
                 self._answers.popleft()
         return with_arrays(element)
 
+    def _note_position(self, answer: _Answer) -> None:
+        """Before the elements of an answer."""
+        if answer.state is not None:
+            self._saved = (answer.state, self._had)
+        elif answer.is_unsaved:
+            # To skip all that came since would take ever longer.
+            self._saved = None
+
     def _drop_answer(self) -> None:
         """An answer without further elements: that of the end."""
         answer = self._answers.popleft()
-        if answer.state is not None:
-            self._saved = (answer.state, self._had)
+        self._note_position(answer)
         self._is_ended = self._is_ended or answer.end
 
     def _request_more(self) -> None:
