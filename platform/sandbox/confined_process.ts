@@ -62,8 +62,8 @@ const MIB = 2 ** 20;
 const LINK_LIMITS = { highWaterBytes: MIB, lowWaterBytes: MIB / 4 };
 /** Most requests of a runner per second: many times what a pipeline needs. */
 const ASKS_PER_SECOND_MAX = 50_000;
-/** Concurrent requests with large answers: one image is decoded while one is sent. */
-const LARGE_LANES = 2;
+/** Concurrent requests with large answers: each core decodes an image while another is sent. */
+const LARGE_LANES = navigator.hardwareConcurrency + 1;
 const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
 
 /** A process that runs one confined pipeline. */

@@ -376,7 +376,7 @@ Deno.test("HostService decodes only bytes", async () => {
   });
   const { decode } = new HostService(host, new FarRoots([]), NO_READINGS).methods();
   const decoded = await decode({ bytes: new Uint8Array([1, 2]), options: {} });
-  assertEquals(decoded, { shape: [1, 1, 2], data: new Uint8Array([1, 2]) });
+  assertEquals(decoded, { dtype: "uint8", shape: [1, 1, 2], data: new Uint8Array([1, 2]) });
   for (const request of [null, {}, { bytes: [1] }, "bytes"]) {
     await assertRejects(async () => await decode(request), LeatError, "no request");
   }
