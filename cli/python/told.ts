@@ -4,7 +4,7 @@ import { LeatError } from "../../core/error.ts";
 /** Most places that an error names. */
 const PLACES_MAX = 8;
 /** Leat's own folders. */
-const OWN = ["actors", "cli", "core", "data", "platform", "server", "transport"]
+const OWN = ["actors", "cli", "core", "data", "offload", "platform", "server", "transport"]
   .map((layer) => new URL(`../../${layer}/`, import.meta.url).href);
 
 /**
