@@ -47,7 +47,7 @@ export class NameClaims {
       `The worker "${name}" at ${formatRef(holder)} lives, and ${
         formatRef(claimant)
       } has to wait ` +
-        `until it ends: one life of a name can work at a time. ${remedy}`,
+        `until it ends: only one worker of a name can work at a time. ${remedy}`,
     );
   }
 
