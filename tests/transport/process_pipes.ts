@@ -4,7 +4,8 @@
  *
  * @module
  */
-import type { ProcessStreams } from "../../transport/process/streams.ts";
+import type { PipeWriter, ProcessStreams } from "../../transport/process/streams.ts";
+import type { SlotFile } from "../../transport/process/slots.ts";
 import { streamReader, streamWriter } from "../../platform/process/pipes.ts";
 import { readableSlots, writableSlots } from "../../platform/process/slot_files.ts";
 import { SlotFolder } from "../../platform/process/slot_folder.ts";
@@ -15,22 +16,23 @@ export class ProcessPipes implements AsyncDisposable {
   readonly #down = relay();
   readonly #up = relay();
   readonly #folder = new SlotFolder();
+  readonly #begun: Promise<void>[] = [];
 
   near(): ProcessStreams {
     return {
       incoming: streamReader(this.#up.stdout),
-      outgoing: streamWriter(this.#down.stdin),
-      incomingSlots: readableSlots(this.#folder.incoming),
-      outgoingSlots: writableSlots(this.#folder.outgoing),
+      outgoing: this.#noted(streamWriter(this.#down.stdin)),
+      incomingSlots: this.#notedSlots(readableSlots(this.#folder.incoming)),
+      outgoingSlots: this.#notedSlots(writableSlots(this.#folder.outgoing)),
     };
   }
 
   far(): ProcessStreams {
     return {
       incoming: streamReader(this.#down.stdout),
-      outgoing: streamWriter(this.#up.stdin),
-      incomingSlots: readableSlots(this.#folder.outgoing),
-      outgoingSlots: writableSlots(this.#folder.incoming),
+      outgoing: this.#noted(streamWriter(this.#up.stdin)),
+      incomingSlots: this.#notedSlots(readableSlots(this.#folder.outgoing)),
+      outgoingSlots: this.#notedSlots(writableSlots(this.#folder.incoming)),
     };
   }
 
@@ -48,7 +50,26 @@ export class ProcessPipes implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.cut();
     await Promise.all([this.#down.status, this.#up.status]);
+    // A link that is cut leaves the call that it is in to end by itself.
+    await Promise.allSettled(this.#begun);
     this.#folder.remove();
+  }
+
+  #noted(pipe: PipeWriter): PipeWriter {
+    return { write: (bytes) => this.#note(pipe.write(bytes)), close: () => pipe.close() };
+  }
+
+  #notedSlots(file: SlotFile): SlotFile {
+    return {
+      write: (slot, blocks) => this.#note(file.write(slot, blocks)),
+      read: (slot, into) => this.#note(file.read(slot, into)),
+      close: () => file.close(),
+    };
+  }
+
+  #note(call: void | Promise<void>): void | Promise<void> {
+    if (call !== undefined) this.#begun.push(call);
+    return call;
   }
 }
 
