@@ -1,26 +1,30 @@
-/** The weight of the newest pause in the mean. */
-const NEWEST = 0.1;
-/** A longer pause counts as one of this many means, and 1 ms. */
+/** The weight of the newest pause if it is shorter than the estimate… */
+const SHORTER = 0.3;
+/** …and if it is longer. */
+const LONGER = 0.03;
+/** A longer pause counts as this many times the estimate, and 1 ms. */
 const OUTLIER = 4;
 
 /**
- * How long a consumer works between two elements: a moving mean. Single long pauses, as for an
- * evaluation, hardly count, because the elements in between are wanted as fast as before.
+ * How long a consumer works between two elements. Short pauses count more than long ones, because a
+ * consumer that seems too slow would have to wait, and one that seems too fast costs only calls and
+ * buffers within the budgets: an evaluation now and then changes little.
  */
 export class ConsumerPace {
-  #meanMs: number | undefined;
+  #pauseMs: number | undefined;
   #totalMs = 0;
 
-  /** The mean; 0 before the first pause. */
-  get meanMs(): number {
-    return this.#meanMs ?? 0;
+  /** The estimate; 0 before the first pause. */
+  get pauseMs(): number {
+    return this.#pauseMs ?? 0;
   }
 
   /** Notes the total of all pauses, after `count` more of them. */
   note(totalMs: number, count: number): void {
-    const pauseMs = Math.max(0, totalMs - this.#totalMs) / count;
+    const newestMs = Math.max(0, totalMs - this.#totalMs) / count;
     this.#totalMs = totalMs;
-    const mean = this.#meanMs ?? pauseMs;
-    this.#meanMs = mean + NEWEST * (Math.min(pauseMs, OUTLIER * mean + 1) - mean);
+    const before = this.#pauseMs ?? newestMs;
+    const weight = newestMs < before ? SHORTER : LONGER;
+    this.#pauseMs = before + weight * (Math.min(newestMs, OUTLIER * before + 1) - before);
   }
 }

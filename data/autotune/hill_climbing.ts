@@ -25,6 +25,9 @@ export function climb(
   budgets: Budgets,
 ): void {
   for (const knob of knobs) knob.value = knob.min;
+  for (const knob of knobs) {
+    while (knob.value > 1 && bufferedBytes(root) > budgets.ramBytes) knob.value--;
+  }
   const consumerMs = 1_000 / consumed;
   const costMs = () => outputLatencyMs(root, consumed) + overloadMs(root, consumerMs);
   let bestMs = costMs();

@@ -100,8 +100,8 @@ export function overloadMs(stage: Stage, consumerMs: number, ratio = 1): number 
   );
 }
 
-/** The bytes that the stages' buffers hold when they are full. */
+/** The bytes in full buffers, without the first element of each, which is always allowed. */
 export function bufferedBytes(stage: Stage): number {
-  const own = stage.kind === "sync" ? 0 : stage.buffer.value * stage.elementBytes;
+  const own = Math.max(0, stage.buffer.value - 1) * stage.elementBytes;
   return stage.inputs.reduce((sum, { stage: input }) => sum + bufferedBytes(input), own);
 }

@@ -121,7 +121,7 @@ export class Tuner {
     const waitedMs = totalWaitedMs - this.#lastWaitedMs;
     this.#last = figuresOf(total);
     this.#lastWaitedMs = totalWaitedMs;
-    const consumed = 1_000 / this.#pace.meanMs;
+    const consumed = 1_000 / this.#pace.pauseMs;
     if (!(outputLatencyMs(root, Infinity) > 0)) return; // nothing took any time
     climb(root, this.#knobs, consumed, this.#options.budgets);
     const measured = measuredMs(recent, waitedMs);
