@@ -87,9 +87,9 @@ export interface NewFiles {
 
 /** A file being written. */
 export interface NewFile {
-  /** Appends bytes. They may be changed once it has answered. */
+  /** Appends bytes. The caller may change them when it has returned or its promise is resolved. */
   append(bytes: Uint8Array): void | Promise<void>;
-  /** Puts the file under its name, replacing any other, once its bytes are safe on disk. */
+  /** Gives the file its name, once its bytes are safe on disk; replaces an older file. */
   commit(): Promise<void>;
   /**
    * Discards the file, and empty folders that were made for it. Synchronous and idempotent. False

@@ -10,14 +10,14 @@ const WAITING_SHARE_MIN = 0.03;
 const STEP_FIRST = 0.2;
 const STEP_MIN = 0.04;
 const STEP_MAX = 1;
-/** A change in a direction that was right before is larger; after a turn it is smaller. */
+/** Steps become larger while the direction stays the same, and smaller when it changes. */
 const STEP_GROWTH = 1.5;
 const STEP_SHRINKING = 0.5;
 /** A change that costs more than this share of the throughput is undone. */
 const LOSS_MAX = 0.01;
-/** A throughput that differs by more than this share belongs to another world. */
+/** If throughput differs by more than this share, conditions have changed: a new search starts. */
 const CHANGE_MIN = 0.08;
-/** So many windows are waited before the ratio is tried again; twice as many the next time. */
+/** Windows until a ratio that was found is tried again; twice as many the next time. */
 const PATIENCE_WINDOWS = 8;
 const PATIENCE_WINDOWS_MAX = 16;
 /** The ratio stays within these, so that both sides are measured. */

@@ -30,7 +30,7 @@ export interface FitOptions<T, S> extends Omit<PlanningOptions, "service"> {
   readonly service?: PlanningOptions["service"];
   /**
    * `"auto"` (the default): measures and decides before the first step. `"never"`: prepares all
-   * elements here. A plan: does what it says.
+   * elements here. A plan of `planOffload()`: follows that plan.
    */
   readonly offload?: "auto" | "never" | OffloadPlan;
   /** Whether batches come in the order of a DETERMINISTIC job. Default false: see `offload()`. */
@@ -52,7 +52,7 @@ export interface FitProgress {
   readonly epoch: number;
   /** Training steps made. */
   readonly steps: number;
-  /** Time since the first step was begun, in ms. */
+  /** Time since the start of the first step, in ms. */
   readonly elapsedMs: number;
   /** Where batches are prepared, and how many were; missing if nothing is offloaded. */
   readonly offload?: OffloadProgress;
@@ -68,9 +68,9 @@ export interface FitReport extends FitProgress {
 
 /**
  * Trains: calls `trainStep` with every batch of every epoch. With a service it first measures a few
- * steps on a copy of the state, decides which part of the pipeline workers should run for what
- * share of the data (FastFlow paper, algorithm 1), and trains so. Nothing is offloaded that the
- * training would not wait for.
+ * steps on a copy of the state. Then it decides which part of the pipeline workers run, and for
+ * what share of the data (FastFlow paper, algorithm 1). If training does not wait for data, nothing
+ * is offloaded.
  * @throws {LeatError} `invalid_argument` for wrong options; the error of a batch; whatever
  * `trainStep` throws, also while it is measured. A service that fails is no error: its share is
  * prepared here until it is back.

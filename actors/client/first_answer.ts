@@ -1,4 +1,4 @@
-/** Requests to a dispatcher that may not answer, or not admit the client at once. */
+/** First requests to a dispatcher, which may not answer, or refuse a client at first. */
 import { LeatError } from "../../core/error.ts";
 import { type DispatcherProtocol, TO_FOLLOW } from "../dispatcher/protocol.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
@@ -38,9 +38,9 @@ type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
 
 /**
- * Asks to join. Where that takes a stream over from other readers, the dispatcher requires the
- * client to confirm that it knows them; so the request is repeated, each time with the readers that
- * are there.
+ * Asks to join. If the client would replace other readers of the stream, the dispatcher first
+ * refuses and identifies them (`follows`). The client repeats the request with that number, as
+ * often as it changes.
  * @throws LeatError any other refusal of the dispatcher.
  */
 export async function joinIteration(

@@ -22,8 +22,8 @@ export interface UnreachedNews {
 }
 
 /**
- * Reports that a worker cannot be reached: the first iterator at once, and a minute later the
- * number of others (at its end if the first is still open, else at the next call).
+ * Reports that a worker cannot be reached: the first iterator at once, and a minute later how many
+ * others failed alike. If the first iterator has been closed by then, the next call reports this.
  */
 export function sayUnreached(
   world: World,

@@ -29,7 +29,7 @@ import { type Round, Rounds } from "./rounds.ts";
 const READS_CLIENT_ID = -2;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** How far behind the newest round one may be requested, so also a lost worker's. */
+/** Rounds up to this far behind the newest may be requested, also those of a lost worker. */
 const ROUNDS_HELD_MAX = 2 * ROUNDS_AHEAD_MAX;
 /** Bytes that may wait for lagging consumers; beyond them no later round begins. */
 const HELD_BYTES_MAX = 256 * 2 ** 20;
@@ -38,7 +38,7 @@ const HELD_BYTES_MAX = 256 * 2 ** 20;
 export interface ReadsConfig {
   readonly task: FencedRef<ElementSourceProtocol>;
   readonly numConsumers: number;
-  /** A round that is not ready this long after a request is skipped by all consumers, in ms. */
+  /** If a round is not ready this long after its first request, all consumers skip it, in ms. */
   readonly skipAfterMs: number;
   /** Bytes that may wait for lagging consumers before others wait too. Default 256 MiB. */
   readonly heldBytesMax?: number;
@@ -73,12 +73,12 @@ class Reads {
   readonly #config: ReadsConfig;
   readonly #repeats: Repeats;
   readonly #fetcher: ElementFetcher;
-  /** The newest report of how a consumer reads that the task was not told. */
+  /** A consumer's newest figures on how it reads; undefined once they are sent to the task. */
   #way: WayFigures | undefined;
   readonly #rounds: Rounds;
   /** Rounds requested and not begun, each with the function that begins it. */
   readonly #waiting = new Map<number, () => void>();
-  /** Whether a round is being begun: a group of elements serves one. */
+  /** Whether a round is waiting for its group of elements: each group serves one round. */
   #isBeginning = false;
   /** The next group of elements, gathered while the previous round is consumed. */
   #next: Promise<readonly ElementAnswer[]> | undefined;
@@ -127,7 +127,7 @@ class Reads {
     if (round === undefined) {
       throw new LeatError(
         "failed_precondition",
-        `Consumer ${consumerIndex} holds round ${number}, which is not known here (any more): round ` +
+        `Consumer ${consumerIndex} confirms round ${number}, which is unknown here: round ` +
           `${this.#rounds.newest} has been reached`,
       );
     }
@@ -174,7 +174,7 @@ class Reads {
           `restarted? A consumer that restarts must join again`,
       );
     }
-    // From here on it is kept until the consumer acknowledges it.
+    // `#repeats` keeps the answer until the consumer acknowledges it.
     this.#served++;
     this.#admit();
     return answer;
@@ -208,7 +208,7 @@ class Reads {
     if (this.#isBeginning || this.#waiting.size === 0) return;
     if (!this.#hasRoom()) this.#rounds.forget(this.#rounds.newest - ROUNDS_HELD_MAX);
     const number = Math.min(...this.#waiting.keys());
-    // Lagging consumers may first have to get an earlier round before they ask for those held.
+    // An earlier round begins even if memory is full: lagging consumers need it before those held.
     if (!this.#hasRoom() && number > this.#rounds.lowestHeld) return;
     this.#isBeginning = true;
     this.#waiting.get(number)!();
@@ -220,7 +220,7 @@ class Reads {
     return this.#rounds.bytes < heldBytesMax;
   }
 
-  /** The gathered elements if they come in time; otherwise a skip, and they serve the next round. */
+  /** The gathered elements. If they come too late this round is skipped, and the next gets them. */
   #begin(): Promise<readonly ElementAnswer[]> {
     this.fill();
     const gathering = this.#next!;
@@ -255,12 +255,12 @@ class Reads {
     this.#produced += numConsumers;
     const end = answers.find(({ kind }) => kind === "end");
     if (end === undefined) return answers;
-    // Elements too few for a round are dropped, but an error is given to all consumers.
+    // The last elements, if too few for a round, are dropped. An error among them goes to all.
     const error = answers.find(({ kind }) => kind === "error");
     return answers.map((answer) => answer.kind === "error" ? answer : error ?? end);
   }
 
-  /** The refusal of one element is its consumer's alone: the others of the round get theirs. */
+  /** If the task refuses one element, only its consumer gets the error, unless it is final. */
   async #fetch(wanted: Wanted): Promise<ElementAnswer> {
     try {
       return await this.#fetcher.fetch(wanted);

@@ -1,7 +1,8 @@
 /**
  * The dispatcher (paper section 3.1) tracks datasets, jobs, workers and clients, and assigns tasks
- * and splits. It never touches data. `transactions.ts` decides requests, `effects.ts` has what
- * follows. Figures and heartbeat times are not journaled.
+ * and splits. It never touches data. Every request is decided in a transaction (`transactions.ts`);
+ * `effects.ts` has what follows from its changes, such as messages to clients. Figures and
+ * heartbeat times are not journaled.
  */
 import { LeatError } from "../../core/error.ts";
 import type { ClientProtocol } from "../client/protocol.ts";
@@ -368,7 +369,7 @@ class Dispatcher {
     for (const name of stale.slice(0, FIGURES_ASKED_MAX)) this.#effects.wake(name);
   }
 
-  /** Observes also while nobody asks: decisions depend on earlier observations. */
+  /** Observes at intervals, also without requests: decisions depend on earlier observations. */
   #scaleLater(): void {
     this.#context.timer(this.#scaling.intervalMs, () => {
       this.#transactions.runUnasked((tx) => {

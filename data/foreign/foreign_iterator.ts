@@ -11,10 +11,10 @@ import type { ElementIterator } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
 import { RemoteIterator } from "./remote_iterator.ts";
 
-/** State shared by iterators of a node that ran elsewhere: reported by one, passed to the next. */
+/** State that the iterators of a node share: one iterator reports it, the next receives it. */
 const sharedOf = new WeakMap<DatasetNode, Uint8Array>();
 
-/** Errors that say why no process can be started: a permission or a feature is missing. */
+/** Codes of errors by which no process can be started: a permission, feature or file is missing. */
 const OBSTACLES: ReadonlySet<string> = new Set(["permission_denied", "unimplemented", "not_found"]);
 
 /** The iterator of an operator that runs in another process. */

@@ -1,4 +1,4 @@
-/** Cuts the part out of a graph that runs in another process. */
+/** Cuts out of a graph the part that is to run in another process. */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
 import { isForeign, rebuilt } from "./foreign.ts";
@@ -10,8 +10,8 @@ import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { serializeGraph } from "../wire.ts";
 
 /**
- * An operator and all below it, to run elsewhere, and a function that opens this program's
- * operators below it.
+ * The operator of a context and all foreign operators below it, to run in another process. Below
+ * them are operators of this program: `openInput` opens one of these here.
  */
 export function partOf(
   context: IteratorContext,

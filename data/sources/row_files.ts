@@ -11,7 +11,7 @@ import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 export interface RowFileOptions extends Pick<FileSourceOptions, "numParallelReads"> {
   /**
    * The spec of a row, for `elementSpec` and for the dtypes of batches; default: unknown. A row
-   * that does not fit is an error; a null in place of a value is not.
+   * that does not fit is an error. A null instead of a value is allowed.
    */
   readonly spec?: ElementSpec | undefined;
 }
@@ -40,7 +40,7 @@ export abstract class RowFileNode extends FileSourceNode {
   readonly columns: readonly string[] | undefined;
   readonly #spec: ElementSpec;
   readonly #check: SpecCheck | undefined;
-  /** Opened blocks by file, because the reader of a part counts the parts first. */
+  /** The blocks of opened files: a file is opened to count its parts, then again to read one. */
   readonly #opened = new WeakMap<SourceFile, Promise<RowBlocks>>();
 
   /**

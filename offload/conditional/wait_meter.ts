@@ -1,7 +1,7 @@
 /** Measures what the training loop waits for, in windows of some elements. */
 import type { StepWindow } from "../adapt.ts";
 
-/** A window has at least so many elements, and lasts at least so long. */
+/** A window has at least this many elements, and lasts at least this long. */
 const ELEMENTS_MIN = 25;
 const WINDOW_MS_MIN = 200;
 
@@ -17,7 +17,7 @@ export class WaitMeter {
     this.#fromMs = nowMs();
   }
 
-  /** Waits for one side. */
+  /** Waits for `pending` and counts the time for a side. */
   async during<T>(side: "local" | "remote", pending: Promise<T>): Promise<T> {
     const fromMs = this.#nowMs();
     try {

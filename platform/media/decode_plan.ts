@@ -7,7 +7,7 @@ import type { Conversion } from "./resample.ts";
 
 const BYTE_MAX = 255;
 
-/** What becomes of an image. */
+/** How one image is transformed. */
 export interface DecodePlan {
   readonly channels: Channels;
   readonly crop: Region;
@@ -66,7 +66,7 @@ function scaling(
   channels: number,
 ): Omit<Conversion, "layout"> {
   const means = perChannel("mean", mean, channels), stds = perChannel("std", std, channels);
-  if (stds.includes(0)) throw invalid("normalize.std is not 0 for any channel.");
+  if (stds.includes(0)) throw invalid(`normalize.std must not be 0, got ${stds}.`);
   return {
     scale: stds.map((std) => 1 / (BYTE_MAX * std)),
     offset: stds.map((std, c) => -means[c]! / std),

@@ -7,8 +7,8 @@ export interface CharacterSet {
 }
 
 /**
- * The set that opens at `open`, and its end; `undefined` if it does not close before the next
- * slash: then it is literal, and no bracket between closes either.
+ * The set that opens at `open`, and its end. `undefined` if no bracket closes it before the next
+ * slash: then this bracket and all others up to that slash are literal.
  */
 export function parseSet(
   letters: ArrayLike<string>,

@@ -37,7 +37,8 @@ export class S3Files implements Files {
 
   /**
    * Opens an object.
-   * @throws {LeatError} `not_found`, `permission_denied` (by the store, or because the program may not connect to it), `unavailable`.
+   * @throws {LeatError} `not_found`, `permission_denied` (of the store, or of Deno for its host),
+   * `unavailable`.
    */
   async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
     const { bucket, key } = this.#parse(path);
@@ -47,7 +48,7 @@ export class S3Files implements Files {
     return file;
   }
 
-  /** The objects matching a pattern, sorted by code units; without keys that end with a slash. */
+  /** The objects that match a pattern, as patterns of local files; sorted by code units. */
   async list(pattern: string, signal = new AbortController().signal): Promise<string[]> {
     const { bucket, key } = this.#parse(pattern);
     const globs = parseGlobs(key);

@@ -1,4 +1,4 @@
-/** Handles user code that ends its own thread: Deno does not tell the thread's creator. */
+/** Refuses calls by which a thread ends itself: its creator would not notice, and wait for ever. */
 import { LeatError } from "../../core/error.ts";
 
 /**

@@ -1,4 +1,4 @@
-/** The numbers of elements that n consumers share: consumer i reads those that are i modulo n. */
+/** Numbers of elements: of n consumers, consumer i reads those whose number modulo n is i. */
 import { rowsIn } from "../../../data/deterministic/split_run.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import type { Payload } from "../../../transport/payload.ts";
@@ -35,7 +35,7 @@ export class StreamNumbers {
     return { sequence, number: this.#first };
   }
 
-  /** The number of the split's next item, and whether it yields an element; then the next's. */
+  /** The next item's number, and whether it yields an element. `split_end` ends the split. */
   count(item: Counted): { readonly number: number; readonly isElement: boolean } {
     const { place: { index } } = item;
     switch (item.kind) {

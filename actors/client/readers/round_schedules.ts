@@ -83,7 +83,11 @@ export class RoundSchedules {
     return fresh;
   }
 
-  /** Accepts a proposal unless a round of it was requested. Returns whether this is news. */
+  /**
+   * Accepts a proposal, unless a round of it was requested already: then a later proposal follows.
+   * @param nextRound The next round to request.
+   * @returns Whether a proposal was accepted now.
+   */
   consider(proposed: RoundSchedule | undefined, nextRound: number): boolean {
     const before = this.#proposed?.version;
     const isAcceptable = proposed !== undefined && nextRound <= proposed.fromRound &&
@@ -112,7 +116,7 @@ export interface ReadRound {
   /** The task it was last requested from; undefined while its task is unknown. */
   askedOf: OpenTask | undefined;
   answer: ElementAnswer | undefined;
-  /** The confirmation in flight; undefined: it is to be sent (again). */
+  /** The confirmation in flight. If undefined, it must be sent, perhaps again. */
   telling: symbol | undefined;
   /** All consumers hold their part of it. */
   agreed: boolean;

@@ -1,4 +1,7 @@
-/** Fetches one task's elements: `ElementFetcher` with figures, and decompression at arrival. */
+/**
+ * Fetches one task's elements: `ElementFetcher` with figures and decompression. Elements are
+ * decompressed when they arrive, so while the training loop is busy.
+ */
 import { LeatError } from "../../../core/error.ts";
 import { decompressFrame, isCompressed } from "../../../transport/compression.ts";
 import { Payload } from "../../../transport/payload.ts";
@@ -11,7 +14,7 @@ import { RequestTuner } from "./request_tuner.ts";
 import { sayUnreached } from "../unreached.ts";
 import { BandwidthMeter } from "./bandwidth_meter.ts";
 
-/** Least time between reports to a remote task of how it is read, in ms. */
+/** Least time between reports to a remote task of the figures on the connection, in ms. */
 const WAY_NEWS_MS = 500;
 /** How often the round-trip time is measured, with an empty message, in ms. */
 const ROUND_TRIP_EVERY_MS = 5_000;
@@ -27,7 +30,7 @@ type WithElement = Extract<ElementAnswer, { readonly element: Payload }>;
 /** What the reader of a task needs. */
 export interface TaskFetcherOptions {
   readonly onUnreachable: () => void;
-  /** Resolves when there is space to ask a task again that was unreachable. */
+  /** Resolves when the client has space for elements of a task that can be reached again. */
   readonly whenRoom?: () => Promise<void>;
 }
 
@@ -210,7 +213,7 @@ export class TaskFetcher {
     }
   }
 
-  /** Whether an answer comes in time, even that the task is gone. */
+  /** Whether an answer comes in time. That the task is gone is an answer, too. */
   async #answersWithin(timeoutMs: number): Promise<boolean> {
     try {
       await this.#deps.context.ask(this.#task.source, "stats", null, { timeoutMs });
@@ -225,7 +228,7 @@ export class TaskFetcher {
     const { context, options } = this.#deps;
     const { worker, source } = this.#task;
     this.#options.onUnreachable();
-    // A worker that answered before and is lost now is the dispatcher's to handle.
+    // If it has answered before, the worker has probably died: the dispatcher logs that.
     if (this.#warned || this.#fetcher.hasAnswered) return;
     this.#warned = true;
     sayUnreached(context.world, (delayMs, fn) => context.timer(delayMs, fn), {

@@ -1,7 +1,7 @@
 /**
- * The life cycle of an iteration. In most modes it finishes when no task has anything left and one
- * has produced everything: if all workers die it waits for one, and a completed task counts even if
- * its worker dies later.
+ * The life cycle of an iteration. In most modes it finishes when no task has anything left and at
+ * least one task is complete. So if all workers die, the iteration waits for a worker. A complete
+ * task counts even if its worker dies later.
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import type { Iteration, Task } from "../state/entities.ts";
@@ -58,7 +58,10 @@ export function forgetIteration(tx: Transaction, { iterationId }: Iteration): vo
   tx.commit({ type: "iteration_collected", iterationId });
 }
 
-/** A task named in a request, and its iteration. `refused`: the consequence, for the error. */
+/**
+ * A task named in a request, and its iteration.
+ * @param refused What the sender cannot do if the task has ended, for the error's message.
+ */
 export function taskInForce(
   { tasks, iterations }: DispatcherState,
   taskId: number,

@@ -1,12 +1,13 @@
 /**
- * Names versions of the task lists that clients receive: a client that names its version gets only
- * the changes. Not journaled: the next dispatcher sends full lists.
+ * Names versions of the task lists that clients receive. A client that names its version gets only
+ * the changes. Not journaled: a restarted dispatcher does not know the names and sends full lists.
  */
 
 /** Least number of changes remembered per list; otherwise as many as its tasks. */
 const CHANGES_MIN = 64;
 
 interface Changes {
+  /** The list's version before the first of `taskIds` changed. */
   firstVersion: number;
   /** The changed tasks; each raises the version by one. */
   readonly taskIds: number[];
@@ -38,7 +39,7 @@ export class TaskLists {
     return new Set(missed === 0 ? [] : taskIds.slice(-missed));
   }
 
-  /** A task of the iteration, which has `tasks` of them, has become readable, or no longer is. */
+  /** A task has become readable, or no longer is. @param tasks How many the iteration has. */
   changed(iterationId: number, taskId: number, tasks: number): void {
     const changes = this.#of(iterationId);
     const { taskIds } = changes;

@@ -1,4 +1,7 @@
-/** The records of the journal: all changes of state, with every id, time and seed drawn. */
+/**
+ * The records of the journal: all changes of the dispatcher's state. A record holds every id, time
+ * and seed that was drawn, so replaying it gives the same state.
+ */
 import { LeatError, type LeatErrorCode, type WireError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage, type MessageSlab } from "../../../transport/codec.ts";
 import type { WrittenRun } from "../../../data/saved/distributed/work.ts";
@@ -99,9 +102,9 @@ export type JournalRecord =
     /** A digest of the secret that its requests must present. */
     readonly secret?: string;
     readonly process?: string;
-    /** DETERMINISTIC: the stream it reads, of which its job may be one chain. */
+    /** DETERMINISTIC: the stream it reads. Each chain of splits in its pipeline is a job. */
     readonly stream?: string;
-    /** The restore's name, the same for all chains. Earlier clients of this reader are refused. */
+    /** Names a restore, in all chains. Clients of this reader from before it are refused. */
     readonly restoration?: string;
     /** Names the readers that were started together. */
     readonly runId?: string;
@@ -119,11 +122,11 @@ export type JournalRecord =
   | {
     readonly type: "splits_listed";
     readonly iterationId: number;
-    /** Per source, start and stop of each split in turn. */
+    /** For each source: start and stop of the first split, then of the second, and so on. */
     readonly bounds: readonly Float64Array[];
     readonly digest: string;
   }
-  /** The iteration cannot continue: its splits cannot be listed or saved, or its runners die. */
+  /** The iteration fails: its splits cannot be listed or saved, or work killed three runners. */
   | {
     readonly type: "iteration_failed";
     readonly iterationId: number;
@@ -147,13 +150,13 @@ export type JournalRecord =
     readonly number: number;
     readonly series: number;
   }
-  /** DETERMINISTIC: what the reader has whole: all before `mark`, and these. */
+  /** DETERMINISTIC: the reader has all splits before `mark`, and of later ones those in `done`. */
   | {
     readonly type: "sequences_received";
     readonly iterationId: number;
     readonly mark: number;
     readonly done: readonly number[];
-    /** With consumers: the one that has it. */
+    /** With several consumers: the one that reports. */
     readonly consumerIndex?: number;
   }
   /** A save starts or resumes, with what its folder contains. */
@@ -161,7 +164,7 @@ export type JournalRecord =
     readonly type: "save_begun";
     readonly iterationId: number;
     readonly id: string;
-    /** Number of splits in the ledger's entries, and number of entries. */
+    /** How many splits the ledger has entered, and in how many entries. */
     readonly entered: number;
     readonly entries: number;
     readonly written: readonly WrittenRun[];
@@ -211,21 +214,21 @@ export type JournalRecord =
     readonly iterationId: number;
     readonly version: number;
     readonly clientId: number;
-    /** The first round not yet delivered to its training loop. */
+    /** The first round that its training loop has not received. */
     readonly deliveredRound?: number;
-    /** Rounds beyond it that it holds of tasks outside the schedule. */
+    /** Later rounds that it holds and that tasks outside the schedule served. */
     readonly heldRounds?: readonly number[];
   }
   | {
     readonly type: "schedule_committed";
     readonly iterationId: number;
     readonly version: number;
-    /** Older schedules serve no round that anybody still needs. */
+    /** No consumer needs a round of an older schedule. */
     readonly oldestVersion: number;
     /** See `RoundSchedule`. */
     readonly kept?: readonly number[];
   }
-  /** Written now and then, so that a restarted dispatcher knows roughly where the consumers are. */
+  /** Written at intervals, so that a restarted dispatcher knows roughly which round is read. */
   | { readonly type: "rounds_reached"; readonly iterationId: number; readonly round: number }
   /** All consumers end at this round, also those that join later. */
   | { readonly type: "rounds_ended"; readonly iterationId: number; readonly round: number };

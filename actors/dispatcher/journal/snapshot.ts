@@ -37,7 +37,7 @@ export interface StateSnapshot {
   readonly runs: readonly (readonly [stream: string, run: StreamRun])[];
 }
 
-/** All tables as plain data. Write it at once, as it changes with them. */
+/** All tables as plain data, not copied: encode it before the tables change. */
 export function snapshotOf(tables: Tables): StateSnapshot {
   const { clusterId, lives, lastIds } = tables;
   return {

@@ -1,11 +1,16 @@
 /**
  * Detects clients whose process is gone, so that their tasks need not wait for the heartbeat
- * timeout. If the node reports that the actor has ended, the client is released. If the connection
- * was closed at the client's end, its process has ended, or something in between closed it (a
- * proxy, a firewall). Both look alike, but a live client reconnects within seconds: so it gets a
- * grace time, which reconnecting ends (a repeated request may be answered without the dispatcher).
- * A connection that timed out, or has no route, says nothing about the client: only the heartbeat
- * timeout counts. Nothing is journaled: after a restart everybody counts as just heard.
+ * timeout.
+ *
+ * - The client's node reports that the actor has ended: the client is released.
+ * - The connection was closed at the client's end. Its process has ended, or something in between
+ *   closed the connection (a proxy, a firewall). Both look alike, but a live client reconnects
+ *   within seconds. So the client gets a grace time. Reconnecting ends it, even without a new
+ *   request: a repeated one may be answered from an earlier answer, without the dispatcher.
+ * - The connection timed out, or has no route. That says nothing about the client, so only the
+ *   heartbeat timeout counts.
+ *
+ * Nothing is journaled: a restarted dispatcher treats every client as just heard.
  */
 import type { ActorContext, WatchEnd } from "../../runtime/actor.ts";
 import type { FencedRef } from "../../runtime/ref.ts";

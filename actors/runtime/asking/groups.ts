@@ -1,4 +1,4 @@
-/** Items in groups. Removing one changes a few fields; a set per group would hash every item. */
+/** Items in groups, as linked lists: unlike sets, they hash no item that comes or goes. */
 import type { Cell } from "../cell.ts";
 
 /** Items with a common key, in the order in which they were added. */
@@ -87,7 +87,7 @@ export class Hold<T> {
   }
 }
 
-/** Items held for a node and an actor, indexed by both, to release either's quickly. */
+/** Items held for a node and an actor. Indexed by both: the items of each are released together. */
 export class Holdings<T> {
   readonly #byNode = new Groups<string, Hold<T>>();
   readonly #byLife = new Groups<Cell, Hold<T>>();

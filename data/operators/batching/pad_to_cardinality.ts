@@ -203,7 +203,8 @@ function zerosOfSpec(spec: ElementSpec): unknown {
   if (spec === undefined) {
     throw new LeatError(
       "failed_precondition",
-      `${KIND}: the input has no elements and no known spec, so nothing says what padding is like`,
+      `${KIND}: the input has no elements and no spec, so padding has no known structure; ` +
+        `declare it, for example with map(…, { spec })`,
     );
   }
   if (spec instanceof TensorSpec) {
