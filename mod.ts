@@ -13,7 +13,7 @@
 import { accessFrom } from "./actors/client/access.ts";
 import { servedIterator } from "./actors/client/distributed_iterator.ts";
 import { installHost } from "./data/host.ts";
-import { lateFactory } from "./data/iterators/late_factory.ts";
+import { lateFactory } from "./data/iterators/late_iterator.ts";
 import { registerServed } from "./data/node.ts";
 import { OffloadNode } from "./data/operators/offload.ts";
 import { installOffload } from "./offload/surroundings.ts";

@@ -11,7 +11,7 @@ import type { ForeignRunner } from "./foreign/foreign_runners.ts";
 import type { Host } from "./host.ts";
 import type { ElementIterator } from "./iterator.ts";
 import { LastReaders } from "./service/last_readers.ts";
-import { lateFactory } from "./iterators/late_factory.ts";
+import { lateFactory } from "./iterators/late_iterator.ts";
 import type { DatasetNode } from "./node.ts";
 import { type RuleName, type Rules, rulesOf } from "./optimizer/rules.ts";
 import { Pacer } from "./iterators/pacer.ts";

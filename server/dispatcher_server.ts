@@ -5,10 +5,9 @@ import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import type { DispatcherDescription } from "../actors/dispatcher/protocol_figures.ts";
 import { checkWorkerNames } from "../actors/dispatcher/modes/listed_workers.ts";
 import type { LeatError } from "../core/error.ts";
-import { dispatcherPages } from "./pages/dispatcher_pages.ts";
 import { checkJournal } from "./journal_check.ts";
 import { type DispatcherRole, supervisionOf } from "./roles.ts";
-import { ServiceNode, type ServiceNodeConfig } from "../platform/nodes/service_node.ts";
+import type { ServiceNode, ServiceNodeConfig } from "../platform/nodes/service_node.ts";
 import { checkDispatcherConfig } from "./service_options.ts";
 
 /** Time limit for reading the journal at the start, in ms. */
@@ -72,7 +71,11 @@ export async function serveDispatcher(
   if (workers !== undefined) checkWorkerNames(workers);
   if (journal !== undefined) await checkJournal(journal);
   // Loaded lazily: most programs never serve.
-  const { startDispatcher } = await import("./dispatcher_role.ts");
+  const [{ startDispatcher }, { dispatcherPages }, nodes] = await Promise.all([
+    import("./dispatcher_role.ts"),
+    import("./pages/dispatcher_pages.ts"),
+    import("../platform/nodes/service_node.ts"),
+  ]);
   const role: DispatcherRole = {
     role: "dispatcher",
     supervision: { intensity: RESTARTS_MAX },
@@ -90,7 +93,7 @@ export async function serveDispatcher(
     },
   };
   let isWorker = (_node: string) => false;
-  const node: ServiceNode = new ServiceNode(config, {
+  const node: ServiceNode = new nodes.ServiceNode(config, {
     mayDial: (node) => isWorker(node),
     pages: dispatcherPages({
       describe: () =>

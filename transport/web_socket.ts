@@ -1,13 +1,9 @@
 /**
  * The carrier between hosts: links over WebSockets, with a handshake, bounded buffers and
- * heartbeats. `docs/wire.md` specifies the format.
+ * heartbeats. `docs/wire.md` specifies the format. The server is in `web_socket/server.ts`: few
+ * programs load it.
  */
-export {
-  type Pages,
-  serveWebSocket,
-  type WebSocketServer,
-  type WebSocketServerOptions,
-} from "./web_socket/server.ts";
+export type { Pages, WebSocketServer, WebSocketServerOptions } from "./web_socket/server.ts";
 export type { Admission } from "./web_socket/tokens/door.ts";
 export {
   type Credential,

@@ -9,7 +9,6 @@ import { type Budgets, climb } from "./hill_climbing.ts";
 import { Knob, type KnobParameter, type KnobRange } from "./knob.ts";
 import { type Measured, stageOf } from "./measured_model.ts";
 import { outputLatencyMs, type Stage } from "./model.ts";
-import { RamBudget } from "./ram_budget.ts";
 
 /** The time until the first decision; it doubles with each… */
 const PERIOD_FIRST_MS = 10;
@@ -45,6 +44,31 @@ interface Belief {
   readonly expectedMs: number;
   /** The time that the consumer of the operator waited in the same period, in ms an element. */
   readonly measuredMs: number;
+}
+
+/** The bytes that the buffers of one pipeline's tuned operators hold, and the most they may. */
+export class RamBudget {
+  readonly bytesMax: number;
+  #heldBytes = 0;
+
+  constructor(bytesMax: number) {
+    this.bytesMax = bytesMax;
+  }
+
+  /** What is held now. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** Notes that this many more bytes are held. */
+  holds(bytes: number): void {
+    this.#heldBytes += bytes;
+  }
+
+  /** Whether one more element of this size fits. */
+  fits(bytes: number): boolean {
+    return this.#heldBytes + bytes <= this.bytesMax;
+  }
 }
 
 /** See the module. */

@@ -6,6 +6,7 @@
  */
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
+import type { IteratorFactory } from "../node.ts";
 import { ReadingFailure } from "./reading_failure.ts";
 
 /** Fetches the real iterator at the first call of `next()`, `save()` or `restore()`. */
@@ -66,4 +67,18 @@ export class LateIterator extends ElementIterator {
     if (this.disposed) iterator.dispose();
     return iterator;
   }
+}
+
+/**
+ * Loads a factory when its first iterator begins, for all iterators. If loading fails, only that
+ * iterator fails: the next one tries again.
+ */
+export function lateFactory(load: () => Promise<IteratorFactory>): IteratorFactory {
+  let loading: Promise<IteratorFactory> | undefined;
+  const loaded = () =>
+    loading ??= load().catch((error) => {
+      loading = undefined;
+      throw error;
+    });
+  return (node, context) => new LateIterator(context, async () => (await loaded())(node, context));
 }

@@ -1,5 +1,5 @@
 /** Figures of each operator of a running pipeline. */
-import type { RamBudget } from "../autotune/ram_budget.ts";
+import type { RamBudget } from "../autotune/tuner.ts";
 import { byteSize } from "../../core/tree.ts";
 
 /** One operator's figures since its iterator was opened or restored. Sampled ones are estimates. */

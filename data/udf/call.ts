@@ -5,19 +5,19 @@
 import { LeatError } from "../../core/error.ts";
 import type { RandomStream } from "../../core/philox.ts";
 import { tensor } from "../../core/tensor.ts";
-import { type TensorOperations, tensors } from "../../core/tensor_operations.ts";
+import type { TensorOperations } from "../../core/tensor_operations.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { IteratorContext } from "../context.ts";
 import { example, type parseExample } from "../formats/tfrecord/example.ts";
 import type { encodeExample } from "../formats/tfrecord/example_encoding.ts";
 import type { AudioCodec, Host } from "../host.ts";
-import { type ImageTools, imageTools } from "../media/image.ts";
+import type { ImageTools } from "../media/image.ts";
 import { type Attributes, facade } from "../node.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import type { SpecCheck } from "../elements/spec_check.ts";
 import type { OperatorMeter } from "../iterators/stats.ts";
 import { Stopwatch } from "../iterators/stopwatch.ts";
-import { GIVEN_NAMES } from "./captured_names.ts";
+import { GIVEN_NAMES, mayUseToolbox } from "./captured_names.ts";
 import {
   type AnyFunction,
   type BoundFunction,
@@ -94,13 +94,16 @@ export class NodeFunction implements BoundFunction {
   }
 }
 
+/** Undefined until a function may use it. */
+let toolbox: typeof import("./toolbox.ts") | undefined;
+
 /** The last argument of the calls of one function. */
 class Extra implements FunctionExtra {
   declare readonly Dataset: unknown;
   readonly tensor = tensor;
   readonly example = example;
-  readonly image: ImageTools;
-  readonly tensors = tensors;
+  declare readonly image: ImageTools;
+  declare readonly tensors: TensorOperations;
   readonly audio: AudioCodec;
   readonly #call: Call;
   /** Fixed for overlapping calls; otherwise it changes with each call. */
@@ -110,7 +113,10 @@ class Extra implements FunctionExtra {
 
   constructor(call: Call, host: Host, captures: Captures | undefined, index?: number) {
     this.#call = call;
-    this.image = imageTools(host.images);
+    if (toolbox !== undefined) {
+      this.image = toolbox.imageTools(host.images);
+      this.tensors = toolbox.tensors;
+    }
     this.audio = host.audio;
     this.#index = index;
     if (captures !== undefined) Object.assign(this, captures);
@@ -145,6 +151,19 @@ function disposed(): LeatError {
 
 /** How many arguments a function takes before the last. */
 type Arity = 0 | 1 | 2;
+
+/** Loads the toolbox first if the function may use it. */
+function withToolbox(
+  loaded: LoadedFunction,
+  arity: Arity,
+): LoadedFunction | Promise<LoadedFunction> {
+  const source = Function.prototype.toString.call(loaded.fn);
+  if (toolbox !== undefined || !mayUseToolbox(source, arity)) return loaded;
+  return import("./toolbox.ts").then((code) => {
+    toolbox = code;
+    return loaded;
+  });
+}
 
 function invoke(
   fn: AnyFunction,
@@ -282,7 +301,7 @@ export class Call {
 
   #run(arity: Arity, first: unknown, second: unknown, index = this.index - 1): unknown {
     if (!this.#loaded) {
-      const loaded = loadFunction(this.#bound, this.#context.host);
+      const loaded = this.#load(arity);
       if (loaded instanceof Promise) return this.#runLater(loaded, arity, first, second, index);
       this.#accept(loaded);
     }
@@ -296,6 +315,13 @@ export class Call {
     } finally {
       if (startedAtMs !== undefined) this.#watch.note(startedAtMs, index);
     }
+  }
+
+  #load(arity: Arity): LoadedFunction | Promise<LoadedFunction> {
+    const loaded = loadFunction(this.#bound, this.#context.host);
+    return loaded instanceof Promise
+      ? loaded.then((loaded) => withToolbox(loaded, arity))
+      : withToolbox(loaded, arity);
   }
 
   #accept({ fn, captures }: LoadedFunction): void {
@@ -325,7 +351,7 @@ export class Call {
 
   #repeat(index: number, arity: Arity, first: unknown, second: unknown): unknown {
     if (!this.#loaded) {
-      const loaded = loadFunction(this.#bound, this.#context.host);
+      const loaded = this.#load(arity);
       if (loaded instanceof Promise) return this.#repeatLater(loaded, index, arity, first, second);
       this.#accept(loaded);
     }

@@ -1,7 +1,8 @@
 /**
- * Shows, in error messages, how to rewrite a function so that it gets outer variables as captures.
+ * What functions take from their last argument; shows, in error messages, how to rewrite one so
+ * that it gets outer variables as captures.
  */
-import { inSource, parseFunction } from "./free_names.ts";
+import { hasSource, inSource, parseFunction } from "./free_names.ts";
 
 /** Longest function that a message shows whole, in characters. */
 const SHOWN_LENGTH_MAX = 200;
@@ -43,3 +44,29 @@ export function withCapturedNames(source: string, names: readonly string[]): str
 export const GIVEN_NAMES: readonly string[] = [
   ...["Dataset", "tensor", "random", "index", "image", "tensors", "audio", "example"],
 ];
+
+/** Names in it whose code is loaded for the functions that may use them. */
+const TOOLBOX_NAMES = ["image", "tensors"];
+
+/**
+ * Whether a function may use the toolbox: it names a tool, keeps the whole argument, or shows no
+ * source. `arity` counts the parameters before the last argument.
+ */
+export function mayUseToolbox(source: string, arity: number): boolean {
+  if (!hasSource(source) || /\barguments\b/.test(source)) return true;
+  let node;
+  try {
+    ({ node } = parseFunction(source));
+  } catch {
+    return true;
+  }
+  if (node.type !== "ArrowFunctionExpression" && node.type !== "FunctionExpression") return true;
+  const isRest = node.params.slice(0, arity).some(({ type }) => type === "RestElement");
+  const last = node.params[arity];
+  if (last === undefined) return isRest;
+  if (last.type !== "ObjectPattern") return true;
+  return last.properties.some((property) =>
+    property.type === "RestElement" || property.key.type !== "Identifier" ||
+    property.computed || TOOLBOX_NAMES.includes(property.key.name)
+  );
+}

@@ -8,10 +8,10 @@ import { connectorByScheme } from "../../transport/connectors.ts";
 import {
   type Admission,
   type Pages,
-  serveWebSocket,
   webSocketConnector,
   type WebSocketServer,
 } from "../../transport/web_socket.ts";
+import { serveWebSocket } from "../../transport/web_socket/server.ts";
 import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { hasSpareFiles } from "../open_files.ts";
 import { type Dialling, NodeTokens, type TokenConfig } from "./node_tokens.ts";

@@ -1,7 +1,7 @@
 /** The program of a runner's thread. */
 import * as comlink from "comlink";
 import { LeatError, type WireError } from "../../core/error.ts";
-import { lateFactory } from "../../data/iterators/late_factory.ts";
+import { lateFactory } from "../../data/iterators/late_iterator.ts";
 import { registerServed } from "../../data/node.ts";
 import type { SplitTable } from "../../data/sharding/splits.ts";
 import { PipelineRunner, PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";

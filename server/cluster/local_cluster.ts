@@ -15,7 +15,7 @@ import { registerHome } from "../../platform/nodes/client_homes.ts";
 import type { Fleet, FleetNode } from "./fleet.ts";
 import { checkJournal } from "../journal_check.ts";
 import type { LocalClusterOptions, LocalWorkerOptions } from "./local_cluster_options.ts";
-import { LocalFleet } from "./local_fleet.ts";
+import type { LocalFleet } from "./local_fleet.ts";
 import { requireSecretsOutside } from "../secrets_outside.ts";
 import { LocalWorker } from "./local_worker.ts";
 import { PROCESS_ID } from "../../platform/nodes/process_nodes.ts";
@@ -71,10 +71,10 @@ export class LocalCluster implements AsyncDisposable {
   #scaler: Scaler | undefined;
   #closed: Promise<void> | undefined;
 
-  private constructor(options: LocalClusterOptions) {
+  private constructor(options: LocalClusterOptions, Nodes: typeof LocalFleet) {
     this.#options = options;
     this.#name = `local-${++clusters}`;
-    this.#fleet = new LocalFleet(this.#name, { logLevel: options.logLevel ?? "warn" });
+    this.#fleet = new Nodes(this.#name, { logLevel: options.logLevel ?? "warn" });
     this.#forget.push(registerHome(this.#name, () => this.home()));
   }
 
@@ -93,7 +93,9 @@ export class LocalCluster implements AsyncDisposable {
       await requireSecretsOutside(roots, [{ what: "journal", path: journal }]);
     }
     if (journal !== undefined) await checkJournal(journal);
-    const cluster = new LocalCluster(options);
+    // Loaded lazily: most programs start no cluster.
+    const { LocalFleet } = await import("./local_fleet.ts");
+    const cluster = new LocalCluster(options, LocalFleet);
     try {
       await cluster.#startDispatcher();
       await cluster.#startFronts();

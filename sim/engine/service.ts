@@ -9,7 +9,7 @@ import type { DispatcherConfig } from "../../actors/dispatcher/config.ts";
 import { createDispatcher } from "../../actors/dispatcher/dispatcher.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
-import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
+import { loadSaving, PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
 import type { WorkerProtocol } from "../../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
 import { createWorker } from "../../actors/worker/worker.ts";
@@ -26,6 +26,9 @@ export const DISPATCHER_NODE = "dispatcher";
 
 /** Longer than any fault lasts, and short enough that finished jobs are forgotten within a run. */
 const FORGETTING = { clientTimeoutMs: 30_000, clientGraceMs: 30_000, jobGcTimeoutMs: 30_000 };
+
+// Virtual time does not wait for modules.
+await loadSaving();
 
 /** Wraps the dispatcher's handlers. */
 export type WrapDispatcher = (actor: Actor<DispatcherProtocol>) => Actor<DispatcherProtocol>;

@@ -5,7 +5,8 @@
  */
 import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
-import { serveWebSocket, webSocketConnector } from "../../transport/web_socket.ts";
+import { webSocketConnector } from "../../transport/web_socket.ts";
+import { serveWebSocket } from "../../transport/web_socket/server.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
 
 const world = new DenoWorld({ logLevel: "off" });

@@ -5,7 +5,7 @@
  * @module
  */
 import { ActorSystem } from "../../actors/runtime/system.ts";
-import { serveWebSocket } from "../../transport/web_socket.ts";
+import { serveWebSocket } from "../../transport/web_socket/server.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
 
 /** The protocol of `/probe`. */

@@ -18,7 +18,7 @@ import {
   type SplitSource,
   type SplitTable,
 } from "../../../data/sharding/splits.ts";
-import { JointSave } from "../../../data/saved/distributed/joint_save.ts";
+import type { JointSave } from "../../../data/saved/distributed/joint_save.ts";
 import type { SaveWork } from "../../../data/saved/distributed/work.ts";
 import { encodeMessage, type FramePool } from "../../../transport/codec.ts";
 import { compressFrame, sampleCompression } from "../../../transport/compression.ts";
@@ -41,6 +41,13 @@ type Encoded = Pick<Extract<RunnerOutcome, { readonly kind: "element" }>, "frame
 interface OpenSplit {
   readonly iterator: DatasetIterator<unknown>;
   remainder: unknown;
+}
+
+let saving: typeof import("../../../data/saved/distributed/joint_save.ts") | undefined;
+
+/** Loads what runners of saves need. Simulations call it first: they cannot wait for modules. */
+export async function loadSaving(): Promise<NonNullable<typeof saving>> {
+  return saving ??= await import("../../../data/saved/distributed/joint_save.ts");
 }
 
 /** Options of a pipeline's runner. */
@@ -133,6 +140,7 @@ export class PipelineRunner implements Runner {
 
   async #save(work: SaveWork): Promise<RunnerOutcome> {
     const { save, seed } = this.#settings;
+    const { JointSave } = saving ?? await loadSaving();
     this.#saving ??= new JointSave(this.#node, save!, BigInt(`0x${seed}`), this.#host);
     return { kind: "element", frame: encodeMessage(await this.#saving.do(work)) };
   }

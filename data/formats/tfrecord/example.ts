@@ -6,17 +6,9 @@ import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { dtypeOf } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { show } from "../../check.ts";
-import { encodeExample } from "./example_encoding.ts";
-import {
-  type FeatureDType,
-  type FeaturePlan,
-  type Features,
-  type ParsedExample,
-  planFeatures,
-  shapeValues,
-} from "./example_features.ts";
 import {
   BYTES_LIST,
+  encodeExample,
   FEATURE,
   FEATURES,
   FLOAT_LIST,
@@ -25,7 +17,15 @@ import {
   type Kind,
   MAPPED,
   VALUE,
-} from "./example_wire.ts";
+} from "./example_encoding.ts";
+import {
+  type FeatureDType,
+  type FeaturePlan,
+  type Features,
+  type ParsedExample,
+  planFeatures,
+  shapeValues,
+} from "./example_features.ts";
 
 const KIND_OF_DTYPE: Readonly<Record<FeatureDType, Kind>> = {
   bytes: BYTES_LIST,
@@ -51,8 +51,7 @@ const NAMED_MAX = 8;
  *
  * @example
  * ```ts
- * import { encodeExample } from "./example_encoding.ts";
- * import { parseExample } from "./example.ts";
+ *  * import { parseExample } from "./example.ts";
  *
  * const bytes = encodeExample({ label: 7n, tokens: [3n, 1n, 4n] });
  * const { label, tokens, weight } = parseExample(bytes, {

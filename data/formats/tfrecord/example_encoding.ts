@@ -1,20 +1,25 @@
-/** Writes `tf.train.Example`s. */
+/** Writes `tf.train.Example`s; the field numbers of their messages. */
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { dtypeOf, isTypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import { show } from "../../check.ts";
-import {
-  BYTES_LIST,
-  FEATURE,
-  FEATURES,
-  FLOAT_LIST,
-  INT64_LIST,
-  KEY,
-  type Kind,
-  MAPPED,
-  VALUE,
-} from "./example_wire.ts";
+
+export const BYTES_LIST = 1;
+export const FLOAT_LIST = 2;
+export const INT64_LIST = 3;
+
+/** The kinds of lists, by their field numbers in `Feature`. */
+export type Kind = typeof BYTES_LIST | typeof FLOAT_LIST | typeof INT64_LIST;
+
+/** The features of an `Example`. */
+export const FEATURES = 1;
+/** An entry of the map in `Features`, and its fields. */
+export const FEATURE = 1;
+export const KEY = 1;
+export const MAPPED = 2;
+/** The values of a list. */
+export const VALUE = 1;
 
 /** The values that a feature may have. */
 export type FeatureValue =

@@ -4,8 +4,7 @@ import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { rootContext } from "../../../data/dataset_iterator.ts";
 import { type ElementIterator, END } from "../../../data/iterator.ts";
-import { lateFactory } from "../../../data/iterators/late_factory.ts";
-import { LateIterator } from "../../../data/iterators/late_iterator.ts";
+import { lateFactory, LateIterator } from "../../../data/iterators/late_iterator.ts";
 import { ReadingFailure } from "../../../data/iterators/reading_failure.ts";
 import { Dataset } from "../../../mod.ts";
 

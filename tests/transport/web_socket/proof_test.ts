@@ -7,11 +7,11 @@
 import { Buffer } from "node:buffer";
 import type { NodeId } from "../../../actors/runtime/link.ts";
 import {
-  serveWebSocket,
   webSocketConnector,
   type WebSocketServer,
   type WebSocketServerOptions,
 } from "../../../transport/web_socket.ts";
+import { serveWebSocket } from "../../../transport/web_socket/server.ts";
 import { Challenges } from "../../../transport/web_socket/tokens/challenges.ts";
 import { idOf, proofOf, type Transcript } from "../../../transport/web_socket/tokens/proof.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";

@@ -11,11 +11,11 @@ import { LeatError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
 import { connectorByScheme } from "../../../transport/connectors.ts";
 import {
-  serveWebSocket,
   webSocketConnector,
   type WebSocketServer,
   type WebSocketServerOptions,
 } from "../../../transport/web_socket.ts";
+import { serveWebSocket } from "../../../transport/web_socket/server.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { type Probe, probe, rejection, SOON } from "../../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";

@@ -1,0 +1,192 @@
+/** A worker that serves: its node, its role, and how it ends. */
+import type { FencedRef } from "../actors/runtime/ref.ts";
+import type { Timer } from "../actors/runtime/world.ts";
+import { workerAt, type WorkerProtocol } from "../actors/worker/protocol.ts";
+import { LeatError } from "../core/error.ts";
+import { PrivateNode } from "../platform/nodes/private_node.ts";
+import { admitWorker, PROCESS_ID } from "../platform/nodes/process_nodes.ts";
+import { isLoopbackHost, serviceAddress } from "../platform/nodes/service_address.ts";
+import { ServiceNode } from "../platform/nodes/service_node.ts";
+import { grantsOf, type SandboxGrants } from "../platform/sandbox/grants.ts";
+import type { Playing, WorkerRole } from "./roles.ts";
+import { checkWorkerConfig } from "./service_options.ts";
+import { defaultWindowBytes } from "./window_memory.ts";
+import { takeUpWorker } from "./worker_role.ts";
+import type { WorkerCloseOptions, WorkerServer, WorkerServerConfig } from "./worker_server.ts";
+
+/** Time limit for deregistering at the dispatcher, in ms. */
+const LEAVE_TIMEOUT_MS = 500;
+/** Added to the drain timeout, for the answer to arrive. */
+const DRAIN_MARGIN_MS = 500;
+/** How often the worker checks again while it cannot reach its own address, in ms. */
+const SELF_CHECK_MS = 10_000;
+
+/** A running worker; serves until it is closed. */
+export class RunningWorker implements WorkerServer {
+  readonly name: string;
+  readonly failed: Promise<LeatError>;
+  readonly #node: ServiceNode | PrivateNode;
+  readonly #leaveProcess: () => void;
+  readonly #playing: Playing;
+  #draining: Promise<void> | undefined;
+  #selfCheck: Timer | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(config: WorkerServerConfig) {
+    checkWorkerConfig(config);
+    const dispatcher = serviceAddress(config.dispatcher, "The dispatcher's address");
+    const { sandbox = false, runawayThreadsMax = Infinity } = config;
+    checkTags(config.tags);
+    // Checked before listening: an impossible grant is the caller's mistake.
+    const grants = grantsOf(sandbox);
+    this.#node = config.local === true ? privateNode(config, dispatcher) : new ServiceNode({
+      ...config,
+      hostname: config.hostname ?? defaultInterface(dispatcher),
+    }, { mayDial: (node) => node === dispatcher, dialling: { service: dispatcher } });
+    const { system, address } = this.#node;
+    this.#leaveProcess = admitWorker(system, dispatcher);
+    this.name = config.name ?? address;
+    const refused = Promise.withResolvers<LeatError>();
+    this.failed = Promise.race([refused.promise, system.failed]);
+    this.#playing = takeUpWorker(system, workerRole(config, dispatcher, this.name, grants), {
+      onRefused: refused.resolve,
+      onRunaways: (count) => {
+        if (count >= runawayThreadsMax) refused.resolve(runAway(this.name, count));
+      },
+    });
+    this.#checkOwnAddress(this.#playing.actor as FencedRef<WorkerProtocol>);
+  }
+
+  get address(): string {
+    return this.#node.address;
+  }
+
+  async close({ drainTimeoutMs = 0 }: WorkerCloseOptions = {}): Promise<void> {
+    // A second call that does not drain ends the draining of the first.
+    if (this.#closed === undefined && drainTimeoutMs > 0) {
+      await (this.#draining ??= this.#drain(drainTimeoutMs));
+    }
+    await (this.#closed ??= this.#stop());
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #drain(timeoutMs: number): Promise<void> {
+    const { system } = this.#node;
+    // A worker that gave up has nothing to drain.
+    await system.ask(workerAt(this.address), "drain", { timeoutMs }, {
+      timeoutMs: timeoutMs + DRAIN_MARGIN_MS,
+    }).catch(() => false);
+    await this.#node.flushed();
+  }
+
+  async #stop(): Promise<void> {
+    const { system } = this.#node;
+    this.#selfCheck?.cancel();
+    // If this does not arrive, the dispatcher times the worker out.
+    await system.ask(workerAt(this.address), "leave", null, { timeoutMs: LEAVE_TIMEOUT_MS })
+      .catch(() => null);
+    await this.#node.stop();
+    this.#leaveProcess();
+    await this.#playing.close();
+  }
+
+  /** Logs whether the worker can reach the address it advertises, and later when it can. */
+  async #checkOwnAddress(worker: FencedRef<WorkerProtocol>, failures = 0): Promise<void> {
+    const { world } = this.#node.system;
+    try {
+      await this.#node.dial(worker);
+      if (failures > 0) world.log("info", `Worker "${this.name}" answers at ${this.address} now`);
+      return;
+    } catch (error) {
+      if (this.#closed !== undefined) return;
+      if (failures === 0) {
+        world.log(
+          "warn",
+          `Worker "${this.name}" does not reach the address that it advertises, ${this.address} ` +
+            `(${
+              LeatError.from(error).message
+            }). Unless this host alone cannot, no client will: set ` +
+            "one that others reach (--advertise HOST[:PORT])",
+        );
+      }
+    }
+    this.#selfCheck = world.timer(SELF_CHECK_MS, () => this.#checkOwnAddress(worker, failures + 1));
+  }
+}
+
+/** Where a worker listens by default: beyond this machine only if its dispatcher is beyond it. */
+function defaultInterface(dispatcher: string): string {
+  return isLoopbackHost(new URL(dispatcher).hostname) ? "127.0.0.1" : "0.0.0.0";
+}
+
+function runAway(name: string, count: number): LeatError {
+  return new LeatError(
+    "resource_exhausted",
+    `Worker "${name}" gives up: ${count} of its threads were asked to end and have not: their functions ` +
+      "never yield, or they never loaded. They stay until its process ends. Restart it",
+  );
+}
+
+/** A worker that does not listen accepts no options about listening. */
+function privateNode(config: WorkerServerConfig, dispatcher: string): PrivateNode {
+  const listening = ["hostname", "port", "advertise", "cert", "key", "insecure", "tokens"] as const;
+  const given = listening.filter((name) => config[name] !== undefined);
+  if (given.length === 0) return new PrivateNode(config, dispatcher);
+  throw new LeatError(
+    "invalid_argument",
+    `A worker with local: true listens on nothing, so that ${
+      given.join(", ")
+    } has no meaning; leave ` +
+      "one of the two out",
+  );
+}
+
+function checkTags(tags: readonly string[] = []): void {
+  if (tags.every((tag) => typeof tag === "string" && tag !== "")) return;
+  throw new LeatError("invalid_argument", "The tags of a worker are words: none may be empty");
+}
+
+function workerRole(
+  config: WorkerServerConfig,
+  dispatcher: string,
+  name: string,
+  sandbox: SandboxGrants | undefined,
+): WorkerRole {
+  const { tags, heartbeatMs, dispatcherTimeoutMs, skipAfterMs, roundsBytesMax } = config;
+  const { windowBytesMax = defaultWindowBytes() } = config;
+  const { runawayAfterMs } = config;
+  const { storage, storageLatencyMs, imageBytesMax, services } = config;
+  const { ownProcess = false, local = false } = config;
+  const { token, ca } = config;
+  const ownService = {
+    [dispatcher]: {
+      ...(token === undefined ? {} : { token }),
+      ...(ca === undefined ? {} : { ca }),
+    },
+  };
+  return {
+    role: "worker",
+    dispatcher,
+    config: {
+      name,
+      process: PROCESS_ID,
+      ...(local ? { isPrivate: true } : {}),
+      ...(tags === undefined ? {} : { tags }),
+      ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
+      ...(dispatcherTimeoutMs === undefined ? {} : { dispatcherTimeoutMs }),
+      windowBytesMax,
+      ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
+      ...(roundsBytesMax === undefined ? {} : { roundsBytesMax }),
+    },
+    storage,
+    storageLatencyMs,
+    imageBytesMax,
+    services: { ...ownService, ...services },
+    ownProcess,
+    ...(sandbox === undefined ? {} : { sandbox }),
+    ...(runawayAfterMs === undefined ? {} : { runawayAfterMs }),
+  };
+}
