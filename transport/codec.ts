@@ -37,7 +37,10 @@ export interface EncodeOptions {
   readonly roomForEnvelope?: boolean;
   /** Provides the memory of a message with space for an envelope. Default: new memory. */
   readonly pool?: FramePool;
-  /** Writes a message up to this size before its only payload, uncopied. Default 0. */
+  /**
+   * A message up to this size with a single payload is written into the space before the payload,
+   * if there is enough. Then the payload is not copied. Default 0.
+   */
   readonly inPlaceBytesMax?: number;
 }
 

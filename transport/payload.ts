@@ -44,7 +44,10 @@ export class Payload {
     return new Uint8Array(buffer, byteOffset - byteLength, byteLength + this.byteLength);
   }
 
-  /** The payload for a receiver on this thread: a copy if the sender keeps unshared bytes. */
+  /**
+   * The payload for a receiver on this thread: this object, or a copy if the sender still needs the
+   * bytes. Bytes on a `SharedArrayBuffer` are never copied.
+   */
   handOver(kept: boolean): Payload {
     if (this.bytes.buffer instanceof SharedArrayBuffer) return this;
     if (this.shared || kept) return new Payload(this.bytes.slice());

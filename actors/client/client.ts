@@ -198,7 +198,10 @@ class Client {
     }).catch(() => {});
   }
 
-  /** The client's id. A stopped client waits for it, to be released, if the dispatcher answers. */
+  /**
+   * The client's id. A client that is stopped while it joins waits for its id, because it is
+   * released by its id. It does not wait for an unreachable dispatcher.
+   */
   async #joined(): Promise<number | undefined> {
     const late = Promise.withResolvers<undefined>();
     const timer = this.#context.world.timer(RELEASE_TIMEOUT_MS, () => late.resolve(undefined));

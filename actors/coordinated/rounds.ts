@@ -80,8 +80,9 @@ export class Rounds {
   }
 
   /**
-   * The consumer holds its part. Answers when all but the absent do. A repeated call replaces the
-   * earlier one, which throws {LeatError} `cancelled`.
+   * The consumer holds its part. Answers when all consumers but the absent ones do. A repeated call
+   * replaces the earlier one, or repetitions would pile up while a consumer is away.
+   * @throws {LeatError} `cancelled` in the earlier call, when it is repeated.
    */
   confirm(
     round: Round,

@@ -90,7 +90,8 @@ export class ElementFetcher {
   }
 
   /**
-   * The next element of this client. Calls may overlap, up to what the source keeps answers for.
+   * The next element of this client. Calls may overlap; a request is sent only while the source
+   * keeps enough answers to repeat them.
    * @throws LeatError `not_found` or `failed_precondition` when the source is gone, `cancelled`.
    */
   fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
@@ -104,7 +105,10 @@ export class ElementFetcher {
     });
   }
 
-  /** Repeats open requests now, if the source is reachable. Returns the last answered number. */
+  /**
+   * Repeats open requests now, if the source is reachable. Returns the number up to which every
+   * answer has arrived.
+   */
   askAgain(): number {
     for (const fetching of this.#open) if (fetching.dueMs < Infinity) this.#attempt(fetching);
     return this.#acknowledged;

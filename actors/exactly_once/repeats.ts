@@ -56,8 +56,9 @@ interface Client {
 }
 
 /**
- * Answers each (client, sequence) once, in order, and again when asked again. An answer in
- * production goes to the latest requester; the earlier request gets `aborted`.
+ * Produces one answer for each (client, sequence), in order, and repeats that answer if the request
+ * is repeated. If the answer is still being produced, it goes to the latest request; the earlier
+ * one is refused with `aborted`.
  */
 export class Repeats {
   readonly #world: World;
@@ -87,7 +88,7 @@ export class Repeats {
 
   /**
    * The earlier answer, or the one that `produce` makes now, which says how long it took.
-   * {@linkcode awaited} names `asker`.
+   * @param asker The reader, as {@linkcode awaited} returns it.
    */
   answer(
     request: GetElementRequest,
@@ -165,7 +166,10 @@ export class Repeats {
     this.#givenBytes += answer.element.byteLength;
   }
 
-  /** Clients that lack acknowledged elements or errors, and asked within this many ms. */
+  /**
+   * Clients that have not acknowledged all their elements and errors, and that sent a request in
+   * the last `patienceMs`.
+   */
   awaited(patienceMs: number): readonly Awaited[] {
     const nowMs = this.#world.nowMs();
     const awaited: Awaited[] = [];

@@ -19,8 +19,9 @@ export interface DurableLog {
   append(record: Uint8Array): void;
   /**
    * Makes all appended records durable. Calls may overlap.
-   * @throws LeatError `resource_exhausted` when the disk is full: all are kept, and a later `sync`
-   * tries again; `data_loss` when it fails: the log is unusable.
+   * @throws LeatError `resource_exhausted` when the disk is full: all records are kept in memory,
+   *   none is written, and a later `sync` tries again; `data_loss` when the disk fails: what was
+   *   written is unknown, and the log is unusable.
    */
   sync(): Promise<void>;
   /** Replaces everything appended so far by a snapshot, atomically. Errors as for `sync`. */

@@ -30,7 +30,10 @@ export interface AskEnvelope extends Common {
   readonly method: string;
   readonly body: unknown;
   readonly timeoutMs: number;
-  /** If the ask may be repeated: the receiver keeps its answer, and none to ids below this mark. */
+  /**
+   * Present if the ask may be repeated. The receiver then keeps its answer, and drops its answers
+   * to this source with ids below this mark.
+   */
   readonly settledBelow?: number;
   /**
    * Present when asks between the mark and this one are settled: the ids of the lowest open asks,

@@ -21,7 +21,10 @@ export interface Link {
   readonly identity: Identity;
   /** Settles (never rejects) once, when either side closed the link or it broke; says why. */
   readonly closed: Promise<LeatError>;
-  /** Settles once the link holds no more resources here. Absent: as soon as it is closed. */
+  /**
+   * Settles when the link holds no more resources in this process. If absent, that is when it is
+   * closed.
+   */
   readonly released?: Promise<void>;
   /** Bytes accepted and, as far as the carrier can tell, not yet received by the other node. */
   readonly bufferedBytes: number;

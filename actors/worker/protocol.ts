@@ -153,7 +153,10 @@ export interface GetElementRequest {
   readonly upTo?: number;
   /** DETERMINISTIC with consumers: only this consumer's own elements of a split are wanted. */
   readonly own?: Own;
-  /** Answer `later` if nothing is ready after this time, in ms. Sources without it let it wait. */
+  /**
+   * If no element is ready after this time, in ms, the answer is `later`. Sources that do not
+   * support this let the request wait.
+   */
   readonly waitMs?: number;
   /** For compression `auto`: how the client reads. */
   readonly way?: WayFigures;
@@ -234,7 +237,10 @@ export interface TaskStats extends Reported<"task"> {
 /** A task's own figures. */
 export type TaskSourceStats = ElementSourceStats & TaskStats;
 
-/** Most rounds that a consumer reads ahead of its loop, so twice as many ahead of another. */
+/**
+ * The most rounds that a consumer reads ahead of its training loop. So it is at most twice as many
+ * rounds ahead of another consumer.
+ */
 export const ROUNDS_AHEAD_MAX = 32;
 
 /** The worker's path on its node. */

@@ -16,7 +16,8 @@ export function toldByLauncher(): string | undefined {
 }
 
 /**
- * The link to the process that started this one. Permissions for its slots end with their folder.
+ * The link to the process that started this one. When the folder of the slot files is removed, the
+ * permissions for them become meaningless.
  */
 export function linkToParent(options?: ProcessLinkOptions): Promise<Link> {
   const [incoming, outgoing] = Deno.args as [string, string];

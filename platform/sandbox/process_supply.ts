@@ -16,8 +16,8 @@ interface Waiting<T> {
 }
 
 /**
- * Assigns processes in the order of requests, each once loaded: a cancelled caller leaves it to the
- * next. Keeps a spare one.
+ * Assigns processes in the order of requests, and keeps a spare one. A process is assigned when it
+ * has loaded: if the caller has cancelled by then, the next caller gets it.
  */
 export class ProcessSupply<T extends SuppliedProcess> {
   readonly #start: () => T;

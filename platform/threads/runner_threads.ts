@@ -99,8 +99,9 @@ export class RunnerThreads implements RunnerFactory {
     this.#busy.delete(thread);
     this.#idle.push(thread);
     thread.listings++;
-    // Terminate the thread, or a pipeline could start next to an abandoned listing. Not one with a
-    // running pipeline, nor one that still loads: nothing runs there yet.
+    // Terminate the thread, or a pipeline could start next to an abandoned listing. Leave a thread
+    // alone if it runs a pipeline, or if it still loads: nothing runs there yet, and a new thread
+    // would load from the beginning.
     const giveUp = () => {
       thread.listings--;
       const goesOn = thread.listings === 0 && thread.isLoaded;

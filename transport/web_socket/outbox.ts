@@ -12,7 +12,10 @@ import {
   writeBatch,
 } from "./frames.ts";
 
-/** Unconsumed bytes from which no frame is begun: a bound for both sides of a slow receiver. */
+/**
+ * No frame begins while the receiver has this many bytes to consume. This bounds what both machines
+ * hold for a slow receiver.
+ */
 export const WINDOW_BYTES = 8 * 2 ** 20;
 
 /** A large message, or a later message of the same pair that must wait for it. */

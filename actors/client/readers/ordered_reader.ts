@@ -220,8 +220,9 @@ export class OrderedReader implements Reader {
   }
 
   /**
-   * Whether more may wait for the training loop. With several consumers only own elements count, or
-   * the window: a consumer must take in what lies between, or the others get no further.
+   * Whether more may wait for the training loop. With several consumers only the consumer's own
+   * elements count; where these are unknown, only the window counts. A consumer must receive the
+   * elements between its own, or the others could not continue.
    */
   get #hasRoom(): boolean {
     const { feed, options } = this.#deps;

@@ -34,7 +34,10 @@ export interface Reader {
   report(): ReaderReport | undefined;
   /** Handles the answer to a heartbeat. */
   learn(answer: Pick<HeartbeatNews, "news" | "finished">, changes: TaskChanges): void;
-  /** A source drains: repeats its open requests. Returns the last whose answer has come, if any. */
+  /**
+   * A source drains: repeats its open requests. Returns the request up to which all answers have
+   * arrived; undefined if the source is no longer read.
+   */
   askAgain?(source: FencedRef): number | undefined;
   /** Requests as much as there is space for. */
   pump(): void;

@@ -1,7 +1,8 @@
 /**
- * How many requests to keep open at one task: with a short round trip two, else as many as elements
- * arrive per round trip. So the number follows twice that, while the training loop waits: too few
- * double it, and at the limit of the network or task it stays.
+ * How many requests to keep open at one task. With a short round trip two are enough: one is served
+ * while the next is on its way. With a long one as many are useful as elements arrive per round
+ * trip; more only queue. The number moves towards twice the elements per round trip. It at most
+ * doubles at a time, and only if the training loop waits.
  */
 
 /** Initial number of requests. */
@@ -27,7 +28,7 @@ export class RequestTuner {
   }
 
   /**
-   * Notes an answer; it took `answerMs` since its request, `heldMs` before the element was made.
+   * Notes an answer. It came `answerMs` after its request, which waited `heldMs` for the element.
    */
   came(nowMs: number, answerMs: number, heldMs: number, isWaitedFor: boolean): void {
     this.#sinceMs ??= nowMs;

@@ -180,9 +180,9 @@ export class UnorderedReader implements Reader {
   }
 
   /**
-   * Resolves when a request that gave up its slot may take one again. Answers are taken in order:
-   * requests without slots would block those with one. So where a task has one, its others exceed
-   * all limits.
+   * Resolves when a request that gave up its slot may take one again. A task's answers are taken in
+   * order. If some of its requests have slots and earlier ones wait for slots, they wait for each
+   * other for ever. So if a request of a task has a slot, its other requests need none.
    */
   #placeAt(open: OpenTask): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -1,4 +1,7 @@
-/** The pools of workers that may serve each group of jobs: others do not help an autoscaler. */
+/**
+ * The pools of workers that may serve each group of jobs, so that an autoscaler starts workers that
+ * may serve the job in need.
+ */
 import { SlidingMax } from "../scaling/sliding_max.ts";
 import type { PoolScaling, WorkerPool } from "../protocol_scaling.ts";
 import { mayRead } from "./targets.ts";

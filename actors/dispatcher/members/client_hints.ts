@@ -1,7 +1,8 @@
 /**
- * Hints tell clients that their iteration has news, so that they send a heartbeat at once. Losing
- * one costs only the wait for the next regular heartbeat; receivers are not journaled. The answer
- * may list every task: so changes are combined, and of many clients some get their hint later.
+ * Hints tell clients that their iteration has news, so that they send a heartbeat at once. If a
+ * hint is lost, the client learns the news at its next regular heartbeat. Receivers are not
+ * journaled. The answer to a heartbeat may list every task, so several changes share a hint, and if
+ * there are many clients or tasks, some clients get theirs later.
  */
 import type { ClientProtocol } from "../../client/protocol.ts";
 import type { ActorContext } from "../../runtime/actor.ts";

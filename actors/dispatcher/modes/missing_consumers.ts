@@ -26,7 +26,9 @@ export function whyNotBegun(state: DispatcherState, iteration: Iteration): strin
     `${missing.length === 1 ? "has" : "have"} not come.${elsewhere(state, iteration, missing)}`;
 }
 
-/** Consumers read `windowSplits` beyond the common position, even if some are missing. */
+/**
+ * Consumers that have joined wait when they have read `windowSplits` beyond the common position.
+ */
 export function whyHeldUp(
   state: DispatcherState,
   iteration: Iteration,

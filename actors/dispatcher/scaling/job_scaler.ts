@@ -1,7 +1,7 @@
 /**
- * Decides how many workers one job wants: those that meet the demand of trainers that wait for busy
- * workers, at most twice as many at a time. A step that gained almost nothing is undone for a
- * while: something else is the limit (storage, a network).
+ * Decides how many workers one job wants. If trainers wait and workers are busy, it wants as many
+ * as meet the trainers' demand, at most twice as many at a time. A step that gained almost nothing
+ * is undone for a while: something else is the limit (storage, a network).
  */
 import type { JobScaling, WorkerPool } from "../protocol_scaling.ts";
 

@@ -223,7 +223,10 @@ export class Asks {
   }
 }
 
-/** Whether the refusal is temporary (absent, full). A link's limit is not. */
+/**
+ * Whether the refusal is temporary: the receiver was absent or full. A message above a link's limit
+ * is always refused.
+ */
 export function mayBeTakenLater({ code, details }: Pick<Refusal, "code" | "details">): boolean {
   return code === "unavailable" ||
     (code === "resource_exhausted" && details?.["bytesMax"] === undefined);

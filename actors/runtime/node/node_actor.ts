@@ -16,14 +16,20 @@ export interface SpawnRequest {
   readonly kind: string;
   readonly name: string;
   readonly config: unknown;
-  /** Its owner: it stops when that has ended, or was away for {@linkcode OWNER_LOST_MS}. */
+  /**
+   * The actor's owner: the actor stops when its owner has ended, or was unreachable for {@linkcode
+   * OWNER_LOST_MS}. Default: it runs until it is stopped.
+   */
   readonly owner?: FencedRef;
 }
 
 /** How long an owner may be unreachable, in ms, and how often it is looked for. */
 export const OWNER_LOST_MS = 60_000;
 const OWNER_RETRY_MS = 5_000;
-/** A watch that lasts this long has found its target. It is renewed, in case its end was lost. */
+/**
+ * A watch that lasts this long has found its target. It is renewed, in case the message that the
+ * target ended was lost.
+ */
 const OWNER_FOUND_MS = 20_000;
 
 /** What `/node` can be asked. */

@@ -152,7 +152,10 @@ export class Reception {
     cell.enqueue(envelope, sender);
   }
 
-  /** Asks their nodes which answered askers have ended: unreachable ones may ask again. */
+  /**
+   * Asks the nodes of askers that were answered which of them have ended. An unreachable asker may
+   * be alive, and ask again.
+   */
   #findEndedAskers(cell: Cell, nowMs: number): void {
     const owner = this.#owner;
     for (const [node, askers] of Map.groupBy(cell.answers.quiet(nowMs), ({ node }) => node)) {

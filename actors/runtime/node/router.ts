@@ -7,7 +7,10 @@ import { closedThere, type Connector, type Link, type NodeId, unknownNode } from
 
 /** Envelopes that may wait for a link to be opened, per node; beyond it they are lost. */
 const WAITING_MAX = 1_024;
-/** Unsent bytes of a link beyond which envelopes are lost; credit bounds heavy senders before. */
+/**
+ * If a link holds more unsent bytes, further envelopes are lost. Senders of elements stay far below
+ * it, by credit.
+ */
 const BUFFERED_BYTES_MAX = 1 << 30;
 
 /** The router's callbacks to its node. */
@@ -58,7 +61,10 @@ export class Router {
     return this.#links.has(node);
   }
 
-  /** Adds a link opened by another node, unless another identity holds its name and messages. */
+  /**
+   * Adds a link opened by another node, which chooses its own name. It is refused while another
+   * identity holds that name: it would receive the other node's messages.
+   */
   attach(link: Link): void {
     const { remote: { node }, identity: { name, role } } = link;
     const other = this.#links.get(node)?.find(({ identity }) => identity.name !== name);

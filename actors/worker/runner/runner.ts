@@ -85,9 +85,11 @@ export interface RunnerSplits {
 /** A running pipeline. */
 export interface Runner {
   /**
-   * The next element, encoded; a failed one is an outcome. Calls may overlap and are answered in
-   * order. `only`: a step of this split alone, each of which runs once, or a piece of a save.
-   * `wish`: what to compress; default nothing.
+   * The next element, encoded. An element that fails is an outcome, not a rejection. Calls may
+   * overlap and are answered in order.
+   * @param only A step of this split alone, or a piece of a save. Several splits may be under way;
+   *   each runs once.
+   * @param wish Whether to compress the element. Default: no.
    * @throws LeatError `unavailable` when the runner itself died: its position in the data is lost.
    */
   next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome>;

@@ -1,6 +1,7 @@
 /**
- * Reports to the dispatcher that a runner died, which must journal it before another starts: so
- * work that kills its runners ends, whatever restarts in between.
+ * Reports to the dispatcher that a runner died. No other runner starts before the dispatcher has
+ * journaled the death. So work that kills its runners ends, even if workers or the dispatcher
+ * restart.
  */
 import { LeatError } from "../../../core/error.ts";
 import {

@@ -6,7 +6,10 @@ import type { RequestOf } from "../../runtime/protocol.ts";
 import type { WorkerProtocol } from "../protocol.ts";
 import type { RunnerFactory } from "../runner/runner.ts";
 
-/** Begins saves. A dispatcher's repeated request gets the begin under way, which holds the lock. */
+/**
+ * Begins saves. If the dispatcher repeats its request, it gets the outcome of the first one, which
+ * holds the lock of the folder.
+ */
 export class SaveBeginnings {
   readonly #runners: RunnerFactory;
   readonly #underWay = new Map<string, Promise<Begun>>();

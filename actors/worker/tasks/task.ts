@@ -29,7 +29,9 @@ import { RequestQueue, type Waiting } from "./request_queue.ts";
 const AHEAD_ELEMENTS_MAX = 2;
 /** Default number of bytes produced ahead of requests, beyond which no more are produced. */
 export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
-/** How long a draining task waits for an acknowledgement, in ms: clients repeat requests before. */
+/**
+ * How long a draining task waits for an acknowledgement, in ms. Clients repeat a request sooner.
+ */
 export const ACKNOWLEDGED_WITHIN_MS = REQUEST_TIMEOUT_MS + 5_000;
 
 /** What a task needs. */

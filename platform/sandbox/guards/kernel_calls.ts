@@ -167,7 +167,10 @@ export class KernelCalls {
     return [...new Set([...text.matchAll(/ (\/\S.*)$/gm)].map(([, path]) => path!))];
   }
 
-  /** Replaces this program by another with standard files only; the filter knows the password. */
+  /**
+   * Replaces this program by another, which inherits only the standard file descriptors.
+   * @param password The secret that the filter of system calls requires.
+   */
   become(command: readonly string[], [first, last]: ExecPassword): never {
     this.#calls.closeRange(SYS_CLOSE_RANGE, STANDARD_FILES, 0xffff_ffff, CLOSE_RANGE_CLOEXEC);
     const strings = command.map(cString);

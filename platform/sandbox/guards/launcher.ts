@@ -1,8 +1,8 @@
 /**
  * The program that becomes a confined runner on Linux. It sets the kernel's limits, which the
- * runner inherits, and runs no user code. Deno checks paths as written, and follows links: Landlock
- * checks their targets. A filter of calls denies what Landlock does not cover, such as modes of
- * files, and signals.
+ * runner inherits, and runs no user code. Deno checks paths as they are written, and then follows
+ * links in them. Landlock checks the target of a path. A filter of system calls denies what
+ * Landlock does not cover, such as signals and changes of files' modes.
  */
 import { callFilter, type ExecPassword } from "./call_filter.ts";
 import { KernelCalls } from "./kernel_calls.ts";

@@ -1,4 +1,7 @@
-/** The host of a confined pipeline: what the process may not do, it asks its host process for. */
+/**
+ * The host of a confined pipeline. For what the process may not do, it sends requests to its host
+ * process, which is not confined.
+ */
 import { fileURLToPath } from "node:url";
 import { type FixedDType, TYPED_ARRAYS } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";

@@ -7,7 +7,10 @@ import { Buffer } from "node:buffer";
 import { nodeCrypto } from "../../../core/builtins.ts";
 import { otherVersion, PROTOCOL_VERSION } from "../../hello.ts";
 
-/** A configured address (`service`), or the `node` of that name: its proofs hold at no other. */
+/**
+ * What the dialler wants to reach: a `service` at a configured address, or the `node` whose name is
+ * that address. A proof for a node is valid at no other node.
+ */
 export type Target = "service" | "node";
 
 /** The data that both proofs of a connection cover. */

@@ -251,10 +251,10 @@ function replacedBy(
 }
 
 /**
- * A restored reader takes the stream over from a client that may still count as alive, whatever its
- * repetition. With several consumers the first restored one restarts the stream for all, and the
- * others join it: iterations of an earlier repetition must not stay, or each would replace the
- * last.
+ * The iterations that a restored reader replaces: its earlier client may still count as alive, in
+ * any repetition. With several consumers the first restored one restarts the stream for all, and
+ * the others join it. So no iteration of an earlier repetition may stay: each consumer restored
+ * there would replace those restored in a later one.
  */
 function takenOver(
   iterations: readonly Iteration[],

@@ -1,4 +1,7 @@
-/** Assigns the work of a save, runs of splits and entries of the ledger, to workers. */
+/**
+ * Assigns the work of a save to workers: runs of splits and entries of the ledger. The dispatcher
+ * itself touches no file.
+ */
 import type { SaveWork } from "../../../../data/saved/distributed/work.ts";
 import type { AnswerOf, RequestOf } from "../../../runtime/protocol.ts";
 import type { Iteration, TaskOfIteration } from "../../state/entities.ts";
