@@ -1,7 +1,8 @@
 /**
- * Corrects the ratio while training runs, which the FastFlow paper leaves open (its section 9): a
- * search by the side that the training loop waits for, with hysteresis. A change that made training
- * slower is undone. Pure: it sees windows of steps and gives a ratio.
+ * Corrects the ratio while training runs, which the FastFlow paper leaves open (its section 9): it
+ * looks at which side the training loop waits for, and moves elements to the other, with
+ * hysteresis. A change that made training slower is undone. Pure: it sees windows of steps and
+ * gives a ratio.
  */
 
 /** Below this share of its time training does not wait for data: nothing is to be corrected. */

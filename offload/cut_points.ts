@@ -49,7 +49,7 @@ export function cutPointsOf(pipeline: DatasetNode): CutPoints {
   return { candidates, refused };
 }
 
-/** The largest parts that can be run split by split. A cache is worth more here than remotely. */
+/** The largest parts that can be run split by split. They end below a cache, which stays local. */
 function remotableParts(
   node: DatasetNode,
   keepsOrder: boolean,
@@ -78,7 +78,7 @@ function cutsOf(part: DatasetNode): [name: string, root: DatasetNode][] {
   ];
 }
 
-/** Reading ahead, and settings, belong to the side that reads. */
+/** `prefetch` and options stay on the side that reads the elements. */
 function withoutSettings(node: DatasetNode): DatasetNode {
   const isOutermost = node.inputs.length === 1 && (node.kind === "prefetch" || node.isSetting);
   return isOutermost ? withoutSettings(node.inputs[0]!) : node;

@@ -24,7 +24,7 @@ export interface OffloadMetrics {
   readonly Lthp: number;
   /** CPU time of this process per step with the local pipeline. */
   readonly Pcycle: number;
-  /** Empty where offloading was ruled out before any was measured. */
+  /** Empty if offloading was ruled out before a candidate was measured. */
   readonly candidates: readonly CandidateMetrics[];
 }
 
@@ -40,9 +40,9 @@ export interface OffloadDecision {
   readonly speedUpMax: number;
   /** The estimated training throughput, in bytes per second. */
   readonly estimate: number;
-  /** More than this makes remote workers or the network the bottleneck, in bytes per second. */
+  /** In bytes per second. Above this, remote workers or the network are the bottleneck. */
   readonly Upper?: number;
-  /** Less than this leaves local CPUs the bottleneck, in bytes per second. */
+  /** In bytes per second. Below this, local CPUs are the bottleneck. */
   readonly Lower?: number;
 }
 

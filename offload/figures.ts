@@ -27,7 +27,7 @@ export interface OffloadProgress {
   readonly corrections: number;
   /** Why it failed last. */
   readonly lastFailure?: string;
-  /** What was decided, by a dataset without a plan of its own. */
+  /** The plan that was made, if the dataset was given none. */
   readonly plan?: OffloadPlan;
 }
 

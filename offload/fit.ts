@@ -36,8 +36,8 @@ export interface FitOptions<T, S> extends Omit<PlanningOptions, "service"> {
   /** Whether batches come in the order of a DETERMINISTIC job. Default false: see `offload()`. */
   readonly deterministic?: boolean;
   /**
-   * Whether the ratio is corrected while training runs, by what it waits for; not with
-   * `deterministic`. Default: with `offload: "auto"`.
+   * Whether the ratio is corrected while training runs, depending on which side training waits for.
+   * Has no effect with `deterministic`. Default: true with `offload: "auto"`, else false.
    */
   readonly adapt?: boolean;
   /** Called with the plan, before the first step. */

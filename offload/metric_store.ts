@@ -1,6 +1,6 @@
 /**
- * The metric store (FastFlow paper, section 5.2 and table 2): what was measured, under keys that
- * change when the pipeline, the model or the resources do.
+ * The metric store (FastFlow paper, section 5.2 and table 2): measured metrics. Their keys change
+ * when the pipeline, the model or the resources change.
  */
 import { hashJson } from "../core/hash.ts";
 import { isPlainObject } from "../core/tree.ts";
@@ -43,7 +43,7 @@ export function keysOf(subject: MetricSubject): MetricKeys | undefined {
   try {
     P = fingerprintGraph(pipeline);
   } catch {
-    // Functions with variables of their surroundings: what they do is unknown.
+    // Functions that use outside variables: what they do is unknown.
     return undefined;
   }
   // The batch size affects the throughput of the model.

@@ -1,4 +1,7 @@
-/** The iterator behind `dataset.offload(…)`: decides once, then puts the conditional operator in place. */
+/**
+ * The iterator behind `dataset.offload(…)`: plans once, if no plan is given, and then runs the
+ * conditional operator.
+ */
 import type { ServiceAccess } from "../actors/client/access.ts";
 import { clientOptions, definitionOf } from "../actors/client/starting.ts";
 import { LeatError } from "../core/error.ts";
@@ -174,7 +177,7 @@ function remoteReader(
     ...(token === undefined ? {} : { token }),
     ...(ca === undefined ? {} : { ca }),
   };
-  // To the service this is a reader that was restored at the end, and lacks some splits before it.
+  // For the service this is a restored reader that is at the end, and lacks some earlier splits.
   return (sequences, feed) =>
     access.read(service, credentials, {
       ...reading,

@@ -25,16 +25,16 @@ export interface PlanningOptions
    * address and `targetTags`.
    */
   readonly remoteResources?: string;
-  /** The least Gthp / Lthp with which anything is offloaded. Default 1.1, the paper's. */
+  /** The least Gthp / Lthp at which a part is offloaded. Default 1.1, the paper's. */
   readonly speedUpThreshold?: number;
 }
 
 /** Options of {@linkcode planOffload}. */
 export interface PlanOffloadOptions<T> extends PlanningOptions {
   /**
-   * One training step. It is called with some batches, again and again, and must change nothing
-   * that training uses: give it a copy of the model. Left out: elements are wanted as fast as they
-   * come.
+   * One training step, for measuring. It is called several times with the same batches. It must not
+   * change anything that training uses, so give it a copy of the model. Default: none, and elements
+   * are wanted as fast as possible.
    */
   readonly trainStep?: (batch: T) => unknown;
 }

@@ -75,7 +75,7 @@ class Planning {
     if (!staysLocal(base, speedUpThreshold)) {
       const found = stored(keys?.remote, readCandidates);
       candidates = found ?? await this.#candidates();
-      // What failed today may work tomorrow.
+      // Keep nothing if a candidate failed: it may work the next time.
       const isWhole = candidates.length > 0 && this.#failures === 0;
       if (found === undefined && isWhole) keep(keys?.remote, candidates);
     }

@@ -1,6 +1,6 @@
 /**
- * Measures what algorithm 1 decides by (FastFlow paper, section 5.1): a few steps of training, on a
- * copy of the training state, with the pipeline as it is and as each candidate would make it.
+ * Measures the metrics of algorithm 1 (FastFlow paper, section 5.1): a few training steps, on a
+ * copy of the training state, with the local pipeline and with each candidate.
  */
 import { LeatError } from "../core/error.ts";
 import { sizeOf } from "./figures.ts";
@@ -9,7 +9,7 @@ import type { CandidateMetrics, OffloadMetrics } from "./decide.ts";
 
 /** The paper's 50 to 100 steps. */
 export const PROFILE_STEPS = 50;
-/** For each measured step, so many are made before, while code is compiled and buffers fill. */
+/** Warm-up steps for each measured step: code is compiled and buffers fill. */
 const WARM_UP_SHARE = 0.2;
 
 /** What is measured, and how. */
@@ -37,7 +37,7 @@ interface Throughput {
   readonly batch: unknown;
 }
 
-/** The local metrics: Lthp and Pcycle, then Gthp with a batch that is used again and again. */
+/** The local metrics: Lthp and Pcycle, then Gthp, which is measured with one batch only. */
 export async function profileLocal(
   open: OpenRun,
   options: ProfileOptions,

@@ -89,7 +89,7 @@ export class EndlessRun<I extends AsyncIterator<unknown> & AsyncDisposable>
     return this.#takenBefore + this.#taken;
   }
 
-  /** The next element; undefined where the dataset gave none when it was started last. */
+  /** The next element; undefined if the dataset's last iteration gave none. */
   async next(): Promise<{ readonly element: unknown } | undefined> {
     for (;;) {
       const { done, value } = await this.#iterator.next();

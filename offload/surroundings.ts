@@ -6,7 +6,7 @@ import type { MetricStore } from "./metric_store.ts";
 export interface OffloadSurroundings {
   /** CPU time of this process so far, in ms. */
   readonly cpuMs: () => number;
-  /** What the CPU time is spent on: it is part of the metric store's keys. */
+  /** The machine's CPUs: a part of the metric store's keys. */
   readonly localResources: () => string;
   /** Opens the metric store in a file. */
   readonly openStore: (path: string) => Promise<MetricStore>;

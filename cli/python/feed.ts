@@ -8,14 +8,17 @@ import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import { type Snapshot, Snapshots } from "./snapshots.ts";
 import { withStack } from "./told.ts";
 
-/** Elements of together this size go in one answer: it fits the pipe, which needs no slot. */
+/** Most bytes of small elements in one answer: it then fits the pipe and needs no slot. */
 const ANSWER_BYTES = 32 * 2 ** 10;
 /** Most elements of an answer. */
 const ANSWER_ELEMENTS_MAX = 256;
 /** Most time that goes into the elements of an answer with several, in ms. */
 const ANSWER_MS = 1;
 
-/** The answer to `take`, with the position before its elements; after the end, the last one. */
+/**
+ * The answer to `take`, with the position before its elements; after the end, with the last
+ * position.
+ */
 export interface Taken extends Snapshot {
   readonly elements: unknown[];
   /** The error of the element after these. */
@@ -87,7 +90,7 @@ export class Feed {
     const elements: unknown[] = [];
     let saved: Snapshot = {};
     if (this.#snapshots.isDue) {
-      // With an element on its way, the next answer has the position.
+      // While an element is on its way no position can be saved: the next answer has it.
       if (this.#pending === undefined) saved = await this.#snapshots.take();
       else elementsMax = 1;
     }

@@ -1,6 +1,7 @@
 /**
- * The process beside a Python program: it runs a pipeline, or the client of a service, and hands the
- * elements over. The Python package `leat` starts it; `docs/python.md` says with which permissions.
+ * The helper process of a Python program: it runs a pipeline, or the client of a service, and sends
+ * the elements to the program. The Python package `leat` starts it; `docs/python.md` says with
+ * which permissions.
  */
 import { Console } from "node:console";
 import process from "node:process";

@@ -1,6 +1,6 @@
 /**
- * Positions of an iteration, saved now and then: a Python program has had fewer elements than were
- * sent to it, so a checkpoint is a position before those and the number of elements after it.
+ * Positions of an iteration, saved at intervals. A Python program has read fewer elements than were
+ * sent to it. So a checkpoint is an earlier position and the number of elements to skip from there.
  */
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 

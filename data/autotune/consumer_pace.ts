@@ -6,9 +6,9 @@ const LONGER = 0.03;
 const OUTLIER = 4;
 
 /**
- * How long a consumer works between two elements. Short pauses count more than long ones, because a
- * consumer that seems too slow would have to wait, and one that seems too fast costs only calls and
- * buffers within the budgets: an evaluation now and then changes little.
+ * How long a consumer works between two elements. Short pauses count more than long ones. If the
+ * estimate is too long, the consumer has to wait; if it is too short, this costs only calls and
+ * buffers within the budgets. So a long pause, such as an evaluation, changes the estimate little.
  */
 export class ConsumerPace {
   #pauseMs: number | undefined;

@@ -1,7 +1,7 @@
 /**
- * Searches the settings with which a pipeline keeps up with its consumer and has the lowest output
- * latency, within budgets: from the lowest settings on, it raises whichever setting helps most,
- * until none helps any more.
+ * Searches for the settings, within budgets, with which a pipeline keeps up with its consumer and
+ * has the lowest output latency. It starts with the lowest settings. In each step it raises the
+ * setting that helps most, until no setting helps.
  */
 import type { Knob } from "./knob.ts";
 import { bufferedBytes, outputLatencyMs, overloadMs, type Stage } from "./model.ts";

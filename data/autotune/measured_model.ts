@@ -18,7 +18,7 @@ const NONE: Setting = { value: 0 };
 
 /**
  * The stages of an operator and its inputs; `undefined` where one of them has not given an element
- * yet. `onStage` is told which operator a stage stands for.
+ * yet. `onStage` receives each stage with its operator.
  */
 export function stageOf(
   operator: Measured,

@@ -2,11 +2,11 @@
  * The analytic model of a pipeline (section 3.3.2 of the tf.data paper): how long its last operator
  * takes to give an element, as a function of parallelism and buffer sizes.
  *
- * A downward traversal computes how often each stage is asked; the way back computes output
- * latencies. Latencies are in milliseconds an element, rates in elements a second.
+ * Going down from the last operator it computes how often each stage is asked; going up it computes
+ * output latencies. Latencies are in milliseconds an element, rates in elements a second.
  */
 
-/** A number that may be tuned. While settings are searched, `value` is a trial. */
+/** A number that may be tuned. During the search, `value` is a trial. */
 export interface Setting {
   value: number;
 }
@@ -57,7 +57,7 @@ export function emptyProbability(produced: number, consumed: number, size: numbe
 
 /**
  * The expected output latency of `stage` in ms, if its consumer asks `consumed` times a second.
- * `onStage` is told the latency of each stage below, and of this one.
+ * `onStage` receives the latency of this stage and of each stage below.
  */
 export function outputLatencyMs(
   stage: Stage,
@@ -88,8 +88,9 @@ const BUSY_MAX = 0.8;
 /**
  * By how much the stages are slower than the consumer, added up, in ms for each element of `stage`.
  *
- * Equation 1 takes each consumer's pause for granted. But what reads ahead does not pause while it
- * is behind, so that a slow stage below a full buffer would seem fast enough.
+ * Equation 1 assumes that each consumer pauses between two requests. But an operator that reads
+ * ahead does not pause while its buffer is not full. Without this sum a slow stage below a buffer
+ * would seem fast enough.
  */
 export function overloadMs(stage: Stage, consumerMs: number, ratio = 1): number {
   const ownMs = stage.serialMs + stage.callMs / Math.max(1, stage.parallelism.value);

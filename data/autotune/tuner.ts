@@ -1,6 +1,6 @@
 /**
- * The tuner of one iteration: from time to time it makes the model of the running pipeline, and
- * sets the knobs as the model says. It has no timer: the iterator calls it between two elements.
+ * The tuner of one iteration: at growing intervals it models the running pipeline, and sets the
+ * knobs to the model's best settings. It has no timer: the iterator calls it between two elements.
  */
 import type { Host } from "../host.ts";
 import type { OperatorFigures, TuningStats } from "../iterators/stats.ts";
@@ -16,7 +16,7 @@ const PERIOD_FIRST_MS = 10;
 const PERIOD_MAX_MS = 5_000;
 /** The clock is read at least once in this many calls. */
 const CALLS_PER_CHECK_MAX = 64;
-/** Reading the clock more often than about this is too often. */
+/** The clock is read about this often: more often would cost too much. */
 const CHECK_MS = 1;
 
 /** How the consumer has used the iterator, in total. */

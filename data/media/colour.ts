@@ -140,7 +140,7 @@ function greysOf(image: Tensor<ImageDType>): Float32Array {
   return greys;
 }
 
-/** `factor · value + (1 - factor) · base`, clipped to black and white, and for bytes cut off. */
+/** `factor · value + (1 - factor) · base`, clipped to black and white. Bytes are rounded down. */
 function blend<D extends ImageDType>(
   image: Tensor<D>,
   shape: ImageShape,

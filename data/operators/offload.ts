@@ -1,6 +1,6 @@
 /**
- * `offload`: part of the operators, for part of the elements, run in the workers of a service. Its
- * iterator is provided from outside the data engine.
+ * `offload`: workers of a service run a part of the operators, for a share of the elements.
+ * `offload/` provides the iterator.
  */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
@@ -31,27 +31,30 @@ export interface OffloadOptions
    */
   readonly plan?: OffloadChoice;
   /**
-   * How long a training step takes, in ms, if no plan is given: nothing is offloaded that the step
-   * would not wait for. Default 0: elements are wanted as fast as they come.
+   * How long a training step takes, in ms, if no plan is given. If the local pipeline is as fast,
+   * nothing is offloaded. Default 0: elements are wanted as fast as possible.
    */
   readonly stepMs?: number;
-  /** How many batches each measurement takes, if no plan is given. Default 50. */
+  /** How many batches each measurement uses, if no plan is given. Default 50. */
   readonly profileSteps?: number;
   /**
-   * Whether the offloaded part gives the stream that it gives as a DETERMINISTIC job, whatever the
-   * ratio. One side may then wait for the other. Default false: the order depends on the plan.
+   * Whether the offloaded part gives the same stream as its DETERMINISTIC job, with any ratio. One
+   * side may then wait for the other. Default false: the order depends on the plan.
    */
   readonly deterministic?: boolean;
   /**
-   * Whether the ratio is corrected while training runs, by what it waits for; not with
-   * `deterministic`. Default: if no plan is given.
+   * Whether the ratio is corrected while training runs, depending on which side training waits for.
+   * Has no effect with `deterministic`. Default: true without a plan, false with one.
    */
   readonly adapt?: boolean;
-  /** How long an element of the service is waited for, in ms; then it is prepared here. Default 30,000. */
+  /**
+   * Longest wait for an element of the service, in ms; after that this process prepares it. Default
+   * 30,000.
+   */
   readonly timeoutMs?: number;
 }
 
-/** Passes all elements of its input on, in another order unless `deterministic`. */
+/** Gives all elements of its input, in another order unless `deterministic`. */
 export class OffloadNode extends SameElementsNode {
   static readonly options = optionsOf<OffloadOptions>("offload", {
     service: true,

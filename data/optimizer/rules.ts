@@ -1,10 +1,10 @@
 /**
  * Static optimisation (section 3.3.1 of the tf.data paper): rules that make a pipeline faster and
- * leave its stream as it is.
+ * do not change its stream.
  *
  * The graph is not rewritten: operators keep their numbers, on which random numbers, figures and
- * errors depend. A rule makes other iterators for it, whose saved states are those that the
- * operators themselves would have saved. So a checkpoint may be taken with a rule and restored
+ * errors depend. A rule only makes other iterators for the graph. They save the states that the
+ * operators' own iterators would have saved. So a checkpoint may be taken with a rule and restored
  * without it.
  */
 import { invalidArgument } from "../check.ts";

@@ -2,8 +2,8 @@
  * The conditional operator (FastFlow paper, section 5.3): takes each element from local CPUs or
  * from the workers of a service, so that the ratio holds.
  *
- * Both sides run the same splits in the same way, so it does not matter which one gives an item: a
- * split that the service cannot give is run here, from the item at which it stopped.
+ * Both sides produce the same items from a split, so it does not matter which side gives an item.
+ * If the service cannot finish a split, local CPUs run it from the item at which it stopped.
  */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
@@ -25,12 +25,12 @@ import { LocalSide } from "./local_side.ts";
 import { type OpenRemote, RemoteSide } from "./remote_side.ts";
 import { WaitMeter } from "./wait_meter.ts";
 
-/** How many batches, or single elements, are produced here before they are asked for. */
+/** How many batches, or single elements, local CPUs produce ahead of requests. */
 const BATCHES_AHEAD = 2;
 const ELEMENTS_AHEAD = 32;
 /** How long the service is left alone after it failed, in ms. */
 const RETRY_AFTER_MS = 10_000;
-/** One side takes splits over from the other only if there are at least so many. */
+/** One side takes over splits from the other only if at least this many are left. */
 const MOVED_FROM = 4;
 
 /** How the operator runs. */
@@ -44,7 +44,7 @@ export interface ConditionalOptions {
   readonly ratio: number;
   /** Whether elements come in the order of DETERMINISTIC, whichever side produces them. */
   readonly keepsOrder: boolean;
-  /** How long one element of the service is waited for, in ms. */
+  /** Longest wait for one element of the service, in ms. */
   readonly timeoutMs: number;
   /** Starts to read splits of a table with this digest. */
   readonly openRemote: (table: { readonly total: number; readonly digest: string }) => OpenRemote;
@@ -53,7 +53,7 @@ export interface ConditionalOptions {
   readonly control?: RatioControl | undefined;
 }
 
-/** The rows of a split that wait for others to fill a batch. */
+/** Rows that a split leaves over: they wait for rows of other splits to fill a batch. */
 interface Carried {
   readonly sequence: number;
   readonly split: number;
@@ -77,7 +77,7 @@ export class ConditionalIterator extends ElementIterator {
   readonly #remainders = new Map<number, { readonly split: number; readonly remainder: unknown }>();
   #local: LocalSide | undefined;
   #remote: RemoteSide | undefined;
-  /** The service is tried again: local CPUs have its splits until something comes. */
+  /** The service is tried again: local CPUs keep its splits until an element comes from it. */
   #probed: RemoteSide | undefined;
   #retryAtMs = Infinity;
   #ended = false;
@@ -271,7 +271,8 @@ export class ConditionalIterator extends ElementIterator {
     remote.dispose();
     this.#remote = undefined;
     if (owed.length === 0) return;
-    // In order, what was produced ahead of the returned splits comes too early.
+    // With `keepsOrder`, elements produced ahead come after those of the returned splits: drop
+    // them.
     if (this.#options.keepsOrder) this.#local!.restart(ledger.missing);
     else this.#local!.add(owed);
   }
@@ -315,7 +316,7 @@ export class ConditionalIterator extends ElementIterator {
     remote.keep(this.#local!.remove([...remote.owned]));
     if (remote.owned.size === 0) return remote.dispose();
     this.#remote = remote;
-    // The time without the service is not made up for: the ratio holds from here on.
+    // The counters start again: the service does not make up for the time in which it was away.
     this.#counters = new Counters(this.#counters.ratio);
     this.#options.figures.wentBack();
   }

@@ -1,11 +1,11 @@
 /** The counters of the conditional operator (FastFlow paper, section 5.3). */
 
-/** So that a ratio of 0.1 in binary still gives one element in ten. */
+/** Tolerance for rounding: a ratio of 0.1, inexact in binary, gives one element in ten. */
 const TOLERANCE = 1e-9;
 
 /**
- * Chooses the side of each element, so that the share of remote ones is never one element away from
- * the ratio.
+ * Chooses the side of each element. The number of remote elements always differs by less than one
+ * from the ratio.
  */
 export class Counters {
   readonly ratio: number;
@@ -30,7 +30,9 @@ export class Counters {
   }
 }
 
-/** Divides a list, in order, so that every beginning of it has the ratio. */
+/**
+ * Divides a list between two sides, in order. Every prefix of the list is divided by the ratio.
+ */
 export function divide<T>(
   items: readonly T[],
   ratio: number,

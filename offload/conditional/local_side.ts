@@ -112,7 +112,7 @@ export class LocalSide implements Side {
     const isOver = () => start !== this.#start;
     try {
       while (this.#ready.length < this.#options.aheadMax) {
-        // What nobody waits for is produced while the training loop leaves the event loop idle.
+        // An item that nobody waits for yet is produced only when the event loop is idle.
         if (this.#waiting === undefined) await this.#options.host.yield();
         if (isOver()) return;
         const item = await this.#produce();

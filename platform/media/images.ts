@@ -36,8 +36,8 @@ const OTHER_FORMATS: readonly (readonly [name: string, begin: readonly number[]]
 /** Limits of images. */
 export interface ImageLimits {
   /**
-   * Most bytes of memory for decoding one image: its pixels and the decoder's own needs, according
-   * to its header. Default {@linkcode IMAGE_BYTES_MAX}: some 55 million pixels of a PNG of 8-bit
+   * Most bytes of memory for decoding one image: its pixels and the decoder's own memory, computed
+   * from its header. Default {@linkcode IMAGE_BYTES_MAX}: some 55 million pixels of a PNG of 8-bit
    * RGB, 350 million of a JPEG that is not progressive.
    */
   readonly imageBytesMax?: number | undefined;
