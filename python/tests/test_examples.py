@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -10,15 +11,13 @@ from pathlib import Path
 import leat
 import pytest
 
-pytest.importorskip("torch", reason="PyTorch is not installed")
-
 SOURCES = str(Path(leat.__file__).parents[1])
-TRAIN_IMAGES = Path(__file__).parents[1] / "examples" / "train_images.py"
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def run(*options: str, kill_at: str | None = None) -> dict[str, float]:
+def run(example: str, *options: str, kill_at: str | None = None) -> dict[str, float]:
     """The losses that the example prints, by step; it is killed after a step."""
-    command = [sys.executable, str(TRAIN_IMAGES), *options]
+    command = [sys.executable, str(EXAMPLES / example), *options]
     losses = {}
     environment = {**os.environ, "PYTHONPATH": SOURCES}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as program:
@@ -32,11 +31,19 @@ def run(*options: str, kill_at: str | None = None) -> dict[str, float]:
     return losses
 
 
-def test_train_images_learns_and_continues_with_the_same_losses_after_sigkill(tmp_path: Path) -> None:
-    whole = run("--steps", "150")
+@pytest.mark.parametrize(
+    ("package", "example", "checkpoint"),
+    [("torch", "train_images.py", "run.pt"), ("jax", "train_jax.py", "run.npz")],
+)
+def test_an_example_learns_and_continues_with_the_same_losses_after_sigkill(
+    package: str, example: str, checkpoint: str, tmp_path: Path
+) -> None:
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    whole = run(example, "--steps", "150")
     assert whole["step 10"] > 0.8 and whole["step 150"] < 0.5
-    checkpoint = str(tmp_path / "run.pt")
-    first = run("--steps", "150", "--checkpoint", checkpoint, kill_at="step 140")
-    rest = run("--steps", "150", "--checkpoint", checkpoint)
+    path = str(tmp_path / checkpoint)
+    first = run(example, "--steps", "150", "--checkpoint", path, kill_at="step 140")
+    rest = run(example, "--steps", "150", "--checkpoint", path)
     assert "step 10" not in rest and "step 150" in rest
     assert {**first, **rest} == whole

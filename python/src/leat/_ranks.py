@@ -26,4 +26,7 @@ def _ranks() -> tuple[int, int]:
     torch = sys.modules.get("torch")
     if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    jax = sys.modules.get("jax")
+    if jax is not None and jax.distributed.is_initialized():
+        return jax.process_index(), jax.process_count()
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))

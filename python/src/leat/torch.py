@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any, Iterator, Mapping
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy.typing as npt
 import torch
 import torch.utils.data
 
-from ._checkpoint import Checkpoint
+from ._ahead import Ahead
 from ._loader import Loader as NumpyLoader
 from ._tree import map_arrays
 
@@ -53,45 +52,24 @@ class Loader:
         self.loader = loader
         self.device = torch.device("cpu" if device is None else device)
         self.prefetch = (0 if self.device.type == "cpu" else 1) if prefetch is None else prefetch
-        # The position after the batch that the program has, where later ones were taken.
-        self._position: Checkpoint | None = None
+        self._batches: Ahead | None = None
 
     def __len__(self) -> int:
         return len(self.loader)
 
     def __iter__(self) -> Iterator[Any]:
         """Begins the next epoch, or continues from what `load_state_dict` was given."""
-        self._position = None
-        return self._batches(iter(self.loader), _Mover(self.device))
-
-    def _batches(self, batches: Iterator[Any], mover: _Mover) -> Iterator[Any]:
-        ahead: deque[tuple[Any, Checkpoint | None]] = deque()
-        failure: BaseException | None = None
-        while True:
-            while failure is None and len(ahead) <= self.prefetch:
-                if ahead and ahead[-1][1] is None:
-                    break  # A position that is costly to save: nothing is read beyond it.
-                try:
-                    moved = mover.move(to_tensors(next(batches)))
-                    ahead.append((moved, self.loader._cheap_checkpoint() if self.prefetch else None))
-                except (StopIteration, Exception) as error:
-                    failure = error
-            if ahead:
-                moved, self._position = ahead.popleft()
-                yield mover.ready(moved)
-            elif isinstance(failure, StopIteration):
-                self._position = None
-                return
-            elif failure is not None:
-                raise failure
+        mover = _Mover(self.device)
+        self._batches = Ahead(self.loader, lambda batch: mover.move(to_tensors(batch)), self.prefetch)
+        return map(mover.ready, self._batches)
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that the program got; see `leat.Loader.state_dict`."""
-        return self.loader.state_dict() if self._position is None else self._position.to_dict()
+        return (self._batches or self.loader).state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Lets the next `iter()` continue from a position."""
-        self._position = None
+        self._batches = None
         self.loader.load_state_dict(state_dict)
 
 

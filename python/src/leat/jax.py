@@ -1,0 +1,139 @@
+"""Leat for JAX: batches as `jax.Array`s, sharded over devices, with Grain's checkpoint protocol.
+
+>>> import leat, leat.jax                                                   # doctest: +SKIP
+>>> loader = leat.jax.Loader(leat.load("pipeline.ts"), sharding=sharding)   # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Mapping, Union
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from ._ahead import Ahead
+from ._errors import LeatError
+from ._loader import Loader as NumpyLoader
+from ._tree import Ragged, map_arrays
+
+__all__ = ["Loader", "LoaderIterator", "to_jax"]
+
+# Where arrays are: everywhere the same, or by the keys of a batch; None for the default device.
+Placement = Union[jax.sharding.Sharding, jax.Device, Mapping[str, Any], None]
+
+# A batch with rows of different lengths is a pytree, as any other.
+jax.tree_util.register_dataclass(Ragged, data_fields=["values", "row_splits"], meta_fields=[])
+
+
+def to_jax(element: Any, sharding: Placement = None) -> Any:
+    """The element with a `jax.Array` for each array; on the CPU over the same memory.
+
+    Arrays of text and bytes stay numpy's, as JAX has no such arrays. Integers of 64 bits become 32,
+    as everywhere in JAX without `jax_enable_x64`.
+
+    Args:
+        element: A batch of `leat.Loader`.
+        sharding: See `Loader`.
+
+    Raises:
+        LeatError: `invalid_argument` for an array that cannot be divided as `sharding` says;
+            `out_of_range` for an integer that needs 64 bits without `jax_enable_x64`.
+    """
+    if isinstance(sharding, Mapping):
+        return {key: to_jax(value, sharding.get(key)) for key, value in element.items()}
+    return map_arrays(lambda array: _array(array, sharding), element)
+
+
+def _array(array: npt.NDArray[Any], sharding: Any) -> Any:
+    if array.dtype == np.object_:
+        return array
+    _require_fits(array)
+    if not isinstance(sharding, jax.sharding.Sharding):
+        return jax.device_put(array, sharding)
+    try:
+        return jax.make_array_from_process_local_data(sharding, array)  # type: ignore[no-untyped-call]
+    except ValueError as error:
+        raise LeatError(
+            "invalid_argument",
+            f"An array of shape {array.shape} cannot be divided by {sharding}: {error}. Choose a batch size that is "
+            "a multiple of the devices, or give a dict with the sharding of each key",
+        ) from error
+
+
+def _require_fits(array: npt.NDArray[Any]) -> None:
+    """JAX would keep the lower half of each integer, without a word."""
+    if array.dtype not in (np.int64, np.uint64) or array.size == 0 or jax.dtypes.canonicalize_dtype(array.dtype) == array.dtype:
+        return
+    bounds = np.iinfo(np.int32 if array.dtype == np.int64 else np.uint32)
+    if array.min() < bounds.min or array.max() > bounds.max:
+        raise LeatError(
+            "out_of_range",
+            f"A batch has {array.dtype} from {array.min()} to {array.max()}, and JAX keeps 32 bits: call "
+            'jax.config.update("jax_enable_x64", True)',
+        )
+
+
+class Loader:
+    """A loader's batches as `jax.Array`s.
+
+    On the CPU they are views of shared memory. For other devices, the next batch is on its way while
+    the program uses this one.
+    """
+
+    def __init__(self, loader: NumpyLoader, sharding: Placement = None, prefetch: int | None = None) -> None:
+        """
+        Args:
+            loader: What `leat.load` returned, without `reuse=True`.
+            sharding: A `jax.sharding.Sharding` or a device for all arrays, or a dict with one for
+                each key of a batch, which may be a dict again. Default: JAX's default device. If the
+                sharding has devices of several processes, each process's batch is its part of the
+                global one.
+            prefetch: How many batches are moved ahead. Default: 1, and 0 where JAX uses the CPU.
+
+        Raises:
+            LeatError: `invalid_argument` for a loader with `reuse=True`.
+        """
+        if loader._reuse:
+            raise LeatError("invalid_argument", "JAX uses a batch's memory without a copy: load it without reuse=True")
+        self.loader = loader
+        self.sharding = sharding
+        self.prefetch = (0 if jax.default_backend() == "cpu" else 1) if prefetch is None else prefetch
+        self._batches: LoaderIterator | None = None
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> LoaderIterator:
+        """Begins the next epoch, or continues from what `load_state_dict` was given."""
+        self._batches = LoaderIterator(self.loader, lambda batch: to_jax(batch, self.sharding), self.prefetch)
+        return self._batches
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position after the last batch that the program got; see `leat.Loader.state_dict`."""
+        return (self._batches or self.loader).state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Lets the next `iter()` continue from a position."""
+        self._batches = None
+        self.loader.load_state_dict(state_dict)
+
+
+class LoaderIterator(Ahead):
+    """One epoch of a loader, with the methods of Grain's iterators.
+
+    `grain.checkpoint.CheckpointHandler`, and so Orbax, saves and restores it.
+    """
+
+    def get_state(self) -> bytes:
+        """The position after the last batch that the program got, as JSON."""
+        return json.dumps(self.state_dict()).encode()
+
+    def set_state(self, state: bytes) -> None:
+        """Continues from a position of this pipeline, in any process."""
+        self._loader.load_state_dict(json.loads(state))
+        self._begin()
+
+    def start_prefetch(self) -> None:
+        """Does nothing: the helper reads ahead by itself."""

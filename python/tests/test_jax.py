@@ -1,0 +1,152 @@
+"""JAX's arrays: where they are, what they hold, and Grain's way to save positions."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import leat
+import numpy as np
+import pytest
+from conftest import PIPELINES
+
+# Before JAX counts its devices.
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+os.environ["JAX_PLATFORMS"] = "cpu"
+jax = pytest.importorskip("jax", reason="JAX is not installed")
+
+import leat.jax  # noqa: E402
+from jax.sharding import NamedSharding, PartitionSpec  # noqa: E402
+
+SOURCES = str(Path(leat.__file__).parents[1])
+
+
+def over_devices() -> Any:
+    return NamedSharding(jax.make_mesh((2,), ("batch",)), PartitionSpec("batch"))
+
+
+def large(count: int, **options: Any) -> leat.Loader:
+    return leat.load(PIPELINES, export="large", args={"count": count}, **options)
+
+
+def numbers() -> leat.Loader:
+    return leat.load(PIPELINES, export="numbers", args={"count": 400}, seed=3)
+
+
+def test_arrays_are_views_of_the_shared_memory_which_is_theirs_while_they_live() -> None:
+    loader = large(40)
+    kept = []
+    for i, batch in enumerate(leat.jax.Loader(loader)):
+        assert isinstance(batch["x"], jax.Array) and batch["x"].dtype == np.float32
+        starts = [
+            (region.__array_interface__["data"][0], len(region)) for region in loader._connection.helper.slots._regions.values()
+        ]
+        assert any(0 <= batch["x"].unsafe_buffer_pointer() - start < length for start, length in starts)
+        kept.append(batch)
+    assert [bool((batch["x"] == i).all()) for i, batch in enumerate(kept)] == [True] * 40
+
+
+def test_every_dtype_becomes_an_array_and_text_stays() -> None:
+    everything = leat.load(PIPELINES, export="everything")
+    with pytest.raises(leat.LeatError, match="keeps 32 bits: call jax.config.update"):
+        next(iter(leat.jax.Loader(everything)))
+    with jax.enable_x64(True):
+        (element,) = leat.jax.Loader(everything)
+    names = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "float16", "float32", "float64"]
+    for name in names:
+        assert element[name].dtype == name and element[name].tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert element["int64"].tolist() == [-(2**53) - 1, 2] and element["uint64"].tolist() == [2**64 - 1]
+    assert element["string"].tolist() == [["a", "ü"], ["", "𝄞"]] and element["number"] == 7
+    assert [row.tolist() for row in element["ragged"]] == [[1, 2], [], [3]]
+    doubled = jax.tree.map(lambda leaf: 2 * leaf, element["ragged"])
+    assert isinstance(doubled, leat.Ragged) and doubled.values.tolist() == [2, 4, 6]
+
+
+def test_a_sharding_divides_batches_among_devices() -> None:
+    whole = [batch["x"] for batch in numbers()]
+    for had, batch in zip(whole, leat.jax.Loader(numbers(), over_devices(), prefetch=2), strict=True):
+        shards = batch["x"].addressable_shards
+        assert [shard.device.id for shard in shards] == [0, 1]
+        assert [shard.data.tolist() for shard in shards] == [had[:2].tolist(), had[2:].tolist()]
+
+
+def test_a_dict_places_arrays_by_key_and_what_cannot_be_divided_is_refused() -> None:
+    second = jax.devices()[1]
+    batch = next(iter(leat.jax.Loader(numbers(), {"x": over_devices(), "r": second})))
+    assert len(batch["x"].addressable_shards) == 2 and batch["r"].devices() == {second}
+    odd = leat.load(PIPELINES, export="numbers", args={"count": 9, "size": 3})
+    with pytest.raises(leat.LeatError, match=r"shape \(3,\) cannot be divided by NamedSharding.*multiple of the devices"):
+        next(iter(leat.jax.Loader(odd, over_devices())))
+    with pytest.raises(leat.LeatError, match="without reuse=True"):
+        leat.jax.Loader(large(1, reuse=True))
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_state_continues_after_the_batch_that_the_program_has(prefetch: int) -> None:
+    batches = iter(leat.jax.Loader(numbers(), prefetch=prefetch))
+    whole, states = [], []
+    for batch in batches:
+        whole.append(batch["x"].tolist())
+        states.append(batches.get_state())
+    assert len(whole) == 100
+    other = iter(leat.jax.Loader(numbers(), prefetch=prefetch))
+    for had in (40, 1, 99):
+        other.set_state(states[had - 1])
+        assert [batch["x"].tolist() for batch in other] == whole[had:]
+
+
+def test_an_error_that_was_met_ahead_comes_in_its_place_and_the_rest_after_it() -> None:
+    loader = leat.jax.Loader(leat.load(PIPELINES, export="failing"), prefetch=2)
+    batches = iter(loader)
+    assert [next(batches), next(batches)] == [0, 1]
+    with pytest.raises(leat.LeatError, match="no 2 today"):
+        next(batches)
+    assert list(batches) == [3, 4]
+
+
+def test_grain_saves_and_restores_an_iterator(tmp_path: Path) -> None:
+    checkpoint = pytest.importorskip("grain.checkpoint", reason="Grain is not installed")
+    batches = iter(leat.jax.Loader(numbers()))
+    for _ in range(37):
+        next(batches)
+    handler = checkpoint.CheckpointHandler()
+    handler.save(tmp_path, batches)
+    rest = [batch["x"].tolist() for batch in batches]
+    restored = handler.restore(tmp_path, iter(leat.jax.Loader(numbers())))
+    assert [batch["x"].tolist() for batch in restored] == rest and len(rest) == 63
+
+
+RANK = """
+import sys, jax
+rank, address, pipelines = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+jax.distributed.initialize(address, 2, rank)
+import leat, leat.jax
+mesh = jax.make_mesh((2,), ("batch",))
+sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("batch"))
+loader = leat.load(pipelines, export="numbers", args={"count": 16}, seed=3, consumer="auto")
+for batch in leat.jax.Loader(loader, sharding):
+    print(batch["x"].shape, batch["x"].addressable_shards[0].data.tolist(), flush=True)
+jax.distributed.shutdown()
+"""
+
+
+def test_the_batches_of_two_processes_are_one_global_batch() -> None:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        address = f"localhost:{probe.getsockname()[1]}"
+    environment = {**os.environ, "PYTHONPATH": SOURCES, "XLA_FLAGS": ""}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", RANK, str(rank), address, str(PIPELINES)], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        for rank in (0, 1)
+    ]
+    printed = [process.communicate(timeout=120)[0].splitlines() for process in started]
+    for rank in (0, 1):
+        part = leat.load(PIPELINES, export="numbers", args={"count": 16}, seed=3, consumer=(rank, 2))
+        assert printed[rank] == [f"(8,) {batch['x'].tolist()}" for batch in part]
+    assert printed[0] != printed[1]
