@@ -257,7 +257,8 @@ async function startTask(
   });
   const request = { name, worker, tags: [], tasks: [] };
   const patience = { timeoutMs: TIMEOUT_MS };
-  const { newTasks } = await system.ask(dispatcher, "workerHeartbeat", request, patience);
+  const news = await system.ask(dispatcher, "workerHeartbeat", request, patience);
+  const newTasks = news.kind === "work" ? news.newTasks : [];
   const [task] = newTasks;
   if (task === undefined) throw new LeatError("internal", `${name} was given no task`);
   return { taskId: task.taskId, worker };

@@ -290,11 +290,12 @@ class Client {
   }
 
   /** How the answer changes the list of tasks. The answer holds the whole list or a difference. */
-  #changesBy({ tasks, taskList, endedTasks }: HeartbeatNews): TaskChanges {
-    this.#taskList = taskList;
+  #changesBy(news: HeartbeatNews): TaskChanges {
+    const { tasks } = news;
+    this.#taskList = news.taskList;
     const gone: number[] = [];
     const come: TaskSource[] = [];
-    for (const taskId of endedTasks ?? this.#without(tasks)) {
+    for (const taskId of news.kind === "changes" ? news.endedTasks : this.#without(tasks)) {
       if (this.#tasks.delete(taskId)) gone.push(taskId);
     }
     for (const task of tasks) {

@@ -4,7 +4,7 @@ import type { IteratorContext } from "../../data/context.ts";
 import { LateIterator } from "../../data/iterators/late_iterator.ts";
 import type { FromIdNode } from "../../data/operators/sources/from_id.ts";
 import { checkReproducible } from "../../data/deterministic/reproducible.ts";
-import { checkUnserved } from "../../data/sharding/splits.ts";
+import { checkReadsNoService } from "../../data/sharding/splits.ts";
 import { deserializeGraph } from "../../data/wire.ts";
 import type { ServiceAccess } from "./access.ts";
 import { orderedIterator } from "./ordered_streams.ts";
@@ -26,7 +26,7 @@ export class RegisteredOrderedIterator extends LateIterator {
       const definition = await access.dataset(options.service, options, datasetId);
       const graph = deserializeGraph(definition.graph, { isOwn: node.trustsPipeline });
       checkReproducible(graph);
-      checkUnserved(graph);
+      checkReadsNoService(graph);
       this.#fingerprint = definition.fingerprint;
       const { compression } = definition;
       const asRegistered = compression === undefined ? options : { ...options, compression };

@@ -280,13 +280,14 @@ class Dispatcher {
     const { figures, reachability, liveness } = this.#parts;
     return this.#transactions.run((tx) => {
       const answer = workerHeartbeat(tx, request, delivery);
-      if (request.leaving !== true && answer.follows === undefined) {
+      const isRegistered = answer.kind === "work";
+      if (isRegistered && request.leaving !== true) {
         liveness.workerHeard(request.name);
         if (request.isPrivate !== true) reachability.heard(request.name, request.worker);
         figures.workerHeard(tx.state, request, tx.nowMs);
       }
       this.#effects.answered(request.name);
-      return { ...answer, timeoutMs: this.#settings.workerTimeoutMs };
+      return isRegistered ? { ...answer, timeoutMs: this.#settings.workerTimeoutMs } : answer;
     });
   }
 

@@ -16,7 +16,7 @@ import type { WireError } from "../../core/error.ts";
 import type { ElementSourceProtocol, TaskStats, WorkerProtocol } from "../worker/protocol.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
 import type { ClientFigures, DispatcherDescription, WorkerFigures } from "./protocol_figures.ts";
-import type { ReaderNews, ReaderReport } from "./protocol_heartbeats.ts";
+import type { ReaderNews, ReaderReport, TaskListNews, WorkerNews } from "./protocol_heartbeats.ts";
 import type { Reported } from "./protocol_metrics.ts";
 
 /** Heartbeats sent per timeout, however long the usual pause is. */
@@ -215,16 +215,9 @@ export interface DispatcherProtocol {
     readonly taskList?: string;
     /** Its figures. */
     readonly figures?: ClientFigures;
-  }): {
-    /**
-     * All tasks that the client can read. With `endedTasks`, only those that the list named in the
-     * request lacks or that have moved.
-     */
-    readonly tasks: readonly TaskSource[];
-    /** The name of this list, to be sent in the next heartbeat. */
+  }): TaskListNews & {
+    /** The name of the list of tasks, to be sent in the next heartbeat. */
     readonly taskList?: string;
-    /** Tasks of the list named in the request that cannot be read any more. */
-    readonly endedTasks?: readonly number[];
     /** No task of the iteration will produce anything more. */
     readonly finished: boolean;
     /** Why the iteration cannot continue. */
@@ -268,20 +261,7 @@ export interface DispatcherProtocol {
     readonly follows?: string;
     /** Its figures. */
     readonly figures?: WorkerFigures;
-  }): {
-    /** Tasks it should hold and did not report. */
-    readonly newTasks: readonly TaskDefinition[];
-    /** Reported tasks that it should drop: ended, fenced or unknown. */
-    readonly endedTasks: readonly number[];
-    /**
-     * The worker is not registered yet, because the life with this incarnation has its name. It
-     * must repeat the heartbeat at once with this value in `follows`. This fences late heartbeats:
-     * one of a dead sender cannot name the life that has already replaced it.
-     */
-    readonly follows?: string;
-    /** Time without a heartbeat, in ms, after which the worker is lost. */
-    readonly timeoutMs?: number;
-  };
+  }): WorkerNews;
 
   /**
    * The next split of a source for a task (DYNAMIC, DETERMINISTIC). `number` counts the task's

@@ -120,10 +120,12 @@ function figuresOf<G extends MetricGroup>(group: G): FigureChecks<G> {
 const report = oneKindOf(
   object({
     kind: v.literal("rounds"),
-    nextRound: optional(count),
-    deliveredRound: optional(count),
-    waitsFor: optional(word<RoundWait>()),
-    endRound: optional(count),
+    position: optional(object({
+      kind: oneOf("reading", "ended"),
+      nextRound: count,
+      deliveredRound: count,
+      waitsFor: optional(word<RoundWait>()),
+    })),
     acceptedSchedule: optional(count),
     scheduleInForce: optional(count),
     knownSchedule: optional(count),

@@ -1,18 +1,13 @@
-/** The parts of a client's heartbeat, and of its answer, that depend on how the client reads. */
+/** Answers to heartbeats, and the parts of a client's heartbeat that depend on how it reads. */
+import type { TaskDefinition, TaskSource } from "./protocol.ts";
 import type { RoundWait } from "./protocol_figures.ts";
 import type { ScheduleNews } from "./protocol_schedules.ts";
 
 /** A consumer of coordinated reads. */
 export interface RoundsReport {
   readonly kind: "rounds";
-  /** The first round of which this consumer has fetched nothing. */
-  readonly nextRound?: number;
-  /** The first round not yet delivered to its training loop. */
-  readonly deliveredRound?: number;
-  /** What its training loop waits for; missing while the loop is busy. */
-  readonly waitsFor?: RoundWait;
-  /** The end round; all consumers hold it and it has no elements. */
-  readonly endRound?: number;
+  /** How far it has read; missing until it knows its first round. */
+  readonly position?: RoundsPosition;
   /**
    * The newest schedule it has accepted. It fetches no round beyond it, and takes nothing more from
    * tasks outside it.
@@ -25,6 +20,21 @@ export interface RoundsReport {
   readonly heldRounds?: readonly number[];
   /** Tasks it could not reach, with the round it wanted. */
   readonly lostTasks?: readonly { readonly taskId: number; readonly round?: number }[];
+}
+
+/** The position of a consumer. */
+export interface RoundsPosition {
+  /**
+   * `"ended"`: the round not yet delivered is the end round; all consumers hold it, and it has no
+   * elements.
+   */
+  readonly kind: "reading" | "ended";
+  /** The first round of which this consumer has fetched nothing. */
+  readonly nextRound: number;
+  /** The first round not yet delivered to its training loop. */
+  readonly deliveredRound: number;
+  /** What its training loop waits for; missing while the loop is busy. */
+  readonly waitsFor?: RoundWait;
 }
 
 /** A DETERMINISTIC reader. */
@@ -88,6 +98,50 @@ export interface SaveNews {
 
 /** The mode's part of the answer. Clients of other modes get none. */
 export type ReaderNews = RoundsNews | OrderedNews | SaveNews;
+
+/** The tasks that a client can read. */
+export type TaskListNews = WholeTaskList | TaskListChanges;
+
+/** For a client without a list, or with one too old to tell the changes. */
+export interface WholeTaskList {
+  readonly kind: "whole";
+  /** All of them. */
+  readonly tasks: readonly TaskSource[];
+}
+
+/** Changes since the list that the client has named. */
+export interface TaskListChanges {
+  readonly kind: "changes";
+  /** Tasks that it lacks or that have moved. */
+  readonly tasks: readonly TaskSource[];
+  /** Its tasks that cannot be read any more. */
+  readonly endedTasks: readonly number[];
+}
+
+/** The answer to a worker's heartbeat. */
+export type WorkerNews = WorkNews | TakeoverNews;
+
+/** For a registered worker. */
+export interface WorkNews {
+  readonly kind: "work";
+  /** Tasks it should hold and did not report. */
+  readonly newTasks: readonly TaskDefinition[];
+  /** Reported tasks that it should drop: ended, fenced or unknown. */
+  readonly endedTasks: readonly number[];
+  /** Time without a heartbeat, in ms, after which the worker is lost. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * The worker is not registered yet, because another life has its name. It must repeat the heartbeat
+ * at once with that life's incarnation in `follows`. This fences late heartbeats: one of a dead
+ * sender cannot name the life that has already replaced it.
+ */
+export interface TakeoverNews {
+  readonly kind: "takeover";
+  /** The incarnation of the life that has the name. */
+  readonly incarnation: string;
+}
 
 /** A save's progress. */
 export interface SavingNews {

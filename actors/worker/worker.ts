@@ -180,25 +180,25 @@ class Worker {
     const { name, dispatcher } = this.#options;
     const { world } = this.#context;
     try {
-      const { newTasks, endedTasks, follows, timeoutMs } = await this.#context.ask(
+      const news = await this.#context.ask(
         dispatcher,
         "workerHeartbeat",
         this.#report(),
         { timeoutMs: HEARTBEAT_TIMEOUT_MS, attemptMs: HEARTBEAT_ATTEMPT_MS },
       );
-      if (follows !== undefined) {
+      if (news.kind === "takeover") {
         this.#registered = false;
-        this.#follows = follows;
+        this.#follows = news.incarnation;
         return "asked";
       }
       if (!this.#registered) {
         world.log("info", `Worker "${name}" works for the dispatcher at ${dispatcher.node}`);
       }
       this.#registered = true;
-      this.#timeoutMs = timeoutMs;
+      this.#timeoutMs = news.timeoutMs;
       this.#watchDispatcher();
-      await Promise.all(endedTasks.map((taskId) => this.#endTask(taskId)));
-      if (!this.#draining) { for (const definition of newTasks) this.#startTask(definition); }
+      await Promise.all(news.endedTasks.map((taskId) => this.#endTask(taskId)));
+      if (!this.#draining) { for (const definition of news.newTasks) this.#startTask(definition); }
       return "answered";
     } catch (error) {
       const failure = LeatError.from(error);

@@ -23,7 +23,7 @@ import { checkReproducible } from "../deterministic/reproducible.ts";
 import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
 import { type ShardingMode, ShardingPolicy } from "../sharding/sharding_policy.ts";
 import type { ElementSpec } from "../elements/spec.ts";
-import { checkUnserved } from "../sharding/splits.ts";
+import { checkReadsNoService } from "../sharding/splits.ts";
 import { TARGET_WORKERS, type TargetWorkers } from "../service/target_workers.ts";
 import { UnaryNode } from "./unary.ts";
 
@@ -152,7 +152,7 @@ export class DistributeNode extends UnaryNode {
     if (processingMode === ShardingPolicy.DETERMINISTIC) checkReproducible(input);
     if (
       processingMode === ShardingPolicy.DETERMINISTIC || processingMode === ShardingPolicy.DYNAMIC
-    ) checkUnserved(input);
+    ) checkReadsNoService(input);
   }
 
   override get attributes(): Attributes {

@@ -139,9 +139,9 @@ function dividedSources(root: DatasetNode): [DatasetNode & Splittable, multiple:
 }
 
 /** Refuses a graph that reads from another service, which gives no splits. */
-export function checkUnserved(node: DatasetNode): void {
+export function checkReadsNoService(node: DatasetNode): void {
   if (node.division === "served") throw unsplittable(node);
-  node.inputs.forEach(checkUnserved);
+  node.inputs.forEach(checkReadsNoService);
 }
 
 function unsplittable({ kind, division }: DatasetNode): LeatError {

@@ -4,13 +4,13 @@
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
+import type { WorkNews } from "../../actors/dispatcher/protocol_heartbeats.ts";
 import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
 import type { Split } from "../../data/sharding/splits.ts";
 import type { Findings } from "./checker.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
-type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
 /** Watches the answers by inspecting the dispatcher's node. */
 export class SplitLedger {
@@ -53,7 +53,7 @@ export class SplitLedger {
       else requests.set(id, request);
     } else if (event.type === "send" && event.envelope.kind === "reply") {
       const { target, id, body } = event.envelope;
-      const { newTasks = [] } = body as Partial<HeartbeatAnswer> | null ?? {};
+      const { newTasks = [] } = body as Partial<WorkNews> | null ?? {};
       for (const { taskId, repetition } of newTasks) this.#epochOfTask.set(taskId, repetition);
       const request = this.#asked.get(target.incarnation!)?.get(id);
       if (request !== undefined) this.#answered(request, body as SplitAnswer);

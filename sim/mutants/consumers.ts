@@ -3,13 +3,13 @@
  */
 import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
-import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
+import type { WorkNews } from "../../actors/dispatcher/protocol_heartbeats.ts";
+import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import { asksChanged, changed, type Mutant, repliesChanged } from "./mutant.ts";
 
 type ElementRequest = RequestOf<ElementSourceProtocol, "getElement">;
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
-type News = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
 /** All of them. */
 export const CONSUMER_MUTANTS: readonly Mutant[] = [
@@ -49,7 +49,7 @@ export const CONSUMER_MUTANTS: readonly Mutant[] = [
     workload: "consumers",
     crashes: [],
     install: () =>
-      repliesChanged<News>(
+      repliesChanged<WorkNews>(
         ({ newTasks = [] }) => newTasks.length > 0,
         (body) => ({
           ...body,

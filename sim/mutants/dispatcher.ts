@@ -1,15 +1,12 @@
 /** Dispatchers that decide wrongly. */
-import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import { splitCount } from "../../data/sharding/split_table.ts";
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { WatchEnd } from "../../actors/runtime/actor.ts";
 import { Cell } from "../../actors/runtime/cell.ts";
-import type { AnswerOf } from "../../actors/runtime/protocol.ts";
+import type { WorkNews } from "../../actors/dispatcher/protocol_heartbeats.ts";
 import { SimWorld } from "../world.ts";
 import { changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
-
-type WorkerNews = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
 /** All of them. */
 export const DISPATCHER_MUTANTS: readonly Mutant[] = [
@@ -90,8 +87,8 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
     wrong: "a dispatcher that does not tell workers which tasks have ended",
     workload: "ordered",
     install: () =>
-      repliesChanged<WorkerNews>(
-        ({ endedTasks }) => endedTasks !== undefined,
+      repliesChanged<WorkNews>(
+        ({ kind }) => kind === "work",
         (news) => ({ ...news, endedTasks: [] }),
       ),
   },

@@ -37,9 +37,11 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
     workload: "rounds",
     crashes: ["worker"],
     install: () =>
-      reports(({ deliveredRound, ...report }) => ({
+      reports(({ position, ...report }) => ({
         ...report,
-        ...(deliveredRound === undefined ? {} : { deliveredRound: deliveredRound + ROUNDS_AHEAD }),
+        ...(position === undefined ? {} : {
+          position: { ...position, deliveredRound: position.deliveredRound + ROUNDS_AHEAD },
+        }),
       })),
   },
   {

@@ -1,9 +1,9 @@
 /** Wrong actors of a job with a static policy, simulated by changed messages. */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
-import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
+import type { WorkNews } from "../../actors/dispatcher/protocol_heartbeats.ts";
+import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import { asksChanged, type Mutant, repliesChanged } from "./mutant.ts";
 
-type News = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 type Heartbeat = RequestOf<DispatcherProtocol, "workerHeartbeat">;
 
 /** All of them. */
@@ -14,7 +14,7 @@ export const STATIC_MUTANTS: readonly Mutant[] = [
     wrong: "a dispatcher that gives each worker its neighbour's share",
     workload: "static",
     install: () =>
-      repliesChanged<News>(
+      repliesChanged<WorkNews>(
         ({ newTasks }) => newTasks?.some(({ shard }) => shard !== undefined) ?? false,
         (body) => ({
           ...body,

@@ -50,7 +50,12 @@ const REQUESTS = [
   ...[
     { secret: LONG },
     { taskList: LONG },
-    { report: { kind: "rounds", waitsFor: LONG } },
+    {
+      report: {
+        kind: "rounds",
+        position: { kind: "reading", nextRound: 0, deliveredRound: 0, waitsFor: LONG },
+      },
+    },
     { report: { kind: "ordered", mark: 0, done: MANY } },
     { report: { kind: "rounds", heldRounds: MANY } },
     { report: { kind: LONG } },

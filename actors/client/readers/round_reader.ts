@@ -99,10 +99,12 @@ export class RoundReader implements Reader {
     return {
       kind: "rounds",
       ...(this.#next < 0 ? {} : {
-        nextRound: this.#next,
-        deliveredRound: this.#delivered,
-        waitsFor: this.#waitsFor(),
-        ...(this.#isAtEnd ? { endRound: this.#delivered } : {}),
+        position: {
+          kind: this.#isAtEnd ? "ended" : "reading",
+          nextRound: this.#next,
+          deliveredRound: this.#delivered,
+          waitsFor: this.#waitsFor(),
+        },
       }),
       ...(acceptedVersion === undefined ? {} : { acceptedSchedule: acceptedVersion }),
       ...known,

@@ -5,7 +5,7 @@ import type { Settings } from "../config.ts";
 import type { Consumers } from "../modes/consumers.ts";
 import { type Client, isServing, type Iteration, type Task } from "../state/entities.ts";
 import type { DispatcherProtocol, TaskSource } from "../protocol.ts";
-import type { ReaderReport } from "../protocol_heartbeats.ts";
+import type { ReaderReport, TaskListChanges } from "../protocol_heartbeats.ts";
 import type { JournalRecord } from "../journal/records.ts";
 import { parametersOf } from "../jobs/iterations.ts";
 import { checkSecret } from "../jobs/owners.ts";
@@ -62,7 +62,7 @@ export function newsOfEnd(
   if (released?.saveEnd === undefined) return undefined;
   checkSecret(released, secret, clientId);
   const { error } = released.saveEnd;
-  return { tasks: [], finished: true, ...(error === null ? {} : { error }) };
+  return { kind: "whole", tasks: [], finished: true, ...(error === null ? {} : { error }) };
 }
 
 /** The answer to a heartbeat. `changed`: tasks where the client's list, if any, may be outdated. */
@@ -82,6 +82,7 @@ export function newsFor(
   return {
     ...(changed === undefined
       ? {
+        kind: "whole",
         tasks: taskSources(state, client, iteration, state.tasksOfIteration(iteration.iterationId)),
       }
       : taskChanges(state, client, iteration, changed)),
@@ -97,7 +98,7 @@ function taskChanges(
   client: Client,
   iteration: Iteration,
   changed: ReadonlySet<number>,
-) {
+): TaskListChanges {
   const tasks: Task[] = [];
   const endedTasks: number[] = [];
   for (const taskId of changed) {
@@ -105,7 +106,7 @@ function taskChanges(
     if (isServing(task)) tasks.push(task);
     else endedTasks.push(taskId);
   }
-  return { tasks: taskSources(state, client, iteration, tasks), endedTasks };
+  return { kind: "changes", tasks: taskSources(state, client, iteration, tasks), endedTasks };
 }
 
 /** The tasks that the client can read, completed ones included. */

@@ -37,14 +37,14 @@ export function workerHeartbeat(
   if (request.leaving === true) return leave(tx, request);
   const before = worker?.ref.incarnation ?? ref.incarnation;
   if (before !== ref.incarnation && before !== request.follows) {
-    return { newTasks: [], endedTasks: [], follows: before };
+    return { kind: "takeover", incarnation: before };
   }
   if (!worker?.alive || worker.ref.incarnation !== ref.incarnation) {
     register(tx, request, speaker);
   }
   const endedTasks = tasks.filter((status) => !report(tx, name, status))
     .map(({ taskId }) => taskId);
-  return { newTasks: tasksToStart(tx, request), endedTasks };
+  return { kind: "work", newTasks: tasksToStart(tx, request), endedTasks };
 }
 
 /** The holder of the name that a worker claims, unless it is known to be gone. */
@@ -65,7 +65,7 @@ function leave(tx: Transaction, { name, worker, tasks }: HeartbeatRequest): Hear
     for (const status of tasks) report(tx, name, status);
     loseWorker(tx, name);
   }
-  return { newTasks: [], endedTasks: [] };
+  return { kind: "work", newTasks: [], endedTasks: [] };
 }
 
 /** Ends the tasks of a worker whose heartbeats timed out. */

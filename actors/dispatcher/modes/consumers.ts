@@ -22,9 +22,12 @@ export class Consumers {
   }
 
   heard(clientId: number, report: RoundsReport, nowMs: number): void {
-    const { nextRound, deliveredRound: round, waitsFor = "loop", lostTasks = [] } = report;
-    if (nextRound !== undefined) this.#nextRounds.set(clientId, nextRound);
-    if (round !== undefined) this.#places.set(clientId, { round, waitsFor });
+    const { position, lostTasks = [] } = report;
+    if (position !== undefined) {
+      const { nextRound, deliveredRound: round, waitsFor = "loop" } = position;
+      this.#nextRounds.set(clientId, nextRound);
+      this.#places.set(clientId, { round, waitsFor });
+    }
     const before = this.#lost.get(clientId);
     const lost = lostTasks.map(({ taskId }) => [taskId, before?.get(taskId) ?? nowMs] as const);
     this.#lost.set(clientId, new Map(lost));

@@ -2,11 +2,8 @@
  * Tracks which workers received tasks: a worker that the dispatcher did not hear from before a job
  * ended has no part in the job.
  */
-import type { DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
-import type { AnswerOf } from "../../../actors/runtime/protocol.ts";
+import type { WorkNews } from "../../../actors/dispatcher/protocol_heartbeats.ts";
 import type { SimNode } from "../../engine/node.ts";
-
-type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
 /** The workers of a run that received tasks. */
 export class TaskedWorkers {
@@ -21,7 +18,7 @@ export class TaskedWorkers {
   watch({ name, system }: SimNode): void {
     system.inspect((event) => {
       if (event.type !== "deliver" || event.envelope.kind !== "reply") return;
-      const { newTasks = [] } = event.envelope.body as Partial<HeartbeatAnswer> | null ?? {};
+      const { newTasks = [] } = event.envelope.body as Partial<WorkNews> | null ?? {};
       if (newTasks.length > 0) this.#names.add(name);
     });
   }

@@ -15,7 +15,7 @@ import {
   assertRejects,
   assertStringIncludes,
 } from "../../assert.ts";
-import { settle, tableOf, TestCluster, TestWorker } from "./lib.ts";
+import { settle, tableOf, TestCluster, TestWorker, workIn } from "./lib.ts";
 
 const OFF = { processingMode: "OFF" } as const;
 
@@ -164,9 +164,9 @@ Deno.test("tasks carry their own dataset and random state under OFF, of their it
   for (const name of ["a", "b"]) {
     const { ref: worker } = cluster.worker(name);
     const request = { name, worker, tags: [], tasks: [] };
-    const { newTasks } = await cluster.ask("workerHeartbeat", request);
+    const { newTasks } = workIn(await cluster.ask("workerHeartbeat", request));
     await cluster.restart();
-    const again = await cluster.ask("workerHeartbeat", request);
+    const again = workIn(await cluster.ask("workerHeartbeat", request));
     assertEquals(
       [again.newTasks, again.endedTasks],
       [newTasks, []],
@@ -223,18 +223,18 @@ Deno.test("the first word of a life, come late, does not take the name from the 
   const late = { name: "w", worker: dead.ref, tags: [], tasks: [] };
   const follows = first.ref.incarnation;
   const answer = await cluster.ask("workerHeartbeat", late);
-  assertEquals([answer.newTasks, answer.follows], [[], follows]);
+  assertEquals(answer, { kind: "takeover", incarnation: follows });
   const next = await dead.reborn();
   assertEquals(await next.heartbeat(), [2]);
   for (const word of [late, { ...late, follows }]) {
-    const { newTasks, follows } = await cluster.ask("workerHeartbeat", word);
-    assertEquals([newTasks, follows], [[], next.ref.incarnation]);
+    const { incarnation } = next.ref;
+    assertEquals(await cluster.ask("workerHeartbeat", word), { kind: "takeover", incarnation });
   }
   assertEquals(await next.heartbeat(), [2]);
   // Nor when the name is free.
   await cluster.world.advance(70_000);
   assertEquals((await cluster.ask("describe", null)).workers[0]?.alive, false);
-  assertEquals((await cluster.ask("workerHeartbeat", late)).follows, next.ref.incarnation);
+  assertEquals((await cluster.ask("workerHeartbeat", late)).kind, "takeover");
   assertEquals(await next.heartbeat(), [3]);
 });
 
@@ -293,12 +293,9 @@ Deno.test("a worker silent for too long loses its tasks; when it comes back it g
   assertEquals(await sources(), 0);
   assertEquals((await cluster.ask("describe", null)).workers[0]?.alive, false);
   const tasks = [...worker.tasks.values()];
-  const answer = await cluster.ask("workerHeartbeat", {
-    name: "w",
-    worker: worker.ref,
-    tags: [],
-    tasks,
-  });
+  const answer = workIn(
+    await cluster.ask("workerHeartbeat", { name: "w", worker: worker.ref, tags: [], tasks }),
+  );
   assertEquals(answer.endedTasks, [1]);
   assertEquals(answer.newTasks.map(({ taskId }) => taskId), [2]);
 });
@@ -310,12 +307,9 @@ Deno.test("a worker is told to drop tasks that are unknown here or another's", a
   const [taskA = 0] = await a.heartbeat();
   await b.heartbeat();
   const tasks = [taskA, 2, 77].map((taskId) => ({ taskId, completed: true }));
-  const { endedTasks } = await cluster.ask("workerHeartbeat", {
-    name: "b",
-    worker: b.ref,
-    tags: [],
-    tasks,
-  });
+  const { endedTasks } = workIn(
+    await cluster.ask("workerHeartbeat", { name: "b", worker: b.ref, tags: [], tasks }),
+  );
   assertEquals(endedTasks, [taskA, 77]);
 });
 

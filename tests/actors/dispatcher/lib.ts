@@ -4,7 +4,12 @@
  *
  * @module
  */
-import type { OrderedNews, RoundsNews } from "../../../actors/dispatcher/protocol_heartbeats.ts";
+import type {
+  OrderedNews,
+  RoundsNews,
+  WorkerNews,
+  WorkNews,
+} from "../../../actors/dispatcher/protocol_heartbeats.ts";
 import { hashBytes } from "../../../core/hash.ts";
 import type { DispatcherConfig } from "../../../actors/dispatcher/config.ts";
 import { createDispatcher } from "../../../actors/dispatcher/dispatcher.ts";
@@ -24,7 +29,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { SplitTable } from "../../../data/sharding/splits.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";
-import { assertRejects } from "../../assert.ts";
+import { assert, assertRejects } from "../../assert.ts";
 
 const PATIENCE_MS = 3_600_000;
 
@@ -358,8 +363,10 @@ export class TestWorker {
         ...(follows === undefined ? {} : { follows }),
         tasks: [...this.tasks.values()],
       });
-      follows = answer.follows;
-      if (follows !== undefined) continue;
+      if (answer.kind === "takeover") {
+        follows = answer.incarnation;
+        continue;
+      }
       const { newTasks, endedTasks } = answer;
       for (const taskId of endedTasks) this.tasks.delete(taskId);
       for (const { taskId } of newTasks) {
@@ -418,3 +425,9 @@ export function orderedNews({ news }: HeartbeatAnswer): OrderedNews {
 }
 
 type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
+
+/** What a registered worker is told. */
+export function workIn(news: WorkerNews): WorkNews {
+  assert(news.kind === "work");
+  return news;
+}

@@ -74,9 +74,7 @@ export async function fill(cluster: TestCluster): Promise<Requests> {
       clientId,
       report: {
         kind: "rounds",
-        nextRound: 3,
-        deliveredRound: 1,
-        waitsFor: "worker",
+        position: { kind: "reading", nextRound: 3, deliveredRound: 1, waitsFor: "worker" },
         acceptedSchedule: 1,
         scheduleInForce: 1,
         knownSchedule: 1,

@@ -39,6 +39,7 @@ async function schedulerOf(options: Partial<WorkerOptions>): Promise<unknown> {
     create: () => ({
       handlers: {
         workerHeartbeat: ({ tasks }: { tasks: unknown[] }) => ({
+          kind: "work",
           newTasks: tasks.length === 0 ? [TASK] : [],
           endedTasks: [],
         }),

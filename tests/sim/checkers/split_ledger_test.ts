@@ -25,7 +25,7 @@ function found(
         source: DISPATCHER,
         target: worker,
         ...ids,
-        body: { newTasks: epochs, endedTasks: [] },
+        body: { kind: "work", newTasks: epochs, endedTasks: [] },
       },
     });
   }

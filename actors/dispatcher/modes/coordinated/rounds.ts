@@ -58,11 +58,12 @@ export function heardConsumer(
 ): void {
   const { state, nowMs } = tx;
   const { rounds } = state.iterations.get(iterationId)!;
-  const { nextRound = 0, deliveredRound = 0, heldRounds = [], acceptedSchedule, endRound } = report;
-  checkRounds(clientId, [nextRound, deliveredRound, endRound ?? 0, ...heldRounds]);
+  const { position, heldRounds = [], acceptedSchedule } = report;
+  const { nextRound = 0, deliveredRound = 0 } = position ?? {};
+  checkRounds(clientId, [nextRound, deliveredRound, ...heldRounds]);
   consumers.heard(clientId, report, nowMs);
-  if (endRound !== undefined && rounds.ended === null) {
-    tx.commit({ type: "rounds_ended", iterationId, round: endRound });
+  if (position?.kind === "ended" && rounds.ended === null) {
+    tx.commit({ type: "rounds_ended", iterationId, round: deliveredRound });
   }
   if (nextRound >= rounds.reached + REACHED_STEP_ROUNDS) {
     tx.commit({ type: "rounds_reached", iterationId, round: nextRound });

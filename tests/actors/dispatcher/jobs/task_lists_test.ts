@@ -1,5 +1,6 @@
 /** Clients are told the tasks of their iteration once, and then how they change. */
 import { TaskLists } from "../../../../actors/dispatcher/jobs/task_lists.ts";
+import type { TaskListNews } from "../../../../actors/dispatcher/protocol_heartbeats.ts";
 import { assert, assertEquals } from "../../../assert.ts";
 import { TestCluster } from "../lib.ts";
 
@@ -22,10 +23,8 @@ Deno.test("a client that names its list of tasks is told only how it has changed
 
   const again = await ask(first.taskList);
   const NOTHING = { tasks: [], endedTasks: [] };
-  const changesOf = ({ tasks, endedTasks }: Awaited<ReturnType<typeof ask>>) => ({
-    tasks,
-    endedTasks,
-  });
+  const endedIn = (news: TaskListNews) => news.kind === "changes" ? news.endedTasks : undefined;
+  const changesOf = (news: TaskListNews) => ({ tasks: news.tasks, endedTasks: endedIn(news) });
   assertEquals([changesOf(again), again.taskList], [NOTHING, first.taskList]);
   assertEquals(workersOf(await ask()), ["a"], "whoever names none is told all");
 
@@ -35,20 +34,20 @@ Deno.test("a client that names its list of tasks is told only how it has changed
   await b.heartbeat();
   await b.heartbeat();
   const more = await ask(first.taskList);
-  assertEquals([more.endedTasks, workersOf(more)], [[], ["b"]], "one has come");
+  assertEquals([endedIn(more), workersOf(more)], [[], ["b"]], "one has come");
   await a.reborn().then((reborn) => reborn.heartbeat());
   const less = await ask(more.taskList);
   const [{ taskId: lost } = { taskId: -1 }] = first.tasks;
-  assertEquals(less.endedTasks, [lost], "one has ended");
+  assertEquals(endedIn(less), [lost], "one has ended");
   const since = await ask(first.taskList);
-  assertEquals([since.endedTasks, workersOf(since).toSorted()], [[lost], ["a", "b"]]);
+  assertEquals([endedIn(since), workersOf(since).toSorted()], [[lost], ["a", "b"]]);
   assertEquals(workersOf(await ask()).toSorted(), ["a", "b"], "whoever names none is told all");
 
   await cluster.restart();
   const later = await ask((await ask()).taskList);
   assertEquals(changesOf(later), NOTHING);
   const anew = await ask(less.taskList);
-  assertEquals([anew.endedTasks, workersOf(anew).length], [undefined, 2], "a name of another life");
+  assertEquals([endedIn(anew), workersOf(anew).length], [undefined, 2], "a name of another life");
 });
 
 Deno.test("TaskLists remembers as many changes as there are tasks, and knows which names are older", () => {
@@ -81,7 +80,7 @@ Deno.test("a client is told of each worker that joins once, however many are the
     const named: { taskList?: string } = taskList === undefined ? {} : { taskList };
     const news = await cluster.ask("clientHeartbeat", { clientId, ...named });
     taskList = news.taskList;
-    told += news.tasks.length + (news.endedTasks?.length ?? 0);
+    told += news.tasks.length + (news.kind === "changes" ? news.endedTasks.length : 0);
   }
   assertEquals(told, WORKERS);
 });

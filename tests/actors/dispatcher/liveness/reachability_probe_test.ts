@@ -5,17 +5,20 @@
  */
 import { LeatError } from "../../../../core/error.ts";
 import { assertEquals } from "../../../assert.ts";
-import { settle, TestCluster, type TestWorker } from "../lib.ts";
+import { settle, TestCluster, type TestWorker, workIn } from "../lib.ts";
 
 /** Says good-bye as a worker does. */
-function leave(cluster: TestCluster, { name, ref, tasks }: TestWorker) {
-  return cluster.ask("workerHeartbeat", {
-    name,
-    worker: ref,
-    tags: [],
-    tasks: [...tasks.values()],
-    leaving: true,
-  });
+async function leave(cluster: TestCluster, { name, ref, tasks }: TestWorker) {
+  const held = [...tasks.values()];
+  return workIn(
+    await cluster.ask("workerHeartbeat", {
+      name,
+      worker: ref,
+      tags: [],
+      tasks: held,
+      leaving: true,
+    }),
+  );
 }
 
 Deno.test("a worker that leaves counts for what it completed, and its other tasks end at once", async () => {

@@ -14,7 +14,7 @@ import { LeatError } from "../../../../core/error.ts";
 import { assert, assertEquals } from "../../../assert.ts";
 import { orderedNews, roundsNews, settle, SteppedWorld, tableOf, TestCluster } from "../lib.ts";
 
-type Rounds = Pick<RoundsReport, "nextRound" | "acceptedSchedule">;
+type Rounds = Pick<RoundsReport, "position" | "acceptedSchedule">;
 type News = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 
 /** A client actor that sends heartbeats when it is told to, and counts how often it is woken. */
@@ -117,7 +117,8 @@ Deno.test("consumers are woken when a schedule of rounds is proposed, and when i
   for (const consumer of consumers) await consumer.heartbeat();
   await a.wakesOf(() => cluster.worker("first").heartbeat());
   assertEquals([a.wakes, b.wakes], [1, 1], "rounds begin");
-  const begun = { nextRound: 0, acceptedSchedule: 1 };
+  const position = { kind: "reading", nextRound: 0, deliveredRound: 0 } as const;
+  const begun = { position, acceptedSchedule: 1 };
   for (const consumer of consumers) await consumer.heartbeat(begun);
   await a.wakesOf(() => cluster.worker("second").heartbeat());
   assertEquals([a.wakes, b.wakes], [2, 2], "the second worker is to serve rounds, too");

@@ -6,6 +6,7 @@
  */
 import { RoundSchedules } from "../../../../actors/client/readers/round_schedules.ts";
 import type { Journal } from "../../../../actors/dispatcher/journal/journal.ts";
+import type { RoundsPosition } from "../../../../actors/dispatcher/protocol_heartbeats.ts";
 import type { RoundSchedule } from "../../../../actors/dispatcher/protocol_schedules.ts";
 import { encodeMessage } from "../../../../transport/codec.ts";
 import { assert, assertEquals, assertNotEquals } from "../../../assert.ts";
@@ -41,8 +42,11 @@ class Consumer {
     const report = {
       kind: "rounds" as const,
       ...(this.nextRound === undefined ? {} : {
-        nextRound: this.nextRound,
-        deliveredRound: this.held[0] ?? this.nextRound,
+        position: {
+          kind: "reading" as const,
+          nextRound: this.nextRound,
+          deliveredRound: this.held[0] ?? this.nextRound,
+        },
       }),
       ...(this.proposed === undefined ? {} : { acceptedSchedule: this.proposed.version }),
       ...this.#known.known,
@@ -112,6 +116,10 @@ async function readUntil(consumers: readonly Consumer[], round: number, stepsPer
     for (const consumer of consumers) await consumer.heartbeat();
   }
   throw new Error(`stuck at rounds ${consumers.map(({ nextRound }) => nextRound)}`);
+}
+
+function positionAt(nextRound: number, deliveredRound: number): RoundsPosition {
+  return { kind: "reading", nextRound, deliveredRound };
 }
 
 Deno.test("rounds begin when all consumers are there and a task can be read, each round with one task", async () => {
@@ -269,7 +277,10 @@ Deno.test("describe says at which round each consumer is, and who waits for whom
   ) =>
     cluster.ask("clientHeartbeat", {
       clientId,
-      report: { kind: "rounds", nextRound: 10, deliveredRound, waitsFor },
+      report: {
+        kind: "rounds",
+        position: { kind: "reading", nextRound: 10, deliveredRound, waitsFor },
+      },
     });
   await say(a.clientId, 9, "consumers");
   await say(b.clientId, 7, "loop");
@@ -376,13 +387,14 @@ Deno.test("who comes when the others have ended is told the end, whatever was re
   const [a, b] = [await join(0), await join(1)];
   await workers[0]!.heartbeat();
   await readUntil([a, b], 10);
-  const endOf = async ({ clientId }: Consumer, report: { nextRound?: number; endRound?: number }) =>
+  const endOf = async ({ clientId }: Consumer, report: { position?: RoundsPosition }) =>
     roundsNews(
       await cluster.ask("clientHeartbeat", { clientId, report: { kind: "rounds", ...report } }),
     ).endRound;
-  assertEquals(await endOf(b, { nextRound: 12 }), undefined);
-  assertEquals(await endOf(a, { nextRound: 12, endRound: 9 }), 9);
-  assertEquals(await endOf(b, { nextRound: 12 }), 9, "to all, whoever has said it");
+  const reading = positionAt(12, 9);
+  assertEquals(await endOf(b, { position: reading }), undefined);
+  assertEquals(await endOf(a, { position: { ...reading, kind: "ended" } }), 9);
+  assertEquals(await endOf(b, { position: reading }), 9, "to all, whoever has said it");
   await cluster.ask("releaseClient", { clientId: a.clientId });
   const again = await join(0);
   assertEquals(await endOf(again, {}), 9, "beside who has not left yet");
@@ -399,7 +411,12 @@ Deno.test("rounds beyond what can be counted are refused, and harm no other cons
   await readUntil(consumers, 5);
   const [{ clientId }] = consumers;
   const round = Number.MAX_SAFE_INTEGER;
-  for (const report of [{ nextRound: round }, { endRound: round }, { heldRounds: [3, round] }]) {
+  const wrong = [
+    { position: positionAt(round, 0) },
+    { position: positionAt(0, round) },
+    { heldRounds: [3, round] },
+  ];
+  for (const report of wrong) {
     const { code, message } = await cluster.refused("clientHeartbeat", {
       clientId,
       report: { kind: "rounds", ...report },
@@ -549,7 +566,7 @@ Deno.test("rounds: a heartbeat that brings nothing new is answered without a loo
       taskList,
       report: {
         kind: "rounds",
-        nextRound: nextRound!,
+        position: positionAt(nextRound!, nextRound!),
         scheduleInForce,
         knownSchedule: scheduleInForce,
       },

@@ -9,7 +9,7 @@ import { LeatError } from "../../../../core/error.ts";
 import { shardingPolicy } from "../../../../data/mod.ts";
 import { serveDispatcher } from "../../../../mod.ts";
 import { assertEquals, assertRejects, assertStringIncludes } from "../../../assert.ts";
-import { TestCluster, type TestWorker } from "../lib.ts";
+import { TestCluster, type TestWorker, workIn } from "../lib.ts";
 
 const LISTED: DispatcherConfig = { workers: ["a", "b"] };
 const FILE = { processingMode: "FILE" } as const;
@@ -17,7 +17,7 @@ const FILE = { processingMode: "FILE" } as const;
 /** The tasks that a worker is told to start. */
 async function newTasks(cluster: TestCluster, { name, ref }: TestWorker) {
   const request = { name, worker: ref, tags: [], tasks: [] };
-  return (await cluster.ask("workerHeartbeat", request)).newTasks;
+  return workIn(await cluster.ask("workerHeartbeat", request)).newTasks;
 }
 
 function shardsIn(tasks: readonly TaskDefinition[]) {

@@ -202,9 +202,10 @@ class Decider implements Transaction {
     const iteration = this.state.iterations.get(client.iterationId)!;
     const { proposal, schedules } = iteration.rounds;
     const lost = c === 0 ? [...this.state.tasksOfIteration(iteration.iterationId)] : [];
+    const nextRound = (this.consumers.nextRound(client.clientId) ?? 0) + b;
     const report = {
       kind: "rounds" as const,
-      nextRound: (this.consumers.nextRound(client.clientId) ?? 0) + b,
+      position: { kind: "reading" as const, nextRound, deliveredRound: 0 },
       acceptedSchedule: proposal?.schedule.version ?? schedules.at(-1)?.version ?? 0,
       lostTasks: lost.slice(0, 1).map(({ taskId }) => ({ taskId })),
     };
