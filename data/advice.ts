@@ -135,7 +135,7 @@ const RULES: readonly Rule[] = [
   },
   {
     when: ({ readsAhead }) => !readsAhead,
-    say: (facts) => `${waited(facts)}: ${AHEAD} has it go on while the consumer works.`,
+    say: (facts) => `${waited(facts)}: ${AHEAD} lets it continue while the consumer works.`,
   },
   {
     when: () => true,

@@ -20,15 +20,15 @@ export type Attributes = Readonly<Record<string, unknown>>;
 /**
  * How the work of an operator can be divided among the tasks of a service.
  *
- * - `element`: each element depends on one of the input, in order, wherever that is.
- * - `position`: element i depends on element i of the input and on i in the whole dataset, and there
- *   are as many.
+ * - `element`: each element depends on one element of the input, in order, and not on its position.
+ * - `position`: element i depends on element i of the input and on the number i itself, counted in
+ *   the whole dataset. There are as many elements as in the input.
  * - `split`: the operator may run on one split as if that were the whole dataset. A source is read
  *   split by split.
  * - `shuffle`: like `split`, and the order of splits is also drawn.
  * - `rows`: a batch gathers rows across the ends of splits.
- * - `whole`: an element depends on all before it, so that under DETERMINISTIC the reader runs it. A
- *   source is not divided.
+ * - `whole`: an element may depend on all earlier ones. So under DETERMINISTIC the reader runs the
+ *   operator. A source is not divided.
  * - `stored`: stored elements replace the whole input, which must not be divided.
  * - `served`: another service runs the operators below.
  */
@@ -42,7 +42,7 @@ export type Division =
   | "stored"
   | "served";
 
-/** What advice on a running pipeline needs to know of an operator. */
+/** What `explain()` needs to know about an operator in order to give advice. */
 export interface AdviceFacts {
   /** It reads elements before they are requested. */
   readonly readsAhead?: true;
@@ -84,17 +84,23 @@ export abstract class DatasetNode {
   /** The number of elements: exact, `Infinity`, or `UNKNOWN_CARDINALITY`. */
   abstract get cardinality(): number;
 
-  /** Whether it only configures others. Then random numbers do not depend on its position or presence. */
+  /** Whether it only configures other operators. Random numbers then ignore it. */
   get isSetting(): boolean {
     return false;
   }
 
-  /** Present where it gives exactly its input's elements, with their tokens, at the same time. */
+  /**
+   * Present if the operator gives exactly the elements of its input, with their tokens, as they
+   * come.
+   */
   get noOp(): NoOp | undefined {
     return undefined;
   }
 
-  /** Whether it calls a function on one element after the other, as `map`: two loops may be one. */
+  /**
+   * Whether it calls a function on one element after the other, as `map`. Two such operators may
+   * share a loop.
+   */
   get fusesCalls(): boolean {
     return false;
   }
@@ -103,16 +109,17 @@ export abstract class DatasetNode {
   abstract makeIterator(context: IteratorContext): ElementIterator;
 
   /**
-   * The multiple that the lengths of runs below this operator should have, when runs above it
-   * should have lengths that are multiples of `multiple`. Only one-to-one operators pass it on.
+   * A source divides its elements into runs. If this operator's output should come in runs of a
+   * multiple of `multiple` elements, its input should come in runs of a multiple of the result.
+   * Only one-to-one operators return more than 1.
    */
   splitMultiple(_multiple: number): number {
     return 1;
   }
 
   /**
-   * The token of element `index` (counted as if none failed), with which an iterator gives it
-   * without having read those before. `undefined` where only iterating finds it.
+   * The token of element `index`, counted as if no element failed. With the token an iterator gives
+   * that element without reading earlier ones. `undefined` if elements are found only by iterating.
    */
   tokenAt(_index: number): Token | undefined {
     return undefined;

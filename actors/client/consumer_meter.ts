@@ -13,7 +13,7 @@ export class ConsumerMeter {
   #trainingMs = 0;
   #decodingMs = 0;
   #skipped = 0;
-  /** Earlier samples, oldest first. Recent time is what follows the first. */
+  /** Earlier samples, oldest first. Recent time is the time since the first of them. */
   #looks: { readonly waitingMs: number; readonly trainingMs: number }[] = [];
   #state: "before" | "waiting" | "training" = "before";
   #sinceMs = 0;
@@ -28,7 +28,10 @@ export class ConsumerMeter {
     this.#turn("waiting");
   }
 
-  /** The loop got an element, after it missed some; or something that does not count as one. */
+  /**
+   * The loop got an element, or something that does not count as one. `skipped`: elements that it
+   * missed.
+   */
   given(element?: { readonly bytes: number; readonly skipped?: number }): void {
     this.#turn("training");
     if (element === undefined) return;

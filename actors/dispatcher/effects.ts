@@ -197,7 +197,7 @@ export class Effects {
     const name = this.#state.jobs.get(jobId)?.name ?? `${jobId} of one client`;
     this.#parts.context.world.log(
       "error",
-      `Job "${name}" cannot go on in repetition ${repetition}: ${error.message}`,
+      `Job "${name}" cannot continue repetition ${repetition}: ${error.message}`,
     );
   }
 

@@ -59,7 +59,7 @@ export class Transactions {
       timer: (delayMs, fn) => world.timer(delayMs, fn),
       onStall: (stall) => {
         if (stall === undefined) {
-          world.log("warn", "The dispatcher's journal has room again, and it goes on");
+          world.log("warn", "The journal's disk has space again: the dispatcher continues");
           return;
         }
         const { message } = stall;

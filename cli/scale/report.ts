@@ -17,18 +17,18 @@ import { gapText } from "./series.ts";
 import { POOL_WORKERS, RUN_MS } from "./size.ts";
 
 const SIZE_NOTES = [
-  "Every actor is that of production, and all messages between them are encoded and decoded. Times of the " +
+  "All actors are the production ones, and every message between them is encoded and decoded. Times of the " +
   "cluster are virtual (modelled); CPU time and memory are this machine's (measured).",
-  `A worker is in a pool of at most ${POOL_WORKERS}, and each pool has a job of its own, which its share of ` +
-  "the clients reads from all workers of the pool. A batch takes a worker a second, and is a split.",
-  "The last client to have a batch comes after the first one or two that a worker makes, at random: all are " +
-  "there at once, and a worker gives a batch to one of several that wait.",
-  `Load is that of ${RUN_MS / 1_000} virtual seconds from when all clients have had a batch.`,
-  "Recovery is from the dispatcher's crash, with one second until it is restarted, until it has heard of " +
-  "every worker's task; batches that are made without a new split go on meanwhile.",
-  "Against linear: how a figure grew from the smallest cluster to the largest, where one of the whole cluster " +
-  "(load, the replay, CPU and memory of all) may grow as the workers do, and one of a message, a node or a wait " +
-  `may not. 1 is linear; from ${WORSE_FROM} on it is called worse; less is noise between two runs.`,
+  `Workers are in pools of at most ${POOL_WORKERS}. Each pool has its own job and its share of the clients, which ` +
+  "read from all workers of the pool. A worker makes a batch in one second; each batch is a split.",
+  "All clients start together, and a worker gives a batch to one of the clients that wait. So chance decides " +
+  "whether the last client gets its first batch after one or two batches of a worker.",
+  `Load is measured for ${RUN_MS / 1_000} virtual seconds after all clients have had a batch.`,
+  "Recovery lasts from the dispatcher's crash until it knows every worker's task again; it restarts after one " +
+  "second. Meanwhile workers continue with batches that need no new split.",
+  "Against linear: how a figure grew from the smallest cluster to the largest. Figures of the whole cluster " +
+  "(load, replay, CPU and memory of all) may grow like the number of workers; those of a message, a node or a " +
+  `wait may not grow. 1 is linear. From ${WORSE_FROM} on it is called worse; less is noise between two runs.`,
 ];
 
 /** The table of the worker sweep. */

@@ -77,7 +77,7 @@ export interface Rest {
   readonly record: number;
 }
 
-/** Rows of which only the last ones still wait. */
+/** Rows left over, of which only the last `rows` still wait. */
 export interface CarriedRest extends Rest {
   readonly rows: number;
 }

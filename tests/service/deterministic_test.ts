@@ -311,7 +311,7 @@ testInline(
       for (let next = await first.next(); !next.done; next = await first.next());
     }, LeatError);
     assertEquals(error.code, "failed_precondition");
-    assert(error.message.includes("taken it over"), error.message);
+    assert(error.message.includes("restored reader has replaced it"), error.message);
   },
 );
 

@@ -12,8 +12,8 @@
  * that excludes the task; a consumer that accepts it takes nothing more from the task.
  *
  * A consumer reports the round that ends the job to the dispatcher before its loop sees the end. A
- * newcomer must not take a round beyond an end that others have reached: so the others confirm the
- * newcomer's first rounds only when their loops have been given all earlier ones.
+ * new consumer must not take a round after an end that others have reached. So the others confirm
+ * its first rounds only when their own loops have received all earlier rounds.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { ReadFigures, RoundWait } from "../../dispatcher/protocol_figures.ts";
@@ -252,7 +252,10 @@ export class RoundReader implements Reader {
     }
   }
 
-  /** Whether the end may yet fall before a round at which some consumer begins or has begun. */
+  /**
+   * Whether the job may still end before this round, for a consumer that begins at this or an
+   * earlier one.
+   */
   #mayEndBefore({ number }: ReadRound): boolean {
     const delivered = this.#delivered;
     return this.#absent.some(({ beforeRound }) =>
@@ -279,7 +282,7 @@ export class RoundReader implements Reader {
     }
   }
 
-  /** Sends that this consumer holds the round, until the answer says that all do. */
+  /** Reports that this consumer holds the round, again and again until all consumers hold it. */
   #confirm(round: ReadRound): void {
     const { askedOf: open } = round;
     const telling = round.telling = Symbol();

@@ -151,6 +151,6 @@ export function datasetFor(state: DispatcherState, datasetId: string, sender: Id
     `The dataset "${datasetId}" is that of jobs of "${
       state.ownerOfDataset(datasetId)
     }", and this is ` +
-      `"${sender.name}"; who is to share it registers it (registerDataset)`,
+      `"${sender.name}"; register it (registerDataset) to read it, too`,
   );
 }

@@ -38,7 +38,7 @@ export function checkJobOwner({ name, owner }: Job, { name: asker, role }: Ident
   if (role === "admin" || owner === asker) return;
   throw new LeatError(
     "permission_denied",
-    `The job "${name}" belongs to "${owner}", who began it, and this is "${asker}": choose another ` +
-      `jobName, or have an admin do it`,
+    `The job "${name}" belongs to "${owner}", which created it, and this is "${asker}": choose another ` +
+      `jobName, or ask an admin`,
   );
 }

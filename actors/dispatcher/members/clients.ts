@@ -37,16 +37,15 @@ export function clientOf(
   if (iterationId !== undefined && !state.iterations.has(iterationId)) {
     throw new LeatError(
       "failed_precondition",
-      `Client ${clientId} was not heard of for so long that its iteration was forgotten, or a reader that ` +
-        `was restored has taken it over; make a new iterator, and raise the dispatcher's ` +
-        `clientTimeoutMs and jobGcTimeoutMs if it was forgotten too soon`,
+      `Client ${clientId} timed out and its iteration was removed, or a restored reader has replaced ` +
+        `it; make a new iterator. If it was removed too soon, raise the dispatcher's ` +
+        `clientTimeoutMs and jobGcTimeoutMs`,
     );
   }
   throw new LeatError(
     "not_found",
-    `Client ${clientId} is not known here: it was released, or was not heard of for longer than the ` +
-      `dispatcher's clientTimeoutMs, or clientGraceMs after its connection was closed; make a new ` +
-      `iterator`,
+    `Client ${clientId} is unknown: it was released, or it timed out (the dispatcher's ` +
+      `clientTimeoutMs, or clientGraceMs after its connection was closed); make a new iterator`,
   );
 }
 

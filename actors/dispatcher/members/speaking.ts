@@ -23,7 +23,7 @@ export function forgeryOf(
   if (!sameActor(worker, source)) {
     return denied(
       `"${sender.name}" at ${formatRef(source)} speaks for the worker ${formatRef(worker)}: ` +
-        "a worker speaks for itself alone",
+        "a worker may speak only for itself",
     );
   }
   if (sender.role === "admin") return undefined;

@@ -199,7 +199,7 @@ function idleReason(
       "that others reach (--advertise HOST[:PORT]), and let its port through.";
   }
   if (!hasJobs) return "There is no job.";
-  if (tasks.length === 0) return "The jobs that go on have no task for it.";
+  if (tasks.length === 0) return "No unfinished job has a task for it.";
   if (working.length === 0) {
     const failure = tasks.find(({ state }) => state === "failed")?.figures?.failure;
     if (failure != null) return `It cannot read on: ${failure}`;

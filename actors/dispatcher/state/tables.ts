@@ -227,7 +227,7 @@ export function need<T>(entity: T | undefined, record: JournalRecord): T {
   if (entity !== undefined) return entity;
   throw new LeatError(
     "data_loss",
-    `The journal is not whole: "${record.type}" speaks of something that no earlier record made`,
+    `The journal is incomplete: a record "${record.type}" refers to something that no earlier record created`,
     { details: { record: record.type } },
   );
 }

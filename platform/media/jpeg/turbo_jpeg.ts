@@ -1,4 +1,7 @@
-/** JPEGs by libjpeg-turbo's shared library, decoded by all cores and only where they are needed. */
+/**
+ * JPEGs by libjpeg-turbo's shared library: all cores decode, and only the part of an image that is
+ * needed.
+ */
 
 import type { Decoded, ImageSize, Region } from "../image_format.ts";
 import { decoderPool } from "./decoder_pool.ts";

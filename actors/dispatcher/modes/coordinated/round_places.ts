@@ -45,7 +45,7 @@ export function describeRounds(
 }
 
 function agreeing(fromRound: number, awaited: readonly number[]): string {
-  return `Who serves the rounds from ${fromRound} on waits for ${named(awaited)} to agree.`;
+  return `The schedule from round ${fromRound} on waits for ${named(awaited)} to agree.`;
 }
 
 function waits(

@@ -96,7 +96,7 @@ function checkRounds(clientId: number, rounds: readonly number[]): void {
   if (wrong === undefined) return;
   throw new LeatError(
     "invalid_argument",
-    `Client ${clientId} speaks of round ${wrong}; rounds are counted up to ${ROUNDS_MAX}`,
+    `Client ${clientId} reports round ${wrong}; rounds are integers up to ${ROUNDS_MAX}`,
   );
 }
 

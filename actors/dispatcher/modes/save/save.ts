@@ -133,7 +133,7 @@ export class SaveMode extends Mode {
       code: "aborted" as const,
       message:
         `distributedSave: saving to ${parametersOf(state, iteration).save?.folder} was ended by ` +
-        `another client. Call it again to have it go on.`,
+        `another client. Call it again to continue.`,
     };
     tx.commit({ type: "iteration_failed", iterationId, error });
     tx.commit({ type: "iteration_finished", iterationId });
@@ -178,7 +178,7 @@ export class SaveMode extends Mode {
       code,
       message:
         `Worker "${worker}" could not save to ${save?.folder}: ${message.replace(/\.?$/, ".")} ` +
-        `What was written stays; call distributedSave() again to have it go on.`,
+        `What was written stays; call distributedSave() again to continue.`,
     };
   }
 

@@ -212,7 +212,7 @@ Deno.test("a restored reader takes an iteration over, and is handed nothing befo
   await joinAsClient(cluster, { ...request, requestId: "restored", startAt: 6 });
   const old = await cluster.refused("clientHeartbeat", { clientId });
   assertEquals(old.code, "failed_precondition");
-  assert(old.message.includes("taken it over"), old.message);
+  assert(old.message.includes("restored reader has replaced it"), old.message);
   const [task = 0] = await worker.heartbeat();
   assertEquals([await take(task), await take(task)], [6, 7]);
 });
@@ -241,7 +241,7 @@ Deno.test("a restored reader takes the job over from whoever reads it in any rep
   const restored = await joinAsClient(cluster, request);
   for (const { clientId } of [first, second]) {
     const told = await cluster.refused("clientHeartbeat", { clientId });
-    assert(told.message.includes("taken it over"), told.message);
+    assert(told.message.includes("restored reader has replaced it"), told.message);
   }
   await cluster.open(datasetId, inRepetition(1));
   const { clientId } = restored;

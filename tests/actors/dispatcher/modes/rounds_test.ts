@@ -302,7 +302,7 @@ Deno.test("describe says at which round each consumer is, and who waits for whom
   const { agreeing, text: agreeingText } = await said();
   assertEquals(agreeing, { fromRound: 11, awaited: [1] });
   assert(
-    agreeingText.startsWith("Who serves the rounds from 11 on waits for consumer 1 to agree."),
+    agreeingText.startsWith("The schedule from round 11 on waits for consumer 1 to agree."),
   );
   await cluster.ask("releaseClient", { clientId: b.clientId });
   assertEquals((await said()).missing, [1]);

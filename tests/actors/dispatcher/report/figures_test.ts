@@ -374,7 +374,7 @@ Deno.test("a worker that has produced everything of a job that is still read say
   assertEquals({ finished, clients }, { finished: true, clients: 1 });
   assertEquals(await reasons(), [
     "It has produced everything of its tasks.",
-    "The jobs that go on have no task for it.",
+    "No unfinished job has a task for it.",
   ]);
   await cluster.ask("releaseClient", { clientId });
   assertEquals(await reasons(), ["There is no job.", "There is no job."]);
