@@ -2,10 +2,12 @@
 
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "../data/host.ts";
+import { installCrc32c } from "../data/formats/tfrecord/crc32c.ts";
 import type { ForeignRunners } from "../data/foreign/foreign_runners.ts";
 import { Audio } from "./media/audio.ts";
 import { type ForeignLimits, ForeignProcesses } from "./sandbox/foreign/foreign_processes.ts";
 import { Images } from "./media/images.ts";
+import { loadCrc32cAddon } from "./storage/crc32c_addon.ts";
 import { DenoNewFiles } from "./storage/new_files.ts";
 import type { MayFollow } from "./storage/http_files.ts";
 import {
@@ -14,6 +16,8 @@ import {
   workerFiles,
   type WorkerStorage,
 } from "./storage/storage.ts";
+
+installCrc32c(loadCrc32cAddon);
 
 /** Options of a {@linkcode DenoHost}. */
 export interface DenoHostOptions {

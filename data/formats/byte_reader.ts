@@ -10,6 +10,15 @@ export { READ_BYTES };
 /** Smallest buffer; for a small file it has the size of the file. */
 const BUFFER_BYTES_MIN = 1024;
 
+/**
+ * From this many bytes on, `takeCopy()` reads straight into their own memory: copying them from the
+ * buffer would take longer than one more read from the page cache.
+ */
+const DIRECT_BYTES_MIN = 32 * 1024;
+
+/** Bytes read ahead after a direct read: the next one should find few that must be copied. */
+const READ_AHEAD_BYTES_MIN = 4 * 1024;
+
 /** A buffer that moves along a file. Returns synchronously where the file does. */
 export class ByteReader {
   /** The file, for messages. */
@@ -22,6 +31,10 @@ export class ByteReader {
   #start = 0;
   #stop = 0;
   #position: number;
+  /** How many bytes the next read into the buffer asks for, at least. */
+  #readAheadBytes = READ_BYTES;
+  /** Whether the last read answered at once. Then many small reads cost little. */
+  #answersAtOnce = false;
   #ended = false;
   #closed = false;
 
@@ -83,7 +96,9 @@ export class ByteReader {
   fill(count: number): number | Promise<number> {
     while (this.available < count && !this.#ended) {
       this.#makeRoom(count);
-      const read = this.#read(this.#buffer.subarray(this.#stop));
+      const wanted = Math.max(count, this.available + this.#readAheadBytes);
+      this.#readAheadBytes = Math.min(2 * this.#readAheadBytes, READ_BYTES);
+      const read = this.#read(this.#buffer.subarray(this.#stop, wanted));
       if (read instanceof Promise) return this.#fillLater(count, read);
       this.#stop += read;
     }
@@ -95,11 +110,24 @@ export class ByteReader {
     this.#position += count;
   }
 
-  /** Copies and skips the next `count` buffered bytes. A view would keep the whole buffer alive. */
+  /** Copies and skips `count` buffered bytes. A view would keep the whole buffer alive. */
   take(count: number): Uint8Array<ArrayBuffer> {
     const bytes = this.#buffer.slice(this.#start, this.#start + count);
     this.skip(count);
     return bytes;
+  }
+
+  /**
+   * Copies and skips the next `count` bytes, buffered or not; fewer only at the end. The caller must
+   * have checked `count` against a limit.
+   */
+  takeCopy(count: number): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>> {
+    const directMin = this.#answersAtOnce ? DIRECT_BYTES_MIN : READ_BYTES;
+    if (count >= directMin && count > this.available) return this.#takeDirectly(count);
+    const filled = this.fill(count);
+    return filled instanceof Promise
+      ? filled.then((available) => this.take(Math.min(count, available)))
+      : this.take(Math.min(count, filled));
   }
 
   /**
@@ -141,6 +169,15 @@ export class ByteReader {
     this.#source.close();
   }
 
+  #takeDirectly(count: number): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>> {
+    const bytes = new Uint8Array(count);
+    const taken = this.takeInto(bytes);
+    if (this.#answersAtOnce) this.#readAheadBytes = READ_AHEAD_BYTES_MIN;
+    return taken instanceof Promise
+      ? taken.then((taken) => bytes.subarray(0, taken))
+      : bytes.subarray(0, taken);
+  }
+
   async #fillLater(count: number, pending: Promise<number>): Promise<number> {
     const read = await pending;
     if (!this.#closed) this.#stop += read;
@@ -165,6 +202,7 @@ export class ByteReader {
   #read(into: Uint8Array): number | Promise<number> {
     try {
       const read = this.#source.read(into);
+      this.#answersAtOnce = !(read instanceof Promise);
       if (read instanceof Promise) return this.#readLater(read);
       if (read === 0) this.#ended = true;
       return read;

@@ -5,7 +5,7 @@ import { Pax } from "tar/pax";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
-import { type ByteReader, READ_BYTES } from "../byte_reader.ts";
+import type { ByteReader } from "../byte_reader.ts";
 
 /** Largest number in a header. */
 export const MEMBER_BYTES_MAX = Number.MAX_SAFE_INTEGER;
@@ -103,17 +103,8 @@ export class TarReader {
   contents(member: TarMember): Uint8Array | Promise<Uint8Array> {
     const { sizeBytes } = member;
     if (sizeBytes > this.#bytes.remaining) throw this.#cut(member, this.#bytes.remaining);
-    if (sizeBytes > READ_BYTES) {
-      const contents = new Uint8Array(sizeBytes);
-      return then(this.#bytes.takeInto(contents), (count) => {
-        this.#end(member, count);
-        return contents;
-      });
-    }
-    return then(this.#bytes.fill(sizeBytes), (available) => {
-      if (available < sizeBytes) throw this.#cut(member, available);
-      const contents = this.#bytes.take(sizeBytes);
-      this.#end(member, sizeBytes);
+    return then(this.#bytes.takeCopy(sizeBytes), (contents) => {
+      this.#end(member, contents.length);
       return contents;
     });
   }

@@ -5,7 +5,7 @@
  */
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { END } from "../../iterator.ts";
-import { type ByteReader, READ_BYTES } from "../byte_reader.ts";
+import type { ByteReader } from "../byte_reader.ts";
 import { maskedCrc32c } from "./crc32c.ts";
 import type { FormatReader } from "../format_reader.ts";
 
@@ -44,7 +44,8 @@ export function encodeTfRecord(data: Uint8Array): Uint8Array<ArrayBuffer> {
   view.setBigUint64(0, BigInt(data.length), true);
   view.setUint32(LENGTH_BYTES, maskedCrc32c(record, 0, LENGTH_BYTES), true);
   record.set(data, HEADER_BYTES);
-  view.setUint32(HEADER_BYTES + data.length, maskedCrc32c(data), true);
+  const stop = HEADER_BYTES + data.length;
+  view.setUint32(stop, maskedCrc32c(record, HEADER_BYTES, stop), true);
   return record;
 }
 
@@ -111,11 +112,10 @@ export class RecordReader implements FormatReader {
         `a record of ${length} bytes is truncated, ${left} of ${whole} bytes are left`,
       );
     }
-    if (whole > READ_BYTES) return this.#readLarge(offset, length);
-    const filled = this.#bytes.fill(whole);
-    return filled instanceof Promise
-      ? filled.then((available) => this.#readSmall(offset, length, available))
-      : this.#readSmall(offset, length, filled);
+    const data = this.#bytes.takeCopy(length);
+    return data instanceof Promise
+      ? data.then((data) => this.#readData(offset, length, data))
+      : this.#readData(offset, length, data);
   }
 
   /** The length at the beginning of the buffer, after its checksum was verified. */
@@ -139,49 +139,20 @@ export class RecordReader implements FormatReader {
     return length;
   }
 
-  /** Reads a record that is completely in the buffer. */
-  #readSmall(offset: number, length: number, available: number): Uint8Array | typeof END {
+  #readData(offset: number, length: number, data: Uint8Array): unknown {
     if (this.disposed) return END;
-    if (available < length + CRC_BYTES) throw this.#truncated(offset, length, available);
-    const { buffer, start } = this.#bytes;
-    const computed = maskedCrc32c(buffer, start, start + length);
-    const data = this.#bytes.take(length);
-    this.#checkData(offset, computed);
-    return data;
-  }
-
-  /** Reads a record past the buffer into memory of its own. */
-  #readLarge(offset: number, length: number): unknown {
-    const data = new Uint8Array(length);
-    const taken = this.#bytes.takeInto(data);
-    return taken instanceof Promise || taken < length
-      ? this.#largeLater(offset, data, taken)
-      : this.#largeEnd(offset, data, this.#bytes.fill(CRC_BYTES));
-  }
-
-  async #largeLater(
-    offset: number,
-    data: Uint8Array,
-    taken: number | Promise<number>,
-  ): Promise<unknown> {
-    const count = await taken;
-    if (this.disposed) return END;
-    if (count < data.length) throw this.#truncated(offset, data.length, count);
-    return await this.#largeEnd(offset, data, this.#bytes.fill(CRC_BYTES));
-  }
-
-  #largeEnd(offset: number, data: Uint8Array, filled: number | Promise<number>): unknown {
-    if (filled instanceof Promise) {
-      return filled.then((available) => this.#largeEnd(offset, data, available));
-    }
-    if (this.disposed) return END;
-    if (filled < CRC_BYTES) throw this.#truncated(offset, data.length, data.length + filled);
-    this.#checkData(offset, maskedCrc32c(data));
-    return data;
+    if (data.length < length) throw this.#truncated(offset, length, data.length);
+    const filled = this.#bytes.fill(CRC_BYTES);
+    return filled instanceof Promise
+      ? filled.then((available) => this.#checkData(offset, data, available))
+      : this.#checkData(offset, data, filled);
   }
 
   /** Checks and skips the checksum of the data. A mismatch does not end the file. */
-  #checkData(offset: number, computed: number): void {
+  #checkData(offset: number, data: Uint8Array, available: number): Uint8Array | typeof END {
+    if (this.disposed) return END;
+    if (available < CRC_BYTES) throw this.#truncated(offset, data.length, data.length + available);
+    const computed = maskedCrc32c(data);
     const { buffer, start } = this.#bytes;
     const stored = (buffer[start]! | buffer[start + 1]! << 8 | buffer[start + 2]! << 16 |
       buffer[start + 3]! << 24) >>> 0;
@@ -190,6 +161,7 @@ export class RecordReader implements FormatReader {
     if (computed !== stored) {
       throw this.#damage("data_loss", offset, mismatch("data", stored, computed), "data");
     }
+    return data;
   }
 
   #truncated(offset: number, length: number, left: number): LeatError {

@@ -103,6 +103,45 @@ Deno.test("ByteReader reads a file no more often than its size requires", async 
   }
 });
 
+Deno.test("ByteReader copies the next bytes, buffered or not, for all read sizes and timings", async () => {
+  const counts = [5, 40_000, 3, 100_000, 20_000, 1, READ_BYTES, 2 * READ_BYTES, NOISE.length];
+  for (const answer of ANSWERS) {
+    for (const [bytes, compression] of [[NOISE], [gzipSync(NOISE), "gzip"]] as const) {
+      const reader = open(bytes, answer, compression);
+      for (let at = 0, i = 0; i < counts.length; i++) {
+        await reader.fill(i * 7);
+        const copy = await reader.takeCopy(counts[i]!);
+        assertEquals(copy, NOISE.slice(at, at + counts[i]!));
+        at += copy.length;
+        assertEquals(reader.position, at);
+      }
+      assertEquals(await reader.fill(1), 0);
+      reader.close();
+    }
+  }
+});
+
+Deno.test("ByteReader reads large parts straight into their copies where reads answer at once", async () => {
+  const part = 50_000;
+  for (const later of [false, true]) {
+    const file = new BytesFile(NOISE, { later });
+    const lengths: number[] = [];
+    const read = file.read.bind(file);
+    file.read = (into, offset) => {
+      lengths.push(into.length);
+      return read(into, offset);
+    };
+    const reader = new ByteReader("data", file);
+    while (await reader.fill(4) > 0) await reader.takeCopy(part);
+    // Once the first buffer is used up, all but the beginning of a part is read without it.
+    const straight = lengths.filter((length) => length < part && length > part - 10_000).length;
+    const expected = Math.floor((NOISE.length - READ_BYTES) / part) - 1;
+    if (later) assertEquals(lengths.length, 4);
+    else assert(straight >= expected, `${straight} of ${expected}: ${lengths}`);
+    reader.close();
+  }
+});
+
 Deno.test("ByteReader keeps a buffer no larger than the request or a chunk", async () => {
   const reader = open(NOISE);
   await reader.fill(10);
