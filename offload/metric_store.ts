@@ -59,7 +59,9 @@ export function keysOf(subject: MetricSubject): MetricKeys | undefined {
 
 /** Gthp; undefined for anything else that a store may hold. */
 export function readGthp(value: unknown): number | undefined {
-  return isPlainObject(value) ? positive(value.Gthp) : undefined;
+  if (!isPlainObject(value)) return undefined;
+  // JSON has no Infinity, the throughput of training steps that take no time.
+  return value.Gthp === null ? Infinity : positive(value.Gthp);
 }
 
 /** Lthp and Pcycle. */

@@ -236,7 +236,8 @@ export class ConditionalIterator extends ElementIterator {
     const remote = this.#remote!;
     try {
       const item = await this.#take(remote);
-      if (item === undefined) this.#remoteEnded(remote);
+      // What was read ends, too, when this iterator is disposed.
+      if (item === undefined && !this.disposed) this.#remoteEnded(remote);
       return item;
     } catch (error) {
       if (this.disposed) return undefined;

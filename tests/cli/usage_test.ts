@@ -8,6 +8,7 @@ import { PROGRAM as chaos } from "../../cli/chaos.ts";
 import { PROGRAM as cluster } from "../../cli/cluster.ts";
 import { PROGRAM as dispatcher } from "../../cli/dispatcher.ts";
 import { type Option, parseCommandLine, type Program, UsageError } from "../../cli/lib/args.ts";
+import { PROGRAM as fastflow } from "../../examples/fastflow/main.ts";
 import { PROGRAM as mel } from "../../examples/mel.ts";
 import { PROGRAM as plan } from "../../cli/plan.ts";
 import { PROGRAM as scale } from "../../cli/scale.ts";
@@ -22,8 +23,8 @@ import { assert, assertEquals, assertInstanceOf, assertStringIncludes } from "..
 type AnyProgram = Program<Record<string, Option<unknown>>>;
 
 const PROGRAMS = [
-  ...[autoscale, bench, benchPeers, chaos, cluster, dispatcher, mel, memory, plan, scale],
-  ...[simulate, soak, status, vopr, hashes, worker],
+  ...[autoscale, bench, benchPeers, chaos, cluster, dispatcher, fastflow, mel, memory, plan],
+  ...[scale, simulate, soak, status, vopr, hashes, worker],
 ] as unknown as readonly AnyProgram[];
 
 /** Required options besides the tested one. */

@@ -4,6 +4,7 @@ import { Dataset, DenoHost, LeatError, type LocalCluster, offloadProgress } from
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { orderedReference } from "../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
+import { until } from "../lib/until.ts";
 import { testInline, testOnEach } from "../service/carriers.ts";
 
 const delay = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -104,6 +105,20 @@ testInline(
     assert(lastFailure !== undefined);
   },
 );
+
+testInline("offload opens nothing at the service once it is disposed", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const dataset = Dataset.range(2000).map(async (x) => {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    return x;
+  }).offload({ service: cluster, plan: { candidate: "p'2", ratio: 1 } }).prefetch(2);
+  const iterator = dataset.iterator();
+  await readOutcomes(iterator, 2);
+  await iterator[Symbol.asyncDispose]();
+  // Another job would begin within this time, and never end.
+  await delay(50);
+  await until(async () => (await cluster.describe()).jobs.length === 0);
+});
 
 /** A host on which time runs a thousand times as fast, so that a failed service is soon tried again. */
 class HastyHost extends DenoHost {

@@ -137,6 +137,11 @@ testInline(
     assertEquals((await planned(batches.map((x) => x))).source, "measured");
     assertEquals((await planned(batches, "another")).source, "measured");
     assertEquals((await planned(batches, "m")).source, "stored");
+    // Without a training step Gthp is infinite.
+    const alone = () => planOffload(batches, { service, metricsStore, profileSteps: 3 });
+    const measured = await alone();
+    const stored = await alone();
+    assertEquals([stored.source, stored.metrics], ["stored", measured.metrics]);
   },
 );
 

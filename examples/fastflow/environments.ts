@@ -1,0 +1,45 @@
+/** Where a training runs in the model. One core stands for the 7 vCPUs of the paper's containers. */
+
+const VCPUS_PER_CORE = 7;
+const GIGABIT_BYTES = 125_000_000;
+/** A hard disk that reads many small files. */
+const SLOW_DISK_BYTES = 20_000_000;
+
+/** Resources. */
+export interface Environment {
+  /** Cores here : cores of workers. */
+  readonly name: string;
+  readonly localCores: number;
+  readonly remoteCores: number;
+  /** The network between this host and all workers, in bytes per second. */
+  readonly linkBytesPerSecond: number;
+  /** What workers read from files, in bytes per second. */
+  readonly remoteDiskBytesPerSecond: number;
+}
+
+function environment(
+  localCores: number,
+  remoteCores: number,
+  more: Partial<Environment> = {},
+): Environment {
+  return {
+    ...{ name: `${localCores}:${remoteCores}`, localCores, remoteCores },
+    linkBytesPerSecond: 20 * GIGABIT_BYTES / VCPUS_PER_CORE,
+    remoteDiskBytesPerSecond: Infinity,
+    ...more,
+  };
+}
+
+/** The paper's environments and a slow disk. Network and disk are divided by 7 like the cores. */
+export const ENVIRONMENTS: readonly Environment[] = [
+  environment(1, 1),
+  environment(1, 2),
+  environment(1, 3),
+  environment(1, 4),
+  environment(2, 1),
+  environment(1, 4, { name: "1:4, 1 Gb/s", linkBytesPerSecond: GIGABIT_BYTES / VCPUS_PER_CORE }),
+  environment(1, 2, {
+    name: "1:2, slow disk",
+    remoteDiskBytesPerSecond: SLOW_DISK_BYTES / VCPUS_PER_CORE,
+  }),
+];

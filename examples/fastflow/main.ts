@@ -1,0 +1,144 @@
+/**
+ * The experiments of the FastFlow paper with Leat: `deno task fastflow --help`.
+ *
+ * @module
+ */
+import { join } from "node:path";
+import { counted } from "../../cli/lib/counted.ts";
+import {
+  flag,
+  type Program,
+  runProgram,
+  subset,
+  text,
+  UsageError,
+  type Values,
+} from "../../cli/lib/args.ts";
+import { requireWritable } from "../../cli/lib/page.ts";
+import { StopRequests } from "../../cli/lib/stop_requests.ts";
+import { formatNumber, renderTable } from "../../cli/lib/table.ts";
+import { Progress } from "../../cli/simulate/progress.ts";
+import { LocalCluster } from "../../mod.ts";
+import { measureCosts } from "./costs.ts";
+import { writeData } from "./data.ts";
+import { ENVIRONMENTS } from "./environments.ts";
+import { measureOne, runsPerWorkload } from "./measured.ts";
+import { modelAll, type Outcome } from "./modelled.ts";
+import { type Results, tablesOf } from "./tables.ts";
+import { type Letter, LETTERS, type Workload, WORKLOADS } from "./workloads.ts";
+
+const FULL = {
+  ...{ profileSteps: 50, modelledSteps: 600, measuredSteps: 100 },
+  ratios: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1],
+  measured: LETTERS,
+};
+const QUICK = {
+  ...{ profileSteps: 8, modelledSteps: 200, measuredSteps: 15, ratios: [0.25, 0.5, 0.75, 1] },
+  measured: ["S"] as readonly Letter[],
+};
+
+const OPTIONS = {
+  quick: flag("Shorter runs, and one workload with real processes: a minute or two on busy cores."),
+  workloads: subset(LETTERS, {
+    placeholder: "T,G,C,S,R,M,L",
+    help: "Transformer ASR, GAN ADA, CTC ASR, Speaker Recognition, RandAugment, MelGAN, " +
+      "Learnable Resizer.",
+  }),
+  modelled: flag("Measure only the costs of a batch, and run the rest in the model."),
+  report: text({
+    ...{ placeholder: "FILE", default: "./fastflow.html" },
+    help: "Where to write the page of plots.",
+  }),
+};
+
+/** Its options and help. */
+export const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task fastflow",
+  summary:
+    "Runs the experiments of the FastFlow paper: local only, all remote, half remote and Leat's decision (Fig. 6), " +
+    "each candidate (Fig. 8), each ratio (Fig. 9 and 10), and what profiling costs (Table 4).",
+  options: OPTIONS,
+  notes: "The costs of each pipeline are measured in the same run. Environments with several " +
+    "workers, slow networks and slow disks are modelled in virtual time; one with a worker in " +
+    "processes of its own is measured. Tables and plots say which is which. Progress goes to " +
+    "standard error.",
+};
+
+if (import.meta.main) await runProgram(PROGRAM, main);
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { report: path, workloads: letters } = values;
+  requireWritable(path, "--report");
+  const workloads = WORKLOADS.filter(({ letter }) => letters.includes(letter));
+  if (workloads.length === 0) throw new UsageError("--workloads is empty: name one");
+  const startedMs = Date.now();
+  const folder = await Deno.makeTempDir({ prefix: "leat-fastflow-" });
+  using requests = new StopRequests();
+  using progress = new Progress({ experiments: 3 });
+  try {
+    const results = await requests.interrupting(run(workloads, values, folder, progress), () => {
+      progress.close();
+      Deno.removeSync(folder, { recursive: true });
+      return "Interrupted: nothing is kept";
+    });
+    progress.close();
+    for (const { finding, table } of tablesOf(results)) {
+      console.log(`\n${renderTable(table)}\n${finding}`);
+    }
+    const seconds = formatNumber((Date.now() - startedMs) / 1_000, 0);
+    // Loaded late: `--help` does not need the drawing library.
+    const { writeReport } = await import("./report.ts");
+    const host = `${counted(navigator.hardwareConcurrency, "core")}, ${Deno.build.arch}`;
+    const facts = [["Took", `${seconds} s`], ["Host", host]] as const;
+    writeReport(results, facts, [PROGRAM.usage, ...Deno.args].join(" "), path);
+    console.log(`\nTook ${seconds} s. Report: ${await Deno.realPath(path)}`);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function run(
+  workloads: readonly Workload[],
+  { quick, modelled }: Values<typeof OPTIONS>,
+  folder: string,
+  progress: Progress,
+): Promise<Results> {
+  const effort = quick ? QUICK : FULL;
+  const { profileSteps, modelledSteps, measuredSteps, ratios, measured } = effort;
+  const data = await writeData(folder);
+  await using service = await LocalCluster.start({ workers: 1, confine: { dataRoots: [folder] } });
+  const costs: Results["costs"][number][] = [];
+  progress.beginExperiment("costs of a batch", workloads.length);
+  for (const workload of workloads) {
+    progress.beginRun(workload.name, 1, "workload");
+    const metricsStore = join(folder, "metrics.sqlite");
+    costs.push({
+      workload,
+      ...await measureCosts(workload, data, { service, metricsStore, profileSteps }),
+    });
+    progress.endRun(`${formatNumber(costs.at(-1)!.prepareMs)} ms`);
+  }
+  const outcomes: Outcome[] = [];
+  progress.beginExperiment("modelled environments", workloads.length);
+  for (const { workload, ...cost } of costs) {
+    let done = 0;
+    progress.beginRun(workload.name, ENVIRONMENTS.length, "environments");
+    const update = () => progress.update({ done: ++done });
+    outcomes.push(...await modelAll(workload, cost, modelledSteps, update));
+    progress.endRun();
+  }
+  const real = modelled ? [] : costs.filter(({ workload }) => measured.includes(workload.letter));
+  progress.beginExperiment("real processes", real.length);
+  for (const { workload, ...cost } of real) {
+    let done = 0;
+    progress.beginRun(workload.name, runsPerWorkload(ratios), "runs");
+    outcomes.push(
+      await measureOne(workload, data, service, cost, {
+        ...{ steps: measuredSteps, profileSteps, ratios },
+        onRun: () => progress.update({ done: done++ }),
+      }),
+    );
+    progress.endRun();
+  }
+  return { costs, outcomes };
+}

@@ -1,0 +1,108 @@
+/** The same experiments measured: a worker with processes of its own, the accelerator asleep. */
+import {
+  type Dataset,
+  type LocalCluster,
+  type OffloadChoice,
+  offloadProgress,
+  planOffload,
+} from "../../mod.ts";
+import { decide } from "../../offload/decide.ts";
+import type { Costs } from "./costs.ts";
+import type { ExampleData } from "./data.ts";
+import type { Outcome } from "./modelled.ts";
+import type { Workload } from "./workloads.ts";
+
+const WARM_UP_STEPS = 10;
+
+/** How much is measured. */
+export interface Effort {
+  readonly steps: number;
+  readonly profileSteps: number;
+  /** The sweep's ratios above 0. */
+  readonly ratios: readonly number[];
+  readonly onRun: (name: string) => void;
+}
+
+/** How many runs {@linkcode measureOne} makes at most: both candidates, each ratio of one. */
+export const runsPerWorkload = (ratios: readonly number[]): number => 5 + 2 + ratios.length;
+
+/** Trains with each choice. */
+export async function measureOne(
+  workload: Workload,
+  data: ExampleData,
+  service: LocalCluster,
+  costs: Costs,
+  { steps, profileSteps, ratios, onRun }: Effort,
+): Promise<Outcome> {
+  const dataset = workload.dataset(workload.files(data));
+  const { stepMs } = costs;
+  const time = async (name: string, choice: OffloadChoice, adapt = false) => {
+    onRun(name);
+    const isLocal = choice.candidate === null;
+    const batches = isLocal ? dataset : dataset.offload({ service, plan: choice, adapt });
+    const ms = await timeOfStep(batches, stepMs, steps);
+    if (!isLocal && offloadProgress(batches).fallbacks > 0) {
+      console.error(`${workload.letter}, ${name}: the service failed, this host took over`);
+    }
+    return ms;
+  };
+  const fromMs = performance.now();
+  const plan = await planOffload(dataset, {
+    service,
+    profileSteps,
+    trainStep: () => sleep(stepMs),
+  });
+  const profileMs = performance.now() - fromMs;
+  const { decision, metrics } = plan;
+  const local = await time("local only", { candidate: null, ratio: 0 });
+  const times = {
+    local,
+    allRemote: await time("all remote", { candidate: "p'3", ratio: 1 }),
+    half: await time("half remote", { candidate: "p'3", ratio: 0.5 }),
+    decided: decision.candidate === null ? local : await time("decision", decision),
+    corrected: decision.candidate === null ? local : await time("corrected", decision, true),
+  };
+  const candidates = [];
+  for (const candidate of metrics.candidates) {
+    const { name } = candidate;
+    const { ratio } = decide({ ...metrics, candidates: [candidate] });
+    candidates.push({ name, ratio, time: await time(name, { candidate: name, ratio }) });
+  }
+  const candidate = decision.candidate ?? "p'3";
+  const sweep: [number, number][] = [[0, local]];
+  for (const ratio of ratios) {
+    const name = `${candidate}, ${Math.round(100 * ratio)} %`;
+    sweep.push([ratio, await time(name, { candidate, ratio })]);
+  }
+  return {
+    ...{ workload, environment: "1:1, processes", provenance: "measured" },
+    ...{ stepMs, decision, times, candidates, profileMs },
+    sweeps: { [candidate]: sweep },
+  };
+}
+
+async function timeOfStep(
+  batches: Dataset<unknown>,
+  stepMs: number,
+  steps: number,
+): Promise<number> {
+  let iterator = batches.iterator();
+  let fromMs = 0;
+  for (let i = -WARM_UP_STEPS; i < steps;) {
+    if (i === 0) fromMs = performance.now();
+    if ((await iterator.next()).done) {
+      await iterator[Symbol.asyncDispose]();
+      iterator = batches.iterator();
+      continue;
+    }
+    await sleep(stepMs);
+    i++;
+  }
+  const ms = (performance.now() - fromMs) / steps;
+  await iterator[Symbol.asyncDispose]();
+  return ms;
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

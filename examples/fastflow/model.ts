@@ -1,0 +1,207 @@
+/**
+ * A training in virtual time: cores, network, disk and accelerator are queues. What is prepared
+ * where is decided by the counters that the product uses.
+ */
+import type { RatioControl } from "../../offload/adapt.ts";
+import { Counters } from "../../offload/conditional/counters.ts";
+import type { OffloadChoice } from "../../mod.ts";
+import type { Costs } from "./costs.ts";
+import type { Environment } from "./environments.ts";
+import { BATCH } from "./workloads.ts";
+
+const MS_PER_SECOND = 1_000;
+/** Batches that are read ahead. */
+const READ_AHEAD = 2;
+/** Elements in a window of the ratio's correction, and its shortest time: those of the product. */
+const WINDOW_ELEMENTS_MIN = 25;
+const WINDOW_MS_MIN = 200;
+
+/** Virtual time. */
+export class VirtualTime {
+  nowMs = 0;
+  /** CPU time of the host so far, of all models on this clock. */
+  hostCpuMs = 0;
+  /** In the order of their times, the next one last. */
+  readonly #events: { readonly atMs: number; readonly action: () => void }[] = [];
+
+  after(ms: number, action: () => void): void {
+    const atMs = this.nowMs + ms;
+    let at = this.#events.length;
+    while (at > 0 && this.#events[at - 1]!.atMs <= atMs) at--;
+    this.#events.splice(at, 0, { atMs, action });
+  }
+
+  /** Lets a time pass. */
+  advance(ms: number): void {
+    const untilMs = this.nowMs + ms;
+    while ((this.#events.at(-1)?.atMs ?? Infinity) <= untilMs) this.next();
+    this.nowMs = untilMs;
+  }
+
+  /** Lets time pass until the next event. */
+  next(): void {
+    const { atMs, action } = this.#events.pop()!;
+    this.nowMs = atMs;
+    action();
+  }
+}
+
+/** A queue in front of some equal servers: cores, a network, a disk. */
+class Servers {
+  readonly #time: VirtualTime;
+  #free: number;
+  readonly #urgent: (() => void)[] = [];
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(time: VirtualTime, count: number) {
+    this.#time = time;
+    this.#free = count;
+  }
+
+  serve(ms: number, done: () => void, isUrgent = false): void {
+    const start = () =>
+      this.#time.after(ms, () => {
+        const next = this.#urgent.shift() ?? this.#waiting.shift();
+        if (next === undefined) this.#free++;
+        else next();
+        done();
+      });
+    if (this.#free === 0) (isUrgent ? this.#urgent : this.#waiting).push(start);
+    else {
+      this.#free--;
+      start();
+    }
+  }
+}
+
+type Side = "local" | "remote";
+
+/** A pipeline of which workers prepare a share. An item is an element for p'2, else a batch. */
+export class ModelledTraining {
+  readonly #time: VirtualTime;
+  readonly #costs: Costs;
+  readonly #environment: Environment;
+  readonly #candidate: string;
+  readonly #itemsPerBatch: number;
+  readonly #control: RatioControl | undefined;
+  #counters: Counters;
+  readonly #host: Servers;
+  readonly #workers: Servers;
+  readonly #link: Servers;
+  readonly #disk: Servers;
+  readonly #ready: Record<Side, number> = { local: 0, remote: 0 };
+  readonly #inWork: Record<Side, number> = { local: 0, remote: 0 };
+  #items = 0;
+  #batches = 0;
+  #window: { items: number; readonly fromMs: number; readonly waitMs: Record<Side, number> };
+
+  constructor(
+    time: VirtualTime,
+    costs: Costs,
+    environment: Environment,
+    { candidate, ratio }: OffloadChoice,
+    control?: RatioControl,
+  ) {
+    this.#time = time;
+    this.#costs = costs;
+    this.#environment = environment;
+    this.#candidate = candidate ?? "";
+    this.#itemsPerBatch = candidate === "p'2" ? BATCH : 1;
+    this.#counters = new Counters(candidate === null ? 0 : ratio);
+    this.#control = control;
+    this.#host = new Servers(time, environment.localCores);
+    this.#workers = new Servers(time, environment.remoteCores);
+    this.#link = new Servers(time, 1);
+    this.#disk = new Servers(time, 1);
+    this.#window = this.#newWindow();
+    this.#prepare();
+  }
+
+  /** Waits for a batch. */
+  next(): void {
+    while (this.#batches === 0) {
+      const side = this.#counters.next;
+      const fromMs = this.#time.nowMs;
+      this.#time.next();
+      this.#window.waitMs[side] += this.#time.nowMs - fromMs;
+    }
+    this.#batches--;
+    this.#window.items += this.#itemsPerBatch;
+    this.#correct();
+    this.#assemble();
+  }
+
+  /** Makes batches of what is ready, and prepares more. */
+  #assemble(): void {
+    for (;;) {
+      const side = this.#counters.next;
+      if (this.#batches >= READ_AHEAD || this.#ready[side] === 0) break;
+      this.#ready[side]--;
+      this.#counters.count(side);
+      this.#items++;
+      if (this.#items % this.#itemsPerBatch === 0) this.#batches++;
+    }
+    this.#prepare();
+  }
+
+  #prepare(): void {
+    const { ratio } = this.#counters;
+    const { localCores, remoteCores } = this.#environment;
+    const ahead = READ_AHEAD * this.#itemsPerBatch;
+    if (ratio < 1) this.#fill("local", ahead + localCores, () => this.#prepareHere());
+    if (ratio > 0) this.#fill("remote", ahead + 2 * remoteCores, () => this.#prepareThere());
+  }
+
+  #fill(side: Side, most: number, begin: () => void): void {
+    while (this.#ready[side] + this.#inWork[side] < most) {
+      this.#inWork[side]++;
+      begin();
+    }
+  }
+
+  #prepareHere(): void {
+    this.#onHost(this.#costs.prepareMs, "local");
+  }
+
+  #prepareThere(): void {
+    const { prepareMs, readBytes, bytes, receiveMs } = this.#costs;
+    const { remoteDiskBytesPerSecond: disk, linkBytesPerSecond: link } = this.#environment;
+    const perItem = MS_PER_SECOND / this.#itemsPerBatch;
+    this.#disk.serve(
+      perItem * readBytes / disk,
+      () =>
+        this.#workers.serve(
+          prepareMs / this.#itemsPerBatch,
+          () =>
+            this.#link.serve(perItem * bytes / link, () =>
+              this.#onHost(receiveMs[this.#candidate]!, "remote")),
+        ),
+    );
+  }
+
+  /** Receiving does not wait for items that are prepared here. */
+  #onHost(msPerBatch: number, side: Side): void {
+    const ms = msPerBatch / this.#itemsPerBatch;
+    this.#host.serve(ms, () => {
+      this.#time.hostCpuMs += ms;
+      this.#inWork[side]--;
+      this.#ready[side]++;
+      this.#assemble();
+    }, side === "remote");
+  }
+
+  #newWindow() {
+    return { items: 0, fromMs: this.#time.nowMs, waitMs: { local: 0, remote: 0 } };
+  }
+
+  #correct(): void {
+    const { items, fromMs, waitMs } = this.#window;
+    const elapsedMs = this.#time.nowMs - fromMs;
+    if (this.#control === undefined) return;
+    if (items < WINDOW_ELEMENTS_MIN || elapsedMs < WINDOW_MS_MIN) return;
+    if (this.#control.observe({ elements: items, elapsedMs, waitMs })) {
+      this.#counters = new Counters(this.#control.ratio);
+    }
+    this.#window = this.#newWindow();
+  }
+}

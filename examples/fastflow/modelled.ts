@@ -1,0 +1,162 @@
+/** The paper's experiments in the model: profile, decision, and brute force, in virtual time. */
+import type { OffloadChoice, OffloadDecision, OffloadMetrics } from "../../mod.ts";
+import { RatioControl } from "../../offload/adapt.ts";
+import { decide, staysLocal } from "../../offload/decide.ts";
+import { PROFILE_STEPS, profileCandidate, profileLocal } from "../../offload/profile.ts";
+import type { Costs } from "./costs.ts";
+import { type Environment, ENVIRONMENTS } from "./environments.ts";
+import { ModelledTraining, VirtualTime } from "./model.ts";
+import type { Workload } from "./workloads.ts";
+
+const WARM_UP_STEPS = 20;
+/** The correction has so many times more steps than others: it needs some hundred to settle. */
+const CORRECTED_STEPS = 10;
+/** The paper's steps of 10 %. */
+const RATIOS: readonly number[] = Array.from({ length: 11 }, (_, i) => i / 10);
+const LOCAL: OffloadChoice = { candidate: null, ratio: 0 };
+
+/** How long a step takes on average, waiting included, in ms. */
+export interface Times {
+  readonly local: number;
+  /** p'3 for all data, and for half. */
+  readonly allRemote: number;
+  readonly half: number;
+  /** As algorithm 1 has decided, and with the ratio corrected from there on. */
+  readonly decided: number;
+  readonly corrected: number;
+}
+
+/** A workload in an environment. */
+export interface Outcome {
+  readonly workload: Workload;
+  /** The environment's name. */
+  readonly environment: string;
+  readonly provenance: "measured" | "modelled";
+  readonly stepMs: number;
+  readonly decision: OffloadDecision;
+  readonly times: Times;
+  /** Each candidate with the ratio that algorithm 1 gives to it alone. */
+  readonly candidates: readonly {
+    readonly name: string;
+    readonly ratio: number;
+    readonly time: number;
+  }[];
+  /** By candidate: the time of a step with each of the ratios. */
+  readonly sweeps: Readonly<Record<string, readonly (readonly [ratio: number, time: number])[]>>;
+  /** How long profiling took, in ms. */
+  readonly profileMs: number;
+}
+
+/** The least time of a step in all sweeps, in ms. */
+export function bestOf({ sweeps, times }: Outcome): number {
+  return Math.min(times.local, ...Object.values(sweeps).flat().map(([, time]) => time));
+}
+
+/** Runs a workload in every environment. */
+export async function modelAll(
+  workload: Workload,
+  costs: Costs,
+  steps: number,
+  onDone: () => void,
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const environment of ENVIRONMENTS) {
+    outcomes.push(await modelOne(workload, costs, environment, steps));
+    onDone();
+  }
+  return outcomes;
+}
+
+async function modelOne(
+  workload: Workload,
+  costs: Costs,
+  environment: Environment,
+  steps: number,
+): Promise<Outcome> {
+  const time = (choice: OffloadChoice) => timeOfStep(costs, environment, choice, steps);
+  const { metrics, profileMs } = await profile(costs, environment);
+  const decision = decide(metrics);
+  const names = Object.keys(costs.receiveMs);
+  const decided = time(decision);
+  return {
+    ...{ workload, environment: environment.name, provenance: "modelled" },
+    ...{ stepMs: costs.stepMs, decision, profileMs },
+    times: {
+      local: time(LOCAL),
+      allRemote: time({ candidate: "p'3", ratio: 1 }),
+      half: time({ candidate: "p'3", ratio: 0.5 }),
+      decided,
+      corrected: decision.candidate === null ? decided : timeOfStep(
+        ...[costs, environment, decision, CORRECTED_STEPS * steps] as const,
+        new RatioControl(decision.ratio),
+      ),
+    },
+    candidates: metrics.candidates.map((candidate) => {
+      const { ratio } = decide({ ...metrics, candidates: [candidate] });
+      const { name } = candidate;
+      return { name, ratio, time: time({ candidate: name, ratio }) };
+    }),
+    sweeps: Object.fromEntries(names.map((candidate) => [
+      candidate,
+      RATIOS.map((ratio) => [ratio, time({ candidate, ratio })] as const),
+    ])),
+  };
+}
+
+function timeOfStep(
+  costs: Costs,
+  environment: Environment,
+  choice: OffloadChoice,
+  steps: number,
+  control?: RatioControl,
+): number {
+  const time = new VirtualTime();
+  const training = new ModelledTraining(time, costs, environment, choice, control);
+  const run = (steps: number) => {
+    for (let i = 0; i < steps; i++) {
+      training.next();
+      time.advance(costs.stepMs);
+    }
+  };
+  run(WARM_UP_STEPS);
+  const fromMs = time.nowMs;
+  run(steps);
+  return (time.nowMs - fromMs) / steps;
+}
+
+/** The product's profile, which sees the clocks of the model. */
+async function profile(
+  costs: Costs,
+  environment: Environment,
+): Promise<{ readonly metrics: OffloadMetrics; readonly profileMs: number }> {
+  const time = new VirtualTime();
+  const advance = (ms: number) => {
+    time.advance(ms);
+    return Promise.resolve();
+  };
+  const options = {
+    clocks: { nowMs: () => time.nowMs, cpuMs: () => time.hostCpuMs },
+    steps: PROFILE_STEPS,
+    sleep: advance,
+    train: () => advance(costs.stepMs),
+  };
+  const batch = new Uint8Array(costs.bytes);
+  const open = (choice: OffloadChoice) => () => {
+    const training = new ModelledTraining(time, costs, environment, choice);
+    return {
+      next: () => {
+        training.next();
+        return Promise.resolve({ done: false, value: batch } as const);
+      },
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    };
+  };
+  const { batch: _, ...local } = await profileLocal(open(LOCAL), options);
+  const candidates = [];
+  if (!staysLocal(local)) {
+    for (const candidate of Object.keys(costs.receiveMs)) {
+      candidates.push(await profileCandidate(candidate, open({ candidate, ratio: 1 }), options));
+    }
+  }
+  return { metrics: { ...local, candidates }, profileMs: time.nowMs };
+}
