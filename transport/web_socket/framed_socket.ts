@@ -12,7 +12,8 @@ import type { Random, Timer, World } from "../../actors/runtime/world.ts";
 import { closeConnection, writeAll } from "./connection.ts";
 import { FRAME_BYTES_MAX, malformed } from "./frames.ts";
 import { WINDOW_BYTES } from "./outbox.ts";
-import type { Socket, SocketEvents } from "./socket.ts";
+import { PLACED_HEAD_BYTES, type Socket, type SocketEvents } from "./socket.ts";
+import { unfilledBuffer } from "../codec.ts";
 import {
   broken,
   clientFrame,
@@ -83,8 +84,6 @@ export class FramedSocket implements Socket {
   #buffer = new Uint8Array(READ_BUFFER_BYTES);
   #start = 0;
   #end = 0;
-  /** The memory of a large frame that its receiver does not need any more. */
-  #spare: Uint8Array | undefined;
   #reads = 0;
   /** The frames so far of a fragmented message. */
   #parts: Uint8Array[] = [];
@@ -205,15 +204,31 @@ export class FramedSocket implements Socket {
       this.#take(head, this.#buffer.slice(start, this.#start));
       return;
     }
-    const payload = this.#spare?.length === payloadBytes
-      ? this.#spare
-      : new Uint8Array(payloadBytes);
-    this.#spare = undefined;
-    payload.set(this.#buffer.subarray(start, this.#end));
+    if (start + PLACED_HEAD_BYTES > this.#end) return await this.#readMore();
+    const first = this.#buffer.slice(start, start + PLACED_HEAD_BYTES);
+    const place = this.#placeOf(head, first);
+    if (place === undefined) {
+      const payload = new Uint8Array(unfilledBuffer(payloadBytes));
+      await this.#fill(payload, start);
+      this.#take(head, payload);
+    } else {
+      await this.#fill(place, start + PLACED_HEAD_BYTES);
+      if (this.#state === "open") this.#events?.placed?.(first, place);
+    }
+  }
+
+  /** Where the receiver wants the rest of a frame that is a whole message without a mask. */
+  #placeOf({ opcode, isLast, key, payloadBytes }: FrameHead, first: Uint8Array) {
+    if (opcode !== OPCODE.BINARY || !isLast || key !== 0 || this.#partsOpcode !== 0) return;
+    return this.#state === "open" ? this.#events?.place?.(first, payloadBytes) : undefined;
+  }
+
+  /** Fills `bytes` with what has been read from `start` on, and with what follows. */
+  async #fill(bytes: Uint8Array, start: number): Promise<void> {
+    bytes.set(this.#buffer.subarray(start, this.#end));
     let length = this.#end - start;
     this.#start = this.#end = 0;
-    while (length < payloadBytes) length += await this.#read(payload.subarray(length));
-    this.#take(head, payload);
+    while (length < bytes.length) length += await this.#read(bytes.subarray(length));
   }
 
   #take({ opcode, isLast, key }: FrameHead, payload: Uint8Array): void {
@@ -269,8 +284,7 @@ export class FramedSocket implements Socket {
   #message(opcode: number, payload: Uint8Array): void {
     if (this.#state !== "open") return;
     const data = opcode === OPCODE.TEXT ? new TextDecoder().decode(payload) : payload;
-    const isSpare = this.#events?.message(data) === true;
-    if (isSpare && payload.length > READ_BUFFER_BYTES) this.#spare = payload;
+    this.#events?.message(data);
   }
 
   #closedByPeer(payload: Uint8Array): void {

@@ -28,15 +28,19 @@ export const FRAME_BYTES_MAX = WHOLE_BYTES_MAX;
 /** Messages of a batch begin at multiples of this, so that their payloads are aligned. */
 const BATCH_ALIGNMENT = 64;
 
-const FRAGMENT_HEADER_BYTES = 21;
+export const FRAGMENT_HEADER_BYTES = 21;
 const BATCH_HEADER_BYTES = 5;
 const ACK_BYTES = 9;
 
-/** A part of a message. */
-export interface Fragment {
+/** Says which part of a message a fragment has. */
+export interface FragmentHead {
   readonly id: number;
   readonly offset: number;
   readonly total: number;
+}
+
+/** A part of a message. */
+export interface Fragment extends FragmentHead {
   readonly data: Uint8Array;
 }
 
@@ -86,12 +90,16 @@ export function fragmentHead(id: number, offset: number, total: number): Uint8Ar
 
 export function readFragment(frame: Uint8Array): Fragment {
   if (frame.length <= FRAGMENT_HEADER_BYTES) throw malformed("a fragment without bytes");
+  return { ...readFragmentHead(frame), data: frame.subarray(FRAGMENT_HEADER_BYTES) };
+}
+
+/** The head of a fragment whose first {@linkcode FRAGMENT_HEADER_BYTES} bytes are there. */
+export function readFragmentHead(frame: Uint8Array): FragmentHead {
   const view = new DataView(frame.buffer, frame.byteOffset, FRAGMENT_HEADER_BYTES);
   return {
     id: view.getUint32(1),
     offset: Number(view.getBigUint64(5)),
     total: Number(view.getBigUint64(13)),
-    data: frame.subarray(FRAGMENT_HEADER_BYTES),
   };
 }
 

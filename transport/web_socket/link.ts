@@ -9,12 +9,14 @@ import { asEnvelope } from "../envelopes.ts";
 import { byeReason, writeBye } from "../hello.ts";
 import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "../limits.ts";
 import {
+  type Fragment,
   FRAME,
   FRAME_BYTES_MAX,
   malformed,
   readAck,
   readBatch,
   readFragment,
+  readFragmentHead,
   writeAck,
 } from "./frames.ts";
 import { Outbox, WINDOW_BYTES } from "./outbox.ts";
@@ -108,6 +110,8 @@ export class WebSocketLink implements Link {
     this.released = socket.released;
     socket.listen({
       message: (data) => this.#arrived(data),
+      place: (head, byteLength) => this.#place(head, byteLength),
+      placed: (head, rest) => this.#placed(head, rest),
       closed: (why, isByPeer) => this.#end(this.#lost(why, isByPeer)),
     });
     this.#beatTimer = this.#beatLater();
@@ -149,22 +153,45 @@ export class WebSocketLink implements Link {
     }
   }
 
-  /** Whether its bytes may be overwritten. */
-  #arrived(data: Uint8Array | string): boolean {
-    if (this.#isClosed) return false;
-    this.#heard = true;
-    try {
+  #arrived(data: Uint8Array | string): void {
+    this.#handle(() => {
       if (typeof data === "string") throw malformed("text");
       if (data.length > FRAME_BYTES_MAX) {
         throw malformed(`${data.length} bytes, more than ${FRAME_BYTES_MAX}`);
       }
       this.#frame(data);
-      // The parts of fragments are copied to where their message is put together.
-      return data[0] === FRAME.FRAGMENT && this.#waiting.length === 0;
+    });
+  }
+
+  /** The bytes of a fragment are read to where its message is put together. */
+  #place(head: Uint8Array, byteLength: number): Uint8Array | undefined {
+    if (head[0] !== FRAME.FRAGMENT || !this.#isOpening) return undefined;
+    const dataBytes = byteLength - head.length;
+    return this.#handle(() => this.#reassembly.place(readFragmentHead(head), dataBytes));
+  }
+
+  #placed(head: Uint8Array, data: Uint8Array): void {
+    this.#handle(() => {
+      this.#addFragment({ ...readFragmentHead(head), data });
+      this.#taken(head.length + data.length);
+    });
+  }
+
+  /** Handles what has arrived. An error ends the link. */
+  #handle<T>(handler: () => T): T | undefined {
+    if (this.#isClosed) return undefined;
+    this.#heard = true;
+    try {
+      return handler();
     } catch (error) {
       this.close(this.#broken(error));
-      return false;
+      return undefined;
     }
+  }
+
+  /** Whether frames are opened as they arrive. */
+  get #isOpening(): boolean {
+    return this.#receive !== undefined && this.#waiting.length === 0;
   }
 
   #frame(frame: Uint8Array): void {
@@ -178,8 +205,8 @@ export class WebSocketLink implements Link {
       case FRAME.PONG:
         return;
       default:
-        if (this.#receive === undefined || this.#waiting.length > 0) this.#keep(frame);
-        else this.#open(frame);
+        if (this.#isOpening) this.#open(frame);
+        else this.#keep(frame);
     }
   }
 
@@ -210,15 +237,18 @@ export class WebSocketLink implements Link {
       case FRAME.BATCH:
         readBatch(frame, (message) => this.#deliver(message));
         break;
-      case FRAME.FRAGMENT: {
-        const message = this.#reassembly.add(readFragment(frame));
-        if (message !== undefined) this.#deliver(message);
+      case FRAME.FRAGMENT:
+        this.#addFragment(readFragment(frame));
         break;
-      }
       default:
         throw malformed(`an unknown first byte, ${frame[0]}`);
     }
     this.#taken(frame.length);
+  }
+
+  #addFragment(fragment: Fragment): void {
+    const message = this.#reassembly.add(fragment);
+    if (message !== undefined) this.#deliver(message);
   }
 
   #deliver(bytes: Uint8Array): void {

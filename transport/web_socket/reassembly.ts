@@ -1,6 +1,7 @@
 /** Reassembles large messages from fragments. */
 import { LeatError } from "../../core/error.ts";
-import { type Fragment, malformed } from "./frames.ts";
+import { unfilledBuffer } from "../codec.ts";
+import { type Fragment, type FragmentHead, malformed } from "./frames.ts";
 
 /** Most incomplete messages of one link at the same time. */
 const INCOMPLETE_MAX = 16;
@@ -27,25 +28,37 @@ export class Reassembly {
   }
 
   /**
-   * Adds a fragment; returns the message if complete.
+   * Adds a fragment; returns the message if complete. Its bytes are copied, unless they were read
+   * to their place.
+   * @throws LeatError as `place` does.
+   */
+  add(fragment: Fragment): Uint8Array | undefined {
+    const { id, total, data } = fragment;
+    const place = this.place(fragment, data.length);
+    if (data.buffer !== place.buffer) place.set(data);
+    const message = this.#incomplete.get(id)!;
+    message.received += data.length;
+    if (message.received < total) return undefined;
+    this.#incomplete.delete(id);
+    this.#bytes -= total;
+    return message.bytes;
+  }
+
+  /**
+   * Where the `byteLength` bytes of a fragment belong, which is added once they are there.
    * @throws LeatError `resource_exhausted` beyond the limits, `invalid_argument` for a fragment
    * that does not continue the received part.
    */
-  add(fragment: Fragment): Uint8Array | undefined {
-    const { id, offset, total, data } = fragment;
+  place(fragment: FragmentHead, byteLength: number): Uint8Array {
+    const { id, offset, total } = fragment;
     const message = this.#incomplete.get(id) ?? this.#begin(fragment);
     if (offset !== message.received || total !== message.bytes.length) {
       throw malformed(
         `fragment ${offset} of ${total} bytes of message ${id}, of which ${message.received} of ${message.bytes.length} bytes are there`,
       );
     }
-    if (data.length > total - offset) throw malformed(`message ${id} continues beyond its end`);
-    message.bytes.set(data, offset);
-    message.received += data.length;
-    if (message.received < total) return undefined;
-    this.#incomplete.delete(id);
-    this.#bytes -= total;
-    return message.bytes;
+    if (byteLength > total - offset) throw malformed(`message ${id} continues beyond its end`);
+    return message.bytes.subarray(offset, offset + byteLength);
   }
 
   /** Drops all incomplete messages: the link is closed. */
@@ -54,7 +67,7 @@ export class Reassembly {
     this.#bytes = 0;
   }
 
-  #begin({ id, offset, total }: Fragment): Incomplete {
+  #begin({ id, offset, total }: FragmentHead): Incomplete {
     if (offset !== 0) throw malformed(`message ${id} begins with a fragment at byte ${offset}`);
     if (this.#incomplete.size >= INCOMPLETE_MAX) {
       throw new LeatError(
@@ -78,7 +91,7 @@ export class Reassembly {
 
 function allocate(byteLength: number): Uint8Array {
   try {
-    return new Uint8Array(byteLength);
+    return new Uint8Array(unfilledBuffer(byteLength));
   } catch (cause) {
     throw new LeatError("resource_exhausted", `No memory for a message of ${byteLength} bytes`, {
       cause,

@@ -1,12 +1,20 @@
 /** An open WebSocket as a link sees it, on either side. */
+import { FRAGMENT_HEADER_BYTES } from "./frames.ts";
+
+/** Bytes of a message from which its receiver sees where the others belong. */
+export const PLACED_HEAD_BYTES = FRAGMENT_HEADER_BYTES;
 
 /** The callbacks of a socket. */
 export interface SocketEvents {
+  /** A message: binary as bytes that belong to the receiver, text as a string. */
+  message(data: Uint8Array | string): void;
   /**
-   * A message: binary as bytes that belong to the receiver, text as a string. If it returns `true`,
-   * the bytes may be overwritten.
+   * Where to read the rest of a large message of `byteLength` bytes, of which `head` are the first
+   * {@linkcode PLACED_HEAD_BYTES}; then `placed` follows, not `message`. Undefined: `message`.
    */
-  message(data: Uint8Array | string): boolean | void;
+  place?(head: Uint8Array, byteLength: number): Uint8Array | undefined;
+  /** The rest of a message is where it belongs. */
+  placed?(head: Uint8Array, rest: Uint8Array): void;
   /** The socket is closed or broke; called once. `isByPeer`: by the other side or its system. */
   closed(why: string, isByPeer: boolean): void;
 }

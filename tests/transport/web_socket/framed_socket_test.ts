@@ -4,6 +4,7 @@
  * @module
  */
 import { FramedSocket } from "../../../transport/web_socket/framed_socket.ts";
+import { PLACED_HEAD_BYTES } from "../../../transport/web_socket/socket.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { assert, assertEquals } from "../../assert.ts";
@@ -63,30 +64,45 @@ Deno.test("FramedSocket closes its connection rather than send other bytes than 
   large.forEach((message, i) => assert(message.every((byte) => byte === i)));
 });
 
-Deno.test("FramedSocket reads into memory again only if its receiver has said so", async () => {
+Deno.test("FramedSocket reads a large message to where its receiver wants it", async () => {
   const { near, far } = await connection();
   const world = new DenoWorld({ logLevel: "off" });
   const sender = new FramedSocket(world, near, { first: new Uint8Array() });
   const masks = world.random.fork("masks");
   const receiver = new FramedSocket(world, far, { masks, first: new Uint8Array() });
-  const came: Uint8Array[] = [];
+  const sizes = [2 ** 20, 5, 2 ** 20, 300_000, 150_000];
+  const wanted = new Uint8Array(2 ** 21);
+  const came: [string, number][] = [];
   const all = Promise.withResolvers<void>();
+  const note = (how: string, length: number) => {
+    came.push([how, length]);
+    if (came.length === sizes.length) all.resolve();
+  };
   receiver.listen({
     message(data) {
       const bytes = data as Uint8Array;
       assert(bytes.every((byte) => byte === came.length));
-      if (came.push(bytes) === 6) all.resolve();
-      return came.length > 3;
+      note("message", bytes.length);
+    },
+    place: (head, byteLength) =>
+      head[0] === 2 || head[0] === 4
+        ? wanted.subarray(1, 1 + byteLength - PLACED_HEAD_BYTES)
+        : undefined,
+    placed(head, rest) {
+      assertEquals(rest.buffer, wanted.buffer);
+      for (const bytes of [head, rest]) assert(bytes.every((byte) => byte === came.length));
+      note("placed", head.length + rest.length);
     },
     closed: () => {},
   });
   const ended = new Promise<void>((resolve) => {
     sender.listen({ message: () => {}, closed: () => resolve() });
   });
-  for (let i = 0; i < 6; i++) sender.send(new Uint8Array(2 ** 20).fill(i));
+  for (const [i, size] of sizes.entries()) sender.send(new Uint8Array(size).fill(i));
   await all.promise;
-  assertEquals(came.slice(0, 3).map((bytes) => bytes[0]), [0, 1, 2]);
-  assertEquals(new Set(came.map(({ buffer }) => buffer)).size, 4);
+  assertEquals(came.map(([how]) => how), ["message", "message", "placed", "message", "placed"]);
+  assertEquals(came.map(([, length]) => length), sizes);
+  assertEquals([wanted[0], wanted[1], wanted[sizes[4]!]], [0, 4, 2]);
   receiver.close();
   await ended;
   await receiver.released;

@@ -93,6 +93,19 @@ Deno.test("Reassembly puts messages together whose fragments alternate, each in 
   assertEquals(reassembly.bytes, 0);
 });
 
+Deno.test("Reassembly takes a fragment that was read to its place", () => {
+  const reassembly = new Reassembly(100);
+  reassembly.place({ id: 1, offset: 0, total: 3 }, 2).set([4, 5]);
+  const first = reassembly.place({ id: 1, offset: 0, total: 3 }, 2);
+  assertEquals(reassembly.add(fragmentOf(1, 0, 3, first)), undefined);
+  assertEquals([...reassembly.add(fragmentOf(1, 2, 3, new Uint8Array([6])))!], [4, 5, 6]);
+  const beyond = assertThrows(
+    () => reassembly.place({ id: 2, offset: 0, total: 3 }, 4),
+    LeatError,
+  );
+  assertEquals(beyond.code, "invalid_argument");
+});
+
 Deno.test("Reassembly refuses a message over the limit at its first fragment, before allocating memory", () => {
   const reassembly = new Reassembly(1_000);
   const byte = new Uint8Array(1);
