@@ -16,6 +16,8 @@ export interface MessageCopy {
   readonly value: unknown;
   /** Size according to the codec, if all text is ASCII. */
   readonly byteLength: number;
+  /** The same without the texts of errors, so that other words for one give the same trace. */
+  readonly tracedLength: number;
   /** A digest of its numbers, which distinguishes most messages of one size. */
   readonly mark: number;
 }
@@ -35,6 +37,7 @@ const refs = new WeakMap<object, RefCopy>();
 
 /** State of the current copy; global, because a message is copied synchronously. */
 let envelopeBytes = 0;
+let errorTextBytes = 0;
 let mark = 0;
 let payloadBytes: number[] = [];
 let payloadSlab: MessageSlab;
@@ -46,6 +49,7 @@ let payloadSlab: MessageSlab;
  */
 export function copyMessage(value: object, slab: MessageSlab): MessageCopy | undefined {
   envelopeBytes = MESSAGE_HEADER_BYTES;
+  errorTextBytes = 0;
   mark = 0;
   payloadSlab = slab;
   if (payloadBytes.length > 0) payloadBytes = [];
@@ -53,7 +57,7 @@ export function copyMessage(value: object, slab: MessageSlab): MessageCopy | und
   if (copy === undefined) return undefined;
   let byteLength = envelopeBytes;
   for (const bytes of payloadBytes) byteLength = payloadStart(byteLength) + bytes;
-  return { value: copy, byteLength, mark };
+  return { value: copy, byteLength, tracedLength: byteLength - errorTextBytes, mark };
 }
 
 function copyObject(value: object, depth: number): object | undefined {
@@ -69,8 +73,10 @@ function copyObject(value: object, depth: number): object | undefined {
     if (item === undefined) continue;
     if (key === "__proto__" || !key.isWellFormed()) return undefined;
     const isRef = depth === 0 && (key === "source" || key === "target");
+    const before = envelopeBytes;
     const sent = isRef ? copyRef(item) : copyItem(item, depth);
     if (sent === undefined) return undefined;
+    if (key === "message" && "code" in value) errorTextBytes += envelopeBytes - before;
     copy[key] = sent;
     fields++;
     addText(key);

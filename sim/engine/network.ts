@@ -214,7 +214,7 @@ export class SimNetwork {
     const rng = this.#random.fork(`dial ${life.node} ${life.number} ${++this.#opened}`);
     const fail = (afterMs: number, error: LeatError) => {
       if (error.code === "unavailable") this.counters.count("connect_failed");
-      this.trace.mark(this.scheduler.nowUs, `${life.node}>${node} not opened: ${error.message}`);
+      this.trace.mark(this.scheduler.nowUs, `${life.node}>${node} not opened: ${error.code}`);
       life.after(afterMs, "dialling fails", () => reject(error));
     };
     const silence = () =>

@@ -34,8 +34,8 @@ const FATE_NUMBERS = Object.fromEntries(FATES.map((fate, i) => [fate, i])) as Re
 
 /**
  * Records envelopes and marks. The hash covers times, links, fates and the bytes of every envelope
- * (for a copied one, its length and mark). It covers nothing of the machine, so a seed has one hash
- * everywhere.
+ * (for a copied one, its mark and its length without the texts of errors). It covers nothing of the
+ * machine, so a seed has one hash everywhere.
  */
 export class Trace {
   readonly #hash: Hash = createHash("sha256");
@@ -68,9 +68,11 @@ export class Trace {
     this.#view.setUint16(this.#used + 8, linkId);
     this.#view.setUint8(this.#used + 10, FATE_NUMBERS[fate]);
     this.#view.setUint32(this.#used + 11, envelope.number);
-    this.#view.setUint32(this.#used + 15, content?.byteLength ?? 0);
+    const isEncoded = content instanceof Uint8Array;
+    const length = isEncoded ? content.byteLength : content?.tracedLength;
+    this.#view.setUint32(this.#used + 15, length ?? 0);
     this.#used += RECORD_BYTES;
-    if (content instanceof Uint8Array) this.#write(content);
+    if (isEncoded) this.#write(content);
     else if (content !== undefined) this.#writeMark(content.mark);
     if (this.#lines !== undefined) this.#line(timeUs, `${link} ${fate} ${describe(envelope)}`);
   }

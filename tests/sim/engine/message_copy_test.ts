@@ -122,3 +122,11 @@ Deno.test("FaultOptions.copiesMessages changes nothing in a run but its hash", a
     assertEquals(seen[0], seen[1]);
   }
 });
+
+Deno.test("copyMessage leaves the texts of errors, and no other text, out of its traced length", () => {
+  const traced = (value: object) => copyMessage(value, new MessageSlab())!.tracedLength;
+  const failed = (code: string, message: string) => ({ kind: "failure", error: { code, message } });
+  assertEquals(traced(failed("aborted", "no")), traced(failed("aborted", "in other words")));
+  assertNotEquals(traced(failed("aborted", "no")), traced(failed("unavailable", "no")));
+  assertNotEquals(traced({ message: "no code" }), traced({ message: "no code beside it" }));
+});
