@@ -4,7 +4,9 @@ import { LeatError } from "../../core/error.ts";
 import type { Pages } from "../../transport/web_socket.ts";
 import { PAGE_COLUMNS } from "./columns.ts";
 import { scrape } from "./dispatcher_metrics.ts";
+import style from "./live_page.css" with { type: "text" };
 import livePage from "./live_page.html" with { type: "text" };
+import script from "./live_page.js" with { type: "text" };
 
 /** The page loads no script, style or picture from elsewhere. */
 const PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " +
@@ -50,7 +52,10 @@ export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages
   };
 }
 
-const PAGE = livePage.replace('"PAGE_COLUMNS"', () => JSON.stringify(PAGE_COLUMNS));
+const PAGE = livePage
+  .replace("/* live_page.css */", () => style)
+  .replace("// live_page.js", () => script)
+  .replace('"PAGE_COLUMNS"', () => JSON.stringify(PAGE_COLUMNS));
 const PAGE_HEADERS = { "content-security-policy": PAGE_POLICY, "referrer-policy": "no-referrer" };
 
 function respond(
