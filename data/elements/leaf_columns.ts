@@ -13,8 +13,11 @@ import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { show } from "../check.ts";
 
-/** Bytes that a column allocates at most before it has as many rows. */
-const INITIAL_BYTES_MAX = 4 << 20;
+/**
+ * Bytes that a column allocates at most before it has as many rows. Growing copies all rows, and the
+ * system provides pages of memory only when they are written.
+ */
+const INITIAL_BYTES_MAX = 64 << 20;
 
 /** The rows of one leaf, or of one part of the structure. */
 export interface Column {
