@@ -50,15 +50,8 @@ export {
   stack,
   type TensorOperations,
 } from "./core/tensor_operations.ts";
-export {
-  type NestedArray,
-  RaggedTensor,
-  Tensor,
-  tensor,
-  type TensorLike,
-  type TensorOptions,
-  type TensorScalar,
-} from "./core/tensor.ts";
+export { RaggedTensor, Tensor, tensor } from "./core/tensor.ts";
+export type { NestedArray, TensorLike, TensorOptions, TensorScalar } from "./core/tensor_values.ts";
 
 // A service: a local cluster, or servers of a cluster of hosts.
 export type { Credentials } from "./actors/client/starting.ts";

@@ -15,12 +15,7 @@ import {
   zerosOf,
 } from "./dtype.ts";
 import { LeatError } from "./error.ts";
-
-/** One element of a tensor as a plain value. */
-export type TensorScalar = number | bigint | boolean | string | Uint8Array;
-
-/** A tensor as plain values: nested arrays, or the scalar itself where there is no axis. */
-export type NestedArray = TensorScalar | NestedArray[];
+import type { NestedArray, TensorLike, TensorOptions, TensorScalar } from "./tensor_values.ts";
 
 /**
  * A dense tensor. Immutable by convention: its `data` may be shared with another thread.
@@ -128,20 +123,6 @@ export class Tensor<D extends DType = DType> {
       : (index: number) => this.data[index] as TensorScalar;
     return nest(this.shape, 0, 0, at);
   }
-}
-
-/** The values that {@linkcode tensor} accepts. */
-export type TensorLike = NestedArray | TypedArray | readonly (NestedArray | TypedArray)[] | Tensor;
-
-/** How {@linkcode tensor} reads its argument. */
-export interface TensorOptions<D extends DType = DType> {
-  /**
-   * Default: that of a typed array; otherwise `float64` for numbers, `int64` for bigints, `bool`,
-   * `string`.
-   */
-  readonly dtype?: D;
-  /** Default: the nesting of the arrays. */
-  readonly shape?: readonly number[];
 }
 
 /**

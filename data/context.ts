@@ -9,6 +9,7 @@ import { Tuner, type TunerOptions } from "./autotune/tuner.ts";
 import { ForeignHost, hasForeignFunction, isForeign } from "./foreign/foreign.ts";
 import type { ForeignRunner } from "./foreign/foreign_runners.ts";
 import type { Host } from "./host.ts";
+import type { Elsewhere, RandomState, RootOptions } from "./iteration_options.ts";
 import type { ElementIterator } from "./iterator.ts";
 import { LastReaders } from "./service/last_readers.ts";
 import { lateFactory } from "./iterators/late_iterator.ts";
@@ -16,32 +17,9 @@ import type { DatasetNode } from "./node.ts";
 import { type RuleName, type Rules, rulesOf } from "./optimizer/rules.ts";
 import { Pacer } from "./iterators/pacer.ts";
 import { Pause } from "./checkpoint/pause.ts";
-import {
-  type FirstNumbers,
-  measuredOf,
-  type Place,
-  placesOf,
-  sourceIndexesOf,
-  statsOf,
-} from "./places.ts";
+import { measuredOf, type Place, placesOf, sourceIndexesOf, statsOf } from "./places.ts";
 import { SplitReader, type SplitSource } from "./sharding/splits.ts";
 import type { IteratorStats, OperatorMeter } from "./iterators/stats.ts";
-
-/** The random state of a whole iteration; operators and elements derive theirs from it. */
-export interface RandomState {
-  /** The stream that all others are forked from; created on demand. */
-  readonly root: () => RandomStream;
-  /** Whether the user chose the seed; otherwise it was drawn for this iteration. */
-  readonly seeded: boolean;
-  /** Distinguishes a task from others that run the same dataset with the same seed; 0 otherwise. */
-  readonly salt: bigint;
-  /** Counts the iterators made from a dataset, and its repetitions. */
-  readonly epoch: number;
-  /** The number of the split that runs as a dataset of its own; 0 otherwise. */
-  readonly split: number;
-  /** Distinguishes the functions' random numbers from those of tasks with other elements; 0 otherwise. */
-  readonly task?: number;
-}
 
 /** How far the splits of one iteration were read; shared by all of its contexts. */
 class SplitProgress {
@@ -79,37 +57,7 @@ interface Iteration {
   isShare: boolean;
 }
 
-/** How the contexts of an iteration are made. */
-export interface RootOptions {
-  readonly randomState: RandomState;
-  /** Whether operators keep the order unless they say otherwise. */
-  readonly deterministic: boolean;
-  /** How `AUTOTUNE` chooses. Default: it keeps its first values. */
-  readonly tuning?: TunerOptions;
-  /** The rules of static optimisation. Default: all. */
-  readonly rules?: Rules;
-  readonly splits?: SplitSource | undefined;
-  /** The dataset's last readers. Default: those of this iteration alone. */
-  readonly lastReaders?: LastReaders | undefined;
-  /** The iteration that contains this one: their foreign functions run in one place. */
-  readonly within?: IteratorContext | undefined;
-  /** The numbers of the last operator, where the graph is the lower part of another. Default 0. */
-  readonly first?: FirstNumbers | undefined;
-}
-
 const UNTUNED: TunerOptions = { budgets: budgetsOf(undefined), isOff: true };
-
-/** See `IteratorContext.elsewhere`. */
-export interface Elsewhere {
-  /** The host of the iteration, which has `foreignRunners`. */
-  readonly host: Host;
-  readonly deterministic: boolean;
-  readonly place: Place;
-  /** Starts the runner of the iteration, once. */
-  readonly start: () => ForeignRunner;
-  /** The context of an operator below that stays here, in a repetition with this epoch. */
-  readonly contextOf: (place: Place, epoch: number) => IteratorContext;
-}
 
 /** The code is loaded on demand. */
 const foreignIterator = lateFactory(async () => {

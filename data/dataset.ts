@@ -6,7 +6,8 @@ import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { NodeFunction } from "./udf/call.ts";
 import { checkBoolean, invalidArgument, show } from "./check.ts";
-import { type DatasetIterator, type IterationOptions, openIterator } from "./dataset_iterator.ts";
+import { type DatasetIterator, openIterator } from "./dataset_iterator.ts";
+import type { IterationOptions } from "./iteration_options.ts";
 import type {
   Batched,
   Packed,

@@ -1,55 +1,19 @@
 /** The iterator that users hold: the asynchronous interface of a running pipeline. */
 import { LeatError } from "../core/error.ts";
-import { RandomStream } from "../core/philox.ts";
-import { IteratorContext } from "./context.ts";
-import { type Host, installedHost } from "./host.ts";
-import type { LastReaders } from "./service/last_readers.ts";
+import type { IteratorContext } from "./context.ts";
+import { installedHost } from "./host.ts";
+import type { Coordinates, IterationOptions } from "./iteration_options.ts";
 import { Explanation } from "./explanation.ts";
-import { type ElementIterator, END } from "./iterator.ts";
+import { dropHalfRestored, type ElementIterator, END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
-import { budgetsOf } from "./autotune/options.ts";
-import type { Consumption, TunerOptions, TuningPolicy } from "./autotune/tuner.ts";
-import { autotuneOf, deterministicOf, optimizationRulesOf, seedOf } from "./operators/options.ts";
+import { coordinatesOf, rootContext } from "./root_context.ts";
+import type { Consumption } from "./autotune/tuner.ts";
 import { ReadingFailure, toldOf } from "./iterators/reading_failure.ts";
-import { decodeIteration, encodeIteration, type SavedIteration } from "./checkpoint/saving.ts";
+import { decodeIteration, encodeIteration, unreadableState } from "./checkpoint/saving.ts";
 import { restoreShared, saveShared } from "./checkpoint/shared_state.ts";
 import { isWhole, missingIn } from "./elements/spec_check.ts";
-import type { SplitSource } from "./sharding/splits.ts";
 import { type IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 import { Stopwatch } from "./iterators/stopwatch.ts";
-
-/** How a pipeline is run by code other than its user's: a worker's task, a test. */
-export interface IterationOptions {
-  /** Default: the installed host. */
-  readonly host?: Host;
-  /** Overrides the seed of `withOptions`. */
-  readonly seed?: bigint;
-  /** Distinguishes this task's random numbers from those of others that run the same dataset. Default 0. */
-  readonly salt?: bigint;
-  /** Distinguishes this task's functions from those of tasks with other elements. Default 0. */
-  readonly task?: number;
-  /** Counts the iterations of the dataset. Default 0. */
-  readonly epoch?: number;
-  /** The number of the split that runs as a dataset of its own. Default 0. */
-  readonly split?: number;
-  /** Where the splits to read come from; without it sources are read whole. */
-  readonly splits?: SplitSource;
-  /** The identities under which the dataset's iterations have read streams. Default: none. */
-  readonly lastReaders?: LastReaders;
-  /** The iteration that contains this one. */
-  readonly within?: IteratorContext;
-  /**
-   * Receives the epoch and the reader identities of a restored iteration: the next one continues
-   * from them.
-   */
-  readonly onRestored?: (epoch: number, lastReaders: LastReaders) => void;
-  /** Closes the iterator at the first element that fails. */
-  readonly closesAtError?: boolean;
-  /** Sets what `AUTOTUNE` stands for; for tests. Default: the model decides. */
-  readonly tuningPolicy?: TuningPolicy;
-  /** Rejects with the `ReadingFailure` itself, so that callers can tell it from an element's error. */
-  readonly keepsReadingFailures?: boolean;
-}
 
 /** Starts running a graph. Nothing is read before the first `next()`. */
 export function openIterator<T = unknown>(
@@ -57,45 +21,6 @@ export function openIterator<T = unknown>(
   options: IterationOptions = {},
 ): DatasetIterator<T> {
   return new DatasetIterator<T>(node, options);
-}
-
-/** An iteration's random state. */
-type Coordinates = Omit<SavedIteration, "shared" | "state">;
-
-/** The random state given by options, by the graph's own seed, or by entropy. */
-function coordinatesOf(node: DatasetNode, host: Host, options: IterationOptions): Coordinates {
-  const seed = options.seed ?? seedOf(node);
-  const { salt = 0n, epoch = 0, split = 0 } = options;
-  return { seed: seed ?? host.entropy64(), seeded: seed !== undefined, salt, epoch, split };
-}
-
-/** The context of a graph's last operator, with its random state. */
-export function rootContext(
-  node: DatasetNode,
-  options: IterationOptions,
-  coordinates?: Coordinates,
-): IteratorContext {
-  const host = options.host ?? installedHost();
-  const { seed, seeded, salt, epoch, split } = coordinates ?? coordinatesOf(node, host, options);
-  const stream = new RandomStream(seed, [String(salt)]);
-  const { task = 0 } = options;
-  const randomState = { root: () => stream, seeded, salt, epoch, split, task };
-  const deterministic = deterministicOf(node);
-  const { splits, lastReaders, within } = options;
-  return IteratorContext.root(node, host, {
-    randomState,
-    deterministic,
-    tuning: tuningOf(node, options),
-    rules: optimizationRulesOf(node),
-    splits,
-    lastReaders,
-    within,
-  });
-}
-
-function tuningOf(node: DatasetNode, { tuningPolicy: policy }: IterationOptions): TunerOptions {
-  const autotune = autotuneOf(node);
-  return { budgets: budgetsOf(autotune), isOff: autotune === false, policy };
 }
 
 /** A queued call. */
@@ -319,7 +244,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   async #restore(bytes: Uint8Array): Promise<void> {
     let context: IteratorContext | undefined;
     let elements: ElementIterator | undefined;
-    let saved: SavedIteration;
+    let saved: ReturnType<typeof decodeIteration>;
     try {
       saved = decodeIteration(this.#node, bytes);
       const { seed, seeded, salt, epoch, split } = saved;
@@ -335,8 +260,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     }
     const { state, shared: _, ...coordinates } = saved;
     context.endRestoring(true);
-    this.#elements.dispose();
-    const closing = this.#context.close();
+    const closing = this.#dispose();
     this.#coordinates = coordinates;
     this.#context = context;
     this.#elements = elements;
@@ -459,26 +383,6 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     this.#elements.dispose();
     return this.#context.close();
   }
-}
-
-/** Disposes what has been restored so far. A wrong state may make disposing fail. */
-function dropHalfRestored(elements: ElementIterator): void {
-  try {
-    elements.dispose();
-  } catch {
-    // The reason why it was not restored is reported already.
-  }
-}
-
-/** A state with a valid checksum that no operator here wrote: operators trust the contents of their states. */
-function unreadableState(cause: unknown): LeatError {
-  return new LeatError(
-    "invalid_argument",
-    `restore: this state was not written by save() of this pipeline, in this version of Leat: ${
-      LeatError.from(cause).message
-    }`,
-    { cause },
-  );
 }
 
 function resolveDone(this: Request): void {

@@ -120,3 +120,12 @@ export abstract class ElementIterator<T = unknown> {
   /** Releases inputs, files and buffers; called once, by `dispose()`. */
   protected abstract release(): void;
 }
+
+/** Disposes what has been restored so far. A wrong state may make disposing fail. */
+export function dropHalfRestored(elements: ElementIterator): void {
+  try {
+    elements.dispose();
+  } catch {
+    // The reason why it was not restored is reported already.
+  }
+}

@@ -73,8 +73,7 @@ export type {
 } from "./saved/distributed/options.ts";
 
 // How workers of a service share a dataset.
-export type { ElementCompression } from "./service/element_compression.ts";
-export type { TargetWorkers } from "./service/target_workers.ts";
+export type { ElementCompression, TargetWorkers } from "./service/reading_choices.ts";
 export {
   CustomShardingPolicy,
   type ShardExtra,

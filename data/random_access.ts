@@ -1,7 +1,8 @@
 /** Random access: reads elements by index, without those before them. */
 import { LeatError } from "../core/error.ts";
 import { checkInteger } from "./check.ts";
-import { type IterationOptions, rootContext } from "./dataset_iterator.ts";
+import { rootContext } from "./root_context.ts";
+import type { IterationOptions } from "./iteration_options.ts";
 import type { DatasetNode } from "./node.ts";
 
 /** Refuses a graph whose elements can only be iterated over. */

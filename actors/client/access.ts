@@ -1,7 +1,7 @@
 /** How programs reach services: from a node of this process, or through another thread. */
 import { checkCompression, type DistributeOptions } from "../../data/operators/distribute.ts";
 import type { DatasetNode } from "../../data/node.ts";
-import type { ElementCompression } from "../../data/service/element_compression.ts";
+import type { ElementCompression } from "../../data/service/reading_choices.ts";
 import type { DatasetDefinition, DispatcherProtocol } from "../dispatcher/protocol.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
 import type { ClientOptions } from "./client.ts";

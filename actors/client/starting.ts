@@ -1,6 +1,6 @@
 /** Starts a client actor for an iterator: on which node, and with which options. */
 import { LeatError } from "../../core/error.ts";
-import type { ElementCompression } from "../../data/service/element_compression.ts";
+import type { ElementCompression } from "../../data/service/reading_choices.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import { type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
 import { CustomShardingPolicy } from "../../data/sharding/custom_policy.ts";

@@ -7,9 +7,8 @@
  */
 import type { WirePolicy } from "../../data/sharding/custom_policy.ts";
 import type { ReaderId } from "../../data/service/last_readers.ts";
-import type { ElementCompression } from "../../data/service/element_compression.ts";
+import type { ElementCompression, TargetWorkers } from "../../data/service/reading_choices.ts";
 import type { Shard, ShardingMode } from "../../data/sharding/sharding_policy.ts";
-import type { TargetWorkers } from "../../data/service/target_workers.ts";
 import type { Split } from "../../data/sharding/splits.ts";
 import type { JointSaveSettings, SaveWork } from "../../data/saved/distributed/work.ts";
 import type { WireError } from "../../core/error.ts";

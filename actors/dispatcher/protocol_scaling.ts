@@ -2,7 +2,7 @@
  * Scaling: how many workers there should be, for people and for programs that start and stop
  * workers. None of it is journaled.
  */
-import type { TargetWorkers } from "../../data/service/target_workers.ts";
+import type { TargetWorkers } from "../../data/service/reading_choices.ts";
 
 /** How many workers a cluster should have, and why. */
 export interface ScalingDescription {

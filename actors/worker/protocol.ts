@@ -3,7 +3,7 @@
  * coordinated-read scheduler all implement {@linkcode ElementSourceProtocol}.
  */
 import type { WireError } from "../../core/error.ts";
-import type { ElementCompression } from "../../data/service/element_compression.ts";
+import type { ElementCompression } from "../../data/service/reading_choices.ts";
 import type { SplitTable } from "../../data/sharding/splits.ts";
 import type { Begun, JointSaveSettings } from "../../data/saved/distributed/work.ts";
 import type { Payload } from "../../transport/payload.ts";

@@ -117,3 +117,14 @@ class SignatureWriter extends ValueWriter {
     return { $opaque: isUserFunction(value) ? String(value) : show(value) };
   }
 }
+
+/** A state with a valid checksum that no operator here wrote: operators trust the contents of their states. */
+export function unreadableState(cause: unknown): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    `restore: this state was not written by save() of this pipeline, in this version of Leat: ${
+      LeatError.from(cause).message
+    }`,
+    { cause },
+  );
+}

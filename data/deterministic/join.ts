@@ -1,6 +1,7 @@
 /** Joins the splits of an ordered chain: their remaining rows become batches. */
 import { rowAt, rowSpec, specOf } from "../elements/components.ts";
-import { type IterationOptions, openIterator } from "../dataset_iterator.ts";
+import { openIterator } from "../dataset_iterator.ts";
+import type { IterationOptions } from "../iteration_options.ts";
 import type { DatasetNode } from "../node.ts";
 import { FromNode } from "../operators/sources/from.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";

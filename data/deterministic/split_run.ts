@@ -2,7 +2,8 @@
 import { flattenTree, treePaths } from "../../core/tree.ts";
 import { commonRows } from "../elements/components.ts";
 import type { IteratorContext } from "../context.ts";
-import { type DatasetIterator, type IterationOptions, openIterator } from "../dataset_iterator.ts";
+import { type DatasetIterator, openIterator } from "../dataset_iterator.ts";
+import type { IterationOptions } from "../iteration_options.ts";
 import { type ElementIterator, END, type Pulled } from "../iterator.ts";
 import { rebuilt } from "../foreign/foreign.ts";
 import type { Attributes, DatasetNode } from "../node.ts";

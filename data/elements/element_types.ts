@@ -1,6 +1,7 @@
 /** The types of operators' results. */
 import type { DTypeOf, TypedArray } from "../../core/dtype.ts";
-import type { RaggedTensor, Tensor, TensorScalar } from "../../core/tensor.ts";
+import type { RaggedTensor, Tensor } from "../../core/tensor.ts";
+import type { TensorScalar } from "../../core/tensor_values.ts";
 import type { Dataset } from "../dataset.ts";
 
 /** A plain value as a leaf of an element. */

@@ -7,7 +7,12 @@ import { isPlainObject } from "../../core/tree.ts";
 import { NodeFunction } from "../udf/call.ts";
 import { checkInteger, invalidArgument, optionsOf, show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { ELEMENT_COMPRESSIONS, type ElementCompression } from "../service/element_compression.ts";
+import {
+  ELEMENT_COMPRESSIONS,
+  type ElementCompression,
+  TARGET_WORKERS,
+  type TargetWorkers,
+} from "../service/reading_choices.ts";
 import type { ElementIterator } from "../iterator.ts";
 import {
   type Attributes,
@@ -24,7 +29,6 @@ import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
 import { type ShardingMode, ShardingPolicy } from "../sharding/sharding_policy.ts";
 import type { ElementSpec } from "../elements/spec.ts";
 import { checkReadsNoService } from "../sharding/splits.ts";
-import { TARGET_WORKERS, type TargetWorkers } from "../service/target_workers.ts";
 import { UnaryNode } from "./unary.ts";
 
 /** How a dataset is distributed. */

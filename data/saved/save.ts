@@ -2,7 +2,8 @@
 import { LeatError } from "../../core/error.ts";
 import { Call, type NodeFunction } from "../udf/call.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument, optionsOf } from "../check.ts";
-import { type IterationOptions, rootContext } from "../dataset_iterator.ts";
+import { rootContext } from "../root_context.ts";
+import type { IterationOptions } from "../iteration_options.ts";
 import type { ElementFunction, FunctionOptions } from "../dataset_types.ts";
 import type { Captures } from "../udf/user_function.ts";
 import { installedHost } from "../host.ts";

@@ -10,6 +10,7 @@ import { analyzeFunction, excerptOf, type FunctionAnalysis, hasSource } from "./
 import { importFunction, type ModuleHost } from "./import_function.ts";
 import { isHostGlobal } from "./known_globals.ts";
 import { SourceFunction } from "./source_function.ts";
+import type { Path, WireCaptures, WireFunction } from "./wire_function.ts";
 
 /** Any function; operators declare the exact signature. */
 // deno-lint-ignore no-explicit-any -- parameters are contravariant: nothing narrower accepts every function
@@ -37,20 +38,6 @@ export interface LoadedFunction<F extends AnyFunction = AnyFunction> {
   readonly fn: F;
   readonly captures?: Captures;
 }
-
-/** A function by module and name, or by source, as plain data. */
-export type WireFunction =
-  & ({ readonly module: string; readonly name: string } | { readonly source: string })
-  & { readonly captures?: WireCaptures };
-
-/** Captures without their functions: the codec handles data and tensors, but no functions. */
-export interface WireCaptures {
-  readonly values: Readonly<Record<string, unknown>>;
-  /** The path in `values` (which has `null` there) of each function. */
-  readonly functions: readonly { readonly path: Path; readonly fn: WireFunction }[];
-}
-
-type Path = readonly (string | number)[];
 
 /** A reference to an exported function; made by {@linkcode udf}. */
 export class ModuleFunction<F extends AnyFunction = AnyFunction> {

@@ -1,7 +1,8 @@
 /** Checkpoints with calls in flight, prefetched elements, and held elements. */
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { Dataset, type DatasetIterator, LeatError } from "../../mod.ts";
-import { openIterator, rootContext } from "../../data/dataset_iterator.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { rootContext } from "../../data/root_context.ts";
 import { END } from "../../data/iterator.ts";
 import { DenoHost } from "../../platform/deno_host.ts";
 import { failingOn, rounds } from "./lib/collect.ts";

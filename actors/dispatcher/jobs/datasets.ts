@@ -1,6 +1,6 @@
 /** Registering pipelines. */
 import { LeatError } from "../../../core/error.ts";
-import type { ElementCompression } from "../../../data/service/element_compression.ts";
+import type { ElementCompression } from "../../../data/service/reading_choices.ts";
 import { hashBytes } from "../../../core/hash.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";

@@ -2,7 +2,7 @@
  * Which workers serve which clients: a job may want those of the client's process, or of some tags;
  * a worker may serve its own process only. Workers that no client may read get no task.
  */
-import { LOCAL_ONLY_TAG } from "../../../data/service/target_workers.ts";
+import { LOCAL_ONLY_TAG } from "../../../data/service/reading_choices.ts";
 import type { Client, Iteration, Worker } from "../state/entities.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "./iterations.ts";
 import type { JobParameters } from "../protocol.ts";

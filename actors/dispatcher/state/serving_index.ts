@@ -2,7 +2,7 @@
  * Finds the iterations a worker may serve, and a job's workers, without a scan of all. Its results
  * may contain more than `mayRead` (`targets.ts`) allows, never less.
  */
-import { LOCAL_ONLY_TAG } from "../../../data/service/target_workers.ts";
+import { LOCAL_ONLY_TAG } from "../../../data/service/reading_choices.ts";
 import type { Client, Iteration, Worker } from "./entities.ts";
 import { KeyedSets } from "./keyed_sets.ts";
 import type { JobParameters } from "../protocol.ts";

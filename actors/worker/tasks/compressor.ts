@@ -5,7 +5,7 @@
  * of sending and decompressing; trials on parts of elements measure the rest, ever more rarely
  * without gain.
  */
-import type { ElementCompression } from "../../../data/service/element_compression.ts";
+import type { ElementCompression } from "../../../data/service/reading_choices.ts";
 import type { FrameCodec } from "../../../transport/compression.ts";
 import type { CompressionFigures, WayFigures } from "../protocol.ts";
 import type { CompressionTrial, CompressionWish } from "../runner/runner.ts";

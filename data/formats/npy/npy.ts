@@ -5,7 +5,8 @@ import {
   TYPED_ARRAYS,
   type TypedArray,
 } from "../../../core/dtype.ts";
-import { type NestedArray, Tensor } from "../../../core/tensor.ts";
+import { Tensor } from "../../../core/tensor.ts";
+import type { NestedArray } from "../../../core/tensor_values.ts";
 import { ByteRanges } from "../byte_ranges.ts";
 import type { SourceFile } from "../format_reader.ts";
 import { type NpyArray, readNpyHeader, rowBytesOf } from "./npy_header.ts";

@@ -1,6 +1,7 @@
 /** `AUTOTUNE` while a pipeline runs. */
 import type { Knob } from "../../../data/autotune/knob.ts";
-import { type IterationOptions, openIterator } from "../../../data/dataset_iterator.ts";
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import type { IterationOptions } from "../../../data/iteration_options.ts";
 import { RandomStream } from "../../../core/philox.ts";
 import { AUTOTUNE, Dataset, LeatError, type OperatorStats } from "../../../mod.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";

@@ -2,7 +2,7 @@
 
 import { assert, assertEquals } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
-import { rootContext } from "../../../data/dataset_iterator.ts";
+import { rootContext } from "../../../data/root_context.ts";
 import { END, NO_BLOCK } from "../../../data/iterator.ts";
 import { Dataset, type DatasetIterator } from "../../../data/mod.ts";
 import { collect, collectWithErrors, failingOn, turn } from "../lib/collect.ts";

@@ -2,7 +2,7 @@
 
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
-import { rootContext } from "../../../data/dataset_iterator.ts";
+import { rootContext } from "../../../data/root_context.ts";
 import { type ElementIterator, END } from "../../../data/iterator.ts";
 import { lateFactory, LateIterator } from "../../../data/iterators/late_iterator.ts";
 import { ReadingFailure } from "../../../data/iterators/reading_failure.ts";

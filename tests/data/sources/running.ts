@@ -1,7 +1,7 @@
 /** Shared by tests of sources: running a node to its end, and splits to run it with. */
 
 import { openIterator } from "../../../data/dataset_iterator.ts";
-import type { IterationOptions } from "../../../data/dataset_iterator.ts";
+import type { IterationOptions } from "../../../data/iteration_options.ts";
 import { END } from "../../../data/iterator.ts";
 import type { DatasetNode } from "../../../data/node.ts";
 import type { SplitSource } from "../../../data/sharding/splits.ts";

@@ -6,7 +6,7 @@ import type { Client, Iteration, Worker } from "../../../../actors/dispatcher/st
 import type { JobParameters } from "../../../../actors/dispatcher/protocol.ts";
 import { ServingIndex } from "../../../../actors/dispatcher/state/serving_index.ts";
 import { mayRead } from "../../../../actors/dispatcher/jobs/targets.ts";
-import { LOCAL_ONLY_TAG } from "../../../../data/service/target_workers.ts";
+import { LOCAL_ONLY_TAG } from "../../../../data/service/reading_choices.ts";
 import { SimRandom } from "../../../../sim/engine/random.ts";
 import { assert, assertEquals } from "../../../assert.ts";
 

@@ -1,4 +1,14 @@
-/** Which of a service's workers a client reads. */
+/** What a reader of a service chooses: the compression of elements, and the workers it reads. */
+
+/**
+ * - `"auto"`: where it measurably pays: over slow networks, for data that shrinks.
+ * - `"none"`: never.
+ * - `"zstd"`, `"gzip"`: every element that shrinks by it.
+ */
+export type ElementCompression = "auto" | "none" | "zstd" | "gzip";
+
+/** The values of {@linkcode ElementCompression}. */
+export const ELEMENT_COMPRESSIONS: readonly ElementCompression[] = ["auto", "none", "zstd", "gzip"];
 
 /**
  * - `"auto"`: all except workers of other processes with the tag {@linkcode LOCAL_ONLY_TAG}.

@@ -1,0 +1,93 @@
+/** How an iteration is made: its options, and those of its contexts. */
+import type { RandomStream } from "../core/philox.ts";
+import type { TunerOptions, TuningPolicy } from "./autotune/tuner.ts";
+import type { SavedIteration } from "./checkpoint/saving.ts";
+import type { IteratorContext } from "./context.ts";
+import type { ForeignRunner } from "./foreign/foreign_runners.ts";
+import type { Host } from "./host.ts";
+import type { Rules } from "./optimizer/rules.ts";
+import type { FirstNumbers, Place } from "./places.ts";
+import type { LastReaders } from "./service/last_readers.ts";
+import type { SplitSource } from "./sharding/splits.ts";
+
+/** How a pipeline is run by code other than its user's: a worker's task, a test. */
+export interface IterationOptions {
+  /** Default: the installed host. */
+  readonly host?: Host;
+  /** Overrides the seed of `withOptions`. */
+  readonly seed?: bigint;
+  /** Distinguishes this task's random numbers from those of others that run the same dataset. Default 0. */
+  readonly salt?: bigint;
+  /** Distinguishes this task's functions from those of tasks with other elements. Default 0. */
+  readonly task?: number;
+  /** Counts the iterations of the dataset. Default 0. */
+  readonly epoch?: number;
+  /** The number of the split that runs as a dataset of its own. Default 0. */
+  readonly split?: number;
+  /** Where the splits to read come from; without it sources are read whole. */
+  readonly splits?: SplitSource;
+  /** The identities under which the dataset's iterations have read streams. Default: none. */
+  readonly lastReaders?: LastReaders;
+  /** The iteration that contains this one. */
+  readonly within?: IteratorContext;
+  /**
+   * Receives the epoch and the reader identities of a restored iteration: the next one continues
+   * from them.
+   */
+  readonly onRestored?: (epoch: number, lastReaders: LastReaders) => void;
+  /** Closes the iterator at the first element that fails. */
+  readonly closesAtError?: boolean;
+  /** Sets what `AUTOTUNE` stands for; for tests. Default: the model decides. */
+  readonly tuningPolicy?: TuningPolicy;
+  /** Rejects with the `ReadingFailure` itself, so that callers can tell it from an element's error. */
+  readonly keepsReadingFailures?: boolean;
+}
+
+/** An iteration's random state. */
+export type Coordinates = Omit<SavedIteration, "shared" | "state">;
+
+/** The random state of a whole iteration; operators and elements derive theirs from it. */
+export interface RandomState {
+  /** The stream that all others are forked from; created on demand. */
+  readonly root: () => RandomStream;
+  /** Whether the user chose the seed; otherwise it was drawn for this iteration. */
+  readonly seeded: boolean;
+  /** Distinguishes a task from others that run the same dataset with the same seed; 0 otherwise. */
+  readonly salt: bigint;
+  /** Counts the iterators made from a dataset, and its repetitions. */
+  readonly epoch: number;
+  /** The number of the split that runs as a dataset of its own; 0 otherwise. */
+  readonly split: number;
+  /** Distinguishes the functions' random numbers from those of tasks with other elements; 0 otherwise. */
+  readonly task?: number;
+}
+
+/** How the contexts of an iteration are made. */
+export interface RootOptions {
+  readonly randomState: RandomState;
+  /** Whether operators keep the order unless they say otherwise. */
+  readonly deterministic: boolean;
+  /** How `AUTOTUNE` chooses. Default: it keeps its first values. */
+  readonly tuning?: TunerOptions;
+  /** The rules of static optimisation. Default: all. */
+  readonly rules?: Rules;
+  readonly splits?: SplitSource | undefined;
+  /** The dataset's last readers. Default: those of this iteration alone. */
+  readonly lastReaders?: LastReaders | undefined;
+  /** The iteration that contains this one: their foreign functions run in one place. */
+  readonly within?: IteratorContext | undefined;
+  /** The numbers of the last operator, where the graph is the lower part of another. Default 0. */
+  readonly first?: FirstNumbers | undefined;
+}
+
+/** See `IteratorContext.elsewhere`. */
+export interface Elsewhere {
+  /** The host of the iteration, which has `foreignRunners`. */
+  readonly host: Host;
+  readonly deterministic: boolean;
+  readonly place: Place;
+  /** Starts the runner of the iteration, once. */
+  readonly start: () => ForeignRunner;
+  /** The context of an operator below that stays here, in a repetition with this epoch. */
+  readonly contextOf: (place: Place, epoch: number) => IteratorContext;
+}

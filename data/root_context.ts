@@ -1,0 +1,49 @@
+/** Makes the context of a graph's last operator from the options of its iteration. */
+import { RandomStream } from "../core/philox.ts";
+import { budgetsOf } from "./autotune/options.ts";
+import type { TunerOptions } from "./autotune/tuner.ts";
+import { IteratorContext } from "./context.ts";
+import { type Host, installedHost } from "./host.ts";
+import type { Coordinates, IterationOptions } from "./iteration_options.ts";
+import type { DatasetNode } from "./node.ts";
+import { autotuneOf, deterministicOf, optimizationRulesOf, seedOf } from "./operators/options.ts";
+
+/** The random state given by options, by the graph's own seed, or by entropy. */
+export function coordinatesOf(
+  node: DatasetNode,
+  host: Host,
+  options: IterationOptions,
+): Coordinates {
+  const seed = options.seed ?? seedOf(node);
+  const { salt = 0n, epoch = 0, split = 0 } = options;
+  return { seed: seed ?? host.entropy64(), seeded: seed !== undefined, salt, epoch, split };
+}
+
+/** The context of a graph's last operator, with its random state. */
+export function rootContext(
+  node: DatasetNode,
+  options: IterationOptions,
+  coordinates?: Coordinates,
+): IteratorContext {
+  const host = options.host ?? installedHost();
+  const { seed, seeded, salt, epoch, split } = coordinates ?? coordinatesOf(node, host, options);
+  const stream = new RandomStream(seed, [String(salt)]);
+  const { task = 0 } = options;
+  const randomState = { root: () => stream, seeded, salt, epoch, split, task };
+  const deterministic = deterministicOf(node);
+  const { splits, lastReaders, within } = options;
+  return IteratorContext.root(node, host, {
+    randomState,
+    deterministic,
+    tuning: tuningOf(node, options),
+    rules: optimizationRulesOf(node),
+    splits,
+    lastReaders,
+    within,
+  });
+}
+
+function tuningOf(node: DatasetNode, { tuningPolicy: policy }: IterationOptions): TunerOptions {
+  const autotune = autotuneOf(node);
+  return { budgets: budgetsOf(autotune), isOff: autotune === false, policy };
+}
