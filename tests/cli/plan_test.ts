@@ -255,7 +255,7 @@ Deno.test("sweepClusters: names the network's options if no batch arrives, and v
 
 Deno.test("sweepClusters: simulates a step of an hour with few events, and one of a minute unchanged", async () => {
   const rateAt = async (stepMs: number) => {
-    const { runs } = await sweepClusters(PROFILE, { ...MACHINES, stepMs });
+    const { runs } = await sweepClusters(PROFILE, { ...MACHINES, stepMs, workersMax: 1 });
     return runs[0]!.batchesPerSecond.expected * stepMs / 1_000;
   };
   const counted: number[] = [];
