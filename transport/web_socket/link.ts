@@ -34,6 +34,11 @@ const SILENT_BEATS_MAX = 4;
 const ACK_BYTES = WINDOW_BYTES / 8;
 /** and otherwise after this delay, in ms. */
 const ACK_DELAY_MS = 10;
+/**
+ * Most bytes of an envelope from a client or a viewer: a sharding policy's text and long lists fit.
+ * Decoded values may take a hundred times the bytes of an envelope. Payloads do not count.
+ */
+const CLIENT_ENVELOPE_BYTES_MAX = 4 * 2 ** 20;
 /** Most bytes that may wait for `start`: a sender that keeps to its window sends no more. */
 const HELD_BYTES_MAX = WINDOW_BYTES + FRAME_BYTES_MAX;
 
@@ -253,11 +258,24 @@ export class WebSocketLink implements Link {
 
   #deliver(bytes: Uint8Array): void {
     if (this.#isClosed) return;
+    this.#checkEnvelope(bytes);
     const message = decodeMessage(bytes);
     const reason = byeReason(message);
     if (reason !== undefined) return this.#end(reason);
     const envelope = asEnvelope(message);
     this.#receive!(this.#named(envelope));
+  }
+
+  /** @throws LeatError `resource_exhausted` for a long envelope, before it takes more memory. */
+  #checkEnvelope(bytes: Uint8Array): void {
+    const { role, name } = this.identity;
+    if ((role !== "client" && role !== "viewer") || bytes.length < 5) return;
+    const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
+    if (length <= CLIENT_ENVELOPE_BYTES_MAX) return;
+    throw new LeatError(
+      "resource_exhausted",
+      `An envelope of ${length} bytes from "${name}", over the limit of ${CLIENT_ENVELOPE_BYTES_MAX} for a ${role}`,
+    );
   }
 
   /** Names the source as this node dialled it, so that answers go over this link. */

@@ -8,11 +8,21 @@ type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 /** The prefix of the names of saves. */
 const PREFIX = "distributedSave ";
 
-/** A save's request, named by the normalised folder. The save writes to the path in that name. */
+/**
+ * A save's request, named by the normalised folder. The save writes to the path in that name.
+ * @throws LeatError `invalid_argument` for a path that is not absolute: each worker would resolve it
+ * in its own way, and it could be the folder of another save.
+ */
 export function namedBySaveFolder(request: OpenRequest): OpenRequest {
   const { parameters } = request;
   const save = parameters.save!;
   const folder = normalFolder(save.folder);
+  if (!/^(\/|[A-Za-z]:[/\\])/.test(folder)) {
+    throw new LeatError(
+      "invalid_argument",
+      `distributedSave: the folder has to be an absolute path, which is the same on all workers, got "${save.folder}"`,
+    );
+  }
   return {
     ...request,
     jobName: PREFIX + folder,

@@ -207,6 +207,11 @@ Deno.test("the job of a save belongs to its folder, however its path is spelt an
     }
     assertEquals((await a.ask("openIteration", request(a, folder))).jobId, jobId, folder);
   }
+  for (const folder of ["data/v", "./data/v", "../data/v", "file:///data/v", "s3://data/v"]) {
+    const { code, message } = await b.refused("openIteration", request(b, folder));
+    assertEquals(code, "invalid_argument", folder);
+    assertStringIncludes(message, "absolute path");
+  }
   await b.ask("openIteration", request(b, "/data/v2"));
   const squatted = b.openRequest(datasetId, "distributedSave /data/v3");
   assertEquals((await b.refused("openIteration", squatted)).code, "invalid_argument");

@@ -1,0 +1,54 @@
+/**
+ * A client or viewer that sends a message with a long envelope. Decoded, such a message could take a
+ * hundred times its size and end the process.
+ *
+ * @module
+ */
+import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
+import { ActorSystem } from "../../actors/runtime/system.ts";
+import { workerAt } from "../../actors/worker/protocol.ts";
+import { Dataset, serveDispatcher, serveWorker } from "../../mod.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
+import { webSocketConnector } from "../../transport/web_socket.ts";
+import { rejection } from "../actors/runtime/nodes.ts";
+import { assertEquals, assertStringIncludes } from "../assert.ts";
+import { until } from "../lib/until.ts";
+
+const QUIET = { logLevel: "off" } as const;
+const PATIENCE = { timeoutMs: 60_000 };
+const LONG = "x".repeat(5 * 2 ** 20);
+
+const NODE = { name: "node", role: "worker", token: "token-of-node-0123" } as const;
+const TEAM = { name: "team", role: "client", token: "token-of-team-0123" } as const;
+const EYES = { name: "eyes", role: "viewer", token: "token-of-eyes-0123" } as const;
+
+/** A node with a token of its own. */
+function nodeWith(token: string, target: "service" | "node"): ActorSystem {
+  const world = new DenoWorld(QUIET);
+  const identity = { name: "whoever answers", role: "admin" } as const;
+  const connector = webSocketConnector({ world, credentials: () => ({ token, target, identity }) });
+  return new ActorSystem({ node: "attacker", world, connector });
+}
+
+Deno.test("an envelope of megabytes from a client or viewer is refused before it is decoded", async () => {
+  await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [NODE, TEAM, EYES] });
+  const service = dispatcher.address;
+  await using worker = await serveWorker({
+    ...{ ...QUIET, dispatcher: service, name: "node", heartbeatMs: 50 },
+    ...{ token: NODE.token, tokens: [TEAM] },
+  });
+  await until(async () => (await dispatcher.describe()).workers.length === 1, 10);
+  for (const { token } of [TEAM, EYES]) {
+    await using system = nodeWith(token, "service");
+    const asked = system.ask(dispatcherAt(service), "getDataset", { datasetId: LONG }, PATIENCE);
+    assertStringIncludes((await rejection(asked, "unavailable")).message, "An envelope of 52");
+  }
+  await using system = nodeWith(TEAM.token, "node");
+  const asked = system.ask(workerAt(worker.address), "drain", LONG as never, PATIENCE);
+  assertStringIncludes((await rejection(asked, "unavailable")).message, "An envelope of 52");
+
+  // A pipeline of that size is a payload: it is taken, and read.
+  const elements = [new Uint8Array(5 * 2 ** 20)];
+  const read = Dataset.from(elements).distribute({ service, token: TEAM.token });
+  assertEquals(await Array.fromAsync(read, ({ length }) => length), [5 * 2 ** 20]);
+});
