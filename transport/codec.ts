@@ -17,9 +17,9 @@ import {
 } from "./codec/format.ts";
 import { MessagePlan, type PayloadPart, RawMsgpack } from "./codec/plan.ts";
 import { readMessage } from "./codec/reader.ts";
-import { type FramePool, type MessageSlab, unfilledBuffer } from "./codec/memory.ts";
+import type { FramePool, MessageSlab } from "./codec/memory.ts";
 
-export { FramePool, MessageSlab, unfilledBuffer } from "./codec/memory.ts";
+export { FramePool, MessageSlab } from "./codec/memory.ts";
 export { ENVELOPE_DEPTH_MAX, MESSAGE_BYTES_MAX, PAYLOAD_ALIGNMENT } from "./codec/format.ts";
 
 /** Options of {@linkcode encodeMessage}. */
@@ -181,12 +181,10 @@ function allocate(byteLength: number, options: EncodeOptions): Uint8Array {
   if (options.into === "shared") {
     return new Uint8Array(new SharedArrayBuffer(size), headroomBytes, byteLength);
   }
-  if (byteLength < ROOM_FROM_BYTES) {
-    return options.slab?.take(byteLength) ?? new Uint8Array(byteLength);
-  }
+  if (headroomBytes === 0) return options.slab?.take(byteLength) ?? new Uint8Array(byteLength);
   const buffer = hasRoom && options.pool !== undefined
     ? options.pool.take(size)
-    : unfilledBuffer(size);
+    : new ArrayBuffer(size);
   return new Uint8Array(buffer, headroomBytes, byteLength);
 }
 

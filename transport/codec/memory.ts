@@ -1,11 +1,5 @@
 /** The memory that messages are written into. */
-import { Buffer } from "node:buffer";
 import { PAYLOAD_ALIGNMENT } from "./format.ts";
-
-/** A buffer with arbitrary content, to be written completely: clearing it would take time. */
-export function unfilledBuffer(byteLength: number): ArrayBuffer {
-  return Buffer.allocUnsafeSlow(byteLength).buffer;
-}
 
 const SLAB_BYTES = 2 ** 16;
 /** A larger message has a buffer of its own: it would use up most of a slab. */
@@ -48,7 +42,7 @@ export class FramePool {
   /** A buffer of that size with arbitrary content. */
   take(byteLength: number): ArrayBuffer {
     const at = this.#buffers.findIndex((buffer) => buffer.byteLength === byteLength);
-    return at < 0 ? unfilledBuffer(byteLength) : this.#buffers.splice(at, 1)[0]!;
+    return at < 0 ? new ArrayBuffer(byteLength) : this.#buffers.splice(at, 1)[0]!;
   }
 
   /** Takes an unused buffer, and drops the oldest one. */

@@ -8,7 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";
 import { closedThere, type Link, type NodeId } from "../../actors/runtime/link.ts";
-import { decodeMessage, encodeBlocks, encodeMessage, unfilledBuffer } from "../codec.ts";
+import { decodeMessage, encodeBlocks, encodeMessage } from "../codec.ts";
 import { asEnvelope } from "../envelopes.ts";
 import {
   byeReason,
@@ -198,7 +198,7 @@ class ProcessLink implements Link {
       // Alone in its buffer, where payloads are aligned.
       return bytes.slice();
     }
-    const bytes = new Uint8Array(unfilledBuffer(ROOM_BYTES + length), ROOM_BYTES);
+    const bytes = new Uint8Array(new ArrayBuffer(ROOM_BYTES + length), ROOM_BYTES);
     const reading = this.#streams.incomingSlots.read(slot, bytes);
     if (reading !== undefined) await reading;
     this.#outbox.tellFreed(slot);

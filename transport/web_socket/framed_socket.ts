@@ -13,7 +13,6 @@ import { closeConnection, writeAll } from "./connection.ts";
 import { FRAME_BYTES_MAX, malformed } from "./frames.ts";
 import { WINDOW_BYTES } from "./outbox.ts";
 import { PLACED_HEAD_BYTES, type Socket, type SocketEvents } from "./socket.ts";
-import { unfilledBuffer } from "../codec.ts";
 import {
   broken,
   clientFrame,
@@ -208,7 +207,7 @@ export class FramedSocket implements Socket {
     const first = this.#buffer.slice(start, start + PLACED_HEAD_BYTES);
     const place = this.#placeOf(head, first);
     if (place === undefined) {
-      const payload = new Uint8Array(unfilledBuffer(payloadBytes));
+      const payload = new Uint8Array(payloadBytes);
       await this.#fill(payload, start);
       this.#take(head, payload);
     } else {

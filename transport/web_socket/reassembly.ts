@@ -1,6 +1,5 @@
 /** Reassembles large messages from fragments. */
 import { LeatError } from "../../core/error.ts";
-import { unfilledBuffer } from "../codec.ts";
 import { type Fragment, type FragmentHead, malformed } from "./frames.ts";
 
 /** Most incomplete messages of one link at the same time. */
@@ -91,7 +90,7 @@ export class Reassembly {
 
 function allocate(byteLength: number): Uint8Array {
   try {
-    return new Uint8Array(unfilledBuffer(byteLength));
+    return new Uint8Array(byteLength);
   } catch (cause) {
     throw new LeatError("resource_exhausted", `No memory for a message of ${byteLength} bytes`, {
       cause,
