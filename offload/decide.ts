@@ -44,6 +44,8 @@ export interface OffloadDecision {
   readonly Upper?: number;
   /** In bytes per second. Below this, local CPUs are the bottleneck. */
   readonly Lower?: number;
+  /** Lower / Rthp: so many times the measured workers remove the stall (section 9). */
+  readonly workerFactor?: number;
 }
 
 /** Whether line 3 rules offloading out, so that no candidate need be measured. */
@@ -103,6 +105,7 @@ export function decide(
     estimate: Math.min(Gthp, estimate),
     Upper,
     Lower,
+    workerFactor: Lower / Rthp,
   };
 }
 

@@ -49,7 +49,8 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
 
   /** A sentence that says what is done and why, and a table of what was measured. */
   explain(): string {
-    return [this.#sentence(), "", ...this.#table(), ...this.#refusals()].join("\n");
+    return [this.#sentence(), "", ...this.#table(), ...this.#workers(), ...this.#refusals()]
+      .join("\n");
   }
 
   /** The same as `explain()`. */
@@ -108,6 +109,18 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
       row.map((cell, i) => i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))
         .join("  ").trimEnd();
     return rows.map(line);
+  }
+
+  /** The formula of the paper's section 9, which is for one measured worker. */
+  #workers(): string[] {
+    const { workerFactor = Infinity } = this.decision;
+    if (!Number.isFinite(workerFactor)) return [];
+    const wanted = Math.max(1, Math.ceil(workerFactor));
+    return [
+      "",
+      `Workers (Lower / Rthp): training would not wait with ${workerFactor.toFixed(2)} times the ` +
+      `measured ones; if one was measured, with ${wanted}.`,
+    ];
   }
 
   #refusals(): string[] {

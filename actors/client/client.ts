@@ -326,9 +326,11 @@ class Client {
     const { inFlight, earlyBytes, orderFigures } = this.#reader;
     const bufferedBytes = this.#feed.bytes + earlyBytes;
     const atMs = this.#context.world.nowMs();
+    const offloadRatio = this.#feed.offloadRatio();
     return {
       atMs,
       ...this.#meter.figures,
+      ...(offloadRatio === undefined ? {} : { offloadRatio }),
       inFlight,
       bufferedBytes,
       ...orderFigures,

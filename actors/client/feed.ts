@@ -28,6 +28,8 @@ export class Feed {
   #nowMs: () => number = () => 0;
   /** The client's statistics; undefined before a client feeds it. */
   stats: () => ServiceStats | undefined = () => undefined;
+  /** The share of the training loop's elements that come from here, if `offload()` chooses it. */
+  offloadRatio: () => number | undefined = () => undefined;
   /** Called when an element was taken, which leaves space for another. */
   onTaken: () => void = () => {};
 

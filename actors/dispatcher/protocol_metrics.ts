@@ -88,6 +88,7 @@ export const METRICS = {
     unpackingMs: ["counter", "leat_client_unpacking_seconds_total", "ms", "How long decompressing elements on arrival took; overlaps waiting and training."],
     wireBytes: ["counter", "leat_client_wire_bytes_total", "bytes", "Bytes received from workers, compressed where they were."],
     wireBytesPerSecond: [{ rate: "wireBytes" }, null, "bytes/s", "Bytes received, before decompression."],
+    offloadRatio: ["optional", "leat_client_offload_ratio", "share", "The share of its elements that workers are to prepare, if `offload()` reads.", "offloaded"],
   },
   /** DETERMINISTIC: a reader's cost of keeping the order. */
   order: {

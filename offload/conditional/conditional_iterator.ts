@@ -207,7 +207,8 @@ export class ConditionalIterator extends ElementIterator {
   #openRemote(sequences: readonly number[]): RemoteSide {
     const { openRemote, timeoutMs, context: { host } } = this.#options;
     const open = openRemote({ total: this.#splits.length, digest: this.#digest! });
-    return new RemoteSide(sequences, { host, open, timeoutMs });
+    const ratio = () => this.#counters.ratio;
+    return new RemoteSide(sequences, { host, open, timeoutMs, ratio });
   }
 
   /** The side of the next element; undefined at the end. */

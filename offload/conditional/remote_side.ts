@@ -15,6 +15,8 @@ export interface RemoteSideOptions {
   readonly open: OpenRemote;
   /** How long one item is waited for, in ms. */
   readonly timeoutMs: number;
+  /** The share of all elements that come from here, for the service's figures. */
+  readonly ratio: () => number;
 }
 
 /** Reads splits that workers produce, in order. */
@@ -34,6 +36,7 @@ export class RemoteSide implements Side {
   constructor(sequences: readonly number[], options: RemoteSideOptions) {
     this.#options = options;
     this.#owned = new Set(sequences);
+    this.#feed.offloadRatio = options.ratio;
     this.#stop = options.open(sequences, this.#feed);
   }
 

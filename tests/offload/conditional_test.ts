@@ -106,6 +106,30 @@ testInline(
   },
 );
 
+testInline("offload tells the service its ratio, and distribute none", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const told = async () => {
+    const { jobs } = await cluster.describe();
+    const readers = jobs.flatMap(({ iterations }) => iterations.flatMap(({ readers }) => readers));
+    return readers.flatMap(({ figures }) => figures === null ? [] : [figures.offloadRatio]);
+  };
+  const numbers = Dataset.range(2000).map((x) => x + 1);
+  const plan = { candidate: "p'2", ratio: 0.25 };
+  for (
+    const [dataset, ratio] of [
+      [numbers.offload({ service: cluster, plan }), 0.25],
+      [numbers.distribute({ service: cluster, processingMode: "OFF" }), null],
+    ] as const
+  ) {
+    await using iterator = dataset.iterator();
+    await readOutcomes(iterator, 10);
+    await until(async () => (await told()).length === 1);
+    assertEquals(await told(), [ratio]);
+    await iterator[Symbol.asyncDispose]();
+    await until(async () => (await told()).length === 0);
+  }
+});
+
 testInline("offload opens nothing at the service once it is disposed", async (start) => {
   await using cluster = await start({ workers: 1 });
   const dataset = Dataset.range(2000).map(async (x) => {

@@ -1,7 +1,8 @@
 /** Algorithm 1 of the FastFlow paper, held against brute force under the paper's own model. */
 import fc from "fast-check";
 import { decide, estimateOf, type OffloadMetrics, staysLocal } from "../../offload/decide.ts";
-import { assert, assertAlmostEquals, assertEquals } from "../assert.ts";
+import { OffloadPlan } from "../../offload/plan.ts";
+import { assert, assertAlmostEquals, assertEquals, assertMatch } from "../assert.ts";
 
 const throughput = fc.double({ min: 1, max: 1000, noNaN: true });
 
@@ -81,6 +82,15 @@ Deno.test("decide computes Upper, Lower and OffRatio as lines 8 to 13 do", () =>
   assertEquals([scarce.Upper, scarce.Lower], [60, 72]);
   assertAlmostEquals(scarce.ratio, 0.6);
   assertAlmostEquals(scarce.estimate, 40 * 0.8 + 60);
+  assertAlmostEquals(scarce.workerFactor!, 72 / 60);
+  const metrics = { ...base, candidates: [{ name: "p'2", Rthp: 20, Ocycle: 2 }] };
+  const plan = new OffloadPlan({
+    decision: decide(metrics),
+    metrics,
+    refused: [],
+    source: "stored",
+  });
+  assertMatch(plan.explain(), /with 3.60 times the measured ones; if one was measured, with 4/);
 });
 
 Deno.test("decide offloads nothing that would make training slower", () => {

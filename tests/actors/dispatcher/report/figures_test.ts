@@ -132,6 +132,7 @@ Deno.test("rates are exact, by the clock of who reports, whenever the heartbeat 
     bufferedBytes: 70,
     elementsPerSecond: 5,
     bytesPerSecond: 250,
+    offloadRatio: null,
     wireBytesPerSecond: 0,
     waitingShare: 0.75,
     decodingShare: 0,
