@@ -44,6 +44,11 @@ export interface OffloadDecision {
   readonly Upper?: number;
   /** In bytes per second. Below this, local CPUs are the bottleneck. */
   readonly Lower?: number;
+  /**
+   * Where a corrected ratio begins. Line 13 leaves out that an offloaded step costs this host only
+   * Ocycle instead of Pcycle; with that, both sides finish together at this ratio.
+   */
+  readonly startRatio: number;
   /** Lower / Rthp: so many times the measured workers remove the stall (section 9). */
   readonly workerFactor?: number;
 }
@@ -76,6 +81,7 @@ export function decide(
   const local = (rule: OffloadDecision["rule"]): OffloadDecision => ({
     candidate: null,
     ratio: 0,
+    startRatio: 0,
     rule,
     speedUpMax: Gthp / Lthp,
     estimate: Math.min(Gthp, Lthp),
@@ -94,12 +100,17 @@ export function decide(
   const { name, Rthp, Ocycle } = best;
   // Lines 8 and 9.
   const Upper = Rthp;
-  const Lower = (Gthp - Lthp) * (1 + relativeCost(Ocycle, Pcycle));
+  const cost = relativeCost(Ocycle, Pcycle);
+  const Lower = (Gthp - Lthp) * (1 + cost);
   // Lines 10 to 13. A measured Rthp may be a little above Gthp.
-  const ratio = Lower < Upper ? Math.min(1, Upper / Gthp) : Rthp / (Lthp + Rthp);
+  const isEnough = Lower < Upper;
+  const ratio = isEnough ? Math.min(1, Upper / Gthp) : Rthp / (Lthp + Rthp);
+  const freed = Math.max(0, 1 - cost);
+  const startRatio = isEnough ? ratio : Math.min(1, Rthp / (Lthp + Rthp * freed));
   return {
     candidate: name,
     ratio,
+    startRatio,
     rule: "offload",
     speedUpMax: Gthp / Lthp,
     estimate: Math.min(Gthp, estimate),

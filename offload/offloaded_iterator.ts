@@ -16,6 +16,7 @@ import { ConditionalIterator } from "./conditional/conditional_iterator.ts";
 import type { OpenRemote } from "./conditional/remote_side.ts";
 import { type CutPoint, cutPointsOf } from "./cut_points.ts";
 import { figuresOf } from "./figures.ts";
+import { OffloadPlan } from "./plan.ts";
 import { plan } from "./planner.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -91,7 +92,7 @@ class OffloadedIterator extends ElementIterator {
       const cut = findCut(this.#node, candidate);
       this.#context.replace(
         cut.root,
-        (context) => conditional(this.#node, cut, ratio, context, this.#access),
+        (context) => conditional(this.#node, cut, choice, context, this.#access),
       );
     }
     return this.#input = this.#context.passInput();
@@ -116,22 +117,27 @@ function findCut({ inputs: [input] }: OffloadNode, candidate: string): CutPoint 
 function conditional(
   node: OffloadNode,
   { root, chain, keepsOrder }: CutPoint,
-  ratio: number,
+  choice: OffloadChoice,
   context: IteratorContext,
   access: ServiceAccess,
 ): ElementIterator {
   const { deterministic = false, timeoutMs = TIMEOUT_MS, plan, adapt } = node.options;
   const adapts = adapt ?? plan === undefined;
-  const control = adapts ? controlOf(node, ratio) : undefined;
+  const control = adapts ? controlOf(node, startRatioOf(choice)) : undefined;
   const seed = seedOf(node) ?? (deterministic ? 0n : drawnSeed(context));
   return new ConditionalIterator({
     ...{ context, root, chain, seed, timeoutMs, control },
-    ratio: control?.ratio ?? ratio,
+    ratio: control?.ratio ?? choice.ratio,
     keepsOrder: keepsOrder || deterministic,
     figures: figuresOf(node),
     openRemote: (table) =>
       remoteReader(node.options, { root, chain }, { seed, context, table }, access),
   });
+}
+
+/** Where a corrected ratio begins. */
+function startRatioOf(choice: OffloadChoice): number {
+  return choice instanceof OffloadPlan ? choice.decision.startRatio : choice.ratio;
 }
 
 const controls = new WeakMap<OffloadNode, RatioControl>();

@@ -88,7 +88,7 @@ async function modelOne(
       decided,
       corrected: decision.candidate === null ? decided : timeOfStep(
         ...[costs, environment, decision, CORRECTED_STEPS * steps] as const,
-        new RatioControl(decision.ratio),
+        new RatioControl(decision.startRatio),
       ),
     },
     candidates: metrics.candidates.map((candidate) => {

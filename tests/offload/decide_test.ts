@@ -83,6 +83,9 @@ Deno.test("decide computes Upper, Lower and OffRatio as lines 8 to 13 do", () =>
   assertAlmostEquals(scarce.ratio, 0.6);
   assertAlmostEquals(scarce.estimate, 40 * 0.8 + 60);
   assertAlmostEquals(scarce.workerFactor!, 72 / 60);
+  // Both sides finish together: 40 / (1 - r + r / 5) = 60 / r, and with enough workers as line 11 says.
+  assertAlmostEquals(scarce.startRatio, 60 / 88);
+  assertAlmostEquals(enough.startRatio, 0.8);
   const metrics = { ...base, candidates: [{ name: "p'2", Rthp: 20, Ocycle: 2 }] };
   const plan = new OffloadPlan({
     decision: decide(metrics),
