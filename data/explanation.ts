@@ -10,7 +10,7 @@ import { AUTOTUNE } from "./parallelism.ts";
 import type { OperatorStats, TuningStats } from "./iterators/stats.ts";
 import { optimizationRulesOf } from "./operators/options.ts";
 import { rewritesOf } from "./optimizer/rules.ts";
-import { ModuleFunction } from "./udf/user_function.ts";
+import { referenceOf } from "./udf/user_function.ts";
 
 /** One operator of a graph. */
 export interface ExplainedOperator {
@@ -140,7 +140,8 @@ function describeArguments(node: DatasetNode): string {
 function describeArgument(value: unknown): string {
   if (value instanceof NodeFunction) {
     const { fn } = value;
-    if (fn instanceof ModuleFunction) return `${fn.name} of ${fn.module}`;
+    const reference = referenceOf(fn);
+    if (reference !== undefined) return `${reference.name} of ${reference.place}`;
     return shorten(fn.toString().replace(/\s+/g, " "));
   }
   if (value instanceof TensorSpec) return specText(value);

@@ -43,8 +43,32 @@ export interface Host {
    * @ignore
    */
   readonly foreignRunners?: ForeignRunners;
+  /**
+   * Calls functions of Python. Left out: they are refused.
+   *
+   * @ignore
+   */
+  readonly python?: PythonRunner | undefined;
   /** Logs a warning for the operator of the machine. */
   warn(message: string): void;
+}
+
+/** A function of a Python file, with its keyword arguments. */
+export interface PythonCallee {
+  readonly file: string;
+  readonly name: string;
+  readonly captures?: Readonly<Record<string, unknown>>;
+}
+
+/** Calls functions of Python. */
+export interface PythonRunner {
+  /**
+   * @param callee The same object for all calls of a function that may go together.
+   * @param args Plain data and tensors.
+   * @param seed Of the random numbers of this call.
+   * @throws {LeatError} What the function raised, with its traceback.
+   */
+  call(callee: PythonCallee, args: readonly unknown[], seed: number): Promise<unknown>;
 }
 
 /** Read-only access to files, by whatever names the implementation understands. */

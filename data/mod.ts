@@ -33,14 +33,10 @@ export { type ElementSpec, TensorSpec } from "./elements/spec.ts";
 
 // User functions.
 export type { FunctionExtra } from "./udf/call.ts";
+export { ModuleFunction, udf } from "./udf/module_function.ts";
+export { python, PythonFunction } from "./udf/python_function.ts";
 export { SourceFunction } from "./udf/source_function.ts";
-export {
-  type AnyFunction,
-  type Captures,
-  ModuleFunction,
-  udf,
-  type UserFunction,
-} from "./udf/user_function.ts";
+export type { AnyFunction, Captures, UserFunction } from "./udf/user_function.ts";
 
 // Files and their formats.
 export type { Compression, FileCompression } from "./formats/compression/compression.ts";

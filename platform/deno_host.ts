@@ -7,6 +7,7 @@ import type { ForeignRunners } from "../data/foreign/foreign_runners.ts";
 import { Audio } from "./media/audio.ts";
 import { type ForeignLimits, ForeignProcesses } from "./sandbox/foreign/foreign_processes.ts";
 import { Images } from "./media/images.ts";
+import { PythonProcesses } from "./python/python_processes.ts";
 import { loadCrc32cAddon } from "./storage/crc32c_addon.ts";
 import { DenoNewFiles } from "./storage/new_files.ts";
 import type { MayFollow } from "./storage/http_files.ts";
@@ -29,6 +30,8 @@ export interface DenoHostOptions {
   readonly images?: ImageCodec;
   /** How sound is decoded. Default: WAV, on the calling thread. */
   readonly audio?: AudioCodec;
+  /** The interpreter of Python functions; false refuses them. Default `python3`. */
+  readonly python?: string | false;
   /** Limits of the processes that run functions from outside this program's build. */
   readonly foreign?: ForeignLimits;
 }
@@ -55,6 +58,8 @@ export class DenoHost implements Host {
   readonly audio: AudioCodec;
   /** @ignore */
   readonly foreignRunners: ForeignRunners;
+  /** @ignore */
+  readonly python: PythonProcesses | undefined;
 
   /** A host; nothing is opened before it is used. */
   constructor(options: DenoHostOptions = {}) {
@@ -62,6 +67,8 @@ export class DenoHost implements Host {
     this.images = options.images ?? new Images();
     this.audio = options.audio ?? new Audio();
     this.foreignRunners = new ForeignProcesses(options.foreign);
+    const { python = "python3" } = options;
+    this.python = python === false ? undefined : new PythonProcesses(python);
   }
 
   nowMs(): number {

@@ -2,6 +2,8 @@
 import { Dataset, LeatError } from "../../mod.ts";
 import type { DistributeOptions } from "../../data/operators/distribute.ts";
 import { seedOf } from "../../data/operators/options.ts";
+import { installHost } from "../../data/host.ts";
+import { DenoHost } from "../../platform/deno_host.ts";
 import { exportedDataset } from "../pipeline/exported_dataset.ts";
 import { UsageError } from "../lib/args.ts";
 
@@ -16,6 +18,8 @@ export interface OpenRequest {
   /** The id of a dataset that a service has, instead of a module. */
   readonly datasetId?: string;
   readonly seed?: number | bigint;
+  /** The interpreter of Python functions. */
+  readonly python?: string;
   /** The service to read from. Default: the pipeline runs in this process. */
   readonly service?: DistributeOptions;
   /** Which part of the elements of a pipeline that runs here: every `count`-th from `index` on. */
@@ -24,7 +28,8 @@ export interface OpenRequest {
 
 /** @throws {LeatError} as `exportedDataset` does, and what the operators' checks say. */
 export async function openDataset(request: OpenRequest): Promise<Dataset<unknown>> {
-  const { service, shard } = request;
+  const { service, shard, python } = request;
+  if (python !== undefined) installHost(new DenoHost({ python }));
   if (request.datasetId !== undefined && service !== undefined) {
     const { service: address, ...options } = service;
     return Dataset.fromId(address, request.datasetId, options);

@@ -12,7 +12,7 @@ import { isPlainObject } from "../../core/tree.ts";
 import type { NodeFunction } from "../udf/call.ts";
 import { show } from "../check.ts";
 import type { Attributes, DatasetNode } from "../node.ts";
-import { isUserFunction, ModuleFunction } from "../udf/user_function.ts";
+import { isUserFunction, referenceOf } from "../udf/user_function.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { wholeState } from "./whole_state.ts";
 import { encodeNode, ValueWriter } from "../wire.ts";
@@ -108,12 +108,14 @@ class SignatureWriter extends ValueWriter {
   }
 
   protected override function({ fn, captures }: NodeFunction): unknown {
-    const text = fn instanceof ModuleFunction ? `${fn.module}#${fn.name}` : String(fn);
+    const reference = referenceOf(fn);
+    const text = reference === undefined ? String(fn) : `${reference.place}#${reference.name}`;
     return { $function: text, captures: this.write(captures) };
   }
 
   protected override opaque(value: unknown): unknown {
-    if (value instanceof ModuleFunction) return { $opaque: `${value.module}#${value.name}` };
+    const reference = referenceOf(value);
+    if (reference !== undefined) return { $opaque: `${reference.place}#${reference.name}` };
     return { $opaque: isUserFunction(value) ? String(value) : show(value) };
   }
 }

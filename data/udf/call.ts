@@ -18,6 +18,7 @@ import type { SpecCheck } from "../elements/spec_check.ts";
 import type { OperatorMeter } from "../iterators/stats.ts";
 import { Stopwatch } from "../iterators/stopwatch.ts";
 import { GIVEN_NAMES, mayUseToolbox } from "./captured_names.ts";
+import { PYTHON_CALLS, PythonFunction } from "./python_function.ts";
 import {
   type AnyFunction,
   type BoundFunction,
@@ -64,7 +65,7 @@ export class NodeFunction implements BoundFunction {
     if (!isUserFunction(fn)) {
       throw new LeatError(
         "invalid_argument",
-        `${operator}: ${argument} must be a function or udf(...), got ${typeof fn}`,
+        `${operator}: ${argument} must be a function, udf(...) or python(...), got ${typeof fn}`,
       );
     }
     this.fn = fn;
@@ -84,6 +85,11 @@ export class NodeFunction implements BoundFunction {
       );
     }
     this.captures = captures;
+  }
+
+  /** How many calls are in flight if the operator says nothing; undefined for one at a time. */
+  get callsByDefault(): number | undefined {
+    return this.fn instanceof PythonFunction ? PYTHON_CALLS : undefined;
   }
 
   /** The function among deserialised attributes. */

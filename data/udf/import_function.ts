@@ -7,7 +7,7 @@ import type { AnyFunction } from "./user_function.ts";
 export const MODULE_LOAD_TIMEOUT_MS = 30_000;
 
 /** What making a function callable needs of the host. */
-export type ModuleHost = Pick<Host, "importModule" | "sleep" | "evaluate">;
+export type ModuleHost = Pick<Host, "importModule" | "sleep" | "evaluate" | "python">;
 
 /** The function that a module exports under a name. Throws like `loadFunction`. */
 export async function importFunction(

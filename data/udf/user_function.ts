@@ -9,6 +9,8 @@ import { GIVEN_NAMES, withCapturedNames } from "./captured_names.ts";
 import { analyzeFunction, excerptOf, type FunctionAnalysis, hasSource } from "./free_names.ts";
 import { importFunction, type ModuleHost } from "./import_function.ts";
 import { isHostGlobal } from "./known_globals.ts";
+import { ModuleFunction } from "./module_function.ts";
+import { callsPython, PythonFunction } from "./python_function.ts";
 import { SourceFunction } from "./source_function.ts";
 import type { Path, WireCaptures, WireFunction } from "./wire_function.ts";
 
@@ -17,11 +19,13 @@ import type { Path, WireCaptures, WireFunction } from "./wire_function.ts";
 export type AnyFunction = (...args: any[]) => unknown;
 
 /**
- * What operators hold: a function, a reference to an export, or the text of a received function.
+ * What operators hold: a function, a reference to an export or a Python function, or the text of a
+ * received function.
  */
 export type UserFunction<F extends AnyFunction = AnyFunction> =
   | F
   | ModuleFunction<F>
+  | PythonFunction<F>
   | SourceFunction;
 
 /** Named values for a function's last argument: plain data, tensors, and serialisable functions. */
@@ -37,63 +41,6 @@ export interface BoundFunction<F extends AnyFunction = AnyFunction> {
 export interface LoadedFunction<F extends AnyFunction = AnyFunction> {
   readonly fn: F;
   readonly captures?: Captures;
-}
-
-/** A reference to an exported function; made by {@linkcode udf}. */
-export class ModuleFunction<F extends AnyFunction = AnyFunction> {
-  /** Carries the signature as a type only. */
-  declare readonly signature: F;
-  /** The module's absolute URL. */
-  readonly module: string;
-  /** The name of the export. */
-  readonly name: string;
-
-  /**
-   * The same as {@linkcode udf}.
-   *
-   * @throws {LeatError} `invalid_argument` if `module` is no absolute URL that others could import,
-   * or `name` is empty.
-   */
-  constructor(module: string, name: string) {
-    if (typeof module !== "string" || !URL.canParse(module) || module.startsWith("blob:")) {
-      throw new LeatError(
-        "invalid_argument",
-        `udf() takes the absolute URL of a module, not ${JSON.stringify(module)}; ` +
-          `write udf(import.meta.resolve("./functions.ts"), "name").`,
-      );
-    }
-    if (typeof name !== "string" || name === "") {
-      throw new LeatError(
-        "invalid_argument",
-        `udf() takes the name of an export of ${module}, not ${JSON.stringify(name)}.`,
-      );
-    }
-    this.module = module;
-    this.name = name;
-  }
-}
-
-/**
- * Refers to a function by the module that exports it, so that any host of the pipeline can import
- * it.
- *
- * @param module Its absolute URL, which must name the same module on every host:
- * `import.meta.resolve("./f.ts")`.
- * @param name The export; `"default"` for the default one.
- * @throws {LeatError} `invalid_argument` for a relative URL, a `blob:` URL or an empty name.
- *
- * @example
- * ```ts
- * import { udf } from "./user_function.ts";
- * const augment = udf(import.meta.resolve("./augment.ts"), "augment");
- * ```
- */
-// deno-lint-ignore no-explicit-any -- what it takes and returns is known to the module alone
-export function udf(module: string, name: string): ModuleFunction<any>;
-/** The same, with a signature that the caller asserts; nothing checks it. */
-export function udf<F extends AnyFunction>(module: string, name: string): ModuleFunction<F>;
-export function udf(module: string, name: string): ModuleFunction {
-  return new ModuleFunction(module, name);
 }
 
 /**
@@ -135,18 +82,27 @@ export function deserializeFunction(wire: unknown): BoundFunction {
 
 /** A function as messages show it. */
 export function functionText(fn: UserFunction): string {
-  return fn instanceof ModuleFunction ? `"${fn.name}" of ${fn.module}` : excerptOf(sourceOf(fn));
+  const { name, place } = referenceOf(fn) ?? {};
+  return place === undefined ? excerptOf(sourceOf(fn)) : `"${name}" of ${place}`;
+}
+
+/** Where a function is that is only referred to; undefined for one with text. */
+export function referenceOf(
+  fn: unknown,
+): { readonly name: string; readonly place: string } | undefined {
+  if (fn instanceof ModuleFunction) return { name: fn.name, place: fn.module };
+  return fn instanceof PythonFunction ? { name: fn.name, place: fn.file } : undefined;
 }
 
 /** The text of a function, if it has one. */
-function sourceOf(fn: AnyFunction | SourceFunction): string {
+function sourceOf(fn: UserFunction): string {
   return fn instanceof SourceFunction ? fn.source : Function.prototype.toString.call(fn);
 }
 
 /** Whether an operator accepts the value as a user function. */
 export function isUserFunction(value: unknown): value is UserFunction {
   return typeof value === "function" || value instanceof ModuleFunction ||
-    value instanceof SourceFunction;
+    value instanceof PythonFunction || value instanceof SourceFunction;
 }
 
 /**
@@ -154,7 +110,7 @@ export function isUserFunction(value: unknown): value is UserFunction {
  * be imported. This is the only place that evaluates text.
  *
  * @throws {LeatError} `not_found` if the module or the export does not exist; `permission_denied`
- * if it may not be imported, or text may not be evaluated; `failed_precondition` if loading it
+ * if it may not be imported, text may not be evaluated, or Python may not run; `failed_precondition` if loading it
  * fails; `deadline_exceeded` after `MODULE_LOAD_TIMEOUT_MS`; `invalid_argument` if the export is no
  * function.
  */
@@ -163,6 +119,7 @@ export function loadFunction<F extends AnyFunction>(
   host: ModuleHost,
 ): LoadedFunction<F> | Promise<LoadedFunction<F>> {
   const { fn, captures } = bound;
+  if (fn instanceof PythonFunction) return callsPython(fn, captures, host.python);
   const travelled = captures === undefined ? [] : travelledIn(captures);
   if (typeof fn === "function" && travelled.length === 0) return bound as LoadedFunction<F>;
   if (fn instanceof ModuleFunction || travelled.some(({ fn }) => fn instanceof ModuleFunction)) {
@@ -187,10 +144,10 @@ export function ambientNamesOf({ fn, captures = {} }: BoundFunction): string[] {
   return [...new Set([...ambientNamesIn(fn), ...captured])];
 }
 
-const ambientNames = new WeakMap<AnyFunction | SourceFunction, readonly string[]>();
+const ambientNames = new WeakMap<UserFunction, readonly string[]>();
 
 function ambientNamesIn(fn: UserFunction): readonly string[] {
-  if (fn instanceof ModuleFunction) return [];
+  if (referenceOf(fn) !== undefined) return [];
   let names = ambientNames.get(fn);
   if (names === undefined) {
     const source = sourceOf(fn);
@@ -205,8 +162,12 @@ function serializeAlone(fn: unknown, where: string): WireFunction {
   if (!isUserFunction(fn)) {
     throw new LeatError(
       "invalid_argument",
-      `a user function is a function or udf(…), not ${typeof fn}`,
+      `a user function is a function, udf(…) or python(…), not ${typeof fn}`,
     );
+  }
+  if (fn instanceof PythonFunction) {
+    if (where !== "") throw pythonCaptured(where);
+    return { python: fn.file, name: fn.name };
   }
   if (fn instanceof ModuleFunction) return { module: fn.module, name: fn.name };
   const analysis = analyzeFunction(sourceOf(fn));
@@ -241,6 +202,13 @@ function requireSelfContained(analysis: FunctionAnalysis, where: string): void {
       excerptOf(source)
     }`,
     { details: { freeNames: [...freeNames], placeBound: [...placeBound] } },
+  );
+}
+
+function pythonCaptured(where: string): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    `captures${where} is a Python function, which only an operator can call: give it to map`,
   );
 }
 
@@ -308,6 +276,9 @@ function deserializeAlone(wire: Record<string, unknown>): UserFunction {
   if (typeof wire.module === "string" && typeof wire.name === "string") {
     return new ModuleFunction(wire.module, wire.name);
   }
+  if (typeof wire.python === "string" && typeof wire.name === "string") {
+    return new PythonFunction(wire.python, wire.name);
+  }
   throw malformed("it has neither source nor module and name");
 }
 
@@ -346,9 +317,10 @@ interface Travelled {
 
 /** Every function among the captures that has to be loaded first. */
 function travelledIn(captures: Captures): Travelled[] {
-  return functionsIn(captures).flatMap(({ path, fn }) =>
-    typeof fn === "function" ? [] : [{ path, fn }]
-  );
+  return functionsIn(captures).flatMap(({ path, fn }) => {
+    if (fn instanceof PythonFunction) throw pythonCaptured(pathText(path));
+    return typeof fn === "function" ? [] : [{ path, fn }];
+  });
 }
 
 /** Every function and reference among the captures, with its path. */

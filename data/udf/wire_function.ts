@@ -1,8 +1,12 @@
 /** User functions as plain data, as they travel to other threads and hosts. */
 
-/** A function by module and name, or by source, as plain data. */
+/** A function by module or Python file and name, or by source, as plain data. */
 export type WireFunction =
-  & ({ readonly module: string; readonly name: string } | { readonly source: string })
+  & (
+    | { readonly module: string; readonly name: string }
+    | { readonly python: string; readonly name: string }
+    | { readonly source: string }
+  )
   & { readonly captures?: WireCaptures };
 
 /** Captures without their functions: the codec handles data and tensors, but no functions. */

@@ -13,15 +13,23 @@ import { removeLeftFolders, SlotFolder } from "./slot_folder.ts";
 export interface ChildOptions {
   /** The name of its node. */
   readonly name: string;
-  /** The URL of its program, which calls `linkToParent`. */
-  readonly program: string;
+  /** The URL of its program, which calls `linkToParent`; or a command, to which the link is told. */
+  readonly program: string | Command;
   /** Flags of Deno: its permissions and its engine's. */
-  readonly flags: readonly string[];
-  /** Limits that the kernel enforces, if the system has them (Linux). */
+  readonly flags?: readonly string[];
+  /** The prefix of the lines that it prints, which are logged. Default: `runner`. */
+  readonly prints?: string;
+  /** Limits that the kernel enforces on a program of Deno, if the system has them (Linux). */
   readonly limits?: Omit<Launch, "command">;
   /** Whether it inherits this process's environment. Default: only the location of Deno's cache. */
   readonly hasEnvironment?: boolean;
   readonly link?: ProcessLinkOptions;
+}
+
+/** A program that is not Deno's, and its first arguments. */
+export interface Command {
+  readonly command: string;
+  readonly args: readonly string[];
 }
 
 export interface ChildEnd {
@@ -33,8 +41,6 @@ export interface ChildEnd {
 
 /** Most characters of one process's standard error that are logged. */
 const LOGGED_CHARS_MAX = 2 ** 20;
-/** The prefix of each line, so that no function can forge a line of its worker. */
-const LOG_PREFIX = "runner: ";
 /** Characters of it that are kept to explain an end. */
 const SAID_CHARS = 4_096;
 /** The variables that locate Deno's cache. */
@@ -52,10 +58,13 @@ export class ChildProcess {
   readonly ended: Promise<ChildEnd>;
   readonly #child: Deno.ChildProcess;
   readonly #folder = new SlotFolder();
+  /** Before each line, so that no function can forge a line of its worker. */
+  readonly #prefix: string;
   #said = "";
 
   /** @throws {LeatError} if no process can be started, with what is missing. */
   constructor(options: ChildOptions) {
+    this.#prefix = `${options.prints ?? "runner"}: `;
     try {
       this.#child = spawn(options, nodeNamed(options.name), this.#folder);
       const streams = {
@@ -111,11 +120,13 @@ export class ChildProcess {
       const lines = (line + text.slice(0, Math.max(0, left))).split("\n");
       left -= text.length;
       line = lines.pop()!;
-      const logged = lines.map((said) => `${LOG_PREFIX}${shownText(said)}\n`).join("");
+      const logged = lines.map((said) => `${this.#prefix}${shownText(said)}\n`).join("");
       if (logged !== "") await Deno.stderr.write(encoder.encode(logged)).catch(() => {});
     }
     if (line !== "") {
-      await Deno.stderr.write(encoder.encode(`${LOG_PREFIX}${shownText(line)}\n`)).catch(() => {});
+      await Deno.stderr.write(encoder.encode(`${this.#prefix}${shownText(line)}\n`)).catch(
+        () => {},
+      );
     }
   }
 }
@@ -125,46 +136,54 @@ function nodeNamed(node: string): NodeId {
   return { node, incarnation: bits!.toString(16).padStart(16, "0") };
 }
 
-function spawn(
-  options: ChildOptions,
-  { node, incarnation }: NodeId,
-  folder: SlotFolder,
-): Deno.ChildProcess {
-  const { program, flags, limits, hasEnvironment = false } = options;
+function spawn(options: ChildOptions, local: NodeId, folder: SlotFolder): Deno.ChildProcess {
+  const { program, hasEnvironment = false } = options;
   // The child reads what this process writes.
-  const { outgoing: read, incoming: written } = folder;
-  const args = [
-    ...["run", "--quiet", "--no-prompt", "--cached-only", ...configFlags(), ...flags],
-    // A flag that names a path would narrow one that names none.
-    ...(flags.includes("--allow-read") ? [] : [`--allow-read=${read}`]),
-    ...[`--allow-write=${written}`, program, read, written, node, incarnation],
-  ];
-  const isLaunched = limits !== undefined && Deno.build.os === "linux";
-  const command = new Deno.Command(denoCommand(), {
-    args: isLaunched
-      ? launcherArgs({
-        ...limits,
-        command: [Deno.execPath(), ...args],
-        readable: [...limits.readable, ...programPaths(), read],
-        writable: [...limits.writable, written],
-      })
-      : args,
+  const told = [folder.outgoing, folder.incoming, local.node, local.incarnation];
+  const { command, args } = typeof program === "string"
+    ? { command: denoCommand(), args: denoArgs(program, options, told) }
+    : { command: program.command, args: [...program.args, ...told] };
+  const spawned = new Deno.Command(command, {
+    args,
     ...(hasEnvironment ? {} : cacheOnly()),
     stdin: "piped",
     stdout: "piped",
     stderr: "piped",
   });
   try {
-    return command.spawn();
+    return spawned.spawn();
   } catch (cause) {
     const { code, message } = LeatError.from(cause);
+    const name = typeof program === "string" ? "deno" : command;
     throw new LeatError(
       code,
       `A process for a pipeline cannot be started: ${message}. This program needs ` +
-        "--allow-run=deno, and deno on its PATH",
+        `--allow-run=${name}, and ${name} on its PATH`,
       { cause },
     );
   }
+}
+
+/** The arguments for a program of Deno, confined if there are limits. */
+function denoArgs(
+  program: string,
+  { flags = [], limits }: ChildOptions,
+  told: readonly string[],
+): string[] {
+  const [read, written] = told as [string, string];
+  const args = [
+    ...["run", "--quiet", "--no-prompt", "--cached-only", ...configFlags(), ...flags],
+    // A flag that names a path would narrow one that names none.
+    ...(flags.includes("--allow-read") ? [] : [`--allow-read=${read}`]),
+    ...[`--allow-write=${written}`, program, ...told],
+  ];
+  if (limits === undefined || Deno.build.os !== "linux") return args;
+  return launcherArgs({
+    ...limits,
+    command: [Deno.execPath(), ...args],
+    readable: [...limits.readable, ...programPaths(), read],
+    writable: [...limits.writable, written],
+  });
 }
 
 function launcherArgs(launch: Launch): string[] {

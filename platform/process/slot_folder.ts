@@ -17,6 +17,8 @@ export class SlotFolder {
   readonly incoming: string;
   readonly #lock: Deno.FsFile;
   #isRemoved = false;
+  /** A program that exits meanwhile leaves nothing behind. */
+  readonly #remove = () => this.remove();
 
   /** Creates a folder for this user alone, in `parent` or the folder for temporary files. */
   constructor(parent?: string) {
@@ -25,6 +27,7 @@ export class SlotFolder {
     this.#lock = lock;
     this.outgoing = `${path}/down`;
     this.incoming = `${path}/up`;
+    addEventListener("unload", this.#remove);
     try {
       for (const file of [this.outgoing, this.incoming]) newFile(file).close();
     } catch (error) {
@@ -37,6 +40,7 @@ export class SlotFolder {
   remove(): void {
     if (this.#isRemoved) return;
     this.#isRemoved = true;
+    removeEventListener("unload", this.#remove);
     this.#lock.close();
     removeFolder(this.path);
   }

@@ -83,6 +83,7 @@ export class RunnerThreadControl {
     this.#splits = undefined;
     this.#splitsPort?.close();
     this.#splitsPort = undefined;
+    this.#host.python?.close();
     // The thread may be terminated now, which frees no native memory.
     await decoderPool.empty();
   }

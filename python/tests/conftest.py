@@ -15,8 +15,8 @@ PIPELINES = Path(__file__).parent / "pipelines.ts"
 DEADLINE_SECONDS = 120
 
 
-def children_of(parent: int) -> list[int]:
-    """The helpers that a process has started."""
+def children_of(parent: int, program: bytes = b"cli/python/helper.ts") -> list[int]:
+    """The processes of a program that a process has started; by default helpers."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -26,9 +26,11 @@ def children_of(parent: int) -> list[int]:
             command = Path(f"/proc/{entry}/cmdline").read_bytes()
         except OSError:
             continue
-        if int(fields[1]) == parent and b"cli/python/helper.ts" in command and fields[0] != "Z":
+        if int(fields[1]) == parent and program in command and fields[0] != "Z":
             found.append(int(entry))
     return found
+
+
 
 
 def is_alive(process: int) -> bool:

@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import { Dataset } from "../../../data/dataset.ts";
 import { type DatasetIterator, openIterator } from "../../../data/dataset_iterator.ts";
 import { DelegatingHost } from "../../../data/foreign/delegating_host.ts";
-import type { Files, Host, OpenFile } from "../../../data/host.ts";
+import type { Files, Host, OpenFile, PythonRunner } from "../../../data/host.ts";
 import { END } from "../../../data/iterator.ts";
 import type { DatasetNode } from "../../../data/node.ts";
 import { seedOf } from "../../../data/operators/options.ts";
@@ -321,10 +321,12 @@ class MeteredHost extends DelegatingHost {
   readonly files: Files;
   /** Pipelines of other nodes run in a runner. */
   readonly runsForeign = true;
+  readonly python: PythonRunner | undefined;
   bytesRead = 0;
 
   constructor(host: Host) {
     super(host);
+    this.python = host.python;
     this.files = {
       open: async (path, signal) => this.#metered(await host.files.open(path, signal)),
       list: (pattern, signal) => host.files.list(pattern, signal),

@@ -51,7 +51,10 @@ export class FilterNode extends UnaryNode {
     super("filter", input);
     this.predicate = predicate;
     this.options = {
-      numParallelCalls: checkParallelCalls("filter", options.numParallelCalls),
+      numParallelCalls: checkParallelCalls(
+        "filter",
+        options.numParallelCalls ?? predicate.callsByDefault,
+      ),
       deterministic: checkOptionalBoolean("filter", "deterministic", options.deterministic),
     };
   }

@@ -26,7 +26,7 @@ export interface MapAttributes {
 
 /** Options of `map`. */
 export interface MapOptions<C extends Captures> extends FunctionOptions<C> {
-  /** At most this many calls at once, or `AUTOTUNE`. Default 1. */
+  /** At most this many calls at once, or `AUTOTUNE`. Default 1, and 32 for `python(…)`. */
   readonly numParallelCalls?: number;
   /** Whether parallel calls keep the order of elements. Default: as `withOptions` says (true). */
   readonly deterministic?: boolean;
@@ -55,7 +55,7 @@ export class MapNode extends UnaryNode {
     super("map", input);
     this.fn = fn;
     this.options = {
-      numParallelCalls: checkParallelCalls("map", options.numParallelCalls),
+      numParallelCalls: checkParallelCalls("map", options.numParallelCalls ?? fn.callsByDefault),
       deterministic: checkOptionalBoolean("map", "deterministic", options.deterministic),
       spec: checkSpec("map", options.spec),
     };

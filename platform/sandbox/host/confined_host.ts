@@ -38,6 +38,8 @@ export class ConfinedHost extends DenoHost {
     super({
       files: new ConfinedFiles(ask, local, readable),
       images: new ConfinedImages(ask),
+      // It would not be confined.
+      python: false,
     });
     this.#modules = modules;
   }

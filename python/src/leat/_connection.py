@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import threading
 from typing import TYPE_CHECKING, Any, Sequence
@@ -37,7 +38,7 @@ class Connection:
         self.close()
         self._helper = Helper(self._allow, self._folder)
         try:
-            self.cardinality = float(self.ask("open", self._request)["cardinality"])
+            self.cardinality = float(self.ask("open", {**self._request, "python": sys.executable})["cardinality"])
         except BaseException:
             self.close()
             raise

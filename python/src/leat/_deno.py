@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -69,11 +70,20 @@ def environment() -> dict[str, str]:
 
 
 def cli_command(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The command line `leat ARGUMENTS`, and its environment."""
-    # Programs of a cluster start processes with the `deno` on their PATH.
-    path = os.pathsep.join([os.path.dirname(deno()), os.environ.get("PATH", os.defpath)])
+    """The command line `leat ARGUMENTS`, and its environment.
+
+    `--allow-python` among the arguments lets an unconfined worker run Python functions in this Python.
+    """
+    # Programs of a cluster start processes with the `deno` on their PATH, and this Python if they may.
+    folders = [os.path.dirname(deno()), os.environ.get("PATH", os.defpath)]
+    flags = ["-P=server"]
+    if "--allow-python" in arguments:
+        arguments = [argument for argument in arguments if argument != "--allow-python"]
+        folders.insert(0, os.path.dirname(sys.executable))
+        flags.append("--allow-run=deno,python3")
     program = str(sources() / "cli" / "leat.ts")
-    return [deno(), "run", *_config_flags(), "-P=server", program, *arguments], {**environment(), "PATH": path}
+    path = os.pathsep.join(folders)
+    return [deno(), "run", *_config_flags(), *flags, program, *arguments], {**environment(), "PATH": path}
 
 
 def helper_command(read: Path, written: Path, allow: Sequence[str], arguments: Sequence[str]) -> list[str]:
@@ -82,27 +92,36 @@ def helper_command(read: Path, written: Path, allow: Sequence[str], arguments: S
     Args:
         read: The slot file that it reads.
         written: The slot file that it writes.
-        allow: Further permissions, such as `net=example.org`.
+        allow: Further permissions, such as `net=example.org`, and `python`.
         arguments: The name and the incarnation of its node.
     """
     flags = [*HELPER_FLAGS]
     writable = [str(written)]
+    runnable = []
     for permission in allow:
+        if permission == "python":
+            permission = f"run={sys.executable}"
+            # For the slots that it shares with these processes, which may write everywhere.
+            writable.append(tempfile.gettempdir())
         kind, _, value = permission.partition("=")
         if kind not in PERMISSIONS:
             raise LeatError(
                 "invalid_argument",
                 f"allow has '{permission}', which is no permission of Deno: they are {', '.join(PERMISSIONS)}, "
-                "each with or without values, as in 'net=example.org'",
+                "each with or without values, as in 'net=example.org'; and 'python'",
             )
         if kind == "write" and value:
             writable.append(value)
+        elif kind == "run" and value:
+            runnable.append(value)
         elif kind == "env" and value:
             flags = [f"{flag},{value}" if flag.startswith("--allow-env=") else flag for flag in flags]
         else:
             # A flag with a list would narrow the same one without.
             flags = [flag for flag in flags if not flag.startswith(f"--allow-{kind}")]
             flags.append(f"--allow-{permission}")
+    if runnable and "run" not in allow:
+        flags.append(f"--allow-run={','.join(runnable)}")
     if "write" in allow:
         flags.append("--allow-write")
     else:

@@ -57,7 +57,7 @@ def load(
             has available.
         folder: Where the files of shared memory are made. Default: the folder for temporary files.
         allow: Further permissions of the helper, as Deno names them: `"net=example.org"`,
-            `"write=/data/cache"`. It reads files, environment variables of AWS and facts about the
+            `"write=/data/cache"`; and `"python"`, for Python functions. It reads files, environment variables of AWS and facts about the
             machine, and loads native libraries; with a service it uses the network.
 
     Raises:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import Any, Sequence
 
 import msgpack  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 
+from ._errors import LeatError
 from ._tree import Ragged
 
 Bytes = npt.NDArray[np.uint8]
@@ -26,10 +27,77 @@ _tensor_head = struct.Struct(">IBB")
 _length = struct.Struct(">xI")
 
 
-def encode(envelope: dict[str, Any]) -> bytes:
-    """A message without payloads."""
-    packed: bytes = msgpack.packb(_sendable(envelope))
-    return b"\xce" + struct.pack(">I", len(packed)) + packed
+def encode(envelope: dict[str, Any], body: Any = None, payloads: Sequence[bytes] = ()) -> bytes:
+    """A message.
+
+    Args:
+        envelope: Plain data.
+        body: The envelope's body, if that has payloads: what `sendable` returned.
+        payloads: What `sendable` has put there.
+    """
+    plain = _sendable(envelope)
+    packed: bytes = msgpack.packb(plain if body is None else {**plain, "body": body})
+    parts = [b"\xce" + struct.pack(">I", len(packed)) + packed]
+    length = len(parts[0])
+    for payload in payloads:
+        padding = -(length + HEADER_BYTES) % ALIGNMENT
+        parts += [bytes([NIL]) * padding, b"\xc6" + struct.pack(">I", len(payload)), payload]
+        length += padding + HEADER_BYTES + len(payload)
+    return b"".join(parts)
+
+
+def sendable(value: Any, payloads: list[bytes]) -> Any:
+    """An element for `encode`: trees, numbers, text, and all that numpy makes an array of.
+
+    Args:
+        value: What a function of the program returned.
+        payloads: Gets the content of arrays.
+
+    Raises:
+        LeatError: `invalid_argument` for anything else.
+    """
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        payloads.append(bytes(value))
+        return msgpack.ExtType(TYPED_ARRAY, struct.pack(">IB", len(payloads) - 1, 1))
+    if isinstance(value, (np.bool_, np.number)):
+        value = value.item()
+    if isinstance(value, (int, float)):
+        return _sendable(value)
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise LeatError("invalid_argument", f"The keys of an element's dict are text, not {list(value)[:8]}")
+        return {key: sendable(item, payloads) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [sendable(item, payloads) for item in value]
+    if isinstance(value, Ragged):
+        payloads.append(np.ascontiguousarray(value.row_splits, dtype="<i8").tobytes())
+        head = struct.pack(">I", len(payloads) - 1)
+        return msgpack.ExtType(RAGGED, head + _tensor_of(np.asarray(value.values), payloads))
+    if hasattr(value, "__array__"):
+        return msgpack.ExtType(TENSOR, _tensor_of(np.asarray(value), payloads))
+    raise LeatError("invalid_argument", f"A function returned {type(value).__name__}, which cannot be part of an element")
+
+
+def _tensor_of(array: npt.NDArray[Any], payloads: list[bytes]) -> bytes:
+    """The head of a tensor, whose content becomes payloads."""
+    if array.dtype.kind in "OUS":
+        items = [item.encode() if isinstance(item, str) else item for item in array.ravel().tolist()]
+        if not all(isinstance(item, bytes) for item in items):
+            raise LeatError("invalid_argument", "An array of objects has text or bytes in Leat, and this one has others")
+        code = BYTES if array.dtype.kind == "S" or any(isinstance(item, bytes) for item in array.ravel()) else STRING
+        ends = np.cumsum([0, *map(len, items)], dtype=np.uint32)
+        payloads += [ends.tobytes(), b"".join(items)]
+        index = len(payloads) - 2
+    else:
+        plain = array.dtype.newbyteorder("<")
+        if plain not in DTYPES:
+            raise LeatError("invalid_argument", f"Leat has no dtype {array.dtype}: use another, as with array.astype(np.float32)")
+        code = DTYPES.index(plain)
+        payloads.append(np.ascontiguousarray(array, dtype=plain).tobytes())
+        index = len(payloads) - 1
+    return _tensor_head.pack(index, code, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape)
 
 
 def _sendable(value: Any) -> Any:

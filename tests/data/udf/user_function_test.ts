@@ -11,6 +11,7 @@ import {
 import { LeatError } from "../../../core/error.ts";
 import { Tensor, tensor } from "../../../core/tensor.ts";
 import { Dataset } from "../../../data/dataset.ts";
+import { udf } from "../../../data/udf/module_function.ts";
 import type { ModuleHost } from "../../../data/udf/import_function.ts";
 import {
   ambientNamesOf,
@@ -19,7 +20,6 @@ import {
   deserializeFunction,
   loadFunction,
   serializeFunction,
-  udf,
   type UserFunction,
 } from "../../../data/udf/user_function.ts";
 

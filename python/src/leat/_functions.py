@@ -1,0 +1,188 @@
+"""The program of a process that calls functions of a pipeline: `python -m leat._functions`.
+
+A program of Leat starts it, at the other end of two pipes and two files; `docs/wire.md` specifies
+what goes through them. Its methods are those that `platform/python/` asks for.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import queue
+import struct
+import sys
+import threading
+import traceback
+from functools import cache
+from pathlib import Path
+from typing import Any, BinaryIO, Callable
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+
+from ._errors import LeatError
+from ._slots import SLOT_BYTES_MAX
+from ._wire import Bytes, decode, encode, sendable, with_arrays
+
+PIPED, FREED = 0xFFFFFFFF, 0x80000000
+PIPED_BYTES_MAX = 65_536
+SLOTS = 2
+
+_header = struct.Struct("<II")
+# As in TypeScript; everything else is `unknown`.
+_CODES: tuple[tuple[type[BaseException], str], ...] = (
+    (FileNotFoundError, "not_found"),
+    (PermissionError, "permission_denied"),
+    (MemoryError, "resource_exhausted"),
+    (TimeoutError, "deadline_exceeded"),
+    (NotImplementedError, "unimplemented"),
+)
+
+
+class Link:
+    """This process's end of the link."""
+
+    def __init__(self, read: str, written: str) -> None:
+        # What a function prints goes to standard error, because standard output is the link.
+        self._input, self._output = os.fdopen(os.dup(0), "rb"), os.dup(1)
+        os.dup2(2, 1)
+        with open(os.devnull, "rb") as nothing:
+            os.dup2(nothing.fileno(), 0)
+        self._read = os.open(read, os.O_RDONLY | os.O_CLOEXEC)
+        self._written = os.open(written, os.O_WRONLY | os.O_CLOEXEC)
+        self._free: queue.Queue[int] = queue.Queue()
+        for slot in range(SLOTS):
+            self._free.put(slot)
+        self._messages: queue.Queue[Bytes] = queue.Queue()
+        self._writing = threading.Lock()
+        threading.Thread(target=self._receive_all, args=(self._input,), daemon=True).start()
+
+    def receive(self) -> Any:
+        """Waits for the next message."""
+        return decode(self._messages.get())
+
+    def send(self, message: bytes) -> None:
+        """Sends a message."""
+        if len(message) <= PIPED_BYTES_MAX:
+            return self._write(_header.pack(len(message), PIPED) + message)
+        slot = self._free.get()
+        view, at = memoryview(message), slot * SLOT_BYTES_MAX
+        while view:
+            count = os.pwrite(self._written, view, at)
+            view, at = view[count:], at + count
+        self._write(_header.pack(len(message), slot))
+
+    def _receive_all(self, source: BinaryIO) -> None:
+        """Ends the process with the program that started it, also amid a call."""
+        try:
+            while len(header := source.read(_header.size)) == _header.size:
+                length, place = _header.unpack(header)
+                if place == PIPED:
+                    self._messages.put(np.frombuffer(bytearray(source.read(length)), dtype=np.uint8))
+                elif place >= FREED:
+                    self._free.put(place - FREED)
+                else:
+                    self._messages.put(self._from_slot(place, length))
+                    self._write(_header.pack(0, FREED + place))
+        finally:
+            os._exit(0)
+
+    def _from_slot(self, slot: int, length: int) -> Bytes:
+        message = np.empty(length, dtype=np.uint8)
+        at = 0
+        while at < length:
+            at += os.preadv(self._read, [message[at:].data], slot * SLOT_BYTES_MAX + at)
+        return message
+
+    def _write(self, frame: bytes) -> None:
+        with self._writing:
+            view = memoryview(frame)
+            while view:
+                view = view[os.write(self._output, view) :]
+
+
+class Function:
+    """A function of a file."""
+
+    def __init__(self, file: str, name: str) -> None:
+        self._function: Callable[..., Any] = getattr(_module(file), name, None)  # type: ignore[assignment]
+        if not callable(self._function):
+            raise LeatError("not_found", f"{file} has no function {name}")
+        try:
+            self._is_random = "rng" in inspect.signature(self._function).parameters
+        except ValueError:
+            self._is_random = False
+
+    def __call__(self, given: list[Any], seed: float, captures: dict[str, Any]) -> Any:
+        """Calls it, with random numbers if it takes them."""
+        if self._is_random:
+            captures = {**captures, "rng": np.random.Generator(np.random.Philox(int(seed)))}
+        return self._function(*given, **captures)
+
+
+@cache
+def _module(file: str) -> Any:
+    path = Path(unquote(urlparse(file).path) if file.startswith("file:") else file).resolve()
+    if not path.is_file():
+        raise LeatError("not_found", f"There is no file {path} of Python functions")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    # As for a script: it may import the files beside it.
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    module = importlib.util.module_from_spec(spec)
+    # Before it runs: dataclasses and pickle look there.
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+_function = cache(Function)
+
+
+def call(request: dict[str, Any], payloads: list[bytes]) -> list[dict[str, Any]]:
+    """The outcome of each call, ready to be sent."""
+    return [_outcome(request, called, payloads) for called in request["calls"]]
+
+
+def _outcome(request: dict[str, Any], called: dict[str, Any], payloads: list[bytes]) -> dict[str, Any]:
+    before = len(payloads)
+    try:
+        function = _function(request["file"], request["name"])
+        given, captures = with_arrays(called["args"]), with_arrays(dict(request.get("captures") or {}))
+        return {"value": sendable(function(given, called["seed"], captures), payloads)}
+    except BaseException as error:
+        del payloads[before:]
+        return {"error": _told(error)}
+
+
+def _told(error: BaseException) -> dict[str, Any]:
+    """An error, with the lines outside Leat that it comes from."""
+    code = error.code if isinstance(error, LeatError) else next((code for kind, code in _CODES if isinstance(error, kind)), "unknown")
+    what = error.message if isinstance(error, LeatError) else "".join(traceback.format_exception_only(error)).strip()
+    hidden = (str(Path(__file__).parent) + os.sep, "<frozen importlib")
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(hidden)]
+    lines = "".join(traceback.format_list(frames)).rstrip()
+    return {"code": code, "message": what if lines == "" else f"{what}\n{lines}"}
+
+
+def main() -> None:
+    """Answers requests until the program that started it ends."""
+    read, written, node, incarnation = sys.argv[1:]
+    link = Link(read, written)
+    hello = {"kind": "hello", "version": 1, "role": "dialler", "node": node, "incarnation": incarnation}
+    link.send(encode({**hello, "messageBytesMax": SLOT_BYTES_MAX}))
+    remote = link.receive()["node"]
+    source = {"node": node, "path": "/edge", "incarnation": f"{incarnation}-1"}
+    number = 0
+    while (asked := link.receive())["kind"] != "bye":
+        number += 1
+        payloads: list[bytes] = []
+        body = call(asked["body"], payloads) if asked["method"] == "call" else None
+        reply = {"kind": "reply", "source": source, "target": {"node": remote, "path": "/edge"}, "number": number}
+        link.send(encode({**reply, "id": asked["id"]}, body, payloads))
+
+
+if __name__ == "__main__":
+    main()

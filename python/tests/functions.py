@@ -1,0 +1,71 @@
+"""Functions that the pipelines of the tests call."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+import leat
+import numpy as np
+
+
+def augment(batch: dict[str, Any], rng: np.random.Generator, scale: float = 1.0) -> dict[str, Any]:
+    """Scales the values, and adds a random number."""
+    return {"x": scale * batch["x"], "r": rng.random(), "process": os.getpid()}
+
+
+def same(element: Any) -> Any:
+    """What it gets."""
+    return element
+
+
+def text(x: int) -> Any:
+    """Kinds of values that an element has only in Python."""
+    print(f"text of {x}")
+    return {
+        **{"words": np.array(["a", f"{x}"]), "blobs": np.array([b"\0", b"ab"], dtype=object), "pair": (1, None), "half": np.float16(0.5)},
+        **{"large": np.full((300, 1_000), x), "turned": np.arange(6).reshape(2, 3).T, "bytes": b"abc"},
+        "ragged": leat.Ragged(np.array([1.5, 2.5]), np.array([0, 0, 2])),
+    }
+
+
+def fail_at_7(x: int) -> int:
+    """Fails at 7."""
+    return check(x)
+
+
+def check(x: int) -> int:
+    """Fails at 7."""
+    if x == 7:
+        raise ValueError(f"no {x} today")
+    return x
+
+
+def die_at_7(x: int) -> int:
+    """Ends its process at 7."""
+    if x == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def is_odd(x: int) -> bool:
+    """For `filter`."""
+    return x % 2 == 1
+
+
+def unknown(x: int) -> object:
+    """What no element can have."""
+    return object()
+
+
+def endless(x: int) -> int:
+    """Never ends."""
+    while True:
+        time.sleep(0.01)
+
+
+def process(x: int) -> int:
+    """The process that calls it."""
+    return os.getpid()

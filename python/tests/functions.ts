@@ -1,0 +1,26 @@
+/** Pipelines with functions of `functions.py`. */
+import { Dataset, python } from "@leat/leat";
+
+const FILE = import.meta.resolve("./functions.py");
+
+const of = (name: string) => python(FILE, name);
+
+export const augmented = Dataset.range(400)
+  .map((x) => ({ x }))
+  .batch(4)
+  .map(of("augment"), { captures: { scale: 2 } });
+
+/** The element of `everything`, through Python and back. */
+export const everything = async () => {
+  const { everything } = await import("./pipelines.ts");
+  return everything.map(of("same"));
+};
+
+export const text = Dataset.range(2).map(of("text"));
+
+export const numbers = ({ name, count = 20 }: { name: string; count?: number }) =>
+  Dataset.range(count).map(of(name));
+
+export const odd = Dataset.range(20).filter(of("is_odd"));
+
+export const missing = Dataset.range(2).map(python("/no/such/file.py", "augment"));
