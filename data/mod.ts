@@ -20,6 +20,7 @@ export type {
 
 // Elements: their specs and types.
 export { specOf } from "./elements/components.ts";
+export { releaseElement } from "./elements/released.ts";
 export type {
   Batched,
   Packed,

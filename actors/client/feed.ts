@@ -1,6 +1,7 @@
 /** The bounded buffer between a client actor and its training loop. */
 import { LeatError } from "../../core/error.ts";
-import { decodeMessage } from "../../transport/codec.ts";
+import { noteMemory } from "../../data/elements/released.ts";
+import { decodeMessage, ROOM_FROM_BYTES } from "../../transport/codec.ts";
 import type { ServiceStats } from "../../data/iterators/stats.ts";
 import type { Payload } from "../../transport/payload.ts";
 import { Fifo } from "../runtime/fifo.ts";
@@ -58,10 +59,12 @@ export class Feed {
   }
 
   /** Decodes the payload taken last. */
-  decode({ bytes, shared }: Payload): unknown {
+  decode(payload: Payload): unknown {
+    const { bytes, shared } = payload;
     const startMs = this.#nowMs();
     const element = decodeMessage(bytes, { copy: shared });
     this.#meter?.decoded(this.#nowMs() - startMs);
+    if (!shared && bytes.length >= ROOM_FROM_BYTES) noteMemory(element, payload);
     return element;
   }
 

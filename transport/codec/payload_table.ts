@@ -49,6 +49,12 @@ export class PayloadTable {
     return end;
   }
 
+  /** Whether the message has one payload, and its buffer to itself: the envelope is read already. */
+  get isAlone(): boolean {
+    const { byteLength, buffer } = this.#bytes;
+    return this.#copy || this.#starts.length === 1 && buffer.byteLength === byteLength;
+  }
+
   /** The bytes of payload `index`, which the envelope names here, once. */
   bytes(index: number, at: number): Uint8Array {
     const start = this.#starts[index];

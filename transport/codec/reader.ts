@@ -264,7 +264,9 @@ class EnvelopeReader {
         return this.#payloads.array(index, dtype, at);
       }
       case EXT.PAYLOAD:
-        return new Payload(this.#payloads.bytes(this.#uint(4), at));
+        return new Payload(this.#payloads.bytes(this.#uint(4), at), {
+          isAlone: this.#payloads.isAlone,
+        });
       default:
         throw malformed(at, `the extension type 0x${type.toString(16)} is unknown`);
     }

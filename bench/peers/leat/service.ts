@@ -1,5 +1,5 @@
 /** The service: a process with the dispatcher and one worker, and this process as its client. */
-import { Dataset, type DistributeOptions, tensor } from "../../../mod.ts";
+import { Dataset, type DistributeOptions, releaseElement, tensor } from "../../../mod.ts";
 import { TextLineStream } from "../text_lines.ts";
 import { type Pipelines, type Running, taking } from "./step.ts";
 
@@ -20,7 +20,11 @@ async function reading(
   const data = Uint8Array.from({ length: bytes }, (_, at) => (at * 7 + (at >> 8)) & 255);
   const running = taking(
     Dataset.fromTensors({ x: tensor(data) }).repeat().distribute({ service, compression }),
-    () => 1,
+    (batch) => {
+      // As Python's reference counting does.
+      releaseElement(batch);
+      return 1;
+    },
   );
   return {
     step: () => running.step(),

@@ -7,6 +7,7 @@ import { ReadingFailure } from "../../iterators/reading_failure.ts";
 import type { Shared } from "../../checkpoint/shared_state.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { fileCacheIterator } from "./file_cache.ts";
+import { keepMemory } from "../../elements/released.ts";
 import { SameElementsNode } from "../unary.ts";
 
 /** The elements of a complete pass; empty before the first. */
@@ -157,6 +158,7 @@ class CacheIterator extends ElementIterator {
       if (!this.#failed) this.#store.elements ??= this.#kept;
       return END;
     }
+    keepMemory(element);
     this.#kept.push(element);
     this.#meter.enters(element);
     this.#meter.holds(this.#kept.length);

@@ -250,6 +250,17 @@ Deno.test("encodeMessage copies a payload that is not alone, is shared, has no s
   }
 });
 
+Deno.test("decodeMessage gives a payload alone only if nothing else uses the buffer", () => {
+  const payload = new Payload(new Uint8Array(300));
+  const one = encodeMessage({ payload });
+  const batch = new Uint8Array(2 * one.length);
+  batch.set(one);
+  const two = encodeMessage({ payload, other: new Uint8Array(300) });
+  const isAlone = (frame: Uint8Array) =>
+    (decodeMessage(frame) as { payload: Payload }).payload.isAlone;
+  assertEquals([one, batch.subarray(0, one.length), two].map(isAlone), [true, false, false]);
+});
+
 Deno.test("Payload on shared memory encodes, and reports that it is shared", () => {
   const inner = encodeMessage([1, 2, 3], { into: "shared" });
   const payload = new Payload(inner);

@@ -1,0 +1,45 @@
+/** The memory of elements that came from a service, which a training loop may free early. */
+
+/** Frees memory that nothing else uses. */
+export interface ElementMemory {
+  release(): void;
+}
+
+const memories = new WeakMap<object, ElementMemory>();
+
+/** Notes the memory of an element, all of whose tensors are views of it. */
+export function noteMemory(element: unknown, memory: ElementMemory): void {
+  if (typeof element === "object" && element !== null) memories.set(element, memory);
+}
+
+/** An operator keeps the element to give it again: `releaseElement` does nothing any more. */
+export function keepMemory(element: unknown): void {
+  if (typeof element === "object" && element !== null) memories.delete(element);
+}
+
+/**
+ * Frees the memory of an element that `distribute()` gave, at once. Without it, the garbage
+ * collector frees the memory later. Batches of 1 MB and more make it run often, which takes about
+ * half of the time that the trainer's process spends on receiving them.
+ *
+ * Call it once nothing uses the element any more, such as at the end of a training step. Its
+ * tensors, and other views of their memory, are empty then. It does nothing for other elements:
+ * those smaller than 64 KiB, those that `map`, `batch` and so on made in this process, and those
+ * that `cache()` keeps.
+ *
+ * @example
+ * ```ts
+ * import { Dataset, LocalCluster, releaseElement } from "./mod.ts";
+ *
+ * await using cluster = await LocalCluster.start({ workers: 1 });
+ * for await (const batch of Dataset.range(10).batch(5).distribute({ service: cluster })) {
+ *   console.log(batch.toArray());
+ *   releaseElement(batch);
+ * }
+ * ```
+ */
+export function releaseElement(element: unknown): void {
+  if (typeof element !== "object" || element === null) return;
+  memories.get(element)?.release();
+  memories.delete(element);
+}
