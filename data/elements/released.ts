@@ -29,7 +29,7 @@ export function keepMemory(element: unknown): void {
  *
  * @example
  * ```ts
- * import { Dataset, LocalCluster, releaseElement } from "./mod.ts";
+ * import { Dataset, LocalCluster, releaseElement } from "../../mod.ts";
  *
  * await using cluster = await LocalCluster.start({ workers: 1 });
  * for await (const batch of Dataset.range(10).batch(5).distribute({ service: cluster })) {
