@@ -133,7 +133,8 @@ export class Images implements ImageCodec {
    * Encodes an RGB image as JPEG with 4:2:0 chroma subsampling.
    * @param image uint8 of shape [height, width, 3].
    * @throws {LeatError} `invalid_argument` for another dtype or shape, an empty or too large image,
-   * or a quality outside 1 to 100.
+   * or a quality outside 1 to 100; `failed_precondition` if its buffer is transferred or resized
+   * before it is encoded.
    */
   async encode(image: AnyTensor, options: JpegEncodeOptions = {}): Promise<Uint8Array> {
     const { quality = 90 } = options;
@@ -152,6 +153,14 @@ export class Images implements ImageCodec {
       throw new LeatError("invalid_argument", `A JPEG's quality is from 1 to 100, not ${quality}.`);
     }
     await this.#jpeg.load();
+    // Native code would read beyond a buffer that has become shorter.
+    if (image.data.length !== height * width * channels) {
+      throw new LeatError(
+        "failed_precondition",
+        `The buffer of an image of ${width} × ${height} pixels was transferred or resized before ` +
+          `it was encoded: wait for encode() first.`,
+      );
+    }
     return this.#jpeg.encode(image.data, { width, height }, quality);
   }
 

@@ -84,6 +84,15 @@ Deno.test("encode refuses other images than RGB", async () => {
   }
 });
 
+Deno.test("encode refuses an image whose buffer became shorter meanwhile", async () => {
+  const byteLength = 4_000 * 600 * 3;
+  const buffer = new ArrayBuffer(byteLength, { maxByteLength: byteLength });
+  const encoding = images.encode(new Tensor("uint8", [4_000, 600, 3], new Uint8Array(buffer)));
+  buffer.resize(10);
+  const error = await assertRejects(() => encoding, LeatError);
+  assertEquals((error as LeatError).code, "failed_precondition");
+});
+
 Deno.test("decode crops, then resizes, then mirrors", async () => {
   const jpeg = await images.encode(picture(60, 40), { quality: 95 });
   const pixels = (await images.decode(jpeg)).data;
