@@ -159,7 +159,8 @@ export function cutout<D extends ImageDType>(
 ): Tensor<D> {
   const { height, width, channels } = shapeOf("cutout", image);
   requireSize("cutout", size);
-  const y = random.int(height) - (size[0] >> 1), x = random.int(width) - (size[1] >> 1);
+  const y = random.int(height) - Math.floor(size[0] / 2);
+  const x = random.int(width) - Math.floor(size[1] / 2);
   const out = Tensor.zeros(image.dtype, image.shape);
   out.data.set(image.data);
   const left = Math.max(0, x), right = Math.min(width, x + size[1]);

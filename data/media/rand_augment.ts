@@ -93,14 +93,14 @@ export function randAugment(
     throw invalidImage("randAugment", `the image is uint8, not ${image.dtype}`);
   }
   const areCounts = [numOps, magnitude, numMagnitudeBins].every(Number.isSafeInteger);
-  if (!areCounts || numOps < 0 || magnitude < 0 || magnitude >= Math.max(numMagnitudeBins, 2)) {
+  if (!areCounts || numOps < 0 || magnitude < 0 || magnitude >= numMagnitudeBins) {
     throw invalidImage(
       "randAugment",
       `numOps is from 0 up and magnitude from 0 to numMagnitudeBins - 1, not ${numOps} and ` +
         `${magnitude} of ${numMagnitudeBins}`,
     );
   }
-  const strength = magnitude / (numMagnitudeBins - 1);
+  const strength = magnitude / Math.max(1, numMagnitudeBins - 1);
   let made = image;
   for (let i = 0; i < numOps; i++) {
     const operation = OPERATIONS[random.int(OPERATIONS.length)]!;

@@ -78,6 +78,8 @@ Deno.test("cutout makes one hole, which may reach beyond the edges", () => {
     sizes.add(hole);
   }
   assert(sizes.has(48) && sizes.size > 5);
+  const huge = cutout(white, { size: [2 ** 32, 2 ** 32], value: 9 }, new RandomStream(1, []));
+  assert(huge.data.every((value) => value === 9));
   assert(white.data.every((value) => value === 255));
 });
 
@@ -109,7 +111,12 @@ Deno.test("randAugment applies its number of operations, of its strength, and re
   assert(kinds.has(photo.data.join()));
   assertEquals(augmented(5), augmented(5));
   assertEquals(augmented(5, { numOps: 0 }), photo);
-  for (const options of [{ magnitude: 31 }, { numOps: -1 }, { magnitude: 0.5 }]) {
+  for (let seed = 0; seed < 20; seed++) {
+    const weakest = augmented(seed, { magnitude: 0 });
+    assertEquals(augmented(seed, { magnitude: 0, numMagnitudeBins: 1 }), weakest);
+  }
+  const one = { magnitude: 1, numMagnitudeBins: 1 };
+  for (const options of [{ magnitude: 31 }, { numOps: -1 }, { magnitude: 0.5 }, one]) {
     assertThrows(() => augmented(1, options), LeatError);
   }
 });
