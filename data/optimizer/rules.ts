@@ -64,17 +64,20 @@ export interface Rewrite {
 export function rewritesOf(root: DatasetNode, rules: Rules): Rewrite[] {
   const isLeftOut = ({ noOp }: DatasetNode) => noOp !== undefined && rules.has("noOpElimination");
   const nodes = inPreOrder(root);
+  /** Operators whose functions are called in the loop of the operator above. */
+  const called = new Set<number>();
   return nodes.flatMap((node, operator): Rewrite[] => {
     const name = `${node.kind} (operator ${operator})`;
     if (isLeftOut(node)) {
       const text = `${name} changes nothing and is left out.`;
       return [{ rule: "noOpElimination", operator, text }];
     }
-    if (!node.fusesCalls || !rules.has("mapFusion")) return [];
+    if (!node.fusesCalls || called.has(operator) || !rules.has("mapFusion")) return [];
     let below = operator + 1;
     while (nodes[below]!.isSetting || isLeftOut(nodes[below]!)) below++;
     const input = nodes[below]!;
     if (!input.fusesCalls) return [];
+    called.add(below);
     const text =
       `${name} calls its function in one loop with that of ${input.kind} (operator ${below}).`;
     return [{ rule: "mapFusion", operator, text }];

@@ -131,6 +131,11 @@ Deno.test("explain says what rules have done and withOptions switches them off b
   assertStringIncludes(rewrite!, "map (operator 0) calls its function in one loop with");
   assertStringIncludes(String(fused.explain()), rewrite!);
   assertEquals(fused.withOptions({ optimizations: { mapFusion: false } }).explain().rewrites, []);
+  const four = fused.map((x) => x).map((x) => x);
+  assertEquals(four.explain().rewrites, [
+    "map (operator 0) calls its function in one loop with that of map (operator 1).",
+    "map (operator 2) calls its function in one loop with that of map (operator 3).",
+  ]);
   const wrong = { optimizations: { fusion: true } } as unknown as DatasetOptions;
   assertThrows(() => fused.withOptions(wrong), LeatError, "noOpElimination, mapFusion");
 });
