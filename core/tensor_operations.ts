@@ -141,7 +141,10 @@ export function pad<D extends DType>(
   const padded = shape.map((length, axis) => paddings[axis]![0] + length + paddings[axis]![1]);
   const out = Tensor.zeros(value.dtype, padded);
   if (constant !== undefined) {
-    (out.data as unknown as { fill(value: unknown): void }).fill(constant);
+    const item = isFixedDType(value.dtype) && typeof constant !== "string"
+      ? cast(tensor(constant), value.dtype).data[0]
+      : constant;
+    (out.data as unknown as { fill(value: unknown): void }).fill(item);
   }
   const rank = shape.length, inner = rank === 0 ? 1 : shape[rank - 1]!;
   const rows = inner === 0 ? 0 : value.size / inner;
