@@ -4,6 +4,7 @@
  */
 import type { ElementIterator, Token } from "../iterator.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
+import { keepMemory } from "./released.ts";
 
 /** Elements of one input, each with its token if the input gives any. */
 export interface HeldElements {
@@ -14,6 +15,7 @@ export interface HeldElements {
 
 /** Holds the element that `input` has just given. */
 export function heldFrom(input: ElementIterator, element: unknown): HeldElements {
+  keepMemory(element);
   const token = input.token();
   return { elements: [element], tokens: token === undefined ? [] : [token] };
 }

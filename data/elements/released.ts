@@ -25,7 +25,7 @@ export function keepMemory(element: unknown): void {
  * Call it once nothing uses the element any more, such as at the end of a training step. Its
  * tensors, and other views of their memory, are empty then. It does nothing for other elements:
  * those smaller than 64 KiB, those that `map`, `batch` and so on made in this process, and those
- * that `cache()` keeps.
+ * that `cache()`, `flatMap` and `interleave` keep.
  *
  * @example
  * ```ts

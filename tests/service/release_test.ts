@@ -57,3 +57,16 @@ Deno.test("releaseElement leaves elements that a cache keeps", async () => {
     assertEquals(values.sort(), [0, 1, 2, 3]);
   }
 });
+
+for (const operator of ["flatMap", "interleave"] as const) {
+  Deno.test(`releaseElement leaves elements that ${operator} may give again`, async () => {
+    await using cluster = await LocalCluster.start({ workers: 1, carrier: "websocket" });
+    const twice = elements(cluster)[operator]((element) => Dataset.from([element]).repeat(2));
+    const values: number[] = [];
+    for await (const element of twice) {
+      values.push(firstOf(dataOf(element as { x: unknown })));
+      releaseElement(element);
+    }
+    assertEquals(values.toSorted(), [0, 0, 1, 1, 2, 2, 3, 3]);
+  });
+}
