@@ -33,7 +33,7 @@ interface Throughput {
   readonly bytesPerSecond: number;
   /** CPU time of this process per step without training, in ms. */
   readonly cpuMs: number;
-  /** The last batch. */
+  /** The first batch: the last one of a dataset may be short. */
   readonly batch: unknown;
 }
 
@@ -86,12 +86,13 @@ async function throughputOf(open: OpenRun, options: ProfileOptions): Promise<Thr
     if (taken === undefined) throw isEmpty();
     return taken.element;
   };
-  for (let at = 0; at < warmUpOf(steps); at++) await step(await next());
+  const first = await next();
+  await step(first);
+  for (let at = 1; at < warmUpOf(steps); at++) await step(await next());
   const training = new StepMeter(clocks);
   let bytes = 0;
-  let batch: unknown;
   for (let at = 0; at < steps; at++) {
-    batch = await next();
+    const batch = await next();
     bytes += sizeOf(batch);
     await step(batch);
     training.step();
@@ -102,7 +103,7 @@ async function throughputOf(open: OpenRun, options: ProfileOptions): Promise<Thr
   return {
     bytesPerSecond: 1_000 * bytes / elapsedMs,
     cpuMs: reading.read().cpuMs / steps,
-    batch,
+    batch: first,
   };
 }
 

@@ -65,6 +65,24 @@ Deno.test("profileLocal starts a short dataset again, and takes a step's time wh
   assertEquals((await profileLocal(open, untrained)).Gthp, Infinity);
 });
 
+Deno.test("profileLocal measures Gthp with a full batch, though the last step's batch is short", async () => {
+  // The last of 50 + 10 steps is the end of an epoch.
+  const { open, options } = machine({ batchMs: 3, cpuMs: 1, trainMs: 1, batches: 12 });
+  const short = () => {
+    const run = open();
+    let given = 0;
+    return {
+      ...run,
+      next: async () => {
+        const { done, value } = await run.next();
+        return done ? { done, value } : { done, value: ++given === 12 ? value.slice(0, 1) : value };
+      },
+    };
+  };
+  const { Gthp } = await profileLocal(short, options);
+  assertAlmostEquals(Gthp, 8_000 / 0.001, 1);
+});
+
 Deno.test("profileLocal refuses an empty dataset", async () => {
   const { open, options } = machine({ batchMs: 1, cpuMs: 1, trainMs: 0, batches: 0 });
   await assertRejects(() => profileLocal(open, options), Error, "gives no elements");
