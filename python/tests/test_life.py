@@ -103,6 +103,25 @@ def test_an_interrupted_loop_can_go_on() -> None:
     assert list(batches) == [1, 2]
 
 
+def test_ctrl_c_while_the_next_batches_are_requested_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="endless")
+    batches = iter(loader)
+    last = next(batches)
+    helper = loader._connection.helper
+    write = helper._write
+
+    def interrupted(frame: bytes) -> None:
+        write(frame)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(helper, "_write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            last = next(batches)
+    loader.load_state_dict(loader.state_dict())
+    assert next(iter(loader)) == (last + 1) % 10
+
+
 def test_an_iteration_after_a_killed_helper_starts_another() -> None:
     loader = leat.load(PIPELINES, export="endless")
     batches = iter(loader)
@@ -112,6 +131,8 @@ def test_an_iteration_after_a_killed_helper_starts_another() -> None:
         while True:
             next(batches)
     assert raised.value.code == "unavailable"
+    with pytest.raises(leat.LeatError, match="signal SIGKILL"):
+        next(batches)
     assert next(iter(loader)) == 0
 
 

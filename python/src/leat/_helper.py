@@ -59,6 +59,8 @@ class Helper:
         self._at = 0
         # Whether a call that must not be interrupted was: what the other side knows is then unknown.
         self._is_amid = False
+        # Why it cannot be used any more.
+        self._ended: LeatError | None = None
         where = Path(tempfile.mkdtemp(prefix="leat-slots-", dir=folder))
         try:
             self._process = self._start(where, allow)
@@ -147,6 +149,8 @@ class Helper:
                 "This loader belongs to the process that this one was forked from. Use num_workers=0, or start "
                 "workers with the method 'spawn', which gives each a loader of its own",
             )
+        if self._ended is not None:
+            raise self._ended
         if self._is_amid:
             raise LeatError("cancelled", "A call of this loader was interrupted: iterate over it again")
 
@@ -175,7 +179,7 @@ class Helper:
                 self._is_amid = True
                 chunk = os.read(descriptor, PIPE_BYTES)
                 if not chunk:
-                    raise self._process.why_ended()
+                    raise self._end_of_it()
                 del self._input[: self._at]
                 self._at = 0
                 self._input += chunk
@@ -193,7 +197,11 @@ class Helper:
             while view:
                 view = view[os.write(self._process.write, view) :]
         except BrokenPipeError:
-            raise self._process.why_ended() from None
+            raise self._end_of_it() from None
+
+    def _end_of_it(self) -> LeatError:
+        self._ended = self._process.why_ended()
+        return self._ended
 
 
 def _piped(message: bytes) -> bytes:

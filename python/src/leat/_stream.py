@@ -39,6 +39,11 @@ class _Answer:
         self.is_unsaved = bool(body.get("isUnsaved", False))
         self.end = bool(body.get("end", False))
 
+    @property
+    def left(self) -> int:
+        """How many elements, and errors of elements, the program has not got."""
+        return len(self.elements) + (self.error is not None)
+
 
 class Stream:
     """The batches of one epoch, as the helper sends them."""
@@ -78,9 +83,10 @@ class Stream:
             if self.is_replaced:
                 raise LeatError("failed_precondition", "Another iteration of this loader has begun, or it is closed")
             if self._answers:
-                if self._answers[0].elements or self._answers[0].error is not None:
+                if self._answers[0].left > 0:
+                    # First what Ctrl-C may interrupt: then no element is taken that the program does not get.
+                    self._request_more(self._answers[0])
                     element = self._take()
-                    self._request_more()
                     if isinstance(element, LeatError):
                         raise element
                     return element
@@ -148,13 +154,14 @@ class Stream:
         self._note_position(answer)
         self._is_ended = self._is_ended or answer.end
 
-    def _request_more(self) -> None:
-        """Keeps answers on their way, as far as the program's memory allows."""
+    def _request_more(self, used: _Answer | None = None) -> None:
+        """Keeps answers on their way, as far as the program's memory allows. An element of `used` is taken next."""
         helper = self._connection.helper
         helper.free_slots()
         if self._is_ended or any(answer.end for answer in self._answers):
             return
-        while self._on_way + len(self._answers) < TAKES and not self._is_full(helper):
+        kept = len(self._answers) - (used is not None and used.left == 1)
+        while self._on_way + kept < TAKES and not self._is_full(helper):
             self._connection.take(self)
             self._on_way += 1
 
