@@ -18,6 +18,7 @@ export const PARTS = {
   records: "Reading TFRecords",
   service: "The service: one worker process, one client process, loopback",
   checkpoints: "Saving an iterator's position",
+  python: "PyTorch reads: batches in a Python program",
 } as const;
 
 /** One group of cases. */
@@ -36,6 +37,8 @@ export interface PeerCase {
   readonly cores: "one" | "all";
   /** The peers that can run it. */
   readonly peers: readonly Peer[];
+  /** Whether Leat's side is a program in Python, too. */
+  readonly isInPython?: boolean;
 }
 
 function overhead(name: string, peers: readonly Peer[]): PeerCase {
@@ -55,6 +58,11 @@ function service(size: string, compression: "none" | "compressed"): PeerCase {
     ...{ name, part: "service", pipeline: name, unit: "batches/s", cores: "all" },
     peers: ["tensorflow"],
   };
+}
+
+function inPython(what: string, unit: string, peers: readonly Peer[]): PeerCase {
+  const name = `python-${what}`;
+  return { name, part: "python", pipeline: name, unit, cores: "all", peers, isInPython: true };
 }
 
 /** All cases. */
@@ -84,4 +92,9 @@ export const CASES: readonly PeerCase[] = [
     ...{ name: "checkpoint-shuffle", part: "checkpoints", pipeline: "checkpoint-shuffle" },
     ...{ unit: "saves/s", cores: "all", peers: ["tensorflow"] },
   },
+  inPython("images", "images/s", ["tensorflow", "torch", "grain"]),
+  inPython("text", "texts/s", ["tensorflow", "torch", "grain"]),
+  inPython("numbers", "numbers/s", ["tensorflow", "torch", "grain"]),
+  inPython("10mb", "batches/s", ["torch", "grain"]),
+  inPython("small", "batches/s", ["torch", "grain"]),
 ];

@@ -4,36 +4,41 @@
  *
  * @module
  */
-import { type Peer, PEERS } from "./cases.ts";
+import type { Peer } from "./cases.ts";
 
-/** What each peer needs, pinned, and the module that must import. */
-const PACKAGES: Readonly<Record<Peer, { readonly install: readonly string[]; imports: string }>> = {
-  tensorflow: { install: ["tensorflow-cpu==2.21.0"], imports: "tensorflow" },
-  torch: { install: ["torch==2.15.0", "torchvision==0.29.2"], imports: "torch, torchvision" },
-  grain: { install: ["grain==0.2.18"], imports: "grain" },
-};
+/** A library, or what Leat's side in Python needs. */
+export type Needed = Peer | "leat";
+
+/** What each side needs, pinned, and the modules that must import. */
+const PACKAGES: Readonly<Record<Needed, { readonly install: readonly string[]; imports: string }>> =
+  {
+    leat: { install: ["deno==2.9.8", "msgpack==1.2.4"], imports: "deno, msgpack, torch" },
+    tensorflow: { install: ["tensorflow-cpu==2.21.0"], imports: "tensorflow" },
+    torch: { install: ["torch==2.15.0", "torchvision==0.29.2"], imports: "torch, torchvision" },
+    grain: { install: ["grain==0.2.18"], imports: "grain" },
+  };
 
 /** The environment: its interpreter, and the peers that run in it. */
 export interface Environment {
   readonly python: string;
-  readonly available: ReadonlySet<Peer>;
-  /** Why a peer was left out. */
-  readonly missing: ReadonlyMap<Peer, string>;
+  readonly available: ReadonlySet<Needed>;
+  /** Why a side was left out. */
+  readonly missing: ReadonlyMap<Needed, string>;
 }
 
 /** Makes the environment if it is not there, and installs what `wanted` still lacks. */
 export async function openEnvironment(
   folder: string,
-  wanted: ReadonlySet<Peer>,
+  wanted: ReadonlySet<Needed>,
   onProgress: (line: string) => void,
 ): Promise<Environment> {
   const python = `${folder}/bin/python`;
-  const available = new Set<Peer>();
-  const missing = new Map<Peer, string>();
+  const available = new Set<Needed>();
+  const missing = new Map<Needed, string>();
   const made = await exists(python)
     ? { ok: true, text: "" }
     : await output("python3", ["-m", "venv", folder]);
-  for (const peer of PEERS.filter((peer) => wanted.has(peer))) {
+  for (const peer of wanted) {
     const { install, imports } = PACKAGES[peer];
     if (!made.ok) missing.set(peer, `no environment: ${made.text}`);
     else if ((await output(python, ["-c", `import ${imports}`])).ok) available.add(peer);

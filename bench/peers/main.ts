@@ -18,8 +18,8 @@ import {
 import { requireWritable, writePage } from "../../cli/lib/page.ts";
 import { StopRequests } from "../../cli/lib/stop_requests.ts";
 import { renderTable } from "../../cli/lib/table.ts";
-import { CASES, PARTS, type Peer, type PeerCase } from "./cases.ts";
-import { type Environment, openEnvironment } from "./environment.ts";
+import { CASES, PARTS, type PeerCase } from "./cases.ts";
+import { type Environment, type Needed, openEnvironment } from "./environment.ts";
 import { openFiles, type PeerFiles } from "./files.ts";
 import { type CaseResult, LEAT, measureCase } from "./measure.ts";
 import { type PeerReport, renderReport, resultTable } from "./report.ts";
@@ -64,7 +64,9 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
   const files = await openFiles(`${FOLDER}/files`, (what, done, total) => {
     if (done % 64 === 0 || done === total) console.error(`generating ${what}: ${done} of ${total}`);
   });
-  const wanted = new Set(cases.flatMap(({ peers }) => peers));
+  const wanted = new Set(
+    cases.flatMap(({ peers, isInPython }): Needed[] => isInPython ? [...peers, LEAT] : [...peers]),
+  );
   const environment = await openEnvironment(`${FOLDER}/venv`, wanted, console.error);
   for (const [peer, why] of environment.missing) console.error(`${peer} is left out: ${why}`);
   const results: CaseResult[] = [];
@@ -108,23 +110,24 @@ function chosenCases(only: readonly string[] | undefined): readonly PeerCase[] {
 
 /** The processes of a case, Leat's first. */
 function commandsOf(
-  { pipeline, cores, peers }: PeerCase,
+  { pipeline, cores, peers, isInPython = false }: PeerCase,
   files: PeerFiles,
   { python, available }: Environment,
 ): ReadonlyMap<string, SideCommand> {
   const pinned = cores === "one";
   const given = [pipeline, JSON.stringify(files)];
   const program = import.meta.resolve("./leat/main.ts");
-  const peer = (name: Peer): [string, SideCommand] => {
+  const peer = (name: Needed): [string, SideCommand] => {
     const script = new URL(`./python/${name}_side.py`, import.meta.url).pathname;
     return [name, { command: python, args: [script, ...given], pinned }];
   };
+  const leat: [string, SideCommand] = [LEAT, {
+    command: "deno",
+    args: ["run", "--no-prompt", "-P=bench", program, ...given],
+    pinned,
+  }];
   return new Map([
-    [LEAT, {
-      command: "deno",
-      args: ["run", "--no-prompt", "-P=bench", program, ...given],
-      pinned,
-    }],
+    isInPython ? peer(LEAT) : leat,
     ...peers.filter((name) => available.has(name)).map(peer),
   ]);
 }

@@ -12,6 +12,29 @@ function jpegs({ images }: PeerFiles): Dataset<Uint8Array> {
   return Dataset.tfRecords([...images], { numParallelReads: 4 }).repeat();
 }
 
+/** Batches of crops from the middle, float32, as a classifier is tested on. */
+export function resizeCrop(files: PeerFiles) {
+  return jpegs(files).map((jpeg, { image, random, side, resized, normalize }) => {
+    // The part of the image that the crop of the resized image shows.
+    const { width, height } = image.size(jpeg);
+    const length = Math.round(Math.min(width, height) * side / resized);
+    return image.decode(jpeg, {
+      crop: {
+        x: (width - length) >> 1,
+        y: (height - length) >> 1,
+        width: length,
+        height: length,
+      },
+      resize: { width: side, height: side },
+      flip: random.next() < 0.5,
+      normalize,
+    });
+  }, {
+    numParallelCalls: AUTOTUNE,
+    captures: { side: SIDE, resized: RESIZED, normalize: NORMALIZE },
+  }).batch(BATCH).prefetch(AUTOTUNE);
+}
+
 export const images: Pipelines = {
   "decode": (files) =>
     taking(
@@ -19,29 +42,7 @@ export const images: Pipelines = {
         .prefetch(AUTOTUNE),
       () => 1,
     ),
-  "resize-crop": (files) =>
-    taking(
-      jpegs(files).map((jpeg, { image, random, side, resized, normalize }) => {
-        // The part of the image that the crop of the resized image shows.
-        const { width, height } = image.size(jpeg);
-        const length = Math.round(Math.min(width, height) * side / resized);
-        return image.decode(jpeg, {
-          crop: {
-            x: (width - length) >> 1,
-            y: (height - length) >> 1,
-            width: length,
-            height: length,
-          },
-          resize: { width: side, height: side },
-          flip: random.next() < 0.5,
-          normalize,
-        });
-      }, {
-        numParallelCalls: AUTOTUNE,
-        captures: { side: SIDE, resized: RESIZED, normalize: NORMALIZE },
-      }).batch(BATCH).prefetch(AUTOTUNE),
-      ({ shape }) => shape[0]!,
-    ),
+  "resize-crop": (files) => taking(resizeCrop(files), ({ shape }) => shape[0]!),
   "random-resized-crop": (files) =>
     taking(
       jpegs(files).map((jpeg, { image, random, side, normalize }) =>

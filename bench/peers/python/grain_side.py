@@ -1,13 +1,22 @@
-"""Grain's datasets, in this process."""
+"""Grain's datasets: in this process, and for the cases in Python in a process for each core."""
+
+import os
 
 import grain
+import numpy as np
 
 from side import serve
 
+CORES = len(os.sched_getaffinity(0))
+
 
 def rows(dataset):
+    return taking(dataset, lambda batch: batch.shape[0])
+
+
+def taking(dataset, units):
     iterator = iter(dataset)
-    return lambda: next(iterator).shape[0]
+    return lambda: units(next(iterator))
 
 
 def numbers():
@@ -16,6 +25,31 @@ def numbers():
 
 def batched(dataset):
     return dataset.batch(1024).repeat()
+
+
+def in_processes(dataset):
+    return dataset.to_iter_dataset().mp_prefetch(grain.MultiprocessingOptions(num_workers=CORES))
+
+
+def images(files):
+    # With torch's decoder: Grain has none.
+    from tfrecord_index import Records
+    from torch_side import resize_crop
+
+    records = grain.MapDataset.source(Records(files["images"])).repeat()
+    return rows(in_processes(records.map(lambda jpeg: resize_crop(jpeg).numpy()).batch(32)))
+
+
+def texts(files):
+    from torch_side import Lines, tokens
+
+    lines = grain.MapDataset.source(Lines(files["texts"])).repeat()
+    return rows(in_processes(lines.map(tokens).batch(256)))
+
+
+def handed_over(size):
+    batch = np.ones(size, np.uint8)
+    return lambda _: taking(in_processes(numbers().map(lambda _: batch)), lambda _: 1)
 
 
 PIPELINES = {
@@ -31,6 +65,11 @@ PIPELINES = {
         .repeat()
         .to_iter_dataset(grain.ReadOptions(num_threads=1, prefetch_buffer_size=4))
     ),
+    "python-images": images,
+    "python-text": texts,
+    "python-numbers": lambda _: rows(in_processes(numbers().map(lambda x: x * 2 + 1).batch(1024))),
+    "python-10mb": handed_over(10_000_000),
+    "python-small": handed_over(256),
 }
 
 if __name__ == "__main__":

@@ -94,6 +94,25 @@ def texts(files):
     )
 
 
+def as_numpy(dataset):
+    batches = dataset.prefetch(AUTOTUNE).as_numpy_iterator()
+    return lambda: next(batches).shape[0]
+
+
+def images_in_python(files):
+    dataset = records(files["images"]).repeat().map(resize_crop, num_parallel_calls=AUTOTUNE)
+    return as_numpy(dataset.batch(32, drop_remainder=True))
+
+
+def texts_in_python(files, length=64):
+    def tokens(line):
+        found = tf.strings.to_hash_bucket_fast(tf.strings.split(line, " ")[:length], 30_000)
+        return tf.pad(tf.cast(found, tf.int32), [[0, length - tf.shape(found)[0]]])
+
+    lines = tf.data.TextLineDataset(files["texts"]).repeat()
+    return as_numpy(lines.map(tokens, num_parallel_calls=AUTOTUNE).batch(256))
+
+
 def serve_service(pipe):
     service = tf.data.experimental.service
     dispatcher = service.DispatchServer(service.DispatcherConfig(port=0))
@@ -176,6 +195,9 @@ PIPELINES = {
     **{f"service-{name}": service(size, None) for name, size in SIZES.items()},
     "service-1mb-compressed": service(SIZES["1mb"], "AUTO"),
     "checkpoint-shuffle": checkpoint,
+    "python-images": images_in_python,
+    "python-text": texts_in_python,
+    "python-numbers": lambda _: as_numpy(numbers().map(lambda x: x * 2 + 1).batch(1024)),
 }
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""torch's DataLoader, with one worker process for each core but one where there are several."""
+"""torch's DataLoader, with a worker process for each core where there are several."""
 
 import os
 
@@ -71,16 +71,49 @@ def random_crop(jpeg):
 
 def images(transform, batch):
     def opened(files):
-        loader = DataLoader(
-            Mapped(Records(files["images"]), transform),
-            batch_size=batch,
-            shuffle=False,
-            num_workers=WORKERS,
-            persistent_workers=WORKERS > 0,
-        )
+        loader = parallel(Mapped(Records(files["images"]), transform), batch)
         return taking(loader, lambda _: 1) if batch is None else rows(loader)
 
     return opened
+
+
+class Lines(Dataset):
+    """Lines of text, by number."""
+
+    def __init__(self, paths):
+        self.lines = [line for path in paths for line in open(path, encoding="utf-8")]
+
+    def __len__(self):
+        return len(self.lines)
+
+    def __getitem__(self, index):
+        return self.lines[index]
+
+
+def tokens(line, length=64):
+    found = np.zeros(length, np.int32)
+    words = line.split()[:length]
+    found[: len(words)] = [hash(word) % 30_000 for word in words]
+    return found
+
+
+class Same(IterableDataset):
+    """The same batch again and again."""
+
+    def __init__(self, size):
+        self.batch = np.ones(size, np.uint8)
+
+    def __iter__(self):
+        while True:
+            yield self.batch
+
+
+def parallel(dataset, batch):
+    return DataLoader(dataset, batch_size=batch, num_workers=WORKERS, persistent_workers=WORKERS > 0)
+
+
+def handed_over(size):
+    return lambda _: taking(parallel(Same(size), None), lambda _: 1)
 
 
 class Buckets(IterableDataset):
@@ -118,14 +151,12 @@ PIPELINES = {
     "decode": images(decoded, None),
     "resize-crop": images(resize_crop, 32),
     "random-resized-crop": images(random_crop, 32),
-    "text-bucket-pad": lambda files: rows(
-        DataLoader(
-            Buckets(files["texts"]),
-            batch_size=None,
-            num_workers=WORKERS,
-            persistent_workers=WORKERS > 0,
-        )
-    ),
+    "text-bucket-pad": lambda files: rows(parallel(Buckets(files["texts"]), None)),
+    "python-images": images(resize_crop, 32),
+    "python-text": lambda files: rows(parallel(Mapped(Lines(files["texts"]), tokens), 256)),
+    "python-numbers": lambda _: rows(parallel(Mapped(range(100_000_000), number), 1024)),
+    "python-10mb": handed_over(10_000_000),
+    "python-small": handed_over(256),
 }
 
 if __name__ == "__main__":
