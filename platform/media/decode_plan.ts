@@ -3,7 +3,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { ImageDecodeOptions, ImageLayout, Normalization } from "../../data/host.ts";
 import type { Channels, ImageSize, Region } from "./image_format.ts";
-import type { Conversion } from "./resample.ts";
+import type { Conversion } from "./resampling/resampler.ts";
 
 const BYTE_MAX = 255;
 
@@ -56,7 +56,7 @@ export function decodePlan(options: ImageDecodeOptions, whole: ImageSize): Decod
     : [channels, size.height, size.width];
   const itemBytes = { uint8: 1, float16: 2, float32: 4 }[dtype];
   const madeBytes = isPlain ? 0 : size.width * size.height * channels * itemBytes;
-  const conversion = { ...scaling(normalize, channels), layout };
+  const conversion = scaling(normalize, channels);
   return { channels, crop, size, flip, dtype, layout, shape, conversion, isPlain, madeBytes };
 }
 
@@ -64,7 +64,7 @@ export function decodePlan(options: ImageDecodeOptions, whole: ImageSize): Decod
 function scaling(
   { mean = 0, std = 1 }: Partial<Normalization> = {},
   channels: number,
-): Omit<Conversion, "layout"> {
+): Conversion {
   const means = perChannel("mean", mean, channels), stds = perChannel("std", std, channels);
   if (stds.includes(0)) throw invalid(`normalize.std must not be 0, got ${stds}.`);
   return {

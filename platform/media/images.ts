@@ -11,14 +11,11 @@ import { beginsWith, type Decoded, type ImageFormat, type ImageSize } from "./im
 import { JpegFormat } from "./jpeg/jpeg.ts";
 import { PngFormat } from "./png.ts";
 import { type DecodePlan, decodePlan } from "./decode_plan.ts";
-import { planar, resample, resampleInto } from "./resample.ts";
+import { Resampler } from "./resampling/resampler.ts";
 import { WebpFormat } from "./webp.ts";
 
 /** Default limit of bytes for decoding one image: a header of a few bytes may claim any size. */
 export const IMAGE_BYTES_MAX = 1024 * 1024 * 1024;
-
-/** A buffer for whole images is kept between calls up to this size. */
-const SCRATCH_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Longest side that the JPEG encoder accepts, in pixels. */
 const JPEG_SIDE_MAX = 65_500;
@@ -82,7 +79,7 @@ export class Images implements ImageCodec {
   readonly #jpeg = new JpegFormat();
   readonly #formats: readonly ImageFormat[] = [this.#jpeg, new PngFormat(), new WebpFormat()];
   readonly #bytesMax: number;
-  #scratch: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  readonly #resampler = new Resampler();
 
   /** A decoder; libraries are loaded when they are first needed. */
   constructor({ imageBytesMax = IMAGE_BYTES_MAX }: ImageLimits = {}) {
@@ -199,17 +196,17 @@ export class Images implements ImageCodec {
     const { region } = decoded;
     const { channels, crop, size, flip, dtype, shape, layout, conversion } = plan;
     const byteLength = region.width * region.height * channels;
-    const pixels = plan.isPlain ? new Uint8Array(byteLength) : this.#borrow(byteLength);
-    decoded.read(pixels);
-    if (plan.isPlain) return new Tensor("uint8", shape, pixels);
-    const inside = { ...crop, x: crop.x - region.x, y: crop.y - region.y };
-    const request = { pixels, channels, width: region.width, crop: inside, size, flip };
-    if (dtype === "uint8") {
-      const made = resample(request);
-      return new Tensor("uint8", shape, layout === "CHW" ? planar(made, channels) : made);
+    if (plan.isPlain) {
+      const pixels = new Uint8Array(byteLength);
+      decoded.read(pixels);
+      return new Tensor("uint8", shape, pixels);
     }
+    decoded.read(this.#resampler.pixels(byteLength));
+    const inside = { ...crop, x: crop.x - region.x, y: crop.y - region.y };
+    const request = { channels, width: region.width, crop: inside, size, flip, layout };
     const made = Tensor.zeros(dtype, shape);
-    resampleInto(made.data, request, conversion);
+    if (isUint8(made)) this.#resampler.bytes(made.data, request);
+    else this.#resampler.floats(made.data as Float32Array, request, conversion);
     return made;
   }
 
@@ -225,13 +222,6 @@ export class Images implements ImageCodec {
           mib(this.#bytesMax)
         } MiB that one image may take (imageBytesMax; of a worker: --image-mib): make it smaller, or allow more.`,
     );
-  }
-
-  #borrow(byteLength: number): Uint8Array<ArrayBuffer> {
-    if (byteLength <= this.#scratch.length) return this.#scratch.subarray(0, byteLength);
-    const buffer = new Uint8Array(byteLength);
-    if (byteLength <= SCRATCH_BYTES_MAX) this.#scratch = buffer;
-    return buffer;
   }
 }
 

@@ -15,7 +15,7 @@ import type { ImageDecodeOptions } from "../../../data/host.ts";
 import { Images } from "../../../platform/media/images.ts";
 import { SCANS_MAX } from "../../../platform/media/jpeg/jpeg.ts";
 import { CMYK, GREY, PROGRESSIVE } from "./small_jpegs.ts";
-import { resample } from "../../../platform/media/resample.ts";
+import { resample } from "./resample.ts";
 
 const images = new Images();
 
@@ -97,7 +97,7 @@ Deno.test("decode crops, then resizes, then mirrors", async () => {
   const jpeg = await images.encode(picture(60, 40), { quality: 95 });
   const pixels = (await images.decode(jpeg)).data;
   const whole = { x: 0, y: 0, width: 60, height: 40 };
-  const image = { pixels, channels: 3, width: 60, crop: whole, flip: false };
+  const image = { pixels, channels: 3, width: 60, crop: whole, flip: false } as const;
   const crop = { x: 7, y: 3, width: 31, height: 22 };
   const cases: [ImageDecodeOptions, Parameters<typeof resample>[0]][] = [
     [{ crop }, { ...image, crop, size: { width: 31, height: 22 }, flip: false }],

@@ -1,0 +1,25 @@
+/**
+ * Writes the WebAssembly that Leat contains, as Base64 in a module, from its source:
+ *
+ *     deno task kernels
+ *
+ * @module
+ */
+import wabt from "wabt";
+
+const SOURCE = new URL("../platform/media/resampling/row.wat", import.meta.url);
+const BUILT = new URL("../platform/media/resampling/row_wasm.ts", import.meta.url);
+
+/** The module. */
+export async function kernelModule(): Promise<string> {
+  const { parseWat } = await wabt();
+  const parsed = parseWat("row.wat", await Deno.readTextFile(SOURCE), { simd: true });
+  const base64 = new Uint8Array(parsed.toBinary({}).buffer).toBase64();
+  parsed.destroy();
+  return `/** \`row.wat\` as WebAssembly in Base64; \`deno task kernels\` writes this file. */
+export const ROW_WASM =
+  "${base64}";
+`;
+}
+
+if (import.meta.main) await Deno.writeTextFile(BUILT, await kernelModule());
