@@ -14,7 +14,7 @@ import type { ElementIterator } from "./iterator.ts";
 import { LastReaders } from "./service/last_readers.ts";
 import { lateFactory } from "./iterators/late_iterator.ts";
 import type { DatasetNode } from "./node.ts";
-import { type RuleName, type Rules, rulesOf } from "./optimizer/rules.ts";
+import { type RuleName, type Rules, rulesOf } from "./optimizer/options.ts";
 import { Pacer } from "./iterators/pacer.ts";
 import { Pause } from "./checkpoint/pause.ts";
 import { measuredOf, type Place, placesOf, sourceIndexesOf, statsOf } from "./places.ts";

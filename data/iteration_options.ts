@@ -5,7 +5,7 @@ import type { SavedIteration } from "./checkpoint/saving.ts";
 import type { IteratorContext } from "./context.ts";
 import type { ForeignRunner } from "./foreign/foreign_runners.ts";
 import type { Host } from "./host.ts";
-import type { Rules } from "./optimizer/rules.ts";
+import type { Rules } from "./optimizer/options.ts";
 import type { FirstNumbers, Place } from "./places.ts";
 import type { LastReaders } from "./service/last_readers.ts";
 import type { SplitSource } from "./sharding/splits.ts";

@@ -9,7 +9,7 @@ export { AUTOTUNE } from "./parallelism.ts";
 export { DatasetIterator } from "./dataset_iterator.ts";
 export { type ExplainedOperator, Explanation } from "./explanation.ts";
 export type { AutotuneOptions } from "./autotune/options.ts";
-export type { OptimizationOptions, OptimizationRules } from "./optimizer/rules.ts";
+export type { OptimizationOptions, OptimizationRules } from "./optimizer/options.ts";
 export type {
   IteratorStats,
   OperatorStats,

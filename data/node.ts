@@ -7,6 +7,7 @@
 import { LeatError } from "../core/error.ts";
 import type { IteratorContext } from "./context.ts";
 import type { ElementIterator, Token } from "./iterator.ts";
+import type { LoopKind } from "./optimizer/fused_loop.ts";
 import type { NoOp } from "./optimizer/no_op.ts";
 import type { Shared } from "./checkpoint/shared_state.ts";
 import type { ElementSpec } from "./elements/spec.ts";
@@ -98,11 +99,11 @@ export abstract class DatasetNode {
   }
 
   /**
-   * Whether it calls a function on one element after the other, as `map`. Two such operators may
-   * share a loop.
+   * Present if it calls a function on one element after the other, as `map` or as `filter`. Such
+   * operators may share a loop.
    */
-  get fusesCalls(): boolean {
-    return false;
+  get loopKind(): LoopKind | undefined {
+    return undefined;
   }
 
   /** Starts running. Cheap: nothing is read before the first `next()`. */

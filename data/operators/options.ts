@@ -9,7 +9,7 @@ import {
   type OptimizationOptions,
   type Rules,
   rulesOf,
-} from "../optimizer/rules.ts";
+} from "../optimizer/options.ts";
 import { SameElementsNode } from "./unary.ts";
 
 /** Settings of a pipeline. */
@@ -27,8 +27,9 @@ export interface DatasetOptions {
    */
   readonly autotune?: boolean | AutotuneOptions | undefined;
   /**
-   * The rules of static optimisation: false for none, or `{ noOpElimination: false }` and
-   * `{ mapFusion: false }`. They never change elements, order, errors or checkpoints. Default: all.
+   * The rules of static optimisation: false for none, true for all, or some by name, as in
+   * `{ mapFusion: false }`. They never change elements, order, errors or checkpoints. Default: each
+   * rule's own.
    */
   readonly optimizations?: OptimizationOptions | undefined;
 }

@@ -32,7 +32,7 @@ export abstract class SameElementsNode extends UnaryNode {
 
 export abstract class UnaryIterator extends ElementIterator {
   protected readonly context: IteratorContext;
-  protected readonly stats: OperatorMeter;
+  readonly stats: OperatorMeter;
   protected readonly input: ElementIterator;
 
   constructor(context: IteratorContext, input = context.makeInput()) {

@@ -9,6 +9,7 @@ import { type DatasetNode, UNKNOWN_CARDINALITY } from "../../node.ts";
 import type { Pacer } from "../../iterators/pacer.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
+import { CallingIterator } from "../calling/calling.ts";
 import { UnaryIterator, UnaryNode } from "../unary.ts";
 
 /** The node of an operator that makes one element of several input elements. */
@@ -69,6 +70,8 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
   #numbers: Float64Array | undefined;
   #count = 0;
   #ended = false;
+  /** Rule `mapAndBatchFusion`: the input, if its functions write numbers to the column. */
+  readonly #calling: CallingIterator | undefined;
 
   constructor(
     context: IteratorContext,
@@ -80,6 +83,9 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
     this.#dropRemainder = dropRemainder;
     this.#columnFor = columnFor;
     this.#pacer = context.pacer;
+    const { input } = this;
+    const fuses = context.uses("mapAndBatchFusion") && input instanceof CallingIterator;
+    this.#calling = fuses ? input : undefined;
   }
 
   override next(): Pulled<unknown> {
@@ -89,7 +95,7 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
   step(): unknown {
     if (!this.#block.isEmpty) return this.#addBlock();
     const wanted = Math.min(this.#size - this.#count, this.#pacer.blockLength);
-    const read = wanted > 1 ? this.#block.read(this.input, wanted) : NO_BLOCK;
+    const read = wanted > 1 ? this.#read(wanted) : NO_BLOCK;
     if (read >= 0) {
       this.#pacer.count(wanted - 1);
       return this.disposed ? END : this.#addBlock();
@@ -100,6 +106,16 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
 
   async #later(pending: Promise<unknown>): Promise<unknown> {
     return this.#add(await this.arrival(pending));
+  }
+
+  /** Reads several elements to the block, or directly to the column. Answers as `nextBlock()`. */
+  #read(count: number): number {
+    if (this.#numbers === undefined || this.#calling === undefined) {
+      return this.#block.read(this.input, count);
+    }
+    const written = this.#calling.nextNumbers(this.#numbers, this.#count, count);
+    if (written > 0) this.#count += written;
+    return written;
   }
 
   /** Adds the elements read. If one does not fit, the block continues after it. */

@@ -8,6 +8,14 @@ import { Call, type NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, NO_BLOCK, type Pulled, type Token } from "../../iterator.ts";
 import type { SpecCheck } from "../../elements/spec_check.ts";
+import { fusionOf } from "../../optimizer/rules/fusion.ts";
+import {
+  type FusedLoop,
+  fusedLoop,
+  type LoopKind,
+  type LoopSink,
+  type LoopStage,
+} from "../../optimizer/fused_loop.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { UnaryIterator } from "../unary.ts";
 
@@ -34,51 +42,77 @@ interface CallingState {
   readonly input: unknown;
 }
 
-export abstract class CallingIterator extends UnaryIterator {
-  protected readonly call: Call;
+export abstract class CallingIterator extends UnaryIterator implements LoopStage {
+  abstract readonly kind: LoopKind;
+  readonly call: Call;
+  readonly check: SpecCheck | undefined;
   protected readonly block = new InputBlock();
-  /** The outcome of a call within a block that `next()` has to answer; its value may be a promise. */
+  /** The answer within a block that `next()` has to give; its value may be a promise. */
   #outcome: Answer | undefined;
+  /** The operators whose functions are called in one loop, the lowest first; this one is the last. */
+  #stages: readonly CallingIterator[] | undefined;
+  readonly #loops: { [sink in "elements" | "numbers"]?: FusedLoop | undefined } = {};
 
   /** `check`: checks the function's results, where they are elements. */
   constructor(context: IteratorContext, fn: NodeFunction, check?: SpecCheck) {
     super(context);
+    this.check = check;
     this.call = new Call(fn, context, check === undefined ? {} : { check });
   }
 
-  /**
-   * Calls the function on the elements of `block` up to `block.stop`, which is read each time
-   * because the function may dispose the iterator. Writes the results to `into` and returns their
-   * number. Leaves `block.at` after the last element processed.
-   */
-  protected abstract callBlock(block: InputBlock, into: unknown[]): number;
+  abstract leaves(element: unknown, result: unknown): boolean;
 
   override nextBlock(into: unknown[], count: number): number {
-    const run = this.call.plainRun(count);
-    if (run <= 0 || this.#outcome !== undefined) return NO_BLOCK;
-    const block = this.block;
+    return this.#runLoop("elements", into, 0, count);
+  }
+
+  /**
+   * Like `nextBlock()`, for numbers: writes them to `into` from `to` on. An element of another type
+   * is left to `next()`.
+   */
+  nextNumbers(into: Float64Array, to: number, count: number): number {
+    return this.#runLoop("numbers", into, to, count);
+  }
+
+  #runLoop(sink: "elements" | "numbers", into: LoopSink, to: number, count: number): number {
+    const stages = this.#stages ??= this.#findStages();
+    let run = count;
+    for (let i = 0; i < stages.length; i++) {
+      const { call, block, hasOutcome } = stages[i]!;
+      // Calls that are timed, and elements that are between two operators, are left to `next()`.
+      run = call.plainRun(run);
+      if (run <= 0 || hasOutcome || (i > 0 && !block.isEmpty)) return NO_BLOCK;
+    }
+    const [{ block, input }] = stages as [CallingIterator];
     if (block.isEmpty) {
-      const read = block.read(this.input, run);
+      const read = block.read(input, run);
       if (read <= 0) return read;
     }
     block.stop = Math.min(block.end, block.at + run);
-    const given = this.callBlock(block, into);
+    if (!(sink in this.#loops)) this.#loops[sink] = fusedLoop(stages, sink);
+    const given = this.#loops[sink]?.(block, stages, into, to) ?? NO_BLOCK;
     return this.disposed ? NO_BLOCK : given;
   }
 
-  /** Leaves the answer about an element to `next()`, because the elements before it come first. */
-  protected leave(outcome: Answer): void {
+  #findStages(): CallingIterator[] {
+    const { input } = this;
+    const isFused = input instanceof CallingIterator &&
+      this.context.uses(fusionOf(this.kind, input.kind));
+    return isFused ? [...input.#findStages(), this] : [this];
+  }
+
+  leave(outcome: Answer): void {
     // It may reject before it is asked for, and may never be asked for.
     if (outcome.value instanceof Promise) outcome.value.catch(() => {});
     if (!this.disposed) this.#outcome = outcome;
   }
 
-  /** Whether a block left an outcome for `next()`. */
-  protected get hasOutcome(): boolean {
+  /** Whether a loop left an answer for `next()`. */
+  get hasOutcome(): boolean {
     return this.#outcome !== undefined;
   }
 
-  /** The outcome that a block left for `next()`. */
+  /** The answer that a loop left for `next()`. */
   protected takeOutcome(): Answer | undefined {
     const outcome = this.#outcome;
     this.#outcome = undefined;

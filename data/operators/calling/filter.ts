@@ -2,7 +2,6 @@
 import type { Captures } from "../../udf/user_function.ts";
 import type { FunctionOptions } from "../../dataset_types.ts";
 import { LeatError } from "../../../core/error.ts";
-import type { InputBlock } from "../../elements/block.ts";
 import { NodeFunction } from "../../udf/call.ts";
 import { checkOptionalBoolean, optionsOf, show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
@@ -13,6 +12,7 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
+import type { LoopKind } from "../../optimizer/fused_loop.ts";
 import { checkParallelCalls } from "../../parallelism.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
@@ -71,6 +71,10 @@ export class FilterNode extends UnaryNode {
     return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }
 
+  override get loopKind(): LoopKind | undefined {
+    return this.options.numParallelCalls === undefined ? "filter" : undefined;
+  }
+
   override makeIterator(context: IteratorContext): ElementIterator {
     const { numParallelCalls, deterministic = context.deterministic } = this.options;
     if (numParallelCalls === undefined) return new FilterIterator(context, this.predicate);
@@ -83,6 +87,8 @@ registerNode("filter", {
 });
 
 class FilterIterator extends CallingIterator implements Stepping {
+  override readonly kind = "filter";
+
   override next(): Pulled<unknown> {
     return stepOn(this, this.context.pacer);
   }
@@ -97,29 +103,9 @@ class FilterIterator extends CallingIterator implements Stepping {
     return element instanceof Promise ? this.#later(element) : this.#judge(element);
   }
 
-  protected override callBlock(block: InputBlock, into: unknown[]): number {
-    const { call } = this;
-    const { fn, extra } = call;
-    const { items, at } = block;
-    const indexAtStart = call.index - at;
-    let kept = 0;
-    try {
-      for (let i = at; i < block.stop; i++) {
-        call.index = indexAtStart + i + 1;
-        const element = items[i];
-        const verdict = fn(element, extra);
-        if (verdict === true) into[kept++] = element;
-        else if (verdict !== false) {
-          this.leave({ failed: false, value: this.#settle(element, call.settle(verdict)) });
-          break;
-        }
-      }
-    } catch (error) {
-      this.leave({ failed: true, value: call.failure(error) });
-    }
-    block.at = Math.min(call.index - indexAtStart, block.end);
-    this.stats.gaveBlock(into, kept);
-    return kept;
+  override leaves(element: unknown, verdict: unknown): boolean {
+    this.leave({ failed: false, value: this.#settle(element, this.call.settle(verdict)) });
+    return true;
   }
 
   override token(): Token | undefined {

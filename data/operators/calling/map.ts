@@ -1,12 +1,12 @@
 /** `map`: applies a function to every element, one at a time or several at once. */
 import type { Captures } from "../../udf/user_function.ts";
 import type { FunctionOptions } from "../../dataset_types.ts";
-import type { InputBlock } from "../../elements/block.ts";
 import { isThenable, NodeFunction } from "../../udf/call.ts";
 import { checkOptionalBoolean, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import { type ElementIterator, END, NO_BLOCK, type Pulled, type Token } from "../../iterator.ts";
+import { type ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
+import type { LoopKind } from "../../optimizer/fused_loop.ts";
 import { checkParallelCalls } from "../../parallelism.ts";
 import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
 import { SpecCheck } from "../../elements/spec_check.ts";
@@ -82,8 +82,8 @@ export class MapNode extends UnaryNode {
     return tokenOfCall(index, this.input.tokenAt(index));
   }
 
-  override get fusesCalls(): boolean {
-    return this.options.numParallelCalls === undefined;
+  override get loopKind(): LoopKind | undefined {
+    return this.options.numParallelCalls === undefined ? "map" : undefined;
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
@@ -98,81 +98,11 @@ registerNode("map", {
 });
 
 class MapIterator extends CallingIterator {
-  readonly #check: SpecCheck | undefined;
-  /** Rule `mapFusion`: the operator below, if both functions are called in one loop. */
-  readonly #below: MapIterator | undefined;
+  override readonly kind = "map";
 
-  constructor(context: IteratorContext, fn: NodeFunction, check: SpecCheck | undefined) {
-    super(context, fn, check);
-    this.#check = check;
-    const fuses = context.uses("mapFusion") && this.input instanceof MapIterator;
-    this.#below = fuses ? this.input : undefined;
-  }
-
-  override nextBlock(into: unknown[], count: number): number {
-    if (this.#below !== undefined && this.block.isEmpty && !this.hasOutcome) {
-      const given = this.#fusedBlock(this.#below, into, this.call.plainRun(count));
-      if (given !== undefined) return this.disposed ? NO_BLOCK : given;
-    }
-    return super.nextBlock(into, count);
-  }
-
-  /**
-   * Like `nextBlock()`: calls both functions on one element after the other, without a block in
-   * between. `undefined` where one of them has to be timed, or the element below measured.
-   */
-  #fusedBlock(below: MapIterator, into: unknown[], count: number): number | undefined {
-    const run = Math.min(below.call.plainRun(count), below.stats.unmeasuredRun);
-    if (run <= 0 || below.hasOutcome) return undefined;
-    const { block } = below;
-    if (block.isEmpty) {
-      const read = block.read(below.input, run);
-      if (read <= 0) return read;
-    }
-    block.stop = Math.min(block.end, block.at + run);
-    return this.#callBoth(below, block, into);
-  }
-
-  /** See `callBlock()`, which this does for two operators. */
-  #callBoth(below: MapIterator, block: InputBlock, into: unknown[]): number {
-    const [lower, upper] = [below.call, this.call];
-    const { fn: lowerFn, extra: lowerExtra } = lower;
-    const { fn: upperFn, extra: upperExtra } = upper;
-    const { items, at } = block;
-    const lowerAtStart = lower.index - at;
-    const upperAtStart = upper.index - at;
-    let i = at;
-    let passed = 0;
-    let isUpper = false;
-    try {
-      for (; i < block.stop; i++) {
-        isUpper = false;
-        lower.index = lowerAtStart + i + 1;
-        const element = lowerFn(items[i], lowerExtra);
-        if (below.#leaves(element)) break;
-        isUpper = true;
-        passed++;
-        upper.index = upperAtStart + i + 1;
-        const result = upperFn(element, upperExtra);
-        if (this.#leaves(result)) break;
-        into[i - at] = result;
-      }
-    } catch (error) {
-      const failing = isUpper ? this : below;
-      failing.leave({ failed: true, value: failing.call.failure(error) });
-    }
-    block.at = Math.min(lower.index - lowerAtStart, block.end);
-    below.stats.gaveUnmeasured(passed);
-    this.stats.gaveBlock(into, i - at);
-    return i - at;
-  }
-
-  /** Whether it has left a result for `next()`, because it is a promise. Throws for an invalid one. */
-  #leaves(result: unknown): boolean {
-    // The type is also checked here, because a call per number is measurably slow.
-    if (typeof result === "number" && this.#check?.fitsNumber(result) !== false) return false;
+  override leaves(_element: unknown, result: unknown): boolean {
     if (!isThenable(result)) {
-      this.#check?.checked(result);
+      this.check?.checked(result);
       return false;
     }
     this.leave({ failed: false, value: this.#settled(this.call.settle(result)) });
@@ -197,27 +127,6 @@ class MapIterator extends CallingIterator {
 
   async #settled(pending: Promise<unknown>): Promise<unknown> {
     return this.stats.gave(await pending);
-  }
-
-  protected override callBlock(block: InputBlock, into: unknown[]): number {
-    const { call } = this;
-    const { fn, extra } = call;
-    const { items, at } = block;
-    const indexAtStart = call.index - at;
-    let i = at;
-    try {
-      for (; i < block.stop; i++) {
-        call.index = indexAtStart + i + 1;
-        const result = fn(items[i], extra);
-        if (this.#leaves(result)) break;
-        into[i - at] = result;
-      }
-    } catch (error) {
-      this.leave({ failed: true, value: call.failure(error) });
-    }
-    block.at = Math.min(call.index - indexAtStart, block.end);
-    this.stats.gaveBlock(into, i - at);
-    return i - at;
   }
 
   override token(): Token | undefined {

@@ -1,0 +1,133 @@
+/**
+ * Loops that call the functions of adjacent `map`s and `filter`s on one element after the other.
+ *
+ * The source of a loop is generated: one call site for each function. The engine then compiles the
+ * functions into the loop. A call site that many functions share cannot be compiled so, and a loop
+ * over it is several times slower. The source depends on the kinds of the operators only.
+ */
+import type { InputBlock } from "../elements/block.ts";
+import type { Call } from "../udf/call.ts";
+import type { OperatorMeter } from "../iterators/stats.ts";
+import type { SpecCheck } from "../elements/spec_check.ts";
+
+/** What an operator does with the result of its function: gives it, or keeps the element. */
+export type LoopKind = "map" | "filter";
+
+/** The iterator of an operator whose function a loop calls. */
+export interface LoopStage {
+  readonly kind: LoopKind;
+  readonly call: Call;
+  readonly stats: OperatorMeter;
+  /** Checks results of `map`. */
+  readonly check: SpecCheck | undefined;
+  /**
+   * Handles a result that is no plain value: for `map` no number of its spec, for `filter` no
+   * boolean. Returns true if `next()` gives what becomes of it; throws if it is an error.
+   */
+  leaves(element: unknown, result: unknown): boolean;
+  /** Leaves an element that this operator gives, or the error of one, to `next()`. */
+  leave(outcome: { readonly failed: boolean; readonly value: unknown }): void;
+}
+
+/** Where the elements go. */
+export type LoopSink = unknown[] | Float64Array;
+
+/**
+ * Calls the functions of `stages`, the lowest first, on the elements of `block` up to `block.stop`,
+ * which is read each time because a function may dispose the iterators. Writes what comes out to
+ * `into` from `to` on, and returns how much it is. Stops where an element has to be given by
+ * `next()`. `into` may be an array of numbers: other elements are then left to `next()`.
+ */
+export type FusedLoop = (
+  block: InputBlock,
+  stages: readonly LoopStage[],
+  into: LoopSink,
+  to: number,
+) => number;
+
+/** The most loops that are kept. */
+const LOOPS_MAX = 256;
+
+const loops = new Map<string, FusedLoop>();
+
+/**
+ * The loop for these operators, whose functions must be loaded. Undefined where the process may not
+ * make code from strings.
+ *
+ * Functions with the same text share a loop, so that closures that are made again and again do not
+ * have it compiled again.
+ */
+export function fusedLoop(
+  stages: readonly LoopStage[],
+  sink: "elements" | "numbers",
+): FusedLoop | undefined {
+  const shapes = stages.map(({ kind, check }) => check === undefined ? kind : `checked ${kind}`);
+  const texts = stages.map(({ call }) => Function.prototype.toString.call(call.fn));
+  const key = JSON.stringify([sink, shapes, texts]);
+  const known = loops.get(key);
+  if (known !== undefined) return known;
+  let made: FusedLoop;
+  try {
+    // The number makes the text unique: the engine shares what it learns between equal texts.
+    const source = `// ${loopsMade++}\n${sourceOf(stages, sink)}`;
+    made = new Function("block", "stages", "into", "to", source) as FusedLoop;
+  } catch {
+    return undefined;
+  }
+  if (loops.size === LOOPS_MAX) loops.delete(loops.keys().next().value!);
+  loops.set(key, made);
+  return made;
+}
+
+let loopsMade = 0;
+
+function sourceOf(stages: readonly LoopStage[], sink: "elements" | "numbers"): string {
+  const top = stages.length - 1;
+  const names = stages.map((_, k) => `
+    const s${k} = stages[${k}], c${k} = s${k}.call, m${k} = s${k}.stats, check${k} = s${k}.check;
+    const f${k} = c${k}.fn, extra${k} = c${k}.extra;`);
+  const steps = stages.map((stage, k) => `
+        stage = s${k};
+        c${k}.index++;
+        ${stepOf(stage, k)}
+        m${k}.gave(x);`);
+  return `"use strict";
+    ${names.join("")}
+    const { items } = block;
+    const first = c0.index - block.at;
+    let n = to, x, stage = s0;
+    try {
+      for (let i = block.at; i < block.stop; i++) {
+        x = items[i];
+        ${steps.join("")}
+        ${sink === "numbers" ? keptUnlessNumber(top) : ""}
+        into[n++] = x;
+      }
+    } catch (error) {
+      stage.leave({ failed: true, value: stage.call.failure(error) });
+    }
+    block.at = Math.min(c0.index - first, block.end);
+    return n - to;`;
+}
+
+function keptUnlessNumber(top: number): string {
+  return `if (typeof x !== "number") {
+          s${top}.leave({ failed: false, value: x });
+          break;
+        }`;
+}
+
+function stepOf({ kind, check }: LoopStage, k: number): string {
+  if (kind === "filter") {
+    return `const verdict${k} = f${k}(x, extra${k});
+        if (verdict${k} !== true) {
+          if (verdict${k} === false) continue;
+          s${k}.leaves(x, verdict${k});
+          break;
+        }`;
+  }
+  const fits = check === undefined ? "" : ` || !check${k}.fitsNumber(result${k})`;
+  return `const result${k} = f${k}(x, extra${k});
+        if ((typeof result${k} !== "number"${fits}) && s${k}.leaves(x, result${k})) break;
+        x = result${k};`;
+}

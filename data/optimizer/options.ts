@@ -1,0 +1,58 @@
+/** The option `optimizations` of `withOptions`. */
+import { invalidArgument } from "../check.ts";
+import { isPlainObject } from "../../core/tree.ts";
+
+/** The rules of static optimisation, by name. */
+export interface OptimizationRules {
+  /** Leaves out operators that change nothing: `skip(0)`, `take(-1)`. Default true. */
+  readonly noOpElimination?: boolean | undefined;
+  /** Calls the functions of adjacent `map`s in one loop. Default true. */
+  readonly mapFusion?: boolean | undefined;
+  /** Calls the functions of adjacent `filter`s in one loop. Default true. */
+  readonly filterFusion?: boolean | undefined;
+  /** Calls the functions of adjacent `map`s and `filter`s in one loop. Default true. */
+  readonly mapAndFilterFusion?: boolean | undefined;
+  /** Writes numbers that `map` or `filter` gives directly to the memory of a batch. Default true. */
+  readonly mapAndBatchFusion?: boolean | undefined;
+}
+
+/** Which rules are used: none (false), all (true), or the default ones and those named. */
+export type OptimizationOptions = boolean | OptimizationRules;
+
+/** The name of a rule. */
+export type RuleName = keyof OptimizationRules;
+
+/** The rules that a pipeline uses. */
+export type Rules = ReadonlySet<RuleName>;
+
+/** Whether each rule is used unless `withOptions` says otherwise. */
+const DEFAULTS: Readonly<Record<RuleName, boolean>> = {
+  noOpElimination: true,
+  mapFusion: true,
+  filterFusion: true,
+  mapAndFilterFusion: true,
+  mapAndBatchFusion: true,
+};
+
+/** The names of all rules. */
+export const RULE_NAMES = Object.keys(DEFAULTS) as readonly RuleName[];
+
+/** @throws {LeatError} `invalid_argument` for anything but a boolean or rules with booleans. */
+export function checkOptimizations(value: unknown): OptimizationOptions | undefined {
+  if (value === undefined || typeof value === "boolean") return value;
+  const isValid = isPlainObject(value) &&
+    Object.entries(value).every(([name, on]) =>
+      Object.hasOwn(DEFAULTS, name) && typeof on === "boolean"
+    );
+  if (!isValid) {
+    const valid = `a boolean, or booleans by the names ${RULE_NAMES.join(", ")}`;
+    throw invalidArgument("withOptions", "optimizations", valid, value);
+  }
+  return { ...value };
+}
+
+/** The rules that are on. */
+export function rulesOf(options: OptimizationOptions | undefined): Rules {
+  if (typeof options === "boolean") return new Set(options ? RULE_NAMES : []);
+  return new Set(RULE_NAMES.filter((name) => options?.[name] ?? DEFAULTS[name]));
+}

@@ -1,0 +1,26 @@
+/** Rules of static optimisation: what each does with an operator, for `explain()`. */
+import type { DatasetNode } from "../node.ts";
+import type { RuleName, Rules } from "./options.ts";
+
+/** An operator in its graph. */
+export interface Site {
+  readonly node: DatasetNode;
+  /** Its number in the graph. */
+  readonly number: number;
+  /** The operators whose iterators are its inputs: settings and operators left out do not count. */
+  readonly inputs: readonly Site[];
+  /** Whether the elements of this operator are those of the pipeline. */
+  readonly isLast: boolean;
+}
+
+/** One rule. Iterators apply it; this is its name and what it says. */
+export interface Rule {
+  readonly name: RuleName;
+  /** What the rule does with the operator, and why, as a sentence; undefined if it does nothing. */
+  describe(site: Site, rules: Rules): string | undefined;
+}
+
+/** An operator in a sentence: `map (operator 2)`. */
+export function nameOf({ node, number }: Site): string {
+  return `${node.kind} (operator ${number})`;
+}
