@@ -1,5 +1,5 @@
 /**
- * A client or viewer that sends a message with a long envelope. Decoded, such a message could take a
+ * A client, viewer or worker that sends a message with a long envelope. Decoded, such a message could take a
  * hundred times its size and end the process.
  *
  * @module
@@ -17,6 +17,7 @@ import { until } from "../lib/until.ts";
 const QUIET = { logLevel: "off" } as const;
 const PATIENCE = { timeoutMs: 60_000 };
 const LONG = "x".repeat(5 * 2 ** 20);
+const LONGER = "x".repeat(17 * 2 ** 20);
 
 const NODE = { name: "node", role: "worker", token: "token-of-node-0123" } as const;
 const TEAM = { name: "team", role: "client", token: "token-of-team-0123" } as const;
@@ -30,7 +31,7 @@ function nodeWith(token: string, target: "service" | "node"): ActorSystem {
   return new ActorSystem({ node: "attacker", world, connector });
 }
 
-Deno.test("an envelope of megabytes from a client or viewer is refused before it is decoded", async () => {
+Deno.test("an envelope of megabytes from a client, viewer or worker is refused before it is decoded", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [NODE, TEAM, EYES] });
   const service = dispatcher.address;
   await using worker = await serveWorker({
@@ -38,10 +39,13 @@ Deno.test("an envelope of megabytes from a client or viewer is refused before it
     ...{ token: NODE.token, tokens: [TEAM] },
   });
   await until(async () => (await dispatcher.describe()).workers.length === 1, 10);
-  for (const { token } of [TEAM, EYES]) {
+  const long = [[TEAM, LONG, "An envelope of 52"], [EYES, LONG, "An envelope of 52"]] as const;
+  for (
+    const [{ token }, datasetId, text] of [...long, [NODE, LONGER, "An envelope of 178"] as const]
+  ) {
     await using system = nodeWith(token, "service");
-    const asked = system.ask(dispatcherAt(service), "getDataset", { datasetId: LONG }, PATIENCE);
-    assertStringIncludes((await rejection(asked, "unavailable")).message, "An envelope of 52");
+    const asked = system.ask(dispatcherAt(service), "getDataset", { datasetId }, PATIENCE);
+    assertStringIncludes((await rejection(asked, "unavailable")).message, text);
   }
   await using system = nodeWith(TEAM.token, "node");
   const asked = system.ask(workerAt(worker.address), "drain", LONG as never, PATIENCE);

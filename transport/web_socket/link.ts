@@ -39,6 +39,13 @@ const ACK_DELAY_MS = 10;
  * Decoded values may take a hundred times the bytes of an envelope. Payloads do not count.
  */
 const CLIENT_ENVELOPE_BYTES_MAX = 4 * 2 ** 20;
+/** The same from a worker: the figures of ten thousand tasks fit. */
+const WORKER_ENVELOPE_BYTES_MAX = 16 * 2 ** 20;
+/** By role. An admin may end the process anyway. */
+const ENVELOPE_BYTES_MAX: Readonly<Record<Identity["role"], number>> = {
+  ...{ client: CLIENT_ENVELOPE_BYTES_MAX, viewer: CLIENT_ENVELOPE_BYTES_MAX },
+  ...{ worker: WORKER_ENVELOPE_BYTES_MAX, admin: Infinity },
+};
 /** Most bytes that may wait for `start`: a sender that keeps to its window sends no more. */
 const HELD_BYTES_MAX = WINDOW_BYTES + FRAME_BYTES_MAX;
 
@@ -269,12 +276,13 @@ export class WebSocketLink implements Link {
   /** @throws LeatError `resource_exhausted` for a long envelope, before it takes more memory. */
   #checkEnvelope(bytes: Uint8Array): void {
     const { role, name } = this.identity;
-    if ((role !== "client" && role !== "viewer") || bytes.length < 5) return;
+    const bytesMax = ENVELOPE_BYTES_MAX[role];
+    if (bytes.length <= bytesMax) return;
     const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
-    if (length <= CLIENT_ENVELOPE_BYTES_MAX) return;
+    if (length <= bytesMax) return;
     throw new LeatError(
       "resource_exhausted",
-      `An envelope of ${length} bytes from "${name}", over the limit of ${CLIENT_ENVELOPE_BYTES_MAX} for a ${role}`,
+      `An envelope of ${length} bytes from "${name}", over the limit of ${bytesMax} for a ${role}`,
     );
   }
 
