@@ -19,7 +19,7 @@ import { Pacer } from "./iterators/pacer.ts";
 import { Pause } from "./checkpoint/pause.ts";
 import { measuredOf, type Place, placesOf, sourceIndexesOf, statsOf } from "./places.ts";
 import { SplitReader, type SplitSource } from "./sharding/splits.ts";
-import type { IteratorStats, OperatorMeter } from "./iterators/stats.ts";
+import { type IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 
 /** How far the splits of one iteration were read; shared by all of its contexts. */
 class SplitProgress {
@@ -47,14 +47,16 @@ interface Iteration {
   readonly tuner: Tuner;
   readonly pause: Pause;
   readonly deterministic: boolean;
-  /** While it is restored: functions that undo what restoring has overwritten. */
   readonly rules: Rules;
+  /** While it is restored: functions that undo what restoring has overwritten. */
   readonly overwritten: (() => void)[];
   readonly lastReaders: LastReaders;
   /** Iterators that run in place of those of some operators. */
   readonly replaced: Map<DatasetNode, (context: IteratorContext) => ElementIterator>;
   /** Whether other consumers were given elements of a stream of which this iteration has a share. */
   isShare: boolean;
+  /** An operator that a rule has added after the last one. */
+  added?: Place;
 }
 
 const UNTUNED: TunerOptions = { budgets: budgetsOf(undefined), isOff: true };
@@ -99,25 +101,22 @@ export class IteratorContext {
     { randomState, deterministic, tuning, rules, splits, lastReaders, within, first }: RootOptions,
   ): IteratorContext {
     const place = placesOf(node, undefined, first);
-    return new IteratorContext(
-      {
-        host,
-        foreign: within === undefined ? {} : within.#iteration.foreign,
-        isWithin: within !== undefined,
-        pacer: new Pacer(host),
-        tuner: new Tuner(host, tuning ?? UNTUNED, () => measuredOf(place)),
-        pause: new Pause(),
-        deterministic,
-        rules: rules ?? rulesOf(undefined),
-        overwritten: [],
-        lastReaders: new LastReaders(lastReaders),
-        replaced: new Map(),
-        isShare: false,
-      },
-      randomState,
-      place,
-      splits === undefined ? undefined : new SplitProgress(splits),
-    );
+    const iteration: Iteration = {
+      host,
+      foreign: within === undefined ? {} : within.#iteration.foreign,
+      isWithin: within !== undefined,
+      pacer: new Pacer(host),
+      tuner: new Tuner(host, tuning ?? UNTUNED, () => measuredOf(iteration.added ?? place)),
+      pause: new Pause(),
+      deterministic,
+      rules: rules ?? rulesOf(undefined),
+      overwritten: [],
+      lastReaders: new LastReaders(lastReaders),
+      replaced: new Map(),
+      isShare: false,
+    };
+    const progress = splits === undefined ? undefined : new SplitProgress(splits);
+    return new IteratorContext(iteration, randomState, place, progress);
   }
 
   get pacer(): Pacer {
@@ -177,6 +176,18 @@ export class IteratorContext {
     const place = this.#place.inputs[index]!;
     return new IteratorContext(this.#iteration, this.randomState, place, this.#splits)
       .makeIterator();
+  }
+
+  /**
+   * The context of an operator that a rule adds after the last one, which is this. It has no number: `stats()` does
+   * not show it, but the tuner knows it.
+   */
+  after(node: DatasetNode): IteratorContext {
+    const below = this.#place;
+    const stats = new OperatorMeter(node.kind, -1);
+    const place = { ...below, node, stats, knob: undefined, inputs: [below] };
+    this.#iteration.added = place;
+    return new IteratorContext(this.#iteration, this.randomState, place, this.#splits);
   }
 
   /** Whether the pipeline uses a rule of static optimisation. */

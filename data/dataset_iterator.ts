@@ -4,12 +4,18 @@ import type { IteratorContext } from "./context.ts";
 import { installedHost } from "./host.ts";
 import type { Coordinates, IterationOptions } from "./iteration_options.ts";
 import { Explanation } from "./explanation.ts";
-import { dropHalfRestored, type ElementIterator, END } from "./iterator.ts";
+import { dropHalfRestored, END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
+import { type LastIterator, openLast } from "./optimizer/rules/prefetch_injection.ts";
 import { coordinatesOf, rootContext } from "./root_context.ts";
 import type { Consumption } from "./autotune/tuner.ts";
 import { ReadingFailure, toldOf } from "./iterators/reading_failure.ts";
-import { decodeIteration, encodeIteration, unreadableState } from "./checkpoint/saving.ts";
+import {
+  decodeIteration,
+  encodeIteration,
+  type SavedIteration,
+  unreadableState,
+} from "./checkpoint/saving.ts";
 import { restoreShared, saveShared } from "./checkpoint/shared_state.ts";
 import { isWhole, missingIn } from "./elements/spec_check.ts";
 import { type IteratorStats, OperatorMeter } from "./iterators/stats.ts";
@@ -59,7 +65,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   readonly #options: IterationOptions;
   #coordinates: Coordinates;
   #context: IteratorContext;
-  #elements: ElementIterator;
+  #last: LastIterator;
   readonly #queue: Request[] = [];
   /** When the first `next()` was called, and when the end was found. */
   #startedAtMs = NaN;
@@ -69,7 +75,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   /** How long calls of it held the thread. */
   #held = new OperatorMeter("next", -1);
   #watch: Stopwatch;
-  readonly #pullNow = (): unknown => this.#elements.next();
+  readonly #pullNow = (): unknown => this.#last.elements.next();
   readonly #consumption = (): Consumption => {
     const waitedMs = this.#waitedMs + this.#held.read(0).selfMs;
     return { waitedMs, consumerMs: this.#context.host.nowMs() - this.#startedAtMs - waitedMs };
@@ -90,7 +96,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     this.#options = { ...options, host: options.host ?? installedHost() };
     this.#coordinates = coordinatesOf(node, this.#options.host!, options);
     this.#context = rootContext(node, this.#options, this.#coordinates);
-    this.#elements = this.#context.makeIterator();
+    this.#last = this.#open(this.#context);
     this.#watch = new Stopwatch(this.#context.host, this.#held);
   }
 
@@ -231,9 +237,9 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
 
   async #save(): Promise<Uint8Array<ArrayBuffer>> {
     try {
-      const state = this.#ended ? null : await this.#elements.save();
+      const saved = this.#ended ? { state: null } : await this.#last.save();
       const shared = saveShared(this.#node, this.#context);
-      return encodeIteration(this.#node, { ...this.#coordinates, shared, state });
+      return encodeIteration(this.#node, { ...this.#coordinates, shared, ...saved });
     } catch (error) {
       throw toldOf(error);
     } finally {
@@ -243,27 +249,28 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
 
   async #restore(bytes: Uint8Array): Promise<void> {
     let context: IteratorContext | undefined;
-    let elements: ElementIterator | undefined;
+    let last: LastIterator | undefined;
     let saved: ReturnType<typeof decodeIteration>;
     try {
       saved = decodeIteration(this.#node, bytes);
       const { seed, seeded, salt, epoch, split } = saved;
       context = rootContext(this.#node, this.#options, { seed, seeded, salt, epoch, split });
       restoreShared(this.#node, saved.shared, context);
-      elements = context.makeIterator();
-      await elements.restore(saved.state);
+      last = this.#open(context, saved.ahead);
+      await last.restore(saved.state);
     } catch (error) {
-      if (elements !== undefined) dropHalfRestored(elements);
+      if (last !== undefined) dropHalfRestored(last.elements);
       context?.endRestoring(false);
       await context?.close();
       throw error instanceof LeatError ? toldOf(error) : unreadableState(error);
     }
-    const { state, shared: _, ...coordinates } = saved;
+    const { seed, seeded, salt, epoch, split, state } = saved;
+    const coordinates = { seed, seeded, salt, epoch, split };
     context.endRestoring(true);
     const closing = this.#dispose();
     this.#coordinates = coordinates;
     this.#context = context;
-    this.#elements = elements;
+    this.#last = last;
     this.#ended = state === null;
     this.#failed = false;
     this.#startedAtMs = NaN;
@@ -380,8 +387,16 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   #dispose(): Promise<void> | undefined {
-    this.#elements.dispose();
+    this.#last.elements.dispose();
     return this.#context.close();
+  }
+
+  /** A task of a service reads ahead itself. */
+  #open(context: IteratorContext, ahead?: SavedIteration["ahead"]): LastIterator {
+    const { splits, split } = this.#options;
+    const injects = splits === undefined && split === undefined &&
+      context.uses("prefetchInjection");
+    return openLast(context, this.#node, { injects, ahead });
   }
 }
 

@@ -44,7 +44,7 @@ export interface IterationOptions {
 }
 
 /** An iteration's random state. */
-export type Coordinates = Omit<SavedIteration, "shared" | "state">;
+export type Coordinates = Omit<SavedIteration, "shared" | "state" | "ahead">;
 
 /** The random state of a whole iteration; operators and elements derive theirs from it. */
 export interface RandomState {

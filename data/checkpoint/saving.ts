@@ -13,6 +13,7 @@ import type { NodeFunction } from "../udf/call.ts";
 import { show } from "../check.ts";
 import type { Attributes, DatasetNode } from "../node.ts";
 import { isUserFunction, referenceOf } from "../udf/user_function.ts";
+import type { SavedAnswer } from "../elements/answer.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { wholeState } from "./whole_state.ts";
 import { encodeNode, ValueWriter } from "../wire.ts";
@@ -28,6 +29,8 @@ export interface SavedIteration {
   readonly shared: unknown;
   /** The saved state of the last operator's iterator; `null` at the end. */
   readonly state: unknown;
+  /** Elements that rule `prefetchInjection` has read ahead; absent for none. */
+  readonly ahead?: readonly SavedAnswer[];
 }
 
 const FORMAT = new TextEncoder().encode("LEATIT01");
@@ -72,7 +75,8 @@ export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIterati
   }
   const iteration = wholeState(encoded.read({ isOwn: true }) as SavedIteration);
   const { seed, seeded, salt, epoch, split, shared, state } = iteration;
-  return { seed, seeded, salt, epoch, split, shared, state };
+  const ahead = "ahead" in iteration ? { ahead: iteration.ahead } : {};
+  return { seed, seeded, salt, epoch, split, shared, state, ...ahead };
 }
 
 function digestOf(bytes: Uint8Array): Uint8Array {

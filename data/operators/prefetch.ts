@@ -46,7 +46,8 @@ interface Arrived extends Answer {
   readonly token: Token | undefined;
 }
 
-interface PrefetchState {
+/** The saved state of a `prefetch`. */
+export interface PrefetchState {
   readonly buffer: readonly SavedAnswer[];
   readonly input: unknown;
 }

@@ -14,6 +14,11 @@ export interface OptimizationRules {
   readonly mapAndFilterFusion?: boolean | undefined;
   /** Writes numbers that `map` or `filter` gives directly to the memory of a batch. Default true. */
   readonly mapAndBatchFusion?: boolean | undefined;
+  /**
+   * Adds `prefetch(AUTOTUNE)` at the end, unless elements are read ahead there already. Functions
+   * then run while the consumer works, and for elements that it may never take. Default false.
+   */
+  readonly prefetchInjection?: boolean | undefined;
 }
 
 /** Which rules are used: none (false), all (true), or the default ones and those named. */
@@ -32,6 +37,7 @@ const DEFAULTS: Readonly<Record<RuleName, boolean>> = {
   filterFusion: true,
   mapAndFilterFusion: true,
   mapAndBatchFusion: true,
+  prefetchInjection: false,
 };
 
 /** The names of all rules. */

@@ -13,8 +13,14 @@ import type { Rule, Site } from "./rule.ts";
 import { fusionRules } from "./rules/fusion.ts";
 import { mapAndBatchFusion } from "./rules/map_and_batch_fusion.ts";
 import { isLeftOut, noOpElimination } from "./rules/no_op_elimination.ts";
+import { prefetchInjection } from "./rules/prefetch_injection.ts";
 
-const RULES: readonly Rule[] = [noOpElimination, ...fusionRules, mapAndBatchFusion];
+const RULES: readonly Rule[] = [
+  noOpElimination,
+  ...fusionRules,
+  mapAndBatchFusion,
+  prefetchInjection,
+];
 
 /** One use of a rule. */
 export interface Rewrite {
