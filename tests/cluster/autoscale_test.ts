@@ -4,7 +4,7 @@ import { Dataset, type DispatcherServer, serveDispatcher } from "../../mod.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { until } from "../lib/until.ts";
-import { numbersOf, sorted, upTo } from "../service/carriers.ts";
+import { numbersOf, sorted, upTo } from "../service/lib/carriers.ts";
 
 const TOKEN = "sesame";
 

@@ -9,7 +9,7 @@ import { loadAll } from "js-yaml";
 import { Dataset, METRICS, serveDispatcher } from "../../mod.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";
-import { numbersOf, sorted, upTo } from "../service/carriers.ts";
+import { numbersOf, sorted, upTo } from "../service/lib/carriers.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 
 const DEPLOY = fileURLToPath(new URL("../../deploy/", import.meta.url));

@@ -5,7 +5,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts"
 import { orderedReference } from "../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
 import { until } from "../lib/until.ts";
-import { testInline, testOnEach } from "../service/carriers.ts";
+import { testInline, testOnEach } from "../service/lib/carriers.ts";
 
 const delay = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -12,7 +12,7 @@ import {
 import { decide } from "../../offload/decide.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
-import { testInline } from "../service/carriers.ts";
+import { testInline } from "../service/lib/carriers.ts";
 
 /** A plan as if remote workers were twice as fast as this host. */
 function offloadingPlan(candidate: string): OffloadPlan {

@@ -1,0 +1,163 @@
+/**
+ * Ordered chains: which part of a pipeline is produced split by split, and how splits are joined.
+ */
+import { chainOf, distributeChains } from "../../../data/deterministic/chain.ts";
+import { RemainderJoin } from "../../../data/deterministic/join.ts";
+import { splitOrder } from "../../../data/deterministic/order.ts";
+import { DistributeNode } from "../../../data/operators/distribute.ts";
+import { Dataset, LeatError } from "../../../mod.ts";
+import { assert, assertEquals, assertThrows } from "../../assert.ts";
+import { orderedReference } from "../lib/ordered_reference.ts";
+
+const element = (value: unknown) => ({ element: value });
+const batchOf = (data: number[]) => element({ dtype: "float64", shape: [data.length], data });
+
+Deno.test("chainOf takes one source, operators of splits, one batch and one-to-one operators", () => {
+  const files = Dataset.tfRecords(Dataset.listFiles("./*.tfrecord"));
+  const chain = chainOf(files.map((x) => x).shuffle(5).batch(2).map((x) => x).prefetch(1).node)!;
+  assertEquals(chain.perSplit.kind, "shuffle");
+  assertEquals(chain.batch?.kind, "batch");
+  assertEquals(chain.after.map((node) => node.kind), ["map", "prefetch"]);
+  assertEquals(chain.shuffled, true);
+  assertEquals(chainOf(Dataset.range(5).map((x) => x).node)?.batch, undefined);
+  assertEquals(chainOf(Dataset.range(5).node)?.shuffled, false);
+  assertEquals(chainOf(Dataset.range(5).take(2).node), undefined);
+  assertEquals(chainOf(Dataset.range(5).batch(2).batch(2).node), undefined);
+  assertEquals(chainOf(Dataset.range(5).zip(Dataset.range(5)).node), undefined);
+  assertEquals(chainOf(Dataset.fromGenerator(() => [1]).node), undefined);
+});
+
+Deno.test("distributeChains distributes the longest chains and leaves the rest to the reader", () => {
+  const kindsOf = (dataset: Dataset<unknown>) => {
+    const found: string[] = [];
+    const root = distributeChains(dataset.node, (chain, number) => {
+      found.push(`${number}: ${chain.kind}`);
+      return new DistributeNode(chain, { service: "ws://127.0.0.1:1" });
+    });
+    return [root.kind, ...found];
+  };
+  assertEquals(kindsOf(Dataset.range(9).batch(2)), ["distribute", "0: batch"]);
+  assertEquals(kindsOf(Dataset.range(9).batch(2).repeat(2)), ["repeat", "0: batch"]);
+  assertEquals(kindsOf(Dataset.range(9).take(3).batch(2)), ["batch", "0: range"]);
+  assertEquals(kindsOf(Dataset.zip([Dataset.range(3), Dataset.range(4).map((x) => x)])), [
+    "zip",
+    "0: range",
+    "1: map",
+  ]);
+});
+
+Deno.test("distributeChains keeps elements in order whatever the pipeline says", () => {
+  const hurried = Dataset.range(9).map((x) => x, { numParallelCalls: 4, deterministic: false });
+  let found: unknown;
+  distributeChains(hurried.node, (chain) => {
+    found = chain.attributes["deterministic"];
+    return chain;
+  });
+  assertEquals(found, true);
+});
+
+Deno.test("remainders join in the order of splits, each batch after the split that completes it", async () => {
+  // 1,000 elements are cut into splits of 4; a filter leaves an odd number of them.
+  const dataset = Dataset.range(1000).filter((x) => x % 3 !== 0).batch(3, { dropRemainder: false });
+  const stream = await orderedReference(dataset);
+  const rows = stream.flatMap((at) => (at as { element: { data: number[] } }).element.data);
+  assertEquals(rows.length, 666);
+  assertEquals(new Set(rows).size, 666);
+  assert(
+    stream.slice(0, -1).every((at) =>
+      (at as { element: { shape: number[] } }).element.shape[0] === 3
+    ),
+  );
+  // Splits are multiples of the batch if all operators between are one-to-one; a filter is not.
+  const first = await orderedReference(Dataset.range(512).filter((x) => x < 10).batch(3));
+  assertEquals(first, [batchOf([0, 1, 2]), batchOf([3, 4, 5]), batchOf([6, 7, 8]), batchOf([9])]);
+});
+
+Deno.test("a short batch at the end is dropped where the pipeline drops remainders", async () => {
+  const dataset = Dataset.range(10).batch(4, { dropRemainder: true });
+  assertEquals(await orderedReference(dataset), [batchOf([0, 1, 2, 3]), batchOf([4, 5, 6, 7])]);
+});
+
+Deno.test("joined batches keep dtypes and go through the operators after the batch", async () => {
+  const dataset = Dataset.fromTensorSlices(new Int32Array([1, 2, 3, 4, 5])).filter(() => true)
+    .batch(2)
+    .map((batch) => ({ batch }));
+  const [joined] = await orderedReference(dataset);
+  assertEquals(joined, element({ batch: { dtype: "int32", shape: [2], data: [1, 2] } }));
+});
+
+Deno.test("the stream of a shuffled chain differs by seed and epoch and repeats with them", async () => {
+  const dataset = Dataset.range(600).shuffle(10).map((x, { random }) => x + random.next() / 2)
+    .batch(7);
+  const streams = await Promise.all([
+    orderedReference(dataset),
+    orderedReference(dataset),
+    orderedReference(dataset, { epoch: 1 }),
+    orderedReference(dataset, { seed: 1n }),
+  ]);
+  const texts = streams.map((stream) => JSON.stringify(stream));
+  assertEquals(texts[0], texts[1]);
+  assertEquals(new Set(texts).size, 3);
+});
+
+Deno.test("splitOrder is a permutation that depends only on the seed and the epoch", () => {
+  const order = splitOrder(100, { seed: 1n, epoch: 2, shuffled: true });
+  assertEquals([...order].sort((a, b) => a - b), Array.from({ length: 100 }, (_, i) => i));
+  assertEquals(order, splitOrder(100, { seed: 1n, epoch: 2, shuffled: true }));
+  assert(String(order) !== String(splitOrder(100, { seed: 1n, epoch: 3, shuffled: true })));
+  assertEquals([...splitOrder(3, { seed: 1n, epoch: 0, shuffled: false })], [0, 1, 2]);
+});
+
+Deno.test("a join restored with the remaining rows continues as before", async () => {
+  const chain = chainOf(Dataset.range(9).filter(() => true).batch(4).node)!;
+  const tensorOf = async (stop: number) => (await Array.fromAsync(Dataset.range(stop).batch(4)))[0];
+  const all = new RemainderJoin(chain, { seed: 0n });
+  await all.add(0, 0, await tensorOf(3));
+  const joined = await all.add(1, 1, await tensorOf(3));
+  assert(joined !== undefined && "element" in joined);
+  assertEquals(all.carried, [{ sequence: 1, rows: 2 }]);
+  const resumed = new RemainderJoin(chain, { seed: 0n });
+  await resumed.add(1, 1, await tensorOf(3), 2);
+  const both = await Promise.all([all, resumed].map(async (join) => {
+    const next = await join.add(2, 2, await tensorOf(3));
+    return (next as { element: { toArray(): unknown } }).element.toArray();
+  }));
+  assertEquals(both, [[1, 2, 0, 1], [1, 2, 0, 1]]);
+});
+
+Deno.test("a function that uses the clock or its own random numbers is refused under DETERMINISTIC, with a remedy", () => {
+  const service = "ws://127.0.0.1:1";
+  const numbers = Dataset.range(10);
+  const cases: [Dataset<unknown>, name: string, operator: string, remedy: string][] = [
+    [numbers.map((x) => x + Math.random()).batch(2), "Math.random", "map", "`random` of the last"],
+    [numbers.filter((x) => x < Date.now()), "Date", "filter", "in captures"],
+    [numbers.map((x) => x + performance.now()), "performance", "map", "in captures"],
+    [numbers.map((x) => `${x} ${crypto.randomUUID()}`), "crypto", "map", "`random` of the last"],
+    // What runs at the reader is part of the stream as well.
+    [
+      numbers.take(3).scan(0, (sum, x) => [sum + x, Math.random()]),
+      "Math.random",
+      "scan",
+      "random",
+    ],
+    [
+      numbers.map((x, { jitter }) => x + jitter(), { captures: { jitter: () => Math.random() } }),
+      "Math.random",
+      "map",
+      "`random` of the last",
+    ],
+  ];
+  for (const [dataset, name, operator, remedy] of cases) {
+    const error = assertThrows(
+      () => dataset.distribute({ service, processingMode: "DETERMINISTIC" }),
+      LeatError,
+    );
+    assertEquals(error.code, "failed_precondition");
+    for (const part of [name, operator, remedy]) {
+      assert(error.message.includes(part), error.message);
+    }
+    dataset.distribute({ service, processingMode: "DYNAMIC" });
+  }
+  numbers.map((x, { random }) => x + random.next()).map((x) => Math.floor(x))
+    .distribute({ service, processingMode: "DETERMINISTIC" });
+});

@@ -1,0 +1,371 @@
+/** Workers of a distributed save without a service: each kind of work, and storage that fails. */
+import { Dataset, type Host, LeatError } from "../../../../mod.ts";
+import { installedHost } from "../../../../data/host.ts";
+import { JointSave } from "../../../../data/saved/distributed/joint_save.ts";
+import type {
+  Begun,
+  RunReport,
+  SaveWork,
+  WrittenRun,
+} from "../../../../data/saved/distributed/work.ts";
+import { assert, assertEquals, assertRejects } from "../../../assert.ts";
+import { inFolder, namesIn } from "../../../lib/temp_folder.ts";
+
+const OWNER = "cluster/1";
+
+function writerOf(folder: string, dataset: Dataset<unknown>, host: Host = installedHost()) {
+  const chunkBytesMax = 1 << 20;
+  const settings = {
+    folder,
+    overwrite: false,
+    fingerprint: dataset.fingerprint(),
+    chunkBytesMax,
+  };
+  return new JointSave(dataset.node, settings, 0n, host);
+}
+
+/** Some of the splits of a save that has begun. */
+function run({ id, table }: Begun, first: number, count: number): SaveWork {
+  const splits = table[0]!.map((split, index) => ({ ...split, index }));
+  return { work: "run", owner: OWNER, id, first, splits: splits.slice(first, first + count) };
+}
+
+function entry({ id, table }: Begun, number: number, runs: WrittenRun[], owner = OWNER): SaveWork {
+  const { first, count } = runs.at(-1)!;
+  const upTo = first + count;
+  return { work: "entry", owner, id, number, runs, upTo, isLast: upTo === table[0]!.length };
+}
+
+/** This machine with a disk of limited size. */
+function withDiskOf(bytesMax: number): Host {
+  let left = bytesMax;
+  const onAppend = (path: string, bytes: Uint8Array) => {
+    left -= bytes.length;
+    if (left < 0) throw new LeatError("resource_exhausted", `Cannot write ${path}: disk full`);
+  };
+  return withFiles(installedHost(), { onAppend });
+}
+
+interface FileEvents {
+  readonly onAppend?: (path: string, bytes: Uint8Array) => void;
+  readonly beforeCommit?: (path: string) => void | Promise<void>;
+  /** Called when another writer has begun the file. */
+  readonly onTaken?: (path: string) => void;
+}
+
+/** This machine with hooks for writes. */
+function withFiles(host: Host, { onAppend, beforeCommit, onTaken }: FileEvents): Host {
+  const newFiles = {
+    remove: (path: string) => host.newFiles.remove(path),
+    create: async (path: string) => {
+      const file = await host.newFiles.create(path).catch((error) => {
+        onTaken?.(path);
+        throw error;
+      });
+      return {
+        append: (bytes: Uint8Array) => {
+          onAppend?.(path, bytes);
+          return file.append(bytes);
+        },
+        commit: async () => {
+          await beforeCommit?.(path);
+          await file.commit();
+        },
+        abandon: () => file.abandon(),
+      };
+    },
+  };
+  return Object.create(host, {
+    newFiles: { value: newFiles },
+    files: { value: host.files },
+    nowMs: { value: () => host.nowMs() },
+    sleep: { value: (ms: number, signal?: AbortSignal) => host.sleep(ms, signal) },
+    yield: { value: () => host.yield() },
+    entropy64: { value: () => host.entropy64() },
+  });
+}
+
+Deno.test("a full disk ends a run, which leaves nothing, and another worker continues", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(8).map((x) => new Uint8Array(1 << 20).fill(x));
+    const broken = writerOf(folder, dataset, withDiskOf(3.5 * 2 ** 20));
+    const begun = await broken.do({ work: "begin", owner: OWNER }) as Begun;
+    const first = { first: 0, count: 2, ...await broken.do(run(begun, 0, 2)) as RunReport };
+    const before = await namesIn(folder);
+    const error = await assertRejects(() => broken.do(run(begun, 2, 4)), LeatError);
+    assertEquals(error.code, "resource_exhausted");
+    assert(error.message.includes(folder), error.message);
+    assertEquals(await namesIn(folder), before);
+
+    const writer = writerOf(folder, dataset);
+    const again = await writer.do({ work: "begin", owner: "cluster/2" }) as Begun;
+    assertEquals([again.id, again.runs.map(({ attempt }) => attempt), again.elements], [
+      begun.id,
+      [first.attempt],
+      2,
+    ]);
+    const rest = { first: 2, count: 6, ...await writer.do(run(begun, 2, 6)) as RunReport };
+    await writer.do(entry(begun, 0, [first, rest], "cluster/2"));
+    const loaded = await Dataset.load<Uint8Array>(folder);
+    assertEquals((await Array.fromAsync(loaded)).map((x) => x[0]), [0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+});
+
+Deno.test("work that is done twice counts once", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(40).filter((x) => x % 3 > 0).batch(4).map((x) => x.toArray());
+    const [one, other] = [writerOf(folder, dataset), writerOf(folder, dataset)];
+    const begun = await one.do({ work: "begin", owner: OWNER }) as Begun;
+    assertEquals((await other.do({ work: "begin", owner: OWNER }) as Begun).id, begun.id);
+    const lost = await one.do(run(begun, 0, 10)) as RunReport;
+    const first = { first: 0, count: 10, ...await other.do(run(begun, 0, 10)) as RunReport };
+    assert(lost.attempt !== first.attempt);
+    for (const writer of [one, other]) await writer.do(entry(begun, 0, [first]));
+    const last = { first: 10, count: 30, ...await one.do(run(begun, 10, 30)) as RunReport };
+    for (const writer of [one, other]) await writer.do(entry(begun, 1, [last]));
+    const names = await namesIn(folder);
+    assert(names.every((name) => name === "DONE" || name.endsWith(".tfrecord")), `${names}`);
+    const loaded = await Dataset.load<number[]>(folder);
+    assertEquals(await Array.fromAsync(loaded), await Array.fromAsync(dataset));
+    const code = await assertRejects(() => one.do({ work: "begin", owner: OWNER }), LeatError);
+    assertEquals(code.code, "already_exists");
+  });
+});
+
+Deno.test("concurrent repetitions of work count once, and the first entry stays", async () => {
+  const dataset = Dataset.range(40).filter((x) => x % 3 > 0).batch(4).map((x) => x.toArray());
+  for (let round = 0; round < 5; round++) {
+    await inFolder(async (folder) => {
+      const writers = [writerOf(folder, dataset), writerOf(folder, dataset)];
+      const both = <T>(work: SaveWork) =>
+        Promise.all(writers.map((writer) => writer.do(work) as Promise<T>));
+      const [begun, again] = await both<Begun>({ work: "begin", owner: OWNER });
+      assertEquals(again!.id, begun!.id);
+      const half = Math.floor(begun!.table[0]!.length / 2);
+      const count = begun!.table[0]!.length - half;
+      const [early] = await both<RunReport>(run(begun!, 0, half));
+      const [late] = await both<RunReport>(run(begun!, half, count));
+      await both(entry(begun!, 0, [{ first: 0, count: half, ...early! }]));
+      const growing = await Dataset.load<number[]>(folder, {
+        wait: { pollMs: 1, timeoutMs: 60_000 },
+      });
+      const reader = growing[Symbol.asyncIterator]();
+      const first = await reader.next();
+      await both(entry(begun!, 1, [{ first: half, count, ...late! }]));
+      const found = first.done ? [] : [first.value];
+      for (let next = await reader.next(); !next.done; next = await reader.next()) {
+        found.push(next.value);
+      }
+      const wanted = Array.from({ length: 40 }, (_, x) => x).filter((x) => x % 3 > 0);
+      assertEquals(found.flat(), wanted);
+      assertEquals((await Array.fromAsync(await Dataset.load<number[]>(folder))).flat(), wanted);
+    });
+  }
+});
+
+Deno.test("a save that was taken over enters nothing more", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const [one, other] = [writerOf(folder, dataset), writerOf(folder, dataset)];
+    const begun = await one.do({ work: "begin", owner: OWNER }) as Begun;
+    const whole = { first: 0, count: 4, ...await one.do(run(begun, 0, 4)) as RunReport };
+    await other.do({ work: "begin", owner: "cluster/2" });
+    const late = () => one.do(entry(begun, 0, [whole]));
+    assertEquals((await assertRejects(late, LeatError)).code, "aborted");
+    await other.do(entry(begun, 0, [whole], "cluster/2"));
+    assertEquals(await Array.fromAsync(await Dataset.load(folder)), [0, 1, 2, 3]);
+  });
+});
+
+Deno.test("a save that is taken over while an entry is committed continues after that entry", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const host = installedHost();
+    const wants = Promise.withResolvers<unknown>();
+    const other = writerOf(
+      folder,
+      dataset,
+      withFiles(host, { onTaken: () => wants.resolve(null) }),
+    );
+    let taken: Promise<Begun> | undefined;
+    const beforeCommit = async (path: string) => {
+      if (!path.endsWith(".ledger")) return;
+      taken ??= other.do({ work: "begin", owner: "cluster/2" }) as Promise<Begun>;
+      await Promise.race([taken, wants.promise]);
+    };
+    const one = writerOf(folder, dataset, withFiles(host, { beforeCommit }));
+    const begun = await one.do({ work: "begin", owner: OWNER }) as Begun;
+    const half = { first: 0, count: 2, ...await one.do(run(begun, 0, 2)) as RunReport };
+    await one.do(entry(begun, 0, [half]));
+    const { id, entries, upTo } = await taken!;
+    assertEquals([id, entries, upTo], [begun.id, 1, 2]);
+  });
+});
+
+Deno.test("a save that is taken over between its last entry and its manifest keeps that entry for readers", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const beforeCommit = (path: string) => {
+      if (path.endsWith("/DONE")) throw new LeatError("resource_exhausted", "disk full");
+    };
+    const one = writerOf(folder, dataset, withFiles(installedHost(), { beforeCommit }));
+    const begun = await one.do({ work: "begin", owner: OWNER }) as Begun;
+    // A worker that was declared dead writes fewer splits of the same run.
+    await one.do(run(begun, 0, 1));
+    const early = { first: 0, count: 2, ...await one.do(run(begun, 0, 2)) as RunReport };
+    const late = { first: 2, count: 2, ...await one.do(run(begun, 2, 2)) as RunReport };
+    const growing = await Dataset.load<number>(folder, { wait: true });
+    await assertRejects(() => one.do(entry(begun, 0, [early, late])), LeatError, "disk full");
+
+    const other = writerOf(folder, dataset);
+    const again = await other.do({ work: "begin", owner: "cluster/2" }) as Begun;
+    const { entries, upTo, runs, elements } = again;
+    assertEquals([entries, upTo, runs, elements], [0, 4, [], 4]);
+    const reader = growing[Symbol.asyncIterator]();
+    const found = [(await reader.next()).value];
+    const end = { work: "entry", owner: "cluster/2", id: begun.id, number: 0, runs, upTo } as const;
+    assertEquals(await other.do({ ...end, isLast: true }), { elements: 0, sizeBytes: 0 });
+    for (let next = await reader.next(); !next.done; next = await reader.next()) {
+      found.push(next.value);
+    }
+    assertEquals(found, [0, 1, 2, 3]);
+    assertEquals(await Array.fromAsync(await Dataset.load<number>(folder)), [0, 1, 2, 3]);
+  });
+});
+
+Deno.test("a late beginning for a lost owner does not take over a save", async () => {
+  await inFolder(async (folder) => {
+    const [path, file] = [`${folder}/saved`, `${folder}/numbers.txt`];
+    await Deno.writeTextFile(file, "0\n1\n");
+    const dataset = Dataset.textLines(file);
+    const host = installedHost();
+    const listing = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    const files: Host["files"] = {
+      open: async (path, signal) => {
+        if (path === file) {
+          asked.resolve();
+          await listing.promise;
+        }
+        return await host.files.open(path, signal);
+      },
+      list: (pattern, signal) => host.files.list(pattern, signal),
+    };
+    const slow = Object.create(withFiles(host, {}), { files: { value: files } });
+    const late = writerOf(path, dataset, slow).do({ work: "begin", owner: OWNER });
+    await asked.promise;
+    const begun = await writerOf(path, dataset).do({ work: "begin", owner: "cluster/2" }) as Begun;
+    listing.resolve();
+    const error = await assertRejects(() => late, LeatError);
+    assertEquals(error.code, "aborted", "it is asked for again where somebody is there to");
+    const all = { ...run(begun, 0, begun.table[0]!.length), owner: "cluster/2" };
+    const writer = writerOf(path, dataset);
+    const count = begun.table[0]!.length;
+    const whole = { first: 0, count, ...await writer.do(all) as RunReport };
+    await writer.do(entry(begun, 0, [whole], "cluster/2"));
+    assertEquals(await Array.fromAsync(await Dataset.load(path)), ["0", "1"]);
+    // A later owner takes it over.
+    await assertRejects(
+      () => writer.do({ work: "begin", owner: OWNER }),
+      LeatError,
+      "holds a saved",
+    );
+  });
+});
+
+Deno.test("an earlier beginning of the same service does not take over a later save", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const writer = writerOf(folder, dataset);
+    const begun = await writer.do({ work: "begin", owner: "cluster/10" }) as Begun;
+    for (const owner of ["cluster/9", "cluster/2"]) {
+      const error = await assertRejects(() => writer.do({ work: "begin", owner }), LeatError);
+      assertEquals(error.code, "failed_precondition", owner);
+    }
+    for (const owner of ["cluster/10", "cluster/11", "other/1"]) {
+      assertEquals((await writer.do({ work: "begin", owner }) as Begun).id, begun.id, owner);
+    }
+  });
+});
+
+Deno.test("a writer that fails after its work was reassigned ends no reading", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const begun = await writerOf(folder, dataset).do({ work: "begin", owner: OWNER }) as Begun;
+    const onAppend = (path: string) => {
+      if (path.endsWith(".tfrecord")) throw new LeatError("resource_exhausted", "disk full");
+    };
+    const late = writerOf(folder, dataset, withFiles(installedHost(), { onAppend }));
+    await assertRejects(() => late.do(run(begun, 0, 4)), LeatError, "disk full");
+    const growing = await Dataset.load<number>(folder, { wait: { pollMs: 1 } });
+    const reading = Array.fromAsync(growing);
+    const writer = writerOf(folder, dataset);
+    const whole = { first: 0, count: 4, ...await writer.do(run(begun, 0, 4)) as RunReport };
+    await writer.do(entry(begun, 0, [whole]));
+    assertEquals(await reading, [0, 1, 2, 3]);
+    // It also leaves nothing if it reaches its end.
+    await writer.do(run(begun, 0, 4));
+    const names = await namesIn(folder);
+    assertEquals(names.filter((name) => name !== "DONE").length, 1, `${names}`);
+  });
+});
+
+Deno.test("a run that ends while its folder is cleaned up leaves nothing", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const host = installedHost();
+    const late = writerOf(folder, dataset);
+    let onListed = () => Promise.resolve<unknown>(undefined);
+    const files: Host["files"] = {
+      open: (path, signal) => host.files.open(path, signal),
+      list: async (pattern, signal) => {
+        const found = await host.files.list(pattern, signal);
+        await onListed();
+        return found;
+      },
+    };
+    const tidying = Object.create(withFiles(host, {}), { files: { value: files } });
+    const one = writerOf(folder, dataset, tidying);
+    const begun = await one.do({ work: "begin", owner: OWNER }) as Begun;
+    const whole = { first: 0, count: 4, ...await one.do(run(begun, 0, 4)) as RunReport };
+    // Files from here on are in no list of files to remove.
+    onListed = () => late.do(run(begun, 0, 4));
+    await one.do(entry(begun, 0, [whole]));
+    const names = await namesIn(folder);
+    assertEquals(names.filter((name) => name !== "DONE").length, 1, `${names}`);
+    assertEquals(await Array.fromAsync(await Dataset.load<number>(folder)), [0, 1, 2, 3]);
+  });
+});
+
+Deno.test("readers get the failure of a save until the save is resumed", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const writer = writerOf(folder, dataset);
+    const { id } = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+    const error = new LeatError("resource_exhausted", "disk full").toWire();
+    await writer.do({ work: "failure", owner: "cluster/0", id, error });
+    const growing = await Dataset.load<number>(folder, { wait: { pollMs: 1 } });
+    const iterator = growing.iterator();
+    const first = iterator.next();
+    await writer.do({ work: "failure", owner: OWNER, id, error });
+    await assertRejects(() => first, LeatError, "disk full");
+    const begun = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+    const whole = { first: 0, count: 4, ...await writer.do(run(begun, 0, 4)) as RunReport };
+    await writer.do(entry(begun, 0, [whole]));
+    assertEquals(await Array.fromAsync(growing), [0, 1, 2, 3]);
+  });
+});
+
+Deno.test("save() is refused next to an unfinished distributed save, and replaces it with overwrite", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const begun = await writerOf(folder, dataset).do({ work: "begin", owner: OWNER }) as Begun;
+    await writerOf(folder, dataset).do(run(begun, 0, 1));
+    const error = await assertRejects(() => dataset.save(folder), LeatError);
+    assertEquals(error.code, "already_exists");
+    await dataset.save(folder, { overwrite: true });
+    const names = await namesIn(folder);
+    assertEquals(names.filter((name) => !name.endsWith(".tfrecord")), ["DONE"]);
+    assertEquals(await Array.fromAsync(await Dataset.load(folder)), [0, 1, 2, 3]);
+  });
+});

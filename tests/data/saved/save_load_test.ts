@@ -1,0 +1,264 @@
+/** `save`, `Dataset.load` and `snapshot`: what is written when, and read back. */
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import { Dataset, LeatError, tensor, TensorSpec } from "../../../mod.ts";
+import { END } from "../../../data/iterator.ts";
+import { installedHost } from "../../../data/host.ts";
+import { listSplitTable } from "../../../data/sharding/splits.ts";
+import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
+import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
+import { collectWithErrors, failingOn } from "../lib/collect.ts";
+import { outcomesOf, readOutcomes } from "../lib/outcomes.ts";
+import { inFolder } from "../../lib/temp_folder.ts";
+
+async function namesIn(folder: string): Promise<string[]> {
+  const names = (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name);
+  return names.map((name) => name.replace(/^[0-9a-f]{16}-/, "")).sort();
+}
+
+/** The code of the error that a promise rejects with. */
+async function codeOf(failing: () => Promise<unknown>): Promise<string> {
+  return (await assertRejects(failing, LeatError)).code;
+}
+
+Deno.test("save and load keep elements, their number and spec", async () => {
+  await inFolder(async (folder) => {
+    const datasets: Record<string, Dataset<unknown>> = {
+      numbers: Dataset.range(10),
+      batches: Dataset.range(10).batch(4),
+      ragged: Dataset.from([[1], [2, 3]].map((x) => tensor(x))).raggedBatch(2),
+      trees: Dataset.from([{ a: [1n, "x"], $b: -0, c: null }, { a: [2n, "y"], $b: NaN, c: null }]),
+      bytes: Dataset.from([new Uint8Array([1, 2]), new Uint8Array()]),
+      empty: Dataset.range(0),
+    };
+    for (const compression of [undefined, "gzip"] as const) {
+      for (const [name, dataset] of Object.entries(datasets)) {
+        const path = `${folder}/${name}-${compression}`;
+        const wanted = await outcomesOf(dataset.iterator());
+        const { elements } = await dataset.save(path, { compression });
+        const loaded = await Dataset.load(path);
+        assertEquals(elements, wanted.length, name);
+        assertEquals(loaded.cardinality(), wanted.length, name);
+        assertEquals(await outcomesOf(loaded.iterator()), wanted, name);
+        assertEquals(loaded.elementSpec, dataset.elementSpec, name);
+        const copy = Dataset.deserialize(loaded.serialize(), { trustPipeline: true });
+        assertEquals(await outcomesOf(copy.iterator()), wanted, name);
+      }
+    }
+  });
+});
+
+Deno.test("save infers a missing spec", async () => {
+  await inFolder(async (path) => {
+    const specOf = async (elements: unknown[]) => {
+      await Dataset.from(elements).map((x) => x).save(path, { overwrite: true });
+      return (await Dataset.load(path)).elementSpec;
+    };
+    assertEquals(await specOf([tensor([1, 2]), tensor([3])]), new TensorSpec("float64", [null]));
+    assertEquals(await specOf([{ x: "a" }, { x: "b" }]), { x: new TensorSpec("string", []) });
+    assertEquals(await specOf([1, "a"]), undefined);
+  });
+});
+
+Deno.test("save refuses a folder that is saved or being saved, and endless datasets", async () => {
+  await inFolder(async (path) => {
+    await Dataset.range(3).save(path);
+    const loaded = await Dataset.load(path);
+    const error = await assertRejects(() => Dataset.range(4).save(path), LeatError);
+    assertEquals(error.code, "already_exists");
+    assert(error.message.includes("overwrite"));
+    assertEquals(await Array.fromAsync(loaded), [0, 1, 2]);
+    await Dataset.range(4).save(path, { overwrite: true });
+    assertEquals(await Array.fromAsync(await Dataset.load(path)), [0, 1, 2, 3]);
+    assertEquals(await namesIn(path), ["000000.tfrecord", "DONE"]);
+    assertEquals(await codeOf(() => Dataset.range(3).repeat().save(path)), "invalid_argument");
+    const [begun, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const slow = Dataset.range(2).map(async (x) => (begun.resolve(), await gate.promise, x));
+    const saving = slow.save(path, { overwrite: true });
+    await begun.promise;
+    const other = () => Dataset.range(1).save(path, { overwrite: true });
+    assertEquals(await codeOf(other), "already_exists");
+    gate.resolve();
+    await saving;
+  });
+});
+
+Deno.test("save leaves nothing if an element fails, and existing data stays", async () => {
+  await inFolder(async (path) => {
+    const failing = Dataset.range(5).map(failingOn(3));
+    assertEquals(await codeOf(() => failing.save(path)), "data_loss");
+    assertEquals(await namesIn(path), []);
+    assertEquals(await codeOf(() => Dataset.load(path)), "not_found");
+    await Dataset.range(2).save(path);
+    assertEquals(await codeOf(() => failing.save(path, { overwrite: true })), "data_loss");
+    assertEquals(await Array.fromAsync(await Dataset.load(path)), [0, 1]);
+    const error = await assertRejects(() =>
+      Dataset.from([new Set()]).save(path, { overwrite: true })
+    );
+    assertEquals((error as LeatError).code, "failed_precondition");
+  });
+});
+
+Deno.test("a failing save removes the folders that it made, and no others", async () => {
+  await inFolder(async (folder) => {
+    await Deno.mkdir(`${folder}/mine`);
+    const failing = Dataset.range(5).map(failingOn(3));
+    for (const compression of [undefined, "gzip"] as const) {
+      const options = { compression, chunkBytesMax: 1 }; // a file for each element
+      for (const path of ["made", "mine", "mine/made/deep"]) {
+        assertEquals(await codeOf(() => failing.save(`${folder}/${path}`, options)), "data_loss");
+        assertEquals(await namesIn(folder), ["mine"]);
+        assertEquals(await namesIn(`${folder}/mine`), []);
+      }
+    }
+  });
+});
+
+Deno.test("save writes files of chunkBytesMax, reports progress, and workers share the files", async () => {
+  await inFolder(async (path) => {
+    const told: number[] = [];
+    const dataset = Dataset.range(12).map((x) => new Uint8Array(1 << 19).fill(x));
+    const { elements, sizeBytes } = await dataset.save(path, {
+      chunkBytesMax: 1 << 21,
+      onProgress: ({ elements }) => told.push(elements),
+    });
+    assertEquals(elements, 12);
+    assert(sizeBytes > 12 << 19);
+    assert(told.length > 3 && told.every((at, i) => i === 0 || at >= told[i - 1]!));
+    assertEquals(told.at(-1), 12);
+    const loaded = await Dataset.load<Uint8Array>(path);
+    const [table] = await listSplitTable(loaded.node, installedHost());
+    assertEquals(table!.length, (await namesIn(path)).length - 1);
+    assert(table!.length > 1);
+    const read: number[] = [];
+    for (const split of table!) {
+      const left = [split];
+      const splits = {
+        next: () => Promise.resolve(left.pop() ?? END),
+        total: () => Promise.resolve(table!.length),
+      };
+      await using iterator = openIterator<Uint8Array>(loaded.node, { splits });
+      for await (const x of iterator) read.push(x[0]!);
+    }
+    assertEquals(read, Array.from({ length: 12 }, (_, i) => i));
+    await assertCheckpointLaw(() => loaded.map((x) => x[0]!));
+  });
+});
+
+Deno.test("save divides elements into shards, and load joins these", async () => {
+  await inFolder(async (path) => {
+    await Dataset.range(7).save(path, { shardFunc: (x) => BigInt(x % 3) });
+    assertEquals(await Array.fromAsync(await Dataset.load(path)), [0, 3, 6, 1, 4, 2, 5]);
+    const inTurn = await Dataset.load<number>(path, {
+      readerFunc: (shards) => shards.interleave((shard) => shard),
+    });
+    assertEquals(await Array.fromAsync(inTurn), [0, 1, 2, 3, 4, 5, 6]);
+    for (const shard of [-1, 1024, 0.5, "a" as unknown as number]) {
+      const failing = () => Dataset.range(1).save(`${path}/bad`, { shardFunc: () => shard });
+      assertEquals(await codeOf(failing), "invalid_argument");
+    }
+  });
+});
+
+Deno.test("a save whose process died is no saved dataset", async () => {
+  await inFolder(async (path) => {
+    const script = `import { Dataset } from "${new URL("../../../mod.ts", import.meta.url)}";
+      const dataset = Dataset.range(9).map((x) => {
+        if (x === 5) Deno.kill(Deno.pid, "SIGKILL");
+        return new Uint8Array(1 << 20).fill(x);
+      });
+      await dataset.save("${path}", { chunkBytesMax: 1 << 20 });`;
+    const { success } = await new Deno.Command("deno", { args: ["eval", script] }).output();
+    assertEquals(success, false);
+    const left = await namesIn(path);
+    assert(left.includes("DONE.partial") && left.includes("000000.tfrecord"), String(left));
+    assertEquals(await codeOf(() => Dataset.load(path)), "not_found");
+    await Dataset.range(2).save(path);
+    assertEquals(await namesIn(path), ["000000.tfrecord", "DONE"]);
+    assertEquals(await Array.fromAsync(await Dataset.load(path)), [0, 1]);
+  });
+});
+
+Deno.test("snapshot is written once, and again if the pipeline before it has changed", async () => {
+  await inFolder(async (path) => {
+    let made = 0;
+    const squares = (power: number) =>
+      Dataset.range(4).map((x, { power }) => (made++, x ** power), { captures: { power } })
+        .snapshot(path, { compression: "gzip" });
+    for (let run = 0; run < 3; run++) {
+      assertEquals(await Array.fromAsync(squares(2)), [0, 1, 4, 9]);
+    }
+    assertEquals(made, 4);
+    assertEquals(await Array.fromAsync(squares(3)), [0, 1, 8, 27]);
+    assertEquals(made, 8);
+    assertEquals(await Array.fromAsync(squares(2).repeat(2)), [0, 1, 4, 9, 0, 1, 4, 9]);
+    assertEquals(made, 8);
+    assertEquals((await namesIn(path)).length, 2);
+    const failing = Dataset.range(3).map(failingOn(1)).snapshot(`${path}/failing`);
+    assertEquals(await collectWithErrors(failing), [0, "error data_loss", 2]);
+    assertEquals(await collectWithErrors(failing), [0, "error data_loss", 2]);
+  });
+});
+
+Deno.test("snapshot passes elements through while another iterator writes it", async () => {
+  await inFolder(async (path) => {
+    const dataset = Dataset.range(3).snapshot(path);
+    await using writer = dataset.iterator();
+    await writer.next();
+    assertEquals(await Array.fromAsync(dataset), [0, 1, 2]);
+    assertEquals(await Array.fromAsync(writer), [1, 2]);
+    assertEquals(await Array.fromAsync(dataset), [0, 1, 2]);
+  });
+});
+
+Deno.test("snapshot is sharded by shardFunc and read by readerFunc, saved and restored", async () => {
+  await inFolder(async (path) => {
+    const dataset = Dataset.range(7).snapshot(path, {
+      shardFunc: async (x) => (await Promise.resolve(), x % 3),
+      readerFunc: (shards, { random }) =>
+        shards.interleave((shard, { Dataset, random: inner }) =>
+          shard.zip(Dataset.range(9)).map(([x]) => [x, inner.int(1)])
+        ).zip(
+          Dataset.range(9).map((x, { randomState }) => x + randomState, {
+            captures: { randomState: random.int(9) },
+          }),
+        ),
+    });
+    const writing = openIterator(dataset.node, { seed: 1n });
+    assertEquals((await readOutcomes(writing, 9)).length, 7);
+    await writing.return();
+    const read = await outcomesOf(openIterator(dataset.node, { seed: 1n })) as {
+      element: [[number, number], number];
+    }[];
+    assertEquals(read.map(({ element: [[x]] }) => x), [0, 1, 2, 3, 4, 5, 6]);
+    await assertCheckpointLaw(() => dataset.repeat(2));
+  });
+});
+
+Deno.test("a checkpoint of a snapshot that is being written continues to write it", async () => {
+  await inFolder(async (path) => {
+    const calls: number[] = [];
+    const dataset = Dataset.range(5).snapshot(path, {
+      shardFunc: (_, { index }) => (calls.push(index), index % 2),
+    });
+    const writer = dataset.iterator();
+    await readOutcomes(writer, 3);
+    const state = await writer.save();
+    await writer.return();
+    await using restored = dataset.iterator();
+    await restored.restore(state);
+    assertEquals(await Array.fromAsync(restored), [3, 4]);
+    assertEquals(calls, [0, 1, 2, 3, 4]);
+    assertEquals(await Array.fromAsync(dataset), [0, 2, 4, 1, 3]);
+  });
+});
+
+Deno.test("save, snapshot and cache check their arguments", async () => {
+  const dataset = Dataset.range(1);
+  assertThrows(() => dataset.cache(""), LeatError);
+  assertThrows(() => dataset.snapshot(5 as unknown as string), LeatError);
+  assertThrows(() => dataset.snapshot("x", { compression: "lz4" as "gzip" }), LeatError);
+  assertThrows(() => dataset.snapshot("x", { readerFunc: 1 as never }), LeatError);
+  assertEquals(await codeOf(() => dataset.save("x", { chunkBytesMax: 0 })), "invalid_argument");
+  assertEquals(await codeOf(() => dataset.save("s3://bucket/key")), "unimplemented");
+  assertEquals(await codeOf(() => dataset.save("/not-writable-here")), "permission_denied");
+});

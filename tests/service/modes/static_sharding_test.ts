@@ -1,0 +1,142 @@
+/**
+ * Static policies end to end: files, elements, hints and custom policies, divided among a fixed
+ * list of workers.
+ *
+ * @module
+ */
+import { Dataset, LeatError, SHARD_HINT, shardingPolicy } from "../../../mod.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { outcomesOf } from "../../data/lib/outcomes.ts";
+import { numbersOf, sorted, testInline, testOnEach, upTo } from "../lib/carriers.ts";
+import { TempFolder } from "../../lib/temp_folder.ts";
+
+const FILES = 7;
+const LINES = 20;
+
+/** Seven files of twenty numbers each, from 0 on. */
+async function withFiles(use: (pattern: string) => Promise<void>): Promise<void> {
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
+  for (let file = 0; file < FILES; file++) {
+    const numbers = Array.from({ length: LINES }, (_, i) => `${file * LINES + i}\n`);
+    await Deno.writeTextFile(`${folder}/${file}.txt`, numbers.join(""));
+  }
+  await use(`${folder}/*.txt`);
+}
+
+testOnEach("FILE, DATA, FILE_OR_DATA and HINT give every element once", async (start) => {
+  await using cluster = await start({ workers: 3 });
+  await withFiles(async (pattern) => {
+    const numbers = Dataset.textLines(Dataset.listFiles(pattern)).map((line) => Number(line))
+      .shuffle(10);
+    for (const processingMode of ["FILE", "DATA", "FILE_OR_DATA"] as const) {
+      const batches = numbers.batch(4).distribute({ service: cluster, processingMode });
+      assertEquals(sorted(await numbersOf(batches)), upTo(FILES * LINES), processingMode);
+    }
+    const hinted = numbers.shard(SHARD_HINT, SHARD_HINT).batch(4);
+    const batches = hinted.distribute({ service: cluster, processingMode: "HINT" });
+    assertEquals(sorted(await numbersOf(batches)), upTo(FILES * LINES));
+  });
+});
+
+testOnEach("a policy of a user's own divides the dataset as it says", async (start) => {
+  await using cluster = await start({ workers: 3 });
+  const processingMode = shardingPolicy("contiguous", {
+    shard(dataset, { index, count, length }) {
+      const share = Math.ceil(length / count);
+      return dataset.skip(index * share).take(share).map(
+        (x, { worker }) => (x as number) * 10 + worker,
+        {
+          captures: { worker: index },
+        },
+      );
+    },
+    captures: { length: 7 },
+  });
+  const numbers = Dataset.range(7).distribute({ service: cluster, processingMode });
+  assertEquals(sorted(await Array.fromAsync(numbers)), [0, 10, 20, 31, 41, 51, 62]);
+});
+
+testInline(
+  "a pipeline that cannot be sharded as requested is reported once, by one worker",
+  async (start) => {
+    await using cluster = await start({ workers: 2 });
+    const one = await Deno.makeTempFile();
+    const range = Dataset.range(4);
+    const cases = [
+      [range, "FILE", "not_found", "Found an unshardable source dataset: range"],
+      [Dataset.textLines(one), "FILE", "invalid_argument", "not enough for the required 2 shards"],
+      [range.shard(SHARD_HINT, 0), "DATA", "failed_precondition", 'processingMode: "HINT"'],
+      [range.shard(SHARD_HINT, 0), "OFF", "failed_precondition", 'processingMode: "HINT"'],
+    ] as const;
+    for (const [dataset, processingMode, code, message] of cases) {
+      const distributed = (dataset as Dataset<unknown>).distribute({
+        service: cluster,
+        processingMode,
+      });
+      const outcomes = await outcomesOf(distributed.iterator());
+      assertEquals(outcomes.length, 1, message);
+      await using iterator = distributed.iterator();
+      const error = await assertRejects(() => iterator.next(), LeatError);
+      assertEquals(error.code, code);
+      assert(error.message.includes(message), error.message);
+    }
+    await Deno.remove(one);
+  },
+);
+
+testInline("a worker that is added later has no share, and all elements come", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  await cluster.addWorker();
+  const distribution = { service: cluster, processingMode: "DATA" } as const;
+  const endless = Dataset.range(3).repeat().distribute(distribution);
+  await using running = endless.iterator();
+  await running.next();
+  const { workers } = await cluster.describe();
+  assertEquals(workers.map(({ noShard }) => noShard === undefined), [true, true, false]);
+  const numbers = Dataset.range(30).batch(2).distribute(distribution);
+  assertEquals(sorted(await numbersOf(numbers)), upTo(30));
+});
+
+testOnEach("the share of a worker that dies starts over when it is back", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const numbers = Dataset.range(200).map((x) => x).distribute({
+    service: cluster,
+    processingMode: "DATA",
+    maxOutstandingRequests: 2,
+  });
+  await using iterator = numbers.iterator();
+  const seen: number[] = [];
+  // From both workers, in any order.
+  while (seen.length < 20 || !seen.includes(1)) seen.push((await iterator.next()).value!);
+  await cluster.stopWorker(1);
+  await cluster.restartWorker(1);
+  for await (const x of iterator) seen.push(x);
+  const odd = seen.filter((x) => x % 2 === 1);
+  assertEquals(sorted(seen.filter((x) => x % 2 === 0)), upTo(100).map((x) => 2 * x));
+  // In the order of its share, up to its death, and then all of it again.
+  const restart = odd.lastIndexOf(1);
+  assert(restart > 0, `${odd}`);
+  assertEquals(odd.slice(restart), upTo(100).map((x) => 2 * x + 1));
+});
+
+testOnEach(
+  "a share that a graceful stop cuts short starts over, and is not lost",
+  async (start) => {
+    await using cluster = await start({ workers: 2 });
+    const numbers = Dataset.range(100).distribute({
+      service: cluster,
+      processingMode: "DATA",
+      maxOutstandingRequests: 2,
+    });
+    await using iterator = numbers.iterator();
+    const seen = new Set([(await iterator.next()).value!]);
+    const reading = (async () => {
+      for await (const x of iterator) seen.add(x);
+    })();
+    await cluster.stopWorker(1, { graceful: true });
+    await cluster.restartWorker(1);
+    await reading;
+    assertEquals(sorted([...seen]), upTo(100));
+  },
+);
