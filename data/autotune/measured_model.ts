@@ -61,7 +61,8 @@ function settingsOf({ node, knob }: Measured): Pick<Stage, "kind" | "parallelism
   if (node.adviceFacts.readsAhead) {
     return { kind: "prefetch", parallelism: ONE, buffer: knob ?? fixed(bufferSize) };
   }
-  if (!node.adviceFacts.callsSideBySide || numParallelCalls === undefined) {
+  const isSerial = numParallelCalls === undefined && knob === undefined;
+  if (!node.adviceFacts.callsSideBySide || isSerial) {
     return { kind: "sync", parallelism: ONE, buffer: NONE };
   }
   const setting = knob ?? fixed(numParallelCalls);

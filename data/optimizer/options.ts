@@ -15,6 +15,11 @@ export interface OptimizationRules {
   /** Writes numbers that `map` or `filter` gives directly to the memory of a batch. Default true. */
   readonly mapAndBatchFusion?: boolean | undefined;
   /**
+   * Calls a function that waits for several elements at once, as with `numParallelCalls: AUTOTUNE`.
+   * The function must not depend on the order of its calls. Default false.
+   */
+  readonly mapParallelization?: boolean | undefined;
+  /**
    * Adds `prefetch(AUTOTUNE)` at the end, unless elements are read ahead there already. Functions
    * then run while the consumer works, and for elements that it may never take. Default false.
    */
@@ -37,6 +42,7 @@ const DEFAULTS: Readonly<Record<RuleName, boolean>> = {
   filterFusion: true,
   mapAndFilterFusion: true,
   mapAndBatchFusion: true,
+  mapParallelization: false,
   prefetchInjection: false,
 };
 

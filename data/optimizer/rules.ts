@@ -12,6 +12,7 @@ import type { RuleName, Rules } from "./options.ts";
 import type { Rule, Site } from "./rule.ts";
 import { fusionRules } from "./rules/fusion.ts";
 import { mapAndBatchFusion } from "./rules/map_and_batch_fusion.ts";
+import { mapParallelization } from "./rules/map_parallelization.ts";
 import { isLeftOut, noOpElimination } from "./rules/no_op_elimination.ts";
 import { prefetchInjection } from "./rules/prefetch_injection.ts";
 
@@ -19,6 +20,7 @@ const RULES: readonly Rule[] = [
   noOpElimination,
   ...fusionRules,
   mapAndBatchFusion,
+  mapParallelization,
   prefetchInjection,
 ];
 

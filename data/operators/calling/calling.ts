@@ -17,6 +17,12 @@ import {
   type LoopStage,
 } from "../../optimizer/fused_loop.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
+import {
+  originOf,
+  type ParallelCalls,
+  type SavedSlot,
+  type WindowState,
+} from "./parallel_calls.ts";
 import { UnaryIterator } from "../unary.ts";
 
 /** The token of a call's result for the element with this token; a number where both are the same. */
@@ -33,22 +39,23 @@ export function againByCall(call: Call, input: ElementIterator, token: Token): u
     : call.again(index, element);
 }
 
-interface CallingState {
-  /** How many calls were begun. */
-  readonly calls: number;
+interface CallingState extends WindowState {
   /** Elements that were read and not passed to the function yet. */
   readonly leftover: readonly unknown[];
-  readonly outcome: SavedAnswer | null;
-  readonly input: unknown;
 }
 
 export abstract class CallingIterator extends UnaryIterator implements LoopStage {
   abstract readonly kind: LoopKind;
   readonly call: Call;
+  protected readonly fn: NodeFunction;
   readonly check: SpecCheck | undefined;
   protected readonly block = new InputBlock();
-  /** The answer within a block that `next()` has to give; its value may be a promise. */
-  #outcome: Answer | undefined;
+  /** Answers that `next()` has to give first; their values may be promises. */
+  readonly #outcomes: Answer[] = [];
+  /** How many calls did not answer at once; counted up to 2. */
+  #waits = 0;
+  /** Rule `mapParallelization`: makes the calls once a function has waited. */
+  #wide: ParallelCalls | undefined;
   /** The operators whose functions are called in one loop, the lowest first; this one is the last. */
   #stages: readonly CallingIterator[] | undefined;
   readonly #loops: { [sink in "elements" | "numbers"]?: FusedLoop | undefined } = {};
@@ -56,11 +63,18 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
   /** `check`: checks the function's results, where they are elements. */
   constructor(context: IteratorContext, fn: NodeFunction, check?: SpecCheck) {
     super(context);
+    this.fn = fn;
     this.check = check;
     this.call = new Call(fn, context, check === undefined ? {} : { check });
   }
 
   abstract leaves(element: unknown, result: unknown): boolean;
+
+  /** What a call gave for `element`, which was counted; `AGAIN` for nothing. */
+  protected abstract conclude(element: unknown, result: unknown): unknown;
+
+  /** Makes an iterator of the same operator and input that makes several calls at once. */
+  protected abstract widen(): ParallelCalls;
 
   override nextBlock(into: unknown[], count: number): number {
     return this.#runLoop("elements", into, 0, count);
@@ -78,10 +92,10 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
     const stages = this.#stages ??= this.#findStages();
     let run = count;
     for (let i = 0; i < stages.length; i++) {
-      const { call, block, hasOutcome } = stages[i]!;
+      const stage = stages[i]!;
       // Calls that are timed, and elements that are between two operators, are left to `next()`.
-      run = call.plainRun(run);
-      if (run <= 0 || hasOutcome || (i > 0 && !block.isEmpty)) return NO_BLOCK;
+      run = stage.call.plainRun(run);
+      if (run <= 0 || stage.hasFirst || (i > 0 && !stage.block.isEmpty)) return NO_BLOCK;
     }
     const [{ block, input }] = stages as [CallingIterator];
     if (block.isEmpty) {
@@ -104,19 +118,29 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
   leave(outcome: Answer): void {
     // It may reject before it is asked for, and may never be asked for.
     if (outcome.value instanceof Promise) outcome.value.catch(() => {});
-    if (!this.disposed) this.#outcome = outcome;
+    if (!this.disposed) this.#outcomes.push(outcome);
   }
 
-  /** Whether a loop left an answer for `next()`. */
-  get hasOutcome(): boolean {
-    return this.#outcome !== undefined;
+  /** Whether `takeFirst()` gives the next answer. */
+  protected get hasFirst(): boolean {
+    return this.#outcomes.length > 0 || this.#wide !== undefined;
   }
 
-  /** The answer that a loop left for `next()`. */
-  protected takeOutcome(): Answer | undefined {
-    const outcome = this.#outcome;
-    this.#outcome = undefined;
-    return outcome;
+  /** An answer that was left, or that of several calls at once. */
+  protected takeFirst(): Pulled<unknown> {
+    const outcome = this.#outcomes.shift();
+    if (outcome === undefined) return this.#wide!.next();
+    if (outcome.failed) throw outcome.value;
+    return outcome.value as Pulled<unknown>;
+  }
+
+  /** Notes that a call does not answer at once. The first may only have to load its function. */
+  protected waits(): void {
+    if (this.#waits < 2) this.#waits++;
+    const widens = this.#waits === 2 && this.context.uses("mapParallelization");
+    if (widens && this.#wide === undefined && this.block.isEmpty && this.#outcomes.length === 0) {
+      this.#wide = this.widen().resume(this.call.index);
+    }
   }
 
   /** The next element of the input. */
@@ -124,42 +148,65 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
     return this.block.isEmpty ? this.input.next() : this.block.shift();
   }
 
-  /** The token of the element pulled last; none where others were read with it. */
-  protected inputToken(): Token | undefined {
-    return this.block.isEmpty ? this.input.token() : undefined;
+  override token(): Token | undefined {
+    if (this.#wide !== undefined) return this.#wide.token();
+    // None where others were read with it.
+    return this.block.isEmpty ? this.tokenOf(this.input.token()) : undefined;
   }
 
+  /** The token of the element given last, for that of its input. */
+  protected abstract tokenOf(inputToken: Token | undefined): Token | undefined;
+
   protected override async saveState(): Promise<CallingState> {
-    const outcome = await settledOutcome(this.#outcome);
+    if (this.#wide !== undefined) {
+      return { ...await this.#wide.save() as WindowState, leftover: [] };
+    }
+    const answers = await Promise.all(this.#outcomes.map(settledAnswer));
     return {
+      window: answers.filter((answer) => answer !== undefined).map((answer) => saveAnswer(answer)),
       calls: this.call.index,
       leftover: this.block.rest,
-      outcome: outcome === undefined ? null : saveAnswer(outcome),
       input: await this.input.save(),
     };
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
-    const { calls, leftover, outcome, input } = state as CallingState;
+    const { window, calls, leftover, input } = state as CallingState;
     await this.input.restore(input);
     this.call.resume(calls);
     this.block.put(leftover);
-    if (outcome === null) return;
-    this.#outcome = await restoreAnswer(outcome, this.input);
-    if (!this.#outcome.failed) this.stats.gave(this.#outcome.value); // another iterator made it
+    for (const saved of window) this.#outcomes.push(await this.#restoreSlot(saved));
+  }
+
+  /** What another iterator had made, or was making. */
+  async #restoreSlot(saved: SavedSlot): Promise<Answer> {
+    const origin = originOf(saved);
+    if (origin === undefined) {
+      const answer = await restoreAnswer(saved as SavedAnswer, this.input);
+      if (!answer.failed) this.stats.gave(answer.value);
+      return answer;
+    }
+    try {
+      const element = await this.input.again(origin.token);
+      const result = await this.call.again(origin.index, element);
+      return { failed: false, value: this.conclude(element, result) };
+    } catch (error) {
+      return { failed: true, value: this.stats.failed(error) };
+    }
   }
 
   protected override release(): void {
     super.release();
     this.call.stop();
     this.block.clear();
-    this.#outcome = undefined;
+    this.#outcomes.length = 0;
+    this.#wide?.dispose();
   }
 }
 
-/** The outcome once its promise has settled; undefined if the element is left out. */
-async function settledOutcome(outcome: Answer | undefined): Promise<Answer | undefined> {
-  if (!(outcome?.value instanceof Promise)) return outcome;
+/** The answer once its promise has settled; undefined if the element is left out. */
+async function settledAnswer(outcome: Answer): Promise<Answer | undefined> {
+  if (!(outcome.value instanceof Promise)) return outcome.value === AGAIN ? undefined : outcome;
   try {
     const value: unknown = await outcome.value;
     return value === AGAIN ? undefined : { failed: false, value };

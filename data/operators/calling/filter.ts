@@ -13,7 +13,7 @@ import {
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
 import type { LoopKind } from "../../optimizer/fused_loop.ts";
-import { checkParallelCalls } from "../../parallelism.ts";
+import { AUTOTUNE, checkParallelCalls } from "../../parallelism.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { CallingIterator } from "./calling.ts";
@@ -94,11 +94,7 @@ class FilterIterator extends CallingIterator implements Stepping {
   }
 
   step(): unknown {
-    const outcome = this.takeOutcome();
-    if (outcome !== undefined) {
-      if (outcome.failed) throw outcome.value;
-      return outcome.value;
-    }
+    if (this.hasFirst) return this.takeFirst();
     const element = this.pull();
     return element instanceof Promise ? this.#later(element) : this.#judge(element);
   }
@@ -108,8 +104,8 @@ class FilterIterator extends CallingIterator implements Stepping {
     return true;
   }
 
-  override token(): Token | undefined {
-    return this.inputToken();
+  protected override tokenOf(inputToken: Token | undefined): Token | undefined {
+    return inputToken;
   }
 
   override again(token: Token): unknown {
@@ -119,19 +115,28 @@ class FilterIterator extends CallingIterator implements Stepping {
   #judge(element: unknown): unknown {
     if (element === END || this.disposed) return END;
     const verdict = this.call.one(element);
-    return verdict instanceof Promise
-      ? this.#settle(element, verdict)
-      : this.#decide(element, verdict);
+    if (!(verdict instanceof Promise)) return this.#decide(element, verdict);
+    this.waits();
+    return this.#settle(element, verdict);
+  }
+
+  protected override conclude(element: unknown, verdict: unknown): unknown {
+    const decided = decide(element, verdict);
+    return decided === AGAIN ? AGAIN : this.stats.gave(decided);
+  }
+
+  protected override widen(): ParallelCalls {
+    return new ParallelFilterIterator(
+      ...[this.context, this.fn, AUTOTUNE, true, undefined, this.input] as const,
+    );
   }
 
   #decide(element: unknown, verdict: unknown): unknown {
-    let decided: unknown;
     try {
-      decided = decide(element, verdict);
+      return this.conclude(element, verdict);
     } catch (error) {
       throw this.stats.failed(error);
     }
-    return decided === AGAIN ? AGAIN : this.stats.gave(decided);
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {

@@ -7,7 +7,7 @@ import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import type { LoopKind } from "../../optimizer/fused_loop.ts";
-import { checkParallelCalls } from "../../parallelism.ts";
+import { AUTOTUNE, checkParallelCalls } from "../../parallelism.ts";
 import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
 import { SpecCheck } from "../../elements/spec_check.ts";
 import { againByCall, CallingIterator, tokenOfCall } from "./calling.ts";
@@ -109,12 +109,18 @@ class MapIterator extends CallingIterator {
     return true;
   }
 
+  protected override conclude(_element: unknown, result: unknown): unknown {
+    return this.stats.gave(result);
+  }
+
+  protected override widen(): ParallelCalls {
+    return new ParallelMapIterator(
+      ...[this.context, this.fn, AUTOTUNE, true, this.check, this.input] as const,
+    );
+  }
+
   override next(): Pulled<unknown> {
-    const outcome = this.takeOutcome();
-    if (outcome !== undefined) {
-      if (outcome.failed) throw outcome.value;
-      return outcome.value;
-    }
+    if (this.hasFirst) return this.takeFirst();
     const element = this.pull();
     if (element instanceof Promise) return this.#later(element);
     return element === END ? END : this.#call(element);
@@ -122,15 +128,17 @@ class MapIterator extends CallingIterator {
 
   #call(element: unknown): Pulled<unknown> {
     const result = this.call.one(element);
-    return result instanceof Promise ? this.#settled(result) : this.stats.gave(result);
+    if (!(result instanceof Promise)) return this.stats.gave(result);
+    this.waits();
+    return this.#settled(result);
   }
 
   async #settled(pending: Promise<unknown>): Promise<unknown> {
     return this.stats.gave(await pending);
   }
 
-  override token(): Token | undefined {
-    return tokenOfCall(this.call.index - 1, this.inputToken());
+  protected override tokenOf(inputToken: Token | undefined): Token | undefined {
+    return tokenOfCall(this.call.index - 1, inputToken);
   }
 
   override again(token: Token): unknown {

@@ -2,7 +2,7 @@
 import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../elements/answer.ts";
 import { Call, type NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
-import { END, type Pulled, type Token } from "../../iterator.ts";
+import { type ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
 import type { Setting } from "../../autotune/model.ts";
 import { AUTOTUNE, parallelCalls } from "../../parallelism.ts";
 import { isOfStream } from "../../iterators/reading_failure.ts";
@@ -30,9 +30,10 @@ interface Slot {
 }
 
 /** The saved state of a slot: only the call, where it can be repeated. */
-type SavedSlot = SavedAnswer | Origin;
+export type SavedSlot = SavedAnswer | Origin;
 
-interface WindowState {
+/** The saved state of several calls. */
+export interface WindowState {
   readonly window: readonly SavedSlot[];
   /** How many calls were begun. */
   readonly calls: number;
@@ -68,8 +69,9 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
     setting: number,
     inOrder: boolean,
     check?: SpecCheck,
+    input?: ElementIterator,
   ) {
-    super(context);
+    super(context, input);
     this.call = new Call(fn, context, {
       overlapping: true,
       ...(check === undefined ? {} : { check }),
@@ -77,6 +79,12 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
     this.#limit = parallelCalls(setting, context);
     if (setting === AUTOTUNE) this.#meter = new BufferMeter(context.stats, context.tuner.ram);
     this.#inOrder = inOrder;
+  }
+
+  /** Continues as if `calls` calls had been made before. */
+  resume(calls: number): this {
+    this.call.resume(calls);
+    return this;
   }
 
   /** The output when the function returned `result` for `element`; `AGAIN` for none. */
@@ -234,13 +242,14 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
   }
 
   async #restoreSlot(saved: SavedSlot): Promise<void> {
-    if ("index" in saved || "token" in saved) {
-      const { index, token } = wholeState(saved as Origin);
+    const origin = originOf(saved);
+    if (origin !== undefined) {
+      const { index, token } = origin;
       const element = await this.input.again(token);
       this.#begin({ index, token }, element, () => this.call.again(index, element));
       return;
     }
-    const answer = await restoreAnswer(saved, this.input);
+    const answer = await restoreAnswer(saved as SavedAnswer, this.input);
     this.#window.push({ origin: NOWHERE, ...answer, pending: undefined, overlaps: false });
   }
 
@@ -251,6 +260,11 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
     this.#meter?.holds(0);
     this.#wake();
   }
+}
+
+/** The call to repeat for a saved slot; undefined if its answer was saved. */
+export function originOf(saved: SavedSlot): Origin | undefined {
+  return "index" in saved || "token" in saved ? wholeState(saved as Origin) : undefined;
 }
 
 /** Whether the input cannot be read on: nothing follows that, so it comes last. */
