@@ -28,7 +28,7 @@ export async function firstAnswer<A>(
     throw new LeatError(
       "unavailable",
       `No dispatcher answered at ${dispatcher.node} within ${timeoutMs} ms (${failure.message}); ` +
-        `check the address, and that \`deno task dispatcher\` runs there`,
+        "check the address, and that a dispatcher runs there",
       { cause: failure, details: { dispatcher: formatRef(dispatcher) } },
     );
   }

@@ -11,6 +11,8 @@ import { TextLineStream } from "./text_lines.ts";
 const ANSWER_MS = 120_000;
 /** How long a process may take to end, in ms. */
 const CLOSE_MS = 10_000;
+/** The end of its output that is kept to explain a failure, in characters. */
+const SAID_CHARS = 4_096;
 
 /** How to start a side. */
 export interface SideCommand {
@@ -33,7 +35,9 @@ export class Side implements AsyncDisposable {
   readonly #process: Deno.ChildProcess;
   readonly #input: WritableStreamDefaultWriter<Uint8Array>;
   readonly #lines: ReadableStreamDefaultReader<string>;
-  readonly #errors: Promise<string>;
+  readonly #errors: ReadableStreamDefaultReader<string>;
+  #said = "";
+  readonly #allSaid: Promise<void>;
 
   constructor({ command, args, pinned }: SideCommand) {
     const [program, ...rest] = pinned
@@ -48,7 +52,8 @@ export class Side implements AsyncDisposable {
     this.#input = this.#process.stdin.getWriter();
     this.#lines = this.#process.stdout.pipeThrough(new TextDecoderStream())
       .pipeThrough(new TextLineStream()).getReader();
-    this.#errors = new Response(this.#process.stderr).text();
+    this.#errors = this.#process.stderr.pipeThrough(new TextDecoderStream()).getReader();
+    this.#allSaid = this.#listen();
   }
 
   /**
@@ -60,12 +65,24 @@ export class Side implements AsyncDisposable {
     await this.#input.write(new TextEncoder().encode(`${ms}\n`)).catch(() => {});
     const { value, done } = await this.#lines.read();
     if (!done) return JSON.parse(value) as Window;
-    const lines = (await this.#errors).trim().split("\n");
+    await this.#allSaid;
+    const lines = this.#said.trim().split("\n");
     throw new Error(`its process ended: ${lines.slice(-3).join(" | ")}`);
   }
 
+  async #listen(): Promise<void> {
+    for (let read; !(read = await this.#errors.read()).done;) {
+      this.#said = (this.#said + read.value).slice(-SAID_CHARS);
+    }
+  }
+
   #killAfter(ms: number): Disposable {
-    const timer = setTimeout(() => this.#process.kill("SIGKILL"), ms);
+    const timer = setTimeout(() => {
+      this.#process.kill("SIGKILL");
+      // Processes that it started may still hold its output.
+      this.#lines.cancel();
+      this.#errors.cancel();
+    }, ms);
     return { [Symbol.dispose]: () => clearTimeout(timer) };
   }
 
@@ -73,7 +90,7 @@ export class Side implements AsyncDisposable {
     using _deadline = this.#killAfter(CLOSE_MS);
     await this.#input.close().catch(() => {});
     await this.#lines.cancel();
-    await this.#errors;
+    await this.#allSaid;
     await this.#process.status;
   }
 }

@@ -4,6 +4,7 @@
  */
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import type { WireError } from "../../core/error.ts";
+import { releaseElement } from "../../data/elements/released.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import { type Snapshot, Snapshots } from "./snapshots.ts";
 import { withStack } from "./told.ts";
@@ -38,6 +39,9 @@ export class Feed {
   #pending: Promise<Result> | undefined;
   /** How long an element of the last answer took; the first is sent alone. */
   #tookMs = ANSWER_MS;
+  /** The elements of answers that the program has not reported as received, oldest first. */
+  readonly #sent: unknown[][] = [];
+  #released = 0;
   /** Settles when the last request is answered: requests are answered one after another. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -60,8 +64,21 @@ export class Feed {
     return this.#snapshots.take();
   }
 
-  take(): Promise<Taken> {
-    return this.#inOrder(() => this.#take());
+  /** @param received How many answers to this method the program has received. */
+  take(received: number): Promise<Taken> {
+    for (; this.#released < received; this.#released++) {
+      for (const element of this.#sent.shift() ?? []) releaseElement(element);
+    }
+    return this.#inOrder(async () => {
+      let elements: unknown[] = [];
+      try {
+        const taken = await this.#take();
+        elements = taken.elements;
+        return taken;
+      } finally {
+        this.#sent.push(elements);
+      }
+    });
   }
 
   /** The position after the elements of all answers, and after an element that is on its way. */

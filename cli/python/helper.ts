@@ -31,7 +31,7 @@ const limits = { highWaterBytes: Infinity, lowWaterBytes: Infinity };
 const edge: Edge = new Edge(linkToParent({ lendsSlots: true, limits }), localNode(), {
   open: (request) => told(() => open(request as OpenRequest)),
   start: (request) => told(() => start(request as StartRequest)),
-  take: (request) => current(request).take(),
+  take: (request) => current(request).take((request as TakeRequest).received),
   save: (request) => told(() => current(request).save()),
   explain: (request) => current(request).explain(),
 });
@@ -41,6 +41,12 @@ edge.closed.then(async () => {
   clearTimeout(late);
   Deno.exit();
 });
+
+/** Asks for elements. */
+interface TakeRequest {
+  /** How many answers to such requests the program has received in this iteration. */
+  readonly received: number;
+}
 
 /** What begins an iteration. */
 interface StartRequest {

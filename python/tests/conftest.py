@@ -9,9 +9,11 @@ import time
 from pathlib import Path
 from typing import Callable, Iterator
 
+import leat
 import pytest
 
 PIPELINES = Path(__file__).parent / "pipelines.ts"
+SOURCES = str(Path(leat.__file__).parents[1])
 DEADLINE_SECONDS = 120
 
 
@@ -32,6 +34,17 @@ def children_of(parent: int, program: bytes = b"cli/python/helper.ts") -> list[i
 
 
 
+def named(text: str) -> list[int]:
+    """The processes whose command line has a text, such as the folder of their slots."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and text.encode() in Path(f"/proc/{entry}/cmdline").read_bytes():
+                found.append(int(entry))
+        except OSError:
+            continue
+    return found
+
 
 def is_alive(process: int) -> bool:
     """Whether a process runs, and is no zombie."""
@@ -51,11 +64,13 @@ def until(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fails a test that leaves a process or a slot folder behind."""
+    """Fails a test that leaves a process or a slot folder behind, its own or of a program that it runs."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     tempfile.tempdir = None
     yield
     gc.collect()
     tempfile.tempdir = None
     assert children_of(os.getpid()) == []
+    # Those of killed programs end by themselves.
+    until(lambda: named(f"{tmp_path}/leat-slots-") == [])
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("leat-slots-")] == []

@@ -8,10 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import leat
 import pytest
+from conftest import SOURCES
 
-SOURCES = str(Path(leat.__file__).parents[1])
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 

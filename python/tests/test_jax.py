@@ -12,7 +12,7 @@ from typing import Any
 import leat
 import numpy as np
 import pytest
-from conftest import PIPELINES
+from conftest import PIPELINES, SOURCES
 
 # Before JAX counts its devices.
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
@@ -22,7 +22,6 @@ jax = pytest.importorskip("jax", reason="JAX is not installed")
 import leat.jax  # noqa: E402
 from jax.sharding import NamedSharding, PartitionSpec  # noqa: E402
 
-SOURCES = str(Path(leat.__file__).parents[1])
 
 
 def over_devices() -> Any:

@@ -14,9 +14,8 @@ from typing import Any
 
 import leat
 import pytest
-from conftest import PIPELINES, children_of, is_alive, until
+from conftest import PIPELINES, SOURCES, children_of, is_alive, until
 
-SOURCES = str(Path(leat.__file__).parents[1])
 
 
 def helper_of(loader: leat.Loader) -> int:

@@ -12,9 +12,8 @@ from typing import Any, Iterator
 
 import leat
 import pytest
-from conftest import PIPELINES, until
+from conftest import PIPELINES, SOURCES, until
 
-SOURCES = str(Path(leat.__file__).parents[1])
 
 
 def start(folder: Path, *arguments: str) -> tuple[subprocess.Popen[bytes], str]:

@@ -86,7 +86,7 @@ function remedy({ targetTags = [], targetWorkers }: JobParameters): string {
     return `Start one there (serveWorker({ local: true${tagged} })).`;
   }
   const flags = shownTags(targetTags).map((tag) => ` --tag ${tag}`).join("");
-  return `Start one (deno task worker${flags}).`;
+  return `Start one (leat worker${flags}).`;
 }
 
 /** Some of the live workers, and the number of the others. */

@@ -28,7 +28,9 @@ def batched(dataset):
 
 
 def in_processes(dataset):
-    return dataset.to_iter_dataset().mp_prefetch(grain.MultiprocessingOptions(num_workers=CORES))
+    # By default each process holds 500 batches.
+    here = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
+    return dataset.to_iter_dataset(here).mp_prefetch(grain.MultiprocessingOptions(num_workers=CORES))
 
 
 def images(files):

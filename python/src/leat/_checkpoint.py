@@ -46,13 +46,17 @@ class Checkpoint:
     @staticmethod
     def from_dict(stored: Mapping[str, Any]) -> Checkpoint:
         """Reads what `to_dict` returned."""
+        unknown = LeatError("invalid_argument", "The state is not one that state_dict() of a leat.Loader returned")
         if not isinstance(stored, Mapping) or stored.get("leat") != VERSION:
-            raise LeatError("invalid_argument", "The state is not one that state_dict() of a leat.Loader returned")
-        state = stored.get("state")
-        return Checkpoint(
-            None if state is None else base64.b64decode(state),
-            int(stored.get("skip", 0)),
-            bool(stored.get("ended", False)),
-            [base64.b64decode(message) for message in stored.get("pending", ())],
-            int(stored.get("dropped", 0)),
-        )
+            raise unknown
+        try:
+            state = stored.get("state")
+            return Checkpoint(
+                None if state is None else base64.b64decode(state, validate=True),
+                int(stored.get("skip", 0)),
+                bool(stored.get("ended", False)),
+                [base64.b64decode(message, validate=True) for message in stored.get("pending", ())],
+                int(stored.get("dropped", 0)),
+            )
+        except (TypeError, ValueError) as error:
+            raise unknown from error

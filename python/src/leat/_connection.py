@@ -79,7 +79,7 @@ class Connection:
     def take(self, stream: Stream) -> None:
         """Asks for batches."""
         number = self.number()
-        self.helper.ask(number, "take", {"iteration": stream.number})
+        self.helper.ask(number, "take", {"iteration": stream.number, "received": stream.received})
         self._waiting[number] = stream
 
     def ask(self, method: str, body: dict[str, Any]) -> Any:

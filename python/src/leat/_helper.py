@@ -7,12 +7,10 @@ import fcntl
 import os
 import secrets
 import select
-import shutil
 import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import weakref
@@ -23,6 +21,7 @@ import numpy as np
 
 from ._deno import environment, helper_command
 from ._errors import LeatError, from_wire
+from ._folder import slot_folder
 from ._slots import SLOT_BYTES_MAX, SLOTS, Lease, SlotFile
 from ._wire import Bytes, decode, encode
 
@@ -50,7 +49,7 @@ class Received:
 class Helper:
     """One helper process. Its methods are called by one thread at a time."""
 
-    def __init__(self, allow: Sequence[str], folder: str | None) -> None:
+    def __init__(self, allow: Sequence[str], folder: str) -> None:
         self.pid = os.getpid()
         self._node = {"node": "python", "path": "/edge", "incarnation": f"{secrets.token_hex(8)}-1"}
         self._remote = {"node": "leat", "path": "/edge"}
@@ -61,16 +60,13 @@ class Helper:
         self._is_amid = False
         # Why it cannot be used any more.
         self._ended: LeatError | None = None
-        where = Path(tempfile.mkdtemp(prefix="leat-slots-", dir=folder))
-        try:
+        with slot_folder(folder) as where:
             self._process = self._start(where, allow)
             try:
                 self._greet()
             except BaseException:
                 self._process.end()
                 raise
-        finally:
-            shutil.rmtree(where, ignore_errors=True)
 
     def _start(self, where: Path, allow: Sequence[str]) -> Process:
         down, up = where / "down", where / "up"
@@ -102,17 +98,28 @@ class Helper:
     def ask(self, identifier: int, method: str, body: dict[str, Any]) -> None:
         """Sends a request."""
         self.check()
-        self._is_amid = True
-        self._number += 1
         asked: dict[str, Any] = {"kind": "ask", "source": self._node, "target": self._remote, "method": method}
-        message = encode({**asked, "number": self._number, "id": identifier, "body": body, "timeoutMs": float("inf")})
-        if len(message) <= PIPED_BYTES_MAX:
-            self._write(_piped(message))
-        else:
-            # Requests are answered before the next long one, so its slot is free.
-            os.pwrite(self._process.outgoing, message, 0)
-            self._write(_header.pack(len(message), 0))
+        number = self._number + 1
+        message = encode({**asked, "number": number, "id": identifier, "body": body, "timeoutMs": float("inf")})
+        frame = _piped(message) if len(message) <= PIPED_BYTES_MAX else self._in_slot(message)
+        self._is_amid = True
+        self._number = number
+        self._write(frame)
         self._is_amid = False
+
+    def _in_slot(self, message: bytes) -> bytes:
+        """Requests are answered before the next long one, so the slot is free."""
+        view, at = memoryview(message), 0
+        try:
+            while at < len(view):
+                at += os.pwrite(self._process.outgoing, view[at:], at)
+        except OSError as error:
+            raise LeatError(
+                "resource_exhausted",
+                f"A request of {len(message)} bytes cannot be written for the helper: {error.strerror}. Free space on the "
+                "disk of the slots, or give leat.load another folder=",
+            ) from error
+        return _header.pack(len(message), 0)
 
     def receive(self) -> Received:
         """Waits for the next message."""

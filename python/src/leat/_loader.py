@@ -7,6 +7,7 @@ import weakref
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
+from ._arguments import check, plain
 from ._checkpoint import Checkpoint
 from ._connection import Connection
 from ._errors import LeatError
@@ -29,7 +30,7 @@ def load(
     options: Mapping[str, Any] | None = None,
     reuse: bool = False,
     memory: int | None = None,
-    folder: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
     allow: Sequence[str] = (),
 ) -> Loader:
     """Opens a pipeline.
@@ -57,23 +58,28 @@ def load(
             has available.
         folder: Where the files of shared memory are made. Default: the folder for temporary files.
         allow: Further permissions of the helper, as Deno names them: `"net=example.org"`,
-            `"write=/data/cache"`; and `"python"`, for Python functions. It reads files, environment variables of AWS and facts about the
-            machine, and loads native libraries; with a service it uses the network.
+            `"write=/data/cache"`; and `"python"`, for Python functions. It reads files, environment
+            variables of AWS and facts about the machine, and loads native libraries; with a service it
+            uses the network.
 
     Raises:
-        LeatError: `not_found` where there is no such file; what the pipeline's module throws;
-            `invalid_argument` for options that do not fit together.
+        LeatError: `not_found` where there is no such file or folder; what the pipeline's module
+            throws; `invalid_argument` for arguments of another type, and for options that do not fit
+            together.
 
     Example:
         >>> loader = leat.load("pipeline.ts", args={"split": "train"}, seed=7)  # doctest: +SKIP
         >>> for batch in loader: train(batch)                                   # doctest: +SKIP
     """
+    if pipeline is None:
+        raise LeatError("invalid_argument", "pipeline is the path of a module, not None")
+    check(pipeline=pipeline, args=args, export=export, seed=seed, memory=memory, folder=folder, allow=allow)
     path = Path(pipeline).resolve()
     if not path.is_file():
         raise LeatError("not_found", f"There is no pipeline {path}")
     request = {
-        **{"pipeline": str(path), "args": None if args is None else dict(args)},
-        **{"export": export, "seed": seed},
+        **{"pipeline": str(path), "args": plain(args, "args")},
+        **{"export": export, "seed": None if seed is None else int(seed)},
         **_reading(service, token, ca, mode, job, consumer_of(consumer), options),
     }
     return Loader(request, reuse, memory, folder, _allowed(service, allow))
@@ -91,7 +97,7 @@ def from_id(
     options: Mapping[str, Any] | None = None,
     reuse: bool = False,
     memory: int | None = None,
-    folder: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
     allow: Sequence[str] = (),
 ) -> Loader:
     """Opens a dataset that was registered with a service, by its id there.
@@ -99,6 +105,7 @@ def from_id(
     The other arguments are those of `load`. Under DETERMINISTIC, where the pipeline's functions run
     in part at the reader, allow `"run=deno"`, or give the option `trustPipeline`.
     """
+    check(dataset_id=dataset_id, memory=memory, folder=folder, allow=allow)
     request = {"datasetId": dataset_id, **_reading(service, token, ca, mode, job, consumer_of(consumer), options)}
     return Loader(request, reuse, memory, folder, _allowed(service, allow))
 
@@ -117,6 +124,7 @@ def _reading(
     consumer: tuple[int, int] | None,
     options: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
+    check(service=service, token=token, ca=ca, mode=mode, job=job, options=options)
     if service is None:
         given = {"token": token, "ca": ca, "mode": mode, "job": job, "options": options}
         unused = [name for name, value in given.items() if value is not None]
@@ -125,7 +133,7 @@ def _reading(
         return {} if consumer is None else {"shard": {"index": consumer[0], "count": consumer[1]}}
     index, count = consumer if consumer is not None else (None, None)
     distribution = {"service": service, "token": token, "ca": ca, "processingMode": mode, "jobName": job}
-    return {"service": {**distribution, "consumerIndex": index, "numConsumers": count, **(options or {})}}
+    return {"service": {**distribution, "consumerIndex": index, "numConsumers": count, **plain(options or {}, "options")}}
 
 
 class Loader:
@@ -136,9 +144,15 @@ class Loader:
     """
 
     def __init__(
-        self, request: dict[str, Any], reuse: bool, memory: int | None, folder: str | None, allow: Sequence[str]
+        self,
+        request: dict[str, Any],
+        reuse: bool,
+        memory: int | None,
+        folder: str | os.PathLike[str] | None,
+        allow: Sequence[str],
     ) -> None:
-        self._arguments = (request, reuse, memory, folder, tuple(allow))
+        where = None if folder is None else os.path.abspath(folder)
+        self._arguments = (request, reuse, memory, where, tuple(allow))
         self._resume: Checkpoint | None = None
         self._prepare()
         with self._connection.lock:

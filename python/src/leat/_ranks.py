@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from typing import Literal, Optional, Tuple, Union
@@ -15,9 +16,13 @@ def consumer_of(consumer: Consumer) -> Optional[Tuple[int, int]]:
     """The rank and the number of processes; None where one reads everything."""
     if consumer is None:
         return None
-    rank, world = _ranks() if consumer == "auto" else consumer
-    if not 0 <= rank < world:
-        raise LeatError("invalid_argument", f"consumer is (rank, world) with 0 <= rank < world, not {(rank, world)}")
+    try:
+        rank, world = map(operator.index, _ranks() if consumer == "auto" else consumer)
+        is_right = 0 <= rank < world
+    except (TypeError, ValueError):
+        is_right = False
+    if not is_right:
+        raise LeatError("invalid_argument", f"consumer is (rank, world) with 0 <= rank < world, or 'auto', not {consumer!r}")
     return None if world == 1 and consumer == "auto" else (rank, world)
 
 

@@ -51,6 +51,8 @@ class Stream:
     def __init__(self, connection: Connection, beginning: Checkpoint, reuse: bool) -> None:
         self.number = connection.number()
         self.is_replaced = False
+        # How many answers have come: the helper frees the memory of their elements.
+        self.received = 0
         self._connection = connection
         self._reuse = reuse
         self._answers: deque[_Answer] = deque()
@@ -119,6 +121,7 @@ class Stream:
 
     def add(self, received: Received) -> None:
         """An answer has come."""
+        self.received += 1
         self._on_way -= 1
         if not self.is_replaced:
             self._answers.append(_Answer(received))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,26 @@ class Ragged:
 
     values: npt.NDArray[Any]
     row_splits: npt.NDArray[np.int64]
+
+    @staticmethod
+    def from_rows(rows: Sequence[npt.ArrayLike]) -> Ragged:
+        """Puts rows together, whose shapes differ in their first axis only.
+
+        >>> Ragged.from_rows([[1, 2], [], [3]]).row_splits
+        array([0, 2, 2, 3])
+        """
+        arrays = [np.asarray(row) for row in rows]
+        splits = np.cumsum([0, *map(len, arrays)], dtype=np.int64)
+        # An empty list is float64, which would make all rows so.
+        filled = [array for array in arrays if len(array)] or arrays[:1]
+        return Ragged(np.concatenate(filled) if filled else np.empty(0), splits)
+
+    def __array__(self, *_: Any, **__: Any) -> npt.NDArray[Any]:
+        raise TypeError(
+            "Rows of different lengths are no array: use ragged.values and ragged.row_splits, or ragged[i] for row i. In "
+            "PyTorch, torch.nested.nested_tensor_from_jagged(ragged.values, ragged.row_splits) makes a tensor of them; "
+            "paddedBatch() in the pipeline gives rows of one length"
+        )
 
     def __len__(self) -> int:
         return len(self.row_splits) - 1

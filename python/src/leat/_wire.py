@@ -85,7 +85,11 @@ def _tensor_of(array: npt.NDArray[Any], payloads: list[bytes]) -> bytes:
     if array.dtype.kind in "OUS":
         items = [item.encode() if isinstance(item, str) else item for item in array.ravel().tolist()]
         if not all(isinstance(item, bytes) for item in items):
-            raise LeatError("invalid_argument", "An array of objects has text or bytes in Leat, and this one has others")
+            raise LeatError(
+                "invalid_argument",
+                "An array of objects has text or bytes in Leat, and this one has others. For rows of different lengths, return "
+                "leat.Ragged.from_rows(rows), or a list of arrays",
+            )
         code = BYTES if array.dtype.kind == "S" or any(isinstance(item, bytes) for item in array.ravel()) else STRING
         ends = np.cumsum([0, *map(len, items)], dtype=np.uint32)
         payloads += [ends.tobytes(), b"".join(items)]

@@ -22,7 +22,7 @@ Deno.test("a job whose tags nobody carries says what it waits for and who is the
   const datasetId = await cluster.dataset();
   const { clientId } = await cluster.open(datasetId, { targetTags: ["gpu", "big"] });
   const wanted = 'It waits for a worker with the tags "gpu" and "big" that its trainers may read';
-  const remedy = "Start one (deno task worker --tag gpu --tag big).";
+  const remedy = "Start one (leat worker --tag gpu --tag big).";
   assertEquals(
     await waitingOf(cluster, clientId),
     `${wanted}; there is no worker at all. ${remedy}`,

@@ -1,0 +1,66 @@
+"""Checks of what a program gives to `leat.load`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._errors import LeatError
+
+_TEXTS = "a list of texts, such as ['net=example.org']"
+# What each argument may be, if it is given.
+_KINDS: dict[str, tuple[Any, str]] = {
+    **{name: (str, "text") for name in ("export", "service", "token", "ca", "mode", "job", "dataset_id")},
+    **{name: ((str, os.PathLike), "a path") for name in ("pipeline", "folder")},
+    **{name: ((int, np.integer), "an integer") for name in ("seed", "memory")},
+    **{name: (Mapping, "a dict") for name in ("args", "options")},
+}
+
+
+def check(**given: Any) -> None:
+    """Raises `invalid_argument` for an argument of another type, or out of its range."""
+    for name, value in given.items():
+        if name == "allow":
+            if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(item, str) for item in value):
+                raise _refused(name, value, _TEXTS)
+        elif value is not None:
+            kinds, what = _KINDS[name]
+            if not isinstance(value, kinds) or isinstance(value, bool):
+                raise _refused(name, value, what)
+    seed, memory = given.get("seed"), given.get("memory")
+    if seed is not None and not -(2**63) <= seed < 2**64:
+        raise _refused("seed", seed, "an integer of 64 bits")
+    if memory is not None and memory <= 0:
+        raise _refused("memory", memory, "a positive number of bytes")
+
+
+def _refused(name: str, value: Any, what: str) -> LeatError:
+    return LeatError("invalid_argument", f"{name} is {what}, not {value!r:.200} ({type(value).__name__})")
+
+
+def plain(value: Any, place: str) -> Any:
+    """A copy that can be sent: dicts with keys of text, lists, text, numbers, booleans and None.
+
+    Raises:
+        LeatError: `invalid_argument` for anything else, with its place.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, str, float)):
+        return value
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: plain(item, f"{place}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, f"{place}[{index}]") for index, item in enumerate(value)]
+    raise LeatError(
+        "invalid_argument",
+        f"{place} is {value!r:.200} ({type(value).__name__}), which cannot be sent to a pipeline: give dicts with keys of "
+        "text, lists, text, numbers of at most 64 bits, booleans and None, such as array.tolist()",
+    )

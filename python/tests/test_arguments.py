@@ -1,0 +1,107 @@
+"""What `leat.load` refuses: each time with a `LeatError` that names the argument."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import leat
+import numpy as np
+import pytest
+from conftest import PIPELINES
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"args": [1]}, r"args is a dict, not \[1\]"),
+        ({"args": {"count": {1}}}, r"args\['count'\] is \{1\} \(set\)"),
+        ({"args": {"list": [1, np.zeros(2)]}}, r"args\['list'\]\[1\] is array.*array.tolist"),
+        ({"args": {"count": 2**64}}, "numbers of at most 64 bits"),
+        ({"args": {1: 2}}, "with keys of text"),
+        ({"seed": 1.5}, r"seed is an integer, not 1.5 \(float\)"),
+        ({"seed": True}, "seed is an integer"),
+        ({"seed": 2**64}, "seed is an integer of 64 bits"),
+        ({"export": 3}, "export is text"),
+        ({"memory": 0}, "memory is a positive number"),
+        ({"folder": 7}, "folder is a path"),
+        ({"allow": "net"}, "allow is a list of texts"),
+        ({"consumer": 3}, "rank < world, or 'auto', not 3"),
+        ({"consumer": (0, 1, 2)}, "rank < world"),
+        ({"service": 1}, "service is text"),
+        ({"service": "ws://127.0.0.1:1", "options": [1]}, "options is a dict"),
+    ],
+)
+def test_an_argument_of_another_kind_is_refused_by_name(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(leat.LeatError, match=message) as raised:
+        leat.load(PIPELINES, **{"export": "numbers", **options})
+    assert raised.value.code == "invalid_argument"
+
+
+def test_a_pipeline_that_is_no_path_is_refused() -> None:
+    for pipeline in (None, 3, leat):
+        with pytest.raises(leat.LeatError, match="pipeline is") as raised:
+            leat.load(pipeline)  # type: ignore[arg-type]
+        assert raised.value.code == "invalid_argument"
+
+
+def test_numbers_of_numpy_and_paths_are_arguments_like_others() -> None:
+    args = {"count": np.int64(8), "size": np.float32(4), "path": Path("a")}
+    assert len(leat.load(PIPELINES, export="numbers", args=args, seed=np.int64(3))) == 2  # type: ignore[arg-type]
+
+
+def test_a_folder_that_cannot_hold_the_slots_is_an_error_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder, code, message in (
+        (tmp_path / "none", "not_found", "No such file or directory.*Give another folder="),
+        (tmp_path / "file", "invalid_argument", "Not a directory"),
+        (tmp_path / "a,b", "invalid_argument", "separates paths by commas"),
+        ("/dev/shm", "invalid_argument", "Deno writes to no files in /dev: give folder=, or.*TMPDIR"),
+    ):
+        with pytest.raises(leat.LeatError, match=message) as raised:
+            leat.load(PIPELINES, export="endless", folder=folder)
+        assert raised.value.code == code
+
+
+def test_a_folder_may_be_relative_and_have_spaces_in_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    (batch,) = leat.load(PIPELINES, export="large", args={"count": 1}, folder=folder.name)
+    assert batch["x"].shape == (262_144,)
+
+
+def test_a_request_that_the_disk_cannot_hold_is_an_error_and_the_loader_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="endless")
+    batches = iter(loader)
+    assert next(batches) == 0
+    state = {**loader.state_dict(), "state": "AAAA" * 100_000}
+
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    loader.load_state_dict(state)
+    with monkeypatch.context() as patched, pytest.raises(leat.LeatError, match="No space left.*another folder") as raised:
+        patched.setattr(os, "pwrite", full)
+        iter(loader)
+    assert raised.value.code == "resource_exhausted"
+    loader.load_state_dict({"leat": 1})
+    assert next(iter(loader)) == 0
+
+
+def test_a_state_that_is_none_is_refused() -> None:
+    loader = leat.load(PIPELINES, export="endless")
+    for part in ({"leat": 2}, {"state": "?"}, {"state": 3}, {"skip": "x"}, {"pending": 3}):
+        with pytest.raises(leat.LeatError, match="not one that state_dict") as raised:
+            loader.load_state_dict({"leat": 1, **part})
+        assert raised.value.code == "invalid_argument"
+
+
+def test_ragged_rows_are_made_of_rows_and_say_what_to_do_where_an_array_is_wanted() -> None:
+    ragged = leat.Ragged.from_rows([[1, 2], [], [3]])
+    assert [row.tolist() for row in ragged] == [[1, 2], [], [3]] and ragged.values.dtype == np.int64
+    assert len(leat.Ragged.from_rows([])) == 0 and len(leat.Ragged.from_rows([[], []])) == 2
+    with pytest.raises(TypeError, match="nested_tensor_from_jagged.*paddedBatch"):
+        np.asarray(ragged)

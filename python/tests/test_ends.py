@@ -1,0 +1,142 @@
+"""How programs end, and what they leave: nothing. The fixture `nothing_left` looks after each test."""
+
+from __future__ import annotations
+
+import code
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import leat
+import pytest
+from conftest import PIPELINES, SOURCES, children_of, is_alive, named, until
+
+FUNCTIONS = Path(__file__).parent / "functions.ts"
+
+
+def program(script: str, **options: Any) -> subprocess.Popen[str]:
+    """A program that reads: a session of its own, as the foreground process group of a terminal."""
+    environment = {**os.environ, "PYTHONPATH": SOURCES}
+    command = [sys.executable, "-c", script]
+    return subprocess.Popen(command, text=True, env=environment, start_new_session=True, **options)
+
+
+def left_folders() -> list[str]:
+    return [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("leat-slots-")]
+
+
+def test_ctrl_c_reaches_the_loop_and_not_the_helper() -> None:
+    script = f"""if True:
+        import leat
+        loader = leat.load({str(PIPELINES)!r}, export="late")
+        while True:
+            try:
+                for batch in loader: print("batch", flush=True)
+            except KeyboardInterrupt:
+                break
+        print("interrupted", next(iter(loader)), flush=True)
+        for batch in leat.load({str(PIPELINES)!r}, export="late"): print("more", flush=True)
+    """
+    with program(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stderr is not None
+        assert running.stdout.readline() == "batch\n"
+        os.killpg(running.pid, signal.SIGINT)
+        while (line := running.stdout.readline()) == "batch\n":
+            pass
+        assert line == "interrupted 0\n" and running.stdout.readline() == "more\n"
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.wait() == -signal.SIGINT and "KeyboardInterrupt" in running.stderr.read()
+    until(lambda: named(f"{tempfile.gettempdir()}/leat-slots-") == [])
+    assert left_folders() == []
+
+
+def test_an_exception_in_the_loop_ends_the_program_and_its_helper() -> None:
+    script = f"import leat\nfor batch in leat.load({str(PIPELINES)!r}, export='large', args={{'count': 9}}): 1 / 0"
+    with program(script, stderr=subprocess.PIPE) as running:
+        assert running.stderr is not None and "ZeroDivisionError" in running.stderr.read()
+    assert running.returncode == 1
+    assert left_folders() == [] and named(f"{tempfile.gettempdir()}/leat-slots-") == []
+
+
+def test_del_of_a_loader_ends_its_helper_when_the_loop_is_gone_too() -> None:
+    loader = leat.load(PIPELINES, export="endless")
+    batches = iter(loader)
+    next(batches)
+    del loader
+    assert next(batches) == 1
+    (helper,) = children_of(os.getpid())
+    del batches
+    until(lambda: not is_alive(helper))
+
+
+def test_a_notebook_that_reruns_a_cell_has_one_helper() -> None:
+    cell = f"""if True:
+        import leat
+        loader = leat.load({str(PIPELINES)!r}, export="large", args={{"count": 4}})
+        for batch in loader:
+            if fails: raise RuntimeError("in the loop")
+    """
+    notebook = code.InteractiveInterpreter({"fails": True})
+    try:
+        for _ in range(3):
+            # It keeps the last traceback, and with it the iterator of that loop.
+            notebook.runcode(compile(cell, "cell", "exec"))
+            assert len(children_of(os.getpid())) <= 2
+        notebook.runcode(compile("fails = False", "cell", "exec"))
+        notebook.runcode(compile(cell, "cell", "exec"))
+        assert notebook.locals["batch"]["i"] == 3
+    finally:
+        sys.last_exc = sys.last_value = sys.last_traceback = None  # type: ignore[assignment]
+        notebook.locals.clear()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+def test_the_next_loader_removes_what_a_program_killed_at_its_start_has_left() -> None:
+    # Each waits where the folder is there, and the helper has not opened its files.
+    script = """if True:
+        import leat, time
+        from leat import _helper
+        _helper.Process = lambda *_: (print("started", flush=True), time.sleep(1_000))
+        leat.load(%r, export="endless")
+    """ % str(PIPELINES)
+    with program(script, stdout=subprocess.PIPE) as killed, program(script, stdout=subprocess.PIPE) as living:
+        assert killed.stdout is not None and living.stdout is not None
+        assert killed.stdout.readline() == living.stdout.readline() == "started\n"
+        killed.kill()
+        killed.wait()
+        assert len(left_folders()) == 2
+        (Path(tempfile.gettempdir()) / "leat-slots-before-the-lock").mkdir()
+        leat.load(PIPELINES, export="endless").close()
+        assert len(left_folders()) == 1
+        living.kill()
+    leat._folder._looked.clear()  # Only a process's first loader looks.
+    leat.load(PIPELINES, export="endless").close()
+    assert left_folders() == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+def test_a_program_killed_while_its_helper_starts_leaves_no_helper() -> None:
+    script = f"import leat; leat.load({str(PIPELINES)!r}, export='endless')"
+    with program(script) as running:
+        until(lambda: children_of(running.pid) != [])
+        running.kill()
+    until(lambda: named(f"{tempfile.gettempdir()}/leat-slots-") == [])
+    leat.load(PIPELINES, export="endless").close()
+    assert left_folders() == []
+
+
+def test_python_functions_end_with_a_killed_helper() -> None:
+    loader = leat.load(FUNCTIONS, export="numbers", args={"name": "endless"}, allow=["python"])
+    batches = iter(loader)
+    (helper,) = children_of(os.getpid())
+    # A folder for each process is there until that has opened its files.
+    until(lambda: children_of(helper, b"leat._functions") != [] and left_folders() == [])
+    processes = children_of(helper, b"leat._functions")
+    os.kill(helper, signal.SIGKILL)
+    until(lambda: not any(is_alive(process) for process in processes))
+    with pytest.raises(leat.LeatError, match="signal SIGKILL"):
+        next(batches)
