@@ -50,6 +50,8 @@ export interface DecodeOptions {
   readonly bytesMax?: number;
   /** Copies payloads, so that the result outlives the frame. Default `false`: views of it. */
   readonly copy?: boolean;
+  /** Gets the memory of a frame with one {@linkcode Payload} when that is released. Default: none. */
+  readonly pool?: FramePool;
 }
 
 /**
@@ -98,7 +100,7 @@ export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTION
 export function decodeMessage(frame: Uint8Array, options: DecodeOptions = NO_OPTIONS): unknown {
   const bytesMax = options.bytesMax ?? MESSAGE_BYTES_MAX;
   if (frame.length > bytesMax) throw tooLarge(frame.length, bytesMax);
-  return readMessage(frame, options.copy === true);
+  return readMessage(frame, options);
 }
 
 /**

@@ -1,3 +1,6 @@
+/** Buffers that the system reads right now, to send them: their memory must not change. */
+export const buffersBeingWritten = new WeakSet<ArrayBufferLike>();
+
 /**
  * Encoded bytes (for example a batch that passes through) that intermediate nodes need not read. In
  * a message they have an aligned position of their own, so a message nested in another decodes
@@ -9,6 +12,7 @@ export class Payload {
   readonly shared: boolean;
   /** Whether the buffer holds nothing else: it may be transferred, or take an envelope. */
   readonly isAlone: boolean;
+  readonly #recycle: ((buffer: ArrayBuffer) => void) | undefined;
   #roomTaken = false;
   /** Whether a receiver on this thread has this object, too. */
   #isGivenAway = false;
@@ -16,15 +20,21 @@ export class Payload {
   /**
    * @param bytes Kept, not copied.
    * @param options `shared`: default is whether the bytes are on a `SharedArrayBuffer`. `isAlone`:
-   * default is whether they fill their buffer.
+   * default is whether they fill their buffer. `recycle`: gets the memory when it is released;
+   * default is to free it.
    */
   constructor(
     bytes: Uint8Array,
-    options: { readonly shared?: boolean; readonly isAlone?: boolean } = {},
+    options: {
+      readonly shared?: boolean;
+      readonly isAlone?: boolean;
+      readonly recycle?: ((buffer: ArrayBuffer) => void) | undefined;
+    } = {},
   ) {
     this.bytes = bytes;
     this.shared = options.shared ?? bytes.buffer instanceof SharedArrayBuffer;
     this.isAlone = options.isAlone ?? bytes.buffer.byteLength === bytes.byteLength;
+    this.#recycle = options.recycle;
   }
 
   /** How many bytes there are. */
@@ -56,12 +66,16 @@ export class Payload {
   }
 
   /**
-   * Frees the memory now, unless a receiver on this thread has it: the garbage collector runs for
-   * every few large buffers that are left to it. A message that is still being sent breaks off.
+   * Frees or recycles the memory now, unless a receiver on this thread has it: the garbage collector
+   * runs for every few large buffers that are left to it. A message that is still being sent breaks
+   * off: all views of the memory are empty.
    */
   release(): void {
     const { buffer } = this.bytes;
     if (this.#isGivenAway || !this.isAlone || !(buffer instanceof ArrayBuffer)) return;
-    if (!buffer.detached) buffer.transfer(0);
+    if (buffer.detached) return;
+    const isReused = this.#recycle !== undefined && !buffersBeingWritten.has(buffer);
+    const memory = buffer.transfer(isReused ? buffer.byteLength : 0);
+    if (isReused) this.#recycle!(memory);
   }
 }

@@ -11,6 +11,7 @@ import type {
   RunnerOutcome,
   RunnerSettings,
 } from "../../actors/worker/runner/runner.ts";
+import { FramePool } from "../../transport/codec.ts";
 import { DenoHost, workerHost } from "../deno_host.ts";
 import { decoderPool } from "../media/jpeg/decoder_pool.ts";
 import { guardExits } from "./exit_guard.ts";
@@ -30,6 +31,7 @@ export class RunnerThreadControl {
   #runner: PipelineRunner | undefined;
   #splits: comlink.Remote<WireSplits> | undefined;
   #splitsPort: MessagePort | undefined;
+  #pool = new FramePool();
 
   configure(storage: WorkerStorage): void {
     const { services } = storage;
@@ -51,16 +53,18 @@ export class RunnerThreadControl {
         total: (source) => splits.total(source),
       },
       this.#host,
-      { betweenSteps: () => this.#host.yield() },
+      { pool: this.#pool, betweenSteps: () => this.#host.yield() },
     );
   }
 
   async next(
     only?: OwnStep,
     wish?: CompressionWish,
+    spent: readonly ArrayBuffer[] = [],
   ): Promise<{ outcome: RunnerOutcome; bytesRead: number }> {
     const runner = this.#runner;
     if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
+    for (const buffer of spent) this.#pool.give(buffer);
     const outcome = await runner.next(only, wish);
     const answer = { outcome, bytesRead: runner.bytesRead };
     const buffer = "frame" in outcome ? outcome.frame.buffer : undefined;
@@ -78,6 +82,7 @@ export class RunnerThreadControl {
   async retire(): Promise<void> {
     this.#runner?.dispose();
     this.#runner = undefined;
+    this.#pool = new FramePool();
     // Release it, or comlink leaks a pipeline that waits for a split, and its port.
     this.#splits?.[comlink.releaseProxy]();
     this.#splits = undefined;

@@ -37,6 +37,8 @@ export interface RunnerThreadsOptions extends LateThreads {
   readonly loadTimeoutMs?: number;
 }
 
+/** Most buffers of elements that wait to go back to their thread. */
+const SPENT_MAX = 4;
 /** Many times the time that a thread takes to load on a busy machine, in ms. */
 const SLOW_AFTER_MS = 10_000;
 /** Time limit for loading a thread, in ms. */
@@ -191,6 +193,8 @@ class ThreadRunner implements Runner {
   readonly #started: Promise<void>;
   readonly #giveBack: () => void;
   readonly #splitsPort: MessagePort;
+  /** Memory of earlier elements, which goes back to the thread with the next request. */
+  #spent: ArrayBuffer[] = [];
   #disposed = false;
   bytesRead = 0;
 
@@ -216,14 +220,25 @@ class ThreadRunner implements Runner {
     if (this.#disposed) return { kind: "end" };
     await this.#started;
     if (this.#disposed) return { kind: "end" };
-    const { outcome, bytesRead } = await this.#thread.call((control) => control.next(only, wish));
+    const spent = this.#spent;
+    this.#spent = [];
+    const { outcome, bytesRead } = await this.#thread.call((control) =>
+      spent.length === 0
+        ? control.next(only, wish)
+        : control.next(only, wish, comlink.transfer(spent, spent))
+    );
     this.bytesRead = bytesRead;
     return outcome;
+  }
+
+  recycle(buffer: ArrayBuffer): void {
+    if (!this.#disposed && this.#spent.length < SPENT_MAX) this.#spent.push(buffer);
   }
 
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
+    this.#spent = [];
     this.#splitsPort.close();
     this.#giveBack();
   }

@@ -1,4 +1,5 @@
 /** Tests of blocks of bytes that messages carry unchanged. */
+import { decodeMessage, encodeMessage, FramePool } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
 import { assertEquals } from "../assert.ts";
 
@@ -22,4 +23,15 @@ Deno.test("Payload.release leaves alone what a receiver has, and what shares its
     assertEquals(payload.bytes.length, 100);
     assertEquals(payload.bytes[99], 7);
   }
+});
+
+Deno.test("Payload.release gives the memory of a read message to its pool, once", () => {
+  const pool = new FramePool();
+  const frame = encodeMessage({ element: new Payload(sent()) });
+  const { element } = decodeMessage(frame, { pool }) as { element: Payload };
+  for (let times = 0; times < 2; times++) element.release();
+  assertEquals(element.byteLength, 0);
+  const length = encodeMessage({ element: new Payload(sent()) }).length;
+  assertEquals(new Uint8Array(pool.take(length)).subarray(-100), sent());
+  assertEquals(new Uint8Array(pool.take(length)), new Uint8Array(length));
 });

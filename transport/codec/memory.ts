@@ -26,28 +26,35 @@ export class MessageSlab {
   }
 }
 
-/** Buffers that are kept: one is written while another is sent. */
-const BUFFERS_MAX = 2;
-/** Larger buffers are not kept, because a pipeline may need the memory. */
-const BUFFER_BYTES_MAX = 16 * 2 ** 20;
+/** Buffers that are kept: a few are acknowledged, or released, at the same time. */
+const BUFFERS_MAX = 8;
+/** Most bytes that are kept, because a pipeline may need the memory. */
+const BYTES_MAX = 32 * 2 ** 20;
 
 /**
- * Reuses the memory of a few sent frames, such as batches of one size. New memory costs more than
- * copying into it: the system maps its pages on first touch, and the garbage collector runs for
- * every few of them.
+ * Reuses the memory of a few frames that were sent or read, such as batches of one size. New memory
+ * costs more than copying into it: the system maps its pages on first touch, and the garbage
+ * collector runs for every few of them.
  */
 export class FramePool {
   readonly #buffers: ArrayBuffer[] = [];
+  #bytes = 0;
 
   /** A buffer of that size with arbitrary content. */
   take(byteLength: number): ArrayBuffer {
-    const at = this.#buffers.findIndex((buffer) => buffer.byteLength === byteLength);
-    return at < 0 ? new ArrayBuffer(byteLength) : this.#buffers.splice(at, 1)[0]!;
+    const at = this.#buffers.findLastIndex((buffer) => buffer.byteLength === byteLength);
+    if (at < 0) return new ArrayBuffer(byteLength);
+    this.#bytes -= byteLength;
+    return this.#buffers.splice(at, 1)[0]!;
   }
 
-  /** Takes an unused buffer, and drops the oldest one. */
-  give(buffer: ArrayBuffer): void {
-    if (buffer.byteLength > BUFFER_BYTES_MAX) return;
-    if (this.#buffers.push(buffer) > BUFFERS_MAX) this.#buffers.shift();
-  }
+  /** Takes an unused buffer, and drops the oldest ones beyond the limits. */
+  readonly give = (buffer: ArrayBuffer): void => {
+    if (buffer.byteLength > BYTES_MAX) return;
+    this.#buffers.push(buffer);
+    this.#bytes += buffer.byteLength;
+    while (this.#buffers.length > BUFFERS_MAX || this.#bytes > BYTES_MAX) {
+      this.#bytes -= this.#buffers.shift()!.byteLength;
+    }
+  };
 }

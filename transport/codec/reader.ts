@@ -7,7 +7,9 @@
 import { isFixedDType } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
+import type { DecodeOptions } from "../codec.ts";
 import { Payload } from "../payload.ts";
+import type { FramePool } from "./memory.ts";
 import {
   DTYPE_OF_CODE,
   ENVELOPE_DEPTH_MAX,
@@ -19,7 +21,10 @@ import {
 import { malformed, PayloadTable, truncated, uint32At } from "./payload_table.ts";
 
 /** The value of one whole message. Errors as `decodeMessage` documents them. */
-export function readMessage(frame: Uint8Array, copy: boolean): unknown {
+export function readMessage(
+  frame: Uint8Array,
+  { copy = false, pool }: DecodeOptions,
+): unknown {
   // Slices of a Buffer are Buffers; callers get Uint8Arrays.
   const bytes = frame.constructor === Uint8Array
     ? frame
@@ -37,7 +42,7 @@ export function readMessage(frame: Uint8Array, copy: boolean): unknown {
   const payloads = envelopeEnd === bytes.length
     ? NO_PAYLOADS
     : new PayloadTable(bytes, envelopeEnd, copy);
-  const reader = new EnvelopeReader(bytes, envelopeEnd, payloads);
+  const reader = new EnvelopeReader(bytes, envelopeEnd, payloads, pool);
   const value = reader.read(0);
   if (reader.position !== envelopeEnd) {
     throw malformed(reader.position, `the envelope continues after its value up to ${envelopeEnd}`);
@@ -54,8 +59,15 @@ class EnvelopeReader {
   readonly #bytes: Uint8Array;
   readonly #end: number;
   readonly #payloads: PayloadTable;
+  readonly #pool: FramePool | undefined;
 
-  constructor(bytes: Uint8Array, end: number, payloads: PayloadTable) {
+  constructor(
+    bytes: Uint8Array,
+    end: number,
+    payloads: PayloadTable,
+    pool: FramePool | undefined,
+  ) {
+    this.#pool = pool;
     this.#bytes = bytes;
     this.#end = end;
     this.#payloads = payloads;
@@ -266,6 +278,7 @@ class EnvelopeReader {
       case EXT.PAYLOAD:
         return new Payload(this.#payloads.bytes(this.#uint(4), at), {
           isAlone: this.#payloads.isAlone,
+          recycle: this.#pool?.give,
         });
       default:
         throw malformed(at, `the extension type 0x${type.toString(16)} is unknown`);

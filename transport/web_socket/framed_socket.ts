@@ -9,6 +9,7 @@
 import { LeatError } from "../../core/error.ts";
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import type { Random, Timer, World } from "../../actors/runtime/world.ts";
+import { buffersBeingWritten } from "../payload.ts";
 import { closeConnection, writeAll } from "./connection.ts";
 import { FRAME_BYTES_MAX, malformed } from "./frames.ts";
 import { WINDOW_BYTES } from "./outbox.ts";
@@ -151,7 +152,10 @@ export class FramedSocket implements Socket {
       for (let part = this.#writes.shift(); part !== undefined; part = this.#writes.shift()) {
         const { bytes, length } = part;
         if (bytes.length !== length) throw RELEASED;
+        buffersBeingWritten.add(bytes.buffer);
         await writeAll(this.#conn, bytes);
+        if (bytes.length !== length) throw RELEASED;
+        buffersBeingWritten.delete(bytes.buffer);
         this.#bufferedAmount -= length;
       }
     } catch (error) {
@@ -207,7 +211,8 @@ export class FramedSocket implements Socket {
     const first = this.#buffer.slice(start, start + PLACED_HEAD_BYTES);
     const place = this.#placeOf(head, first);
     if (place === undefined) {
-      const payload = new Uint8Array(payloadBytes);
+      const memory = this.#events?.memory?.(payloadBytes) ?? payloadBytes;
+      const payload = new Uint8Array(memory as ArrayBuffer);
       await this.#fill(payload, start);
       this.#take(head, payload);
     } else {

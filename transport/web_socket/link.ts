@@ -4,7 +4,7 @@ import { type Envelope, pairOf } from "../../actors/runtime/envelope.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";
 import { closedThere, type Link, type NodeId } from "../../actors/runtime/link.ts";
 import type { Timer, World } from "../../actors/runtime/world.ts";
-import { decodeMessage, encodeMessage } from "../codec.ts";
+import { decodeMessage, encodeMessage, FramePool } from "../codec.ts";
 import { asEnvelope } from "../envelopes.ts";
 import { byeReason, writeBye } from "../hello.ts";
 import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "../limits.ts";
@@ -48,6 +48,9 @@ const ENVELOPE_BYTES_MAX: Readonly<Record<Identity["role"], number>> = {
 };
 /** Most bytes that may wait for `start`: a sender that keeps to its window sends no more. */
 const HELD_BYTES_MAX = WINDOW_BYTES + FRAME_BYTES_MAX;
+
+/** Memory of received elements that were released, for later ones on any link of this thread. */
+const received = new FramePool();
 
 const PING = new Uint8Array([FRAME.PING]);
 const PONG = new Uint8Array([FRAME.PONG]);
@@ -110,7 +113,7 @@ export class WebSocketLink implements Link {
     this.#lifePrefix = `${peer.remote.incarnation}-`;
     this.#messageBytesMax = Math.min(limits.messageBytesMax, peer.messageBytesMax);
     this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
-    this.#reassembly = new Reassembly(limits.messageBytesMax);
+    this.#reassembly = new Reassembly(limits.messageBytesMax, received);
     this.#outbox = new Outbox(
       limits,
       (bytes, head) => socket.send(bytes, head),
@@ -121,6 +124,7 @@ export class WebSocketLink implements Link {
     this.#settle = closed.resolve;
     this.released = socket.released;
     socket.listen({
+      memory: (byteLength) => received.take(byteLength),
       message: (data) => this.#arrived(data),
       place: (head, byteLength) => this.#place(head, byteLength),
       placed: (head, rest) => this.#placed(head, rest),
@@ -266,7 +270,7 @@ export class WebSocketLink implements Link {
   #deliver(bytes: Uint8Array): void {
     if (this.#isClosed) return;
     this.#checkEnvelope(bytes);
-    const message = decodeMessage(bytes);
+    const message = decodeMessage(bytes, { pool: received });
     const reason = byeReason(message);
     if (reason !== undefined) return this.#end(reason);
     const envelope = asEnvelope(message);

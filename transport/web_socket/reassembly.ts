@@ -1,5 +1,6 @@
 /** Reassembles large messages from fragments. */
 import { LeatError } from "../../core/error.ts";
+import { FramePool } from "../codec.ts";
 import { type Fragment, type FragmentHead, malformed } from "./frames.ts";
 
 /** Most incomplete messages of one link at the same time. */
@@ -14,11 +15,16 @@ interface Incomplete {
 export class Reassembly {
   readonly #bytesMax: number;
   readonly #incomplete = new Map<number, Incomplete>();
+  readonly #pool: FramePool;
   #bytes = 0;
 
-  /** @param bytesMax bounds one message, and all incomplete ones together. */
-  constructor(bytesMax: number) {
+  /**
+   * @param bytesMax bounds one message, and all incomplete ones together.
+   * @param pool provides the memory of messages. Default: new memory.
+   */
+  constructor(bytesMax: number, pool = new FramePool()) {
     this.#bytesMax = bytesMax;
+    this.#pool = pool;
   }
 
   /** Bytes held for incomplete messages. */
@@ -81,16 +87,16 @@ export class Reassembly {
         { details: { bytes: total, bytesMax: this.#bytesMax } },
       );
     }
-    const message = { bytes: allocate(total), received: 0 };
+    const message = { bytes: allocate(total, this.#pool), received: 0 };
     this.#incomplete.set(id, message);
     this.#bytes += total;
     return message;
   }
 }
 
-function allocate(byteLength: number): Uint8Array {
+function allocate(byteLength: number, pool: FramePool): Uint8Array {
   try {
-    return new Uint8Array(byteLength);
+    return new Uint8Array(pool.take(byteLength));
   } catch (cause) {
     throw new LeatError("resource_exhausted", `No memory for a message of ${byteLength} bytes`, {
       cause,

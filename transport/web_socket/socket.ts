@@ -8,6 +8,8 @@ export const PLACED_HEAD_BYTES = FRAGMENT_HEADER_BYTES;
 export interface SocketEvents {
   /** A message: binary as bytes that belong to the receiver, text as a string. */
   message(data: Uint8Array | string): void;
+  /** Memory with arbitrary content for a whole message of so many bytes. Default: new memory. */
+  memory?(byteLength: number): ArrayBuffer;
   /**
    * Where to read the rest of a large message of `byteLength` bytes, of which `head` are the first
    * {@linkcode PLACED_HEAD_BYTES}; then `placed` follows, not `message`. Undefined: `message`.

@@ -93,6 +93,8 @@ export interface Runner {
    * @throws LeatError `unavailable` when the runner itself died: its position in the data is lost.
    */
   next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome>;
+  /** Takes the memory of an element that nobody needs any more, for later ones. */
+  recycle?(buffer: ArrayBuffer): void;
   /** Bytes its pipeline has read from files so far. */
   readonly bytesRead: number;
   /** Stops the pipeline at once, whatever it is doing. Idempotent. */

@@ -120,6 +120,7 @@ class Task implements RunningTask {
   readonly #ahead = new Fifo<ElementAnswer>();
   readonly #waiting = new RequestQueue();
   #aheadBytes = 0;
+  readonly #recycle = (buffer: ArrayBuffer) => this.#pipeline.runner?.recycle?.(buffer);
   /** Size of the newest element. */
   #newestBytes = 0;
   #pulling = 0;
@@ -285,7 +286,10 @@ class Task implements RunningTask {
     this.#produced++;
     if ("frame" in outcome) this.#newestBytes = outcome.frame.byteLength;
     const answer: ElementAnswer = "frame" in outcome
-      ? { kind: "element", element: new Payload(outcome.frame, { isAlone: true }) }
+      ? {
+        kind: "element",
+        element: new Payload(outcome.frame, { isAlone: true, recycle: this.#recycle }),
+      }
       : { kind: "error", error: outcome.error };
     if (this.#fenced(answer)) return;
     const waiting = this.#waiting.shift();

@@ -75,6 +75,7 @@ export class TaskMeter {
           end(1);
         }
       },
+      recycle: (buffer) => runner.recycle?.(buffer),
       dispose: () => {
         if (disposed) return;
         end(open);

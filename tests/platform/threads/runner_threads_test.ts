@@ -67,6 +67,27 @@ Deno.test("RunnerThreads runs a pipeline on a thread and answers in order", asyn
   await runners.close();
 });
 
+Deno.test("RunnerThreads writes elements into the memory of earlier ones that it gets back", async () => {
+  const runners = new RunnerThreads();
+  const elements = Dataset.range(8).map((x) => new Float64Array(20_000).fill(x));
+  const runner = runners.start(settings(elements), NO_SPLITS);
+  let reused = 0;
+  for (let x = 0; x < 8; x++) {
+    const outcome = await runner.next();
+    if (!("frame" in outcome)) throw new Error(outcome.kind);
+    const { frame } = outcome;
+    assertEquals(decodeMessage(frame), new Float64Array(20_000).fill(x));
+    // Nothing is written into the space before an element.
+    const room = new Uint8Array(frame.buffer as ArrayBuffer, 0, 1);
+    reused += room[0]!;
+    room[0] = 1;
+    runner.recycle!(frame.buffer as ArrayBuffer);
+  }
+  assertEquals(reused, 7);
+  runner.dispose();
+  await runners.close();
+});
+
 Deno.test("RunnerThreads reads its splits across the thread", async () => {
   const runners = new RunnerThreads();
   const handed = [{ start: 2, stop: 4 }, { start: 8, stop: 9 }];

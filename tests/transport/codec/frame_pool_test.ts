@@ -20,17 +20,18 @@ Deno.test("FramePool reuses a buffer for messages of its size only", () => {
   assert(write(4).buffer !== first.buffer, "one that is in use is not given");
 });
 
-Deno.test("FramePool keeps two buffers, and no large one", () => {
+Deno.test("FramePool keeps eight buffers, and none above its limit of bytes", () => {
   const pool = new FramePool();
-  const [one, two, three] = [1, 2, 3].map(() => new ArrayBuffer(100)) as [
-    ArrayBuffer,
-    ArrayBuffer,
-    ArrayBuffer,
-  ];
-  for (const buffer of [one, two, three]) pool.give(buffer);
-  assertEquals(new Set([pool.take(100), pool.take(100)]), new Set([two, three]));
-  assert(pool.take(100) !== one);
-  const large = new ArrayBuffer(2 ** 25);
+  const buffers = Array.from({ length: 9 }, () => new ArrayBuffer(100));
+  for (const buffer of buffers) pool.give(buffer);
+  const taken = new Set(Array.from({ length: 9 }, () => pool.take(100)));
+  assertEquals(buffers.filter((buffer) => taken.has(buffer)), buffers.slice(1));
+  const [first, second, third] = [1, 2, 3].map(() => new ArrayBuffer(2 ** 24));
+  for (const buffer of [first!, second!, third!]) pool.give(buffer);
+  assert(pool.take(2 ** 24) === third);
+  assert(pool.take(2 ** 24) === second);
+  assert(pool.take(2 ** 24) !== first);
+  const large = new ArrayBuffer(2 ** 26);
   pool.give(large);
-  assert(pool.take(2 ** 25) !== large);
+  assert(pool.take(2 ** 26) !== large);
 });

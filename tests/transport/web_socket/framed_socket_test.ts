@@ -6,8 +6,9 @@
 import { FramedSocket } from "../../../transport/web_socket/framed_socket.ts";
 import { PLACED_HEAD_BYTES } from "../../../transport/web_socket/socket.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
-import { Payload } from "../../../transport/payload.ts";
+import { buffersBeingWritten, Payload } from "../../../transport/payload.ts";
 import { assert, assertEquals } from "../../assert.ts";
+import { until } from "../../lib/until.ts";
 
 /** A connection within this process; the test closes both ends. */
 async function connection(): Promise<{ near: Deno.TcpConn; far: Deno.TcpConn }> {
@@ -44,20 +45,26 @@ Deno.test("FramedSocket closes its connection rather than send other bytes than 
   const masks = world.random.fork("masks");
   const receiver = new FramedSocket(world, far, { masks, first: new Uint8Array() });
   const came: Uint8Array[] = [];
-  const ended = [sender, receiver].map((socket) =>
+  const ended = (socket: FramedSocket) =>
     new Promise<void>((resolve) => {
       socket.listen({
         message: (data) => void came.push(data as Uint8Array),
         closed: () => resolve(),
       });
-    })
-  );
+    });
+  const sent = ended(sender);
   sender.send(Uint8Array.of(1, 2, 3));
   // The connection holds some, and the others wait in this process.
   const messages = Array.from({ length: 16 }, (_, i) => new Uint8Array(4 * 2 ** 20).fill(i));
   for (const message of messages) sender.send(message);
-  for (const message of messages.slice(4)) new Payload(message).release();
-  await Promise.all(ended);
+  await until(() => messages.some(({ buffer }) => buffersBeingWritten.has(buffer)));
+  const recycled: ArrayBuffer[] = [];
+  const recycle = (buffer: ArrayBuffer) => void recycled.push(buffer);
+  for (const message of messages) new Payload(message, { recycle }).release();
+  // The memory of the one that the system is sending is not used again.
+  assertEquals(recycled.length, 15);
+  for (const buffer of recycled) new Uint8Array(buffer).fill(255);
+  await Promise.all([sent, ended(receiver)]);
   const [first, ...large] = came;
   assertEquals(first, Uint8Array.of(1, 2, 3));
   assert(large.length < messages.length);

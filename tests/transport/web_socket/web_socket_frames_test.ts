@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
-import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
+import { decodeMessage, encodeMessage, FramePool } from "../../../transport/codec.ts";
 import {
   clientFrame,
   OPCODE,
@@ -91,6 +91,17 @@ Deno.test("Reassembly puts messages together whose fragments alternate, each in 
   const two = reassembly.add(fragmentOf(2, 1, 3, new Uint8Array([8, 9])));
   assertEquals([...two!], [7, 8, 9]);
   assertEquals(reassembly.bytes, 0);
+});
+
+Deno.test("Reassembly puts a message together in memory of its pool", () => {
+  const pool = new FramePool();
+  const memory = new ArrayBuffer(4);
+  pool.give(memory);
+  const reassembly = new Reassembly(100, pool);
+  reassembly.add(fragmentOf(1, 0, 4, new Uint8Array([1, 2])));
+  const message = reassembly.add(fragmentOf(1, 2, 4, new Uint8Array([3, 4])))!;
+  assertEquals([...message], [1, 2, 3, 4]);
+  assertEquals(message.buffer === memory, true);
 });
 
 Deno.test("Reassembly takes a fragment that was read to its place", () => {
