@@ -46,6 +46,8 @@ import { FlatMapNode, type FlatMapOptions } from "./operators/calling/flat_map.t
 import { FromNode, FromTensorSlicesNode, FromTensorsNode } from "./operators/sources/from.ts";
 import { FromIdNode, type FromIdOptions } from "./operators/sources/from_id.ts";
 import { FromGeneratorNode } from "./operators/sources/from_generator.ts";
+// Only a service uses it: registers its kind.
+import "./operators/sources/given.ts";
 import { GlobalShuffleNode } from "./operators/shuffling/global_shuffle.ts";
 import {
   GroupByReducerNode,

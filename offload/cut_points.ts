@@ -2,17 +2,22 @@
  * Where a pipeline can be cut for offloading: the candidates of section 4.2 of the FastFlow paper,
  * and the user's own cut points.
  */
-import { chainOf, type OrderedChain } from "../data/deterministic/chain.ts";
+import { chainOf, type OrderedChain, withInputs } from "../data/deterministic/chain.ts";
 import { checkReproducible } from "../data/deterministic/reproducible.ts";
 import { LeatError } from "../core/error.ts";
 import { isForeign } from "../data/foreign/foreign.ts";
 import { type DatasetNode, inPreOrder } from "../data/node.ts";
 import { CutPointNode } from "../data/operators/cut_point.ts";
+import { FromNode } from "../data/operators/sources/from.ts";
+import { GivenNode } from "../data/operators/sources/given.ts";
+import { FileSourceNode } from "../data/sources/file_source.ts";
 import { serializeGraph } from "../data/wire.ts";
 
 /** One way to cut: `root` and all operators below it may run remotely, the rest runs here. */
 export interface CutPoint {
-  /** `"p'2"`, `"p'3"`, or the name of the user's cut point; with several sources also its number. */
+  /** p'1: this source is read here, and workers run only what is above it. Left out: they read. */
+  readonly readHere?: DatasetNode;
+  /** `"p'1"`, `"p'2"`, `"p'3"`, or the name of the user's cut point; with several sources also its number. */
   readonly name: string;
   readonly root: DatasetNode;
   readonly chain: OrderedChain;
@@ -39,11 +44,21 @@ export function cutPointsOf(pipeline: DatasetNode): CutPoints {
     );
   }
   for (const [number, { root, keepsOrder }] of parts.entries()) {
+    const fullNameOf = (name: string) => parts.length === 1 ? name : `${name}/${number}`;
     for (const [name, at] of cutsOf(root)) {
+      const fullName = fullNameOf(name);
       const reason = whyNot(at);
-      const fullName = parts.length === 1 ? name : `${name}/${number}`;
-      if (reason !== undefined) refused.push(`${fullName}: ${reason}`);
-      else candidates.push({ name: fullName, root: at, chain: chainOf(at)!, keepsOrder });
+      if (reason !== undefined) {
+        refused.push(`${fullName}: ${reason}`);
+        continue;
+      }
+      candidates.push({ name: fullName, root: at, chain: chainOf(at)!, keepsOrder });
+    }
+    const source = sourceToReadHere(root);
+    const above = candidates.find(({ name }) => name === fullNameOf("p'2"));
+    if (source === undefined) refused.push(`${fullNameOf("p'1")}: ${NOTHING_TO_SEND}`);
+    else if (above !== undefined) {
+      candidates.push({ ...above, name: fullNameOf("p'1"), readHere: source });
     }
   }
   return { candidates, refused };
@@ -76,6 +91,21 @@ function cutsOf(part: DatasetNode): [name: string, root: DatasetNode][] {
     ...(batch === undefined ? [] : [["p'3", whole] as [string, DatasetNode]]),
     ...marked,
   ];
+}
+
+const NOTHING_TO_SEND = "no source that this host could read for workers is below its functions";
+
+/** The source whose elements this host can send to workers: one that reads files, or holds them. */
+function sourceToReadHere(root: DatasetNode): DatasetNode | undefined {
+  const reads = (node: DatasetNode) => node instanceof FileSourceNode || node instanceof FromNode;
+  const found = inPreOrder(root).find(reads);
+  return found === root ? undefined : found;
+}
+
+/** The part that workers run, if this host reads its source. */
+export function withoutSource(node: DatasetNode, source: DatasetNode, splits: number): DatasetNode {
+  if (node === source) return new GivenNode(splits);
+  return withInputs(node, node.inputs.map((input) => withoutSource(input, source, splits)));
 }
 
 /** `prefetch` and options stay on the side that reads the elements. */

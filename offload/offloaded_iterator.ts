@@ -10,11 +10,14 @@ import { refuseForeignService } from "../data/foreign/foreign.ts";
 import { ElementIterator, END, type Pulled } from "../data/iterator.ts";
 import { ReadingFailure } from "../data/iterators/reading_failure.ts";
 import type { OffloadChoice, OffloadNode, OffloadOptions } from "../data/operators/offload.ts";
+import type { DatasetNode } from "../data/node.ts";
+import { digestOfSplits, packSplits } from "../data/sharding/split_table.ts";
+import { cutFiles } from "../data/sharding/splits.ts";
 import { seedOf } from "../data/operators/options.ts";
 import { RatioControl } from "./adapt.ts";
 import { ConditionalIterator } from "./conditional/conditional_iterator.ts";
 import type { OpenRemote } from "./conditional/remote_side.ts";
-import { type CutPoint, cutPointsOf } from "./cut_points.ts";
+import { type CutPoint, cutPointsOf, withoutSource } from "./cut_points.ts";
 import { figuresOf } from "./figures.ts";
 import { OffloadPlan } from "./plan.ts";
 import { plan } from "./planner.ts";
@@ -116,7 +119,7 @@ function findCut({ inputs: [input] }: OffloadNode, candidate: string): CutPoint 
 
 function conditional(
   node: OffloadNode,
-  { root, chain, keepsOrder }: CutPoint,
+  { root, chain, keepsOrder, readHere }: CutPoint,
   choice: OffloadChoice,
   context: IteratorContext,
   access: ServiceAccess,
@@ -126,12 +129,12 @@ function conditional(
   const control = adapts ? controlOf(node, startRatioOf(choice)) : undefined;
   const seed = seedOf(node) ?? (deterministic ? 0n : drawnSeed(context));
   return new ConditionalIterator({
-    ...{ context, root, chain, seed, timeoutMs, control },
+    ...{ context, root, chain, seed, timeoutMs, control, readHere },
     ratio: control?.ratio ?? choice.ratio,
     keepsOrder: keepsOrder || deterministic,
     figures: figuresOf(node),
     openRemote: (table) =>
-      remoteReader(node.options, { root, chain }, { seed, context, table }, access),
+      remoteReader(node.options, { root, chain, readHere }, { seed, context, table }, access),
   });
 }
 
@@ -158,7 +161,9 @@ function drawnSeed({ randomState }: IteratorContext): bigint {
 /** Reads chosen splits of a DETERMINISTIC job of its own. */
 function remoteReader(
   { service, token, ca, compression, targetTags }: OffloadOptions,
-  { root, chain }: Pick<CutPoint, "root" | "chain">,
+  { root, chain, readHere }: Pick<CutPoint, "root" | "chain"> & {
+    readHere: DatasetNode | undefined;
+  },
   { seed, context, table }: {
     readonly seed: bigint;
     readonly context: IteratorContext;
@@ -166,8 +171,12 @@ function remoteReader(
   },
   access: ServiceAccess,
 ): OpenRemote {
+  const { total } = table;
+  const expectedDigest = readHere === undefined
+    ? table.digest
+    : digestOfSplits(packSplits([cutFiles(total)]));
   const reading = clientOptions(
-    definitionOf(root, compression),
+    definitionOf(readHere === undefined ? root : withoutSource(root, readHere, total), compression),
     {
       service,
       processingMode: "DETERMINISTIC",
@@ -188,6 +197,6 @@ function remoteReader(
     access.read(service, credentials, {
       ...reading,
       parameters: { ...reading.parameters, ordered },
-      ordered: { startAt: table.total, behind: sequences, expectedDigest: table.digest },
+      ordered: { startAt: total, behind: sequences, expectedDigest },
     }, feed);
 }

@@ -22,7 +22,8 @@ import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer, joinIteration } from 
 import { UnorderedReader } from "./readers/unordered_reader.ts";
 import type { Numbering } from "./readers/numbering.ts";
 import { OrderedReader } from "./readers/ordered_reader.ts";
-import { elementReaderAccess } from "../worker/protocol_access.ts";
+import { elementGiverChecks } from "../worker/protocol_check.ts";
+import { elementGiverAccess, elementReaderAccess } from "../worker/protocol_access.ts";
 import type { ClientProtocol } from "./protocol.ts";
 import type {
   HeartbeatNews,
@@ -106,9 +107,11 @@ export function createClient(
         return null;
       },
       askAgain: (_, { source }) => client.askAgain(source),
+      readSource: ({ split, from }) => feed.readSource(split, from),
     },
     // A node that dialled the dispatcher grants it the admin role, so no role is listed for `wake`.
-    access: { wake: [], ...elementReaderAccess },
+    access: { wake: [], ...elementReaderAccess, ...elementGiverAccess },
+    checks: { wake: () => undefined, askAgain: () => undefined, ...elementGiverChecks },
     start: () => context.run(() => client.run()),
     stop: () => client.stop(),
   };

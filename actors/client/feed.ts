@@ -31,6 +31,9 @@ export class Feed {
   stats: () => ServiceStats | undefined = () => undefined;
   /** The share of the training loop's elements that come from here, if `offload()` chooses it. */
   offloadRatio: () => number | undefined = () => undefined;
+  /** Reads elements that tasks prepare and cannot read themselves. Default: refuses. */
+  readSource: (split: number, from: number) => Promise<{ readonly given: Payload }> = () =>
+    Promise.reject(new LeatError("failed_precondition", "This reader sends no elements"));
   /** Called when an element was taken, which leaves space for another. */
   onTaken: () => void = () => {};
 

@@ -1,8 +1,8 @@
 /** The requests that clients answer. */
-import type { ElementReaderProtocol } from "../worker/protocol.ts";
+import type { ElementGiverProtocol, ElementReaderProtocol } from "../worker/protocol.ts";
 
 /** What the dispatcher and tasks ask of a client. */
-export interface ClientProtocol extends ElementReaderProtocol {
+export interface ClientProtocol extends ElementReaderProtocol, ElementGiverProtocol {
   /** Says that the dispatcher has news: the client sends a heartbeat at once. */
   wake(request: null): null;
 }

@@ -187,6 +187,18 @@ export interface ElementReaderProtocol {
   askAgain(request: null): { readonly acknowledged?: number };
 }
 
+/** What a task asks of a reader whose elements it prepares. */
+export interface ElementGiverProtocol {
+  /**
+   * Encoded `GivenElements` of a split, from element `from` on. The same request has the same
+   * answer.
+   * @throws `failed_precondition` by a reader that sends none, or why it cannot read them.
+   */
+  readSource(request: { readonly split: number; readonly from: number }): {
+    readonly given: Payload;
+  };
+}
+
 /** Sharing: what the cache of a task can be asked. */
 export interface CacheProtocol extends ElementSourceProtocol, ElementReaderProtocol {
   /** Bounds the window to this many bytes; the oldest elements are dropped at once. Idempotent. */

@@ -2,6 +2,7 @@
 import type { Access } from "../runtime/access.ts";
 import type {
   CacheProtocol,
+  ElementGiverProtocol,
   ElementReaderProtocol,
   ElementSourceProtocol,
   RoundSourceProtocol,
@@ -29,6 +30,9 @@ export const elementSourceAccess: Access<ElementSourceProtocol> = {
 
 /** What tasks ask of their readers. */
 export const elementReaderAccess: Access<ElementReaderProtocol> = { askAgain: ["worker"] };
+
+/** What tasks ask of readers whose elements they prepare. */
+export const elementGiverAccess: Access<ElementGiverProtocol> = { readSource: ["worker"] };
 
 /** Sharing: the cache of a task. */
 export const cacheAccess: Access<CacheProtocol> = {

@@ -14,6 +14,7 @@ import {
 } from "../runtime/checks.ts";
 import type {
   CacheProtocol,
+  ElementGiverProtocol,
   ElementSourceProtocol,
   RoundSourceProtocol,
   WorkerProtocol,
@@ -58,6 +59,11 @@ const elementSource = {
 
 /** What clients ask of any source. */
 export const elementSourceChecks = checksOf<ElementSourceProtocol>()(elementSource);
+
+/** What tasks ask of readers whose elements they prepare. */
+export const elementGiverChecks = checksOf<ElementGiverProtocol>()({
+  readSource: object({ split: count, from: count }),
+});
 
 /** Sharing: the same, plus the worker's requests. */
 export const cacheChecks = checksOf<CacheProtocol>()({

@@ -9,7 +9,7 @@ import { rebuilt } from "../foreign/foreign.ts";
 import type { Attributes, DatasetNode } from "../node.ts";
 import { UnaryIterator, UnaryNode } from "../operators/unary.ts";
 import type { ElementSpec } from "../elements/spec.ts";
-import type { Split } from "../sharding/splits.ts";
+import type { ReadGiven, Split } from "../sharding/splits.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
 
 /** Which split to run, and with which seed. */
@@ -21,6 +21,8 @@ export interface SplitRunOptions extends Pick<IterationOptions, "host" | "keepsR
   readonly split: Split;
   /** Receives the last rows of the split, as a batch, if they do not fill one. */
   readonly onRemainder: (batch: unknown) => void;
+  /** Reads the elements of a `given` source. */
+  readonly read?: ReadGiven | undefined;
 }
 
 /**
@@ -28,7 +30,8 @@ export interface SplitRunOptions extends Pick<IterationOptions, "host" | "keepsR
  * them.
  */
 export function openSplit(chain: OrderedChain, options: SplitRunOptions): DatasetIterator<unknown> {
-  const { seed, epoch, index, split, onRemainder, host, keepsReadingFailures = false } = options;
+  const { seed, epoch, index, split, onRemainder, read, host } = options;
+  const { keepsReadingFailures = false } = options;
   let handedOut = false;
   return openIterator(graphOf(chain, onRemainder), {
     ...(host === undefined ? {} : { host }),
@@ -44,6 +47,7 @@ export function openSplit(chain: OrderedChain, options: SplitRunOptions): Datase
         return Promise.resolve(next);
       },
       total: () => Promise.resolve(1),
+      read,
     },
   });
 }

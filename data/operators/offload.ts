@@ -14,8 +14,8 @@ import { SameElementsNode } from "./unary.ts";
 /** Where to offload, and how much: what `planOffload()` decides. */
 export interface OffloadChoice {
   /**
-   * Which operators run remotely: `"p'2"` (all before the batch), `"p'3"` (the batch, too), or the
-   * name of a `cutPoint`. `null`: none.
+   * Which operators run remotely: `"p'1"` (all before the batch, except the source), `"p'2"` (all
+   * before the batch), `"p'3"` (the batch, too), or the name of a `cutPoint`. `null`: none.
    */
   readonly candidate: string | null;
   /** The share of elements that workers prepare, from 0 to 1. */

@@ -8,6 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import type { Host } from "../host.ts";
 import { END } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
+import type { GivenElements } from "../operators/sources/given.ts";
 
 /**
  * A half-open range of a source's units: elements of an indexed source, files of a listing, or
@@ -24,7 +25,12 @@ export interface SplitSource {
   next(sourceIndex: number, repetition: number): Promise<Split | typeof END>;
   /** Number of splits in the source's table, for all tasks together, per repetition. */
   total(sourceIndex: number): Promise<number>;
+  /** Elements of a split from element `from` on, for a `given` source. Left out: there is none. */
+  readonly read?: ReadGiven | undefined;
 }
+
+/** Reads elements of a split, from element `from` on. */
+export type ReadGiven = (split: number, from: number) => Promise<GivenElements>;
 
 /** A source node whose reading can be divided. */
 export interface Splittable {
@@ -188,6 +194,13 @@ export class SplitReader {
   /** Number of splits for all tasks together. */
   total(): Promise<number> {
     return this.#source.total(this.#index);
+  }
+
+  /** Elements of a split that the task's reader sends. */
+  async read(split: number, from: number): Promise<GivenElements> {
+    const { read } = this.#source;
+    if (read !== undefined) return await read(split, from);
+    throw new LeatError("failed_precondition", "The reader of this task sends no elements");
   }
 
   /** Whether this task got every split, so that it has seen the whole dataset. */

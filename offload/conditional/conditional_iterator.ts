@@ -23,6 +23,7 @@ import type { Item, Side } from "./items.ts";
 import { Ledger } from "./ledger.ts";
 import { LocalSide } from "./local_side.ts";
 import { type OpenRemote, RemoteSide } from "./remote_side.ts";
+import { SourceReader } from "./source_reader.ts";
 import { WaitMeter } from "./wait_meter.ts";
 
 /** How many batches, or single elements, local CPUs produce ahead of requests. */
@@ -46,6 +47,8 @@ export interface ConditionalOptions {
   readonly keepsOrder: boolean;
   /** Longest wait for one element of the service, in ms. */
   readonly timeoutMs: number;
+  /** p'1: the source that is read here for workers. */
+  readonly readHere?: DatasetNode | undefined;
   /** Starts to read splits of a table with this digest. */
   readonly openRemote: (table: { readonly total: number; readonly digest: string }) => OpenRemote;
   readonly figures: OffloadFigures;
@@ -208,7 +211,20 @@ export class ConditionalIterator extends ElementIterator {
     const { openRemote, timeoutMs, context: { host } } = this.#options;
     const open = openRemote({ total: this.#splits.length, digest: this.#digest! });
     const ratio = () => this.#counters.ratio;
-    return new RemoteSide(sequences, { host, open, timeoutMs, ratio });
+    return new RemoteSide(sequences, { host, open, timeoutMs, ratio, source: this.#source() });
+  }
+
+  /** p'1: reads splits of the source for workers. */
+  #source(): SourceReader | undefined {
+    const { readHere, seed, context: { host, randomState: { epoch } } } = this.#options;
+    if (readHere === undefined) return undefined;
+    const chain = { perSplit: readHere, batch: undefined, after: [], shuffled: false };
+    return new SourceReader((index) =>
+      openSplit(chain, {
+        ...{ seed, epoch, host, index, split: this.#splits[index]!, onRemainder: () => {} },
+        keepsReadingFailures: true,
+      })
+    );
   }
 
   /** The side of the next element; undefined at the end. */

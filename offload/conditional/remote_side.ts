@@ -4,6 +4,7 @@ import { LeatError } from "../../core/error.ts";
 import type { Host } from "../../data/host.ts";
 import { END } from "../../data/iterator.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
+import type { SourceReader } from "./source_reader.ts";
 import type { Item, Side } from "./items.ts";
 
 /** Starts to read these splits into a feed. Returns the function that stops it. */
@@ -17,6 +18,8 @@ export interface RemoteSideOptions {
   readonly timeoutMs: number;
   /** The share of all elements that come from here, for the service's figures. */
   readonly ratio: () => number;
+  /** p'1: reads the source for workers. */
+  readonly source?: SourceReader | undefined;
 }
 
 /** Reads splits that workers produce, in order. */
@@ -37,6 +40,7 @@ export class RemoteSide implements Side {
     this.#options = options;
     this.#owned = new Set(sequences);
     this.#feed.offloadRatio = options.ratio;
+    if (options.source !== undefined) this.#feed.readSource = options.source.read;
     this.#stop = options.open(sequences, this.#feed);
   }
 
@@ -93,6 +97,7 @@ export class RemoteSide implements Side {
   dispose(): void {
     this.#stop();
     this.#feed.end();
+    this.#options.source?.dispose();
   }
 
   async #take(): Promise<Fed> {

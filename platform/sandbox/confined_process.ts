@@ -2,8 +2,9 @@
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
-import type { RunnerSplits, RunnerUsage } from "../../actors/worker/runner/runner.ts";
+import { givenBy, type RunnerSplits, type RunnerUsage } from "../../actors/worker/runner/runner.ts";
 import { bodyBytes } from "../../transport/limits.ts";
+import { Payload } from "../../transport/payload.ts";
 import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/link.ts";
 import { SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
 import { type ChildEnd, ChildProcess } from "../process/child_process.ts";
@@ -215,6 +216,12 @@ export class ConfinedProcess implements SuppliedProcess {
       total: async (source) => {
         if (!isCount(source)) throw unexpected("an ask for a number of splits");
         return await this.#splits?.total(source) ?? 0;
+      },
+      read: async (request) => {
+        const { split, from } = isPlainObject(request) ? request : {};
+        if (!isCount(split) || !isCount(from)) throw unexpected("an ask for elements");
+        const given = async () => new Payload(await givenBy(this.#splits, split, from));
+        return await this.#inTurn(given);
       },
       module: async (url) => {
         if (typeof url !== "string" || !URL.canParse(url)) throw unexpected("an ask for a module");

@@ -70,6 +70,7 @@ const splits: RunnerSplits = {
   next: async (source, repetition) =>
     await edge.ask("split", { source, repetition }) as Split | null,
   total: async (source) => await edge.ask("total", source) as number,
+  read: async (split, from) => (await edge.ask("read", { split, from }) as Payload).bytes,
 };
 // The worker has closed the link, or has ended.
 edge.closed.then(() => Deno.exit());

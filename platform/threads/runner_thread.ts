@@ -51,6 +51,11 @@ export class RunnerThreadControl {
           return answer.split;
         },
         total: (source) => splits.total(source),
+        async read(split, from) {
+          const { frame, error } = await splits.read(split, from);
+          if (error !== undefined) throw LeatError.fromWire(error);
+          return frame;
+        },
       },
       this.#host,
       { pool: this.#pool, betweenSteps: () => this.#host.yield() },

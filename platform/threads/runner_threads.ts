@@ -3,14 +3,15 @@ import * as comlink from "comlink";
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { Split, SplitTable } from "../../data/sharding/splits.ts";
-import type {
-  CompressionWish,
-  OwnStep,
-  Runner,
-  RunnerFactory,
-  RunnerOutcome,
-  RunnerSettings,
-  RunnerSplits,
+import {
+  type CompressionWish,
+  givenBy,
+  type OwnStep,
+  type Runner,
+  type RunnerFactory,
+  type RunnerOutcome,
+  type RunnerSettings,
+  type RunnerSplits,
 } from "../../actors/worker/runner/runner.ts";
 import { type StartThread, startThread } from "../../transport/start_thread.ts";
 import { EndingThreads, type LateThreads } from "./ending_threads.ts";
@@ -322,11 +323,18 @@ class RunnerThread {
 export interface WireSplits {
   next(source: number, repetition: number): Promise<WireSplit>;
   total(source: number): Promise<number>;
+  read(split: number, from: number): Promise<WireGiven>;
 }
 
 /** A split, or why there is none: errors keep their code when they are sent as data. */
 export interface WireSplit {
   readonly split: Split | null;
+  readonly error?: WireError;
+}
+
+/** Encoded elements, or why there are none. */
+export interface WireGiven {
+  readonly frame: Uint8Array;
   readonly error?: WireError;
 }
 
@@ -340,5 +348,12 @@ function wireSplits(splits: RunnerSplits): WireSplits {
       }
     },
     total: (source) => splits.total(source),
+    async read(split, from) {
+      try {
+        return { frame: await givenBy(splits, split, from) };
+      } catch (error) {
+        return { frame: new Uint8Array(), error: LeatError.from(error).toWire() };
+      }
+    },
   };
 }

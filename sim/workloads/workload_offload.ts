@@ -38,7 +38,7 @@ const RESTORE_PROBABILITY = 0.2;
 
 /** Its splits have one to three elements, so that batches join rows of several. */
 function rowsOf(): Dataset<Rows> {
-  return Dataset.range(SPLITS)
+  return Dataset.from(Array.from({ length: SPLITS }, (_, i) => i))
     .flatMap((x, { Dataset }) => Dataset.range(3 * x, 3 * x + 3))
     .filter((x) => x % 7 !== 0)
     .batch(2) as Dataset<Rows>;
@@ -91,7 +91,7 @@ class OffloadRun implements Disposable {
     this.cluster = new SimCluster({ seed, faults, readable });
     const rng = this.cluster.random.fork("offload");
     this.#ratio = rng.pick(RATIOS);
-    this.#candidate = rng.pick(["p'2", "p'3"]);
+    this.#candidate = rng.pick(["p'1", "p'2", "p'3"]);
     this.#deterministic = rng.chance(0.5);
     this.#adapt = rng.chance(0.3);
     this.#timeoutMs = rng.pick(TIMEOUT_MS);

@@ -97,12 +97,15 @@ function cuts(dataset: Dataset<unknown>): string[] {
 
 Deno.test("cutPointsOf finds the paper's candidates and the user's cut points", () => {
   const read = Dataset.textLines(["a", "b"]);
-  assertEquals(cuts(read.map((x) => x).batch(2).prefetch(1)), ["p'2 map", "p'3 batch"]);
+  assertEquals(cuts(read.map((x) => x).batch(2).prefetch(1)), ["p'2 map", "p'3 batch", "p'1 map"]);
   assertEquals(
     cuts(read.map((x) => x).cutPoint("decoded").filter(() => true).batch(2)),
-    ["p'2 filter", "p'3 batch", "decoded map"],
+    ["p'2 filter", "p'3 batch", "decoded map", "p'1 filter"],
   );
-  assertEquals(cuts(read.map((x) => x).repeat().batch(2)), ["p'2 map"]);
+  assertEquals(cuts(read.map((x) => x).repeat().batch(2)), ["p'2 map", "p'1 map"]);
+  // Nothing above the source, or no source that this host reads for others.
+  assertEquals(cuts(read), ["p'2 textLines"]);
+  assertEquals(cuts(Dataset.range(9).map((x) => x)), ["p'2 map"]);
 });
 
 Deno.test("cutPointsOf stays below caches, keeps pairs together, and says what it refuses", () => {

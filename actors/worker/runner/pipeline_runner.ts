@@ -6,6 +6,7 @@ import { DelegatingHost } from "../../../data/foreign/delegating_host.ts";
 import type { Files, Host, OpenFile, PythonRunner } from "../../../data/host.ts";
 import { END } from "../../../data/iterator.ts";
 import type { DatasetNode } from "../../../data/node.ts";
+import type { GivenElements } from "../../../data/operators/sources/given.ts";
 import { seedOf } from "../../../data/operators/options.ts";
 import { chainOf, type OrderedChain } from "../../../data/deterministic/chain.ts";
 import { openSplit } from "../../../data/deterministic/split_run.ts";
@@ -20,17 +21,18 @@ import {
 } from "../../../data/sharding/splits.ts";
 import type { JointSave } from "../../../data/saved/distributed/joint_save.ts";
 import type { SaveWork } from "../../../data/saved/distributed/work.ts";
-import { encodeMessage, type FramePool } from "../../../transport/codec.ts";
+import { decodeMessage, encodeMessage, type FramePool } from "../../../transport/codec.ts";
 import { compressFrame, sampleCompression } from "../../../transport/compression.ts";
-import type {
-  CompressionWish,
-  OnlySplit,
-  OwnStep,
-  Runner,
-  RunnerFactory,
-  RunnerOutcome,
-  RunnerSettings,
-  RunnerSplits,
+import {
+  type CompressionWish,
+  givenBy,
+  type OnlySplit,
+  type OwnStep,
+  type Runner,
+  type RunnerFactory,
+  type RunnerOutcome,
+  type RunnerSettings,
+  type RunnerSplits,
 } from "./runner.ts";
 
 /** Ended splits that are remembered: steps beyond an end are asked for soon after it. */
@@ -228,6 +230,8 @@ export class PipelineRunner implements Runner {
       split: { start, stop },
       keepsReadingFailures: true,
       onRemainder,
+      read: async (split, from) =>
+        decodeMessage(await givenBy(this.#splits, split, from)) as GivenElements,
     });
   }
 

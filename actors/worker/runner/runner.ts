@@ -2,7 +2,7 @@
  * Runners run a task's pipeline apart from the actor that serves its elements. A user function that
  * spins keeps a runner busy, never a worker's mailbox or a socket.
  */
-import type { WireError } from "../../../core/error.ts";
+import { LeatError, type WireError } from "../../../core/error.ts";
 import type { WirePolicy } from "../../../data/sharding/custom_policy.ts";
 import type { Shard, ShardingMode } from "../../../data/sharding/sharding_policy.ts";
 import type { Split, SplitTable } from "../../../data/sharding/splits.ts";
@@ -80,6 +80,21 @@ export interface RunnerSplits {
   /** The next split of a source, or null when no splits remain in the repetition. */
   next(source: number, repetition: number): Promise<Split | null>;
   total(source: number): Promise<number>;
+  /**
+   * Encoded `GivenElements` of a split, from element `from` on: the reader of the task has them.
+   * Left out: the task has no reader that sends any.
+   */
+  read?(split: number, from: number): Promise<Uint8Array>;
+}
+
+/** @throws {LeatError} `failed_precondition` if the task has no reader that sends elements. */
+export async function givenBy(
+  splits: RunnerSplits | undefined,
+  split: number,
+  from: number,
+): Promise<Uint8Array> {
+  if (splits?.read !== undefined) return await splits.read(split, from);
+  throw new LeatError("failed_precondition", "This task has no reader that sends elements");
 }
 
 /** A running pipeline. */

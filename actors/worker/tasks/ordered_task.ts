@@ -7,7 +7,15 @@ import { LeatError } from "../../../core/error.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";
 import { Repeats } from "../../exactly_once/repeats.ts";
 import { HeldSplit } from "./held_split.ts";
-import type { ElementAnswer, GetElementRequest, Own, TaskStats } from "../protocol.ts";
+import type { Ref } from "../../runtime/ref.ts";
+import type {
+  ElementAnswer,
+  ElementGiverProtocol,
+  ElementReaderProtocol,
+  GetElementRequest,
+  Own,
+  TaskStats,
+} from "../protocol.ts";
 import { type RunningTask, taskActor, type TaskOptions, type TaskProtocol } from "./task.ts";
 import { RunnerDeaths } from "../runner/runner_deaths.ts";
 import { TaskPipeline } from "./task_pipeline.ts";
@@ -102,8 +110,12 @@ class OrderedTask implements RunningTask {
     return this.#drained.promise;
   }
 
-  getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
+  getElement(
+    request: GetElementRequest,
+    asker: Ref<ElementReaderProtocol>,
+  ): ElementAnswer | Promise<ElementAnswer> {
     this.#pipeline.heard(request.way);
+    this.#splits.readBy(asker as Ref as Ref<ElementGiverProtocol>);
     return this.#repeats.answer(request, () => this.#take(request));
   }
 

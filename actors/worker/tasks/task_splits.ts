@@ -10,6 +10,7 @@ import {
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import type { Ref } from "../../runtime/ref.ts";
+import type { ElementGiverProtocol } from "../protocol.ts";
 import type { AssignedSplit } from "./held_split.ts";
 import type { RunnerSplits } from "../runner/runner.ts";
 
@@ -17,6 +18,9 @@ type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 
 /** How long one request for a split may go unanswered before it is asked again, in ms. */
 const SPLIT_ATTEMPT_MS = 2_000;
+
+/** How long a reader may take to read elements that it sends, in ms. */
+const GIVEN_TIMEOUT_MS = 60_000;
 
 /** The `details.reason` of failed elements once the dispatcher has ended their task. */
 export const TASK_FENCED = "task_fenced";
@@ -27,6 +31,8 @@ export class TaskSplits implements RunnerSplits {
   readonly #definition: TaskDefinition;
   readonly #dispatcher: Ref<DispatcherProtocol>;
   readonly #timeoutMs: number;
+  /** Resolves to the reader of the task, which may send elements of its source. */
+  readonly #reader = Promise.withResolvers<Ref<ElementGiverProtocol>>();
   #closed = false;
   /** Per source: requests made so far. */
   readonly #numbers: number[] = [];
@@ -105,6 +111,18 @@ export class TaskSplits implements RunnerSplits {
     throw new LeatError("failed_precondition", "The worker is draining", {
       details: { reason: TASK_FENCED },
     });
+  }
+
+  /** A reader asks the task for elements. */
+  readBy(reader: Ref<ElementGiverProtocol>): void {
+    this.#reader.resolve(reader);
+  }
+
+  async read(split: number, from: number): Promise<Uint8Array> {
+    const reader = await this.#reader.promise;
+    const request = { split, from };
+    const askOptions = { timeoutMs: GIVEN_TIMEOUT_MS, attemptMs: SPLIT_ATTEMPT_MS };
+    return (await this.#context.ask(reader, "readSource", request, askOptions)).given.bytes;
   }
 
   /** Known from the first split on; a pipeline asks only after it has read some. */

@@ -6,6 +6,7 @@ import wavefile from "wavefile";
 import { type DatasetNode, type Division, nodeKinds } from "../../../data/node.ts";
 import { FileShardNode } from "../../../data/sharding/file_shard.ts";
 import { Dataset } from "../../../data/mod.ts";
+import { GivenNode } from "../../../data/operators/sources/given.ts";
 import { GREY, writePng } from "../../platform/media/png_writer.ts";
 import { npyBytes } from "../formats/npy_bytes.ts";
 import { tar } from "../formats/tar_writer.ts";
@@ -68,6 +69,7 @@ function rowsIn(at: (name: string) => string, saved: Saved): Record<Division, Ro
       [Dataset.from(["a", "bcd", [1, 2], null]), 4],
       [Dataset.fromTensors({ x: new Float32Array(5) }), 1],
       [Dataset.fromTensorSlices({ x: new Float32Array([1, 2, 3, 4, 5]) }), 5],
+      [new Dataset(new GivenNode(0)), 0],
       [nine.globalShuffle({ seed: 1 }), 9, 0],
       [nine, 9],
       [Dataset.arrow(two("table.arrow")), 64, 2],

@@ -11,6 +11,7 @@ import type { ActorContext } from "../../../../actors/runtime/actor.ts";
 import type { RoundsReport } from "../../../../actors/dispatcher/protocol_heartbeats.ts";
 import type { AnswerOf } from "../../../../actors/runtime/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";
+import { Payload } from "../../../../transport/payload.ts";
 import { assert, assertEquals } from "../../../assert.ts";
 import { orderedNews, roundsNews, settle, SteppedWorld, tableOf, TestCluster } from "../lib.ts";
 
@@ -31,7 +32,13 @@ class TestClient {
       name: `client-${clientId}`,
       create: (context) => {
         this.#context.resolve(context);
-        return { handlers: { wake: () => (this.wakes++, null), askAgain: () => ({}) } };
+        return {
+          handlers: {
+            wake: () => (this.wakes++, null),
+            askAgain: () => ({}),
+            readSource: () => ({ given: new Payload(new Uint8Array()) }),
+          },
+        };
       },
     });
   }

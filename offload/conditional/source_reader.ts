@@ -1,0 +1,107 @@
+/** Reads the source of a pipeline here for workers that prepare its elements (p'1). */
+import type { Feed } from "../../actors/client/feed.ts";
+import { LeatError } from "../../core/error.ts";
+import type { DatasetIterator } from "../../data/dataset_iterator.ts";
+import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
+import type { GivenElements } from "../../data/operators/sources/given.ts";
+import { encodeMessage } from "../../transport/codec.ts";
+import { Payload } from "../../transport/payload.ts";
+import { sizeOf } from "../figures.ts";
+
+/** An answer ends with the element that exceeds one of these. */
+const BYTES_MAX = 1 << 20;
+const ELEMENTS_MAX = 256;
+/** Splits that are open at once: each task has a few under way. */
+const OPEN_MAX = 64;
+
+/** Opens a split of the source. */
+export type OpenSource = (split: number) => DatasetIterator<unknown>;
+
+interface OpenSplit {
+  readonly iterator: DatasetIterator<unknown>;
+  /** How many elements were read. */
+  read: number;
+  /** Requests of one split are answered in order. */
+  last: Promise<unknown>;
+}
+
+/** Answers what tasks ask a client for. */
+export class SourceReader {
+  readonly #open: OpenSource;
+  /** By split, the one asked for longest ago first. */
+  readonly #splits = new Map<number, OpenSplit>();
+  #disposed = false;
+
+  constructor(open: OpenSource) {
+    this.#open = open;
+  }
+
+  readonly read: Feed["readSource"] = (split, from) => {
+    if (this.#disposed) return Promise.reject(new LeatError("cancelled", "The reader has ended"));
+    const opened = this.#splitOf(split);
+    const answer = opened.last.then(() => this.#readFrom(split, opened, from));
+    opened.last = answer.catch(() => {});
+    return answer;
+  };
+
+  dispose(): void {
+    this.#disposed = true;
+    for (const split of [...this.#splits.keys()]) this.#close(split);
+  }
+
+  #splitOf(split: number): OpenSplit {
+    const known = this.#splits.get(split);
+    this.#splits.delete(split);
+    const opened = known ?? { iterator: this.#open(split), read: 0, last: Promise.resolve() };
+    this.#splits.set(split, opened);
+    if (this.#splits.size > OPEN_MAX) this.#close(this.#splits.keys().next().value!);
+    return opened;
+  }
+
+  #close(split: number): void {
+    this.#splits.get(split)?.iterator.return();
+    this.#splits.delete(split);
+  }
+
+  async #readFrom(
+    split: number,
+    opened: OpenSplit,
+    from: number,
+  ): Promise<{ readonly given: Payload }> {
+    // A task that lost its runner begins the split again.
+    if (from < opened.read) {
+      this.#close(split);
+      return await this.read(split, from);
+    }
+    while (opened.read < from) if (await next(opened) === undefined) break;
+    const items: GivenElements["items"][number][] = [];
+    for (let bytes = 0; bytes < BYTES_MAX && items.length < ELEMENTS_MAX;) {
+      const item = await next(opened);
+      if (item === undefined) {
+        if (this.#splits.get(split) === opened) this.#close(split);
+        return encoded({ items, isLast: true });
+      }
+      items.push(item);
+      bytes += "element" in item ? sizeOf(item.element) : 0;
+    }
+    return encoded({ items, isLast: false });
+  }
+}
+
+async function next(opened: OpenSplit): Promise<GivenElements["items"][number] | undefined> {
+  try {
+    const { done, value } = await opened.iterator.next();
+    if (done === true) return undefined;
+    opened.read++;
+    return { element: value };
+  } catch (error) {
+    if (error instanceof ReadingFailure) throw error.reason;
+    opened.read++;
+    return { error: LeatError.from(error).toWire() };
+  }
+}
+
+function encoded(given: GivenElements): { readonly given: Payload } {
+  const frame = encodeMessage(given, { roomForEnvelope: true });
+  return { given: new Payload(frame, { isAlone: true }) };
+}

@@ -1,0 +1,100 @@
+/** p'1: this host reads the source, workers prepare its elements. */
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { Dataset, LocalCluster, offloadProgress } from "../../mod.ts";
+import { SourceReader } from "../../offload/conditional/source_reader.ts";
+import { decodeMessage } from "../../transport/codec.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { outcomesOf } from "../data/lib/outcomes.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
+import { testInline, testOnEach } from "../service/lib/carriers.ts";
+
+const PLAN = { candidate: "p'1", ratio: 0.5 };
+
+/** Random functions above the source, which must give the same on both sides. */
+function pipelineOver(source: Dataset<number>) {
+  return source.shuffle(5)
+    .map((x, { random }) => {
+      if (x % 50 === 7) throw new Error(`no ${x}`);
+      return x + random.next() / 2;
+    })
+    .batch(5);
+}
+
+testOnEach("offload with p'1 gives what the pipeline gives, whoever prepares it", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const pipeline = pipelineOver(Dataset.from(Array.from({ length: 400 }, (_, i) => i)));
+  const dataset = pipeline.offload({ service: cluster, plan: PLAN, deterministic: true });
+  const given = await outcomesOf(dataset.iterator());
+  const { local, remote, fallbacks } = offloadProgress(dataset);
+  assertEquals(fallbacks, 0);
+  assert(local.elements > 50 && remote.elements > 50);
+  const here = pipeline.offload({
+    service: cluster,
+    plan: { candidate: "p'2", ratio: 0.01 },
+    deterministic: true,
+  });
+  assertEquals(given, await outcomesOf(here.iterator()));
+});
+
+Deno.test("offload with p'1 reads files that workers cannot see", async () => {
+  await using folder = await TempFolder.make();
+  const lines = Array.from({ length: 3_000 }, (_, i) => `line ${i} ${"x".repeat(i % 700)}`);
+  const paths = [0, 1, 2].map((i) => `${folder.path}/${i}.txt`);
+  for (const [i, path] of paths.entries()) {
+    await Deno.writeTextFile(path, lines.slice(1_000 * i, 1_000 * i + 1_000).join("\n"));
+  }
+  // Its processes may read no folder.
+  await using service = await LocalCluster.start({
+    workers: 1,
+    carrier: "websocket",
+    confine: true,
+  });
+  const dataset = Dataset.textLines(paths).map((line) => line.length).batch(10)
+    .offload({ service, plan: PLAN });
+  let sum = 0;
+  for await (const batch of dataset) for (const x of batch.data) sum += Number(x);
+  assertEquals(sum, lines.reduce((sum, { length }) => sum + length, 0));
+  const { remote, fallbacks } = offloadProgress(dataset);
+  assertEquals(fallbacks, 0);
+  assert(remote.elements > 0);
+});
+
+testInline("offload with p'1 falls back when this host cannot read for workers", async (start) => {
+  await using folder = await TempFolder.make();
+  const path = `${folder.path}/lines.txt`;
+  await Deno.writeTextFile(path, "one\ntwo\n");
+  await using service = await start({ workers: 1 });
+  const dataset = Dataset.textLines([path, `${folder.path}/none.txt`]).map((line) => line.length)
+    .offload({ service, plan: PLAN });
+  const outcomes = await outcomesOf(dataset.iterator());
+  assertEquals(outcomes.filter((at) => "element" in at).length, 2);
+  assertEquals(outcomes.filter((at) => "error" in at).length, 1);
+});
+
+Deno.test("SourceReader continues a split, begins it again, and tells of elements that failed", async () => {
+  let opened = 0;
+  const numbers = Dataset.range(600).map((x) => {
+    if (x === 2) throw new Error("no 2");
+    return x;
+  });
+  const reader = new SourceReader(() => {
+    opened++;
+    return openIterator(numbers.node);
+  });
+  const read = async (from: number) => {
+    const { given } = await reader.read(0, from);
+    return decodeMessage(given.bytes) as { items: Record<string, unknown>[]; isLast: boolean };
+  };
+  const first = await read(0);
+  assertEquals(first.items.slice(0, 2), [{ element: 0 }, { element: 1 }]);
+  assert("error" in first.items[2]!);
+  const second = await read(first.items.length);
+  assertEquals(second.items[0], { element: first.items.length });
+  assertEquals(opened, 1);
+  assertEquals(await read(0), first);
+  const last = await read(598);
+  assertEquals([last.items.length, last.isLast], [2, true]);
+  assertEquals(opened, 2);
+  reader.dispose();
+  await assertRejects(() => reader.read(0, 0));
+});
