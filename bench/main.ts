@@ -4,16 +4,8 @@
  * @module
  */
 
-import {
-  EXIT_FAILURE,
-  flag,
-  integer,
-  milliseconds,
-  runProgram,
-  text,
-  UsageError,
-  type Values,
-} from "../cli/lib/args.ts";
+import { EXIT_FAILURE, runProgram, UsageError } from "../cli/lib/args.ts";
+import { flag, integer, milliseconds, text, type Values } from "../cli/lib/options.ts";
 import { requireWritable } from "../cli/lib/page.ts";
 import { LeatError } from "../core/error.ts";
 import type { Bench } from "./lib/bench.ts";

@@ -9,7 +9,8 @@
  * @module
  */
 
-import { EXIT_FAILURE, integer, runProgram, type Values } from "../cli/lib/args.ts";
+import { EXIT_FAILURE, runProgram } from "../cli/lib/args.ts";
+import { integer, type Values } from "../cli/lib/options.ts";
 import { renderTable } from "../cli/lib/table.ts";
 import { encodeTfRecord } from "../data/formats/tfrecord/tfrecord.ts";
 import { Dataset } from "../mod.ts";

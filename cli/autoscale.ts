@@ -4,16 +4,9 @@ import { ProcessFleet } from "./cluster/process_fleet.ts";
 import { CREDENTIAL_OPTIONS, nodeAddress, readCredentials } from "./cluster/server_options.ts";
 import { serveUntilStopped } from "./cluster/serving.ts";
 import { askForState } from "./cluster/state_request.ts";
-import {
-  integer,
-  milliseconds,
-  parseCommandLine,
-  type Program,
-  runProgram,
-  text,
-  UsageError,
-  type Values,
-} from "./lib/args.ts";
+import { parseCommandLine, runProgram, UsageError } from "./lib/args.ts";
+import type { Program } from "./lib/help.ts";
+import { integer, milliseconds, text, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
 /** More processes than a host can run. */

@@ -9,17 +9,9 @@ import { FAULTS } from "./chaos/nemesis.ts";
 import { SCALED_DRAIN_MS } from "./chaos/scaling.ts";
 import { Stage } from "./chaos/stage.ts";
 import { StatusLine } from "./chaos/status_line.ts";
-import {
-  EXIT_FAILURE,
-  integer,
-  milliseconds,
-  number,
-  type Program,
-  runProgram,
-  subset,
-  UsageError,
-  type Values,
-} from "./lib/args.ts";
+import { EXIT_FAILURE, runProgram, UsageError } from "./lib/args.ts";
+import type { Program } from "./lib/help.ts";
+import { integer, milliseconds, number, subset, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
 const DEFAULT_MINUTES = 3;

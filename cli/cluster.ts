@@ -8,16 +8,9 @@ import { type Batch, jobOf, Ledger } from "./cluster/ledger.ts";
 import { Observer } from "./cluster/observer.ts";
 import { type Outcome, summaryOf, verdictOf } from "./cluster/summary.ts";
 import { LiveView } from "./cluster/view.ts";
-import {
-  choice,
-  EXIT_FAILURE,
-  EXIT_INTERRUPTED,
-  integer,
-  type Program,
-  runProgram,
-  UsageError,
-  type Values,
-} from "./lib/args.ts";
+import { EXIT_FAILURE, EXIT_INTERRUPTED, runProgram, UsageError } from "./lib/args.ts";
+import type { Program } from "./lib/help.ts";
+import { choice, integer, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
 const OPTIONS = {

@@ -5,16 +5,9 @@ import { type DispatcherServer, serveDispatcher } from "../server/dispatcher_ser
 import { readServerOptions, SERVER_OPTIONS } from "./cluster/server_options.ts";
 import { serveUntilStopped, startServing } from "./cluster/serving.ts";
 import { statusLine } from "./cluster/status.ts";
-import {
-  integer,
-  milliseconds,
-  names,
-  type Program,
-  runProgram,
-  text,
-  UsageError,
-  type Values,
-} from "./lib/args.ts";
+import { runProgram, UsageError } from "./lib/args.ts";
+import type { Program } from "./lib/help.ts";
+import { integer, milliseconds, names, text, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
 /** How often the program checks whether its status has changed, in ms. */

@@ -9,7 +9,8 @@
  *
  * @module
  */
-import { EXIT_USAGE, nearestOf, wantsHelp } from "./lib/args.ts";
+import { EXIT_USAGE, wantsHelp } from "./lib/args.ts";
+import { nearestOf } from "./lib/nearest_name.ts";
 
 /** What `leat plan --json` prints. */
 export type { Plan } from "./plan/report.ts";

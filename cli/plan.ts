@@ -1,17 +1,9 @@
 /** Recommends the number of workers for a pipeline: `deno task plan --help`. */
 import { PAPER_PRICES, PAPER_TRAINER_MACHINE, PAPER_WORKER_MACHINE } from "../mod.ts";
 import { StatusLine } from "./chaos/status_line.ts";
-import {
-  flag,
-  integer,
-  number,
-  operand,
-  percent,
-  type Program,
-  runProgram,
-  text,
-  type Values,
-} from "./lib/args.ts";
+import { runProgram } from "./lib/args.ts";
+import type { Program } from "./lib/help.ts";
+import { flag, integer, number, operand, percent, text, type Values } from "./lib/options.ts";
 import { counted } from "./lib/counted.ts";
 import { requireWritable } from "./lib/page.ts";
 import { StopRequests } from "./lib/stop_requests.ts";

@@ -3,16 +3,9 @@
  * workers, and the worker sweep of the tf.data service paper: `deno task scale --help`.
  */
 import { LeatError } from "../core/error.ts";
-import {
-  flag,
-  integer,
-  integers,
-  type Option,
-  type Program,
-  runProgram,
-  text,
-  type Values,
-} from "./lib/args.ts";
+import { runProgram } from "./lib/args.ts";
+import type { Program } from "./lib/help.ts";
+import { flag, integer, integers, type Option, text, type Values } from "./lib/options.ts";
 import { sizeTable } from "./scale/growth.ts";
 import type { ScaleResults, Series, SizeRun } from "./scale/measurements.ts";
 import { PAPER_WORKERS, sweepSize } from "./scale/paper_sweep.ts";

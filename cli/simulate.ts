@@ -10,18 +10,9 @@
 
 import { LeatError } from "../core/error.ts";
 import denoJson from "../deno.json" with { type: "json" };
-import {
-  EXIT_INTERRUPTED,
-  flag,
-  integers,
-  number,
-  type Program,
-  runProgram,
-  subset,
-  text,
-  UsageError,
-  type Values,
-} from "./lib/args.ts";
+import { EXIT_INTERRUPTED, runProgram, UsageError } from "./lib/args.ts";
+import type { Program } from "./lib/help.ts";
+import { flag, integers, number, subset, text, type Values } from "./lib/options.ts";
 import { requireWritable } from "./lib/page.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 import { checkFolders, CORPUS_DIRECTORY, prepareCorpus } from "./simulate/corpus.ts";

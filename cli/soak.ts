@@ -9,19 +9,9 @@ import { FAULTS, Nemesis } from "./chaos/nemesis.ts";
 import { Play } from "./chaos/play.ts";
 import { Stage } from "./chaos/stage.ts";
 import { StatusLine } from "./chaos/status_line.ts";
-import {
-  choice,
-  EXIT_FAILURE,
-  integer,
-  milliseconds,
-  number,
-  type Program,
-  runProgram,
-  subset,
-  text,
-  UsageError,
-  type Values,
-} from "./lib/args.ts";
+import { EXIT_FAILURE, runProgram, UsageError } from "./lib/args.ts";
+import type { Program } from "./lib/help.ts";
+import { choice, integer, milliseconds, number, subset, text, type Values } from "./lib/options.ts";
 import { requireWritable } from "./lib/page.ts";
 import { counted } from "./lib/counted.ts";
 import { StopRequests } from "./lib/stop_requests.ts";

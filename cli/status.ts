@@ -2,15 +2,9 @@
 import { CREDENTIAL_OPTIONS, readCredentials } from "./cluster/server_options.ts";
 import { askForState, stateUrl } from "./cluster/state_request.ts";
 import { statusText } from "./cluster/status_text.ts";
-import {
-  flag,
-  milliseconds,
-  type Program,
-  runProgram,
-  text,
-  UsageError,
-  type Values,
-} from "./lib/args.ts";
+import { runProgram, UsageError } from "./lib/args.ts";
+import type { Program } from "./lib/help.ts";
+import { flag, milliseconds, text, type Values } from "./lib/options.ts";
 
 /** Clears the screen and its scrollback, and moves to the top. */
 const CLEAR_SCREEN = "\x1b[2J\x1b[3J\x1b[H";

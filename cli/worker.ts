@@ -9,15 +9,9 @@ import {
 } from "./cluster/server_options.ts";
 import { readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
 import { serveUntilStopped, startServing } from "./cluster/serving.ts";
-import {
-  integer,
-  milliseconds,
-  type Program,
-  runProgram,
-  text,
-  texts,
-  type Values,
-} from "./lib/args.ts";
+import { runProgram } from "./lib/args.ts";
+import type { Program } from "./lib/help.ts";
+import { integer, milliseconds, text, texts, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
 const BYTES_PER_MIB = 2 ** 20;

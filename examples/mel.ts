@@ -7,7 +7,9 @@
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Dataset, LeatError, type Tensor } from "../mod.ts";
-import { integer, number, type Program, runProgram, text, type Values } from "../cli/lib/args.ts";
+import { runProgram } from "../cli/lib/args.ts";
+import type { Program } from "../cli/lib/help.ts";
+import { integer, number, text, type Values } from "../cli/lib/options.ts";
 import { drawSpectrogram } from "../cli/mel/drawing.ts";
 import { writeSweeps } from "../cli/mel/sweeps.ts";
 

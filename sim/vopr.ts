@@ -7,13 +7,8 @@
  * Everything that happens in a run is drawn from its seed. A seed that fails is printed with the
  * command that repeats it. See docs/simulation.md.
  */
-import {
-  EXIT_FAILURE,
-  EXIT_INTERRUPTED,
-  type Program,
-  runProgram,
-  UsageError,
-} from "../cli/lib/args.ts";
+import { EXIT_FAILURE, EXIT_INTERRUPTED, runProgram, UsageError } from "../cli/lib/args.ts";
+import type { Program } from "../cli/lib/help.ts";
 import { counted } from "../cli/lib/counted.ts";
 import { StopRequests } from "../cli/lib/stop_requests.ts";
 import { FAULTS } from "./engine/counters.ts";

@@ -9,14 +9,11 @@
  *
  * @module
  */
-import {
-  EXIT_FAILURE,
-  EXIT_INTERRUPTED,
-  number,
-  type Program,
-  runProgram,
-} from "../cli/lib/args.ts";
-import { choice, integer, text, UsageError, type Values } from "../cli/lib/args.ts";
+import { EXIT_FAILURE, EXIT_INTERRUPTED, runProgram } from "../cli/lib/args.ts";
+import type { Program } from "../cli/lib/help.ts";
+import { number } from "../cli/lib/options.ts";
+import { UsageError } from "../cli/lib/args.ts";
+import { choice, integer, text, type Values } from "../cli/lib/options.ts";
 import { counted } from "../cli/lib/counted.ts";
 import { StopRequests } from "../cli/lib/stop_requests.ts";
 import { CampaignProgress } from "../sim/vopr/progress.ts";

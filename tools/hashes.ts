@@ -9,17 +9,9 @@
  *
  * @module
  */
-import {
-  choice,
-  EXIT_FAILURE,
-  EXIT_INTERRUPTED,
-  flag,
-  integer,
-  type Program,
-  runProgram,
-  UsageError,
-  type Values,
-} from "../cli/lib/args.ts";
+import { EXIT_FAILURE, EXIT_INTERRUPTED, runProgram, UsageError } from "../cli/lib/args.ts";
+import type { Program } from "../cli/lib/help.ts";
+import { choice, flag, integer, type Values } from "../cli/lib/options.ts";
 import { counted } from "../cli/lib/counted.ts";
 import { StopRequests } from "../cli/lib/stop_requests.ts";
 import { SeedPool } from "../sim/vopr/pool.ts";

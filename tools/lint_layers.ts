@@ -8,6 +8,16 @@
  * @module
  */
 
+import {
+  AMBIENT_GLOBALS,
+  AMBIENT_MEMBERS,
+  AMBIENT_MODULES,
+  ARROWS,
+  LAYERS,
+  PACKAGES,
+  PROTOCOL_FILE,
+  PURE_LAYERS,
+} from "./layers.ts";
 import { dirname, relative, resolve } from "node:path/posix";
 import { fileURLToPath } from "node:url";
 
@@ -16,112 +26,6 @@ const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
 /** A folder whose imports are restricted, or `undefined` for a file outside of all. */
 type Layer = string | undefined;
-
-/** Longest first: a file belongs to the first that contains it. */
-const LAYERS = [
-  "actors/runtime",
-  "actors/exactly_once",
-  "actors/dispatcher",
-  "actors/worker",
-  "actors/cache",
-  "actors/coordinated",
-  "actors/client",
-  "bench/bare",
-  "core",
-  "data",
-  "offload",
-  "transport",
-  "platform",
-  "server",
-  "sim/checkers",
-  "sim",
-  "cli/lib",
-  "cli",
-  "examples",
-  "bench",
-  "tests",
-  "tools",
-  "mod.ts",
-] as const;
-
-const SERVICE = ["actors/exactly_once", "actors/runtime", "transport", "data", "core"];
-const PRODUCTION = [...LAYERS.filter((layer) => !isWorkshop(layer) && layer !== "mod.ts")];
-
-/** What each layer may import besides itself; a layer that is absent may import everything. */
-const ARROWS: Readonly<Record<string, readonly string[]>> = {
-  core: [],
-  data: ["core"],
-  "actors/runtime": ["core"],
-  transport: ["actors/runtime", "core"],
-  "actors/exactly_once": ["actors/runtime", "transport", "core"],
-  "actors/dispatcher": SERVICE,
-  "actors/worker": SERVICE,
-  "actors/cache": SERVICE,
-  "actors/coordinated": SERVICE,
-  "actors/client": SERVICE,
-  offload: ["actors/client", "transport", "data", "core"],
-  platform: PRODUCTION.filter((layer) => layer !== "server"),
-  server: PRODUCTION,
-  "mod.ts": PRODUCTION,
-  // Checkers run in the simulator and with real processes.
-  "sim/checkers": PRODUCTION,
-  // The user interface of programs: arguments, tables, pages.
-  "cli/lib": ["core"],
-  sim: [...PRODUCTION, "mod.ts", "cli/lib", "sim/checkers"],
-  cli: [...PRODUCTION, "mod.ts", "cli/lib", "sim", "sim/checkers"],
-  examples: [...PRODUCTION, "mod.ts", "cli/lib", "cli"],
-  bench: [...PRODUCTION, "sim", "mod.ts", "bench/bare", "cli/lib", "cli"],
-  "bench/bare": [],
-};
-
-/** Service actors may import each other's messages. */
-const PROTOCOL_FILE = /^actors\/[a-z]+\/protocol(_[a-z_]+)?\.ts$/;
-
-/** Packages that only some layers may import: each is meant to be replaceable in one place. */
-const PACKAGES: readonly [name: string, allowed: RegExp, remedy: string][] = [
-  ["msgpackr", /^(transport\/codec|tests\/|bench\/)/, "use transport/codec.ts"],
-  [
-    "comlink",
-    /^(transport|platform|server|tests|bench)\//,
-    "use the edge in transport/ or platform/",
-  ],
-  [
-    "valibot",
-    /^(actors\/(runtime\/(checks|guard)|[a-z]+\/protocol_check)\.ts$|tests\/)/,
-    "use actors/runtime/checks.ts",
-  ],
-  ...["backend-cpu", "core", "layers"].map((part): [string, RegExp, string] => [
-    `@tensorflow/tfjs-${part}`,
-    /^examples\//,
-    "train in examples/; Leat feeds any library",
-  ]),
-  ["node:assert", /^tests\/assert\.ts$/, "use tests/assert.ts"],
-];
-
-/** Layers that take everything nondeterministic from the platform or the host. */
-const PURE_LAYERS = /^(core|data|actors|offload|transport)\/|^mod\.ts$/;
-
-const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
-  "clearInterval",
-  "clearTimeout",
-  "console",
-  "fetch",
-  "performance",
-  "setImmediate",
-  "setInterval",
-  "setTimeout",
-]);
-
-/** Members of otherwise harmless globals. */
-const AMBIENT_MEMBERS: Readonly<Record<string, readonly string[]>> = {
-  crypto: ["getRandomValues", "randomUUID"],
-  Date: ["now"],
-  Math: ["random"],
-  Temporal: ["Now"],
-};
-
-const AMBIENT_MODULES =
-  /^node:(timers|timers\/promises|perf_hooks|process|fs|fs\/promises|child_process|os)$/;
 
 const AMBIENT_REMEDY = "Take it from the world (actors, transport) or the host (data).";
 
@@ -133,10 +37,6 @@ function pathOf(file: string): string | undefined {
 
 function layerOf(path: string): Layer {
   return LAYERS.find((layer) => path === layer || path.startsWith(`${layer}/`));
-}
-
-function isWorkshop(layer: string): boolean {
-  return /^(sim|cli|examples|bench|tests|tools)(\/|$)/.test(layer);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -213,7 +113,7 @@ const packages: Deno.lint.Rule = {
         context.report({
           node,
           message: `'${specifier}' cannot be reached with only an npm mirror.`,
-          hint: "Use a seam (tests/assert.ts, cli/lib/args.ts), npm, or a built-in.",
+          hint: "Use a seam (tests/assert.ts, cli/lib/command_line.ts), npm, or a built-in.",
         });
       }
       for (const [name, allowed, remedy] of PACKAGES) {

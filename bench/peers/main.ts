@@ -4,17 +4,8 @@
  *
  * @module
  */
-import {
-  EXIT_FAILURE,
-  flag,
-  integer,
-  milliseconds,
-  names,
-  runProgram,
-  text,
-  UsageError,
-  type Values,
-} from "../../cli/lib/args.ts";
+import { EXIT_FAILURE, runProgram, UsageError } from "../../cli/lib/args.ts";
+import { flag, integer, milliseconds, names, text, type Values } from "../../cli/lib/options.ts";
 import { requireWritable, writePage } from "../../cli/lib/page.ts";
 import { StopRequests } from "../../cli/lib/stop_requests.ts";
 import { renderTable } from "../../cli/lib/table.ts";

@@ -1,5 +1,5 @@
 /** Options of jobs that run under faults, or under observation. */
-import { integer, type Options } from "../lib/args.ts";
+import { integer, type Options } from "../lib/options.ts";
 
 /** The size of a job, and how long it may stall, with these defaults. */
 export function jobOptions(defaults: { readonly elements: number; readonly work: number }) {

@@ -2,15 +2,8 @@
 import { LeatError } from "../../core/error.ts";
 import type { SandboxOptions } from "../../platform/sandbox/grants.ts";
 import { requireSecretsOutside, type Secret } from "../../server/secrets_outside.ts";
-import {
-  flag,
-  integer,
-  milliseconds,
-  type Options,
-  texts,
-  UsageError,
-  type Values,
-} from "../lib/args.ts";
+import { UsageError } from "../lib/args.ts";
+import { flag, integer, milliseconds, type Options, texts, type Values } from "../lib/options.ts";
 
 /** Options of the sandbox. */
 export const SANDBOX_OPTIONS = {

@@ -4,15 +4,8 @@
 import { LeatError } from "../../core/error.ts";
 import { secretiveServices, serviceAddress } from "../../platform/nodes/service_address.ts";
 import type { ServiceNodeConfig } from "../../platform/nodes/service_node.ts";
-import {
-  choice,
-  flag,
-  type Option,
-  type Options,
-  text,
-  UsageError,
-  type Values,
-} from "../lib/args.ts";
+import { UsageError } from "../lib/args.ts";
+import { choice, flag, type Option, type Options, text, type Values } from "../lib/options.ts";
 
 /** The address of a dispatcher. */
 export function nodeAddress(

@@ -1,5 +1,7 @@
 /** Numbers with nouns. */
 
+import { formatNumber } from "./table.ts";
+
 /**
  * Formats `1 seed` or `2 seeds`.
  * @param noun Singular.
@@ -14,4 +16,9 @@
  */
 export function counted(count: number, noun: string, plural = `${noun}s`): string {
   return `${count} ${count === 1 ? noun : plural}`;
+}
+
+/** A count with its noun, in words. */
+export function countOf(count: number, noun: string): string {
+  return `${formatNumber(count, 0)} ${noun}${count === 1 ? "" : "s"}`;
 }

@@ -2,12 +2,12 @@
  * Profiles a pipeline: runs it for a few seconds on this host, as fast as possible, as a worker
  * would, and measures the cost of a batch.
  */
+
 import process from "node:process";
-import type { Dataset, DatasetIterator } from "../../mod.ts";
-import { LeatError } from "../../mod.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
-import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { type Dataset, type DatasetIterator, LeatError } from "../../mod.ts";
 import { EndlessRun, type StepFigures, StepMeter } from "../../offload/step_meter.ts";
+import { CodecTimes } from "./codec_times.ts";
 import { CountedSplits } from "./counted_splits.ts";
 import { withGrantHint } from "./grant_hint.ts";
 import { percentile } from "./percentile.ts";
@@ -15,20 +15,27 @@ import { Yardstick } from "./yardstick.ts";
 
 /** The share of the measuring time that is left out after the first batch. */
 const WARM_UP_SHARE = 0.2;
+
 /** However long they take: fewer do not show how they differ. */
 const BATCHES_MIN = 3;
+
 /** More are not needed. */
 const BATCHES_MAX = 100_000;
-/** One in so many batches is encoded and decoded, and all of the first ones. */
-const CODEC_EVERY = 8;
+
 const YARDSTICK_EVERY_MS = 25;
+
 const PROGRESS_EVERY_MS = 100;
+
 /** Parts of the profile, whose means show how certain its mean is. */
 const PARTS = 10;
+
 /** Below it a host counts as free: the yardstick is not more exact. */
 const CONTENTION_MIN = 1.1;
+
 const SPREAD_LOW = 0.1;
+
 const SPREAD_HIGH = 0.9;
+
 const MICROSECONDS_PER_MS = 1_000;
 
 /** The cost of one operator per batch. */
@@ -294,65 +301,6 @@ class ProfileRun implements AsyncDisposable {
       ...{ selfMs: selfMs / taken, waitMs: waitMs / taken },
     }));
     this.#best = { taken, operators, advice: iterator.explain().advice.at(-1) ?? "" };
-  }
-}
-
-/** Encodes batches as a worker does, decodes them as a trainer does, and measures the time. */
-class CodecTimes {
-  #batches = 0;
-  #measured = 0;
-  #encodeMs = 0;
-  #decodeMs = 0;
-  #bytes = 0;
-
-  /** The time of both together, in ms. */
-  get totalMs(): number {
-    return this.#encodeMs + this.#decodeMs;
-  }
-
-  /** Resets the measurements: the first times are those of code being compiled. */
-  reset(): void {
-    this.#batches =
-      this.#measured =
-      this.#encodeMs =
-      this.#decodeMs =
-      this.#bytes =
-        0;
-  }
-
-  /** Measures one in so many batches. */
-  due(batch: unknown): void {
-    if (this.#batches++ % CODEC_EVERY === 0) this.measure(batch);
-  }
-
-  measure(batch: unknown): void {
-    const startMs = performance.now();
-    let frame: Uint8Array;
-    try {
-      frame = encodeMessage(batch);
-    } catch (error) {
-      throw new LeatError(
-        "failed_precondition",
-        "The pipeline's elements cannot be sent from a worker to a trainer",
-        { cause: error },
-      );
-    }
-    const encodedMs = performance.now();
-    decodeMessage(frame);
-    this.#decodeMs += performance.now() - encodedMs;
-    this.#encodeMs += encodedMs - startMs;
-    this.#bytes += frame.byteLength;
-    this.#measured++;
-  }
-
-  /** Per batch. */
-  result(contention: number): Pick<Profile, "encodeMs" | "decodeMs" | "batchBytes"> {
-    const per = (sum: number) => sum / this.#measured;
-    return {
-      encodeMs: per(this.#encodeMs) / contention,
-      decodeMs: per(this.#decodeMs) / contention,
-      batchBytes: Math.round(per(this.#bytes)),
-    };
   }
 }
 

@@ -12,41 +12,33 @@ import {
   HALO,
   HEIGHT,
   type LegendEntry,
-  type LineChart,
-  type Marker,
   NEUTRAL_COLOR,
   provenanceLegend,
-  type Reference,
   SERIES_COLORS,
   seriesColor,
   toPoint,
-  toReference,
   WIDE_WIDTH,
 } from "../lib/line_chart.ts";
 import { type Provenance, type Quantity, ratio } from "../lib/quantity.ts";
+import { formatNumber } from "../lib/table.ts";
 import {
   type CoordinatedReadsExperiment,
   type Experiment,
   type ReadsRun,
-  type ScaleOutCurve,
-  type ScaleOutExperiment,
   SHARING_MODES,
   type SharingExperiment,
   type SharingMode,
   type SharingRun,
   type WorkerFailureExperiment,
 } from "./results.ts";
-import { curveName, mean, sharingBaseline } from "./summary.ts";
-import { formatNumber } from "../lib/table.ts";
+import { scaleOutFigures } from "./scale_out_charts.ts";
+import { mean, sharingBaseline } from "./summary.ts";
 
 const DANGER_COLOR = "var(--danger)";
+
 /** Colours that cannot be confused with the colour of danger. */
 const SURVIVOR_COLORS = SERIES_COLORS.filter((_, index) => index !== 1);
-/**
- * Two ideals closer than this are drawn as one line: an infinitely fast pipeline does not depend on
- * storage.
- */
-const SAME_REFERENCE_SHARE = 0.02;
+
 const HISTOGRAM_BINS = 40;
 
 /** The plots of an experiment, in reading order. */
@@ -61,92 +53,6 @@ export function figuresOf(experiment: Experiment): Figure[] {
     case "worker_failure":
       return [timelineFigure(experiment)];
   }
-}
-
-function scaleOutFigures(experiment: ScaleOutExperiment): Figure[] {
-  const markers = experiment.curves.flatMap((curve): Marker[] =>
-    curve.coresEndAtWorkers === undefined ? [] : [{
-      x: curve.coresEndAtWorkers,
-      text: `${experiment.hostCores} cores in full use, ${curveName(curve)}`,
-    }]
-  ).slice(0, 1);
-  const chart = (
-    words: Pick<LineChart, "title" | "description" | "yLabel" | "ySuffix" | "wide">,
-    y: (curve: ScaleOutCurve, run: ScaleOutCurve["colocated"]) => Quantity,
-    references: Reference[],
-  ) =>
-    drawLines({
-      ...words,
-      xLabel: "workers",
-      xScale: "log",
-      markers,
-      references: mergeEqual(references),
-      series: experiment.curves.map((curve, index) => ({
-        name: curveName(curve),
-        color: seriesColor(index),
-        points: curve.runs.map((run) => toPoint(run.workers, y(curve, run))),
-      })),
-    });
-  const colocated = (y: (curve: ScaleOutCurve) => Quantity) =>
-    experiment.curves.map((curve, index) =>
-      toReference(`colocated, ${curveName(curve)}`, seriesColor(index), y(curve))
-    );
-  const one: Reference = {
-    name: "colocated",
-    color: NEUTRAL_COLOR,
-    y: 1,
-    provenance: "measured",
-  };
-  return [
-    chart(
-      {
-        title: "Throughput",
-        description: "Batches per second by number of workers, with colocated and ideal.",
-        yLabel: "throughput (batches/s)",
-        ySuffix: " batches/s",
-        wide: true,
-      },
-      (_, run) => run.throughput,
-      [
-        ...nameApart(
-          mergeEqual(
-            experiment.curves.map((curve) => toReference("ideal", NEUTRAL_COLOR, curve.ideal)),
-          ),
-          experiment.curves,
-        ),
-        ...colocated((curve) => curve.colocated.throughput),
-      ],
-    ),
-    chart(
-      {
-        title: "Job-time speedup",
-        description: "Throughput by number of workers, as a multiple of the colocated baseline's.",
-        yLabel: "speedup over colocated (×)",
-        ySuffix: "×",
-      },
-      (curve, run) => ratio(run.throughput, curve.colocated.throughput),
-      [
-        one,
-        ...experiment.curves.map((curve, index) =>
-          toReference(
-            `ideal, ${curveName(curve)}`,
-            seriesColor(index),
-            ratio(curve.ideal, curve.colocated.throughput),
-          )
-        ),
-      ],
-    ),
-    chart(
-      {
-        title: "Cost saving (equation 1)",
-        description: "Cost of a colocated batch over the cost of a batch by number of workers.",
-        yLabel: "saving over colocated (×)",
-        ySuffix: "×",
-      },
-      (curve, run) => ratio(curve.colocated.costPerThousandBatches, run.costPerThousandBatches),
-      [{ ...one, provenance: "modelled" }],
-    ),
-  ];
 }
 
 function sharingFigures(experiment: SharingExperiment): Figure[] {
@@ -386,27 +292,4 @@ function barStyle(provenance: Provenance, series: string): Plot.MarkOptions {
     strokeDasharray: "4 2",
     className: provenance,
   };
-}
-
-/** Drops equal references of the same name. */
-function mergeEqual(references: Reference[]): Reference[] {
-  return references.filter((reference, index) =>
-    !references.slice(0, index).some((earlier) =>
-      earlier.name === reference.name &&
-      Math.abs(earlier.y - reference.y) <= SAME_REFERENCE_SHARE * earlier.y
-    )
-  );
-}
-
-/** Different ideals are named by their curves. */
-function nameApart(ideals: Reference[], curves: ScaleOutCurve[]): Reference[] {
-  if (ideals.length === 1) return ideals;
-  return ideals.map((ideal) => {
-    const index = curves.findIndex((curve) => curve.ideal.value === ideal.y);
-    return {
-      ...ideal,
-      name: `ideal, ${curveName(curves[index]!)}`,
-      color: seriesColor(index),
-    };
-  });
 }

@@ -11,7 +11,7 @@ import {
   sampleImages,
 } from "./image_corpus.ts";
 import type { Progress } from "./progress.ts";
-import { countOf } from "./summary.ts";
+import { countOf } from "../lib/counted.ts";
 import { formatNumber } from "../lib/table.ts";
 import { generateText, packText, readLines, type TextCorpus } from "./text_corpus.ts";
 

@@ -5,15 +5,9 @@
  */
 import { join } from "node:path";
 import { counted } from "../../cli/lib/counted.ts";
-import {
-  flag,
-  type Program,
-  runProgram,
-  subset,
-  text,
-  UsageError,
-  type Values,
-} from "../../cli/lib/args.ts";
+import { runProgram, UsageError } from "../../cli/lib/args.ts";
+import type { Program } from "../../cli/lib/help.ts";
+import { flag, subset, text, type Values } from "../../cli/lib/options.ts";
 import { requireWritable } from "../../cli/lib/page.ts";
 import { StopRequests } from "../../cli/lib/stop_requests.ts";
 import { formatNumber, renderTable } from "../../cli/lib/table.ts";

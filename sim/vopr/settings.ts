@@ -7,7 +7,7 @@ import {
   type Option,
   text,
   type Values,
-} from "../../cli/lib/args.ts";
+} from "../../cli/lib/options.ts";
 import { MUTANTS } from "../mutants/mutants.ts";
 import { WORKLOADS } from "../workloads/workloads.ts";
 import { parseCrash, parseCrashes, parseFaults } from "./flags.ts";

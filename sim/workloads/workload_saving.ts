@@ -11,6 +11,7 @@
  * the other gets an error. The reader receives the stream in order, its end only when the save is
  * complete, and an error if the save is cancelled or fails.
  */
+
 import { saveByService } from "../../actors/client/save_client.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
@@ -21,14 +22,15 @@ import { saveGraph } from "../../data/saved/save.ts";
 import { Violations } from "../checkers/checker.ts";
 import { LoadingChecker, type LoadingPlace } from "../checkers/loading.ts";
 import { SimCluster } from "../engine/cluster.ts";
-import { Crashes } from "../faults/crashes.ts";
 import type { SimNode } from "../engine/node.ts";
-import { type PipelineName, pipelineOf, streamOf } from "../reference/ordered_pipelines.ts";
 import type { SimRandom } from "../engine/random.ts";
-import { Trainings } from "./lib/reading.ts";
-import { textOf } from "../reference/reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
 import { drawTimings, type ServiceTimings } from "../engine/timings.ts";
+import { Crashes } from "../faults/crashes.ts";
+import { pipelineOf, streamOf } from "../reference/ordered_pipelines.ts";
+import { textOf } from "../reference/reference_stream.ts";
+import { Trainings } from "./lib/reading.ts";
+import { drawPlot, type Plot, READING_MAY_FAIL, SAVER, type Saver } from "./lib/saving_plot.ts";
 import {
   outcomeOf,
   type RunOptions,
@@ -38,123 +40,78 @@ import {
 } from "./workload.ts";
 
 const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
-const SAVER = "client";
-const RIVAL = "rival";
+
 const READER = "reader";
+
 const FOLDER = "/saved";
-
-/** A failing function would end the save. */
-const PIPELINES: [PipelineName, ...PipelineName[]] = [
-  "luck, a filter and remainders",
-  "whole batches",
-  "mostly empty splits",
-  "no elements",
-];
-const FAILING: PipelineName = "functions that fail";
-
-/**
- * A program that saves by itself has another seed than the service, so these use no random numbers.
- */
-const LUCKLESS: PipelineName = "mostly empty splits";
-
-/**
- * Who saves: one program; one that cancels; one that cancels and asks again, a few times; one with
- * a failing function; or two programs: for the same dataset, with the first cancelling or not; for
- * another one; or for another one in place of the existing one, by the service or by itself.
- */
-const PLOTS = [
-  "alone",
-  "given_up",
-  "in_turn",
-  "failing",
-  "same",
-  "same_given_up",
-  "other",
-  "replaced",
-  "replaced_by_one",
-] as const;
-type Plot = typeof PLOTS[number];
-
-/** Reading may fail in these: nobody continues the save, or the existing dataset is replaced. */
-const READING_MAY_FAIL: readonly Plot[] = [
-  "given_up",
-  "same_given_up",
-  "failing",
-  "replaced",
-  "replaced_by_one",
-];
 
 /** Longest delay before programs begin, and before the save is cancelled, in ms. */
 const LATE_MAX_MS: [number, ...number[]] = [0, 300, 3_000];
+
 const GIVE_UP_MAX_MS = 1_500;
+
 const GIVE_UP_IN_TURN_MAX_MS = 6_000;
+
 /** Maximum number of cancellations. */
 const TURNS_MAX = 6;
+
 /** Probability that a save to be cancelled is cancelled while a file is committed. */
 const GIVE_UP_PROBABILITY = 0.7;
+
 /** Longest additional time of a disk operation, in ms. */
 const DISK_DELAY_MAX_MS: [number, ...number[]] = [0, 0, 20, 100];
+
 /** The same for repeated cancellations, which are of little interest on a quick disk. */
 const SLOW_DISK_DELAY_MAX_MS: [number, ...number[]] = [20, 100];
+
 /**
  * Probability that committing an entry or the manifest takes much longer, and the longest such
  * time, in ms.
  */
 const STALL_PROBABILITY = 0.3;
+
 const STALL_MAX_MS = 2_000;
+
 /** How often a dataset that may be replaced is read. */
 const READINGS = 3;
+
 /** Delay before a refused program asks again, in ms. */
 const AGAIN_MS = 300;
+
 /** Probability that a reader saves its position. */
 const SAVE_PROBABILITY = 0.2;
+
 /** Its polling interval, in ms. */
 const POLL_MS: [number, ...number[]] = [100, 500];
+
 /**
  * Timeout of the reader: longer than any fault lasts, and than the dispatcher waits for a worker
  * that has something to write. In production that is a minute.
  */
 const SILENCE_MAX_MS = 40_000;
+
 const SILENCE_IN_PRODUCTION_MAX_MS = 100_000;
 
 /** Error codes of a refused save. */
 const REFUSALS: readonly LeatErrorCode[] = ["already_exists", "failed_precondition"];
+
 /** Error codes of a program whose files another one removed to save by itself. */
 const TAKEN: readonly LeatErrorCode[] = ["already_exists", "aborted", "not_found", "data_loss"];
 
 /** Timings that the actors allow to set. */
 const WORKER_HEARTBEAT_MS = 500;
+
 const WORKER_TIMEOUT_MS: [number, ...number[]] = [3_000, 20_000];
+
 const CLIENT_TIMINGS = { refreshMs: 200 };
 
 /** Runs one seed. */
 export async function runSaving(options: RunOptions): Promise<RunOutcome> {
   const rng = new SimCluster({ seed: options.seed }).random;
-  const plot = rng.fork("plot").pick(PLOTS as unknown as [Plot, ...Plot[]]);
-  const first = plot === "failing" ? FAILING : rng.fork("pipeline").pick(PIPELINES);
-  const others = PIPELINES.filter((name) => name !== first) as [PipelineName, ...PipelineName[]];
-  const isByOne = plot === "replaced_by_one";
-  const second = isByOne ? LUCKLESS : rng.fork("second").pick(others);
-  const savers = [
-    { name: SAVER, pipeline: first, overwrite: false },
-    ...(plot.startsWith("same") ? [{ name: RIVAL, pipeline: first, overwrite: false }] : []),
-    ...(plot === "other" ? [{ name: RIVAL, pipeline: second, overwrite: false }] : []),
-    ...(plot.startsWith("replaced")
-      ? [{ name: RIVAL, pipeline: second, overwrite: true, isByItself: isByOne }]
-      : []),
-  ];
+  const { plot, savers } = drawPlot(rng);
   const streams = await Promise.all(savers.map(({ pipeline }) => streamOf(pipeline, 1)));
   const run = new SavingRun(options, plot, savers, streams);
   return await outcomeOf(run, ({ loading }) => loading.delivered);
-}
-
-/** A program that wants something saved. */
-interface Saver {
-  readonly name: string;
-  readonly pipeline: PipelineName;
-  readonly overwrite: boolean;
-  /** Whether it writes the files itself. Default: the service's workers do. */
-  readonly isByItself?: boolean;
 }
 
 class SavingRun {

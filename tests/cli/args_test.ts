@@ -2,22 +2,19 @@
 
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
+import { parseCommandLine, UsageError, wantsHelp } from "../../cli/lib/args.ts";
+import { readByNode, readByStd } from "../../cli/lib/command_line.ts";
+import { helpText } from "../../cli/lib/help.ts";
 import {
   choice,
   flag,
-  helpText,
   integer,
   number,
   operand,
-  parseCommandLine,
   percent,
-  readByNode,
-  readByStd,
   text,
   texts,
-  UsageError,
-  wantsHelp,
-} from "../../cli/lib/args.ts";
+} from "../../cli/lib/options.ts";
 
 const PROGRAM = {
   usage: "deno task example",

@@ -4,7 +4,8 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { counted } from "../../cli/lib/counted.ts";
-import { HELP_COLUMNS, helpText, parseCommandLine, UsageError } from "../../cli/lib/args.ts";
+import { parseCommandLine, UsageError } from "../../cli/lib/args.ts";
+import { HELP_COLUMNS, helpText } from "../../cli/lib/help.ts";
 import { NO_FAULTS } from "../../sim/faults/options.ts";
 import { drawOptions } from "../../sim/workloads/swarm.ts";
 import { WORKLOAD_FAULTS } from "../../sim/workloads/workload.ts";

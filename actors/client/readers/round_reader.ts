@@ -210,13 +210,8 @@ export class RoundReader implements Reader {
   #settle({ taskIds, kept = [] }: RoundSchedule): void {
     for (const round of this.#rounds) {
       if (isServedIn({ taskIds }, round)) continue;
-      if (kept.includes(round.number)) {
-        round.agreed = true;
-        continue;
-      }
-      round.askedOf = undefined;
-      round.answer = undefined;
-      Object.assign(round, UNCONFIRMED);
+      if (kept.includes(round.number)) round.agreed = true;
+      else Object.assign(round, { askedOf: undefined, answer: undefined, ...UNCONFIRMED });
     }
   }
 
@@ -361,9 +356,8 @@ export class RoundReader implements Reader {
       if (answer !== undefined && isFinal(answer)) feed.fail(LeatError.fromWire(answer.error));
       else if (answer?.kind === "element" || answer?.kind === "error") feed.push(answer);
     }
-    if (this.#end < Infinity) {
-      if (this.#isAtEnd || this.#next < 0 || this.#delivered >= this.#end) feed.end();
-    }
+    const isOver = this.#isAtEnd || this.#next < 0 || this.#delivered >= this.#end;
+    if (this.#end < Infinity && isOver) feed.end();
   }
 
   /** The loop was given all rounds before the end. The dispatcher has to learn of the end first. */

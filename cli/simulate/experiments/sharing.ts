@@ -13,7 +13,8 @@ import {
   type SharingMode,
   type SharingRun,
 } from "../results.ts";
-import { countOf, mean } from "../summary.ts";
+import { mean } from "../summary.ts";
+import { countOf } from "../../lib/counted.ts";
 import { formatNumber } from "../../lib/table.ts";
 import type { OpenRequest, TrainResult } from "../trainer_protocol.ts";
 import { IMAGE_BATCH_SIZE, showProgress, type Simulation } from "./simulation.ts";

@@ -1,0 +1,116 @@
+/**
+ * Splits a command line into options and operands. `@std/cli` does this, or `node:util` if JSR
+ * cannot be reached.
+ *
+ * @module
+ */
+
+import { parseArgs as parseNodeArgs } from "node:util";
+
+/** The names of the options: those without and those with a value. */
+export interface Shape {
+  readonly flags: string[];
+  readonly valued: string[];
+}
+
+/** A parsed command line; an option without its value has an empty text. */
+interface Given {
+  readonly texts: ReadonlyMap<string, readonly string[]>;
+  readonly unknown: readonly string[];
+  readonly positionals: readonly string[];
+}
+
+type Reader = (args: readonly string[], shape: Shape) => Given;
+
+/** The part of `@std/cli/parse-args` that is used here. */
+type StdParseArgs = (
+  args: readonly string[],
+  options: {
+    boolean: readonly string[];
+    string: readonly string[];
+    collect: readonly string[];
+    unknown: (arg: string, key?: string) => unknown;
+  },
+) => Record<string, unknown>;
+
+/** Constant, but not a literal type: the compiler and Deno's module graph must not resolve it. */
+const STD_PARSE_ARGS: string = "@std/cli/parse-args";
+
+export async function loadReader(): Promise<Reader> {
+  let parseArgs: StdParseArgs;
+  try {
+    ({ parseArgs } = await import(STD_PARSE_ARGS));
+  } catch {
+    return readByNode;
+  }
+  return (args, shape) => readByStd(parseArgs, args, shape);
+}
+
+/** Reads with `@std/cli`'s `parseArgs`. */
+export function readByStd(parseArgs: StdParseArgs, args: readonly string[], shape: Shape): Given {
+  const unknown: string[] = [];
+  const positionals: string[] = [];
+  const parsed = parseArgs(args, {
+    boolean: shape.flags,
+    string: shape.valued,
+    collect: shape.valued,
+    unknown(arg, key) {
+      if (key === undefined) positionals.push(arg);
+      else unknown.push(key);
+      return false;
+    },
+  });
+  const found = new Map<string, readonly string[]>();
+  // Words after a bare `--` are not options, and are not passed to `unknown`.
+  positionals.push(...(parsed["_"] ?? []) as string[]);
+  for (const name of shape.flags) if (parsed[name] === true) found.set(name, ["true"]);
+  for (const name of shape.valued) found.set(name, (parsed[name] ?? []) as string[]);
+  return { texts: found, unknown, positionals };
+}
+
+/** Reads with `node:util`'s `parseArgs`. */
+export function readByNode(args: readonly string[], shape: Shape): Given {
+  const { tokens } = parseNodeArgs({
+    args: [...args],
+    strict: false,
+    tokens: true,
+    options: {
+      ...Object.fromEntries(shape.flags.map((name) => [name, { type: "boolean" as const }])),
+      ...Object.fromEntries(shape.valued.map((name) => [name, { type: "string" as const }])),
+    },
+  });
+  const found = new Map<string, string[]>();
+  const unknown: string[] = [];
+  const positionals: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === "positional") positionals.push(token.value);
+    if (token.kind !== "option") continue;
+    const valued = shape.valued.includes(token.name);
+    if (!valued && !shape.flags.includes(token.name)) {
+      unknown.push(token.name);
+      continue;
+    }
+    // A following option is not a value, as in `@std/cli`.
+    const missing = valued && !token.inlineValue && token.value?.startsWith("-");
+    const text = missing ? "" : token.value ?? (valued ? "" : "true");
+    found.set(token.name, [...found.get(token.name) ?? [], text]);
+  }
+  return { texts: found, unknown, positionals };
+}
+
+/**
+ * Runs before either parser: they treat a negative number as an option, but no option is named by a
+ * digit.
+ */
+export function withNegatives(args: readonly string[], valued: readonly string[]): string[] {
+  const joined: string[] = [];
+  const end = args.indexOf("--");
+  for (const [index, arg] of args.entries()) {
+    const before = joined.at(-1);
+    const isValue = /^-\d/.test(arg) && before?.startsWith("--") &&
+      valued.includes(before.slice(2));
+    if (isValue && (end < 0 || index < end)) joined[joined.length - 1] = `${before}=${arg}`;
+    else joined.push(arg);
+  }
+  return joined;
+}

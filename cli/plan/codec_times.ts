@@ -1,0 +1,70 @@
+/**
+ * Measures how long batches take to encode and to decode.
+ *
+ * @module
+ */
+import { LeatError } from "../../mod.ts";
+import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import type { Profile } from "./profile.ts";
+
+/** One in so many batches is encoded and decoded, and all of the first ones. */
+const CODEC_EVERY = 8;
+
+/** Encodes batches as a worker does, decodes them as a trainer does, and measures the time. */
+export class CodecTimes {
+  #batches = 0;
+  #measured = 0;
+  #encodeMs = 0;
+  #decodeMs = 0;
+  #bytes = 0;
+
+  /** The time of both together, in ms. */
+  get totalMs(): number {
+    return this.#encodeMs + this.#decodeMs;
+  }
+
+  /** Resets the measurements: the first times are those of code being compiled. */
+  reset(): void {
+    this.#batches =
+      this.#measured =
+      this.#encodeMs =
+      this.#decodeMs =
+      this.#bytes =
+        0;
+  }
+
+  /** Measures one in so many batches. */
+  due(batch: unknown): void {
+    if (this.#batches++ % CODEC_EVERY === 0) this.measure(batch);
+  }
+
+  measure(batch: unknown): void {
+    const startMs = performance.now();
+    let frame: Uint8Array;
+    try {
+      frame = encodeMessage(batch);
+    } catch (error) {
+      throw new LeatError(
+        "failed_precondition",
+        "The pipeline's elements cannot be sent from a worker to a trainer",
+        { cause: error },
+      );
+    }
+    const encodedMs = performance.now();
+    decodeMessage(frame);
+    this.#decodeMs += performance.now() - encodedMs;
+    this.#encodeMs += encodedMs - startMs;
+    this.#bytes += frame.byteLength;
+    this.#measured++;
+  }
+
+  /** Per batch. */
+  result(contention: number): Pick<Profile, "encodeMs" | "decodeMs" | "batchBytes"> {
+    const per = (sum: number) => sum / this.#measured;
+    return {
+      encodeMs: per(this.#encodeMs) / contention,
+      decodeMs: per(this.#decodeMs) / contention,
+      batchBytes: Math.round(per(this.#bytes)),
+    };
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * The layers of the project: what each may import, and which names and packages are restricted.
+ *
+ * @module
+ */
+
+/** Longest first: a file belongs to the first that contains it. */
+export const LAYERS = [
+  "actors/runtime",
+  "actors/exactly_once",
+  "actors/dispatcher",
+  "actors/worker",
+  "actors/cache",
+  "actors/coordinated",
+  "actors/client",
+  "bench/bare",
+  "core",
+  "data",
+  "offload",
+  "transport",
+  "platform",
+  "server",
+  "sim/checkers",
+  "sim",
+  "cli/lib",
+  "cli",
+  "examples",
+  "bench",
+  "tests",
+  "tools",
+  "mod.ts",
+] as const;
+
+const SERVICE = ["actors/exactly_once", "actors/runtime", "transport", "data", "core"];
+
+const PRODUCTION = [...LAYERS.filter((layer) => !isWorkshop(layer) && layer !== "mod.ts")];
+
+/** What each layer may import besides itself; a layer that is absent may import everything. */
+export const ARROWS: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  data: ["core"],
+  "actors/runtime": ["core"],
+  transport: ["actors/runtime", "core"],
+  "actors/exactly_once": ["actors/runtime", "transport", "core"],
+  "actors/dispatcher": SERVICE,
+  "actors/worker": SERVICE,
+  "actors/cache": SERVICE,
+  "actors/coordinated": SERVICE,
+  "actors/client": SERVICE,
+  offload: ["actors/client", "transport", "data", "core"],
+  platform: PRODUCTION.filter((layer) => layer !== "server"),
+  server: PRODUCTION,
+  "mod.ts": PRODUCTION,
+  // Checkers run in the simulator and with real processes.
+  "sim/checkers": PRODUCTION,
+  // The user interface of programs: arguments, tables, pages.
+  "cli/lib": ["core"],
+  sim: [...PRODUCTION, "mod.ts", "cli/lib", "sim/checkers"],
+  cli: [...PRODUCTION, "mod.ts", "cli/lib", "sim", "sim/checkers"],
+  examples: [...PRODUCTION, "mod.ts", "cli/lib", "cli"],
+  bench: [...PRODUCTION, "sim", "mod.ts", "bench/bare", "cli/lib", "cli"],
+  "bench/bare": [],
+};
+
+/** Service actors may import each other's messages. */
+export const PROTOCOL_FILE = /^actors\/[a-z]+\/protocol(_[a-z_]+)?\.ts$/;
+
+/** Packages that only some layers may import: each is meant to be replaceable in one place. */
+export const PACKAGES: readonly [name: string, allowed: RegExp, remedy: string][] = [
+  ["msgpackr", /^(transport\/codec|tests\/|bench\/)/, "use transport/codec.ts"],
+  [
+    "comlink",
+    /^(transport|platform|server|tests|bench)\//,
+    "use the edge in transport/ or platform/",
+  ],
+  [
+    "valibot",
+    /^(actors\/(runtime\/(checks|guard)|[a-z]+\/protocol_check)\.ts$|tests\/)/,
+    "use actors/runtime/checks.ts",
+  ],
+  ...["backend-cpu", "core", "layers"].map((part): [string, RegExp, string] => [
+    `@tensorflow/tfjs-${part}`,
+    /^examples\//,
+    "train in examples/; Leat feeds any library",
+  ]),
+  ["node:assert", /^tests\/assert\.ts$/, "use tests/assert.ts"],
+];
+
+/** Layers that take everything nondeterministic from the platform or the host. */
+export const PURE_LAYERS = /^(core|data|actors|offload|transport)\/|^mod\.ts$/;
+
+export const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
+  "clearInterval",
+  "clearTimeout",
+  "console",
+  "fetch",
+  "performance",
+  "setImmediate",
+  "setInterval",
+  "setTimeout",
+]);
+
+/** Members of otherwise harmless globals. */
+export const AMBIENT_MEMBERS: Readonly<Record<string, readonly string[]>> = {
+  crypto: ["getRandomValues", "randomUUID"],
+  Date: ["now"],
+  Math: ["random"],
+  Temporal: ["Now"],
+};
+
+export const AMBIENT_MODULES =
+  /^node:(timers|timers\/promises|perf_hooks|process|fs|fs\/promises|child_process|os)$/;
+
+function isWorkshop(layer: string): boolean {
+  return /^(sim|cli|examples|bench|tests|tools)(\/|$)/.test(layer);
+}
