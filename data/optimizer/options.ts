@@ -15,6 +15,11 @@ export interface OptimizationRules {
   /** Writes numbers that `map` or `filter` gives directly to the memory of a batch. Default true. */
   readonly mapAndBatchFusion?: boolean | undefined;
   /**
+   * Stacks a window of `groupByWindow` that only becomes a batch, and the buckets of
+   * `bucketBySequenceLength`, without a pipeline for each. Default true.
+   */
+  readonly groupAndBatchFusion?: boolean | undefined;
+  /**
    * Calls a function that waits for several elements at once, as with `numParallelCalls: AUTOTUNE`.
    * The function must not depend on the order of its calls. Default false.
    */
@@ -42,6 +47,7 @@ const DEFAULTS: Readonly<Record<RuleName, boolean>> = {
   filterFusion: true,
   mapAndFilterFusion: true,
   mapAndBatchFusion: true,
+  groupAndBatchFusion: true,
   mapParallelization: false,
   prefetchInjection: false,
 };

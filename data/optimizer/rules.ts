@@ -11,6 +11,7 @@ import type { DatasetNode } from "../node.ts";
 import type { RuleName, Rules } from "./options.ts";
 import type { Rule, Site } from "./rule.ts";
 import { fusionRules } from "./rules/fusion.ts";
+import { groupAndBatchFusion } from "./rules/group_and_batch_fusion.ts";
 import { mapAndBatchFusion } from "./rules/map_and_batch_fusion.ts";
 import { mapParallelization } from "./rules/map_parallelization.ts";
 import { isLeftOut, noOpElimination } from "./rules/no_op_elimination.ts";
@@ -20,6 +21,7 @@ const RULES: readonly Rule[] = [
   noOpElimination,
   ...fusionRules,
   mapAndBatchFusion,
+  groupAndBatchFusion,
   mapParallelization,
   prefetchInjection,
 ];

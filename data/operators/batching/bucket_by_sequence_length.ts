@@ -30,7 +30,7 @@ import { type ElementSpec, mapSpec, TensorSpec } from "../../elements/spec.ts";
 import { BatchNode } from "./batch.ts";
 import { FromNode } from "../sources/from.ts";
 import { type Grouping, GroupingIterator } from "../grouping/grouping.ts";
-import { Nested } from "../combining/opened.ts";
+import type { RandomStream } from "../../../core/philox.ts";
 import { PaddedBatchNode } from "./padded_batch.ts";
 import { UnaryNode } from "../unary.ts";
 
@@ -161,10 +161,8 @@ class Buckets implements Grouping {
   readonly #length: Call;
   readonly #options: BucketAttributes;
   readonly #spec: ElementSpec;
-  readonly #context: IteratorContext;
 
   constructor(context: IteratorContext, node: BucketBySequenceLengthNode) {
-    this.#context = context;
     this.#length = new Call(node.length, context);
     this.calls = [this.#length];
     this.#options = node.options;
@@ -182,22 +180,25 @@ class Buckets implements Grouping {
     return this.#options.batchSizes[bucket]!;
   }
 
-  open(_number: number, bucket: number, elements: readonly unknown[]): Nested | undefined {
+  make(_number: number, bucket: number, elements: readonly unknown[]): DatasetNode | undefined {
     const { dropRemainder, noPadding, paddedShapes, paddingValues } = this.#options;
     const size = elements.length;
     if (dropRemainder && size < this.sizeOf(bucket)) return undefined;
     const window = new FromNode(elements, this.#spec);
-    const batch = noPadding ? new BatchNode(window, size) : new PaddedBatchNode(window, size, {
+    return noPadding ? new BatchNode(window, size) : new PaddedBatchNode(window, size, {
       paddedShapes: this.#options.padToBucketBoundary
         ? boundaryShapes(elements[0], this.#spec, paddedShapes, this.#boundary(bucket) - 1)
         : paddedShapes,
       paddingValues,
     });
-    return new Nested(batch, this.#length.nestedRandomState(), this.#context);
   }
 
-  openAgain(number: number, bucket: number, elements: readonly unknown[]): Nested | undefined {
-    return this.open(number, bucket, elements);
+  makeAgain(number: number, bucket: number, elements: readonly unknown[]): DatasetNode | undefined {
+    return this.make(number, bucket, elements);
+  }
+
+  randomState(): () => RandomStream {
+    return this.#length.nestedRandomState();
   }
 
   #boundary(bucket: number): number {

@@ -39,6 +39,22 @@ export abstract class GatheringNode extends UnaryNode {
     return new GatheringIterator(context, this, this.columnsOf(this.input.elementSpec));
   }
 
+  /**
+   * The one batch of these elements, in an array; undefined if they make no batch or several, or if
+   * one of them fails.
+   */
+  stack(elements: readonly unknown[]): [batch: unknown] | undefined {
+    const count = elements.length;
+    if (count === 0 || count > this.size || (count < this.size && this.dropRemainder)) return;
+    try {
+      const column = this.columnsOf(this.input.elementSpec)(elements[0]);
+      for (let i = 0; i < count; i++) column.write(i, elements[i]);
+      return [column.finish(count)];
+    } catch {
+      return undefined;
+    }
+  }
+
   /** The number of rows of each batch; null where the last may have fewer. */
   protected get rows(): number | null {
     return this.dropRemainder ? this.size : null;

@@ -24,14 +24,7 @@ export class Nested {
 
   /** Opens the result of the call with this index: `invalid_argument` unless it is a dataset. */
   static madeBy(call: Call, index: number, made: unknown, context: IteratorContext): Nested {
-    const node = nodeOf(made);
-    if (node !== undefined) return new Nested(node, call.nestedRandomState(index), context);
-    throw context.stats.failed(
-      new LeatError(
-        "invalid_argument",
-        `${context.stats.operator}: the function must return a Dataset, got ${show(made)}`,
-      ),
-    );
+    return new Nested(nodeMadeBy(made, context), call.nestedRandomState(index), context);
   }
 
   async save(): Promise<unknown> {
@@ -49,6 +42,18 @@ export class Nested {
       throw error;
     }
   }
+}
+
+/** The graph of a dataset that a function made: `invalid_argument` unless it is one. */
+export function nodeMadeBy(made: unknown, context: IteratorContext): DatasetNode {
+  const node = nodeOf(made);
+  if (node !== undefined) return node;
+  throw context.stats.failed(
+    new LeatError(
+      "invalid_argument",
+      `${context.stats.operator}: the function must return a Dataset, got ${show(made)}`,
+    ),
+  );
 }
 
 export interface OpenedState {

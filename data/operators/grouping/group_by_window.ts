@@ -15,7 +15,8 @@ import {
 import type { ElementSpec } from "../../elements/spec.ts";
 import { FromNode } from "../sources/from.ts";
 import { type Grouping, GroupingIterator } from "./grouping.ts";
-import { Nested } from "../combining/opened.ts";
+import type { RandomStream } from "../../../core/philox.ts";
+import { nodeMadeBy } from "../combining/opened.ts";
 import { UnaryNode } from "../unary.ts";
 
 /** Options of `groupByWindow`. */
@@ -108,21 +109,25 @@ class Windows implements Grouping {
     return this.#size instanceof Call ? this.#size.one(key) : this.#size;
   }
 
-  open(number: number, key: number, elements: readonly unknown[]): unknown {
-    return this.#open(number, this.#reduce.two(key, this.#datasetOf(elements)));
+  make(_number: number, key: number, elements: readonly unknown[]): unknown {
+    return this.#nodeOf(this.#reduce.two(key, this.#datasetOf(elements)));
   }
 
-  openAgain(number: number, key: number, elements: readonly unknown[]): unknown {
-    return this.#open(number, this.#reduce.againTwo(number, key, this.#datasetOf(elements)));
+  makeAgain(number: number, key: number, elements: readonly unknown[]): unknown {
+    return this.#nodeOf(this.#reduce.againTwo(number, key, this.#datasetOf(elements)));
+  }
+
+  randomState(number: number): () => RandomStream {
+    return this.#reduce.nestedRandomState(number);
   }
 
   #datasetOf(elements: readonly unknown[]): unknown {
     return facade().wrap(new FromNode(elements, this.#spec));
   }
 
-  #open(number: number, made: unknown): Nested | Promise<Nested> {
+  #nodeOf(made: unknown): unknown {
     return made instanceof Promise
-      ? made.then((made) => Nested.madeBy(this.#reduce, number, made, this.#context))
-      : Nested.madeBy(this.#reduce, number, made, this.#context);
+      ? made.then((made) => nodeMadeBy(made, this.#context))
+      : nodeMadeBy(made, this.#context);
   }
 }

@@ -7,7 +7,10 @@ import { type HeldElements, restoreHeld, saveHeld } from "../../elements/held.ts
 import { END, type Pulled } from "../../iterator.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
-import type { Nested } from "../combining/opened.ts";
+import type { RandomStream } from "../../../core/philox.ts";
+import type { DatasetNode } from "../../node.ts";
+import { onlyBatchOf } from "../../optimizer/rules/group_and_batch_fusion.ts";
+import { Nested } from "../combining/opened.ts";
 import { UnaryIterator } from "../unary.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
 
@@ -18,10 +21,12 @@ export interface Grouping {
   keyOf(element: unknown): unknown;
   /** How many elements make a full window of this key. */
   sizeOf(key: number): unknown;
-  /** Opens the result of a window, as a `Nested`; `undefined` if there is none. `number`: counts windows. */
-  open(number: number, key: number, elements: readonly unknown[]): unknown;
-  /** Reopens the result of the window with this number. */
-  openAgain(number: number, key: number, elements: readonly unknown[]): unknown;
+  /** The node of a window's dataset; `undefined` if there is none. `number`: counts windows. */
+  make(number: number, key: number, elements: readonly unknown[]): unknown;
+  /** The node of the window with this number, again. */
+  makeAgain(number: number, key: number, elements: readonly unknown[]): unknown;
+  /** The random state of the dataset of the window with this number. */
+  randomState(number: number): () => RandomStream;
 }
 
 /** A window that is not full yet. */
@@ -180,26 +185,28 @@ export class GroupingIterator extends UnaryIterator implements Stepping {
     this.#held -= window.elements.length;
     this.#meter.holds(this.#held);
     const number = this.#opened++;
-    const opened = this.#grouping.open(number, key, window.elements);
-    return opened instanceof Promise
-      ? this.#openLater(number, key, window, opened)
-      : this.#open(number, key, window, opened);
+    const made = this.#grouping.make(number, key, window.elements);
+    return made instanceof Promise
+      ? this.#openLater(number, key, window, made)
+      : this.#open(number, key, window, made);
   }
 
   async #openLater(
     number: number,
     key: number,
     window: HeldElements,
-    opened: Promise<unknown>,
+    made: Promise<unknown>,
   ): Promise<unknown> {
-    return this.#open(number, key, window, await opened);
+    return this.#open(number, key, window, await made);
   }
 
-  #open(number: number, key: number, window: HeldElements, opened: unknown): typeof AGAIN {
-    if (opened === undefined) return AGAIN;
-    const nested = opened as Nested;
-    if (this.disposed) nested.iterator.dispose();
-    else this.#current = { number, key, window, nested };
+  #open(number: number, key: number, window: HeldElements, made: unknown): unknown {
+    if (made === undefined || this.disposed) return AGAIN;
+    const node = made as DatasetNode;
+    const batch = this.context.uses("groupAndBatchFusion") ? onlyBatchOf(node) : undefined;
+    if (batch !== undefined) return this.stats.gave(batch[0]);
+    const nested = new Nested(node, this.#grouping.randomState(number), this.context);
+    this.#current = { number, key, window, nested };
     return AGAIN;
   }
 
@@ -241,7 +248,8 @@ export class GroupingIterator extends UnaryIterator implements Stepping {
   async #restoreCurrent(current: NonNullable<GroupingState["current"]>): Promise<void> {
     const { number, key, held, nested } = wholeState(current);
     const window = await restoreHeld(held, this.input);
-    const opened = await this.#grouping.openAgain(number, key, window.elements) as Nested;
+    const node = await this.#grouping.makeAgain(number, key, window.elements) as DatasetNode;
+    const opened = new Nested(node, this.#grouping.randomState(number), this.context);
     this.#current = { number, key, window, nested: opened };
     await opened.restore(nested);
   }

@@ -1,14 +1,7 @@
 /** Static optimisation: every rule leaves elements, order, errors, figures and checkpoints as they are. */
 import fc from "fast-check";
-import { RULE_NAMES, type RuleName, rulesOf } from "../../../data/optimizer/options.ts";
-import { openIterator } from "../../../data/dataset_iterator.ts";
-import {
-  Dataset,
-  type DatasetOptions,
-  LeatError,
-  type OptimizationRules,
-  TensorSpec,
-} from "../../../mod.ts";
+import { RULE_NAMES } from "../../../data/optimizer/options.ts";
+import { Dataset, type DatasetOptions, LeatError, TensorSpec } from "../../../mod.ts";
 import {
   assert,
   assertEquals,
@@ -16,7 +9,7 @@ import {
   assertStringIncludes,
   assertThrows,
 } from "../../assert.ts";
-import { outcomesOf } from "../lib/outcomes.ts";
+import { assertRuleLaw, only, type Optimizations } from "./rule_law.ts";
 
 type Numbers = Dataset<number>;
 
@@ -75,21 +68,6 @@ const PIPELINES = fc.record({
   restoring: fc.subarray([...RULE_NAMES]),
 });
 
-/** These rules and no others. */
-function only(names: readonly RuleName[]): OptimizationRules {
-  return Object.fromEntries(RULE_NAMES.map((name) => [name, names.includes(name)]));
-}
-
-/** Rules with which operators below the last may give elements that nobody takes. */
-const READING_AHEAD: readonly RuleName[] = ["mapParallelization", "prefetchInjection"];
-
-function readsAhead(optimizations: Optimizations): boolean {
-  const rules = rulesOf(optimizations);
-  return READING_AHEAD.some((name) => rules.has(name));
-}
-
-type Optimizations = DatasetOptions["optimizations"];
-
 Deno.test("rules change neither elements nor errors nor figures, and checkpoints fit with and without them", async () => {
   let rewritten = 0;
   await fc.assert(
@@ -101,29 +79,8 @@ Deno.test("rules change neither elements nor errors nor figures, and checkpoints
       // Several elements are only read at once for a batch.
       const dataset: Dataset<unknown> = batchSize === 1 ? numbers : numbers.batch(batchSize);
       rewritten += dataset.explain().rewrites.length;
-      const open = (optimizations: Optimizations) =>
-        openIterator(dataset.withOptions({ seed: 3, optimizations }).node);
-      await using plain = open(false);
-      const expected = await outcomesOf(plain);
-      const pairs: readonly (readonly [Optimizations, Optimizations])[] = [
-        [true, false],
-        [false, true],
-        [undefined, undefined],
-        [only(saving), only(restoring)],
-      ];
-      for (const [saving, restoring] of pairs) {
-        await using iterator = open(saving);
-        const first = await outcomesOf(iterator, Math.ceil(at / batchSize));
-        const state = await iterator.save();
-        assertEquals([...first, ...await outcomesOf(iterator)], expected);
-        const figures = (of: typeof iterator) =>
-          of.stats().slice(0, readsAhead(saving) ? 1 : undefined)
-            .map(({ elements, errors }) => [elements, errors]);
-        assertEquals(figures(iterator), figures(plain));
-        await using other = open(restoring);
-        await other.restore(state);
-        assertEquals([...first, ...await outcomesOf(other)], expected);
-      }
+      const elements = Math.ceil(at / batchSize);
+      await assertRuleLaw(dataset, elements, [only(saving), only(restoring)]);
     }),
     { numRuns: 80, seed: 11 },
   );
