@@ -195,6 +195,11 @@ export class IteratorContext {
     return this.#iteration.rules.has(rule);
   }
 
+  /** The fields of elements that are needed, by rule `projectionPushdown`; undefined for all. */
+  get wantedFields(): readonly string[] | undefined {
+    return this.uses("projectionPushdown") ? this.#place.wantedFields : undefined;
+  }
+
   /** The iterator of this operator's input in place of its own: its elements count for both. */
   passInput(): ElementIterator {
     this.#place.isPassed = true;

@@ -80,6 +80,7 @@ import {
   type SampleFromDatasetsOptions,
 } from "./operators/combining/sample_from_datasets.ts";
 import { ScanNode } from "./operators/calling/scan.ts";
+import { SelectNode } from "./operators/select.ts";
 import { ShardNode } from "./operators/shard.ts";
 import { ShuffleNode, type ShuffleOptions } from "./operators/shuffling/shuffle.ts";
 import { SnapshotNode, type SnapshotOptions } from "./operators/caching/snapshot.ts";
@@ -1039,6 +1040,22 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     const { captures } = TakeWhileNode.options(options);
     const fn = new NodeFunction("takeWhile", "predicate", predicate, captures);
     return new Dataset(new TakeWhileNode(this.node, fn));
+  }
+
+  /**
+   * Some fields of each element, in this order. Parquet and Arrow files are read without the other
+   * columns, unless they have a `spec` or an operator between needs whole rows. An element without
+   * one of the fields fails with `invalid_argument`.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   * const rows = Dataset.from([{ id: 1, text: "a" }, { id: 2, text: "b" }]);
+   * for await (const { text } of rows.select(["text"])) console.log(text); // a b
+   * ```
+   */
+  select<const K extends keyof T & string>(fields: readonly K[]): Dataset<Pick<T, K>> {
+    return new Dataset(new SelectNode(this.node, fields));
   }
 
   /**

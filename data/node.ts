@@ -106,6 +106,19 @@ export abstract class DatasetNode {
     return undefined;
   }
 
+  /**
+   * The fields of its input's elements that it needs, if those `wanted` of its own are needed.
+   * `undefined` stands for all, in both.
+   */
+  fieldsOfInput(_wanted: readonly string[] | undefined): readonly string[] | undefined {
+    return undefined;
+  }
+
+  /** Whether it reads only the wanted fields of its elements, which are then all that they have. */
+  get readsFields(): boolean {
+    return false;
+  }
+
   /** Starts running. Cheap: nothing is read before the first `next()`. */
   abstract makeIterator(context: IteratorContext): ElementIterator;
 

@@ -12,6 +12,8 @@ export interface Place {
   shared: unknown;
   /** What the tuner may change here. */
   knob: Knob | undefined;
+  /** The fields of its elements that are needed; undefined for all. */
+  readonly wantedFields: readonly string[] | undefined;
   /** Whether the operator's iterator is that of its input. */
   isPassed: boolean;
   readonly node: DatasetNode;
@@ -58,7 +60,11 @@ export function placesOf(
   let numbers = first.number;
   let settings = first.number - first.randomStateNumber;
   // Sources below a splittable source are read whole by every task, and so are replicated inputs.
-  const place = (node: DatasetNode, among: Sources | undefined): Place => {
+  const place = (
+    node: DatasetNode,
+    among: Sources | undefined,
+    wantedFields?: readonly string[],
+  ): Place => {
     const stats = new OperatorMeter(node.kind, numbers++, opener);
     const randomStateNumber = stats.number - settings;
     if (node.isSetting) settings++;
@@ -67,7 +73,7 @@ export function placesOf(
     const replicated = replicatedInputOf(node);
     const below = isSource ? sourcesBelow(node, among) : among;
     const inputs = node.inputs.map((input, i) =>
-      place(input, i === replicated ? undefined : below)
+      place(input, i === replicated ? undefined : below, node.fieldsOfInput(wantedFields))
     );
     return {
       node,
@@ -78,6 +84,7 @@ export function placesOf(
       shared: undefined,
       knob: undefined,
       isPassed: false,
+      wantedFields,
     };
   };
   return place(root, { count: 0, isJoint: false });

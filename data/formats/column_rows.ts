@@ -20,10 +20,16 @@ export function listNames(names: readonly string[]): string {
   return `${names.length === 0 ? "none" : listed}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
+interface ChosenOptions {
+  /** What columns are called in messages. */
+  readonly what?: string;
+  /** The columns that an operator above needs; default: all. */
+  readonly wanted?: readonly string[] | undefined;
+}
+
 /**
  * The columns to read, in the chosen order; default: all.
  *
- * @param what they are called in messages.
  * @throws {LeatError} `not_found` for a column that the file lacks, naming the file, the column,
  * and the existing ones; `resource_exhausted` for more than {@linkcode COLUMNS_MAX}.
  */
@@ -31,18 +37,21 @@ export function chosenColumns(
   bytes: ByteRanges,
   names: readonly string[],
   chosen: readonly string[] | undefined,
-  what = "column",
+  { what = "column", wanted }: ChosenOptions = {},
 ): readonly string[] {
-  const known = new Set(names);
+  const existing = new Set(names);
   for (const name of chosen ?? []) {
-    if (known.has(name)) continue;
+    if (existing.has(name)) continue;
     throw bytes.refused(
       "not_found",
       `There is no ${what} ${name} in ${bytes.format} file ${bytes.path}; it has ` +
         `${listNames(names)}.`,
     );
   }
-  const columns = chosen ?? names;
+  const known = chosen ?? names;
+  const isWanted = wanted === undefined ? known : known.filter((name) => wanted.includes(name));
+  // A row has a column even if none is wanted: the operator that wants others says so.
+  const columns = isWanted.length === 0 ? known.slice(0, 1) : isWanted;
   if (columns.length <= COLUMNS_MAX) return columns;
   throw bytes.refused(
     "resource_exhausted",

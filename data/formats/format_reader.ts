@@ -22,6 +22,8 @@ export interface SourceFile {
   readonly path: string;
   readonly file: OpenFile;
   readonly compression: Compression | undefined;
+  /** The fields of elements that are needed, for formats that can leave out others; default: all. */
+  readonly wantedFields?: readonly string[] | undefined;
 }
 
 /** Which part of a file to read; default: all of it. */

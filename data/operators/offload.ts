@@ -77,6 +77,11 @@ export class OffloadNode extends SameElementsNode {
     this.options = checkOffloadOptions(options);
   }
 
+  /** Another iteration reads what is below it. */
+  override fieldsOfInput(): undefined {
+    return undefined;
+  }
+
   override get attributes(): Attributes {
     const { plan, stepMs, profileSteps, deterministic, adapt, timeoutMs, ...where } = this.options;
     const choice = plan && { candidate: plan.candidate, ratio: plan.ratio };

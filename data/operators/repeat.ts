@@ -22,6 +22,10 @@ export class RepeatNode extends UnaryNode {
     return { count: this.count };
   }
 
+  override fieldsOfInput(wanted: readonly string[] | undefined): readonly string[] | undefined {
+    return wanted;
+  }
+
   override get elementSpec(): ElementSpec {
     return this.input.elementSpec;
   }

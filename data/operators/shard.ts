@@ -30,6 +30,10 @@ export class ShardNode extends UnaryNode {
     return { numShards: this.numShards, index: this.index };
   }
 
+  override fieldsOfInput(wanted: readonly string[] | undefined): readonly string[] | undefined {
+    return wanted;
+  }
+
   override get elementSpec(): ElementSpec {
     return this.input.elementSpec;
   }

@@ -24,6 +24,10 @@ abstract class CountingNode extends UnaryNode {
     return { count: this.count };
   }
 
+  override fieldsOfInput(wanted: readonly string[] | undefined): readonly string[] | undefined {
+    return wanted;
+  }
+
   override get elementSpec(): ElementSpec {
     return this.input.elementSpec;
   }

@@ -28,6 +28,10 @@ export abstract class SameElementsNode extends UnaryNode {
   override splitMultiple(multiple: number): number {
     return multiple;
   }
+
+  override fieldsOfInput(wanted: readonly string[] | undefined): readonly string[] | undefined {
+    return wanted;
+  }
 }
 
 export abstract class UnaryIterator extends ElementIterator {

@@ -15,6 +15,11 @@ export interface OptimizationRules {
   /** Writes numbers that `map` or `filter` gives directly to the memory of a batch. Default true. */
   readonly mapAndBatchFusion?: boolean | undefined;
   /**
+   * Reads only those columns of Parquet and Arrow files that `select` takes. Columns that are not
+   * read can be damaged without an error. Default true.
+   */
+  readonly projectionPushdown?: boolean | undefined;
+  /**
    * Stacks a window of `groupByWindow` that only becomes a batch, and the buckets of
    * `bucketBySequenceLength`, without a pipeline for each. Default true.
    */
@@ -47,6 +52,7 @@ const DEFAULTS: Readonly<Record<RuleName, boolean>> = {
   filterFusion: true,
   mapAndFilterFusion: true,
   mapAndBatchFusion: true,
+  projectionPushdown: true,
   groupAndBatchFusion: true,
   mapParallelization: false,
   prefetchInjection: false,

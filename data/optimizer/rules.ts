@@ -15,12 +15,14 @@ import { groupAndBatchFusion } from "./rules/group_and_batch_fusion.ts";
 import { mapAndBatchFusion } from "./rules/map_and_batch_fusion.ts";
 import { mapParallelization } from "./rules/map_parallelization.ts";
 import { isLeftOut, noOpElimination } from "./rules/no_op_elimination.ts";
+import { projectionPushdown } from "./rules/projection_pushdown.ts";
 import { prefetchInjection } from "./rules/prefetch_injection.ts";
 
 const RULES: readonly Rule[] = [
   noOpElimination,
   ...fusionRules,
   mapAndBatchFusion,
+  projectionPushdown,
   groupAndBatchFusion,
   mapParallelization,
   prefetchInjection,

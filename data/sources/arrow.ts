@@ -11,6 +11,10 @@ export class ArrowNode extends RowFileNode {
     super("arrow", files, options);
   }
 
+  protected override get canLeaveOutColumns(): boolean {
+    return true;
+  }
+
   protected override async openBlocks(source: SourceFile): Promise<RowBlocks> {
     // Loaded only when such files are read.
     const { openArrow } = await import("../formats/arrow/arrow.ts");

@@ -11,6 +11,10 @@ export class ParquetNode extends RowFileNode {
     super("parquet", files, options);
   }
 
+  protected override get canLeaveOutColumns(): boolean {
+    return true;
+  }
+
   protected override async openBlocks(source: SourceFile): Promise<RowBlocks> {
     // Loaded only when such files are read.
     const { openParquet } = await import("../formats/parquet/parquet.ts");

@@ -91,6 +91,16 @@ export abstract class RowFileNode extends FileSourceNode {
     return this.#spec;
   }
 
+  /** A spec says what all columns contain: then all are read and checked. */
+  override get readsFields(): boolean {
+    return this.#spec === undefined && this.canLeaveOutColumns;
+  }
+
+  /** Whether the format's files are smaller to read without some columns. */
+  protected get canLeaveOutColumns(): boolean {
+    return false;
+  }
+
   override get check(): SpecCheck | undefined {
     return this.#check;
   }

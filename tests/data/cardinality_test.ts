@@ -77,6 +77,7 @@ const CARDINALITIES: [what: string, dataset: Dataset<unknown>, cardinality: numb
   ["zip of endless", endless().zip(endless()), Infinity],
   ["zip with unknown", five().zip(unknown()), UNKNOWN],
   ["enumerate", five().enumerate(), 5],
+  ["select", Dataset.from([{ a: 1 }, { a: 2 }]).select(["a"]), 2],
   ["cutPoint", five().cutPoint("here"), 5],
   ["offload", five().offload({ service: "ws://127.0.0.1:1" }), 5],
   ["withOptions", five().withOptions({ seed: 1 }), 5],

@@ -27,6 +27,7 @@ const DATASETS: Record<string, () => Dataset<unknown>> = {
   zip: () => Dataset.zip({ a: range(5), b: Dataset.from("abc") }),
   concatenate: () => range(3).concatenate(range(2)).concatenate(range(4)),
   enumerate: () => Dataset.from("abc").enumerate(7),
+  select: () => range(5).map((x) => ({ x, y: -x })).select(["y"]),
   prefetch: () => range(3).prefetch(2),
   withOptions: () => range(3).withOptions({ deterministic: false }),
   globalShuffle: () => range(9).globalShuffle(),

@@ -76,7 +76,11 @@ export async function openArrow(
       throw new Error(`${reader.numRecordBatches} record batches are more than it can hold`);
     }
     const names = reader.schema.fields.map(({ name }) => name);
-    return new ArrowBlocks(bytes, reader, chosenColumns(bytes, names, columns));
+    return new ArrowBlocks(
+      bytes,
+      reader,
+      chosenColumns(bytes, names, columns, { wanted: source.wantedFields }),
+    );
   } catch (error) {
     throw bytes.failed("its schema", error);
   }

@@ -51,7 +51,7 @@ export class NpzArchive {
           : []
       ),
     );
-    const chosen = chosenColumns(bytes, [...arrays.keys()], names, "array");
+    const chosen = chosenColumns(bytes, [...arrays.keys()], names, { what: "array" });
     if (chosen.length === 0) throw bytes.damaged("it has no arrays in it, no files named .npy");
     const archive = new NpzArchive(bytes, chosen.map((name) => arrays.get(name)!));
     archive.#checkEntries();

@@ -91,11 +91,13 @@ export async function openParquet(
     const { children } = parquetSchema(metadata);
     const names = children.map(({ element }) => element.name);
     const trees = new Map(children.toReversed().map((tree) => [tree.element.name, tree]));
-    const chosen = chosenColumns(bytes, names, columns).map((name) => {
-      const tree = trees.get(name)!;
-      const isFlat = tree.children.length === 0 && tree.element.repetition_type !== "REPEATED";
-      return { name, values: valuesOf(tree), isFlat };
-    });
+    const chosen = chosenColumns(bytes, names, columns, { wanted: source.wantedFields }).map(
+      (name) => {
+        const tree = trees.get(name)!;
+        const isFlat = tree.children.length === 0 && tree.element.repetition_type !== "REPEATED";
+        return { name, values: valuesOf(tree), isFlat };
+      },
+    );
     return new ParquetBlocks(
       bytes,
       { ...metadata, schema: plainSchema(metadata.schema) },

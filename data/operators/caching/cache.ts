@@ -44,6 +44,11 @@ export class CacheNode extends SameElementsNode {
     this.path = path === undefined ? undefined : checkPath("cache", path);
   }
 
+  /** It keeps elements, which others may read. */
+  override fieldsOfInput(): undefined {
+    return undefined;
+  }
+
   override get attributes(): Attributes {
     return { path: this.path };
   }

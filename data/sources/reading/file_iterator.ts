@@ -103,7 +103,8 @@ export abstract class FileSourceIterator extends UnaryIterator {
     const { signal } = this.#closing;
     const opened = await this.#node.openFile(this.context.host, path, signal);
     const file = new MeteredFile(opened.file, this.context);
-    const source = { ...opened, file };
+    const wantedFields = this.#node.readsFields ? this.context.wantedFields : undefined;
+    const source = { ...opened, file, wantedFields };
     // The format's first reads may take long, too.
     const giveUp = () => file.close();
     signal.addEventListener("abort", giveUp, { once: true });

@@ -36,6 +36,7 @@ function rowsIn(at: (name: string) => string, saved: Saved): Record<Division, Ro
     element: [
       [Dataset.range(300).map((x) => ({ x, text: "t".repeat(x) })), 300, 300],
       [nine.prefetch(2), 9, 9],
+      [Dataset.from([{ a: 1, b: 2 }, { a: 3, b: 4 }]).select(["b"]), 2, 2],
       [nine.withOptions({ seed: 1 }), 9, 9],
       [nine.cutPoint("here"), 9, 9],
     ],
