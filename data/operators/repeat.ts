@@ -6,6 +6,8 @@ import { ElementIterator, END, NO_BLOCK, type Pulled, type Token } from "../iter
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import type { ElementSpec } from "../elements/spec.ts";
+import { mayOverlap } from "../optimizer/rules/shuffle_and_repeat_fusion.ts";
+import { ShuffleIterator } from "./shuffling/shuffle.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class RepeatNode extends UnaryNode {
@@ -45,7 +47,7 @@ export class RepeatNode extends UnaryNode {
   }
 
   override makeIterator(context: IteratorContext): RepeatIterator {
-    return new RepeatIterator(context, this.count);
+    return new RepeatIterator(context, this);
   }
 }
 
@@ -70,10 +72,17 @@ class RepeatIterator extends ElementIterator implements Stepping {
   /** The input in another repetition, of which an element was recomputed. */
   #other: { readonly repetition: number; readonly input: ElementIterator } | undefined;
 
-  constructor(context: IteratorContext, count: number) {
+  /** Rule `shuffleAndRepeatFusion`: whether repetitions overlap. */
+  readonly #overlaps: boolean;
+  /** The input of the next repetition, which reads ahead. */
+  #next: ShuffleIterator | undefined;
+
+  constructor(context: IteratorContext, { count, inputs }: RepeatNode) {
     super();
     this.#context = context;
     this.#count = count;
+    this.#overlaps = context.uses("shuffleAndRepeatFusion") && !context.readsSplits &&
+      mayOverlap(inputs[0]!);
   }
 
   override next(): Pulled<unknown> {
@@ -91,7 +100,8 @@ class RepeatIterator extends ElementIterator implements Stepping {
 
   step(): unknown {
     if (this.#ended || this.disposed || this.#repetition === this.#count) return END;
-    this.#input ??= this.#context.repeated(this.#repetition).makeInput();
+    this.#input ??= this.#next ?? this.#context.repeated(this.#repetition).makeInput();
+    this.#next = undefined;
     let element: Pulled<unknown>;
     try {
       element = this.#input.next();
@@ -104,6 +114,7 @@ class RepeatIterator extends ElementIterator implements Stepping {
 
   #give(element: unknown): unknown {
     this.#gave = true;
+    if (this.#overlaps) this.#readAhead();
     return this.#context.stats.gave(element);
   }
 
@@ -115,6 +126,15 @@ class RepeatIterator extends ElementIterator implements Stepping {
       throw this.#gaveError(error);
     }
     return element === END ? this.#again() : this.#give(element);
+  }
+
+  #readAhead(): void {
+    const current = this.#input, next = this.#repetition + 1;
+    if (next === this.#count || !(current instanceof ShuffleIterator) || !current.isEmptying) {
+      return;
+    }
+    this.#next ??= this.#context.repeated(next).makeInput() as ShuffleIterator;
+    this.#next.readAhead();
   }
 
   #gaveError(error: unknown): unknown {
@@ -183,6 +203,8 @@ class RepeatIterator extends ElementIterator implements Stepping {
   protected override release(): void {
     this.#input?.dispose();
     this.#input = undefined;
+    this.#next?.dispose();
+    this.#next = undefined;
     this.#other?.input.dispose();
     this.#other = undefined;
   }

@@ -15,6 +15,10 @@ export interface OptimizationRules {
   /** Writes numbers that `map` or `filter` gives directly to the memory of a batch. Default true. */
   readonly mapAndBatchFusion?: boolean | undefined;
   /**
+   * Fills the buffer of `shuffle` for the next repetition of `repeat` while it empties. Default true.
+   */
+  readonly shuffleAndRepeatFusion?: boolean | undefined;
+  /**
    * Reads only those columns of Parquet and Arrow files that `select` takes. Columns that are not
    * read can be damaged without an error. Default true.
    */
@@ -52,6 +56,7 @@ const DEFAULTS: Readonly<Record<RuleName, boolean>> = {
   filterFusion: true,
   mapAndFilterFusion: true,
   mapAndBatchFusion: true,
+  shuffleAndRepeatFusion: true,
   projectionPushdown: true,
   groupAndBatchFusion: true,
   mapParallelization: false,

@@ -15,6 +15,7 @@ import { groupAndBatchFusion } from "./rules/group_and_batch_fusion.ts";
 import { mapAndBatchFusion } from "./rules/map_and_batch_fusion.ts";
 import { mapParallelization } from "./rules/map_parallelization.ts";
 import { isLeftOut, noOpElimination } from "./rules/no_op_elimination.ts";
+import { shuffleAndRepeatFusion } from "./rules/shuffle_and_repeat_fusion.ts";
 import { projectionPushdown } from "./rules/projection_pushdown.ts";
 import { prefetchInjection } from "./rules/prefetch_injection.ts";
 
@@ -22,6 +23,7 @@ const RULES: readonly Rule[] = [
   noOpElimination,
   ...fusionRules,
   mapAndBatchFusion,
+  shuffleAndRepeatFusion,
   projectionPushdown,
   groupAndBatchFusion,
   mapParallelization,

@@ -1,10 +1,12 @@
 /** `shuffle`: elements in random order, drawn from a buffer that is kept full. */
 import { checkBoolean, checkInteger, checkSeed, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../elements/answer.ts";
 import { restoreHeld, saveHeld } from "../../elements/held.ts";
 import { END, type Pulled, type Token } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { Draws, Seeding } from "../../random/seeding.ts";
+import { isOfStream } from "../../iterators/reading_failure.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { SameElementsNode, UnaryIterator } from "../unary.ts";
@@ -64,9 +66,16 @@ interface ShuffleState {
   readonly draws: unknown;
   readonly inputEnded: boolean;
   readonly input: unknown;
+  /** What was read ahead and is not in the buffer; absent for nothing. */
+  readonly ahead?: readonly SavedAnswer[];
 }
 
-class ShuffleIterator extends UnaryIterator implements Stepping {
+/** What the input gave before it was asked for. */
+interface ReadAhead extends Answer {
+  readonly token: Token | undefined;
+}
+
+export class ShuffleIterator extends UnaryIterator implements Stepping {
   readonly #size: number;
   readonly #draws: Draws;
   readonly #meter: BufferMeter;
@@ -74,6 +83,9 @@ class ShuffleIterator extends UnaryIterator implements Stepping {
   /** The tokens of the elements in the buffer, by index; empty where the input gives none. */
   #tokens: Token[] = [];
   #inputEnded = false;
+  readonly #ahead: ReadAhead[] = [];
+  /** The element that is being read ahead; never rejects. */
+  #reading: Promise<void> | undefined;
 
   constructor(context: IteratorContext, node: ShuffleNode) {
     super(context);
@@ -86,8 +98,53 @@ class ShuffleIterator extends UnaryIterator implements Stepping {
     return stepOn(this, this.context.pacer);
   }
 
+  /** Whether the input has ended, and elements are left. */
+  get isEmptying(): boolean {
+    return this.#inputEnded && this.#buffer.length > 0;
+  }
+
+  /**
+   * Rule `shuffleAndRepeatFusion`: begins to read one more element, before the first is asked for.
+   * Nothing is read after an error.
+   */
+  readAhead(): void {
+    const last = this.#ahead.at(-1);
+    const isOver = last?.failed === true || last?.value === END;
+    if (isOver || this.#reading !== undefined || this.#ahead.length >= this.#size) return;
+    try {
+      const element = this.input.next();
+      if (element instanceof Promise) this.#reading = this.#readLater(element);
+      else this.#hold({ failed: false, value: element });
+    } catch (value) {
+      this.#hold({ failed: true, value });
+    }
+  }
+
+  async #readLater(pending: Promise<unknown>): Promise<void> {
+    try {
+      this.#hold({ failed: false, value: await pending });
+    } catch (value) {
+      this.#hold({ failed: true, value });
+    }
+    this.#reading = undefined;
+  }
+
+  #hold(answer: Answer): void {
+    if (this.disposed) return;
+    const token = answer.failed || answer.value === END ? undefined : this.input.token();
+    this.#ahead.push({ ...answer, token });
+    this.#meter.enters(answer.value);
+    this.#meter.holds(this.#ahead.length);
+  }
+
   step(): unknown {
     if (this.#inputEnded) return this.#draw();
+    const ahead = this.#ahead.shift();
+    if (ahead !== undefined) {
+      if (ahead.failed) throw ahead.value;
+      return this.#accept(ahead.value, ahead.token);
+    }
+    if (this.#reading !== undefined) return this.#reading.then(() => AGAIN);
     const element = this.input.next();
     return element instanceof Promise ? this.#later(element) : this.#accept(element);
   }
@@ -97,14 +154,13 @@ class ShuffleIterator extends UnaryIterator implements Stepping {
   }
 
   /** An element may leave only when the buffer is full, so that each is one of `size` candidates. */
-  #accept(element: unknown): unknown {
+  #accept(element: unknown, token = this.input.token()): unknown {
     if (this.disposed) return END;
     if (element === END) {
       this.#inputEnded = true;
       return AGAIN;
     }
     this.#buffer.push(element);
-    const token = this.input.token();
     if (token !== undefined) this.#tokens.push(token);
     this.#meter.enters(element);
     return this.#buffer.length < this.#size ? AGAIN : this.#draw();
@@ -121,7 +177,10 @@ class ShuffleIterator extends UnaryIterator implements Stepping {
   }
 
   protected override async saveState(): Promise<ShuffleState> {
+    const ahead = this.#ahead.filter((answer) => answer.value !== END && isOfStream(answer))
+      .map((answer) => saveAnswer(answer, answer.token));
     return {
+      ...(ahead.length === 0 ? {} : { ahead }),
       held: saveHeld({ elements: this.#buffer, tokens: this.#tokens }),
       draws: this.#draws.save(),
       inputEnded: this.#inputEnded,
@@ -132,6 +191,10 @@ class ShuffleIterator extends UnaryIterator implements Stepping {
   protected override async restoreState(state: unknown): Promise<void> {
     const { held, draws, inputEnded, input } = state as ShuffleState;
     await this.input.restore(input);
+    for (const saved of "ahead" in (state as object) ? (state as ShuffleState).ahead! : []) {
+      const token = "token" in saved ? saved.token : undefined;
+      this.#ahead.push({ ...await restoreAnswer(saved, this.input), token });
+    }
     const { elements, tokens } = await restoreHeld(held, this.input);
     this.#draws.restore(draws);
     this.#inputEnded = inputEnded;
@@ -145,6 +208,7 @@ class ShuffleIterator extends UnaryIterator implements Stepping {
     super.release();
     this.#buffer.length = 0;
     this.#tokens.length = 0;
+    this.#ahead.length = 0;
     this.#inputEnded = true;
     this.#meter.holds(0);
   }

@@ -13,7 +13,11 @@ export function only(names: readonly RuleName[]): OptimizationRules {
 }
 
 /** Rules with which operators below the last may give elements that nobody takes. */
-const READING_AHEAD: readonly RuleName[] = ["mapParallelization", "prefetchInjection"];
+const READING_AHEAD: readonly RuleName[] = [
+  "mapParallelization",
+  "prefetchInjection",
+  "shuffleAndRepeatFusion",
+];
 
 function readsAhead(optimizations: Optimizations): boolean {
   const rules = rulesOf(optimizations);
