@@ -14,6 +14,7 @@ import type { ElementIterator } from "./iterator.ts";
 import { LastReaders } from "./service/last_readers.ts";
 import { lateFactory } from "./iterators/late_iterator.ts";
 import type { DatasetNode } from "./node.ts";
+import { leftOutBy } from "./optimizer/no_op.ts";
 import { type RuleName, type Rules, rulesOf } from "./optimizer/options.ts";
 import { Pacer } from "./iterators/pacer.ts";
 import { Pause } from "./checkpoint/pause.ts";
@@ -156,8 +157,8 @@ export class IteratorContext {
     const { node } = this.#place;
     const replacement = this.#iteration.replaced.get(node);
     if (replacement !== undefined) return replacement(this);
-    const noOp = this.uses("noOpElimination") ? node.noOp : undefined;
-    if (noOp !== undefined) return this.passInput().standsFor(noOp);
+    const leftOut = leftOutBy(node, this.#iteration.rules);
+    if (leftOut !== undefined) return this.passInput().standsFor(leftOut);
     return hasForeignFunction(node, this.#iteration.host)
       ? foreignIterator(node, this)
       : node.makeIterator(this);

@@ -98,6 +98,11 @@ export abstract class DatasetNode {
     return undefined;
   }
 
+  /** As `noOp`, because an operator below does its work: rule `deadTransformationElimination`. */
+  get dead(): NoOp | undefined {
+    return undefined;
+  }
+
   /**
    * Present if it calls a function on one element after the other, as `map` or as `filter`. Such
    * operators may share a loop.

@@ -7,6 +7,7 @@ import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import type { Setting } from "../autotune/model.ts";
 import { AUTOTUNE, BUFFER_RANGE } from "../parallelism.ts";
 import type { NoOp } from "../optimizer/no_op.ts";
+import { sameBelow } from "../optimizer/rules/dead_transformation_elimination.ts";
 import { isOfStream } from "../iterators/reading_failure.ts";
 import { BufferMeter } from "../iterators/stats.ts";
 import { SameElementsNode, UnaryIterator } from "./unary.ts";
@@ -32,6 +33,12 @@ export class PrefetchNode extends SameElementsNode {
 
   override get noOp(): NoOp | undefined {
     return this.bufferSize === 0 ? { fields: { buffer: [] } } : undefined;
+  }
+
+  override get dead(): NoOp | undefined {
+    const below = sameBelow<PrefetchNode>(this);
+    if (below === undefined || this.bufferSize === AUTOTUNE) return undefined;
+    return below.bufferSize >= this.bufferSize ? { fields: { buffer: [] } } : undefined;
   }
 
   override makeIterator(context: IteratorContext): PrefetchIterator {

@@ -6,6 +6,8 @@ import type { IteratorContext } from "../context.ts";
 import { END, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { type ElementSpec, isTuple, TensorSpec } from "../elements/spec.ts";
+import type { NoOp } from "../optimizer/no_op.ts";
+import { sameBelow } from "../optimizer/rules/dead_transformation_elimination.ts";
 import { ElementwiseIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
@@ -47,6 +49,12 @@ export class SelectNode extends UnaryNode {
 
   override fieldsOfInput(): readonly string[] {
     return this.fields;
+  }
+
+  override get dead(): NoOp | undefined {
+    return JSON.stringify(sameBelow<SelectNode>(this)?.fields) === JSON.stringify(this.fields)
+      ? { fields: {} }
+      : undefined;
   }
 
   override makeIterator(context: IteratorContext): SelectIterator {

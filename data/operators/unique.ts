@@ -8,6 +8,8 @@ import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } 
 import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
 import { BufferMeter } from "../iterators/stats.ts";
 import { AGAIN } from "../iterators/stepping.ts";
+import type { NoOp } from "../optimizer/no_op.ts";
+import { sameBelow } from "../optimizer/rules/dead_transformation_elimination.ts";
 import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
@@ -32,6 +34,10 @@ export class UniqueNode extends UnaryNode {
 
   override get cardinality(): number {
     return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
+  }
+
+  override get dead(): NoOp | undefined {
+    return sameBelow(this) === undefined ? undefined : { fields: { seen: [], seenBytes: [] } };
   }
 
   override makeIterator(context: IteratorContext): UniqueIterator {

@@ -6,6 +6,11 @@ import { isPlainObject } from "../../core/tree.ts";
 export interface OptimizationRules {
   /** Leaves out operators that change nothing: `skip(0)`, `take(-1)`. Default true. */
   readonly noOpElimination?: boolean | undefined;
+  /**
+   * Leaves out operators whose work was done below: `unique` after `unique`, `select` after the same
+   * `select`, `prefetch` after one that reads further ahead. Default true.
+   */
+  readonly deadTransformationElimination?: boolean | undefined;
   /** Calls the functions of adjacent `map`s in one loop. Default true. */
   readonly mapFusion?: boolean | undefined;
   /** Calls the functions of adjacent `filter`s in one loop. Default true. */
@@ -52,6 +57,7 @@ export type Rules = ReadonlySet<RuleName>;
 /** Whether each rule is used unless `withOptions` says otherwise. */
 const DEFAULTS: Readonly<Record<RuleName, boolean>> = {
   noOpElimination: true,
+  deadTransformationElimination: true,
   mapFusion: true,
   filterFusion: true,
   mapAndFilterFusion: true,

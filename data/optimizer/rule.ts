@@ -1,6 +1,6 @@
 /** Rules of static optimisation: what each does with an operator, for `explain()`. */
 import type { DatasetNode } from "../node.ts";
-import type { RuleName, Rules } from "./options.ts";
+import type { RuleName } from "./options.ts";
 
 /** An operator in its graph. */
 export interface Site {
@@ -17,7 +17,7 @@ export interface Site {
 export interface Rule {
   readonly name: RuleName;
   /** What the rule does with the operator, and why, as a sentence; undefined if it does nothing. */
-  describe(site: Site, rules: Rules): string | undefined;
+  describe(site: Site): string | undefined;
 }
 
 /** An operator in a sentence: `map (operator 2)`. */

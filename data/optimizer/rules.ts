@@ -8,19 +8,22 @@
  * without it.
  */
 import type { DatasetNode } from "../node.ts";
+import { leftOutBy } from "./no_op.ts";
 import type { RuleName, Rules } from "./options.ts";
 import type { Rule, Site } from "./rule.ts";
+import { deadTransformationElimination } from "./rules/dead_transformation_elimination.ts";
 import { fusionRules } from "./rules/fusion.ts";
 import { groupAndBatchFusion } from "./rules/group_and_batch_fusion.ts";
 import { mapAndBatchFusion } from "./rules/map_and_batch_fusion.ts";
 import { mapParallelization } from "./rules/map_parallelization.ts";
-import { isLeftOut, noOpElimination } from "./rules/no_op_elimination.ts";
+import { noOpElimination } from "./rules/no_op_elimination.ts";
 import { shuffleAndRepeatFusion } from "./rules/shuffle_and_repeat_fusion.ts";
 import { projectionPushdown } from "./rules/projection_pushdown.ts";
 import { prefetchInjection } from "./rules/prefetch_injection.ts";
 
 const RULES: readonly Rule[] = [
   noOpElimination,
+  deadTransformationElimination,
   ...fusionRules,
   mapAndBatchFusion,
   shuffleAndRepeatFusion,
@@ -42,7 +45,7 @@ export function rewritesOf(root: DatasetNode, rules: Rules): Rewrite[] {
   const used = RULES.filter(({ name }) => rules.has(name));
   return sitesOf(root, rules).flatMap((site) =>
     used.flatMap(({ name, describe }): Rewrite[] => {
-      const text = describe(site, rules);
+      const text = describe(site);
       return text === undefined ? [] : [{ rule: name, text }];
     })
   );
@@ -51,7 +54,7 @@ export function rewritesOf(root: DatasetNode, rules: Rules): Rewrite[] {
 /** All operators, in the order of their numbers. */
 function sitesOf(root: DatasetNode, rules: Rules): Site[] {
   const sites: Site[] = [];
-  const isAbsent = (node: DatasetNode) => node.isSetting || isLeftOut(node, rules);
+  const isAbsent = (node: DatasetNode) => node.isSetting || leftOutBy(node, rules) !== undefined;
   const visit = (node: DatasetNode, isLast: boolean): Site => {
     const number = sites.length;
     sites.push(undefined as unknown as Site);

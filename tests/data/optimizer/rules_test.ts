@@ -130,7 +130,7 @@ Deno.test("explain says what rules have done and withOptions switches them off b
   assertEquals(dataset.withOptions({ optimizations: off }).explain().rewrites, []);
   assertEquals(dataset.withOptions({ optimizations: false }).explain().rewrites, []);
   const wrong = { optimizations: { fusion: true } } as unknown as DatasetOptions;
-  assertThrows(() => dataset.withOptions(wrong), LeatError, "noOpElimination, mapFusion");
+  assertThrows(() => dataset.withOptions(wrong), LeatError, "mapFusion, filterFusion");
 });
 
 Deno.test("rule mapParallelization makes several calls at once, in order, unless it is off", async () => {

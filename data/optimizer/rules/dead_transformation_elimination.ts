@@ -1,0 +1,18 @@
+/** Rule `deadTransformationElimination`: operators whose work was done below are left out. */
+import type { DatasetNode } from "../../node.ts";
+import { nameOf, type Rule } from "../rule.ts";
+
+/** The operator below, if it is of the same kind; settings between do not count. */
+export function sameBelow<N extends DatasetNode>(node: N): N | undefined {
+  let input = node.inputs[0];
+  while (input?.isSetting) input = input.inputs[0];
+  return input?.kind === node.kind ? input as N : undefined;
+}
+
+export const deadTransformationElimination: Rule = {
+  name: "deadTransformationElimination",
+  describe(site) {
+    if (site.node.dead === undefined) return;
+    return `${nameOf(site)} has no effect after another ${site.node.kind}, and is left out.`;
+  },
+};

@@ -1,0 +1,48 @@
+/** Rule `deadTransformationElimination`. */
+import fc from "fast-check";
+import { Dataset, LeatError } from "../../../mod.ts";
+import { assertEquals } from "../../assert.ts";
+import { assertRuleLaw } from "./rule_law.ts";
+
+const PIPELINES: readonly ((n: number) => Dataset<unknown>)[] = [
+  (n) => numbers(n).unique().withOptions({ deterministic: true }).unique().unique().map((x) => [x]),
+  (n) => numbers(n).unique().prefetch(3).prefetch(3).prefetch(1 + n % 4).batch(3),
+  (n) => numbers(n).map((x) => ({ x, y: -x })).select(["y"]).select(["y"]).shuffle(4),
+];
+
+function numbers(n: number): Dataset<number> {
+  return Dataset.range(30).map((x) => {
+    if (x % 11 === n) throw new LeatError("data_loss", `no ${x}`);
+    return x * x % (7 + n);
+  });
+}
+
+Deno.test("rule deadTransformationElimination gives the elements and errors of pipelines", async () => {
+  const pipelines = fc.record({
+    make: fc.constantFrom(...PIPELINES),
+    n: fc.nat(9),
+    at: fc.nat(25),
+  });
+  await fc.assert(
+    fc.asyncProperty(pipelines, async ({ make, n, at }) => {
+      const rules = { deadTransformationElimination: true };
+      await assertRuleLaw(make(n), at, [rules, rules]);
+    }),
+    { numRuns: 30, seed: 6 },
+  );
+});
+
+Deno.test("rule deadTransformationElimination leaves out what was done below, and no more", () => {
+  const said = (dataset: Dataset<unknown>) => dataset.explain().rewrites;
+  const ten = Dataset.range(10), records = ten.map((x) => ({ x, y: x }));
+  assertEquals(said(ten.unique().unique()), [
+    "unique (operator 0) has no effect after another unique, and is left out.",
+  ]);
+  assertEquals(said(ten.unique().filter(() => true).unique()), []);
+  assertEquals(said(ten.prefetch(4).prefetch(2)).length, 1);
+  assertEquals(said(ten.prefetch(2).prefetch(4)), []);
+  assertEquals(said(records.select(["x"]).select(["x"])).length, 1);
+  assertEquals(said(records.select(["x", "y"]).select(["x"])), []);
+  const off = { deadTransformationElimination: false };
+  assertEquals(said(ten.unique().unique().withOptions({ optimizations: off })), []);
+});
