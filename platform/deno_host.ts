@@ -7,6 +7,8 @@ import type { ForeignRunners } from "../data/foreign/foreign_runners.ts";
 import { Audio } from "./media/audio.ts";
 import { type ForeignLimits, ForeignProcesses } from "./sandbox/foreign/foreign_processes.ts";
 import { Images } from "./media/images.ts";
+import { PythonCalls } from "./python/python_calls.ts";
+import { PYTHON, type PythonPool } from "./python/python_pool.ts";
 import { PythonProcesses } from "./python/python_processes.ts";
 import { loadCrc32cAddon } from "./storage/crc32c_addon.ts";
 import { DenoNewFiles } from "./storage/new_files.ts";
@@ -32,6 +34,12 @@ export interface DenoHostOptions {
   readonly audio?: AudioCodec;
   /** The interpreter of Python functions; false refuses them. Default `python3`. */
   readonly python?: string | false;
+  /**
+   * What calls Python functions instead.
+   *
+   * @ignore
+   */
+  readonly pythonPool?: PythonPool;
   /** Limits of the processes that run functions from outside this program's build. */
   readonly foreign?: ForeignLimits;
 }
@@ -59,7 +67,7 @@ export class DenoHost implements Host {
   /** @ignore */
   readonly foreignRunners: ForeignRunners;
   /** @ignore */
-  readonly python: PythonProcesses | undefined;
+  readonly python: PythonCalls | undefined;
 
   /** A host; nothing is opened before it is used. */
   constructor(options: DenoHostOptions = {}) {
@@ -67,8 +75,9 @@ export class DenoHost implements Host {
     this.images = options.images ?? new Images();
     this.audio = options.audio ?? new Audio();
     this.foreignRunners = new ForeignProcesses(options.foreign);
-    const { python = "python3" } = options;
-    this.python = python === false ? undefined : new PythonProcesses(python);
+    const { python = PYTHON, pythonPool } = options;
+    if (python === false) return;
+    this.python = new PythonCalls(pythonPool ?? new PythonProcesses(python).open());
   }
 
   nowMs(): number {
@@ -110,6 +119,15 @@ export class DenoHost implements Host {
 }
 
 /** A host with the files of a worker's pipelines. For `mayFollow` see {@linkcode MayFollow}. */
-export function workerHost(storage: WorkerStorage, mayFollow?: MayFollow): DenoHost {
-  return new DenoHost({ files: workerFiles(storage, mayFollow), images: new Images(storage) });
+export function workerHost(
+  storage: WorkerStorage,
+  { mayFollow, ...options }:
+    & { readonly mayFollow?: MayFollow }
+    & Pick<DenoHostOptions, "pythonPool"> = {},
+): DenoHost {
+  return new DenoHost({
+    ...options,
+    files: workerFiles(storage, mayFollow),
+    images: new Images(storage),
+  });
 }

@@ -26,6 +26,12 @@ export const SANDBOX_OPTIONS = {
       "none.",
     placeholder: "HOST[:PORT],…",
   }),
+  allowPython: texts({
+    help:
+      "A folder of Python files whose functions pipelines may call, with any arguments. Nothing confines these " +
+      "functions. By default none.",
+    placeholder: "FOLDER",
+  }),
   functionHeapMib: integer({
     help: "Most memory for JavaScript values of one task, in MiB; tensors are outside of it.",
     default: 2_048,
@@ -62,11 +68,10 @@ interface SecretFiles {
 export async function readSandbox(
   values: Values<typeof SANDBOX_OPTIONS> & SecretFiles,
 ): Promise<SandboxOptions | false> {
-  const { dataRoot, allowNet, allowWrite, allowUdfImport, noSandbox } = values;
+  const { dataRoot, allowNet, allowWrite, allowUdfImport, allowPython, noSandbox } = values;
   if (noSandbox) {
-    const granting = [dataRoot, allowNet, allowWrite, allowUdfImport].some((list) =>
-      list.length > 0
-    );
+    const lists = [dataRoot, allowNet, allowWrite, allowUdfImport, allowPython];
+    const granting = lists.some((list) => list.length > 0);
     if (!granting) return false;
     throw new UsageError(
       "There are --no-sandbox, which grants everything, and options that grant a part: give either",
@@ -83,6 +88,7 @@ export async function readSandbox(
     ...roots,
     net: separated(allowNet),
     imports: separated(allowUdfImport),
+    pythonRoots: allowPython,
     heapBytesMax: values.functionHeapMib * 2 ** 20,
     memoryBytesMax: values.functionMemoryMib * 2 ** 20,
     stallTimeoutMs: values.functionTimeoutMs,

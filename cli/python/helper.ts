@@ -25,6 +25,7 @@ if (Deno.build.os === "linux") new KernelCalls().dieWithParent();
 
 let dataset: Dataset<unknown> | undefined;
 let feed: Feed | undefined;
+let isClient = false;
 
 // The program asks for few batches at a time: there is always one on its way, and never many.
 const limits = { highWaterBytes: Infinity, lowWaterBytes: Infinity };
@@ -36,10 +37,10 @@ const edge: Edge = new Edge(linkToParent({ lendsSlots: true, limits }), localNod
   explain: (request) => current(request).explain(),
 });
 edge.closed.then(async () => {
-  const late = setTimeout(() => Deno.exit(), LEAVING_MS);
+  Deno.unrefTimer(setTimeout(() => Deno.exit(), LEAVING_MS));
   await feed?.close();
-  clearTimeout(late);
-  Deno.exit();
+  // A client of a service still tells its dispatcher, which keeps this process running.
+  if (!isClient) Deno.exit();
 });
 
 /** Asks for elements. */
@@ -61,6 +62,7 @@ interface StartRequest {
 }
 
 async function open(request: OpenRequest): Promise<{ cardinality: number }> {
+  isClient = request.service !== undefined;
   dataset = await openDataset(request);
   return { cardinality: dataset.cardinality() };
 }

@@ -158,7 +158,7 @@ function spawn(options: ChildOptions, local: NodeId, folder: SlotFolder): Deno.C
     throw new LeatError(
       code,
       `A process for a pipeline cannot be started: ${message}. This program needs ` +
-        `--allow-run=${name}, and ${name} on its PATH`,
+        `--allow-run=${name} (leat.load: allow=["run=${name}"]), and ${name} on its PATH`,
       { cause },
     );
   }

@@ -1,11 +1,22 @@
 /** A process of Python that calls functions of pipelines, with all permissions of this user. */
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError } from "../../core/error.ts";
+import { Payload } from "../../transport/payload.ts";
 import { type ChildEnd, ChildProcess } from "../process/child_process.ts";
 import { Edge } from "../sandbox/edge.ts";
+import { PYTHON_DIED, type PythonBatch } from "./python_pool.ts";
+
+/** What untrusted pipelines may do with the functions. */
+export interface PythonLimits {
+  /** Whether only functions that the file itself defines are called, none that it imports. */
+  readonly onlyOwn?: boolean;
+  /** Longest time for calls that go together, in ms; then the process ends. Default: any. */
+  readonly callTimeoutMs?: number;
+}
 
 export class PythonProcess {
   readonly #interpreter: string;
+  readonly #limits: PythonLimits;
   readonly #child: ChildProcess;
   readonly #edge: Edge;
   readonly #death = new AbortRace();
@@ -13,12 +24,10 @@ export class PythonProcess {
   readonly #loaded: Promise<unknown>;
   #hasLoaded = false;
 
-  /**
-   * @param onEnded Called when it has ended.
-   * @throws {LeatError} `permission_denied`, or `not_found` for no such interpreter.
-   */
-  constructor(interpreter: string, onEnded: () => void) {
+  /** @throws {LeatError} `permission_denied`, or `not_found` for no such interpreter. */
+  constructor(interpreter: string, limits: PythonLimits) {
     this.#interpreter = interpreter;
+    this.#limits = limits;
     requirePermission(interpreter);
     this.#child = new ChildProcess({
       name: "python",
@@ -31,7 +40,6 @@ export class PythonProcess {
     this.#child.ended.then((end) => {
       this.#death.come(this.#errorOf(end));
       this.#edge.close();
-      onEnded();
     });
     this.#loaded = this.#answerOf("ping", null).then(() => this.#hasLoaded = true);
     this.#loaded.catch(() => {});
@@ -41,21 +49,23 @@ export class PythonProcess {
     return !this.#death.hasCome;
   }
 
-  /** Whether it can call functions: another one that is started cannot, either. */
-  get hasLoaded(): boolean {
-    return this.#hasLoaded;
-  }
-
   /**
-   * Sends a request. The process keeps this program alive until the answer.
-   * @throws {LeatError} the error of the answer, or how the process has ended.
+   * Resolves to the encoded outcomes. The process keeps this program alive until then.
+   * @throws {LeatError} how the process has ended.
    */
-  async ask(method: string, args: unknown): Promise<unknown> {
+  async call({ file, name, calls }: PythonBatch): Promise<Uint8Array> {
     this.#child.ref();
+    const { onlyOwn = false, callTimeoutMs } = this.#limits;
+    let late: ReturnType<typeof setTimeout> | undefined;
     try {
       await this.#loaded;
-      return await this.#answerOf(method, args);
+      if (callTimeoutMs !== undefined) {
+        late = setTimeout(() => this.#endLate(name, callTimeoutMs), callTimeoutMs);
+      }
+      const asked = { file, name, onlyOwn, calls: new Payload(calls) };
+      return await this.#answerOf("call", asked) as Uint8Array;
     } finally {
+      clearTimeout(late);
       if (this.isAlive) this.#child.unref();
     }
   }
@@ -63,6 +73,20 @@ export class PythonProcess {
   /** Ends it, whatever it is doing. */
   kill(): void {
     this.#child.kill();
+  }
+
+  #endLate(name: string, afterMs: number): void {
+    this.#death.come(
+      new LeatError(
+        "deadline_exceeded",
+        `The Python function "${name}" ran for more than ${
+          afterMs / 1_000
+        } s; a worker with a larger ` +
+          "--function-timeout-ms allows more",
+        { details: { reason: PYTHON_DIED } },
+      ),
+    );
+    this.kill();
   }
 
   #answerOf(method: string, args: unknown): Promise<unknown> {
@@ -78,7 +102,11 @@ export class PythonProcess {
     const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
     const why = said.trim() === "" ? "" : `: ${said.trim()}`;
     if (this.#hasLoaded) {
-      return new LeatError("internal", `The Python process that called it has ended ${how}${why}`);
+      return new LeatError(
+        "internal",
+        `The Python process that called it has ended ${how}${why}`,
+        { details: { reason: PYTHON_DIED } },
+      );
     }
     return new LeatError(
       "failed_precondition",
@@ -93,7 +121,7 @@ function requirePermission(command: string): void {
   throw new LeatError(
     "permission_denied",
     `Python functions have all permissions of their user, and this program may not run ${command}: grant it with ` +
-      `--allow-run=${command} (leat.load: allow=["python"]; a worker: --no-sandbox, and --allow-python of ` +
-      "python -m leat)",
+      `--allow-run=${command} (leat.load: allow=["python"]; \`python -m leat worker\`: --allow-python FOLDER, or ` +
+      "--no-sandbox)",
   );
 }

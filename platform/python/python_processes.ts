@@ -1,115 +1,94 @@
-/** Calls functions of Python in processes: one per core, started when they are needed, and kept. */
+/** Processes of Python, one per core, started when they are needed and shared by pipelines. */
 import { Fifo } from "../../actors/runtime/fifo.ts";
-import { LeatError, type WireError } from "../../core/error.ts";
-import type { PythonCallee, PythonRunner } from "../../data/host.ts";
-import type { PythonProcess } from "./python_process.ts";
+import { LeatError } from "../../core/error.ts";
+import type { PythonBatch, PythonPool } from "./python_pool.ts";
+import type { PythonLimits, PythonProcess } from "./python_process.ts";
 
-/** Most calls in a request: enough that its cost does not count. */
-const CALLS_MAX = 16;
+/** A pipeline that calls functions. */
+interface Client {
+  readonly queue: Fifo<Job>;
+  /** Those that compute its calls. */
+  readonly processes: Set<PythonProcess>;
+  isClosed: boolean;
+}
 
-interface Call {
-  readonly callee: PythonCallee;
-  readonly args: readonly unknown[];
-  readonly seed: number;
-  /** Whether it is sent without others, because a request with it failed as a whole. */
-  readonly isAlone: boolean;
-  resolve(result: unknown): void;
+interface Job {
+  readonly batch: PythonBatch;
+  resolve(outcomes: Uint8Array): void;
   reject(error: LeatError): void;
 }
 
-/** What a call gave. */
-type Outcome = { readonly value: unknown } | { readonly error: WireError };
-
-export class PythonProcesses implements PythonRunner {
+export class PythonProcesses {
   readonly #interpreter: string;
-  readonly #alive = new Set<PythonProcess>();
+  readonly #limits: PythonLimits;
   readonly #idle: PythonProcess[] = [];
-  #running = 0;
-  readonly #queue = new Fifo<Call>();
-  /** The next call, taken from the queue, which could not go with those before it. */
-  #first: Call | undefined;
-  #isDue = false;
+  #busy = 0;
+  /** Clients that have called a function. The processes end with the last one. */
+  readonly #clients = new Set<Client>();
+  /** Those of them with calls that wait. The first is served next, and is then the last. */
+  readonly #waiting = new Set<Client>();
 
-  constructor(interpreter: string) {
+  constructor(interpreter: string, limits: PythonLimits = {}) {
     this.#interpreter = interpreter;
+    this.#limits = limits;
   }
 
-  call(callee: PythonCallee, args: readonly unknown[], seed: number): Promise<unknown> {
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    this.#enqueue({ callee, args, seed, isAlone: false, resolve, reject });
+  /** The processes for one more pipeline. */
+  open(): PythonPool {
+    const client: Client = { queue: new Fifo(), processes: new Set(), isClosed: false };
+    return {
+      run: (batch) => this.#enqueue(client, batch),
+      close: () => this.#leave(client),
+    };
+  }
+
+  #enqueue(client: Client, batch: PythonBatch): Promise<Uint8Array> {
+    const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+    if (client.isClosed) reject(closed());
+    else {
+      this.#clients.add(client);
+      client.queue.push({ batch, resolve, reject });
+      this.#waiting.add(client);
+      this.#dispatch();
+    }
     return promise;
   }
 
-  /** Ends the processes: the pipelines that called them are closed. */
-  close(): void {
-    for (const process of this.#alive) process.kill();
-  }
-
-  /** Calls that are made at once go together. */
-  #enqueue(call: Call): void {
-    this.#queue.push(call);
-    if (this.#isDue) return;
-    this.#isDue = true;
-    queueMicrotask(() => {
-      this.#isDue = false;
-      this.#dispatch();
-    });
-  }
-
   #dispatch(): void {
-    const processesMax = navigator.hardwareConcurrency;
-    while (this.#running < processesMax) {
-      const waiting = this.#queue.length + (this.#first === undefined ? 0 : 1);
-      if (waiting === 0) return;
-      this.#run(this.#take(Math.min(CALLS_MAX, Math.ceil(waiting / processesMax))));
+    while (this.#busy < navigator.hardwareConcurrency) {
+      const [client] = this.#waiting;
+      if (client === undefined) return;
+      this.#waiting.delete(client);
+      const job = client.queue.shift()!;
+      if (client.queue.length > 0) this.#waiting.add(client);
+      this.#run(client, job);
     }
   }
 
-  /** The next calls of one function, at most `count`. */
-  #take(count: number): Call[] {
-    const calls = [this.#next()!];
-    const [{ callee, isAlone }] = calls as [Call];
-    while (calls.length < count && !isAlone) {
-      const next = this.#next();
-      if (next === undefined) break;
-      if (next.callee !== callee || next.isAlone) {
-        this.#first = next;
-        break;
-      }
-      calls.push(next);
-    }
-    return calls;
-  }
-
-  #next(): Call | undefined {
-    const next = this.#first ?? this.#queue.shift();
-    this.#first = undefined;
-    return next;
-  }
-
-  async #run(calls: Call[]): Promise<void> {
-    this.#running++;
+  async #run(client: Client, { batch, resolve, reject }: Job): Promise<void> {
+    this.#busy++;
     let process: PythonProcess | undefined;
     try {
       process = this.#idleProcess() ?? await this.#start();
-      const { callee } = calls[0]!;
-      const asked = { ...callee, calls: calls.map(({ args, seed }) => ({ args, seed })) };
-      const outcomes = await process.ask("call", asked) as Outcome[];
-      calls.forEach((call, i) => settle(call, outcomes[i]!));
-    } catch (thrown) {
-      this.#failed(calls, LeatError.from(thrown), process?.hasLoaded ?? false);
+      if (client.isClosed) throw closed();
+      client.processes.add(process);
+      resolve(await process.call(batch));
+    } catch (error) {
+      reject(LeatError.from(error));
     }
-    this.#running--;
-    if (process?.isAlive) this.#idle.push(process);
+    this.#busy--;
+    if (process !== undefined) {
+      client.processes.delete(process);
+      if (process.isAlive) this.#idle.push(process);
+    }
+    if (this.#clients.size === 0) this.#endIdle();
     this.#dispatch();
   }
 
   async #start(): Promise<PythonProcess> {
-    // Most threads call no Python.
+    // Most programs call no Python.
     const { PythonProcess } = await import("./python_process.ts");
-    const process = new PythonProcess(this.#interpreter, () => this.#alive.delete(process));
-    this.#alive.add(process);
-    return process;
+    return new PythonProcess(this.#interpreter, this.#limits);
   }
 
   /** A process that has ended while it was idle is replaced. */
@@ -120,16 +99,23 @@ export class PythonProcesses implements PythonRunner {
     return undefined;
   }
 
-  /** Only the call that ended its process fails: the others are made again. */
-  #failed(calls: readonly Call[], error: LeatError, mayRepeat: boolean): void {
-    for (const call of calls) {
-      if (calls.length === 1 || !mayRepeat) call.reject(error);
-      else this.#enqueue({ ...call, isAlone: true });
+  #leave(client: Client): void {
+    client.isClosed = true;
+    this.#clients.delete(client);
+    this.#waiting.delete(client);
+    for (let job = client.queue.shift(); job !== undefined; job = client.queue.shift()) {
+      job.reject(closed());
     }
+    for (const process of client.processes) process.kill();
+    if (this.#clients.size === 0) this.#endIdle();
+  }
+
+  #endIdle(): void {
+    for (const process of this.#idle) process.kill();
+    this.#idle.length = 0;
   }
 }
 
-function settle(call: Call, outcome: Outcome): void {
-  if ("error" in outcome) call.reject(LeatError.fromWire(outcome.error));
-  else call.resolve(outcome.value);
+function closed(): LeatError {
+  return new LeatError("cancelled", "The pipeline that called it was closed");
 }

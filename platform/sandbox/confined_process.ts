@@ -8,6 +8,8 @@ import { Payload } from "../../transport/payload.ts";
 import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/link.ts";
 import { SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
 import { type ChildEnd, ChildProcess } from "../process/child_process.ts";
+import type { GrantedPython } from "../python/granted_python.ts";
+import type { PythonPool } from "../python/python_pool.ts";
 import type { FetchedModules } from "./modules/fetched_modules.ts";
 import {
   CONFINED_ASK_BYTES_MAX,
@@ -28,6 +30,7 @@ export interface ProcessOptions {
   readonly grants: SandboxGrants;
   readonly hosts: HostProcesses;
   readonly modules: FetchedModules;
+  readonly python: GrantedPython;
   readonly storageLatencyMs: number;
   readonly loadTimeoutMs?: number;
   /** Called with the kernel guards of the process, before a function runs in it. */
@@ -65,6 +68,7 @@ const LINK_LIMITS = { highWaterBytes: MIB, lowWaterBytes: MIB / 4 };
 const ASKS_PER_SECOND_MAX = 50_000;
 /** Concurrent requests with large answers: each core decodes an image while another is sent. */
 const LARGE_LANES = navigator.hardwareConcurrency + 1;
+const NOTHING: Readonly<Record<string, unknown>> = {};
 const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
 
 /** A process that runs one confined pipeline. */
@@ -77,6 +81,7 @@ export class ConfinedProcess implements SuppliedProcess {
   readonly #edge: Edge;
   readonly #death = new AbortRace();
   #host: TaskHost | undefined;
+  #python: PythonPool | undefined;
   #splits: RunnerSplits | undefined;
   readonly #lanes: Promise<unknown>[] = [];
   #largeAsks = 0;
@@ -227,6 +232,13 @@ export class ConfinedProcess implements SuppliedProcess {
         if (typeof url !== "string" || !URL.canParse(url)) throw unexpected("an ask for a module");
         return await this.#inTurn(() => this.#options.modules.get(url));
       },
+      python: async (request) => {
+        const { file, name, calls } = isPlainObject(request) ? request : NOTHING;
+        const isCall = typeof file === "string" && typeof name === "string";
+        if (!isCall || !(calls instanceof Payload)) throw unexpected("a call of Python functions");
+        const python = this.#python ??= this.#options.python.open();
+        return await this.#inTurn(() => python.run({ file, name, calls: calls.bytes }));
+      },
       host: async (request) => {
         if (!isPlainObject(request) || typeof request.method !== "string") {
           throw unexpected("an ask for its host");
@@ -320,6 +332,7 @@ export class ConfinedProcess implements SuppliedProcess {
     this.#child.kill();
     this.#edge.close(error);
     this.#host?.close();
+    this.#python?.close();
     this.#splits = undefined;
   }
 }

@@ -11,6 +11,7 @@ import type {
   RunnerUsage,
 } from "../../actors/worker/runner/runner.ts";
 import type { WorkerStorage } from "../storage/storage.ts";
+import { GrantedPython } from "../python/granted_python.ts";
 import { ConfinedProcess, type ProcessOptions } from "./confined_process.ts";
 import { FetchedModules } from "./modules/fetched_modules.ts";
 import type { SandboxGrants } from "./grants.ts";
@@ -52,6 +53,7 @@ export class ConfinedRunners implements RunnerFactory {
     this.#modules = new FetchedModules(grants.imports);
     const options: ProcessOptions = {
       ...{ grants, hosts: this.#hosts, storageLatencyMs, modules: this.#modules },
+      python: new GrantedPython(grants.python, grants.stallTimeoutMs),
       ...(loadTimeoutMs === undefined ? {} : { loadTimeoutMs }),
       onGuarded: (guards) => {
         if (isTold || guards.landlock > 0 && guards.callFilter) return;

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
+import { PYTHON } from "../python/python_pool.ts";
 
 /** The permissions of user functions; everything else is denied. */
 export interface SandboxOptions {
@@ -19,6 +20,11 @@ export interface SandboxOptions {
   readonly net?: readonly string[];
   /** Hosts that modules of functions may be imported from over HTTP. Default: none. */
   readonly imports?: readonly string[];
+  /**
+   * Folders of Python files whose functions pipelines may call. Nothing confines these functions,
+   * and every pipeline may call each of them with any arguments. Default: none.
+   */
+  readonly pythonRoots?: readonly string[];
   /** Most memory for JavaScript values of one task, in bytes, without tensors. Default 2 GiB. */
   readonly heapBytesMax?: number;
   /**
@@ -45,6 +51,8 @@ export interface SandboxGrants {
   readonly far: readonly string[];
   readonly net: readonly string[];
   readonly imports: readonly string[];
+  /** Folders of Python files. */
+  readonly python: readonly Folder[];
   readonly heapBytesMax: number;
   readonly memoryBytesMax: number;
   readonly stallTimeoutMs: number;
@@ -77,6 +85,7 @@ export function isFar(path: string): boolean {
  */
 export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
   const { dataRoots = [Deno.cwd()], writeRoots = [], net = [], imports = [] } = options;
+  const python = (options.pythonRoots ?? []).map(folderOf);
   const { memoryBytesMax = MEMORY_BYTES_MAX, stallTimeoutMs = STALL_TIMEOUT_MS } = options;
   const { heapBytesMax = Math.min(HEAP_BYTES_MAX, memoryBytesMax) } = options;
   requireAtLeast("heapBytesMax", heapBytesMax, HEAP_BYTES_MIN);
@@ -93,9 +102,11 @@ export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
     requireOwn({ name: "import", host }, "--allow-import", host);
     requireOwn({ name: "net", host }, "--allow-net", host); // it is this program that fetches them
   }
+  if (python.length > 0) requireOwn({ name: "run", command: PYTHON }, "--allow-run", PYTHON);
+  for (const { realPath } of python) requireUnwritten(realPath, writable);
   const far = dataRoots.filter(isFar);
   const limits = { heapBytesMax, memoryBytesMax, stallTimeoutMs };
-  return { readable, writable, far, net, imports: hosts, ...limits };
+  return { readable, writable, far, net, imports: hosts, python, ...limits };
 }
 
 /** The grants of an option that is off, on with its defaults, or an object. */
@@ -141,6 +152,18 @@ function withoutComma(folder: Folder): Folder {
     "invalid_argument",
     `The folder ${folder.path} cannot be granted: there is a comma in its path, at which Deno ` +
       "divides a list of folders. Rename it, or grant a folder above it",
+  );
+}
+
+/** A pipeline that can write a Python file could do everything. */
+function requireUnwritten(root: string, writable: readonly Folder[]): void {
+  const folder = writable.find(({ realPath }) =>
+    `${root}/`.startsWith(`${realPath}/`) || `${realPath}/`.startsWith(`${root}/`)
+  );
+  if (folder === undefined) return;
+  throw new LeatError(
+    "invalid_argument",
+    `Functions of Python files in ${root} cannot be granted, since pipelines may write to ${folder.path}`,
   );
 }
 

@@ -79,7 +79,8 @@ function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): Kernel
   const modules = new RemoteModules(async (url) => await edge.ask("module", url) as FetchedModule);
   // Deno resolves everything that a module names before it calls hooks.
   if (imports.length > 0) importByHooks(modules);
-  host = new ConfinedHost(askHost, modules, readable, storageLatencyMs);
+  const askPython = (request: unknown) => edge.ask("python", request);
+  host = new ConfinedHost(askHost, askPython, modules, readable, storageLatencyMs);
   provideIterators(confinedAccess(askHost));
   provideParts();
   return kernelGuards(toldByLauncher());

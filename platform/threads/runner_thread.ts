@@ -1,5 +1,6 @@
 /** The program of a runner's thread. */
 import * as comlink from "comlink";
+import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { lateFactory } from "../../data/iterators/late_iterator.ts";
 import { registerServed } from "../../data/node.ts";
@@ -14,6 +15,7 @@ import type {
 import { FramePool } from "../../transport/codec.ts";
 import { DenoHost, workerHost } from "../deno_host.ts";
 import { decoderPool } from "../media/jpeg/decoder_pool.ts";
+import type { PythonBatch } from "../python/python_pool.ts";
 import { guardExits } from "./exit_guard.ts";
 import type { WireSplits } from "./runner_threads.ts";
 import type { ServiceCredentials } from "../nodes/client_homes.ts";
@@ -28,6 +30,8 @@ export interface ListedSplits {
 /** The interface of a runner's thread. */
 export class RunnerThreadControl {
   #host = new DenoHost();
+  /** Ends the calls of Python functions of the pipeline that runs here. */
+  #calling = new AbortRace();
   #runner: PipelineRunner | undefined;
   #splits: comlink.Remote<WireSplits> | undefined;
   #splitsPort: MessagePort | undefined;
@@ -36,7 +40,9 @@ export class RunnerThreadControl {
   configure(storage: WorkerStorage): void {
     const { services } = storage;
     provideServed(services);
-    this.#host = workerHost(storage);
+    this.#host = workerHost(storage, {
+      pythonPool: { run: (batch) => this.#calling.before(this.#callPython(batch)), close() {} },
+    });
   }
 
   start(settings: RunnerSettings, splitsPort: MessagePort): void {
@@ -84,6 +90,17 @@ export class RunnerThreadControl {
     }
   }
 
+  async #callPython(batch: PythonBatch): Promise<Uint8Array> {
+    if (this.#splits === undefined) {
+      throw new LeatError("failed_precondition", "No pipeline runs here");
+    }
+    const answer = await this.#splits.python(
+      comlink.transfer(batch, [batch.calls.buffer as ArrayBuffer]),
+    );
+    if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
+    return answer.outcomes;
+  }
+
   async retire(): Promise<void> {
     this.#runner?.dispose();
     this.#runner = undefined;
@@ -93,7 +110,8 @@ export class RunnerThreadControl {
     this.#splits = undefined;
     this.#splitsPort?.close();
     this.#splitsPort = undefined;
-    this.#host.python?.close();
+    this.#calling.come(new LeatError("cancelled", "The pipeline that called it was closed"));
+    this.#calling = new AbortRace();
     // The thread may be terminated now, which frees no native memory.
     await decoderPool.empty();
   }

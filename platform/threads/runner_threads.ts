@@ -13,6 +13,8 @@ import {
   type RunnerSettings,
   type RunnerSplits,
 } from "../../actors/worker/runner/runner.ts";
+import { PYTHON, type PythonBatch, type PythonPool } from "../python/python_pool.ts";
+import { PythonProcesses } from "../python/python_processes.ts";
 import { type StartThread, startThread } from "../../transport/start_thread.ts";
 import { EndingThreads, type LateThreads } from "./ending_threads.ts";
 import type { RunnerThreadControl } from "./runner_thread.ts";
@@ -57,6 +59,7 @@ export class RunnerThreads implements RunnerFactory {
   readonly #onSlowLoading: (what: string) => void;
   readonly #slowAfterMs: number;
   readonly #loadTimeoutMs: number;
+  readonly #python = new PythonProcesses(PYTHON);
   #closed = false;
 
   constructor(
@@ -87,7 +90,7 @@ export class RunnerThreads implements RunnerFactory {
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
     const thread = this.#take();
-    const runner = new ThreadRunner(thread, settings, splits, () => {
+    const runner = new ThreadRunner(thread, settings, splits, this.#python.open(), () => {
       this.#runners.delete(runner);
       this.#give(thread, settings.name);
     });
@@ -196,6 +199,7 @@ class ThreadRunner implements Runner {
   readonly #splitsPort: MessagePort;
   /** Memory of earlier elements, which goes back to the thread with the next request. */
   #spent: ArrayBuffer[] = [];
+  readonly #python: PythonPool;
   #disposed = false;
   bytesRead = 0;
 
@@ -203,14 +207,16 @@ class ThreadRunner implements Runner {
     thread: RunnerThread,
     settings: RunnerSettings,
     splits: RunnerSplits,
+    python: PythonPool,
     giveBack: () => void,
   ) {
     this.#thread = thread;
+    this.#python = python;
     this.#giveBack = giveBack;
     // Our own channel instead of comlink's proxy: it closes with the runner, whatever happens.
     const { port1, port2 } = new MessageChannel();
     this.#splitsPort = port1;
-    comlink.expose(wireSplits(splits), port1);
+    comlink.expose(wireSplits(splits, python), port1);
     this.#started = thread.call((control) =>
       control.start(settings, comlink.transfer(port2, [port2]))
     );
@@ -241,6 +247,7 @@ class ThreadRunner implements Runner {
     this.#disposed = true;
     this.#spent = [];
     this.#splitsPort.close();
+    this.#python.close();
     this.#giveBack();
   }
 }
@@ -324,6 +331,8 @@ export interface WireSplits {
   next(source: number, repetition: number): Promise<WireSplit>;
   total(source: number): Promise<number>;
   read(split: number, from: number): Promise<WireGiven>;
+  /** Calls Python functions, in processes that all threads share. */
+  python(batch: PythonBatch): Promise<WireOutcomes>;
 }
 
 /** A split, or why there is none: errors keep their code when they are sent as data. */
@@ -338,7 +347,13 @@ export interface WireGiven {
   readonly error?: WireError;
 }
 
-function wireSplits(splits: RunnerSplits): WireSplits {
+/** Encoded outcomes, or why there are none. */
+export interface WireOutcomes {
+  readonly outcomes: Uint8Array;
+  readonly error?: WireError;
+}
+
+function wireSplits(splits: RunnerSplits, python: PythonPool): WireSplits {
   return {
     async next(source, repetition) {
       try {
@@ -353,6 +368,15 @@ function wireSplits(splits: RunnerSplits): WireSplits {
         return { frame: await givenBy(splits, split, from) };
       } catch (error) {
         return { frame: new Uint8Array(), error: LeatError.from(error).toWire() };
+      }
+    },
+    async python(batch) {
+      try {
+        // Its buffer may hold more.
+        const outcomes = (await python.run(batch)).slice();
+        return comlink.transfer({ outcomes }, [outcomes.buffer]);
+      } catch (error) {
+        return { outcomes: new Uint8Array(), error: LeatError.from(error).toWire() };
       }
     },
   };

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from os import getppid as getppid
 from typing import Any
 
 import leat

@@ -18,8 +18,14 @@ export const everything = async () => {
 
 export const text = Dataset.range(2).map(of("text"));
 
-export const numbers = ({ name, count = 20 }: { name: string; count?: number }) =>
-  Dataset.range(count).map(of(name));
+interface Called {
+  readonly name: string;
+  readonly file?: string;
+  readonly count?: number;
+}
+
+export const numbers = ({ name, file = FILE, count = 20 }: Called) =>
+  Dataset.range(count).map(python(file, name));
 
 export const odd = Dataset.range(20).filter(of("is_odd"));
 

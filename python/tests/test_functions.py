@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any, Iterator
@@ -106,33 +107,48 @@ def test_python_is_refused_unless_it_is_allowed() -> None:
     assert error.code == "permission_denied" and 'allow=["python"]' in str(error)
 
 
-@pytest.mark.parametrize(
-    ("options", "refused"),
-    [
-        (["--no-sandbox", "--allow-python"], None),
-        (["--no-sandbox"], "this program may not run python3"),
-        (["--allow-python"], "is not called here"),
-    ],
-)
-def test_a_worker_calls_functions_if_its_operator_grants_it(
-    options: list[str], refused: str | None, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+@contextlib.contextmanager
+def worker(folder: Path, *options: str) -> Iterator[dict[str, Any]]:
+    """Options of `leat.load` to read from a cluster with a worker."""
     programs = []
     try:
-        folder = tmp_path_factory.mktemp("cluster")
         dispatcher, address = start(folder, "dispatcher")
         programs.append(dispatcher)
-        programs.append(start(folder, "worker", "--dispatcher", address, *options)[0])
-        args = {"name": "process"}
-        loader = leat.load(FUNCTIONS, export="numbers", args=args, service=address, mode="DYNAMIC", seed=3)
-        found = list(outcomes(loader))
-        if refused is None:
-            assert os.getpid() not in found and all(isinstance(process, int) for process in found)
-            # They end with the task that called them.
-            until(lambda: not any(is_alive(process) for process in found))
-        else:
-            assert found and all(error.code == "permission_denied" and refused in str(error) for error in found)
+        programs.append(start(folder, "worker", "--dispatcher", address, "--heartbeat-ms", "200", *options)[0])
+        yield {"service": address, "mode": "DYNAMIC"}
     finally:
         for program in programs:
             program.kill()
             program.wait()
+
+
+@pytest.mark.parametrize("options", [["--no-sandbox"], ["--allow-python", str(FUNCTIONS.parent)]])
+def test_tasks_of_a_worker_share_a_process_for_each_core_which_ends_with_them(
+    options: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with worker(tmp_path_factory.mktemp("cluster"), *options) as service:
+        args = {"name": "process", "count": 1_000_000}
+        loaders = [leat.load(FUNCTIONS, export="numbers", args=args, seed=seed, **service) for seed in (1, 2)]
+        found = [process for both in zip(*map(iter, loaders), range(30)) for process in both[:2]]
+        assert os.getpid() not in found and 1 <= len(set(found)) <= (os.cpu_count() or 1)
+        for loader in loaders:
+            loader.close()
+        until(lambda: not any(is_alive(process) for process in found))
+
+
+def test_a_confined_pipeline_calls_what_granted_files_define_and_nothing_else(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with worker(tmp_path_factory.mktemp("cluster"), "--allow-python", str(FUNCTIONS.parent)) as service:
+
+        def called(**args: Any) -> list[Any]:
+            return list(outcomes(leat.load(FUNCTIONS, export="numbers", args=args, **service)))
+
+        (imported,) = called(name="getppid", count=1)
+        assert imported.code == "permission_denied" and "imports getppid, and a worker calls only" in str(imported)
+        (outside,) = called(name="load", file=str(FUNCTIONS.parents[1] / "src" / "leat" / "_loader.py"), count=1)
+        assert outside.code == "permission_denied" and "outside of the folders that the operator" in str(outside)
+        found = called(name="die_at_7")
+        (failed,) = [outcome for outcome in found if isinstance(outcome, leat.LeatError)]
+        assert failed.code == "internal" and "has ended by SIGKILL" in str(failed)
+        assert sorted(outcome for outcome in found if outcome is not failed) == [x for x in range(20) if x != 7]
+        for element in leat.load(FUNCTIONS, export="text", **service):
+            assert element["large"].shape == (300, 1_000) and len(element["ragged"]) == 2

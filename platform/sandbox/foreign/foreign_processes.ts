@@ -32,7 +32,8 @@ export class ForeignProcesses implements ForeignRunners {
     );
     return mayRun
       ? undefined
-      : "this program lacks the permission to: run it with --allow-run=deno";
+      : "this program lacks the permission to: run it with --allow-run=deno " +
+        '(leat.load: allow=["run=deno"])';
   }
 
   start(): ForeignRunner {

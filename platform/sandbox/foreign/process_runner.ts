@@ -8,6 +8,7 @@ import type {
   RemoteElements,
   ServedElements,
 } from "../../../data/foreign/foreign_runners.ts";
+import { GrantedPython } from "../../python/granted_python.ts";
 import { AskedElements } from "./asked_elements.ts";
 import { ConfinedProcess } from "../confined_process.ts";
 import { FetchedModules } from "../modules/fetched_modules.ts";
@@ -62,6 +63,7 @@ export class ProcessRunner implements ForeignRunner {
       grants,
       hosts: this.#hosts,
       modules: new FetchedModules([]),
+      python: new GrantedPython([], grants.stallTimeoutMs),
       storageLatencyMs: 0,
       onGuarded: () => {},
       onEnded: () => {},

@@ -8,7 +8,9 @@ import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import type { Files, ImageCodec, ImageDecodeOptions, OpenFile } from "../../../data/host.ts";
 import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../../transport/process/link.ts";
+import { Payload } from "../../../transport/payload.ts";
 import { DenoHost } from "../../deno_host.ts";
+import type { PythonBatch, PythonPool } from "../../python/python_pool.ts";
 import { Images } from "../../media/images.ts";
 import { workerFiles } from "../../storage/storage.ts";
 import { isDenial } from "../denials.ts";
@@ -30,6 +32,7 @@ export class ConfinedHost extends DenoHost {
   /** @param readable Real paths of the folders that may be read. */
   constructor(
     ask: AskHost,
+    askPython: (request: unknown) => Promise<unknown>,
     modules: RemoteModules,
     readable: readonly string[],
     storageLatencyMs: number,
@@ -38,8 +41,7 @@ export class ConfinedHost extends DenoHost {
     super({
       files: new ConfinedFiles(ask, local, readable),
       images: new ConfinedImages(ask),
-      // It would not be confined.
-      python: false,
+      pythonPool: new AskedPython(askPython),
     });
     this.#modules = modules;
   }
@@ -152,6 +154,23 @@ class HostFile implements OpenFile {
     this.#closed = true;
     this.#ask("close", this.#file).catch(() => {}); // the edge may be closed, and its files with it
   }
+}
+
+/** Python functions are not confined: the worker calls those that its operator has granted. */
+class AskedPython implements PythonPool {
+  readonly bytesMax = CONFINED_ASK_BYTES_MAX - UNTRUSTED_ENVELOPE_BYTES_MAX;
+  readonly #ask: (request: unknown) => Promise<unknown>;
+
+  constructor(ask: (request: unknown) => Promise<unknown>) {
+    this.#ask = ask;
+  }
+
+  async run({ calls, ...callee }: PythonBatch): Promise<Uint8Array> {
+    return await this.#ask({ ...callee, calls: new Payload(calls) }) as Uint8Array;
+  }
+
+  /** The process ends with its pipeline. */
+  close(): void {}
 }
 
 /** Decoders are native code: the host loads and calls them. */

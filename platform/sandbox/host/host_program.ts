@@ -29,7 +29,7 @@ const edge = new Edge(linkToParent(), localNode(), {
     const { far, net, storage } = start as HostStart;
     const roots = new FarRoots(far);
     // A server below a root must not redirect this process out of the roots.
-    const host = workerHost(storage, (target) => roots.has(target));
+    const host = workerHost(storage, { mayFollow: (target) => roots.has(target) });
     service = new HostService(host, roots, new HostReadings(net, storage.services));
     return null;
   },

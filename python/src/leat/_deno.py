@@ -72,13 +72,12 @@ def environment() -> dict[str, str]:
 def cli_command(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """The command line `leat ARGUMENTS`, and its environment.
 
-    `--allow-python` among the arguments lets an unconfined worker run Python functions in this Python.
+    A worker with `--allow-python` or `--no-sandbox` may run Python functions in this Python.
     """
     # Programs of a cluster start processes with the `deno` on their PATH, and this Python if they may.
     folders = [os.path.dirname(deno()), os.environ.get("PATH", os.defpath)]
     flags = ["-P=server"]
-    if "--allow-python" in arguments:
-        arguments = [argument for argument in arguments if argument != "--allow-python"]
+    if any(argument.startswith(("--allow-python", "--no-sandbox")) for argument in arguments):
         folders.insert(0, os.path.dirname(sys.executable))
         flags.append("--allow-run=deno,python3")
     program = str(sources() / "cli" / "leat.ts")

@@ -23,7 +23,7 @@ import numpy as np
 
 from ._errors import LeatError
 from ._slots import SLOT_BYTES_MAX
-from ._wire import Bytes, decode, encode, sendable, with_arrays
+from ._wire import Bytes, decode, encode, encode_value, sendable, with_arrays
 
 PIPED, FREED = 0xFFFFFFFF, 0x80000000
 PIPED_BYTES_MAX = 65_536
@@ -105,10 +105,15 @@ class Link:
 class Function:
     """A function of a file."""
 
-    def __init__(self, file: str, name: str) -> None:
-        self._function: Callable[..., Any] = getattr(_module(file), name, None)  # type: ignore[assignment]
+    def __init__(self, file: str, name: str, only_own: bool) -> None:
+        """With `only_own`, what the file imports is refused: a stranger must not call `os.system`."""
+        module = _module(file)
+        self._function: Callable[..., Any] = getattr(module, name, None)  # type: ignore[assignment]
         if not callable(self._function):
             raise LeatError("not_found", f"{file} has no function {name}")
+        is_defined = inspect.isroutine(self._function) or inspect.isclass(self._function)
+        if only_own and is_defined and getattr(self._function, "__module__", None) != module.__name__:
+            raise LeatError("permission_denied", f"{file} imports {name}, and a worker calls only functions that it defines")
         try:
             self._is_random = "rng" in inspect.signature(self._function).parameters
         except ValueError:
@@ -141,16 +146,18 @@ def _module(file: str) -> Any:
 _function = cache(Function)
 
 
-def call(request: dict[str, Any], payloads: list[bytes]) -> list[dict[str, Any]]:
-    """The outcome of each call, ready to be sent."""
-    return [_outcome(request, called, payloads) for called in request["calls"]]
+def call(request: dict[str, Any]) -> bytes:
+    """The encoded outcome of each call."""
+    asked = decode(request["calls"])
+    payloads: list[bytes] = []
+    return encode_value([_outcome(request, asked["captures"], called, payloads) for called in asked["calls"]], payloads)
 
 
-def _outcome(request: dict[str, Any], called: dict[str, Any], payloads: list[bytes]) -> dict[str, Any]:
+def _outcome(request: dict[str, Any], captured: Any, called: dict[str, Any], payloads: list[bytes]) -> dict[str, Any]:
     before = len(payloads)
     try:
-        function = _function(request["file"], request["name"])
-        given, captures = with_arrays(called["args"]), with_arrays(dict(request.get("captures") or {}))
+        function = _function(request["file"], request["name"], request["onlyOwn"])
+        given, captures = with_arrays(called["args"]), with_arrays(dict(captured or {}))
         return {"value": sendable(function(given, called["seed"], captures), payloads)}
     except BaseException as error:
         del payloads[before:]
@@ -179,7 +186,7 @@ def main() -> None:
     while (asked := link.receive())["kind"] != "bye":
         number += 1
         payloads: list[bytes] = []
-        body = call(asked["body"], payloads) if asked["method"] == "call" else None
+        body = sendable(call(asked["body"]), payloads) if asked["method"] == "call" else None
         reply = {"kind": "reply", "source": source, "target": {"node": remote, "path": "/edge"}, "number": number}
         link.send(encode({**reply, "id": asked["id"]}, body, payloads))
 

@@ -213,6 +213,21 @@ Deno.test("sandboxGrants refuses a folder with a comma, and takes one with space
   assertThrows(() => sandboxGrants({ dataRoots: [`${folder.path}/a,b`] }), LeatError, "a comma");
 });
 
+Deno.test("sandboxGrants refuses Python files that pipelines may write", async () => {
+  await using folder = await TempFolder.make();
+  await Deno.mkdir(`${folder.path}/code/deep`, { recursive: true });
+  const grant = (root: string, written: string) =>
+    sandboxGrants({
+      pythonRoots: [`${folder.path}/${root}`],
+      writeRoots: [`${folder.path}/${written}`],
+    });
+  for (const [root, written] of [["code", "code"], ["code", "code/deep"], ["code/deep", "code"]]) {
+    assertThrows(() => grant(root!, written!), LeatError, "since pipelines may write to");
+  }
+  await Deno.mkdir(`${folder.path}/code-cache`);
+  assertEquals(grant("code", "code-cache").python[0]?.path, `${folder.path}/code`);
+});
+
 Deno.test("sandboxGrants refuses invalid hosts, and accepts names, addresses and ranges", () => {
   for (const host of ["a b", "http//a", ""]) {
     assertThrows(() => sandboxGrants({ net: [host] }), LeatError, `"${host}", which is no host`);

@@ -58,12 +58,14 @@ Deno.test("a Python function is refused by a host that runs none, and in a pipel
     const error = await assertRejects(read, LeatError);
     assertEquals(error.code, "permission_denied");
     assertStringIncludes(error.message, `"augment" of /code/augment.py is not called here`);
+    return error.message;
   };
   const iterator = withHost(new DenoHost({ python: false }), () => dataset.iterator());
   await refused(() => iterator.next());
   await iterator.return();
   // Its functions are called by a confined process.
-  await refused(() => Array.fromAsync(Dataset.deserialize(dataset.serialize())));
+  const confined = await refused(() => Array.fromAsync(Dataset.deserialize(dataset.serialize())));
+  assertStringIncludes(confined, "with --allow-python FOLDER");
 });
 
 Deno.test("a Python function says which interpreter is missing or not permitted", async () => {

@@ -1,0 +1,50 @@
+/** Python functions that the operator of a worker has granted to confined pipelines. */
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { LeatError } from "../../core/error.ts";
+import type { Folder } from "../sandbox/grants.ts";
+import { PYTHON, type PythonBatch, type PythonPool } from "./python_pool.ts";
+import { PythonProcesses } from "./python_processes.ts";
+
+/** Processes for the pipelines of a worker, which call functions of files in granted folders. */
+export class GrantedPython {
+  readonly #roots: readonly Folder[];
+  readonly #processes: PythonProcesses;
+
+  constructor(roots: readonly Folder[], callTimeoutMs: number) {
+    this.#roots = roots;
+    this.#processes = new PythonProcesses(PYTHON, { onlyOwn: true, callTimeoutMs });
+  }
+
+  /** For one pipeline, whose requests are untrusted. */
+  open(): PythonPool {
+    const pool = this.#processes.open();
+    return {
+      run: async (batch) => await pool.run({ ...batch, file: await this.#fileOf(batch) }),
+      close: () => pool.close(),
+    };
+  }
+
+  /** The real path of the file. */
+  async #fileOf({ file, name }: PythonBatch): Promise<string> {
+    const refused = (why: string) =>
+      new LeatError(
+        "permission_denied",
+        `The Python function "${name}" of ${file} is not called here: ${why}`,
+      );
+    if (this.#roots.length === 0) {
+      throw refused(
+        "this pipeline is confined, and Python functions are not. The operator of a worker can grant the functions " +
+          "of a folder, with --allow-python FOLDER",
+      );
+    }
+    const path = await Deno.realPath(file.startsWith("file:") ? fileURLToPath(file) : resolve(file))
+      .catch((cause) => {
+        throw new LeatError("not_found", `There is no file ${file} of Python functions`, { cause });
+      });
+    if (this.#roots.some(({ realPath }) => path.startsWith(`${realPath}/`))) return path;
+    throw refused(
+      "it is outside of the folders that the operator of this worker grants, with --allow-python FOLDER",
+    );
+  }
+}

@@ -1,0 +1,129 @@
+/** Calls functions of Python: calls that are made at once go to a pool of processes together. */
+import { Fifo } from "../../actors/runtime/fifo.ts";
+import { LeatError, type WireError } from "../../core/error.ts";
+import type { PythonCallee, PythonRunner } from "../../data/host.ts";
+import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { PYTHON_DIED, type PythonPool } from "./python_pool.ts";
+
+/** Most calls in a request: enough that its cost does not count. */
+const CALLS_MAX = 16;
+
+interface Call {
+  readonly callee: PythonCallee;
+  readonly args: readonly unknown[];
+  readonly seed: number;
+  /** Whether it is sent without others, because a request with it failed as a whole. */
+  readonly isAlone: boolean;
+  resolve(result: unknown): void;
+  reject(error: LeatError): void;
+}
+
+/** What a call gave. */
+type Outcome = { readonly value: unknown } | { readonly error: WireError };
+
+export class PythonCalls implements PythonRunner {
+  readonly #pool: PythonPool;
+  #running = 0;
+  readonly #queue = new Fifo<Call>();
+  /** The next call, taken from the queue, which could not go with those before it. */
+  #first: Call | undefined;
+  #isDue = false;
+
+  constructor(pool: PythonPool) {
+    this.#pool = pool;
+  }
+
+  call(callee: PythonCallee, args: readonly unknown[], seed: number): Promise<unknown> {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    this.#enqueue({ callee, args, seed, isAlone: false, resolve, reject });
+    return promise;
+  }
+
+  /** Calls that are made at once go together. */
+  #enqueue(call: Call): void {
+    this.#queue.push(call);
+    if (this.#isDue) return;
+    this.#isDue = true;
+    queueMicrotask(() => {
+      this.#isDue = false;
+      this.#dispatch();
+    });
+  }
+
+  #dispatch(): void {
+    const runningMax = navigator.hardwareConcurrency;
+    while (this.#running < runningMax) {
+      const waiting = this.#queue.length + (this.#first === undefined ? 0 : 1);
+      if (waiting === 0) return;
+      this.#run(this.#take(Math.min(CALLS_MAX, Math.ceil(waiting / runningMax))));
+    }
+  }
+
+  /** The next calls of one function, at most `count`. */
+  #take(count: number): Call[] {
+    const calls = [this.#next()!];
+    const [{ callee, isAlone }] = calls as [Call];
+    while (calls.length < count && !isAlone) {
+      const next = this.#next();
+      if (next === undefined) break;
+      if (next.callee !== callee || next.isAlone) {
+        this.#first = next;
+        break;
+      }
+      calls.push(next);
+    }
+    return calls;
+  }
+
+  #next(): Call | undefined {
+    const next = this.#first ?? this.#queue.shift();
+    this.#first = undefined;
+    return next;
+  }
+
+  async #run(calls: readonly Call[]): Promise<void> {
+    this.#running++;
+    try {
+      const outcomes = await this.#outcomesOf(calls);
+      if (outcomes === undefined) this.#repeatAlone(calls);
+      else calls.forEach((call, i) => settle(call, outcomes[i]!));
+    } catch (error) {
+      for (const call of calls) call.reject(LeatError.from(error));
+    }
+    this.#running--;
+    this.#dispatch();
+  }
+
+  /** `undefined` if the calls have to be made one by one. */
+  async #outcomesOf(calls: readonly Call[]): Promise<readonly Outcome[] | undefined> {
+    const { file, name, captures = null } = calls[0]!.callee;
+    const asked = { captures, calls: calls.map(({ args, seed }) => ({ args, seed })) };
+    const { bytesMax = Infinity } = this.#pool;
+    const encoded = encodeMessage(asked);
+    if (encoded.length > bytesMax) {
+      if (calls.length > 1) return undefined;
+      throw new LeatError(
+        "resource_exhausted",
+        `A confined pipeline gives a Python function at most ${bytesMax} bytes, and a call of "${name}" takes ` +
+          `${encoded.length}: give it smaller elements`,
+      );
+    }
+    try {
+      return decodeMessage(await this.#pool.run({ file, name, calls: encoded })) as Outcome[];
+    } catch (error) {
+      // Only the call that ended its process fails.
+      const mayRepeat = error instanceof LeatError && error.details?.["reason"] === PYTHON_DIED;
+      if (mayRepeat && calls.length > 1) return undefined;
+      throw error;
+    }
+  }
+
+  #repeatAlone(calls: readonly Call[]): void {
+    for (const call of calls) this.#enqueue({ ...call, isAlone: true });
+  }
+}
+
+function settle(call: Call, outcome: Outcome): void {
+  if ("error" in outcome) call.reject(LeatError.fromWire(outcome.error));
+  else call.resolve(outcome.value);
+}

@@ -1,0 +1,29 @@
+/** What calls Python functions: in this thread, or in the one that owns the processes. */
+
+/** The interpreter, unless a program names another one. */
+export const PYTHON = "python3";
+
+/** Calls of one function that go together. */
+export interface PythonBatch {
+  readonly file: string;
+  readonly name: string;
+  /** An encoded message: the captures, and the arguments and seed of each call. */
+  readonly calls: Uint8Array;
+}
+
+/** The processes of Python, for one pipeline. */
+export interface PythonPool {
+  /** Most bytes of several calls together. Default: any number. */
+  readonly bytesMax?: number;
+  /**
+   * Resolves to an encoded message: the outcome of each call.
+   * @throws {LeatError} `permission_denied`, and others. `details.reason` is {@linkcode PYTHON_DIED}
+   * if the process ended during these calls.
+   */
+  run(batch: PythonBatch): Promise<Uint8Array>;
+  /** Rejects open calls, and ends the processes that compute them. */
+  close(): void;
+}
+
+/** Why calls failed that may succeed if they are made one by one. */
+export const PYTHON_DIED = "python_died";
