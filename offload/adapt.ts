@@ -1,11 +1,11 @@
 /**
  * Corrects the ratio while training runs, which the FastFlow paper leaves open (its section 9): it
  * looks at which side the training loop waits for, and moves elements to the other, with
- * hysteresis. A change that made training slower is undone. Pure: it sees windows of steps and
- * gives a ratio.
+ * hysteresis. A change that made training slower is undone. Where training does not wait, workers
+ * get less, in the end nothing. Pure: it sees windows of steps and gives a ratio.
  */
 
-/** Below this share of its time training does not wait for data: nothing is to be corrected. */
+/** Below this share of its time training does not wait for data. */
 const WAITING_SHARE_MIN = 0.03;
 /** The first change, and the range of changes, in log-odds of the ratio. */
 const STEP_FIRST = 0.2;
@@ -21,9 +21,15 @@ const CHANGE_MIN = 0.08;
 /** Windows until a ratio that was found is tried again; twice as many the next time. */
 const PATIENCE_WINDOWS = 8;
 const PATIENCE_WINDOWS_MAX = 16;
-/** The ratio stays within these, so that both sides are measured. */
+/** The same for offloading less where training does not wait, and for offloading again. */
+const TRY_WINDOWS_MAX = 128;
+/** While less is enough, it is tried again after so many windows. */
+const TRY_WINDOWS_MIN = 2;
+/** A smaller ratio is 0: all elements are prepared here, and the service is not used. */
 const RATIO_MIN = 0.01;
 const RATIO_MAX = 0.99;
+/** The ratio with which offloading begins again. */
+const RATIO_AGAIN = 0.03;
 
 /** Some consecutive elements, all with one ratio. */
 export interface StepWindow {
@@ -33,25 +39,39 @@ export interface StepWindow {
   readonly waitMs: { readonly local: number; readonly remote: number };
 }
 
+/** The last change, and what was before it. */
+interface Move {
+  /** `less`: training does not wait. `again`: from 0. */
+  readonly kind: "climb" | "less" | "again";
+  readonly fromRatio: number;
+  readonly throughput: number;
+}
+
 /** Searches for the ratio with which training waits least. */
 export class RatioControl {
-  #logOdds: number;
+  #ratio: number;
   #step = STEP_FIRST;
   #direction = 0;
-  /** The ratio and the throughput before the last change. */
-  #before: { readonly logOdds: number; readonly throughput: number } | undefined;
-  /** The throughput with the ratio at which the search ended, and for how long it is kept. */
+  /** More at the workers made training slower, though it waits for this host: receiving is dear. */
+  #isDear = false;
+  #move: Move | undefined;
+  /** The throughput at which the search ended, and for how long it is kept. */
   #settled: { readonly throughput: number; windows: number } | undefined;
   #patience = PATIENCE_WINDOWS;
+  #lessStep = STEP_FIRST;
+  #tryPatience = PATIENCE_WINDOWS;
+  /** Windows since the last change. */
+  #windows = 0;
   #changes = 0;
   #undone = 0;
 
   constructor(ratio: number) {
-    this.#logOdds = logOddsOf(Math.min(RATIO_MAX, Math.max(RATIO_MIN, ratio)));
+    this.#ratio = bounded(ratio);
   }
 
+  /** The share of remote elements; 0: the service is not used. */
   get ratio(): number {
-    return 1 / (1 + Math.exp(-this.#logOdds));
+    return this.#ratio;
   }
 
   /** How often the ratio was changed, and how often a change was undone. */
@@ -62,25 +82,50 @@ export class RatioControl {
   /** Takes in a window with the present ratio. True if the ratio is another one now. */
   observe({ elements, elapsedMs, waitMs }: StepWindow): boolean {
     const throughput = elements / elapsedMs;
-    const waitingShare = (waitMs.local + waitMs.remote) / elapsedMs;
+    const isWaiting = (waitMs.local + waitMs.remote) / elapsedMs >= WAITING_SHARE_MIN;
+    const hint = waitMs.local > waitMs.remote ? 1 : -1;
+    const move = this.#move;
+    this.#move = undefined;
+    this.#windows++;
+    if (!isWaiting) return this.#offloadLess(move, throughput);
+    if (move !== undefined && throughput < move.throughput * (1 - LOSS_MAX)) {
+      return this.#undo(move, hint);
+    }
+    if (this.#ratio === 0) return this.#offloadAgain(throughput);
     if (this.#settled !== undefined && this.#staysSettled(this.#settled, throughput)) return false;
-    if (waitingShare < WAITING_SHARE_MIN) {
-      // The last change, if any, has removed the stall.
-      this.#before = undefined;
-      return false;
-    }
-    const direction = waitMs.local > waitMs.remote ? 1 : -1;
-    const before = this.#before;
-    if (before !== undefined && throughput < before.throughput * (1 - LOSS_MAX)) {
-      return this.#undo(before);
-    }
+    return this.#climb(this.#isDear ? -1 : hint, throughput);
+  }
+
+  /** More for the side that training waits less for. */
+  #climb(direction: number, throughput: number): boolean {
     if (this.#direction !== 0) {
       this.#step *= direction === this.#direction ? STEP_GROWTH : STEP_SHRINKING;
+      this.#step = Math.min(STEP_MAX, this.#step);
     }
     this.#direction = direction;
     if (this.#step < STEP_MIN) return this.#settle(throughput);
-    this.#before = { logOdds: this.#logOdds, throughput };
-    return this.#moveTo(this.#logOdds + direction * Math.min(this.#step, STEP_MAX));
+    const ratio = moved(this.#ratio, direction * this.#step);
+    return this.#moveTo(ratio, "climb", throughput);
+  }
+
+  /** Training does not wait: tries from time to time whether less at the workers is enough. */
+  #offloadLess(move: Move | undefined, throughput: number): boolean {
+    this.#settled = undefined;
+    if (move?.kind === "less") {
+      this.#lessStep = Math.min(STEP_MAX, STEP_GROWTH * this.#lessStep);
+      this.#tryPatience = TRY_WINDOWS_MIN;
+    }
+    if (this.#ratio === 0 || this.#windows < this.#tryPatience) return false;
+    return this.#moveTo(moved(this.#ratio, -this.#lessStep), "less", throughput);
+  }
+
+  /** All is prepared here, and training waits: tries the workers from time to time. */
+  #offloadAgain(throughput: number): boolean {
+    const { throughput: before } = this.#settled ??= { throughput, windows: 0 };
+    const isSame = Math.abs(throughput / before - 1) <= CHANGE_MIN;
+    if (isSame && this.#windows < this.#tryPatience) return false;
+    this.#startSearch(STEP_FIRST);
+    return this.#moveTo(RATIO_AGAIN, "again", throughput);
   }
 
   #staysSettled(settled: { readonly throughput: number; windows: number }, now: number): boolean {
@@ -88,39 +133,62 @@ export class RatioControl {
     settled.windows++;
     if (isSame && settled.windows < this.#patience) return true;
     this.#patience = isSame ? Math.min(PATIENCE_WINDOWS_MAX, 2 * this.#patience) : PATIENCE_WINDOWS;
-    this.#settled = undefined;
-    this.#before = undefined;
-    this.#direction = 0;
-    this.#step = isSame ? 2 * STEP_MIN : STEP_FIRST;
+    if (!isSame) this.#tryPatience = PATIENCE_WINDOWS;
+    this.#startSearch(isSame ? 2 * STEP_MIN : STEP_FIRST);
     return false;
   }
 
-  #undo(before: { readonly logOdds: number; readonly throughput: number }): boolean {
-    this.#undone++;
-    this.#before = undefined;
+  #startSearch(step: number): void {
+    this.#settled = undefined;
     this.#direction = 0;
-    this.#step *= STEP_SHRINKING;
-    this.#moveTo(before.logOdds);
-    if (this.#step < STEP_MIN) this.#settle(before.throughput);
+    this.#isDear = false;
+    this.#step = step;
+  }
+
+  #undo({ kind, fromRatio, throughput }: Move, hint: number): boolean {
+    this.#undone++;
+    if (kind === "climb") {
+      this.#isDear = fromRatio < this.#ratio && hint > 0;
+      this.#direction = 0;
+      this.#step *= STEP_SHRINKING;
+    } else {
+      this.#tryPatience = Math.min(
+        TRY_WINDOWS_MAX,
+        2 * Math.max(PATIENCE_WINDOWS, this.#tryPatience),
+      );
+      this.#lessStep = STEP_FIRST;
+    }
+    this.#change(fromRatio);
+    if (kind === "climb" ? this.#step < STEP_MIN : fromRatio === 0) this.#settle(throughput);
     return true;
   }
 
   #settle(throughput: number): false {
     this.#settled = { throughput, windows: 0 };
-    this.#before = undefined;
     return false;
   }
 
-  #moveTo(logOdds: number): boolean {
-    const bound = logOddsOf(RATIO_MAX);
-    const bounded = Math.min(bound, Math.max(-bound, logOdds));
-    if (bounded === this.#logOdds) return false;
-    this.#logOdds = bounded;
-    this.#changes++;
+  #moveTo(ratio: number, kind: Move["kind"], throughput: number): boolean {
+    const fromRatio = this.#ratio;
+    const wanted = bounded(ratio);
+    if (wanted === fromRatio) return false;
+    this.#move = { kind, fromRatio, throughput };
+    this.#change(wanted);
     return true;
+  }
+
+  #change(ratio: number): void {
+    this.#ratio = ratio;
+    this.#windows = 0;
+    this.#changes++;
   }
 }
 
-function logOddsOf(ratio: number): number {
-  return Math.log(ratio / (1 - ratio));
+/** The ratio after a step in log-odds. */
+function moved(ratio: number, step: number): number {
+  return 1 / (1 + (1 - ratio) / ratio * Math.exp(-step));
+}
+
+function bounded(ratio: number): number {
+  return ratio < RATIO_MIN ? 0 : Math.min(RATIO_MAX, ratio);
 }

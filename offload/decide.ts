@@ -14,6 +14,8 @@ export interface CandidateMetrics {
   readonly Rthp: number;
   /** CPU time of this process per step with the offloaded pipeline, in ms. */
   readonly Ocycle: number;
+  /** How many workers prepared the data. Left out: it is not known. */
+  readonly workers?: number;
 }
 
 /** What was measured (table 1). Throughputs are in bytes per second, CPU times in ms per step. */
@@ -49,8 +51,11 @@ export interface OffloadDecision {
    * Ocycle instead of Pcycle; with that, both sides finish together at this ratio.
    */
   readonly startRatio: number;
-  /** Lower / Rthp: so many times the measured workers remove the stall (section 9). */
-  readonly workerFactor?: number;
+  /**
+   * n_workers of section 9: with so many workers training would not wait. Left out: the measured
+   * ones were not counted.
+   */
+  readonly workers?: number;
 }
 
 /** Whether line 3 rules offloading out, so that no candidate need be measured. */
@@ -97,7 +102,7 @@ export function decide(
   if (best === undefined) return local("no candidate");
   const estimate = estimateOf(metrics, best);
   if (estimate <= Lthp) return local("no gain");
-  const { name, Rthp, Ocycle } = best;
+  const { name, Rthp, Ocycle, workers = 0 } = best;
   // Lines 8 and 9.
   const Upper = Rthp;
   const cost = relativeCost(Ocycle, Pcycle);
@@ -116,8 +121,13 @@ export function decide(
     estimate: Math.min(Gthp, estimate),
     Upper,
     Lower,
-    workerFactor: Lower / Rthp,
+    ...(workers > 0 && Lower < Infinity ? { workers: workersFor(Lower, Rthp / workers) } : {}),
   };
+}
+
+/** Section 9, with the throughput of one worker. */
+function workersFor(Lower: number, Rthp: number): number {
+  return Math.max(1, Math.ceil(Lower / Rthp));
 }
 
 /** Ocycle / Pcycle; 0 for a pipeline that needs no measurable CPU time. */

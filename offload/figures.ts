@@ -25,6 +25,8 @@ export interface OffloadProgress {
   readonly fallbacks: number;
   /** How often the ratio was corrected while training ran. */
   readonly corrections: number;
+  /** What workers run; `null` while all is prepared here. Left out before the first element. */
+  readonly candidate?: string | null;
   /** Why it failed last. */
   readonly lastFailure?: string;
   /** The plan that was made, if the dataset was given none. */
@@ -39,10 +41,28 @@ export class OffloadFigures {
   #corrections = 0;
   #lastFailure: string | undefined;
   #plan: OffloadPlan | undefined;
+  #candidate: string | null | undefined;
+  #workers = 0;
   readonly #sides = { local: { elements: 0, bytes: 0 }, remote: { elements: 0, bytes: 0 } };
 
   planned(plan: OffloadPlan): void {
     this.#plan = plan;
+  }
+
+  /** The most workers that were read from at the same time. */
+  get workers(): number {
+    return this.#workers;
+  }
+
+  /** Notes from how many workers it reads. */
+  readFrom(workers: number): void {
+    this.#workers = Math.max(this.#workers, workers);
+  }
+
+  /** What workers run from now on. */
+  runs(candidate: string | null): void {
+    this.#candidate = candidate;
+    if (candidate === null) this.begin(0);
   }
 
   /** An epoch begins. */
@@ -71,6 +91,7 @@ export class OffloadFigures {
   /** The ratio was changed while training ran. */
   corrected(ratio: number): void {
     this.#ratio = ratio;
+    this.#isRemote = ratio > 0;
     this.#corrections++;
   }
 
@@ -83,6 +104,7 @@ export class OffloadFigures {
       remote: { ...this.#sides.remote },
       fallbacks: this.#fallbacks,
       corrections: this.#corrections,
+      ...(this.#candidate === undefined ? {} : { candidate: this.#candidate }),
       ...(this.#lastFailure === undefined ? {} : { lastFailure: this.#lastFailure }),
       ...(this.#plan === undefined ? {} : { plan: this.#plan }),
     };

@@ -79,7 +79,9 @@ export function readCandidates(value: unknown): CandidateMetrics[] | undefined {
     if (!isPlainObject(at) || typeof at.name !== "string") return [];
     const Rthp = count(at.Rthp);
     const Ocycle = count(at.Ocycle);
-    return Rthp === undefined || Ocycle === undefined ? [] : [{ name: at.name, Rthp, Ocycle }];
+    if (Rthp === undefined || Ocycle === undefined) return [];
+    const workers = count(at.workers);
+    return [{ name: at.name, Rthp, Ocycle, ...(workers === undefined ? {} : { workers }) }];
   });
   return metrics.length === value.length ? metrics : undefined;
 }

@@ -14,12 +14,14 @@ import type { DatasetNode } from "../data/node.ts";
 import { digestOfSplits, packSplits } from "../data/sharding/split_table.ts";
 import { cutFiles } from "../data/sharding/splits.ts";
 import { seedOf } from "../data/operators/options.ts";
-import { RatioControl } from "./adapt.ts";
-import { ConditionalIterator } from "./conditional/conditional_iterator.ts";
+import { Adaptation, EpochMeter } from "./adaptation.ts";
+import {
+  ConditionalIterator,
+  type ConditionalOptions,
+} from "./conditional/conditional_iterator.ts";
 import type { OpenRemote } from "./conditional/remote_side.ts";
 import { type CutPoint, cutPointsOf, withoutSource } from "./cut_points.ts";
 import { figuresOf } from "./figures.ts";
-import { OffloadPlan } from "./plan.ts";
 import { plan } from "./planner.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -38,8 +40,13 @@ class OffloadedIterator extends ElementIterator {
   readonly #node: OffloadNode;
   readonly #context: IteratorContext;
   readonly #access: ServiceAccess;
+  /** Left out: the plan is followed as it is. */
+  #adaptation: Adaptation | undefined;
   #choice: OffloadChoice | undefined;
   #input: ElementIterator | undefined;
+  #meter: EpochMeter | undefined;
+  /** How often the service had failed when the epoch began. */
+  #fallbacks = 0;
 
   constructor(node: OffloadNode, context: IteratorContext, access: ServiceAccess) {
     super();
@@ -50,13 +57,21 @@ class OffloadedIterator extends ElementIterator {
 
   override next(): Pulled<unknown> {
     if (this.disposed) return END;
-    return this.#input?.next() ?? this.#start();
+    if (this.#input === undefined) return this.#start();
+    if (this.#meter === undefined) return this.#input.next();
+    const given = this.#input.next();
+    return given instanceof Promise
+      ? given.then((given) => this.#counted(given))
+      : this.#counted(given);
   }
 
   protected override async saveState(): Promise<unknown> {
     const choice = this.#choice;
     if (this.#input === undefined || choice === undefined) return { choice: null, input: null };
-    const { candidate, ratio } = choice;
+    const { candidate } = choice;
+    const ratio = candidate === null
+      ? 0
+      : this.#adaptation?.controlOf(candidate).ratio ?? choice.ratio;
     return { choice: { candidate, ratio }, input: await this.#input.save() };
   }
 
@@ -65,7 +80,7 @@ class OffloadedIterator extends ElementIterator {
       readonly choice: OffloadChoice | null;
       readonly input: unknown;
     };
-    if (choice !== null) await this.#begin(choice).restore(input);
+    if (choice !== null) await this.#begin(choice, true).restore(input);
   }
 
   protected override release(): void {
@@ -73,9 +88,23 @@ class OffloadedIterator extends ElementIterator {
   }
 
   async #start(): Promise<unknown> {
-    const choice = this.#node.options.plan ?? await this.#context.waitFor(this.#decide());
+    const { plan } = this.#node.options;
+    const known = adaptations.get(this.#node);
+    const choice = known?.choice ?? plan ?? await this.#context.waitFor(this.#decide());
     if (this.disposed) return END;
-    return await this.#begin(choice).next();
+    this.#begin(choice, false);
+    return await this.next();
+  }
+
+  #counted(given: unknown): unknown {
+    if (given !== END) this.#meter!.count(given);
+    else {
+      // The throughput of an epoch in which the service failed is not that of its candidate.
+      const { fallbacks } = figuresOf(this.#node).read();
+      if (fallbacks === this.#fallbacks) this.#adaptation!.ended(this.#meter!.read());
+      this.#meter = undefined;
+    }
+    return given;
   }
 
   /** Measures, and says what it has decided. */
@@ -88,18 +117,40 @@ class OffloadedIterator extends ElementIterator {
     return decided;
   }
 
-  #begin(choice: OffloadChoice): ElementIterator {
+  /** @param isSaved whether the choice is that of a saved position. */
+  #begin(choice: OffloadChoice, isSaved: boolean): ElementIterator {
+    const { plan, adapt = plan === undefined, deterministic = false } = this.#node.options;
+    const figures = figuresOf(this.#node);
+    if (adapt && !deterministic) {
+      this.#adaptation = adaptationOf(this.#node, plan ?? choice);
+      this.#meter = new EpochMeter(() => this.#context.host.nowMs());
+      this.#fallbacks = figures.read().fallbacks;
+    }
     this.#choice = choice;
-    const { candidate, ratio } = choice;
-    if (candidate !== null && ratio > 0) {
+    const { candidate } = choice;
+    const control = this.#adaptation?.begin(choice, isSaved);
+    const workers = this.#adaptation?.workers;
+    figures.runs(candidate);
+    if (candidate !== null && (choice.ratio > 0 || control !== undefined)) {
       const cut = findCut(this.#node, candidate);
+      const ratio = control?.ratio ?? choice.ratio;
       this.#context.replace(
         cut.root,
-        (context) => conditional(this.#node, cut, choice, context, this.#access),
+        (context) =>
+          conditional(this.#node, cut, { ratio, control, workers }, context, this.#access),
       );
     }
     return this.#input = this.#context.passInput();
   }
+}
+
+const adaptations = new WeakMap<OffloadNode, Adaptation>();
+
+/** What the iterators of a node have learnt so far. */
+function adaptationOf(node: OffloadNode, choice: OffloadChoice): Adaptation {
+  let adaptation = adaptations.get(node);
+  if (adaptation === undefined) adaptations.set(node, adaptation = new Adaptation(choice));
+  return adaptation;
 }
 
 /** @throws {ReadingFailure} `failed_precondition` for a plan of another pipeline. */
@@ -120,36 +171,19 @@ function findCut({ inputs: [input] }: OffloadNode, candidate: string): CutPoint 
 function conditional(
   node: OffloadNode,
   { root, chain, keepsOrder, readHere }: CutPoint,
-  choice: OffloadChoice,
+  how: Pick<ConditionalOptions, "ratio" | "control" | "workers">,
   context: IteratorContext,
   access: ServiceAccess,
 ): ElementIterator {
-  const { deterministic = false, timeoutMs = TIMEOUT_MS, plan, adapt } = node.options;
-  const adapts = adapt ?? plan === undefined;
-  const control = adapts ? controlOf(node, startRatioOf(choice)) : undefined;
+  const { deterministic = false, timeoutMs = TIMEOUT_MS } = node.options;
   const seed = seedOf(node) ?? (deterministic ? 0n : drawnSeed(context));
   return new ConditionalIterator({
-    ...{ context, root, chain, seed, timeoutMs, control, readHere },
-    ratio: control?.ratio ?? choice.ratio,
+    ...{ ...how, context, root, chain, seed, timeoutMs, readHere },
     keepsOrder: keepsOrder || deterministic,
     figures: figuresOf(node),
     openRemote: (table) =>
       remoteReader(node.options, { root, chain, readHere }, { seed, context, table }, access),
   });
-}
-
-/** Where a corrected ratio begins. */
-function startRatioOf(choice: OffloadChoice): number {
-  return choice instanceof OffloadPlan ? choice.decision.startRatio : choice.ratio;
-}
-
-const controls = new WeakMap<OffloadNode, RatioControl>();
-
-/** What one epoch has learnt holds for the next. */
-function controlOf(node: OffloadNode, ratio: number): RatioControl {
-  let control = controls.get(node);
-  if (control === undefined) controls.set(node, control = new RatioControl(ratio));
-  return control;
 }
 
 /** The same for a restored iteration, whose random state is restored. */

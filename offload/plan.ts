@@ -3,6 +3,9 @@ import { bytesText, percentText } from "../data/amounts.ts";
 import type { OffloadChoice } from "../data/operators/offload.ts";
 import { estimateOf, type OffloadDecision, type OffloadMetrics } from "./decide.ts";
 
+/** The length of a training with which the cost of planning is compared. */
+const STEPS_COMPARED = 10_000;
+
 /** Where metrics come from. */
 export type MetricSource = "measured" | "stored";
 
@@ -16,6 +19,10 @@ export interface OffloadPlanParts {
   readonly refused: readonly string[];
   /** Whether the metrics were measured now or read from the store. */
   readonly source: MetricSource;
+  /** How long planning took, in ms. */
+  readonly planningMs: number;
+  /** The time of a step to expect, in ms. Left out: the size of a batch is not known. */
+  readonly stepMs?: number | undefined;
 }
 
 /** Whether to offload, which part, and how much. Made by `planOffload()` and `fit()`. */
@@ -28,13 +35,19 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   readonly refused: readonly string[];
   /** Whether the metrics were measured now or read from the store. */
   readonly source: MetricSource;
+  /** How long planning took, in ms. */
+  readonly planningMs: number;
+  /** The time of a step to expect, in ms. Left out: the size of a batch is not known. */
+  readonly stepMs?: number | undefined;
 
   /** @ignore */
-  constructor({ decision, metrics, refused, source }: OffloadPlanParts) {
+  constructor({ decision, metrics, refused, source, planningMs, stepMs }: OffloadPlanParts) {
     this.decision = decision;
     this.metrics = metrics;
     this.refused = refused;
     this.source = source;
+    this.planningMs = planningMs;
+    this.stepMs = stepMs;
   }
 
   /** The candidate that is offloaded; `null`: none. */
@@ -49,8 +62,10 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
 
   /** A sentence that says what is done and why, and a table of what was measured. */
   explain(): string {
-    return [this.#sentence(), "", ...this.#table(), ...this.#workers(), ...this.#refusals()]
-      .join("\n");
+    return [
+      ...[this.#sentence(), "", ...this.#table()],
+      ...[...this.#workers(), ...this.#overhead(), ...this.#refusals()],
+    ].join("\n");
   }
 
   /** The same as `explain()`. */
@@ -68,8 +83,8 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
       case "speed-up below threshold":
         return `Nothing is offloaded: without waiting for data training would be ${faster}.`;
       case "no candidate":
-        return `Nothing is offloaded, though training could be ${faster}: no part of the ` +
-          "pipeline can run remotely.";
+        return `Nothing is offloaded, though training could be ${faster}: workers can run no part ` +
+          "of the pipeline now, for the reasons below.";
       case "no gain":
         return `Nothing is offloaded, though training could be ${faster}: receiving what ` +
           "workers prepare costs this host more than they save.";
@@ -111,15 +126,27 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
     return rows.map(line);
   }
 
-  /** The formula of the paper's section 9, which is for one measured worker. */
+  /** Section 9 of the paper. */
   #workers(): string[] {
-    const { workerFactor = Infinity } = this.decision;
-    if (!Number.isFinite(workerFactor)) return [];
-    const wanted = Math.max(1, Math.ceil(workerFactor));
+    const { workers, candidate } = this.decision;
+    const measured = this.metrics.candidates.find(({ name }) => name === candidate)?.workers;
+    if (workers === undefined || measured === undefined) return [];
+    const count = (n: number) => `${n} worker${n === 1 ? "" : "s"}`;
+    const had = `${count(measured)} ${measured === 1 ? "was" : "were"} measured`;
+    return ["", `Training would not wait with ${count(workers)} (Lower / Rthp of one); ${had}.`];
+  }
+
+  /** What planning itself costs. */
+  #overhead(): string[] {
+    const { planningMs, stepMs } = this;
+    const took = `Planning took ${(planningMs / 1_000).toFixed(2)} s`;
+    if (this.source === "stored") return ["", `${took}, with metrics from the store.`];
+    if (stepMs === undefined) return ["", `${took}.`];
+    const share = 100 * planningMs / (STEPS_COMPARED * stepMs);
     return [
       "",
-      `Workers (Lower / Rthp): training would not wait with ${workerFactor.toFixed(2)} times the ` +
-      `measured ones; if one was measured, with ${wanted}.`,
+      `${took}: as long as ${Math.ceil(planningMs / stepMs)} steps of this training, which is ` +
+      `${share.toPrecision(2)} % of ${STEPS_COMPARED.toLocaleString("en")} steps.`,
     ];
   }
 

@@ -5,12 +5,29 @@ import type { Host } from "../data/host.ts";
 import type { DatasetNode } from "../data/node.ts";
 import { OffloadNode, type OffloadOptions } from "../data/operators/offload.ts";
 import { cutPointsOf } from "./cut_points.ts";
-import { type CandidateMetrics, decide, type OffloadMetrics, staysLocal } from "./decide.ts";
-import { figuresOf } from "./figures.ts";
+import {
+  type CandidateMetrics,
+  decide,
+  estimateOf,
+  type OffloadMetrics,
+  staysLocal,
+} from "./decide.ts";
+import { figuresOf, sizeOf } from "./figures.ts";
 import { keysOf, type MetricStore, readCandidates, readGthp, readLocal } from "./metric_store.ts";
 import { OffloadPlan } from "./plan.ts";
-import { PROFILE_STEPS, profileCandidate, profileLocal, type ProfileOptions } from "./profile.ts";
+import {
+  type IsDecided,
+  PROFILE_STEPS,
+  profileCandidate,
+  profileLocal,
+  type ProfileOptions,
+} from "./profile.ts";
 import { offloadSurroundings } from "./surroundings.ts";
+
+/** A candidate is measured no further if even so many times its throughput would be too little. */
+const RTHP_MARGIN = 1.3;
+
+type LocalMetrics = Omit<OffloadMetrics, "candidates">;
 
 /** What to plan. */
 export interface PlanRequest {
@@ -44,8 +61,10 @@ class Planning {
   readonly #profile: ProfileOptions;
   readonly #refused: string[] = [];
   #isMeasured = false;
-  /** Candidates that could not be measured. */
-  #failures = 0;
+  /** Why a candidate could not be measured: the others are not tried. */
+  #failure: string | undefined;
+  /** The size of a batch in bytes, if one was seen. */
+  #batchBytes: number | undefined;
 
   constructor(request: PlanRequest) {
     this.#request = request;
@@ -55,6 +74,8 @@ class Planning {
   }
 
   async run(): Promise<OffloadPlan> {
+    const { host } = this.#request;
+    const fromMs = host.nowMs();
     using store = await this.#openStore();
     const keys = store && keysOf(this.#subject());
     const stored = <V>(key: string | undefined, read: (value: unknown) => V | undefined) =>
@@ -74,17 +95,20 @@ class Planning {
     let candidates: CandidateMetrics[] = [];
     if (!staysLocal(base, speedUpThreshold)) {
       const found = stored(keys?.remote, readCandidates);
-      candidates = found ?? await this.#candidates();
+      candidates = found ?? await this.#candidates(base);
       // Keep nothing if a candidate failed: it may work the next time.
-      const isWhole = candidates.length > 0 && this.#failures === 0;
+      const isWhole = candidates.length > 0 && this.#failure === undefined;
       if (found === undefined && isWhole) keep(keys?.remote, candidates);
     }
     const metrics: OffloadMetrics = { ...base, candidates };
+    const decision = decide(metrics, speedUpThreshold);
     return new OffloadPlan({
-      decision: decide(metrics, speedUpThreshold),
+      decision,
       metrics,
       refused: this.#refused,
       source: this.#isMeasured ? "measured" : "stored",
+      planningMs: host.nowMs() - fromMs,
+      stepMs: this.#batchBytes && 1_000 * this.#batchBytes / decision.estimate,
     });
   }
 
@@ -103,34 +127,45 @@ class Planning {
   async #local() {
     this.#isMeasured = true;
     const { pipeline, host } = this.#request;
-    return await profileLocal(() => openIterator(pipeline, { host }), this.#profile);
+    const local = await profileLocal(() => openIterator(pipeline, { host }), this.#profile);
+    this.#batchBytes = sizeOf(local.batch);
+    return local;
   }
 
-  async #candidates(): Promise<CandidateMetrics[]> {
+  async #candidates(base: LocalMetrics): Promise<CandidateMetrics[]> {
     this.#isMeasured = true;
     const { pipeline } = this.#request;
     const { candidates, refused } = cutPointsOf(pipeline);
     this.#refused.push(...refused);
     const metrics: CandidateMetrics[] = [];
     for (const { name } of candidates) {
-      const measured = await this.#candidate(name);
+      if (this.#failure !== undefined) {
+        this.#refused.push(`${name}: not measured, because the service failed before`);
+        continue;
+      }
+      const best = Math.max(base.Lthp, ...metrics.map((at) => estimateOf(base, at)));
+      const isBehind = (Rthp: number) => base.Lthp + RTHP_MARGIN * Rthp < best;
+      const measured = await this.#candidate(name, isBehind);
       if (measured !== undefined) metrics.push(measured);
     }
     return metrics;
   }
 
-  async #candidate(name: string): Promise<CandidateMetrics | undefined> {
+  async #candidate(name: string, isBehind: IsDecided): Promise<CandidateMetrics | undefined> {
     const { pipeline, service, host } = this.#request;
     const node = new OffloadNode(pipeline, { ...service, plan: { candidate: name, ratio: 1 } });
+    const figures = figuresOf(node);
+    const failure = () => figures.read().lastFailure;
     const measured = await profileCandidate(
       name,
       () => openIterator(node, { host }),
       this.#profile,
+      (Rthp) => failure() !== undefined || isBehind(Rthp),
     );
-    const { fallbacks, lastFailure } = figuresOf(node).read();
-    if (fallbacks === 0) return measured;
-    this.#failures++;
-    this.#refused.push(`${name}: the service failed while it was measured: ${lastFailure}`);
+    const { workers } = figures;
+    this.#failure = failure();
+    if (this.#failure === undefined) return { ...measured, ...(workers > 0 ? { workers } : {}) };
+    this.#refused.push(`${name}: the service failed while it was measured: ${this.#failure}`);
     return undefined;
   }
 
@@ -165,6 +200,6 @@ class Planning {
 function known(
   Gthp: number | undefined,
   local: { readonly Lthp: number; readonly Pcycle: number } | undefined,
-): Omit<OffloadMetrics, "candidates"> | undefined {
+): LocalMetrics | undefined {
   return Gthp === undefined || local === undefined ? undefined : { Gthp, ...local };
 }

@@ -4,20 +4,26 @@
  */
 import { LeatError } from "../core/error.ts";
 import { sizeOf } from "./figures.ts";
-import { type Clocks, EndlessRun, StepMeter } from "./step_meter.ts";
+import { type Clocks, EndlessRun, type StepFigures, StepMeter } from "./step_meter.ts";
 import type { CandidateMetrics, OffloadMetrics } from "./decide.ts";
 
-/** The paper's 50 to 100 steps. */
+/** The most steps of a measurement: the paper's 50 to 100. It ends earlier once it is exact. */
 export const PROFILE_STEPS = 50;
-/** Warm-up steps for each measured step: code is compiled and buffers fill. */
-const WARM_UP_SHARE = 0.2;
+/** The fewest steps of a measurement. */
+const STEPS_MIN = 8;
+/** A measurement ends when the standard error of its steps' mean duration is below this share. */
+const ERROR_MAX = 0.02;
+/** After this time, in ms, a measurement ends with {@linkcode STEPS_MIN} steps, exact or not. */
+const MEASURED_MS_MAX = 10_000;
+/** Steps before a measurement: code is compiled and buffers fill. */
+const WARM_UP_SHARE = 0.5;
 
 /** What is measured, and how. */
 export interface ProfileOptions {
   readonly clocks: Clocks;
   /** Resolves after so many ms. */
   readonly sleep: (ms: number) => Promise<void>;
-  /** Steps per measurement. */
+  /** Steps per measurement, at most. */
   readonly steps: number;
   /** Makes one training step on a copy of the training state. Left out: there is none. */
   readonly train?: ((batch: unknown) => unknown) | undefined;
@@ -27,6 +33,12 @@ export interface ProfileOptions {
 
 /** Opens a pipeline to be measured. */
 export type OpenRun = () => AsyncIterator<unknown> & AsyncDisposable;
+
+/**
+ * Whether a candidate needs no further steps, given its throughput so far in bytes per second: it
+ * cannot be chosen, or does not work.
+ */
+export type IsDecided = (bytesPerSecond: number) => boolean;
 
 /** The throughput of a loop over a pipeline. */
 interface Throughput {
@@ -56,59 +68,77 @@ export async function profileCandidate(
   name: string,
   open: OpenRun,
   options: ProfileOptions,
+  isDecided: IsDecided = () => false,
 ): Promise<CandidateMetrics> {
-  const { bytesPerSecond, cpuMs } = await throughputOf(open, options);
+  const { bytesPerSecond, cpuMs } = await throughputOf(open, options, isDecided);
   return { name, Rthp: bytesPerSecond, Ocycle: cpuMs };
 }
 
 /** thp(M): no step waits for data. */
 async function gradientThroughput(
   batch: unknown,
-  { clocks, steps, train, stepMs = 0 }: ProfileOptions,
+  options: ProfileOptions,
 ): Promise<number> {
+  const { train, stepMs = 0 } = options;
   if (train === undefined) return 1_000 * sizeOf(batch) / stepMs;
-  for (let step = 0; step < warmUpOf(steps); step++) await train(batch);
-  const meter = new StepMeter(clocks);
-  for (let step = 0; step < steps; step++) {
-    await train(batch);
-    meter.step();
-  }
-  return 1_000 * steps * sizeOf(batch) / meter.read().elapsedMs;
+  await train(batch);
+  const { steps, elapsedMs } = await measure(options, () => train(batch));
+  return 1_000 * steps * sizeOf(batch) / elapsedMs;
 }
 
 /** thp(P + M), and then the CPU time of P alone. */
-async function throughputOf(open: OpenRun, options: ProfileOptions): Promise<Throughput> {
-  const { clocks, steps, sleep, stepMs = 0 } = options;
+async function throughputOf(
+  open: OpenRun,
+  options: ProfileOptions,
+  isDecided: IsDecided = () => false,
+): Promise<Throughput> {
+  const { steps, sleep, stepMs = 0 } = options;
   const step = options.train ?? (() => stepMs > 0 ? sleep(stepMs) : undefined);
   await using run = new EndlessRun(open);
+  let bytes = 0;
   const next = async () => {
     const taken = await run.next();
     if (taken === undefined) throw isEmpty();
+    bytes += sizeOf(taken.element);
     return taken.element;
   };
   const first = await next();
   await step(first);
-  for (let at = 1; at < warmUpOf(steps); at++) await step(await next());
-  const training = new StepMeter(clocks);
-  let bytes = 0;
-  for (let at = 0; at < steps; at++) {
-    const batch = await next();
-    bytes += sizeOf(batch);
-    await step(batch);
-    training.step();
-  }
-  const { elapsedMs } = training.read();
-  const reading = new StepMeter(clocks);
-  for (let at = 0; at < steps; at++) await next();
-  return {
-    bytesPerSecond: 1_000 * bytes / elapsedMs,
-    cpuMs: reading.read().cpuMs / steps,
-    batch: first,
-  };
+  const warmUp = Math.min(STEPS_MIN, Math.ceil(WARM_UP_SHARE * steps));
+  for (let at = 1; at < warmUp && !isDecided(Infinity); at++) await step(await next());
+  bytes = 0;
+  const { elapsedMs } = await measure(
+    options,
+    async () => void await step(await next()),
+    ({ elapsedMs }) => isDecided(1_000 * bytes / elapsedMs),
+  );
+  const bytesPerSecond = 1_000 * bytes / elapsedMs;
+  const reading = await measure(options, next, ({ steps }) => steps >= STEPS_MIN);
+  return { bytesPerSecond, cpuMs: reading.cpuMs / reading.steps, batch: first };
 }
 
-function warmUpOf(steps: number): number {
-  return Math.max(2, Math.ceil(WARM_UP_SHARE * steps));
+/** Makes steps until their mean duration is known well enough. */
+async function measure(
+  { clocks, steps: stepsMax }: ProfileOptions,
+  step: () => unknown,
+  isEnough: (figures: StepFigures) => boolean = () => false,
+): Promise<StepFigures> {
+  const meter = new StepMeter(clocks);
+  let [before, squares] = [0, 0];
+  for (;;) {
+    await step();
+    meter.step();
+    const figures = meter.read();
+    const { steps, elapsedMs } = figures;
+    squares += (elapsedMs - before) ** 2;
+    before = elapsedMs;
+    if (steps >= stepsMax) return figures;
+    if (steps < STEPS_MIN) continue;
+    const mean = elapsedMs / steps;
+    const error = Math.sqrt(Math.max(0, squares / steps - mean ** 2) / (steps - 1));
+    const isExact = error <= ERROR_MAX * mean || elapsedMs > MEASURED_MS_MAX;
+    if (isExact || isEnough(figures)) return figures;
+  }
 }
 
 function isEmpty(): LeatError {

@@ -329,11 +329,10 @@ class Client {
     const { inFlight, earlyBytes, orderFigures } = this.#reader;
     const bufferedBytes = this.#feed.bytes + earlyBytes;
     const atMs = this.#context.world.nowMs();
-    const offloadRatio = this.#feed.offloadRatio();
     return {
       atMs,
       ...this.#meter.figures,
-      ...(offloadRatio === undefined ? {} : { offloadRatio }),
+      ...this.#feed.offload(),
       inFlight,
       bufferedBytes,
       ...orderFigures,

@@ -4,6 +4,7 @@ import { noteMemory } from "../../data/elements/released.ts";
 import { decodeMessage, ROOM_FROM_BYTES } from "../../transport/codec.ts";
 import type { ServiceStats } from "../../data/iterators/stats.ts";
 import type { Payload } from "../../transport/payload.ts";
+import type { ClientFigures } from "../dispatcher/protocol_figures.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer, Skipped } from "../worker/protocol.ts";
 import { ConsumerMeter } from "./consumer_meter.ts";
@@ -29,8 +30,8 @@ export class Feed {
   #nowMs: () => number = () => 0;
   /** The client's statistics; undefined before a client feeds it. */
   stats: () => ServiceStats | undefined = () => undefined;
-  /** The share of the training loop's elements that come from here, if `offload()` chooses it. */
-  offloadRatio: () => number | undefined = () => undefined;
+  /** What `offload()` has decided, for the service; nothing if it is not what reads. */
+  offload: () => Pick<ClientFigures, "offloadRatio" | "offloadWorkers"> = () => ({});
   /** Reads elements that tasks prepare and cannot read themselves. Default: refuses. */
   readSource: (split: number, from: number) => Promise<{ readonly given: Payload }> = () =>
     Promise.reject(new LeatError("failed_precondition", "This reader sends no elements"));

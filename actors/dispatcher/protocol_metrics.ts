@@ -89,6 +89,7 @@ export const METRICS = {
     wireBytes: ["counter", "leat_client_wire_bytes_total", "bytes", "Bytes received from workers, compressed where they were."],
     wireBytesPerSecond: [{ rate: "wireBytes" }, null, "bytes/s", "Bytes received, before decompression."],
     offloadRatio: ["optional", "leat_client_offload_ratio", "share", "The share of its elements that workers are to prepare, if `offload()` reads.", "offloaded"],
+    offloadWorkers: ["optional", "leat_client_offload_workers", "number", "With how many workers its training would not wait, as measured when `offload()` was planned.", "could use"],
   },
   /** DETERMINISTIC: a reader's cost of keeping the order. */
   order: {

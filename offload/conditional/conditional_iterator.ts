@@ -9,16 +9,13 @@ import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import type { OrderedChain } from "../../data/deterministic/chain.ts";
 import { type Joined, RemainderJoin } from "../../data/deterministic/join.ts";
-import { splitOrder } from "../../data/deterministic/order.ts";
-import { openSplit } from "../../data/deterministic/split_run.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
-import { digestOfSplits, packSplits } from "../../data/sharding/split_table.ts";
-import { listSplitTable, type Split } from "../../data/sharding/splits.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import type { RatioControl } from "../adapt.ts";
 import type { OffloadFigures } from "../figures.ts";
 import { Counters, divide } from "./counters.ts";
+import { EpochSplits } from "./epoch_splits.ts";
 import type { Item, Side } from "./items.ts";
 import { Ledger } from "./ledger.ts";
 import { LocalSide } from "./local_side.ts";
@@ -52,6 +49,8 @@ export interface ConditionalOptions {
   /** Starts to read splits of a table with this digest. */
   readonly openRemote: (table: { readonly total: number; readonly digest: string }) => OpenRemote;
   readonly figures: OffloadFigures;
+  /** With how many workers training would not wait, for the service. */
+  readonly workers?: number | undefined;
   /** Corrects the ratio. Left out: it stays. Not with `keepsOrder`, where splits keep their side. */
   readonly control?: RatioControl | undefined;
 }
@@ -69,9 +68,7 @@ export class ConditionalIterator extends ElementIterator {
   readonly #options: ConditionalOptions;
   readonly #join: RemainderJoin;
   #begun: Promise<void> | undefined;
-  /** The splits, their order, and the digest of their table. */
-  #splits: readonly Split[] = [];
-  #order: Uint32Array = new Uint32Array();
+  #splits: EpochSplits | undefined;
   #digest: string | null = null;
   #ledger: Ledger | undefined;
   #counters: Counters;
@@ -133,6 +130,7 @@ export class ConditionalIterator extends ElementIterator {
   }
 
   protected override release(): void {
+    this.#options.figures.readFrom(this.#remote?.tasks ?? 0);
     this.#local?.dispose();
     this.#remote?.dispose();
     this.#probed?.dispose();
@@ -164,26 +162,18 @@ export class ConditionalIterator extends ElementIterator {
 
   /** Lists the splits and divides those that are missing. */
   async #begin(): Promise<void> {
-    const { root, seed, context: { host, randomState: { epoch } } } = this.#options;
-    let table;
-    try {
-      table = await listSplitTable(root, host);
-    } catch (error) {
-      throw ReadingFailure.of(error);
-    }
-    const digest = digestOfSplits(packSplits(table));
+    const { root, seed, context: { host, randomState: { epoch } }, ratio } = this.#options;
+    const { chain, figures } = this.#options;
+    const splits = this.#splits = await EpochSplits.list({ root, chain, seed, epoch, host });
+    const { digest, total } = splits;
     if (this.#digest !== null && this.#digest !== digest) throw new ReadingFailure(tableChanged());
     this.#digest = digest;
-    this.#splits = table[0]!;
-    const total = this.#splits.length;
-    const { chain: { shuffled, batch }, ratio, figures } = this.#options;
-    this.#order = splitOrder(total, { seed, epoch, shuffled });
     this.#ledger ??= new Ledger(total);
     const { local, remote } = divide(this.#ledger.missing, ratio);
     this.#local = new LocalSide(local, {
       host,
-      aheadMax: batch === undefined ? ELEMENTS_AHEAD : BATCHES_AHEAD,
-      open: (sequence, onRemainder) => this.#openSplit(sequence, onRemainder),
+      aheadMax: chain.batch === undefined ? ELEMENTS_AHEAD : BATCHES_AHEAD,
+      open: (sequence, onRemainder) => splits.open(sequence, onRemainder),
     });
     figures.begin(ratio);
     if (remote.length === 0) return;
@@ -195,36 +185,17 @@ export class ConditionalIterator extends ElementIterator {
     }
   }
 
-  #openSplit(sequence: number, onRemainder: (rows: unknown) => void) {
-    const { chain, seed, context: { host, randomState: { epoch } } } = this.#options;
-    const split = this.#order[sequence]!;
-    const iterator = openSplit(chain, {
-      ...{ seed, epoch, host, onRemainder },
-      index: split,
-      split: this.#splits[split]!,
-      keepsReadingFailures: true,
-    });
-    return { split, iterator };
-  }
-
   #openRemote(sequences: readonly number[]): RemoteSide {
-    const { openRemote, timeoutMs, context: { host } } = this.#options;
-    const open = openRemote({ total: this.#splits.length, digest: this.#digest! });
-    const ratio = () => this.#counters.ratio;
-    return new RemoteSide(sequences, { host, open, timeoutMs, ratio, source: this.#source() });
-  }
-
-  /** p'1: reads splits of the source for workers. */
-  #source(): SourceReader | undefined {
-    const { readHere, seed, context: { host, randomState: { epoch } } } = this.#options;
-    if (readHere === undefined) return undefined;
-    const chain = { perSplit: readHere, batch: undefined, after: [], shuffled: false };
-    return new SourceReader((index) =>
-      openSplit(chain, {
-        ...{ seed, epoch, host, index, split: this.#splits[index]!, onRemainder: () => {} },
-        keepsReadingFailures: true,
-      })
-    );
+    const { openRemote, readHere, timeoutMs, context: { host } } = this.#options;
+    const { total, digest } = this.#splits!;
+    const open = openRemote({ total, digest });
+    const { workers } = this.#options;
+    const told = () => ({
+      offloadRatio: this.#counters.ratio,
+      ...(workers === undefined ? {} : { offloadWorkers: workers }),
+    });
+    const source = readHere && new SourceReader((split) => this.#splits!.read(readHere, split));
+    return new RemoteSide(sequences, { host, open, timeoutMs, told, source });
   }
 
   /** The side of the next element; undefined at the end. */
@@ -272,8 +243,15 @@ export class ConditionalIterator extends ElementIterator {
   /** The service has given all of its share: it gets a share of what is left. */
   #remoteEnded(remote: RemoteSide): void {
     this.#returnToLocal(remote);
-    const { remote: share } = divide(this.#local!.queue, this.#counters.ratio);
-    if (this.#options.keepsOrder || share.length < MOVED_FROM) return;
+    if (!this.#options.keepsOrder) this.#openShare();
+  }
+
+  /** The service gets a share of the splits that were not begun, if there are enough. */
+  #openShare(): void {
+    const { queue } = this.#local!;
+    const { ratio } = this.#counters;
+    if (ratio === 0 || queue.length < 2 * MOVED_FROM) return;
+    const { remote: share } = divide(queue, Math.max(ratio, MOVED_FROM / queue.length));
     try {
       this.#remote = this.#openRemote(share);
       this.#local!.remove(share);
@@ -367,11 +345,16 @@ export class ConditionalIterator extends ElementIterator {
   /** Corrects the ratio by what was waited for. */
   #correct(): void {
     const { control, keepsOrder, figures } = this.#options;
-    if (control === undefined || keepsOrder || this.#remote === undefined) return;
+    const remote = this.#remote;
+    const wasOff = this.#counters.ratio === 0;
+    // Without the service there is nothing to compare, unless it was left on purpose.
+    if (control === undefined || keepsOrder || remote === undefined && !wasOff) return;
     const window = this.#waits.count();
     if (window === undefined || !control.observe(window)) return;
     this.#counters = new Counters(control.ratio);
     figures.corrected(control.ratio);
+    if (remote !== undefined && control.ratio === 0) this.#returnToLocal(remote);
+    else if (wasOff) this.#openShare();
   }
 
   async #joinRows(

@@ -16,8 +16,8 @@ export interface RemoteSideOptions {
   readonly open: OpenRemote;
   /** How long one item is waited for, in ms. */
   readonly timeoutMs: number;
-  /** The share of all elements that come from here, for the service's figures. */
-  readonly ratio: () => number;
+  /** What the service is told of the plan. */
+  readonly told: Feed["offload"];
   /** p'1: reads the source for workers. */
   readonly source?: SourceReader | undefined;
 }
@@ -39,13 +39,18 @@ export class RemoteSide implements Side {
   constructor(sequences: readonly number[], options: RemoteSideOptions) {
     this.#options = options;
     this.#owned = new Set(sequences);
-    this.#feed.offloadRatio = options.ratio;
+    this.#feed.offload = options.told;
     if (options.source !== undefined) this.#feed.readSource = options.source.read;
     this.#stop = options.open(sequences, this.#feed);
   }
 
   get owned(): ReadonlySet<number> {
     return this.#owned;
+  }
+
+  /** How many tasks it reads from now. */
+  get tasks(): number {
+    return this.#feed.stats()?.reads.length ?? 0;
   }
 
   get hasCome(): boolean {

@@ -122,13 +122,27 @@ Deno.test("RatioControl is within 5 % of the new best 500 steps after the world 
   }
 });
 
-Deno.test("RatioControl changes nothing where training does not wait", () => {
-  const control = new RatioControl(0.4);
-  const { ratio } = control;
-  for (let i = 0; i < 20; i++) {
-    assert(!control.observe({ elements: 25, elapsedMs: 100, waitMs: { local: 1, remote: 1 } }));
+Deno.test("RatioControl moves all to this host where that is enough, and back when it is not", () => {
+  const random = new RandomStream(3);
+  const control = new RatioControl(0.7);
+  // Training is slower than this host: no worker is needed.
+  const slow: World = { gpu: 0.8, local: 1, remote: 3, cost: 0.2 };
+  train(slow, control, 200, random);
+  assertEquals(control.ratio, 0);
+  const fast = { ...slow, gpu: 10 };
+  train(fast, control, 60, random);
+  assertLess(train(fast, control, 1, random).last, 0.05);
+  assert(control.ratio > 0.5);
+});
+
+Deno.test("RatioControl moves all to this host where receiving costs more than preparing", () => {
+  const random = new RandomStream(4);
+  const world: World = { gpu: 10, local: 1, remote: 8, cost: 1.5 };
+  for (const ratio of [0.1, 0.5, 0.9]) {
+    const control = new RatioControl(ratio);
+    train(world, control, 80, random);
+    assertLess(train(world, control, 1, random).last, 0.05, `from ${ratio}`);
   }
-  assertEquals(control.ratio, ratio);
 });
 
 Deno.test("RatioControl undoes a change that made training slower", () => {

@@ -82,18 +82,21 @@ Deno.test("decide computes Upper, Lower and OffRatio as lines 8 to 13 do", () =>
   assertEquals([scarce.Upper, scarce.Lower], [60, 72]);
   assertAlmostEquals(scarce.ratio, 0.6);
   assertAlmostEquals(scarce.estimate, 40 * 0.8 + 60);
-  assertAlmostEquals(scarce.workerFactor!, 72 / 60);
   // Both sides finish together: 40 / (1 - r + r / 5) = 60 / r, and with enough workers as line 11 says.
   assertAlmostEquals(scarce.startRatio, 60 / 88);
   assertAlmostEquals(enough.startRatio, 0.8);
-  const metrics = { ...base, candidates: [{ name: "p'2", Rthp: 20, Ocycle: 2 }] };
+  // Section 9: one of the two measured workers gives 10, and 72 are needed.
+  const metrics = { ...base, candidates: [{ name: "p'2", Rthp: 20, Ocycle: 2, workers: 2 }] };
+  assertEquals(decide(metrics).workers, 8);
   const plan = new OffloadPlan({
     decision: decide(metrics),
     metrics,
     refused: [],
-    source: "stored",
+    source: "measured",
+    ...{ planningMs: 1_500, stepMs: 10 },
   });
-  assertMatch(plan.explain(), /with 3.60 times the measured ones; if one was measured, with 4/);
+  assertMatch(plan.explain(), /with 8 workers \(Lower \/ Rthp of one\); 2 workers were measured/);
+  assertMatch(plan.explain(), /took 1.50 s: as long as 150 steps of this training, .* 1.5 % of/);
 });
 
 Deno.test("decide offloads nothing that would make training slower", () => {

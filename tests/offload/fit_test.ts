@@ -20,7 +20,8 @@ function offloadingPlan(candidate: string): OffloadPlan {
     ...{ Gthp: 1e9, Lthp: 1e6, Pcycle: 10 },
     candidates: [{ name: candidate, Rthp: 2e6, Ocycle: 1 }],
   };
-  return new OffloadPlan({ decision: decide(metrics), metrics, refused: [], source: "measured" });
+  const decision = decide(metrics);
+  return new OffloadPlan({ decision, metrics, refused: [], source: "measured", planningMs: 0 });
 }
 
 /** Sums what it is trained on. */
@@ -92,7 +93,8 @@ Deno.test("fit and planOffload train here when the service cannot be reached", a
   const { state, fitted } = summing(batches, { service, timeoutMs: 100 });
   const { plan } = await fitted();
   assertEquals([plan!.candidate, state.sum], [null, SUM]);
-  assertMatch(plan!.explain(), /p'3: the service failed while it was measured/);
+  assertMatch(plan!.explain(), /p'2: the service failed while it was measured/);
+  assertMatch(plan!.explain(), /p'3: not measured, because the service failed before/);
 });
 
 testInline("fit ends with the error of a training step", async (start) => {

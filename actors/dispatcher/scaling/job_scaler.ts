@@ -39,6 +39,8 @@ export interface JobSigns {
   readonly sought: string | null;
   /** Null while the figures of a client or a serving worker are missing or old. */
   readonly rates: JobRates | null;
+  /** How many workers its clients could use, as they have measured. Left out: none says. */
+  readonly usable?: number | undefined;
 }
 
 /** The rates of {@linkcode JobSigns}. */
@@ -61,10 +63,13 @@ interface Trial {
   looks: number;
 }
 
+type Decision = Pick<JobScaling, "kind" | "text" | "wanted">;
+
 /** Decides how many workers one job wants. */
 export class JobScaler {
   readonly #settleMs: number;
   #wanted: number | undefined;
+  #usable: number | undefined;
   #serving = 0;
   /** Since when the number of serving workers has not changed. */
   #sinceMs = 0;
@@ -95,7 +100,7 @@ export class JobScaler {
     return { jobId, name, wanted, kind, text: `job ${name} ${text}` };
   }
 
-  #decide(nowMs: number, signs: JobSigns): Pick<JobScaling, "kind" | "text" | "wanted"> {
+  #decide(nowMs: number, signs: JobSigns): Decision {
     const { serving, shares, sought, rates } = signs;
     if (shares !== null) {
       return { kind: "fixed", wanted: shares, text: `is divided among ${counted(shares)}` };
@@ -105,6 +110,8 @@ export class JobScaler {
       const why = sought === null ? "" : `: it waits for ${sought}, and none of those there is one`;
       return { kind: "unknown", wanted: held, text: `has no worker yet${why}` };
     }
+    const told = this.#told(signs);
+    if (told !== undefined) return told;
     if (rates === null || nowMs - this.#sinceMs < this.#settleMs) {
       return { kind: "unknown", wanted: held, text: "is being measured" };
     }
@@ -115,8 +122,24 @@ export class JobScaler {
     return this.#hungry(nowMs, rates);
   }
 
+  /**
+   * A client has measured how many workers it could use (FastFlow, section 9): the job wants them
+   * at once, and later as many as the rates show.
+   */
+  #told({ usable, serving, rates }: JobSigns): Decision | undefined {
+    const isNews = usable !== this.#usable;
+    this.#usable = usable;
+    if (!isNews || usable === undefined || usable <= serving) return undefined;
+    this.#trial = { from: serving, delivered: rates?.delivered ?? 0, looks: 0 };
+    return {
+      kind: "more",
+      wanted: usable,
+      text: `could use ${counted(usable)}, as its trainer has measured`,
+    };
+  }
+
   /** Trainers hardly wait: their demand says how many workers suffice. */
-  #satisfied(rates: JobRates): Pick<JobScaling, "kind" | "text" | "wanted"> {
+  #satisfied(rates: JobRates): Decision {
     const needed = Math.ceil(rates.demand / rates.madeByOne / TARGET_BUSY_SHARE);
     // The present workers have sufficed, and the estimate is not exact.
     const enough = Math.min(needed, Math.max(this.#wanted ?? 0, this.#serving));
@@ -129,7 +152,7 @@ export class JobScaler {
   }
 
   /** Elements are produced faster than they arrive: the workers needed for the arrivals suffice. */
-  #wayIsSlow(rates: JobRates): Pick<JobScaling, "kind" | "text" | "wanted"> {
+  #wayIsSlow(rates: JobRates): Decision {
     const needed = Math.ceil(this.#serving * rates.busyShare / TARGET_BUSY_SHARE);
     return {
       kind: "limited",
@@ -143,7 +166,7 @@ export class JobScaler {
   }
 
   /** Trainers wait for workers that are busy. */
-  #hungry(nowMs: number, rates: JobRates): Pick<JobScaling, "kind" | "text" | "wanted"> {
+  #hungry(nowMs: number, rates: JobRates): Decision {
     const waits = `waits ${percent(rates.waitingShare)} of its time`;
     const ceiling = this.#ceiling;
     if (ceiling !== undefined && this.#serving >= ceiling.workers) {

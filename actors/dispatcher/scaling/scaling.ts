@@ -84,6 +84,7 @@ function signsOfJob(
     },
     sought: isStarved ? wantedOf(parameters) : null,
     rates: isStale ? null : jobRates(serving),
+    usable: usableBy(serving),
   }];
 }
 
@@ -94,6 +95,12 @@ function servingOf(state: DispatcherState, iteration: IterationFigures): Iterati
     state.workers.get(task.worker)?.isPrivate !== true
   );
   return { ...iteration, tasks };
+}
+
+/** Several clients that offload use workers beside each other. */
+function usableBy({ readers }: IterationFigures): number | undefined {
+  const told = readers.flatMap(({ figures }) => figures?.offloadWorkers ?? []);
+  return told.length === 0 ? undefined : told.reduce((sum, workers) => sum + workers, 0);
 }
 
 function jobRates(iteration: IterationFigures): JobRates | null {

@@ -133,6 +133,7 @@ Deno.test("rates are exact, by the clock of who reports, whenever the heartbeat 
     elementsPerSecond: 5,
     bytesPerSecond: 250,
     offloadRatio: null,
+    offloadWorkers: null,
     wireBytesPerSecond: 0,
     waitingShare: 0.75,
     decodingShare: 0,

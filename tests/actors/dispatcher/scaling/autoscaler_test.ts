@@ -111,6 +111,23 @@ Deno.test("a job whose trainers wait for busy workers grows at once, and then st
   assertEquals(cluster.said.jobs[0]!.kind, "enough");
 });
 
+Deno.test("a job gets at once the workers that its trainer could use, and keeps those that help", () => {
+  const usable = 6;
+  for (const [madeByOne, kept] of [[20, 6], [100, 2]] as const) {
+    const autoscaler = new Autoscaler();
+    const trainer = job("resnet", { madeByOne });
+    let workers = 1;
+    for (let nowMs = 0; nowMs < 30 * MINUTE; nowMs += 5 * SECOND) {
+      const rates = ratesOf(trainer, workers, () => 1);
+      const signs = { jobId: 1, name: "a", serving: workers, shares: null, ...ANY, rates, usable };
+      const { wanted } = autoscaler.observe(nowMs, { workers, heard: workers, jobs: [signs] });
+      if (nowMs === 0) assertEquals(wanted, usable);
+      workers = wanted;
+    }
+    assertEquals(workers, kept);
+  }
+});
+
 Deno.test("nothing is decided before as much was measured as rates are taken over", () => {
   const cluster = new Cluster(1, {}, job("resnet"));
   cluster.pass(10 * SECOND);

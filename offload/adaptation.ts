@@ -1,0 +1,108 @@
+/** What the iterators of an `offload` node learn, epoch after epoch: the candidate and its ratio. */
+import type { OffloadChoice } from "../data/operators/offload.ts";
+import { RatioControl } from "./adapt.ts";
+import { CutControl } from "./cut_control.ts";
+import { estimateOf } from "./decide.ts";
+import { sizeOf } from "./figures.ts";
+import { OffloadPlan } from "./plan.ts";
+
+/** An epoch with fewer batches says too little. */
+const BATCHES_MIN = 25;
+/** The ratio of a candidate that was not chosen at first. */
+const RATIO_FIRST = 0.5;
+
+/** Adapts a plan while training runs. */
+export class Adaptation {
+  readonly #plan: OffloadChoice;
+  readonly #cuts: CutControl | undefined;
+  readonly #controls = new Map<string, RatioControl>();
+
+  constructor(plan: OffloadChoice) {
+    this.#plan = plan;
+    const estimates = plan instanceof OffloadPlan ? estimatesOf(plan) : undefined;
+    if (estimates !== undefined && estimates.size > 1) {
+      this.#cuts = new CutControl(estimates, plan.candidate);
+    }
+  }
+
+  /** What the next epoch does. */
+  get choice(): OffloadChoice {
+    const candidate = this.#cuts === undefined ? this.#plan.candidate : this.#cuts.candidate;
+    return candidate === null
+      ? { candidate, ratio: 0 }
+      : { candidate, ratio: this.controlOf(candidate).ratio };
+  }
+
+  /** With how many workers training would not wait, if that was measured. */
+  get workers(): number | undefined {
+    return this.#plan instanceof OffloadPlan ? this.#plan.decision.workers : undefined;
+  }
+
+  /** An epoch begins, or continues from where it was saved, with a ratio of then. */
+  begin({ candidate, ratio }: OffloadChoice, isSaved: boolean): RatioControl | undefined {
+    this.#cuts?.resume(candidate);
+    if (candidate === null) return undefined;
+    return isSaved ? this.controlOf(candidate, ratio) : this.controlOf(candidate);
+  }
+
+  /** What one epoch has learnt about a candidate holds for the next. */
+  controlOf(candidate: string, ratio: number = this.#firstRatioOf(candidate)): RatioControl {
+    let control = this.#controls.get(candidate);
+    if (control === undefined) {
+      this.#controls.set(candidate, control = new RatioControl(ratio));
+    }
+    return control;
+  }
+
+  /** An epoch has ended. */
+  ended({ batches, bytes, elapsedMs }: EpochFigures): void {
+    if (batches < BATCHES_MIN || elapsedMs === 0) return;
+    this.#cuts?.observe(1_000 * bytes / elapsedMs);
+  }
+
+  #firstRatioOf(candidate: string): number {
+    const plan = this.#plan;
+    if (candidate !== plan.candidate) return RATIO_FIRST;
+    return plan instanceof OffloadPlan ? plan.decision.startRatio : plan.ratio;
+  }
+}
+
+/** What an epoch gave. */
+export interface EpochFigures {
+  readonly batches: number;
+  readonly bytes: number;
+  readonly elapsedMs: number;
+}
+
+/** Counts what an epoch gives. */
+export class EpochMeter {
+  readonly #nowMs: () => number;
+  readonly #fromMs: number;
+  #batches = 0;
+  #bytes = 0;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+    this.#fromMs = nowMs();
+  }
+
+  count(batch: unknown): void {
+    this.#batches++;
+    this.#bytes += sizeOf(batch);
+  }
+
+  read(): EpochFigures {
+    const elapsedMs = this.#nowMs() - this.#fromMs;
+    return { batches: this.#batches, bytes: this.#bytes, elapsedMs };
+  }
+}
+
+/** What each candidate, and this host alone, may reach: line 7 of algorithm 1. */
+function estimatesOf({ metrics }: OffloadPlan): Map<string | null, number> {
+  const { Gthp, Lthp, candidates } = metrics;
+  const estimates = new Map<string | null, number>([[null, Math.min(Gthp, Lthp)]]);
+  for (const candidate of candidates) {
+    estimates.set(candidate.name, Math.min(Gthp, estimateOf(metrics, candidate)));
+  }
+  return estimates;
+}

@@ -1,0 +1,73 @@
+/** The splits of an epoch: their order, and how each is run here. */
+import type { DatasetIterator } from "../../data/dataset_iterator.ts";
+import type { OrderedChain } from "../../data/deterministic/chain.ts";
+import { splitOrder } from "../../data/deterministic/order.ts";
+import { openSplit } from "../../data/deterministic/split_run.ts";
+import type { Host } from "../../data/host.ts";
+import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
+import type { DatasetNode } from "../../data/node.ts";
+import { digestOfSplits, packSplits } from "../../data/sharding/split_table.ts";
+import { listSplitTable, type Split } from "../../data/sharding/splits.ts";
+
+/** What the splits depend on. */
+export interface SplitsOptions {
+  readonly root: DatasetNode;
+  readonly chain: OrderedChain;
+  readonly seed: bigint;
+  readonly epoch: number;
+  readonly host: Host;
+}
+
+/** The splits of an epoch. */
+export class EpochSplits {
+  readonly #options: SplitsOptions;
+  readonly #splits: readonly Split[];
+  readonly #order: Uint32Array;
+  /** The digest of their table. */
+  readonly digest: string;
+
+  private constructor(options: SplitsOptions, splits: readonly Split[], digest: string) {
+    const { seed, epoch, chain: { shuffled } } = options;
+    this.#options = options;
+    this.#splits = splits;
+    this.#order = splitOrder(splits.length, { seed, epoch, shuffled });
+    this.digest = digest;
+  }
+
+  /** @throws {ReadingFailure} if the source cannot be listed. */
+  static async list(options: SplitsOptions): Promise<EpochSplits> {
+    try {
+      const table = await listSplitTable(options.root, options.host);
+      return new EpochSplits(options, table[0]!, digestOfSplits(packSplits(table)));
+    } catch (error) {
+      throw ReadingFailure.of(error);
+    }
+  }
+
+  get total(): number {
+    return this.#splits.length;
+  }
+
+  /** Runs the split at a position of the order. */
+  open(sequence: number, onRemainder: (rows: unknown) => void) {
+    const split = this.#order[sequence]!;
+    return { split, iterator: this.#run(this.#options.chain, split, onRemainder) };
+  }
+
+  /** Reads a split of a source below the chain. */
+  read(source: DatasetNode, split: number): DatasetIterator<unknown> {
+    return this.#run({ perSplit: source, batch: undefined, after: [], shuffled: false }, split);
+  }
+
+  #run(
+    chain: OrderedChain,
+    index: number,
+    onRemainder: (rows: unknown) => void = () => {},
+  ): DatasetIterator<unknown> {
+    const { seed, epoch, host } = this.#options;
+    const split = this.#splits[index]!;
+    return openSplit(chain, {
+      ...{ seed, epoch, host, index, split, onRemainder, keepsReadingFailures: true },
+    });
+  }
+}

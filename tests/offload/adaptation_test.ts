@@ -1,0 +1,123 @@
+/** What training learns changes what is offloaded: the candidate between epochs, the ratio at once. */
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { Dataset, DenoHost, offloadProgress } from "../../mod.ts";
+import { Adaptation } from "../../offload/adaptation.ts";
+import { CutControl } from "../../offload/cut_control.ts";
+import { decide } from "../../offload/decide.ts";
+import { OffloadPlan } from "../../offload/plan.ts";
+import { assert, assertEquals } from "../assert.ts";
+import { outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
+import { testInline } from "../service/lib/carriers.ts";
+
+const ESTIMATES = new Map<string | null, number>([[null, 10], ["p'2", 30], ["p'3", 40]]);
+
+Deno.test("CutControl tries what was estimated to be better, and undoes what was not", () => {
+  const control = new CutControl(ESTIMATES, "p'3");
+  assert(!control.observe(38));
+  // The link has become slow.
+  assert(control.observe(20));
+  assertEquals(control.candidate, "p'2");
+  assert(control.observe(15));
+  assertEquals(control.candidate, "p'3");
+  for (let epoch = 0; epoch < 9; epoch++) assert(!control.observe(20 + epoch / 10));
+});
+
+Deno.test("CutControl prepares all here when nothing else pays, and offloads again", () => {
+  const control = new CutControl(ESTIMATES, "p'3");
+  const reached = new Map<string | null, number>([[null, 10], ["p'2", 4], ["p'3", 5]]);
+  const pass = (epochs: number) => {
+    for (let i = 0; i < epochs; i++) control.observe(reached.get(control.candidate)!);
+    return control.candidate;
+  };
+  assertEquals(pass(10), null);
+  // Its own speed shows that conditions are others: what was estimated is tried again.
+  reached.set(null, 6).set("p'3", 40).set("p'2", 30);
+  assertEquals(pass(10), "p'3");
+});
+
+Deno.test("CutControl tries less and less often what does not help", () => {
+  const control = new CutControl(new Map([[null, 10], ["p'2", 100]]), "p'2");
+  let tries = 0;
+  for (let epoch = 0; epoch < 400; epoch++) {
+    // This host's speed changes all the time, so that what was measured is forgotten.
+    const throughput = control.candidate === null ? (epoch % 2 === 0 ? 8 : 12) : 1;
+    if (control.candidate !== null) tries++;
+    control.observe(throughput);
+  }
+  assert(tries > 2 && tries < 20, `${tries}`);
+});
+
+function planOf(metrics: OffloadPlan["metrics"]): OffloadPlan {
+  const decision = decide(metrics);
+  return new OffloadPlan({ decision, metrics, refused: [], source: "measured", planningMs: 0 });
+}
+
+Deno.test("Adaptation changes the candidate after an epoch, and keeps the ratio of each", () => {
+  const plan = planOf({
+    ...{ Gthp: 1_000, Lthp: 100, Pcycle: 10 },
+    candidates: [{ name: "p'2", Rthp: 300, Ocycle: 1 }, { name: "p'3", Rthp: 500, Ocycle: 1 }],
+  });
+  const adaptation = new Adaptation(plan);
+  const { candidate, ratio } = adaptation.choice;
+  assertEquals(candidate, "p'3");
+  const epoch = (bytes: number, batches = 100) =>
+    adaptation.ended({ batches, bytes, elapsedMs: 1_000 });
+  epoch(1, 24);
+  assertEquals(adaptation.choice, { candidate, ratio });
+  epoch(200);
+  assertEquals(adaptation.choice, { candidate: "p'2", ratio: 0.5 });
+  epoch(150);
+  assertEquals(adaptation.choice, { candidate, ratio });
+});
+
+/** A host whose time passes only where the test lets it. */
+class SteppedHost extends DenoHost {
+  time = 0;
+  /** Whether everything takes time, so that training waits for data. */
+  isSlow = false;
+
+  override nowMs(): number {
+    if (this.isSlow) this.time += 3;
+    return this.time;
+  }
+}
+
+testInline("offload leaves the service when training does not wait, and returns", async (start) => {
+  await using service = await start({ workers: 1 });
+  const host = new SteppedHost();
+  const elements = 10_000;
+  const offloaded = () =>
+    Dataset.range(elements).map((x) => x).offload({
+      ...{ service, plan: { candidate: "p'2", ratio: 0.5 }, adapt: true },
+    });
+  const dataset = offloaded();
+  await using iterator = openIterator(dataset.node, { host });
+  const given: unknown[] = [];
+  const read = async (isThere: () => boolean) => {
+    while (!isThere() && given.length < elements) {
+      given.push(...await readOutcomes(iterator, 1));
+      if (!host.isSlow) host.time += 10;
+    }
+  };
+  const progress = () => offloadProgress(dataset);
+  await read(() => progress().corrections > 0 && progress().ratio === 0);
+  assertEquals(progress().state, "local");
+  const saved = await iterator.save();
+  const before = progress().remote.elements;
+  assert(before > 0 && given.length < elements / 2);
+
+  // A restored iterator begins with the ratio of then.
+  const other = offloaded();
+  await using restored = openIterator(other.node, { host });
+  await restored.restore(saved);
+  await readOutcomes(restored, 10);
+  assertEquals(offloadProgress(other).ratio, 0);
+  assertEquals(offloadProgress(other).remote.elements, 0);
+
+  host.isSlow = true;
+  await read(() => progress().remote.elements > before);
+  assertEquals(progress().state, "local and remote");
+  given.push(...await outcomesOf(iterator));
+  const numbers = given.map((at) => (at as { element: number }).element).sort((a, b) => a - b);
+  assertEquals(numbers, Array.from({ length: elements }, (_, i) => i));
+});
