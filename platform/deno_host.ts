@@ -1,15 +1,21 @@
 /** The host of pipelines on Deno: clock, timers, entropy, files, images, sound and modules. */
 
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
-import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "../data/host.ts";
+import type {
+  AudioCodec,
+  Files,
+  Host,
+  ImageCodec,
+  NewFiles,
+  PythonCallee,
+  PythonRunner,
+} from "../data/host.ts";
 import { installCrc32c } from "../data/formats/tfrecord/crc32c.ts";
 import type { ForeignRunners } from "../data/foreign/foreign_runners.ts";
 import { Audio } from "./media/audio.ts";
 import { type ForeignLimits, ForeignProcesses } from "./sandbox/foreign/foreign_processes.ts";
 import { Images } from "./media/images.ts";
-import { PythonCalls } from "./python/python_calls.ts";
-import { PYTHON, type PythonPool } from "./python/python_pool.ts";
-import { PythonProcesses } from "./python/python_processes.ts";
+import type { PythonPool } from "./python/python_pool.ts";
 import { loadCrc32cAddon } from "./storage/crc32c_addon.ts";
 import { DenoNewFiles } from "./storage/new_files.ts";
 import type { MayFollow } from "./storage/http_files.ts";
@@ -67,7 +73,7 @@ export class DenoHost implements Host {
   /** @ignore */
   readonly foreignRunners: ForeignRunners;
   /** @ignore */
-  readonly python: PythonCalls | undefined;
+  readonly python: PythonRunner | undefined;
 
   /** A host; nothing is opened before it is used. */
   constructor(options: DenoHostOptions = {}) {
@@ -75,9 +81,8 @@ export class DenoHost implements Host {
     this.images = options.images ?? new Images();
     this.audio = options.audio ?? new Audio();
     this.foreignRunners = new ForeignProcesses(options.foreign);
-    const { python = PYTHON, pythonPool } = options;
-    if (python === false) return;
-    this.python = new PythonCalls(pythonPool ?? new PythonProcesses(python).open());
+    const { python = "python3", pythonPool } = options;
+    if (python !== false) this.python = new LatePython(pythonPool ?? python);
   }
 
   nowMs(): number {
@@ -115,6 +120,30 @@ export class DenoHost implements Host {
 
   importModule(url: string): Promise<Record<string, unknown>> {
     return import(url);
+  }
+}
+
+/** Loads what calls Python functions with the first call: most pipelines have none. */
+class LatePython implements PythonRunner {
+  readonly #processes: string | PythonPool;
+  #loading: Promise<PythonRunner> | undefined;
+
+  /** @param processes The interpreter, or what calls functions. */
+  constructor(processes: string | PythonPool) {
+    this.#processes = processes;
+  }
+
+  async call(callee: PythonCallee, args: readonly unknown[], seed: number): Promise<unknown> {
+    const calls = await (this.#loading ??= this.#load());
+    return await calls.call(callee, args, seed);
+  }
+
+  async #load(): Promise<PythonRunner> {
+    const { PythonCalls } = await import("./python/python_calls.ts");
+    const processes = this.#processes;
+    if (typeof processes !== "string") return new PythonCalls(processes);
+    const { PythonProcesses } = await import("./python/python_processes.ts");
+    return new PythonCalls(new PythonProcesses(processes).open());
   }
 }
 
