@@ -278,7 +278,9 @@ class GrowingChunks {
   async #signsOfLife(): Promise<string> {
     const signs: string[] = [this.id ?? "", String(this.#entries)];
     for (const path of await storedPaths(this.#host, this.path)) {
-      signs.push(path, String(await this.#sizeOf(path)));
+      signs.push(path);
+      // Other files are complete: opening each of many chunks would cost a request per chunk.
+      if (/\.(partial|ledger)$/.test(path)) signs.push(String(await this.#sizeOf(path)));
     }
     return signs.join("\n");
   }

@@ -24,14 +24,17 @@ export interface FileListing {
 }
 
 /** Maximum number of files of a listing that is divided. Beyond it: `resource_exhausted`. */
-const FILES_MAX = 2 ** 25;
+const FILES_MAX = 2 ** 22;
 
-/** The numbers of files that fit into a safe integer with `FILES_MAX` and 2^20 parts of each file. */
-const CHECKS = 2 ** 8;
+/** Maximum number of parts of a file that is divided. */
+export const PARTS_PER_FILE_MAX = 2 ** 18;
+
+/** As many as fit into a safe integer together with the number of a file and a part. */
+const CHECKS = (Number.MAX_SAFE_INTEGER + 1) / (FILES_MAX * PARTS_PER_FILE_MAX);
 
 /**
- * The number of a file in splits: its index in the listing, and a check digit of its name, so that
- * a host with as many other files notices.
+ * The number of a file in splits: its index in the listing, and a checksum of its name. A host
+ * whose listing has another file at this index notices the difference, except once in 8,192 files.
  */
 export function fileNumber(paths: readonly string[], index: number): number {
   if (index >= FILES_MAX - 1) {
@@ -41,7 +44,7 @@ export function fileNumber(paths: readonly string[], index: number): number {
         `and larger files.`,
     );
   }
-  return checkDigit(paths[index]!) * FILES_MAX + index;
+  return nameCheck(paths[index]!) * FILES_MAX + index;
 }
 
 /**
@@ -56,7 +59,7 @@ export function fileOfNumber(
 ): string {
   const index = number % FILES_MAX;
   const path = paths[index];
-  if (path !== undefined && checkDigit(path) === Math.floor(number / FILES_MAX)) return path;
+  if (path !== undefined && nameCheck(path) === Math.floor(number / FILES_MAX)) return path;
   const found = path === undefined ? `${paths.length} files` : `another file there, ${path},`;
   throw new LeatError(
     "data_loss",
@@ -65,7 +68,7 @@ export function fileOfNumber(
   );
 }
 
-function checkDigit(path: string): number {
+function nameCheck(path: string): number {
   return Number.parseInt(hashBytes(path).slice(0, 8), 16) % CHECKS;
 }
 

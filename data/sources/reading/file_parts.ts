@@ -11,10 +11,7 @@ import type { Host } from "../../host.ts";
 import { ElementIterator, END, type Pulled } from "../../iterator.ts";
 import { readsSplits, type Split, type SplitReader } from "../../sharding/splits.ts";
 import type { FileSourceNode } from "../file_source.ts";
-import { type FileListing, fileNumber, fileOfNumber } from "../files.ts";
-
-/** Maximum number of parts of a file. Beyond it: `resource_exhausted`. */
-export const PARTS_PER_FILE_MAX = 2 ** 20;
+import { type FileListing, fileNumber, fileOfNumber, PARTS_PER_FILE_MAX } from "../files.ts";
 
 /** Number of files opened concurrently to count their parts, because remote storage is slow. */
 const COUNTED_AT_ONCE = 16;

@@ -130,6 +130,32 @@ Deno.test("load times out if nothing is written", async () => {
   });
 });
 
+Deno.test("load that waits opens a complete chunk only to read it", async () => {
+  await inFolder(async (path) => {
+    const { dataset, gates } = gated(4);
+    const saving = dataset.save(path, A_CHUNK_EACH);
+    for (const gate of gates.slice(0, 3)) gate.resolve();
+    const { node } = await Dataset.load(path, { wait: { pollMs: 100, timeoutMs: 1_000 } });
+    await using first = openIterator(node, {});
+    for (let i = 0; i < 3; i++) await first.next();
+
+    const opened: string[] = [];
+    const host = withVirtualTime(installedHost());
+    const files = {
+      list: (pattern: string) => host.files.list(pattern),
+      open: (name: string) => (opened.push(name), host.files.open(name)),
+    };
+    await using second = openIterator(node, {
+      host: Object.create(host, { files: { value: files } }),
+    });
+    for (let i = 0; i < 3; i++) await second.next();
+    await assertRejects(() => second.next(), LeatError, "waited for");
+    assertEquals(opened.filter((name) => name.endsWith(".tfrecord")).length, 3);
+    gates[3]!.resolve();
+    await saving;
+  });
+});
+
 Deno.test("load that waits ends when its iterator does", async () => {
   await inFolder(async (path) => {
     const iterator = (await Dataset.load(`${path}/never`, { wait: true })).iterator();

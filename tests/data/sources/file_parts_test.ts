@@ -2,12 +2,18 @@
  * Files as parts: every element is in exactly one, and files that changed since they were counted.
  */
 
-import { assert, assertEquals, assertInstanceOf, assertStringIncludes } from "../../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertInstanceOf,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
 import { gzipSync } from "node:zlib";
 import { LeatError } from "../../../core/error.ts";
 import { END } from "../../../data/iterator.ts";
 import { CsvNode } from "../../../data/sources/csv.ts";
-import { PARTS_PER_FILE_MAX } from "../../../data/sources/reading/file_parts.ts";
+import { fileNumber, fileOfNumber, PARTS_PER_FILE_MAX } from "../../../data/sources/files.ts";
 import type { FileSourceNode } from "../../../data/sources/file_source.ts";
 import { JsonLinesNode } from "../../../data/sources/json_lines.ts";
 import { ListFilesNode } from "../../../data/sources/list_files.ts";
@@ -25,6 +31,7 @@ import { MemoryHost } from "../lib/memory_host.ts";
 import { collect } from "./running.ts";
 
 const host = new DenoHost();
+const LISTING = { operator: "listFiles", description: "/files/*" };
 
 /** Assigns all splits of a table, in order, to one task. */
 function handOut(splits: readonly Split[]): SplitSource {
@@ -160,6 +167,13 @@ Deno.test("a file that was one part is read to its end, even if it has grown", a
     await Deno.writeTextFile(`${folder}/a`, "one\ntwo\nthree\n");
     assertEquals(await collect(node, { splits: handOut(splits) }), ["one", "two", "three"]);
   });
+});
+
+Deno.test("the number of a file is refused for each of a thousand other names", () => {
+  const names = Array.from({ length: 1_000 }, (_, i) => `/files/${i}`);
+  const number = fileNumber(["/files/a"], 0);
+  assertEquals(fileOfNumber(["/files/a"], number, LISTING), "/files/a");
+  for (const name of names) assertThrows(() => fileOfNumber([name], number, LISTING), LeatError);
 });
 
 Deno.test("a listing of other files is reported, even of as many, and the others are read", async () => {
