@@ -104,7 +104,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   next(): Promise<IteratorResult<T, undefined>> {
     if (this.#closed || this.#failed) return Promise.resolve(DONE);
     if (this.#busy) return this.#enqueue(() => this.#pull(), resolveDone);
-    if (Number.isNaN(this.#startedAtMs)) this.#startedAtMs = this.#context.host.nowMs();
+    this.#begin();
     if (this.#context.pacer.due()) {
       return this.#start(() => this.#pull(), this.#context.pacer.yield());
     }
@@ -285,6 +285,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
 
   #pull(): IteratorResult<T, undefined> | Promise<IteratorResult<T, undefined>> {
     if (this.#failed) return DONE;
+    this.#begin();
     let element: unknown;
     try {
       element = this.#watch.time(this.#pullNow);
@@ -292,6 +293,11 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       throw this.#told(error);
     }
     return element instanceof Promise ? this.#later(element) : this.#resultOf(element);
+  }
+
+  /** Notes the time of the first `next()`. */
+  #begin(): void {
+    if (Number.isNaN(this.#startedAtMs)) this.#startedAtMs = this.#context.host.nowMs();
   }
 
   async #later(pending: Promise<unknown>): Promise<IteratorResult<T, undefined>> {

@@ -54,7 +54,7 @@ function bestStep(
   for (const knob of knobs) {
     if (knob.value >= knob.max) continue;
     knob.value++;
-    if (isWithin(root, knobs, budgets)) {
+    if (isWithin(root, knobs, knob, budgets)) {
       const step = { knob, costMs: costMs() };
       if (best === undefined || step.costMs < best.costMs) best = step;
     }
@@ -63,10 +63,14 @@ function bestStep(
   return best;
 }
 
-function isWithin(root: Stage, knobs: readonly Knob[], { cpu, ramBytes }: Budgets): boolean {
-  const calls = knobs.reduce(
-    (sum, { parameter, value }) => parameter === "numParallelCalls" ? sum + value : sum,
-    0,
-  );
-  return calls <= cpu && bufferedBytes(root) <= ramBytes;
+/** Whether `raised` may have its value. A buffer may grow even if calls exceed their budget. */
+function isWithin(
+  root: Stage,
+  knobs: readonly Knob[],
+  raised: Knob,
+  { cpu, ramBytes }: Budgets,
+): boolean {
+  const calls = knobs.filter(({ parameter }) => parameter === "numParallelCalls");
+  const fits = !calls.includes(raised) || calls.reduce((sum, { value }) => sum + value, 0) <= cpu;
+  return fits && bufferedBytes(root) <= ramBytes;
 }

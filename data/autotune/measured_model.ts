@@ -18,19 +18,22 @@ const NONE: Setting = { value: 0 };
 
 /**
  * The stages of an operator and its inputs; `undefined` where one of them has not given an element
- * yet. `onStage` receives each stage with its operator.
+ * yet. `onStage` receives each stage with its operator. `ignoresIdle`: leaves out inputs that have
+ * done nothing.
  */
 export function stageOf(
   operator: Measured,
   onStage: (operator: Measured, stage: Stage) => void,
+  options: { readonly ignoresIdle?: boolean } = {},
 ): Stage | undefined {
   const { node, figures, inputs } = operator;
-  if (operator.isPassed) return stageOf(inputs[0]!, onStage);
+  if (operator.isPassed) return stageOf(inputs[0]!, onStage, options);
   const { elements } = figures;
   if (elements === 0) return undefined;
   const below = [];
   for (const input of inputs) {
-    const stage = stageOf(input, onStage);
+    if (options.ignoresIdle === true && isIdle(input)) continue;
+    const stage = stageOf(input, onStage, options);
     if (stage === undefined) return undefined;
     below.push({ stage, ratio: givenBy(input) / elements });
   }
@@ -44,6 +47,11 @@ export function stageOf(
   };
   onStage(operator, stage);
   return stage;
+}
+
+function isIdle({ figures, inputs }: Measured): boolean {
+  const { elements, selfMs, waitMs, callMs } = figures;
+  return elements + selfMs + waitMs + callMs === 0 && inputs.every(isIdle);
 }
 
 /** Whether it waits for something other than its inputs: files, or a service. */

@@ -14,6 +14,8 @@ import { outputLatencyMs, type Stage } from "./model.ts";
 const PERIOD_FIRST_MS = 10;
 /** …up to this. */
 const PERIOD_MAX_MS = 5_000;
+/** An input that did nothing for as long is read no more: a cache has all of its elements. */
+const IDLE_MS = 1_000;
 /** The clock is read at least once in this many calls. */
 const CALLS_PER_CHECK_MAX = 64;
 /** The clock is read about this often: more often would cost too much. */
@@ -108,6 +110,7 @@ export class Tuner {
   }
 
   #share(): void {
+    if (this.#options.isOff) return;
     const calls = this.#knobs.filter(({ parameter }) => parameter === "numParallelCalls");
     const share = Math.max(1, Math.floor(this.#options.budgets.cpu / calls.length));
     for (const knob of calls) knob.value = Math.min(knob.value, share);
@@ -140,7 +143,8 @@ export class Tuner {
     const total = this.#pipeline();
     const recent = since(this.#last, total);
     const operators = new Map<Stage, Measured>();
-    const root = stageOf(recent, (operator, stage) => operators.set(stage, operator));
+    const ignoresIdle = this.#periodMs >= IDLE_MS;
+    const root = stageOf(recent, (at, stage) => operators.set(stage, at), { ignoresIdle });
     if (root === undefined) return; // too little has happened: the period goes on
     const waitedMs = totalWaitedMs - this.#lastWaitedMs;
     this.#last = figuresOf(total);

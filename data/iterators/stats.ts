@@ -289,7 +289,10 @@ export class OperatorMeter {
   }
 }
 
-/** Estimates the bytes in a buffer of elements from one in `BUFFER_SAMPLE_EVERY` of them. */
+/**
+ * Estimates the bytes in a buffer of elements from one in `BUFFER_SAMPLE_EVERY` of them. With a
+ * budget all are measured, and the estimate follows the largest of the last ones.
+ */
 export class BufferMeter {
   readonly #meter: OperatorMeter;
   readonly #ram: RamBudget | undefined;
@@ -297,6 +300,7 @@ export class BufferMeter {
   #sampled = 0;
   #sampledBytes = 0;
   #bytes = 0;
+  #largestBytes = 0;
 
   /** `ram`: the budget that the buffer counts against. */
   constructor(meter: OperatorMeter, ram?: RamBudget) {
@@ -309,13 +313,18 @@ export class BufferMeter {
     return this.#ram === undefined || this.#ram.fits(this.#elementBytes);
   }
 
-  /** The mean of the samples. */
+  /** With a budget the largest of the last elements, otherwise the mean of the samples. */
   get #elementBytes(): number {
+    if (this.#ram !== undefined) return this.#largestBytes;
     return this.#sampled === 0 ? 0 : this.#sampledBytes / this.#sampled;
   }
 
   /** Counts an element that enters the buffer. */
   enters(element: unknown): void {
+    if (this.#ram !== undefined) {
+      this.#largestBytes = Math.max(sizeOf(element), this.#largestBytes * LARGEST_KEPT);
+      return;
+    }
     if (this.#seen++ % BUFFER_SAMPLE_EVERY !== 0 && this.#sampled >= BUFFER_SAMPLES_FIRST) return;
     this.#sampled++;
     this.#sampledBytes += sizeOf(element);
@@ -331,6 +340,8 @@ export class BufferMeter {
   }
 }
 
+/** How much of the largest size counts after each smaller element: a third after 64 of them. */
+const LARGEST_KEPT = 0.985;
 const BUFFER_SAMPLES_FIRST = 4;
 const BUFFER_SAMPLE_EVERY = 64;
 

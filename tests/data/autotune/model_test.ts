@@ -108,6 +108,13 @@ Deno.test("climb gives calls to a pipeline whose elements are larger than the RA
   assertEquals([root.buffer.value, first.value + second.value], [1, 12]);
 });
 
+Deno.test("climb gives buffers to a pipeline with more functions than its CPU budget allows", () => {
+  const { root, first, second, ahead, knobs } = twoMaps();
+  climb(root, knobs, 24, { cpu: 1, ramBytes: 1e9 });
+  assertEquals([first.value, second.value], [1, 1]);
+  assert(ahead.value > ahead.min, `${ahead.value}`);
+});
+
 Deno.test("climb keeps the buffers within the RAM budget", () => {
   const { root, knobs } = twoMaps();
   for (const ramBytes of [30, 55, 90, 200]) {

@@ -94,6 +94,55 @@ Deno.test("withOptions({ autotune: false }) keeps the first values", async () =>
   assertEquals(stats.map(({ tuning }) => tuning?.value), [undefined, 16, 4, undefined]);
 });
 
+Deno.test("withOptions({ autotune: false }) keeps the first values of many operators, too", async () => {
+  const clock = new Clock();
+  let dataset: Dataset<number> = Dataset.range(100_000);
+  for (let i = 0; i < 9; i++) {
+    dataset = dataset.map((x) => Promise.resolve(x), { numParallelCalls: AUTOTUNE });
+  }
+  const stats = await read(dataset.withOptions({ autotune: false }), clock, { count: 5 });
+  assertEquals(stats.slice(1, 10).map(({ tuning }) => tuning!.value), Array(9).fill(4));
+});
+
+Deno.test("AUTOTUNE follows the consumer after everything below was cached", async () => {
+  const clock = new Clock();
+  const dataset = Dataset.range(40).map(async (x) => {
+    await clock.wait(2);
+    return x;
+  }).cache().repeat().map(async (x) => {
+    await clock.wait(10);
+    return x;
+  }, { numParallelCalls: AUTOTUNE });
+  await using iterator = openIterator(dataset.node, { host: clock });
+  const calls = async (count: number, pauseMs: number) => {
+    await clock.during((async () => {
+      for (let i = 0; i < count; i++) {
+        await iterator.next();
+        if (pauseMs > 0) await clock.wait(pauseMs);
+      }
+    })());
+    return iterator.stats()[0]!.tuning!.value;
+  };
+  assert(await calls(300, 100) < 4);
+  assert(await calls(4_000, 0) > 8);
+});
+
+Deno.test("AUTOTUNE measures a consumer whose first next() waited in the queue", async () => {
+  const clock = new Clock();
+  const { node } = slowMap(clock);
+  await using iterator = openIterator(node, { host: clock });
+  await clock.during((async () => {
+    const saving = iterator.save(), first = iterator.next();
+    await saving;
+    await first;
+    for (let i = 0; i < 100; i++) {
+      await iterator.next();
+      await clock.wait(100);
+    }
+  })());
+  assert(iterator.stats()[0]!.tuning!.value < 4, JSON.stringify(iterator.stats()[0]!.tuning));
+});
+
 Deno.test("withOptions refuses unknown or invalid budgets", async () => {
   for (const autotune of [{ cpuBudget: 0 }, { ramBudgetBytes: 0.5 }, { cores: 3 }, "on"]) {
     const options = { autotune } as unknown as { autotune: boolean };
@@ -130,6 +179,29 @@ Deno.test("the RAM budget bounds what operators with AUTOTUNE hold", async () =>
   })());
   assert(most <= ramBudgetBytes + 2 * bytes, `${most} bytes`); // each operator may hold one
   assert(most >= 3 * bytes, `${most} bytes: nothing was held`);
+});
+
+Deno.test("the RAM budget bounds elements that become larger", async () => {
+  const clock = new Clock();
+  const largeBytes = 10_000;
+  let made = 0, taken = 0, most = 0;
+  const dataset = Dataset.range(100_000).map(async (x) => {
+    await clock.wait(1);
+    made++;
+    return new Uint8Array(x < 300 ? 10 : largeBytes);
+  }).prefetch(AUTOTUNE).withOptions({ autotune: { ramBudgetBytes: 5 * largeBytes } });
+  const tuningPolicy = (knobs: readonly Knob[]) => {
+    for (const knob of knobs) knob.value = knob.max;
+  };
+  await using iterator = openIterator(dataset.node, { host: clock, tuningPolicy });
+  await clock.during((async () => {
+    for (; taken < 500; taken++) {
+      await iterator.next();
+      await clock.wait(5);
+      if (taken > 300) most = Math.max(most, made - taken);
+    }
+  })());
+  assert(most <= 5 + 3, `${most} large elements are held`); // one is taken, one is being made
 });
 
 /** Pipelines with everything that can be tuned. */
