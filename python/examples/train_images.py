@@ -1,4 +1,5 @@
-"""Trains a small network on generated images, and continues exactly where it was stopped.
+"""Needs PyTorch: pip install "./python[torch]". Trains a small network on generated images, and continues
+exactly where it was stopped.
 
     python python/examples/train_images.py
     python python/examples/train_images.py --checkpoint run.pt    # kill it, and run it again
@@ -12,8 +13,12 @@ import os
 from pathlib import Path
 
 import leat
+
+try:
+    import torch
+except ModuleNotFoundError:
+    raise SystemExit('This example trains with PyTorch: pip install "./python[torch]"') from None
 import leat.torch
-import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 

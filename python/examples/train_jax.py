@@ -1,4 +1,5 @@
-"""Trains a small network on generated images with JAX, and continues exactly where it was stopped.
+"""Needs JAX: pip install "./python[jax]". Trains a small network on generated images, and continues exactly
+where it was stopped.
 
     python python/examples/train_jax.py
     python python/examples/train_jax.py --checkpoint run.npz                 # kill it, and run it again
@@ -11,11 +12,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import leat
-import leat.jax
 import numpy as np
+
+try:
+    import jax
+except ModuleNotFoundError:
+    raise SystemExit('This example trains with JAX: pip install "./python[jax]"') from None
+import jax.numpy as jnp
+import leat.jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 PIPELINE = Path(__file__).with_name("train_images.ts")
