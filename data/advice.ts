@@ -94,10 +94,22 @@ const RULES: readonly Rule[] = [
   {
     when: ({ works, numParallelCalls }) => works && numParallelCalls !== undefined,
     say: (facts) =>
-      `${takes(facts)}: numParallelCalls has no effect on a function that does not wait, because ` +
-      `there is one thread; ${ELSEWHERE}.`,
+      `${takes(facts)}: numParallelCalls has no effect on a function that does not wait and is ` +
+      `called on this thread; ${ELSEWHERE}.`,
+  },
+  {
+    when: ({ works, top }) => works && top.node.adviceFacts.callsSideBySide === true,
+    say: (facts) =>
+      `${
+        takes(facts)
+      }: ${ELSEWHERE}; or numParallelCalls: AUTOTUNE, so that other cores call its ` +
+      "function.",
   },
   { when: ({ works }) => works, say: (facts) => `${takes(facts)}: ${ELSEWHERE}.` },
+  {
+    when: ({ top }) => (top.stats.threads?.calls ?? 0) > 0,
+    say: (facts) => `${waited(facts)}, although other threads call its function: ${ELSEWHERE}.`,
+  },
   {
     when: ({ top }) => top.node.division === "served",
     say: (facts) =>

@@ -21,6 +21,7 @@ import { Pause } from "./checkpoint/pause.ts";
 import { measuredOf, type Place, placesOf, sourceIndexesOf, statsOf } from "./places.ts";
 import { SplitReader, type SplitSource } from "./sharding/splits.ts";
 import { type IteratorStats, OperatorMeter } from "./iterators/stats.ts";
+import { Cores } from "./threads/cores.ts";
 
 /** How far the splits of one iteration were read; shared by all of its contexts. */
 class SplitProgress {
@@ -46,6 +47,7 @@ interface Iteration {
   readonly isWithin: boolean;
   readonly pacer: Pacer;
   readonly tuner: Tuner;
+  readonly cores: Cores;
   readonly pause: Pause;
   readonly deterministic: boolean;
   readonly rules: Rules;
@@ -99,15 +101,17 @@ export class IteratorContext {
   static root(
     node: DatasetNode,
     host: Host,
-    { randomState, deterministic, tuning, rules, splits, lastReaders, within, first }: RootOptions,
+    options: RootOptions,
   ): IteratorContext {
-    const place = placesOf(node, undefined, first);
+    const { randomState, deterministic, tuning, rules, splits, lastReaders, within } = options;
+    const place = placesOf(node, undefined, options.first);
     const iteration: Iteration = {
       host,
       foreign: within === undefined ? {} : within.#iteration.foreign,
       isWithin: within !== undefined,
       pacer: new Pacer(host),
       tuner: new Tuner(host, tuning ?? UNTUNED, () => measuredOf(iteration.added ?? place)),
+      cores: new Cores(node, host, options),
       pause: new Pause(),
       deterministic,
       rules: rules ?? rulesOf(undefined),
@@ -135,6 +139,11 @@ export class IteratorContext {
   knob(parameter: KnobParameter, range: KnobRange): Knob {
     if (this.stats.isNested) return new Knob(parameter, range);
     return this.#place.knob ??= this.tuner.knob(parameter, range);
+  }
+
+  /** The threads that may call functions. Functions of other programs run in their own process. */
+  get cores(): Cores {
+    return this.#iteration.cores;
   }
 
   /** Ends once the state of the iteration that is being saved is written. */

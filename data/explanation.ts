@@ -10,6 +10,7 @@ import { AUTOTUNE } from "./parallelism.ts";
 import type { OperatorStats, TuningStats } from "./iterators/stats.ts";
 import { optimizationRulesOf } from "./operators/options.ts";
 import { rewritesOf } from "./optimizer/rules.ts";
+import { obstaclesOf } from "./threads/obstacles.ts";
 import { referenceOf } from "./udf/user_function.ts";
 
 /** One operator of a graph. */
@@ -44,6 +45,8 @@ export class Explanation {
    * Empty if the pipeline has not run.
    */
   readonly advice: readonly string[];
+  /** Sentences on functions with `numParallelCalls` that other threads cannot call, and why. */
+  readonly obstacles: readonly string[];
   /** Sentences on what static optimisation has changed, in the order of the operators. */
   readonly rewrites: readonly string[];
 
@@ -66,6 +69,7 @@ export class Explanation {
     };
     visit(root, 0, false);
     this.operators = operators;
+    this.obstacles = obstaclesOf(root, run?.stats);
     this.rewrites = rewritesOf(root, optimizationRulesOf(root)).map(({ text }) => text);
     this.advice = run === undefined ? [] : adviceOn({ root, ...run });
   }
@@ -88,7 +92,7 @@ export class Explanation {
       const run = at.distributed ? "not counted here" : describeStats(at.stats);
       return `${line}\n${indent}  ${run}`;
     });
-    return [...lines, ...this.rewrites, ...this.advice].join("\n");
+    return [...lines, ...this.rewrites, ...this.obstacles, ...this.advice].join("\n");
   }
 
   /** @ignore */
@@ -103,12 +107,13 @@ export class Explanation {
  */
 function describeStats(stats: OperatorStats): string {
   const { elements, errors, bytesIn, bytesOut, selfMs, waitMs, bufferedBytes } = stats;
-  const { skipped = 0, tuning } = stats;
+  const { skipped = 0, tuning, threads: { calls = 0, workMs = 0 } = {} } = stats;
   return [
     `gave ${elements} (${bytesText(bytesOut)})`,
     bytesIn > 0 && `was given ${bytesText(bytesIn)}`,
     selfMs > 0 && `${durationText(selfMs)} at work`,
     waitMs > 0 && `${durationText(waitMs)} waiting`,
+    calls > 0 && `${calls} calls on other threads (${durationText(workMs)})`,
     bufferedBytes > 0 && `holds ${bytesText(bufferedBytes)}`,
     tuning !== undefined && describeTuning(tuning),
     errors > 0 && `${errors} failed`,

@@ -7,6 +7,7 @@
 import { LeatError } from "../core/error.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { ForeignRunners } from "./foreign/foreign_runners.ts";
+import type { FunctionThreads } from "./threads/function_threads.ts";
 
 /** What a pipeline may ask of the machine. */
 export interface Host {
@@ -49,6 +50,12 @@ export interface Host {
    * @ignore
    */
   readonly python?: PythonRunner | undefined;
+  /**
+   * Threads that call functions. Left out: functions are called on the thread of their pipeline.
+   *
+   * @ignore
+   */
+  readonly threads?: FunctionThreads | undefined;
   /** Logs a warning for the operator of the machine. */
   warn(message: string): void;
 }

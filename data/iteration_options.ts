@@ -9,6 +9,7 @@ import type { Rules } from "./optimizer/options.ts";
 import type { FirstNumbers, Place } from "./places.ts";
 import type { LastReaders } from "./service/last_readers.ts";
 import type { SplitSource } from "./sharding/splits.ts";
+import type { ThreadOptions } from "./threads/cores.ts";
 
 /** How a pipeline is run by code other than its user's: a worker's task, a test. */
 export interface IterationOptions {
@@ -63,7 +64,7 @@ export interface RandomState {
 }
 
 /** How the contexts of an iteration are made. */
-export interface RootOptions {
+export interface RootOptions extends ThreadOptions {
   readonly randomState: RandomState;
   /** Whether operators keep the order unless they say otherwise. */
   readonly deterministic: boolean;

@@ -15,6 +15,7 @@ export type {
   OperatorStats,
   ServiceRead,
   ServiceStats,
+  ThreadStats,
   TuningStats,
 } from "./iterators/stats.ts";
 

@@ -1,12 +1,18 @@
 /** Makes the context of a graph's last operator from the options of its iteration. */
 import { RandomStream } from "../core/philox.ts";
-import { budgetsOf } from "./autotune/options.ts";
+import { budgetsOf, coresOf } from "./autotune/options.ts";
 import type { TunerOptions } from "./autotune/tuner.ts";
 import { IteratorContext } from "./context.ts";
 import { type Host, installedHost } from "./host.ts";
 import type { Coordinates, IterationOptions } from "./iteration_options.ts";
 import type { DatasetNode } from "./node.ts";
-import { autotuneOf, deterministicOf, optimizationRulesOf, seedOf } from "./operators/options.ts";
+import {
+  autotuneOf,
+  deterministicOf,
+  optimizationRulesOf,
+  seedOf,
+  threadsOf,
+} from "./operators/options.ts";
 
 /** The random state given by options, by the graph's own seed, or by entropy. */
 export function coordinatesOf(
@@ -37,6 +43,8 @@ export function rootContext(
     deterministic,
     tuning: tuningOf(node, options),
     rules: optimizationRulesOf(node),
+    threads: threadsOf(node),
+    cores: coresOf(autotuneOf(node)),
     splits,
     lastReaders,
     within,

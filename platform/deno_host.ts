@@ -19,6 +19,7 @@ import type { PythonPool } from "./python/python_pool.ts";
 import { loadCrc32cAddon } from "./storage/crc32c_addon.ts";
 import { DenoNewFiles } from "./storage/new_files.ts";
 import type { MayFollow } from "./storage/http_files.ts";
+import { FunctionPool } from "./threads/function_pool.ts";
 import {
   StorageFiles,
   type StorageOptions,
@@ -27,6 +28,9 @@ import {
 } from "./storage/storage.ts";
 
 installCrc32c(loadCrc32cAddon);
+
+/** The threads of this process that call functions of pipelines. */
+const processPool = new FunctionPool(navigator.hardwareConcurrency);
 
 /** Options of a {@linkcode DenoHost}. */
 export interface DenoHostOptions {
@@ -46,6 +50,11 @@ export interface DenoHostOptions {
    * @ignore
    */
   readonly pythonPool?: PythonPool;
+  /**
+   * Whether functions of pipelines may run on other threads of this process. Default: true, unless
+   * `images` or `audio` is given, which threads do not have.
+   */
+  readonly threads?: boolean;
   /** Limits of the processes that run functions from outside this program's build. */
   readonly foreign?: ForeignLimits;
 }
@@ -74,6 +83,8 @@ export class DenoHost implements Host {
   readonly foreignRunners: ForeignRunners;
   /** @ignore */
   readonly python: PythonRunner | undefined;
+  /** @ignore */
+  readonly threads: FunctionPool | undefined;
 
   /** A host; nothing is opened before it is used. */
   constructor(options: DenoHostOptions = {}) {
@@ -83,6 +94,8 @@ export class DenoHost implements Host {
     this.foreignRunners = new ForeignProcesses(options.foreign);
     const { python = "python3", pythonPool } = options;
     if (python !== false) this.python = new LatePython(pythonPool ?? python);
+    const { images, audio, threads = images === undefined && audio === undefined } = options;
+    this.threads = threads ? processPool : undefined;
   }
 
   nowMs(): number {
@@ -158,5 +171,6 @@ export function workerHost(
     ...options,
     files: workerFiles(storage, mayFollow),
     images: new Images(storage),
+    threads: false,
   });
 }

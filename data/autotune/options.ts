@@ -6,8 +6,10 @@ import type { Budgets } from "./hill_climbing.ts";
 /** Budgets of `AUTOTUNE`. */
 export interface AutotuneOptions {
   /**
-   * How many calls of user functions may be in flight, over all operators with `AUTOTUNE`; each of
-   * them has at least one. Default 16: most calls wait.
+   * How many user functions may run at once, on all threads together; with 1 all run on the thread
+   * of the pipeline. It also limits how many calls are in flight, over all operators with
+   * `AUTOTUNE`; each of them has at least one. Default: a thread for each core, and 16 calls in
+   * flight, because most wait.
    */
   readonly cpuBudget?: number | undefined;
   /** How many bytes the buffers of operators with `AUTOTUNE` may hold. Default 64 MiB. */
@@ -42,4 +44,9 @@ export function budgetsOf(option: boolean | AutotuneOptions | undefined): Budget
     ? option
     : {};
   return { cpu: cpuBudget, ramBytes: ramBudgetBytes };
+}
+
+/** How many user functions may run at once, if the option says so. */
+export function coresOf(option: boolean | AutotuneOptions | undefined): number | undefined {
+  return typeof option === "object" ? option.cpuBudget : undefined;
 }

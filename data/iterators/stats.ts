@@ -39,6 +39,8 @@ export interface OperatorStats {
   readonly waitMs: number;
   /** Bytes of elements held now: shuffle buffer, cache, prefetched elements. */
   readonly bufferedBytes: number;
+  /** Only for operators with `numParallelCalls` whose function moved to other threads, or cannot. */
+  readonly threads?: ThreadStats;
   /** Only for operators with `AUTOTUNE`: what it has chosen, and why. */
   readonly tuning?: TuningStats;
   /**
@@ -48,6 +50,16 @@ export interface OperatorStats {
   readonly skipped?: number;
   /** Only for `distribute` and `fromId`, once they have begun: figures of the service. */
   readonly service?: ServiceStats;
+}
+
+/** What other threads did for one operator. */
+export interface ThreadStats {
+  /** How many calls of its function they made. */
+  readonly calls: number;
+  /** How long they took, added up, in ms. `selfMs` has the time of the calls made here. */
+  readonly workMs: number;
+  /** Why calls are made on the thread of the pipeline. */
+  readonly obstacle?: string;
 }
 
 /** What `AUTOTUNE` is set to at one operator, with the model's belief beside what was measured. */
@@ -152,6 +164,10 @@ export class OperatorMeter {
   /** How many elements the samples stand for, and their bytes. */
   #sampled = 0;
   #sampledBytes = 0;
+  #threadCalls = 0;
+  #threadMs = 0;
+  /** Why other threads cannot call its function. */
+  #obstacle: string | undefined;
   #lastError: unknown;
   readonly #opener: OperatorMeter | undefined;
 
@@ -220,6 +236,18 @@ export class OperatorMeter {
     this.#callMs += ms;
   }
 
+  /** Counts calls that another thread has made, and how long it took. */
+  calledOnThread(calls: number, ms: number): void {
+    this.#threadCalls += calls;
+    this.#threadMs += ms;
+    this.#callMs += ms;
+  }
+
+  /** Notes why another thread cannot call the function. */
+  staysHere(reason: string): void {
+    this.#obstacle = reason;
+  }
+
   /** Whether a function of another operator made the dataset. */
   get isNested(): boolean {
     return this.#opener !== undefined;
@@ -270,6 +298,11 @@ export class OperatorMeter {
     this.#opener?.holds(bytes);
   }
 
+  get #threads(): ThreadStats {
+    const figures = { calls: this.#threadCalls, workMs: this.#threadMs };
+    return this.#obstacle === undefined ? figures : { ...figures, obstacle: this.#obstacle };
+  }
+
   /** The current figures. `bytesOfInputs`: bytes that the inputs gave. */
   read(bytesOfInputs: number): OperatorStats {
     const service = this.#service?.();
@@ -283,6 +316,9 @@ export class OperatorMeter {
       selfMs: this.#selfMs,
       waitMs: this.#waitMs,
       bufferedBytes: this.#bufferedBytes,
+      ...(this.#threadCalls === 0 && this.#obstacle === undefined
+        ? {}
+        : { threads: this.#threads }),
       ...(this.#skipped === undefined ? {} : { skipped: this.#skipped }),
       ...(service === undefined ? {} : { service }),
     };

@@ -27,6 +27,13 @@ export interface DatasetOptions {
    */
   readonly autotune?: boolean | AutotuneOptions | undefined;
   /**
+   * Whether functions of `map` and `filter` with `numParallelCalls` run on other threads: true from
+   * the first element on, false never. A function that cannot be sent to a thread, or whose elements
+   * cannot, runs on the thread of the pipeline; `explain()` says why. Default: where calls that do
+   * not wait are measured to take at least 0.02 ms.
+   */
+  readonly threads?: boolean | undefined;
+  /**
    * The rules of static optimisation: false for none, true for all, or some by name, as in
    * `{ mapFusion: false }`. They never change elements, order, errors or checkpoints. Default: each
    * rule's own.
@@ -40,12 +47,14 @@ export class OptionsNode extends SameElementsNode {
     seed: true,
     deterministic: true,
     autotune: true,
+    threads: true,
     optimizations: true,
   });
   override readonly division = "element";
   readonly seed: bigint | undefined;
   readonly deterministic: boolean | undefined;
   readonly autotune: boolean | AutotuneOptions | undefined;
+  readonly threads: boolean | undefined;
   readonly optimizations: OptimizationOptions | undefined;
 
   constructor(input: DatasetNode, options: DatasetOptions) {
@@ -57,14 +66,16 @@ export class OptionsNode extends SameElementsNode {
       options.deterministic,
     );
     this.autotune = checkAutotune(options.autotune);
+    this.threads = checkOptionalBoolean("withOptions", "threads", options.threads);
     this.optimizations = checkOptimizations(options.optimizations);
   }
 
   override get attributes(): Attributes {
-    const { autotune, optimizations } = this;
+    const { autotune, threads, optimizations } = this;
     return {
       ...this.decisive,
       ...(autotune === undefined ? {} : { autotune }),
+      ...(threads === undefined ? {} : { threads }),
       ...(optimizations === undefined ? {} : { optimizations }),
     };
   }
@@ -101,6 +112,11 @@ export function deterministicOf(node: DatasetNode): boolean {
 /** Whether and within which budgets `AUTOTUNE` adapts the pipeline. */
 export function autotuneOf(node: DatasetNode): boolean | AutotuneOptions | undefined {
   return optionOf(node, "autotune");
+}
+
+/** Whether functions run on other threads. */
+export function threadsOf(node: DatasetNode): boolean | undefined {
+  return optionOf(node, "threads");
 }
 
 /** The rules of static optimisation that a graph uses. */

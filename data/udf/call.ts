@@ -4,20 +4,20 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { RandomStream } from "../../core/philox.ts";
-import { tensor } from "../../core/tensor.ts";
+import type { tensor } from "../../core/tensor.ts";
 import type { TensorOperations } from "../../core/tensor_operations.ts";
 import { isPlainObject } from "../../core/tree.ts";
-import type { IteratorContext } from "../context.ts";
-import { example, type parseExample } from "../formats/tfrecord/example.ts";
+import type { parseExample } from "../formats/tfrecord/example.ts";
 import type { encodeExample } from "../formats/tfrecord/example_encoding.ts";
 import type { AudioCodec, Host } from "../host.ts";
 import type { ImageTools } from "../media/image.ts";
-import { type Attributes, facade } from "../node.ts";
+import type { Attributes } from "../node.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import type { SpecCheck } from "../elements/spec_check.ts";
 import type { OperatorMeter } from "../iterators/stats.ts";
 import { Stopwatch } from "../iterators/stopwatch.ts";
-import { GIVEN_NAMES, mayUseToolbox } from "./captured_names.ts";
+import { GIVEN_NAMES } from "./captured_names.ts";
+import { type Arity, Extra, withToolbox } from "./extra.ts";
 import { PYTHON_CALLS, PythonFunction } from "./python_function.ts";
 import {
   type AnyFunction,
@@ -27,8 +27,10 @@ import {
   isUserFunction,
   type LoadedFunction,
   loadFunction,
+  serializeFunction,
   type UserFunction,
 } from "./user_function.ts";
+import type { WireFunction } from "./wire_function.ts";
 
 /** The last argument of every user function; it also holds the named captures. */
 export interface FunctionExtra {
@@ -59,6 +61,7 @@ export interface FunctionExtra {
 export class NodeFunction implements BoundFunction {
   readonly fn: UserFunction;
   readonly captures?: Captures;
+  #travelling: WireFunction | undefined;
 
   /** Errors name `operator` and `argument`. */
   constructor(operator: string, argument: string, fn: unknown, captures?: unknown) {
@@ -87,6 +90,20 @@ export class NodeFunction implements BoundFunction {
     this.captures = captures;
   }
 
+  /** Whether it is a function of JavaScript. Those of Python are called by processes. */
+  get mayTravel(): boolean {
+    return !(this.fn instanceof PythonFunction);
+  }
+
+  /**
+   * The function as another thread of this program receives it.
+   *
+   * @throws {LeatError} with the reason why it cannot be sent, and what to do about it.
+   */
+  get travelling(): WireFunction {
+    return this.#travelling ??= serializeFunction(this.fn, this.captures);
+  }
+
   /** How many calls are in flight if the operator says nothing; undefined for one at a time. */
   get callsByDefault(): number | undefined {
     return this.fn instanceof PythonFunction ? PYTHON_CALLS : undefined;
@@ -100,51 +117,6 @@ export class NodeFunction implements BoundFunction {
   }
 }
 
-/** Undefined until a function may use it. */
-let toolbox: typeof import("./toolbox.ts") | undefined;
-
-/** The last argument of the calls of one function. */
-class Extra implements FunctionExtra {
-  declare readonly Dataset: unknown;
-  readonly tensor = tensor;
-  readonly example = example;
-  declare readonly image: ImageTools;
-  declare readonly tensors: TensorOperations;
-  readonly audio: AudioCodec;
-  readonly #call: Call;
-  /** Fixed for overlapping calls; otherwise it changes with each call. */
-  readonly #index: number | undefined;
-  #random: RandomStream | undefined;
-  #randomIndex = -1;
-
-  constructor(call: Call, host: Host, captures: Captures | undefined, index?: number) {
-    this.#call = call;
-    if (toolbox !== undefined) {
-      this.image = toolbox.imageTools(host.images);
-      this.tensors = toolbox.tensors;
-    }
-    this.audio = host.audio;
-    this.#index = index;
-    if (captures !== undefined) Object.assign(this, captures);
-  }
-
-  get index(): number {
-    return this.#index ?? this.#call.index - 1;
-  }
-
-  get random(): RandomStream {
-    const { index } = this;
-    if (this.#random === undefined || this.#randomIndex !== index) {
-      this.#randomIndex = index;
-      this.#random = this.#call.randomStateOf(index);
-    }
-    return this.#random;
-  }
-}
-
-// A getter, because the class is not known yet while its module and this one are being loaded.
-Object.defineProperty(Extra.prototype, "Dataset", { get: () => facade().Dataset });
-
 /** Whether a function's result must be awaited: a promise of any library or realm. */
 export function isThenable(result: unknown): result is PromiseLike<unknown> {
   return typeof result === "object" && result !== null &&
@@ -155,20 +127,12 @@ function disposed(): LeatError {
   return new LeatError("cancelled", "the iterator was disposed");
 }
 
-/** How many arguments a function takes before the last. */
-type Arity = 0 | 1 | 2;
-
-/** Loads the toolbox first if the function may use it. */
-function withToolbox(
-  loaded: LoadedFunction,
-  arity: Arity,
-): LoadedFunction | Promise<LoadedFunction> {
-  const source = Function.prototype.toString.call(loaded.fn);
-  if (toolbox !== undefined || !mayUseToolbox(source, arity)) return loaded;
-  return import("./toolbox.ts").then((code) => {
-    toolbox = code;
-    return loaded;
-  });
+/** What calls need of the context of their operator. */
+export interface CallContext {
+  readonly host: Host;
+  readonly stats: OperatorMeter;
+  /** The random stream of the operator's calls. */
+  callStream(): RandomStream;
 }
 
 function invoke(
@@ -196,7 +160,7 @@ export class Call {
   fn!: AnyFunction;
   extra!: Extra;
   readonly #bound: BoundFunction;
-  readonly #context: IteratorContext;
+  readonly #context: CallContext;
   readonly #stats: OperatorMeter;
   /** Timed calls are not plain; nor is the first, before the function is loaded. */
   readonly #watch: Stopwatch;
@@ -215,7 +179,7 @@ export class Call {
    */
   constructor(
     fn: BoundFunction,
-    context: IteratorContext,
+    context: CallContext,
     { overlapping = false, check }: { overlapping?: boolean; check?: SpecCheck } = {},
   ) {
     this.#bound = fn;
@@ -258,6 +222,20 @@ export class Call {
   /** Like `again()`, for a function of two arguments. */
   againTwo(index: number, first: unknown, second: unknown): unknown {
     return this.#repeat(index, 2, first, second);
+  }
+
+  /** Loads the function before its first call; `arity` counts its arguments before the last. */
+  async load(arity: Arity): Promise<void> {
+    if (!this.#loaded) this.#accept(await this.#load(arity));
+  }
+
+  /** The result of the call with this index, which another thread has made. Throws if it is invalid. */
+  checked(result: unknown, index: number): unknown {
+    try {
+      return this.#checked(result);
+    } catch (error) {
+      throw this.failure(error, index);
+    }
   }
 
   /** Continues as if `index` calls had begun before. */

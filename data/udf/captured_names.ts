@@ -46,13 +46,13 @@ export const GIVEN_NAMES: readonly string[] = [
 ];
 
 /** Names in it whose code is loaded for the functions that may use them. */
-const TOOLBOX_NAMES = ["image", "tensors"];
+export const TOOLBOX_NAMES: readonly string[] = ["image", "tensors"];
 
 /**
- * Whether a function may use the toolbox: it names a tool, keeps the whole argument, or shows no
- * source. `arity` counts the parameters before the last argument.
+ * Whether a function may use one of `names` of its last argument: it takes it by name, keeps the
+ * whole argument, or shows no source. `arity` counts the parameters before the last argument.
  */
-export function mayUseToolbox(source: string, arity: number): boolean {
+export function mayUse(names: readonly string[], source: string, arity: number): boolean {
   if (!hasSource(source) || /\barguments\b/.test(source)) return true;
   let node;
   try {
@@ -67,6 +67,6 @@ export function mayUseToolbox(source: string, arity: number): boolean {
   if (last.type !== "ObjectPattern") return true;
   return last.properties.some((property) =>
     property.type === "RestElement" || property.key.type !== "Identifier" ||
-    property.computed || TOOLBOX_NAMES.includes(property.key.name)
+    property.computed || names.includes(property.key.name)
   );
 }

@@ -29,7 +29,7 @@ export interface ListedSplits {
 
 /** The interface of a runner's thread. */
 export class RunnerThreadControl {
-  #host = new DenoHost();
+  #host = new DenoHost({ threads: false });
   /** Ends the calls of Python functions of the pipeline that runs here. */
   #calling = new AbortRace();
   #runner: PipelineRunner | undefined;

@@ -3,11 +3,11 @@ import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../
 import { Call, type NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
-import type { Setting } from "../../autotune/model.ts";
 import { AUTOTUNE, parallelCalls } from "../../parallelism.ts";
 import { isOfStream } from "../../iterators/reading_failure.ts";
 import type { SpecCheck } from "../../elements/spec_check.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
+import { ParallelCaller } from "../../threads/parallel_caller.ts";
 import { UnaryIterator } from "../unary.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
@@ -43,14 +43,15 @@ export interface WindowState {
 const NOWHERE: Origin = { index: -1, token: undefined };
 
 /**
- * Keeps a window of at most `limit` calls, in flight or settled: that many are made ahead of the
- * consumer at most. A function that answers at once is called on demand.
+ * Keeps a window of at most `numParallelCalls` calls, in flight or settled: that many are made ahead
+ * of the consumer at most. A function that answers at once is called on demand. Where other threads
+ * make the calls, the window has room for blocks of them.
  */
 export abstract class ParallelCalls extends UnaryIterator implements Stepping {
   protected readonly call: Call;
   /** The origin of the element given last. */
   protected given = NOWHERE;
-  readonly #limit: Setting;
+  readonly #caller: ParallelCaller;
   /** Where `AUTOTUNE` has a budget for results: estimates those in the window, calls in flight too. */
   readonly #meter: BufferMeter | undefined;
   readonly #inOrder: boolean;
@@ -76,7 +77,11 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
       overlapping: true,
       ...(check === undefined ? {} : { check }),
     });
-    this.#limit = parallelCalls(setting, context);
+    const limit = parallelCalls(setting, context);
+    this.#caller = new ParallelCaller(
+      ...[this.call, fn, context, limit] as const,
+      () => this.#waiting !== undefined,
+    );
     if (setting === AUTOTUNE) this.#meter = new BufferMeter(context.stats, context.tuner.ram);
     this.#inOrder = inOrder;
   }
@@ -101,6 +106,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
     if (slot === undefined) {
       if (this.disposed || (this.#inputEnded && this.#window.length === 0)) return END;
       this.#waiting = Promise.withResolvers();
+      this.#caller.flush();
       return this.#waiting.promise;
     }
     if (slot.overlaps) this.#fill();
@@ -122,12 +128,13 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
       }
       if (element instanceof Promise) this.#pulling = this.#await(element);
       else if (this.#accept(element)) return;
+      if (this.#caller.isThreaded && this.context.pacer.due()) return; // the window may be large
     }
   }
 
   get #mayBegin(): boolean {
     const { length } = this.#window;
-    return length < this.#limit.value && this.#pulling === undefined && !this.#inputEnded &&
+    return length < this.#caller.window && this.#pulling === undefined && !this.#inputEnded &&
       !this.#paused && (length === 0 || this.#meter?.fitsOneMore !== false);
   }
 
@@ -141,7 +148,9 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
       this.#pulling = undefined;
       this.#failPull(error);
     }
-    if (!this.disposed) this.#fill();
+    if (this.disposed) return this.#wake();
+    this.#fill();
+    if (this.#waiting !== undefined) this.#caller.flush();
     this.#wake();
   }
 
@@ -157,7 +166,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
       return true;
     }
     const origin = { index: this.call.index, token: this.input.token() };
-    const slot = this.#begin(origin, element, () => this.call.one(element));
+    const slot = this.#begin(origin, element, () => this.#caller.one(element));
     return slot.pending === undefined && this.#window.length === 1;
   }
 
@@ -187,14 +196,16 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
 
   async #settle(slot: Slot, element: unknown, result: Promise<unknown>): Promise<void> {
     const { host } = this.context;
-    const startedAtMs = host.nowMs();
+    // Threads measure their calls.
+    const startedAtMs = this.#caller.isThreaded ? undefined : host.nowMs();
     try {
       slot.value = this.conclude(element, await result);
     } catch (error) {
+      if (this.disposed) return;
       slot.failed = true;
       slot.value = this.stats.failed(error);
     }
-    this.stats.called(host.nowMs() - startedAtMs);
+    if (startedAtMs !== undefined) this.stats.called(host.nowMs() - startedAtMs);
     slot.pending = undefined;
     if (this.disposed) return;
     this.#meter?.enters(slot.value);
@@ -226,6 +237,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
       if (wasPulling) this.#fill();
     });
     await this.#pulling;
+    this.#caller.send();
     const slots = await Promise.all(this.#window.map(saveSlot));
     return {
       window: slots.filter((slot) => slot !== undefined),
@@ -246,7 +258,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
     if (origin !== undefined) {
       const { index, token } = origin;
       const element = await this.input.again(token);
-      this.#begin({ index, token }, element, () => this.call.again(index, element));
+      this.#begin({ index, token }, element, () => this.#caller.again(index, element));
       return;
     }
     const answer = await restoreAnswer(saved as SavedAnswer, this.input);
@@ -255,7 +267,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
 
   protected override release(): void {
     super.release();
-    this.call.stop();
+    this.#caller.stop();
     this.#window.length = 0;
     this.#meter?.holds(0);
     this.#wake();

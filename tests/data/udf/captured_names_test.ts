@@ -1,9 +1,9 @@
 /** What functions take from their last argument. */
-import { mayUseToolbox } from "../../../data/udf/captured_names.ts";
+import { mayUse, TOOLBOX_NAMES } from "../../../data/udf/captured_names.ts";
 import { assertEquals } from "../../assert.ts";
 
-Deno.test("mayUseToolbox is false only for functions that cannot reach image or tensors", () => {
-  const one = (fn: (...args: never[]) => unknown) => mayUseToolbox(String(fn), 1);
+Deno.test("mayUse is false only for functions that cannot reach image or tensors", () => {
+  const one = (fn: (...args: never[]) => unknown) => mayUse(TOOLBOX_NAMES, String(fn), 1);
   const without = [
     (x: number) => x + 1,
     (x: number, { index }: { index: number }) => x + index,
@@ -28,6 +28,6 @@ Deno.test("mayUseToolbox is false only for functions that cannot reach image or 
     ((x: number) => x).bind(null),
   ];
   assertEquals(using.map(one), using.map(() => true));
-  assertEquals(mayUseToolbox("(state, x) => x", 2), false);
-  assertEquals(mayUseToolbox("({ image }) => image", 0), true);
+  assertEquals(mayUse(TOOLBOX_NAMES, "(state, x) => x", 2), false);
+  assertEquals(mayUse(TOOLBOX_NAMES, "({ image }) => image", 0), true);
 });

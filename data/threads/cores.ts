@@ -1,0 +1,57 @@
+/** How many functions of one iteration may run at once, on all threads. */
+import type { Host } from "../host.ts";
+import { type DatasetNode, inPreOrder } from "../node.ts";
+import { NodeFunction } from "../udf/call.ts";
+import type { FunctionThreads } from "./function_threads.ts";
+
+/** How an iteration uses threads. */
+export interface ThreadOptions {
+  /** `true`: from the first call on; `false`: never. Default: where it is measured to pay. */
+  readonly threads?: boolean | undefined;
+  /** `cpuBudget`, if it is given. */
+  readonly cores?: number | undefined;
+}
+
+export class Cores {
+  /** Undefined where all functions run on the thread of the pipeline. */
+  readonly pool: FunctionThreads | undefined;
+  /** Whether functions move to threads without being measured first. */
+  readonly isForced: boolean;
+  readonly #budget: number | undefined;
+  readonly #root: DatasetNode;
+  /** The operators whose functions run elsewhere. */
+  readonly #moved = new Set<number>();
+  #operators: number | undefined;
+
+  constructor(root: DatasetNode, host: Host, { threads, cores }: ThreadOptions = {}) {
+    this.#root = root;
+    this.#budget = cores;
+    this.isForced = threads === true;
+    const { threads: pool } = host;
+    const isUseful = threads ?? (pool !== undefined && pool.count > 1);
+    this.pool = isUseful && cores !== 1 ? pool : undefined;
+  }
+
+  /** How many threads may work at once. The thread of the pipeline counts while it calls functions. */
+  get threads(): number {
+    const { count } = this.pool!;
+    if (this.#budget === undefined) return count;
+    this.#operators ??= inPreOrder(this.#root).filter(callsFunction).length;
+    const own = this.#moved.size < this.#operators ? 1 : 0;
+    return Math.min(count, Math.max(1, this.#budget - own));
+  }
+
+  /** From now on other threads call the function of the operator with this number. */
+  moves(operator: number): void {
+    this.#moved.add(operator);
+  }
+
+  /** From now on it is called here again. */
+  returns(operator: number): void {
+    this.#moved.delete(operator);
+  }
+}
+
+function callsFunction({ attributes }: DatasetNode): boolean {
+  return Object.values(attributes).some((value) => value instanceof NodeFunction);
+}

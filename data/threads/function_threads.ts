@@ -1,0 +1,80 @@
+/** The interface to the threads that call functions of pipelines. The host provides it. */
+import type { PhiloxBlock } from "../../core/philox.ts";
+import type { WireFunction } from "../udf/wire_function.ts";
+import type { PackedError } from "./packed_error.ts";
+
+/** A function for other threads, at its place in one iteration. Plain data. */
+export interface ThreadFunction {
+  /** The function and its captures, packed. */
+  readonly fn: unknown;
+  /** The name of the operator's random stream. Call i gets its fork i. */
+  readonly random: PhiloxBlock;
+  /** The operator, for messages of errors. */
+  readonly operator: string;
+  /** Its number in the graph. */
+  readonly number: number;
+}
+
+/** What `ThreadFunction.fn` packs. */
+export type TravellingFunction = WireFunction;
+
+/** Calls that go to a thread together. */
+export interface CallBlock {
+  /** The number of each call. */
+  readonly indexes: readonly number[];
+  /** The element of each call, packed. */
+  readonly elements: readonly unknown[];
+  /** Buffers of the elements, which move to the thread. */
+  readonly buffers: readonly ArrayBuffer[];
+}
+
+/** What a call gave: a packed result, an error, or nothing that can be sent to another thread. */
+export type CallOutcome =
+  | { readonly value: unknown }
+  | { readonly error: PackedError }
+  | { readonly obstacle: string };
+
+/** The outcomes of a block, in its order. */
+export interface BlockOutcome {
+  readonly outcomes: readonly CallOutcome[];
+  /** How long the thread worked on the block, in ms. */
+  readonly tookMs: number;
+  /** Whether a call returned a promise. */
+  readonly waited: boolean;
+}
+
+/** How many threads may work at once. Both may change while the pipeline runs. */
+export interface ThreadLimits {
+  /** The limit that all operators of an iteration share: the same object for all of them. */
+  readonly pipeline: { readonly threads: number };
+  /** The limit of the operator: `numParallelCalls`. */
+  readonly operator: { readonly value: number };
+}
+
+/** A function that threads can call. */
+export interface OpenFunction {
+  /** Resolves once a thread has loaded it; rejects with the reason why none can. */
+  readonly ready: Promise<void>;
+  /**
+   * Calls it on the first thread that is free. Rejects with `internal` if the thread has ended while
+   * it ran the block, and with `unavailable` if before that: the calls may be repeated.
+   *
+   * @param depth The most blocks of this function that one thread holds, running ones included.
+   */
+  run(block: CallBlock, depth: number): Promise<BlockOutcome>;
+  /**
+   * Drops blocks that no thread has begun, which stay without an answer, and lets the threads forget
+   * the function. Idempotent.
+   */
+  close(): void;
+}
+
+/** Threads that call functions: one pool for the whole process. */
+export interface FunctionThreads {
+  /** How many there can be: one for each core. */
+  readonly count: number;
+  /** Whether they run already; starting them takes time. */
+  readonly isWarm: boolean;
+  /** Makes a function ready on the threads. */
+  open(fn: ThreadFunction, limits: ThreadLimits): OpenFunction;
+}

@@ -1,0 +1,43 @@
+/** Errors of functions as plain data, with stacks and causes, for another thread of this program. */
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { show } from "../check.ts";
+
+/** A thrown value. */
+export interface PackedError {
+  /** Absent for an error of another class, and for a thrown value that is no error. */
+  readonly code?: LeatErrorCode;
+  readonly name?: string;
+  readonly message: string;
+  readonly stack?: string | undefined;
+  readonly details?: Record<string, unknown> | undefined;
+  readonly cause?: PackedError;
+}
+
+/** Deeper causes are left out: they may be circular. */
+const CAUSES_MAX = 8;
+
+/** A thrown value as plain data. */
+export function packError(thrown: unknown, depth = 0): PackedError {
+  if (!(thrown instanceof Error)) {
+    return { message: typeof thrown === "string" ? thrown : show(thrown) };
+  }
+  const { name, message, stack, cause } = thrown;
+  return {
+    ...(thrown instanceof LeatError ? { code: thrown.code, details: thrown.toWire().details } : {}),
+    ...{ name, message, stack },
+    ...(cause === undefined || depth >= CAUSES_MAX ? {} : { cause: packError(cause, depth + 1) }),
+  };
+}
+
+/** The error that was packed; a thrown value that was no error as text. */
+export function unpackError(packed: PackedError): unknown {
+  const { code, name, message, stack, details, cause: packedCause } = packed;
+  if (name === undefined) return message;
+  const cause = packedCause === undefined ? {} : { cause: unpackError(packedCause) };
+  const error = code === undefined
+    ? new Error(message, cause)
+    : new LeatError(code, message, { ...cause, ...(details === undefined ? {} : { details }) });
+  if (code === undefined) Object.defineProperty(error, "name", { value: name });
+  error.stack = stack ?? `${name}: ${message}`;
+  return error;
+}

@@ -1,0 +1,104 @@
+/**
+ * Packs elements for `postMessage`. Its copy would lose the classes of tensors, and would copy the
+ * whole buffer of a view.
+ *
+ * Tensors become an object with one key that begins with a dollar sign; a user's key that begins
+ * with one gets one more.
+ */
+import { type DType, dtypeOf, TYPED_ARRAYS, type TypedArray } from "../../core/dtype.ts";
+import { LeatError } from "../../core/error.ts";
+import { RaggedTensor, Tensor } from "../../core/tensor.ts";
+import { isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
+import { show } from "../check.ts";
+
+/** Smaller arrays are copied with the message, which costs less than moving a buffer. */
+const MOVED_BYTES_MIN = 4_096;
+
+/**
+ * A copy of an element that can be sent.
+ *
+ * @param buffers Receives the buffers of the copy that should move with the message.
+ * @throws {LeatError} `failed_precondition` for an element that is no plain data.
+ */
+export function pack(value: unknown, buffers: ArrayBuffer[], depth = 0): unknown {
+  switch (typeof value) {
+    case "function":
+    case "symbol":
+      throw cannotTravel(value);
+    case "object":
+      break;
+    default:
+      return value;
+  }
+  if (value === null) return null;
+  if (depth > TREE_DEPTH_MAX) throw cannotTravel(value);
+  if (Array.isArray(value)) return value.map((part) => pack(part, buffers, depth + 1));
+  if (value instanceof Tensor) {
+    const { dtype, shape, data } = value;
+    return { $tensor: { dtype, shape, data: pack(data, buffers, depth + 1) } };
+  }
+  if (value instanceof RaggedTensor) {
+    const { values, rowSplits } = value;
+    return { $ragged: [pack(values, buffers, depth + 1), pack(rowSplits, buffers, depth + 1)] };
+  }
+  const dtype = dtypeOf(value);
+  if (dtype !== undefined && value.constructor === TYPED_ARRAYS[dtype]) {
+    const copy = (value as TypedArray).slice();
+    if (copy.byteLength >= MOVED_BYTES_MIN) buffers.push(copy.buffer as ArrayBuffer);
+    return copy;
+  }
+  if (!isPlainObject(value)) throw cannotTravel(value);
+  const copy: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    if (key === "__proto__") throw cannotTravel(value);
+    copy[key.startsWith("$") ? `$${key}` : key] = pack(value[key], buffers, depth + 1);
+  }
+  return copy;
+}
+
+/** The element that was packed. Changes `packed`. */
+export function unpack(packed: unknown): unknown {
+  if (typeof packed !== "object" || packed === null || ArrayBuffer.isView(packed)) return packed;
+  if (Array.isArray(packed)) {
+    for (let i = 0; i < packed.length; i++) {
+      if (typeof packed[i] === "object") packed[i] = unpack(packed[i]);
+    }
+    return packed;
+  }
+  const tree = packed as Record<string, unknown>;
+  const keys = Object.keys(tree);
+  if (keys.length === 1) {
+    const { $tensor, $ragged } = tree as { $tensor?: PackedTensor; $ragged?: unknown[] };
+    if ($tensor !== undefined) {
+      return new Tensor($tensor.dtype, $tensor.shape, unpack($tensor.data) as never);
+    }
+    if ($ragged !== undefined) {
+      return new RaggedTensor(unpack($ragged[0]) as Tensor, $ragged[1] as never);
+    }
+  }
+  if (keys.some((key) => key.startsWith("$"))) {
+    return Object.fromEntries(
+      keys.map((key) => [key.startsWith("$$") ? key.slice(1) : key, unpack(tree[key])]),
+    );
+  }
+  for (const key of keys) {
+    if (typeof tree[key] === "object") tree[key] = unpack(tree[key]);
+  }
+  return tree;
+}
+
+interface PackedTensor {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly data: unknown;
+}
+
+function cannotTravel(value: unknown): LeatError {
+  return new LeatError(
+    "failed_precondition",
+    `${
+      show(value)
+    } cannot be sent to another thread: elements that travel are plain objects and arrays of ` +
+      "numbers, bigints, booleans, strings, null, typed arrays and tensors",
+  );
+}

@@ -1,0 +1,163 @@
+/** Makes the calls of `map` and `filter` with `numParallelCalls`: here, or on threads where that pays. */
+import { LeatError } from "../../core/error.ts";
+import type { Setting } from "../autotune/model.ts";
+import type { IteratorContext } from "../context.ts";
+import type { Call, NodeFunction } from "../udf/call.ts";
+import { CallCost } from "./call_cost.ts";
+import type { OpenFunction } from "./function_threads.ts";
+import type { CallingOperator, ThreadedCalls } from "./threaded_calls.ts";
+
+export class ParallelCaller implements CallingOperator {
+  readonly call: Call;
+  readonly #context: IteratorContext;
+  readonly #fn: NodeFunction;
+  readonly #limit: Setting;
+  readonly #isAwaited: () => boolean;
+  /** Measures calls until it is decided that threads make them. */
+  #cost: CallCost | undefined;
+  #opened: OpenFunction | undefined;
+  /** With `threads: true`: until a thread has loaded the function. */
+  #loading: Promise<void> | undefined;
+  #threaded: ThreadedCalls | undefined;
+  /** Further calls are made by these threads, unless a result could not be sent. */
+  #isThreaded = false;
+  #stopped = false;
+
+  /** `isAwaited`: whether the consumer waits for a result. */
+  constructor(
+    call: Call,
+    fn: NodeFunction,
+    context: IteratorContext,
+    limit: Setting,
+    isAwaited: () => boolean,
+  ) {
+    this.call = call;
+    this.#fn = fn;
+    this.#context = context;
+    this.#limit = limit;
+    this.#isAwaited = isAwaited;
+    const { pool, isForced } = context.cores;
+    // Of datasets that functions make there may be any number.
+    if (pool === undefined || context.stats.isNested || !fn.mayTravel) return;
+    if (isForced) this.#open();
+    else this.#cost = new CallCost();
+  }
+
+  get stats() {
+    return this.#context.stats;
+  }
+
+  get threads(): number {
+    return Math.min(this.#context.cores.threads, this.#limit.value);
+  }
+
+  get calls(): number {
+    return this.#limit.value;
+  }
+
+  get isAwaited(): boolean {
+    return this.#isAwaited();
+  }
+
+  /** Whether threads make the next calls. */
+  get isThreaded(): boolean {
+    return this.#isThreaded;
+  }
+
+  /** The most calls that may be in flight. */
+  get window(): number {
+    return this.#isThreaded ? this.#threaded!.window : this.#limit.value;
+  }
+
+  /** Calls the function on the next element. */
+  one(element: unknown): unknown {
+    if (this.#isThreaded || this.#loading !== undefined) {
+      return this.again(this.call.index++, element);
+    }
+    return this.#cost?.begins() === true
+      ? this.#timed(this.#cost, element)
+      : this.call.one(element);
+  }
+
+  /** Makes the call with this index, which was counted before. */
+  again(index: number, element: unknown): unknown {
+    if (this.#loading !== undefined) {
+      return this.#loading.then(() => {
+        if (this.#stopped) throw new LeatError("cancelled", "the iterator was disposed");
+        return this.again(index, element);
+      });
+    }
+    if (this.#isThreaded) {
+      try {
+        return this.#threaded!.call(index, element);
+      } catch (error) {
+        this.onObstacle(LeatError.from(error).message);
+      }
+    }
+    return this.call.again(index, element);
+  }
+
+  /** The consumer waits for a result. */
+  flush(): void {
+    this.#threaded?.flush();
+  }
+
+  /** Sends all calls, because their results are waited for. */
+  send(): void {
+    this.#threaded?.send();
+  }
+
+  onObstacle(message: string): void {
+    this.#isThreaded = false;
+    this.#context.cores.returns(this.stats.number);
+    this.stats.staysHere(message);
+  }
+
+  /** The iterator is disposed. */
+  stop(): void {
+    this.#stopped = true;
+    this.call.stop();
+    if (this.#threaded === undefined) this.#opened?.close();
+    else this.#threaded.close();
+  }
+
+  #timed(cost: CallCost, element: unknown): unknown {
+    const { host, cores } = this.#context;
+    const startedAtMs = host.nowMs();
+    const result = this.call.one(element);
+    cost.note(host.nowMs() - startedAtMs, element, result);
+    if (cost.pays(cores.pool!.isWarm)) {
+      this.#cost = undefined;
+      this.#open(cost.callMs);
+    }
+    return result;
+  }
+
+  /** Makes the function ready on threads. Meanwhile, unless `threads` is true, it is called here. */
+  #open(msPerCall?: number): void {
+    const { cores, stats } = this.#context;
+    const opening = this.#load(msPerCall).catch((error) => {
+      if (!this.#stopped) stats.staysHere(LeatError.from(error).message);
+    });
+    if (cores.isForced) this.#loading = opening.then(() => this.#loading = undefined);
+  }
+
+  async #load(msPerCall?: number): Promise<void> {
+    const { cores, stats: { operator, number } } = this.#context;
+    const { travelling } = this.#fn;
+    // Most pipelines need no thread.
+    const { pack, ThreadedCalls } = await import("./threaded_calls.ts");
+    if (this.#stopped) return;
+    const fn = pack(travelling, []);
+    const random = this.#context.callStream().name;
+    this.#opened = cores.pool!.open({ fn, random, operator, number }, {
+      pipeline: cores,
+      operator: this.#limit,
+    });
+    await this.#opened.ready;
+    if (this.#stopped) return;
+    this.#threaded = new ThreadedCalls(this.#opened, this, msPerCall);
+    this.#isThreaded = true;
+    cores.moves(number);
+  }
+}

@@ -1,0 +1,170 @@
+/** Threads that call functions of pipelines: at most one for each core, started when needed, and kept. */
+import { LeatError } from "../../core/error.ts";
+import type {
+  BlockOutcome,
+  CallBlock,
+  FunctionThreads,
+  OpenFunction,
+  ThreadFunction,
+  ThreadLimits,
+} from "../../data/threads/function_threads.ts";
+import type { FunctionThread } from "./function_thread.ts";
+
+/** A block that waits for a thread, or runs on one. */
+export interface QueuedBlock {
+  readonly fn: PooledFunction;
+  readonly block: CallBlock;
+  readonly depth: number;
+  resolve(outcome: BlockOutcome): void;
+  reject(error: LeatError): void;
+}
+
+export class FunctionPool implements FunctionThreads {
+  readonly count: number;
+  readonly #threads = new Set<FunctionThread>();
+  #queue: QueuedBlock[] = [];
+  #functions = 0;
+  #starting: Promise<void> | undefined;
+
+  /** @param count Most threads. */
+  constructor(count: number) {
+    this.count = count;
+  }
+
+  get isWarm(): boolean {
+    return this.#threads.size > 0;
+  }
+
+  /** How many threads live now, and how many functions they hold, added up. */
+  get usage(): { readonly threads: number; readonly functions: number } {
+    let functions = 0;
+    for (const thread of this.#threads) functions += thread.functions;
+    return { threads: this.#threads.size, functions };
+  }
+
+  open(fn: ThreadFunction, limits: ThreadLimits): OpenFunction {
+    return new PooledFunction(this, ++this.#functions, fn, limits);
+  }
+
+  /** Ends all threads. Blocks that run or wait fail; later ones start other threads. */
+  async close(): Promise<void> {
+    const error = new LeatError("cancelled", "The threads were closed");
+    for (const { reject } of this.#queue.splice(0)) reject(error);
+    await Promise.all([...this.#threads].map((thread) => thread.terminate()));
+  }
+
+  /** Resolves when a thread has loaded the function. */
+  async load(fn: PooledFunction): Promise<void> {
+    await this.#grow(fn);
+    const [first] = this.#threads;
+    if (fn.isClosed) throw new LeatError("cancelled", "The iterator was disposed");
+    if (first === undefined) throw new LeatError("unavailable", "The threads were closed");
+    await first.load(fn);
+  }
+
+  queue(block: QueuedBlock): void {
+    this.#queue.push(block);
+    this.#dispatch();
+  }
+
+  /** Drops what no thread has begun. */
+  forget(fn: PooledFunction): void {
+    this.#queue = this.#queue.filter((queued) => queued.fn !== fn);
+    for (const thread of this.#threads) thread.forget(fn);
+  }
+
+  #dispatch(): void {
+    for (let i = 0; i < this.#queue.length;) {
+      const queued = this.#queue[i]!;
+      const thread = this.#threadFor(queued);
+      if (thread === undefined) i++;
+      else {
+        this.#queue.splice(i, 1);
+        thread.run(queued);
+      }
+    }
+  }
+
+  /** The thread with the fewest blocks among those that may have this one now. */
+  #threadFor({ fn, depth }: QueuedBlock): FunctionThread | undefined {
+    const { pipeline, operator } = fn.limits;
+    const isOwn = (other: PooledFunction) => other === fn;
+    const isOfPipeline = ({ limits }: PooledFunction) => limits.pipeline === pipeline;
+    const own = this.#countThat(isOwn);
+    const ofPipeline = this.#countThat(isOfPipeline);
+    let best: FunctionThread | undefined;
+    for (const thread of this.#threads) {
+      const held = thread.held(isOwn);
+      if (held >= depth || (held === 0 && own >= operator.value)) continue;
+      if (ofPipeline >= pipeline.threads && thread.held(isOfPipeline) === 0) continue;
+      if (best === undefined || thread.outstanding < best.outstanding) best = thread;
+    }
+    const mayUseAnother = own < operator.value && ofPipeline < pipeline.threads;
+    if (mayUseAnother && (best === undefined || best.outstanding > 0)) {
+      this.#grow(fn).catch(() => {}); // its blocks wait for the other threads
+    }
+    return best;
+  }
+
+  #countThat(isSuch: (fn: PooledFunction) => boolean): number {
+    let count = 0;
+    for (const thread of this.#threads) if (thread.held(isSuch) > 0) count++;
+    return count;
+  }
+
+  /** Starts a thread, if there are fewer than the function may use. */
+  #grow({ limits: { pipeline, operator } }: PooledFunction): Promise<void> {
+    const wanted = Math.min(this.count, pipeline.threads, operator.value);
+    if (this.#threads.size >= wanted) return Promise.resolve();
+    return this.#starting ??= this.#start().finally(() => this.#starting = undefined);
+  }
+
+  async #start(): Promise<void> {
+    // Most programs need no thread.
+    const { FunctionThread } = await import("./function_thread.ts");
+    const thread: FunctionThread = new FunctionThread({
+      onFree: () => this.#dispatch(),
+      onEnded: () => {
+        this.#threads.delete(thread);
+        this.#dispatch();
+      },
+    });
+    this.#threads.add(thread);
+    this.#dispatch();
+  }
+}
+
+/** A function of one iterator. */
+export class PooledFunction implements OpenFunction {
+  readonly number: number;
+  readonly fn: ThreadFunction;
+  readonly limits: ThreadLimits;
+  readonly ready: Promise<void>;
+  readonly #pool: FunctionPool;
+  #isClosed = false;
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  constructor(pool: FunctionPool, number: number, fn: ThreadFunction, limits: ThreadLimits) {
+    this.#pool = pool;
+    this.number = number;
+    this.fn = fn;
+    this.limits = limits;
+    this.ready = pool.load(this);
+    this.ready.catch(() => {});
+  }
+
+  run(block: CallBlock, depth: number): Promise<BlockOutcome> {
+    const { promise, resolve, reject } = Promise.withResolvers<BlockOutcome>();
+    if (!this.#isClosed) this.#pool.queue({ fn: this, block, depth, resolve, reject });
+    return promise;
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#pool.forget(this);
+  }
+}

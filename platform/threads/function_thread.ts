@@ -1,0 +1,175 @@
+/** One thread of a `FunctionPool`. */
+import { type MessagePort as NodePort, Worker } from "node:worker_threads";
+import { LeatError } from "../../core/error.ts";
+import type {
+  BlockOutcome,
+  CallBlock,
+  ThreadFunction,
+} from "../../data/threads/function_threads.ts";
+import { type PackedError, unpackError } from "../../data/threads/packed_error.ts";
+import type { PooledFunction, QueuedBlock } from "./function_pool.ts";
+
+/** A message to the thread. Requests are numbered. */
+export type ThreadRequest =
+  | {
+    readonly kind: "load";
+    readonly request: number;
+    readonly fn: number;
+    readonly of: ThreadFunction;
+  }
+  | {
+    readonly kind: "run";
+    readonly request: number;
+    readonly fn: number;
+    readonly block: Omit<CallBlock, "buffers">;
+  }
+  | { readonly kind: "forget"; readonly fn: number };
+
+/** Its answer. `outcome` answers `run`. */
+export interface ThreadAnswer {
+  readonly request: number;
+  readonly outcome?: BlockOutcome;
+  /** Why the function cannot be loaded there. */
+  readonly error?: PackedError;
+}
+
+/** What a thread reports. */
+export interface ThreadEvents {
+  /** It has finished a block. */
+  onFree(): void;
+  onEnded(): void;
+}
+
+/** A function that it was asked to load. */
+interface Loading {
+  request: number;
+  readonly loaded: Promise<void>;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+export class FunctionThread {
+  readonly #events: ThreadEvents;
+  readonly #worker: Worker;
+  /** A port of the web: sending 150 KB by one of node takes 10 ms. */
+  readonly #port: MessagePort;
+  #requests = 0;
+  /** Blocks that were sent and not answered, by request, in order. */
+  readonly #blocks = new Map<number, QueuedBlock>();
+  readonly #loadings = new Map<PooledFunction, Loading>();
+  #hasEnded = false;
+
+  constructor(events: ThreadEvents) {
+    this.#events = events;
+    this.#worker = new Worker(new URL("./function_thread_entry.ts", import.meta.url), {
+      name: "leat-functions",
+    });
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    port1.onmessage = ({ data }: MessageEvent<ThreadAnswer>) => this.#answered(data);
+    // The worker decides whether the program stays alive.
+    (port1 as unknown as NodePort).unref();
+    this.#worker.postMessage(port2, [port2 as unknown as NodePort]);
+    this.#worker.on("error", (error: Error) => this.#ended(error.message));
+    this.#worker.on("exit", (code: number) => this.#ended(`it exited with code ${code}`));
+    this.#worker.unref();
+  }
+
+  /** How many blocks it has. */
+  get outstanding(): number {
+    return this.#blocks.size;
+  }
+
+  /** How many functions it holds. */
+  get functions(): number {
+    return this.#loadings.size;
+  }
+
+  /** How many blocks of such functions it has. */
+  held(isSuch: (fn: PooledFunction) => boolean): number {
+    let count = 0;
+    for (const { fn } of this.#blocks.values()) if (isSuch(fn)) count++;
+    return count;
+  }
+
+  /** Resolves when it has loaded the function; rejects where it cannot. */
+  async load(fn: PooledFunction): Promise<void> {
+    let loading = this.#loadings.get(fn);
+    if (loading === undefined) {
+      const { promise: loaded, resolve, reject } = Promise.withResolvers<void>();
+      loaded.catch(() => {});
+      loading = { request: ++this.#requests, loaded, resolve, reject };
+      this.#loadings.set(fn, loading);
+      this.#hold();
+      this.#post({ kind: "load", request: loading.request, fn: fn.number, of: fn.fn });
+    }
+    await loading.loaded;
+  }
+
+  /** Sends a block, which it runs after those that it has. */
+  run(queued: QueuedBlock): void {
+    const { fn, block: { indexes, elements, buffers } } = queued;
+    this.load(fn).catch(() => {}); // the block fails, too
+    const request = ++this.#requests;
+    this.#blocks.set(request, queued);
+    this.#hold();
+    const block = { indexes, elements };
+    this.#post({ kind: "run", request, fn: fn.number, block }, buffers);
+  }
+
+  forget(fn: PooledFunction): void {
+    if (this.#loadings.delete(fn)) this.#post({ kind: "forget", fn: fn.number });
+  }
+
+  async terminate(): Promise<void> {
+    this.#ended("it was closed");
+    await this.#worker.terminate();
+  }
+
+  #post(request: ThreadRequest, buffers: readonly ArrayBuffer[] = []): void {
+    if (!this.#hasEnded) this.#port.postMessage(request, [...buffers]);
+  }
+
+  #answered({ request, outcome, error }: ThreadAnswer): void {
+    const queued = this.#blocks.get(request);
+    if (queued !== undefined) {
+      this.#blocks.delete(request);
+      if (outcome !== undefined) queued.resolve(outcome);
+      else queued.reject(LeatError.from(unpackError(error!)));
+    }
+    for (const loading of this.#loadings.values()) {
+      if (loading.request !== request) continue;
+      if (error === undefined) loading.resolve();
+      else loading.reject(unpackError(error));
+      loading.request = NONE;
+    }
+    this.#hold();
+    this.#events.onFree();
+  }
+
+  /** Keeps the program alive while it has work. */
+  #hold(): void {
+    const isLoading = [...this.#loadings.values()].some(({ request }) => request !== NONE);
+    if (this.#blocks.size > 0 || isLoading) this.#worker.ref();
+    else this.#worker.unref();
+  }
+
+  #ended(why: string): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#port.close();
+    this.#events.onEnded();
+    const error = new LeatError("internal", `The thread that called it has ended: ${why}`);
+    for (const { reject } of this.#loadings.values()) reject(error);
+    // Blocks behind the first may be run on another thread.
+    let isFirst = true;
+    for (const { reject } of this.#blocks.values()) {
+      reject(isFirst ? error : new LeatError("unavailable", error.message));
+      isFirst = false;
+    }
+    this.#blocks.clear();
+  }
+}
+
+/** The request of a function that was loaded, or cannot be. */
+const NONE = 0;

@@ -1,0 +1,67 @@
+/** Functions that tests call on other threads. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { PATIENCE_MS } from "../../lib/until.ts";
+
+interface Folder {
+  readonly folder: string;
+}
+
+/** Adds an empty file to a folder; its name does not exist yet. */
+function addFile(folder: string): string {
+  const path = join(folder, crypto.randomUUID());
+  Deno.writeTextFileSync(path, "");
+  return path;
+}
+
+function count(folder: string): number {
+  return [...Deno.readDirSync(folder)].length;
+}
+
+/**
+ * How many calls run at once, as seen from this one. Late calls wait until one of them has seen
+ * `wanted`.
+ */
+export function countRunning(
+  x: number,
+  { folder, wanted }: Folder & { wanted: number },
+): { x: number; running: number } {
+  const running = join(folder, "running");
+  const path = addFile(running);
+  const seen = join(folder, `seen-${wanted}`);
+  let most = 0;
+  for (const endMs = performance.now() + PATIENCE_MS; performance.now() < endMs;) {
+    most = Math.max(most, count(running));
+    if (most >= wanted) Deno.writeTextFileSync(seen, "");
+    if (x < 10 || existsSync(seen)) break;
+  }
+  Deno.removeSync(path);
+  return { x, running: most };
+}
+
+/** Leaves a file for each call. */
+export function leaveFile(x: number, { folder }: Folder): number {
+  addFile(folder);
+  return x;
+}
+
+/** Ends its thread by an error that nobody can catch, if `x` is one of `fatal`. */
+export async function endThread(x: number, { fatal }: { fatal: number[] }): Promise<number> {
+  if (!fatal.includes(x)) return x;
+  setTimeout(() => {
+    throw new Error(`fatal ${x}`);
+  });
+  return await new Promise(() => {});
+}
+
+/** Throws what its captures say. */
+export function fail(x: number): number {
+  if (x % 3 === 1) throw new TypeError(`no ${x}`, { cause: new RangeError("too deep") });
+  return x;
+}
+
+/** Tries to end the program. */
+export function exit(x: number): number {
+  if (x === 1) Deno.exit(3);
+  return x;
+}
