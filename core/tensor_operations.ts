@@ -84,7 +84,8 @@ export function oneHot<D extends FixedDType = "float32">(
   if (offValue !== 0) data.fill(off);
   for (let i = 0; i < at.length; i++) {
     const index = Number(at[i]);
-    if (Number.isInteger(index) && index >= 0 && index < depth) data[i * depth + index] = on;
+    if (!Number.isInteger(index)) throw invalid("oneHot", `an index is an integer, not ${at[i]}`);
+    if (index >= 0 && index < depth) data[i * depth + index] = on;
   }
   return ones;
 }

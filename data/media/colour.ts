@@ -18,13 +18,16 @@ const GREY = [0.2989, 0.587, 0.114] as const;
 /**
  * The image in grey, of one channel or with the same grey in all three.
  *
- * @throws {LeatError} `invalid_argument` for what is no RGB image.
+ * @throws {LeatError} `invalid_argument` for what is no RGB image, or other channels.
  */
 export function grayscale<D extends ImageDType>(
   image: Tensor<D>,
   { channels = 1 }: { readonly channels?: 1 | 3 } = {},
 ): Tensor<D> {
   const shape = rgbShapeOf("grayscale", image);
+  if (channels !== 1 && channels !== 3) {
+    throw invalidImage("grayscale", `the image gets 1 or 3 channels, not ${channels}`);
+  }
   const greys = greysOf(image);
   if (channels === 1) return imageOf(image.dtype, { ...shape, channels }, greys);
   const values = new Float32Array(greys.length * channels);

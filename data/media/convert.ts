@@ -4,6 +4,9 @@ import { Tensor } from "../../core/tensor.ts";
 import type { ImageLayout, Normalization } from "../host.ts";
 import { type ImageDType, invalidImage, shapeOf, whiteOf } from "./image_tensor.ts";
 
+/** Floats from 0 to 1 become bytes by this factor, rounded down: so does torchvision. */
+const BYTES_OF_ONE = 255.999;
+
 /** Options of {@linkcode convertImage}. */
 export interface ConvertOptions<D extends ImageDType = ImageDType> {
   /** Default `"float32"`. */
@@ -37,16 +40,16 @@ export function convertImage<D extends ImageDType = "float32">(
   if (stds.includes(0)) throw invalidImage("convert", "normalize.std is not 0");
   const isPlanar = layout === "CHW";
   const out = Tensor.zeros(dtype, isPlanar ? [channels, height, width] : image.shape);
-  const into = dtype === "uint8"
-    ? new Uint8ClampedArray(out.data.buffer as ArrayBuffer) // rounds
-    : out.data;
-  const white = whiteOf(dtype) / whiteOf(image.dtype);
+  const isToBytes = dtype === "uint8" && image.dtype !== "uint8";
+  const into = isToBytes ? new Uint8ClampedArray(out.data.buffer as ArrayBuffer) : out.data;
+  const white = isToBytes ? BYTES_OF_ONE : whiteOf(dtype) / whiteOf(image.dtype);
   const [channelStep, pixelStep] = isPlanar ? [height * width, 1] : [1, channels];
   for (let c = 0; c < channels; c++) {
     const scale = white / stds[c]!, shift = -means[c]! / stds[c]!;
     let to = c * channelStep;
     for (let from = c; from < image.data.length; from += channels, to += pixelStep) {
-      into[to] = image.data[from]! * scale + shift;
+      const value = image.data[from]! * scale + shift;
+      into[to] = isToBytes ? Math.floor(value) : value;
     }
   }
   return out;

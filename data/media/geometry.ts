@@ -7,6 +7,8 @@ import {
   type ImageSize,
   invalidImage,
   requireSize,
+  requireValue,
+  roundHalfToEven,
   shapeOf,
 } from "./image_tensor.ts";
 
@@ -65,15 +67,9 @@ export function centerCrop<D extends ImageDType>(image: Tensor<D>, size: ImageSi
     left: columns >> 1,
     right: (columns + 1) >> 1,
   });
-  const y = halfToEven(padded.shape[0]! - newHeight);
-  const x = halfToEven(padded.shape[1]! - newWidth);
+  const y = roundHalfToEven((padded.shape[0]! - newHeight) / 2);
+  const x = roundHalfToEven((padded.shape[1]! - newWidth) / 2);
   return cropImage(padded, { x, y, width: newWidth, height: newHeight });
-}
-
-/** Python's `round(n / 2)`. */
-function halfToEven(n: number): number {
-  const down = Math.floor(n / 2);
-  return n % 2 === 0 || down % 2 === 0 ? down : down + 1;
 }
 
 /** How many pixels are added on each side; default 0. */
@@ -102,6 +98,7 @@ export function padImage<D extends ImageDType>(image: Tensor<D>, padding: ImageP
     if (Number.isSafeInteger(side) && side >= 0) continue;
     throw invalidImage("pad", `a side is padded by an integer from 0 up, not by ${side}`);
   }
+  requireValue("pad", image.dtype, value);
   const newWidth = left + width + right;
   const out = Tensor.zeros(image.dtype, [top + height + bottom, newWidth, channels]);
   if (value !== 0) out.data.fill(value);
@@ -115,13 +112,16 @@ export function padImage<D extends ImageDType>(image: Tensor<D>, padding: ImageP
 /**
  * A mirrored image: `"horizontal"` swaps left and right, `"vertical"` top and bottom.
  *
- * @throws {LeatError} `invalid_argument` for what is no image.
+ * @throws {LeatError} `invalid_argument` for what is no image, or another direction.
  */
 export function flipImage<D extends ImageDType>(
   image: Tensor<D>,
   direction: "horizontal" | "vertical" = "horizontal",
 ): Tensor<D> {
   const { height, width, channels } = shapeOf("flip", image);
+  if (direction !== "horizontal" && direction !== "vertical") {
+    throw invalidImage("flip", `a direction is "horizontal" or "vertical", not ${direction}`);
+  }
   const out = Tensor.zeros(image.dtype, image.shape);
   const isVertical = direction === "vertical";
   for (let y = 0; y < height; y++) {
@@ -159,6 +159,7 @@ export function cutout<D extends ImageDType>(
 ): Tensor<D> {
   const { height, width, channels } = shapeOf("cutout", image);
   requireSize("cutout", size);
+  requireValue("cutout", image.dtype, value);
   const y = random.int(height) - Math.floor(size[0] / 2);
   const x = random.int(width) - Math.floor(size[1] / 2);
   const out = Tensor.zeros(image.dtype, image.shape);

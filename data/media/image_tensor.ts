@@ -53,6 +53,20 @@ export function requireSize(operation: string, [height, width]: ImageSize): void
   throw invalidImage(operation, `a size is [height, width] from 1 up, not [${height}, ${width}]`);
 }
 
+/** @throws {LeatError} `invalid_argument` for new pixels that the dtype does not have. */
+export function requireValue(operation: string, dtype: ImageDType, value: number): void {
+  const isValid = dtype !== "uint8" ||
+    Number.isInteger(value) && value >= 0 && value <= BYTE_MAX;
+  if (isValid) return;
+  throw invalidImage(operation, `a value of a uint8 image is from 0 to 255, not ${value}`);
+}
+
+/** Python's and torch's `round()`. */
+export function roundHalfToEven(value: number): number {
+  const rounded = Math.round(value);
+  return rounded - value === 0.5 && rounded % 2 !== 0 ? rounded - 1 : rounded;
+}
+
 /** An error of an operation. */
 export function invalidImage(operation: string, message: string): LeatError {
   return new LeatError("invalid_argument", `${operation}: ${message}`);

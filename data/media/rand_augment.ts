@@ -3,7 +3,7 @@
 import type { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { adjustBrightness, adjustContrast, adjustSaturation } from "./colour.ts";
-import { invalidImage, rgbShapeOf } from "./image_tensor.ts";
+import { invalidImage, requireValue, rgbShapeOf, roundHalfToEven } from "./image_tensor.ts";
 import { adjustSharpness, autoContrast, equalize, posterize, solarize } from "./tones.ts";
 
 /** Options of {@linkcode randAugment}. */
@@ -69,7 +69,10 @@ const OPERATIONS: readonly Operation[] = [
   enhance(adjustSaturation),
   enhance(adjustContrast),
   enhance(adjustSharpness),
-  { apply: (image, strength) => posterize(image, 8 - Math.round(POSTERIZE_BITS_MAX * strength)) },
+  {
+    apply: (image, strength) =>
+      posterize(image, roundHalfToEven(8 - POSTERIZE_BITS_MAX * strength)),
+  },
   { apply: (image, strength) => solarize(image, 255 * (1 - strength)) },
   { apply: autoContrast },
   { apply: equalize },
@@ -92,6 +95,7 @@ export function randAugment(
   if (image.dtype !== "uint8") {
     throw invalidImage("randAugment", `the image is uint8, not ${image.dtype}`);
   }
+  requireValue("randAugment", "uint8", fill);
   const areCounts = [numOps, magnitude, numMagnitudeBins].every(Number.isSafeInteger);
   if (!areCounts || numOps < 0 || magnitude < 0 || magnitude >= numMagnitudeBins) {
     throw invalidImage(

@@ -3,7 +3,13 @@
 import type { RandomStream } from "../../core/philox.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { cropImage, type ImageRegion } from "./geometry.ts";
-import { type ImageDType, type ImageSize, invalidImage, shapeOf } from "./image_tensor.ts";
+import {
+  type ImageDType,
+  type ImageSize,
+  invalidImage,
+  requireSize,
+  shapeOf,
+} from "./image_tensor.ts";
 import { resizeImage, type ResizeOptions } from "./resize.ts";
 
 /** Options of {@linkcode randomResizedCropRegion}. */
@@ -22,7 +28,7 @@ const ATTEMPTS = 10;
  * is needed is decoded.
  *
  * @param size of the image, in pixels.
- * @throws {LeatError} `invalid_argument` for invalid ranges.
+ * @throws {LeatError} `invalid_argument` for an invalid size or invalid ranges.
  *
  * @example
  * ```ts
@@ -42,6 +48,7 @@ export function randomResizedCropRegion(
   random: RandomStream,
   { scale = [0.08, 1], ratio = [3 / 4, 4 / 3] }: RandomCropOptions = {},
 ): ImageRegion {
+  requireSize("randomResizedCrop", [height, width]);
   for (const [name, [low, high]] of Object.entries({ scale, ratio })) {
     if (low > 0 && high >= low && high < Infinity) continue;
     throw invalidImage(

@@ -1,5 +1,6 @@
 /** Random operations on images: their distributions, their limits, and that they repeat. */
 
+import { roundHalfToEven } from "../../../data/media/image_tensor.ts";
 import { assert, assertAlmostEquals, assertEquals, assertThrows } from "../../assert.ts";
 import {
   centerCrop,
@@ -9,10 +10,13 @@ import {
   cutmix,
   cutout,
   Dataset,
+  flipImage,
+  grayscale,
   LeatError,
   LocalCluster,
   mixup,
   oneHot,
+  padImage,
   randAugment,
   randomResizedCrop,
   randomResizedCropRegion,
@@ -154,6 +158,36 @@ Deno.test("convertImage scales, normalizes and reorders", () => {
   assertEquals([made.dtype, made.shape], ["float32", [3, 20, 30]]);
   assertAlmostEquals(made.data[600 + 7]!, (photo.data[3 * 7 + 1]! / 255 - 0.4) / 0.3, 1e-5);
   assertEquals(convertImage(convertImage(photo), { dtype: "uint8" }), photo);
+});
+
+Deno.test("convertImage makes bytes of floats as torchvision does", () => {
+  const levels = [-1, 0, 0.25 / 255, 0.5, 0.999, 1, 2, NaN];
+  const floats = new Tensor("float32", [1, levels.length, 1], Float32Array.from(levels));
+  const bytes = convertImage(floats, { dtype: "uint8" });
+  assertEquals([...bytes.data], [0, 0, 0, 127, 255, 255, 255, 0]);
+});
+
+Deno.test("randAugment rounds bits to even as torch does", () => {
+  assertEquals([7.5, 6.5, 5.5, 5.4, 5.6, 4].map(roundHalfToEven), [8, 6, 6, 5, 6, 4]);
+});
+
+Deno.test("operations refuse values, directions, channels and sizes that they cannot have", () => {
+  const random = new RandomStream(0, []);
+  const refused: readonly (readonly [() => unknown, string])[] = [
+    [() => padImage(photo, { top: 1, value: 300 }), "from 0 to 255, not 300"],
+    [() => cutout(photo, { size: [2, 2], value: -1 }, random), "from 0 to 255, not -1"],
+    [() => randAugment(photo, random, { fill: 0.5 }), "from 0 to 255, not 0.5"],
+    [() => flipImage(photo, "diagonal" as "vertical"), "not diagonal"],
+    [() => grayscale(photo, { channels: 2 as 1 }), "1 or 3 channels, not 2"],
+    [() => randomResizedCropRegion({ width: NaN, height: 3 }, random), "[3, NaN]"],
+    [() => randomResizedCropRegion({ width: 0, height: 3 }, random), "[3, 0]"],
+    [() => oneHot(tensor(new Float32Array([1.5])), 3), "an integer, not 1.5"],
+    [() => resizeImage(new Tensor("uint8", [0, 3, 3], new Uint8Array()), [2, 2]), "an image is"],
+  ];
+  for (const [operation, message] of refused) {
+    const error = assertThrows(operation, LeatError, message);
+    assertEquals((error as LeatError).code, "invalid_argument");
+  }
 });
 
 Deno.test("functions have the operations in extra.image and extra.tensors, on workers too", async () => {
