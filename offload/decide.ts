@@ -74,6 +74,19 @@ export function estimateOf(
   return Lthp * (1 - relativeCost(Ocycle, Pcycle)) + Rthp;
 }
 
+/** A candidate is measured no further if even so many times its throughput would be too little. */
+const RTHP_MARGIN = 1.3;
+
+/** Whether a candidate with this throughput, Ocycle aside, falls behind one that was measured. */
+export function isBehind(
+  local: Pick<OffloadMetrics, "Lthp" | "Pcycle">,
+  measured: readonly CandidateMetrics[],
+  Rthp: number,
+): boolean {
+  const best = Math.max(local.Lthp, ...measured.map((at) => estimateOf(local, at)));
+  return local.Lthp + RTHP_MARGIN * Rthp < best;
+}
+
 /**
  * Algorithm 1. One rule is not the paper's ("no gain"): a candidate whose own estimate is not above
  * Lthp is not applied, because by the paper's model training would become slower.

@@ -8,7 +8,7 @@ import { cutPointsOf } from "./cut_points.ts";
 import {
   type CandidateMetrics,
   decide,
-  estimateOf,
+  isBehind,
   type OffloadMetrics,
   staysLocal,
 } from "./decide.ts";
@@ -23,9 +23,6 @@ import {
   type ProfileOptions,
 } from "./profile.ts";
 import { offloadSurroundings } from "./surroundings.ts";
-
-/** A candidate is measured no further if even so many times its throughput would be too little. */
-const RTHP_MARGIN = 1.3;
 
 type LocalMetrics = Omit<OffloadMetrics, "candidates">;
 
@@ -143,15 +140,13 @@ class Planning {
         this.#refused.push(`${name}: not measured, because the service failed before`);
         continue;
       }
-      const best = Math.max(base.Lthp, ...metrics.map((at) => estimateOf(base, at)));
-      const isBehind = (Rthp: number) => base.Lthp + RTHP_MARGIN * Rthp < best;
-      const measured = await this.#candidate(name, isBehind);
+      const measured = await this.#candidate(name, (Rthp) => isBehind(base, metrics, Rthp));
       if (measured !== undefined) metrics.push(measured);
     }
     return metrics;
   }
 
-  async #candidate(name: string, isBehind: IsDecided): Promise<CandidateMetrics | undefined> {
+  async #candidate(name: string, isDecided: IsDecided): Promise<CandidateMetrics | undefined> {
     const { pipeline, service, host } = this.#request;
     const node = new OffloadNode(pipeline, { ...service, plan: { candidate: name, ratio: 1 } });
     const figures = figuresOf(node);
@@ -160,7 +155,7 @@ class Planning {
       name,
       () => openIterator(node, { host }),
       this.#profile,
-      (Rthp) => failure() !== undefined || isBehind(Rthp),
+      (Rthp) => failure() !== undefined || isDecided(Rthp),
     );
     const { workers } = figures;
     this.#failure = failure();

@@ -17,6 +17,8 @@ const LOG_CHARS_MAX = 4_096;
 export interface ChildOptions {
   /** Deno's own flags. */
   readonly flags?: readonly string[];
+  /** The Linux network namespace (`ip netns`). Default: this process's. */
+  readonly namespace?: string;
   /** Receives the lines of its log, which is its standard error. */
   readonly onLog: (line: string) => void;
   /** Receives the lines of its standard output. */
@@ -56,7 +58,7 @@ export class ChildProcess {
     args: readonly string[],
     options: ChildOptions,
   ): Promise<ChildProcess> {
-    const child = new ChildProcess(name, spawn(program, args, options.flags), options);
+    const child = new ChildProcess(name, spawn(program, args, options), options);
     try {
       child.address = await child.#listening();
       return child;
@@ -136,11 +138,12 @@ export class ChildProcess {
 function spawn(
   program: string,
   args: readonly string[],
-  flags: readonly string[] = [],
+  { flags = [], namespace }: ChildOptions,
 ): Deno.ChildProcess {
   try {
-    return new Deno.Command("deno", {
+    return new Deno.Command(namespace === undefined ? "deno" : "ip", {
       args: [
+        ...(namespace === undefined ? [] : ["netns", "exec", namespace, "deno"]),
         "run",
         "--quiet",
         "--no-prompt",

@@ -30,6 +30,14 @@ function environment(
   };
 }
 
+/** Real environments, with a host of their own. In `measured.ts` another one has none. */
+export const HOSTS: Readonly<
+  Record<string, { readonly bytesPerSecond?: number; readonly storageLatencyMs?: number }>
+> = {
+  "1:1, processes, 1 Gb/s": { bytesPerSecond: GIGABIT_BYTES / VCPUS_PER_CORE },
+  "1:1, processes, slow disk": { storageLatencyMs: 40 },
+};
+
 /** The paper's environments and a slow disk. Network and disk are divided by 7 like the cores. */
 export const ENVIRONMENTS: readonly Environment[] = [
   environment(1, 1),

@@ -15,9 +15,10 @@ import { Progress } from "../../cli/simulate/progress.ts";
 import { LocalCluster } from "../../mod.ts";
 import { measureCosts } from "./costs.ts";
 import { writeData } from "./data.ts";
-import { ENVIRONMENTS } from "./environments.ts";
-import { measureOne, runsPerWorkload } from "./measured.ts";
+import { ENVIRONMENTS, HOSTS } from "./environments.ts";
+import { measureOne, type RealEnvironment, runsPerWorkload } from "./measured.ts";
 import { modelAll, type Outcome } from "./modelled.ts";
+import { RemoteHost } from "./remote_host.ts";
 import { type Results, tablesOf } from "./tables.ts";
 import { type Letter, LETTERS, type Workload, WORKLOADS } from "./workloads.ts";
 
@@ -25,11 +26,17 @@ const FULL = {
   ...{ profileSteps: 50, modelledSteps: 600, measuredSteps: 100 },
   ratios: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1],
   measured: LETTERS,
+  /** As in the paper's Fig. 9: one for data, one for computing. */
+  measuredOnHosts: ["T", "S"] as readonly Letter[],
 };
 const QUICK = {
   ...{ profileSteps: 8, modelledSteps: 200, measuredSteps: 15, ratios: [0.25, 0.5, 0.75, 1] },
   measured: ["S"] as readonly Letter[],
+  measuredOnHosts: [] as readonly Letter[],
 };
+
+/** Of a sweep on slow hosts. */
+const COARSE_RATIOS = [0.25, 0.5, 0.75, 1];
 
 const OPTIONS = {
   quick: flag("Shorter runs, and one workload with real processes: a minute or two on busy cores."),
@@ -53,8 +60,9 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "each candidate (Fig. 8), each ratio (Fig. 9 and 10), and what profiling costs (Table 4).",
   options: OPTIONS,
   notes: "The costs of each pipeline are measured in the same run. Environments with several " +
-    "workers, slow networks and slow disks are modelled in virtual time; one with a worker in " +
-    "processes of its own is measured. Tables and plots say which is which. Progress goes to " +
+    "workers, slow networks and slow disks are modelled in virtual time. One with a worker in " +
+    "processes of its own is measured. So are a slow network and a slow disk, with a worker in a " +
+    "network namespace behind a cable that tc slows down, where ip and tc may do that. Tables and plots say which is which. Progress goes to " +
     "standard error.",
 };
 
@@ -68,7 +76,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const startedMs = Date.now();
   const folder = await Deno.makeTempDir({ prefix: "leat-fastflow-" });
   using requests = new StopRequests();
-  using progress = new Progress({ experiments: 3 });
+  using progress = new Progress({ experiments: 3 + Object.keys(HOSTS).length });
   try {
     const results = await requests.interrupting(run(workloads, values, folder, progress), () => {
       progress.close();
@@ -98,7 +106,7 @@ async function run(
   progress: Progress,
 ): Promise<Results> {
   const effort = quick ? QUICK : FULL;
-  const { profileSteps, modelledSteps, measuredSteps, ratios, measured } = effort;
+  const { profileSteps, modelledSteps, measuredSteps, ratios, measured, measuredOnHosts } = effort;
   const data = await writeData(folder);
   await using service = await LocalCluster.start({ workers: 1, confine: { dataRoots: [folder] } });
   const costs: Results["costs"][number][] = [];
@@ -121,18 +129,30 @@ async function run(
     outcomes.push(...await modelAll(workload, cost, modelledSteps, update));
     progress.endRun();
   }
-  const real = modelled ? [] : costs.filter(({ workload }) => measured.includes(workload.letter));
-  progress.beginExperiment("real processes", real.length);
-  for (const { workload, ...cost } of real) {
-    let done = 0;
-    progress.beginRun(workload.name, runsPerWorkload(ratios), "runs");
-    outcomes.push(
-      await measureOne(workload, data, service, cost, {
-        ...{ steps: measuredSteps, profileSteps, ratios },
-        onRun: () => progress.update({ done: done++ }),
-      }),
-    );
-    progress.endRun();
+  const real = (letters: readonly Letter[]) =>
+    modelled ? [] : costs.filter(({ workload }) => letters.includes(workload.letter));
+  const measure = async (at: RealEnvironment, chosen: typeof costs, ratios: readonly number[]) => {
+    progress.beginExperiment(at.environment, chosen.length);
+    for (const { workload, ...cost } of chosen) {
+      let done = 0;
+      progress.beginRun(workload.name, runsPerWorkload(ratios), "runs");
+      outcomes.push(
+        await measureOne(workload, data, at, cost, {
+          ...{ steps: measuredSteps, profileSteps, ratios },
+          onRun: () => progress.update({ done: done++ }),
+        }),
+      );
+      progress.endRun();
+    }
+  };
+  await measure({ environment: "1:1, processes", service }, real(measured), ratios);
+  const onHosts = real(measuredOnHosts);
+  const whyNoHosts = onHosts.length === 0 ? undefined : await RemoteHost.whyNot();
+  if (onHosts.length > 0 && whyNoHosts === undefined) {
+    for (const [environment, options] of Object.entries(HOSTS)) {
+      await using host = await RemoteHost.start({ ...options, dataRoot: folder });
+      await measure({ environment, service: host.address }, onHosts, COARSE_RATIOS);
+    }
   }
-  return { costs, outcomes };
+  return { costs, outcomes, ...(whyNoHosts === undefined ? {} : { whyNoHosts }) };
 }

@@ -23,14 +23,20 @@ export interface Effort {
   readonly onRun: (name: string) => void;
 }
 
-/** How many runs {@linkcode measureOne} makes at most: both candidates, each ratio of one. */
-export const runsPerWorkload = (ratios: readonly number[]): number => 5 + 2 + ratios.length;
+/** Where the worker is. */
+export interface RealEnvironment {
+  readonly environment: string;
+  readonly service: LocalCluster | string;
+}
+
+/** How many runs {@linkcode measureOne} makes at most: all candidates, each ratio of one. */
+export const runsPerWorkload = (ratios: readonly number[]): number => 5 + 3 + ratios.length;
 
 /** Trains with each choice. */
 export async function measureOne(
   workload: Workload,
   data: ExampleData,
-  service: LocalCluster,
+  { environment, service }: RealEnvironment,
   costs: Costs,
   { steps, profileSteps, ratios, onRun }: Effort,
 ): Promise<Outcome> {
@@ -75,7 +81,7 @@ export async function measureOne(
     sweep.push([ratio, await time(name, { candidate, ratio })]);
   }
   return {
-    ...{ workload, environment: "1:1, processes", provenance: "measured" },
+    ...{ workload, environment, provenance: "measured" },
     ...{ stepMs, decision, times, candidates, profileMs },
     sweeps: { [candidate]: sweep },
   };

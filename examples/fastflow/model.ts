@@ -76,7 +76,7 @@ class Servers {
 
 type Side = "local" | "remote";
 
-/** A pipeline of which workers prepare a share. An item is an element for p'2, else a batch. */
+/** A pipeline of which workers prepare a share. An item is a batch for p'3, else an element. */
 export class ModelledTraining {
   readonly #time: VirtualTime;
   readonly #costs: Costs;
@@ -87,6 +87,8 @@ export class ModelledTraining {
   #counters: Counters;
   readonly #host: Servers;
   readonly #workers: Servers;
+  /** From this host to the workers, and back. */
+  readonly #linkThere: Servers;
   readonly #link: Servers;
   readonly #disk: Servers;
   readonly #ready: Record<Side, number> = { local: 0, remote: 0 };
@@ -106,11 +108,12 @@ export class ModelledTraining {
     this.#costs = costs;
     this.#environment = environment;
     this.#candidate = candidate ?? "";
-    this.#itemsPerBatch = candidate === "p'2" ? BATCH : 1;
-    this.#counters = new Counters(candidate === null ? 0 : ratio);
+    this.#itemsPerBatch = candidate === "p'3" ? 1 : BATCH;
+    this.#counters = new Counters(candidate === null ? 0 : control?.ratio ?? ratio);
     this.#control = control;
     this.#host = new Servers(time, environment.localCores);
     this.#workers = new Servers(time, environment.remoteCores);
+    this.#linkThere = new Servers(time, 1);
     this.#link = new Servers(time, 1);
     this.#disk = new Servers(time, 1);
     this.#window = this.#newWindow();
@@ -167,8 +170,12 @@ export class ModelledTraining {
     const { prepareMs, readBytes, bytes, receiveMs } = this.#costs;
     const { remoteDiskBytesPerSecond: disk, linkBytesPerSecond: link } = this.#environment;
     const perItem = MS_PER_SECOND / this.#itemsPerBatch;
-    this.#disk.serve(
-      perItem * readBytes / disk,
+    // p'1: this host reads, and sends what it has read.
+    const [source, bytesPerSecond] = this.#candidate === "p'1"
+      ? [this.#linkThere, link]
+      : [this.#disk, disk];
+    source.serve(
+      perItem * readBytes / bytesPerSecond,
       () =>
         this.#workers.serve(
           prepareMs / this.#itemsPerBatch,

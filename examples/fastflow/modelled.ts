@@ -1,7 +1,7 @@
 /** The paper's experiments in the model: profile, decision, and brute force, in virtual time. */
 import type { OffloadChoice, OffloadDecision, OffloadMetrics } from "../../mod.ts";
 import { RatioControl } from "../../offload/adapt.ts";
-import { decide, staysLocal } from "../../offload/decide.ts";
+import { type CandidateMetrics, decide, isBehind, staysLocal } from "../../offload/decide.ts";
 import { PROFILE_STEPS, profileCandidate, profileLocal } from "../../offload/profile.ts";
 import type { Costs } from "./costs.ts";
 import { type Environment, ENVIRONMENTS } from "./environments.ts";
@@ -152,11 +152,12 @@ async function profile(
     };
   };
   const { batch: _, ...local } = await profileLocal(open(LOCAL), options);
-  const candidates = [];
-  if (!staysLocal(local)) {
-    for (const candidate of Object.keys(costs.receiveMs)) {
-      candidates.push(await profileCandidate(candidate, open({ candidate, ratio: 1 }), options));
-    }
+  const candidates: CandidateMetrics[] = [];
+  const names = staysLocal(local) ? [] : Object.keys(costs.receiveMs);
+  for (const candidate of names) {
+    const opened = open({ candidate, ratio: 1 });
+    const isDecided = (Rthp: number) => isBehind(local, candidates, Rthp);
+    candidates.push(await profileCandidate(candidate, opened, options, isDecided));
   }
   return { metrics: { ...local, candidates }, profileMs: time.nowMs };
 }

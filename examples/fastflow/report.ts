@@ -33,17 +33,26 @@ const SYSTEMS = [
 /** The sweep's plot of a workload has these environments. */
 const SWEPT = ["1:1", "1:3", "1:4, 1 Gb/s", "1:1, processes"];
 
-const NOTES = [
+const NOTES: string[] = [
   "Modelled: cores, network, disk and accelerator are queues in virtual time. Their times are the " +
   "costs above, the profile and the decision are the product's. Measured: one worker runs in " +
-  "processes of its own; its link is this host's loopback, and both sides share this host's cores.",
+  "processes of its own; both sides share this host's cores, so that other programs disturb them. " +
+  "Its link is this host's loopback, or a cable to a network namespace that tc slows down; its " +
+  "slow disk waits 40 ms at each open and read.",
   "One core stands for 7 vCPUs of the paper's containers, so network and disk have a seventh of " +
   "their speed. The step time of each accelerator is what makes its pipeline want as many cores " +
   "as the paper names.",
   "In the model a worker needs as much CPU time for a batch as this host, the network carries " +
   "batches without compression, and there are no messages.",
-  "The paper also has p'1, which reads here and prepares remotely; Leat does not.",
 ];
+
+function notesOf({ whyNoHosts }: Results): string[] {
+  if (whyNoHosts === undefined) return NOTES;
+  const why =
+    `Slow networks and slow disks are only modelled: no network namespace could be made ` +
+    `here (${whyNoHosts}).`;
+  return [...NOTES, why];
+}
 
 /** Writes the page. */
 export function writeReport(results: Results, facts: Facts, command: string, path: string): void {
@@ -64,7 +73,7 @@ export function writeReport(results: Results, facts: Facts, command: string, pat
 <h1>Offloading: the experiments of the FastFlow paper</h1>
 <p class="lead">Seven pipelines on small generated data, with simulated accelerators.</p>
 ${renderFacts(facts, escape(command))}
-${renderList("notes", NOTES)}
+${renderList("notes", notesOf(results))}
 </header>`;
   const main = [header, ...sections].join("\n");
   writePage(renderPage({ title: "Leat: offloading", main, results }), path);

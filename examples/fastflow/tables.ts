@@ -17,6 +17,8 @@ const PAPER_OVERHEAD: Record<Letter, string> = {
 export interface Results {
   readonly costs: readonly (Costs & { readonly workload: Workload })[];
   readonly outcomes: readonly Outcome[];
+  /** Why there are no measurements with hosts in network namespaces, if some were wanted. */
+  readonly whyNoHosts?: string;
 }
 
 /** A table with a sentence that says what it shows. */
@@ -61,6 +63,7 @@ function costTable({ costs }: Results): Found {
       { heading: "workload" },
       { heading: "pipeline" },
       { heading: "prepare", unit: "ms" },
+      { heading: "receive p'1", unit: "ms" },
       { heading: "receive p'2", unit: "ms" },
       { heading: "receive p'3", unit: "ms" },
       { heading: "batch", unit: "KB" },
@@ -71,6 +74,7 @@ function costTable({ costs }: Results): Found {
       `${workload.letter} ${workload.name}`,
       workload.pipeline,
       ms(prepareMs),
+      ms(receiveMs["p'1"]),
       ms(receiveMs["p'2"]),
       ms(receiveMs["p'3"]),
       { value: bytes, unit: "bytes", provenance: "measured" },
@@ -82,7 +86,8 @@ function costTable({ costs }: Results): Found {
     ...{ id: "costs", title: table.title, table },
     finding:
       "CPU time of this process per batch, measured with a worker in processes of its own: " +
-      "to prepare a batch here, and to receive one that the worker has prepared.",
+      "to prepare a batch here, and to receive one that the worker has prepared; with p'1 also to " +
+      "read it and to send it there.",
   };
 }
 
@@ -138,10 +143,10 @@ function candidates(outcomes: readonly Outcome[]): Found {
       `${considered.length} environments where training waits for data. * marks the choice.`,
     table: {
       title: "Epoch time by candidate, each with the ratio for it; local only is 1",
-      columns: [...WHERE, { heading: "p'2" }, { heading: "p'3" }],
+      columns: [...WHERE, { heading: "p'1" }, { heading: "p'2" }, { heading: "p'3" }],
       rows: considered.map((outcome) => [
         ...named(outcome),
-        ...["p'2", "p'3"].map((name) => {
+        ...["p'1", "p'2", "p'3"].map((name) => {
           const found = outcome.candidates.find((at) => at.name === name);
           if (found === undefined) return "–";
           const mark = name === outcome.decision.candidate ? " *" : "";

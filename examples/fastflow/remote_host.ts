@@ -1,0 +1,103 @@
+/**
+ * A service on a host of its own: a Linux network namespace, behind a cable whose speed `tc` limits.
+ * Needs `ip` and `tc` (iproute2) and the right to create namespaces.
+ */
+import { ChildProcess } from "../../cli/cluster/child_process.ts";
+
+const TRAINER = "10.97.0.1";
+const HOST = "10.97.0.2";
+const PORT = 5_050;
+const BITS_PER_BYTE = 8;
+/** What a cable holds: more than a burst of the sender, less than a batch. */
+const BURST = "64kb";
+const QUEUE_MS = "50ms";
+
+/** How the host is reached, and what it has. */
+export interface RemoteHostOptions {
+  /** Speed of the cable in each direction. Left out: as fast as this machine copies. */
+  readonly bytesPerSecond?: number;
+  /** What its worker may read. */
+  readonly dataRoot: string;
+  /** Added to each open and read of a file on the worker. */
+  readonly storageLatencyMs?: number;
+}
+
+/** A dispatcher and a worker there. Disposing it ends them and removes the host. */
+export class RemoteHost implements AsyncDisposable {
+  readonly address = `ws://${HOST}:${PORT}`;
+  readonly #namespace = `leat-fastflow-${Deno.pid}`;
+  readonly #cable = `leat-${Deno.pid}`;
+  readonly #children: ChildProcess[] = [];
+
+  private constructor() {}
+
+  /** Why there can be none here; undefined if there can. */
+  static async whyNot(): Promise<string | undefined> {
+    const probe = `leat-fastflow-${Deno.pid}-probe`;
+    try {
+      await run("ip", "netns", "add", probe);
+      await run("ip", "netns", "del", probe);
+      await run("tc", "-V");
+      return undefined;
+    } catch (error) {
+      return (error as Error).message;
+    }
+  }
+
+  static async start(options: RemoteHostOptions): Promise<RemoteHost> {
+    const host = new RemoteHost();
+    try {
+      await host.#connect(options.bytesPerSecond);
+      await host.#serve(options);
+      return host;
+    } catch (error) {
+      await host[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const child of this.#children.splice(0).toReversed()) await child.stop();
+    // Its end of the cable goes with it, and so the other one.
+    await run("ip", "netns", "del", this.#namespace).catch(() => {});
+  }
+
+  async #connect(bytesPerSecond: number | undefined): Promise<void> {
+    const [namespace, cable] = [this.#namespace, this.#cable];
+    await run("ip", "netns", "add", namespace);
+    const there = ["peer", "name", "eth0", "netns", namespace];
+    await run("ip", "link", "add", cable, "type", "veth", ...there);
+    await run("ip", "addr", "add", `${TRAINER}/30`, "dev", cable);
+    await run("ip", "link", "set", cable, "up");
+    await run("ip", "-n", namespace, "addr", "add", `${HOST}/30`, "dev", "eth0");
+    await run("ip", "-n", namespace, "link", "set", "eth0", "up");
+    await run("ip", "-n", namespace, "link", "set", "lo", "up");
+    if (bytesPerSecond === undefined) return;
+    const rate = `${Math.round(BITS_PER_BYTE * bytesPerSecond)}bit`;
+    const shape = ["root", "tbf", "rate", rate, "burst", BURST, "latency", QUEUE_MS];
+    await run("tc", "qdisc", "add", "dev", cable, ...shape);
+    await run("tc", "-n", namespace, "qdisc", "add", "dev", "eth0", ...shape);
+  }
+
+  async #serve({ dataRoot, storageLatencyMs }: RemoteHostOptions): Promise<void> {
+    const start = async (name: string, ...args: string[]) => {
+      const options = { namespace: this.#namespace, onLog: () => {} };
+      const program = `cli/${name}.ts`;
+      this.#children.push(await ChildProcess.start(name, program, args, options));
+    };
+    // Nothing else is on this network.
+    await start("dispatcher", "--host", HOST, "--port", `${PORT}`, "--insecure");
+    const latency = storageLatencyMs === undefined
+      ? []
+      : ["--storage-latency-ms", `${storageLatencyMs}`];
+    const worker = ["--dispatcher", this.address, "--host", HOST, "--insecure"];
+    await start("worker", ...worker, "--data-root", dataRoot, ...latency);
+  }
+}
+
+async function run(program: "ip" | "tc", ...args: string[]): Promise<void> {
+  const { success, stderr } = await new Deno.Command(program, { args }).output();
+  if (success) return;
+  const complaint = new TextDecoder().decode(stderr).trim();
+  throw new Error(`${program} ${args.join(" ")}: ${complaint}`);
+}
