@@ -11,7 +11,7 @@ import { readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
 import { serveUntilStopped, startServing } from "./cluster/serving.ts";
 import { runProgram } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
-import { integer, milliseconds, text, texts, type Values } from "./lib/options.ts";
+import { flag, integer, milliseconds, text, texts, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
@@ -74,6 +74,10 @@ const OPTIONS = {
     default: 120_000,
     min: 1,
   }),
+  noSlots: flag(
+    "Sends all batches over the TCP connection. By default trainers of this host and user get large ones " +
+      "through a file that both processes have open.",
+  ),
   storageLatencyMs: milliseconds({
     help: "Added to every open and read of a file: storage that is far away.",
     default: 0,
@@ -137,6 +141,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       runawayAfterMs: values.runawayAfterMs,
       storageLatencyMs,
       ownProcess: true,
+      sharesSlots: !values.noSlots,
       sandbox,
       ...(host === undefined ? {} : { hostname: host }),
       ...(name === undefined ? {} : { name }),

@@ -42,7 +42,11 @@ export class RunningWorker implements WorkerServer {
     this.#node = config.local === true ? privateNode(config, dispatcher) : new ServiceNode({
       ...config,
       hostname: config.hostname ?? defaultInterface(dispatcher),
-    }, { mayDial: (node) => node === dispatcher, dialling: { service: dispatcher } });
+    }, {
+      mayDial: (node) => node === dispatcher,
+      dialling: { service: dispatcher },
+      sharesSlots: config.sharesSlots ?? true,
+    });
     const { system, address } = this.#node;
     this.#leaveProcess = admitWorker(system, dispatcher);
     this.name = config.name ?? address;

@@ -160,6 +160,7 @@ const workerServer: Checks<WorkerServerConfig> = {
   name: TEXT,
   tags: ANYTHING,
   local: BOOLEAN,
+  sharesSlots: BOOLEAN,
   heartbeatMs: TIME,
   dispatcherTimeoutMs: TIME,
   windowBytesMax: BYTES,

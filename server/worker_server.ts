@@ -14,6 +14,13 @@ export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">,
    * loopback, all interfaces (`0.0.0.0`) otherwise.
    */
   readonly hostname?: string;
+  /**
+   * Whether trainers of this worker's host and user get batches of 64 KiB and more through a file
+   * that both processes have open, instead of the TCP connection. It needs `--allow-read` and
+   * `--allow-write` of the folder for temporary files, on both sides; without them, in another
+   * container or on Windows, the connection carries all batches. Default true.
+   */
+  readonly sharesSlots?: boolean;
   /** Stable and unique among workers. Default: the advertised address. */
   readonly name?: string;
   /**

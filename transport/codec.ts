@@ -52,6 +52,8 @@ export interface DecodeOptions {
   readonly copy?: boolean;
   /** Gets the memory of a frame with one {@linkcode Payload} when that is released. Default: none. */
   readonly pool?: FramePool;
+  /** Notes that its {@linkcode Payload}s came through a slot. Default `false`. */
+  readonly cameInSlot?: boolean;
 }
 
 /**

@@ -23,13 +23,16 @@ export interface Hello extends NodeId {
    * Slots that this side reads where they are, and frees later. Default: two, copied from at once.
    */
   readonly slots?: number;
+  /** The listener's private folder: processes of its host and user may share slots with it. */
+  readonly near?: string;
 }
 
 /** Encodes the first message of this side. */
 export function writeHello(hello: Hello): Uint8Array<ArrayBuffer> {
-  const { role, node, incarnation, messageBytesMax, slots } = hello;
+  const { role, node, incarnation, messageBytesMax, slots, near } = hello;
   const version = PROTOCOL_VERSION;
-  return encodeMessage({ kind: "hello", version, role, node, incarnation, messageBytesMax, slots });
+  const fields = { version, role, node, incarnation, messageBytesMax, slots, near };
+  return encodeMessage({ kind: "hello", ...fields });
 }
 
 /** Encodes the last message of a side that closes a connection, with the reason. */
@@ -59,7 +62,7 @@ export function readHello(data: Uint8Array | string, from: Role): Hello {
   const reason = byeReason(message);
   if (reason !== undefined) throw reason;
   if (typeof message !== "object" || message?.kind !== "hello") throw notHello("it has no kind");
-  const { version, role, node, incarnation, messageBytesMax, slots } = message;
+  const { version, role, node, incarnation, messageBytesMax, slots, near } = message;
   if (version !== PROTOCOL_VERSION) throw otherVersion(from, version);
   if (role !== from) throw notHello(`its role is ${String(role)}, not ${from}`);
   if (!isName(node) || !isName(incarnation)) throw notHello("it names no node");
@@ -72,6 +75,7 @@ export function readHello(data: Uint8Array | string, from: Role): Hello {
   return {
     ...{ role: from, node, incarnation, messageBytesMax },
     ...(slots === undefined ? {} : { slots: slots as number }),
+    ...(isName(near) ? { near } : {}),
   };
 }
 

@@ -12,6 +12,8 @@ export class Payload {
   readonly shared: boolean;
   /** Whether the buffer holds nothing else: it may be transferred, or take an envelope. */
   readonly isAlone: boolean;
+  /** Whether it came through a slot, and not over the connection. */
+  readonly cameInSlot: boolean;
   readonly #recycle: ((buffer: ArrayBuffer) => void) | undefined;
   #roomTaken = false;
   /** Whether a receiver on this thread has this object, too. */
@@ -29,11 +31,13 @@ export class Payload {
       readonly shared?: boolean;
       readonly isAlone?: boolean;
       readonly recycle?: ((buffer: ArrayBuffer) => void) | undefined;
+      readonly cameInSlot?: boolean | undefined;
     } = {},
   ) {
     this.bytes = bytes;
     this.shared = options.shared ?? bytes.buffer instanceof SharedArrayBuffer;
     this.isAlone = options.isAlone ?? bytes.buffer.byteLength === bytes.byteLength;
+    this.cameInSlot = options.cameInSlot ?? false;
     this.#recycle = options.recycle;
   }
 

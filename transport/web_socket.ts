@@ -17,3 +17,4 @@ export {
   TokenSet,
 } from "./web_socket/tokens/token.ts";
 export type { WebSocketLinkOptions } from "./web_socket/link.ts";
+export type { NearDialler, NearListener } from "./web_socket/slots.ts";

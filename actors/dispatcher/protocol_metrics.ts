@@ -105,6 +105,7 @@ export const METRICS = {
     answerMs: ["counter", null, "ms", "How long requests were open, in total."],
     heldMs: ["counter", null, "ms", "The part of that time in which the element was not produced."],
     roundTripMs: ["optional", "leat_read_round_trip_seconds", "ms", "Recent round trip of an empty message over a network."],
+    slotBytes: ["optional", null, "bytes", "The part of `wireBytes` that came through a file shared with a worker of the same host."],
     elementsPerSecond: [{ rate: "elements" }, null, "elements/s", "Elements received."],
     bytesPerSecond: [{ rate: "bytes" }, null, "bytes/s", "Their encoded size."],
     wireBytesPerSecond: [{ rate: "wireBytes" }, null, "bytes/s", "Bytes received, before decompression."],

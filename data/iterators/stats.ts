@@ -132,6 +132,8 @@ export interface ServiceRead {
   readonly heldMs: number;
   /** The round trip of an empty message, if the task is reached over a network, in ms. */
   readonly roundTripMs?: number;
+  /** The part of `wireBytes` that came through a file shared with a worker of this host. */
+  readonly slotBytes?: number;
 }
 
 /** Per operator, in pre-order from the last one. A copy: it does not change any more. */

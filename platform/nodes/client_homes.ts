@@ -3,6 +3,7 @@ import type { ClientHome, Credentials, OpenHome } from "../../actors/client/star
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import type { Connector } from "../../actors/runtime/link.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
+import { nearDialler } from "../process/near_slots.ts";
 import { checkToken, webSocketConnector } from "../../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { DISPATCHER } from "./node_tokens.ts";
@@ -96,6 +97,7 @@ export class Homes {
           : { target: "node", identity: { name: node, role: "worker" } }),
       }),
       ...(ca === undefined ? {} : { ca }),
+      near: nearDialler,
     });
     const connector = nearOr(mayDial === undefined ? far : guarded(far, mayDial));
     const system = new ActorSystem({ node, world, connector });

@@ -14,6 +14,7 @@ import {
 import { serveWebSocket } from "../../transport/web_socket/server.ts";
 import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { hasSpareFiles } from "../open_files.ts";
+import { type NearFolder, nearFolder } from "../process/near_slots.ts";
 import { type Dialling, NodeTokens, type TokenConfig } from "./node_tokens.ts";
 import { advertisedAddress, bareHost } from "./service_address.ts";
 import { PROXY_KINDS } from "./service_kinds.ts";
@@ -56,6 +57,8 @@ export interface ServiceNodeParts {
   readonly mayDial?: (node: string) => boolean;
   /** The tokens it proves to the nodes it dials. Default: none. */
   readonly dialling?: Dialling;
+  /** Whether clients of this host may get large messages through a shared file. */
+  readonly sharesSlots?: boolean;
   /** The pages for HTTP requests that are not WebSocket upgrades. */
   readonly pages?: Pages;
 }
@@ -67,6 +70,7 @@ export class ServiceNode {
   readonly #connector: Connector;
   readonly #tokens: NodeTokens;
   readonly #links = new Set<Link>();
+  readonly #near: NearFolder | undefined;
 
   /**
    * Listens, and starts the node.
@@ -105,8 +109,11 @@ export class ServiceNode {
       local: () => this.system.id,
       onLink: (link, admission) => this.#accept(link, admission),
       hasSpareFiles,
+      near: () => this.#near,
       ...(pages === undefined ? {} : { pages }),
     });
+    // Only now: a server that cannot listen leaves nothing behind.
+    this.#near = parts.sharesSlots === true ? nearFolder() : undefined;
     this.system = new ActorSystem({
       node: advertisedAddress({ scheme, hostname, port: this.#server.port }, advertise),
       world,
@@ -166,6 +173,7 @@ export class ServiceNode {
     this.#tokens.close();
     await this.system.stop();
     await this.#server.close();
+    this.#near?.remove();
   }
 
   #accept(link: Link, admission: Admission): void {

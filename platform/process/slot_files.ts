@@ -3,7 +3,7 @@ import { LeatError } from "../../core/error.ts";
 import { SLOT_BYTES_MAX, type SlotFile } from "../../transport/process/slots.ts";
 import { isDiskFull } from "../system_codes.ts";
 
-/** Bytes that are read or written without yielding to the event loop. */
+/** See {@linkcode DenoSlotFile}. */
 const CHUNK_BYTES = 4 * 2 ** 20;
 
 export function writableSlots(path: string): SlotFile {
@@ -16,14 +16,17 @@ export function readableSlots(path: string): SlotFile {
 
 export class DenoSlotFile implements SlotFile {
   readonly #file: Deno.FsFile;
+  readonly #chunkBytes: number;
 
-  constructor(file: Deno.FsFile) {
+  /** @param chunkBytes are read or written without yielding to the event loop. */
+  constructor(file: Deno.FsFile, chunkBytes = CHUNK_BYTES) {
     this.#file = file;
+    this.#chunkBytes = chunkBytes;
   }
 
   write(slot: number, blocks: readonly Uint8Array[]): void | Promise<void> {
     this.#file.seekSync(slot * SLOT_BYTES_MAX, Deno.SeekMode.Start);
-    if (blocks.some(({ length }) => length > CHUNK_BYTES)) return this.#writeLong(blocks);
+    if (blocks.some(({ length }) => length > this.#chunkBytes)) return this.#writeLong(blocks);
     try {
       for (const bytes of blocks) {
         for (let at = 0; at < bytes.length;) at += this.#file.writeSync(bytes.subarray(at));
@@ -35,7 +38,7 @@ export class DenoSlotFile implements SlotFile {
 
   read(slot: number, into: Uint8Array): void | Promise<void> {
     this.#file.seekSync(slot * SLOT_BYTES_MAX, Deno.SeekMode.Start);
-    if (into.length > CHUNK_BYTES) return this.#readLong(into);
+    if (into.length > this.#chunkBytes) return this.#readLong(into);
     for (let at = 0; at < into.length;) at += countOf(this.#file.readSync(into.subarray(at)));
   }
 
@@ -47,7 +50,7 @@ export class DenoSlotFile implements SlotFile {
     try {
       for (const bytes of blocks) {
         for (let at = 0; at < bytes.length;) {
-          at += await this.#file.write(bytes.subarray(at, at + CHUNK_BYTES));
+          at += await this.#file.write(bytes.subarray(at, at + this.#chunkBytes));
         }
       }
     } catch (error) {
@@ -57,7 +60,7 @@ export class DenoSlotFile implements SlotFile {
 
   async #readLong(into: Uint8Array): Promise<void> {
     for (let at = 0; at < into.length;) {
-      at += countOf(await this.#file.read(into.subarray(at, at + CHUNK_BYTES)));
+      at += countOf(await this.#file.read(into.subarray(at, at + this.#chunkBytes)));
     }
   }
 }

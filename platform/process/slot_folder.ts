@@ -2,47 +2,55 @@
 import { LeatError } from "../../core/error.ts";
 
 /** The prefix of these folders' names. */
-const PREFIX = "leat-slots-";
+export const PREFIX = "leat-slots-";
 /** The process that created the folder holds the lock of this file while it needs the folder. */
 const LOCK = "lock";
 /** Most attempts to create a folder that no other process removes as a leftover. */
 const TRIES_MAX = 10;
 
-/** A folder, with an empty slot file for each direction. */
-export class SlotFolder {
+/** A folder for this user alone, which a killed process leaves to the next start to remove. */
+export class PrivateFolder {
   readonly path: string;
-  /** The file that its creator writes. */
-  readonly outgoing: string;
-  /** The file that its creator reads. */
-  readonly incoming: string;
   readonly #lock: Deno.FsFile;
   #isRemoved = false;
   /** A program that exits meanwhile leaves nothing behind. */
   readonly #remove = () => this.remove();
 
-  /** Creates a folder for this user alone, in `parent` or the folder for temporary files. */
+  /** Creates it in `parent` or the folder for temporary files. */
   constructor(parent?: string) {
     const { path, lock } = lockedFolder(parent);
     this.path = path;
     this.#lock = lock;
-    this.outgoing = `${path}/down`;
-    this.incoming = `${path}/up`;
     addEventListener("unload", this.#remove);
-    try {
-      for (const file of [this.outgoing, this.incoming]) newFile(file).close();
-    } catch (error) {
-      this.remove();
-      throw error;
-    }
   }
 
-  /** Removes the names of the files: call it once both processes have opened them. Idempotent. */
+  /** Removes it and its files. Idempotent. */
   remove(): void {
     if (this.#isRemoved) return;
     this.#isRemoved = true;
     removeEventListener("unload", this.#remove);
     this.#lock.close();
     removeFolder(this.path);
+  }
+}
+
+/** A folder, with an empty slot file for each direction: remove it once both are opened. */
+export class SlotFolder extends PrivateFolder {
+  /** The file that its creator writes. */
+  readonly outgoing: string;
+  /** The file that its creator reads. */
+  readonly incoming: string;
+
+  constructor(parent?: string) {
+    super(parent);
+    this.outgoing = `${this.path}/down`;
+    this.incoming = `${this.path}/up`;
+    try {
+      for (const file of [this.outgoing, this.incoming]) newFile(file).close();
+    } catch (error) {
+      this.remove();
+      throw error;
+    }
   }
 }
 
@@ -107,8 +115,9 @@ function lockIn(folder: string): Deno.FsFile | undefined {
   }
 }
 
-function newFile(path: string): Deno.FsFile {
-  return Deno.openSync(path, { write: true, createNew: true, mode: 0o600 });
+/** Creates a file for this user alone. */
+export function newFile(path: string): Deno.FsFile {
+  return Deno.openSync(path, { read: true, write: true, createNew: true, mode: 0o600 });
 }
 
 function removeFolder(path: string): void {

@@ -13,6 +13,7 @@ import { webSocketConnector } from "../../transport/web_socket.ts";
 import { serveWebSocket } from "../../transport/web_socket/server.ts";
 import { portLink } from "../../transport/web_worker.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
+import { nearDialler, NearFolder } from "../../platform/process/near_slots.ts";
 import { type CarrierUnderTest, conformance } from "./conformance.ts";
 import { ProcessPipes } from "./process_pipes.ts";
 import { TcpProxy } from "./tcp_proxy.ts";
@@ -65,37 +66,42 @@ conformance("web_worker", () =>
     },
   }));
 
-conformance("web_socket", () => {
-  const base = realTime();
-  const [nearWorld, farWorld] = base.worlds;
-  const open: AsyncDisposable[] = [];
-  return Promise.resolve({
-    ...base,
-    name: "web_socket",
-    overtakes: true,
-    async join(nearId, farId, limits = {}) {
-      const arrived = Promise.withResolvers<Link>();
-      const server = serveWebSocket({
-        world: farWorld,
-        hostname: "127.0.0.1",
-        port: 0,
-        local: () => farId,
-        onLink: arrived.resolve,
-        limits,
-      });
-      const proxy = new TcpProxy(server.port);
-      open.push({ [Symbol.asyncDispose]: () => server.close() }, proxy);
-      const connector = webSocketConnector({ world: nearWorld, limits });
-      const near = await connector.connect(`ws://127.0.0.1:${proxy.port}`, nearId);
-      // The suite chooses names freely; a dialler calls a node by the address it dialled.
-      const named = new NamedLink(near, farId);
-      return { near: named, far: await arrived.promise, cut: () => proxy.cut() };
-    },
-    async close() {
-      for (const part of open) await part[Symbol.asyncDispose]();
-    },
+for (const name of ["web_socket", "slots"]) {
+  conformance(name, () => {
+    const base = realTime();
+    const [nearWorld, farWorld] = base.worlds;
+    const open: AsyncDisposable[] = [];
+    const folder = name === "web_socket" ? undefined : new NearFolder();
+    return Promise.resolve({
+      ...base,
+      name,
+      overtakes: true,
+      async join(nearId, farId, limits = {}) {
+        const arrived = Promise.withResolvers<Link>();
+        const server = serveWebSocket({
+          world: farWorld,
+          hostname: "127.0.0.1",
+          port: 0,
+          local: () => farId,
+          onLink: arrived.resolve,
+          limits,
+          near: () => folder,
+        });
+        const proxy = new TcpProxy(server.port);
+        open.push({ [Symbol.asyncDispose]: () => server.close() }, proxy);
+        const connector = webSocketConnector({ world: nearWorld, limits, near: nearDialler });
+        const near = await connector.connect(`ws://127.0.0.1:${proxy.port}`, nearId);
+        // The suite chooses names freely; a dialler calls a node by the address it dialled.
+        const named = new NamedLink(near, farId);
+        return { near: named, far: await arrived.promise, cut: () => proxy.cut() };
+      },
+      async close() {
+        for (const part of open) await part[Symbol.asyncDispose]();
+        folder?.remove();
+      },
+    });
   });
-});
+}
 
 conformance("process", () => {
   const open: ProcessPipes[] = [];

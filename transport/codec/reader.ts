@@ -9,7 +9,6 @@ import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import type { DecodeOptions } from "../codec.ts";
 import { Payload } from "../payload.ts";
-import type { FramePool } from "./memory.ts";
 import {
   DTYPE_OF_CODE,
   ENVELOPE_DEPTH_MAX,
@@ -23,7 +22,7 @@ import { malformed, PayloadTable, truncated, uint32At } from "./payload_table.ts
 /** The value of one whole message. Errors as `decodeMessage` documents them. */
 export function readMessage(
   frame: Uint8Array,
-  { copy = false, pool }: DecodeOptions,
+  options: DecodeOptions,
 ): unknown {
   // Slices of a Buffer are Buffers; callers get Uint8Arrays.
   const bytes = frame.constructor === Uint8Array
@@ -41,8 +40,8 @@ export function readMessage(
   }
   const payloads = envelopeEnd === bytes.length
     ? NO_PAYLOADS
-    : new PayloadTable(bytes, envelopeEnd, copy);
-  const reader = new EnvelopeReader(bytes, envelopeEnd, payloads, pool);
+    : new PayloadTable(bytes, envelopeEnd, options.copy === true);
+  const reader = new EnvelopeReader(bytes, envelopeEnd, payloads, options);
   const value = reader.read(0);
   if (reader.position !== envelopeEnd) {
     throw malformed(reader.position, `the envelope continues after its value up to ${envelopeEnd}`);
@@ -59,15 +58,15 @@ class EnvelopeReader {
   readonly #bytes: Uint8Array;
   readonly #end: number;
   readonly #payloads: PayloadTable;
-  readonly #pool: FramePool | undefined;
+  readonly #options: DecodeOptions;
 
   constructor(
     bytes: Uint8Array,
     end: number,
     payloads: PayloadTable,
-    pool: FramePool | undefined,
+    options: DecodeOptions,
   ) {
-    this.#pool = pool;
+    this.#options = options;
     this.#bytes = bytes;
     this.#end = end;
     this.#payloads = payloads;
@@ -278,7 +277,8 @@ class EnvelopeReader {
       case EXT.PAYLOAD:
         return new Payload(this.#payloads.bytes(this.#uint(4), at), {
           isAlone: this.#payloads.isAlone,
-          recycle: this.#pool?.give,
+          recycle: this.#options.pool?.give,
+          cameInSlot: this.#options.cameInSlot,
         });
       default:
         throw malformed(at, `the extension type 0x${type.toString(16)} is unknown`);

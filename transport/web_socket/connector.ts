@@ -9,6 +9,7 @@ import { dialSocket } from "./dialled_socket.ts";
 import { type Peer, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import { DiallerSide, type Target } from "./tokens/proof.ts";
 import { tlsRemedy } from "./remedies.ts";
+import type { NearDialler } from "./slots.ts";
 import type { Socket } from "./socket.ts";
 import { NotProved, UpgradeRefused } from "./upgrade.ts";
 
@@ -33,6 +34,8 @@ export interface WebSocketConnectorOptions extends WebSocketLinkOptions {
   readonly credentials?: (node: string) => Credential | undefined;
   /** Certificates in PEM that are trusted in addition to the usual ones, for `wss:`. */
   readonly ca?: string;
+  /** Shares slots with listeners of this host. Default: the connection carries all messages. */
+  readonly near?: NearDialler | undefined;
   /** Default 5,000 ms. */
   readonly connectTimeoutMs?: number;
 }
@@ -150,6 +153,7 @@ async function introduce(
           ownName: hello.node,
           identity,
           messageBytesMax: hello.messageBytesMax,
+          slots: hello.near === undefined ? undefined : options.near?.create(hello.near),
         };
         linked.resolve(new WebSocketLink(options.world, socket, peer, options));
       } catch (error) {

@@ -11,6 +11,12 @@ export const FRAME = {
   ACK: 0x03,
   PING: 0x04,
   PONG: 0x05,
+  /** The dialler has created a file for slots; in place of a message. */
+  SLOT_FILE: 0x06,
+  /** A message is in a slot; in place of the message. */
+  IN_SLOT: 0x07,
+  /** The message of a slot was copied; in place of a message. */
+  SLOT_FREED: 0x08,
   /** A message. */
   MESSAGE: 0xce,
 } as const;

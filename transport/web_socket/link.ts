@@ -20,7 +20,15 @@ import {
   writeAck,
 } from "./frames.ts";
 import { Outbox, WINDOW_BYTES } from "./outbox.ts";
+import type { SlotFile } from "../process/slots.ts";
 import { Reassembly } from "./reassembly.ts";
+import {
+  IncomingSlots,
+  type NearListener,
+  OutgoingSlots,
+  readSlotFile,
+  writeSlotFile,
+} from "./slots.ts";
 import type { Socket } from "./socket.ts";
 
 /** How often a link checks whether it has received anything, and pings if not, in ms. */
@@ -71,6 +79,10 @@ export interface Peer {
   readonly identity: Identity;
   /** The largest message that it accepts. */
   readonly messageBytesMax: number;
+  /** A dialler of this host may share slots with this node. */
+  readonly near?: NearListener | undefined;
+  /** This dialler has created a file for slots in the listener's folder. */
+  readonly slots?: { readonly name: string; readonly file: SlotFile } | undefined;
 }
 
 /** One end of a WebSocket as a link. */
@@ -90,6 +102,9 @@ export class WebSocketLink implements Link {
   readonly #heartbeatMs: number;
   readonly #outbox: Outbox;
   readonly #reassembly: Reassembly;
+  readonly #near: NearListener | undefined;
+  #outgoingSlots: OutgoingSlots | undefined;
+  readonly #incomingSlots: IncomingSlots | undefined;
   #receive: ((envelope: Envelope) => void) | undefined;
   /** Frames that arrived before `start`, and frames that arrived before those were processed. */
   #waiting: Uint8Array[] = [];
@@ -131,6 +146,11 @@ export class WebSocketLink implements Link {
       closed: (why, isByPeer) => this.#end(this.#lost(why, isByPeer)),
     });
     this.#beatTimer = this.#beatLater();
+    this.#near = peer.near;
+    if (peer.slots === undefined) return;
+    const { name, file } = peer.slots;
+    this.#incomingSlots = new IncomingSlots(file, limits.messageBytesMax, received);
+    this.#tell(writeSlotFile(name));
   }
 
   get bufferedBytes(): number {
@@ -144,7 +164,8 @@ export class WebSocketLink implements Link {
 
   send(envelope: Envelope): boolean {
     if (this.#isClosed) return false;
-    this.#outbox.add(this.#encode(envelope), () => pairOf(envelope));
+    const message = this.#encode(envelope);
+    this.#outbox.add(this.#outgoingSlots?.put(message) ?? message, () => pairOf(envelope));
     return true;
   }
 
@@ -251,15 +272,39 @@ export class WebSocketLink implements Link {
         this.#deliver(frame);
         break;
       case FRAME.BATCH:
-        readBatch(frame, (message) => this.#deliver(message));
+        readBatch(frame, (message) => {
+          if (message[0] === FRAME.MESSAGE) this.#deliver(message);
+          else this.#openOfSlots(message);
+        });
         break;
       case FRAME.FRAGMENT:
         this.#addFragment(readFragment(frame));
         break;
       default:
-        throw malformed(`an unknown first byte, ${frame[0]}`);
+        this.#openOfSlots(frame);
     }
     this.#taken(frame.length);
+  }
+
+  /** What processes of one host say about their slots. */
+  #openOfSlots(frame: Uint8Array): void {
+    if (this.#isClosed) return;
+    if (frame[0] === FRAME.SLOT_FILE && this.#near !== undefined) {
+      if (this.#outgoingSlots !== undefined) throw malformed("a second slot file");
+      const file = this.#near.open(readSlotFile(frame));
+      if (file !== undefined) this.#outgoingSlots = new OutgoingSlots(file);
+    } else if (frame[0] === FRAME.SLOT_FREED && this.#outgoingSlots !== undefined) {
+      this.#outgoingSlots.freed(frame);
+    } else if (frame[0] === FRAME.IN_SLOT && this.#incomingSlots !== undefined) {
+      const { message, freed } = this.#incomingSlots.take(frame);
+      this.#tell(freed);
+      this.#deliver(message, true);
+    } else throw malformed(`an unexpected first byte, ${frame[0]}`);
+  }
+
+  /** Sends what is no envelope, in order with those. */
+  #tell(frame: Uint8Array): void {
+    this.#outbox.add(frame, () => "");
   }
 
   #addFragment(fragment: Fragment): void {
@@ -267,10 +312,10 @@ export class WebSocketLink implements Link {
     if (message !== undefined) this.#deliver(message);
   }
 
-  #deliver(bytes: Uint8Array): void {
+  #deliver(bytes: Uint8Array, cameInSlot = false): void {
     if (this.#isClosed) return;
     this.#checkEnvelope(bytes);
-    const message = decodeMessage(bytes, { pool: received });
+    const message = decodeMessage(bytes, { pool: received, cameInSlot });
     const reason = byeReason(message);
     if (reason !== undefined) return this.#end(reason);
     const envelope = asEnvelope(message);
@@ -344,6 +389,8 @@ export class WebSocketLink implements Link {
     this.#ackTimer?.cancel();
     this.#outbox.close();
     this.#reassembly.clear();
+    this.#outgoingSlots?.close();
+    this.#incomingSlots?.close();
     this.#waiting = [];
     this.#socket.close();
     this.#settle(reason);

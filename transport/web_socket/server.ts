@@ -11,6 +11,7 @@ import { certificateRemedy } from "./remedies.ts";
 import type { RequestHead } from "./http_request.ts";
 import { type Peer, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import { Lives } from "./tokens/lives.ts";
+import type { NearListener } from "./slots.ts";
 import type { Socket } from "./socket.ts";
 import type { AcceptedTokens } from "./tokens/token.ts";
 
@@ -43,6 +44,8 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly onLink: (link: Link, admission: Admission) => void;
   /** Pages for browsers and tools on the same port; default none. */
   readonly pages?: Pages;
+  /** Shares slots with diallers of this host. Default: the connections carry all messages. */
+  readonly near?: () => NearListener | undefined;
   /** Time limit for the hello of a connection. Default 5,000 ms. */
   readonly helloTimeoutMs?: number;
   /** Whether this process may open `count` more files; else connections wait. Default: it may. */
@@ -213,17 +216,20 @@ class Server implements WebSocketServer {
 
   #link(socket: Socket, data: Uint8Array | string, admission: Admission): void {
     const { world, local, onLink, limits } = this.#options;
+    const near = this.#options.near?.();
     const hello = readHello(data, "dialler");
     checkName(hello.node, admission.identity, local().node);
     this.#claim(hello.incarnation, admission);
     this.#checkLinks(admission.identity);
     const { messageBytesMax } = { ...LINK_LIMITS, ...limits };
-    socket.send(writeHello({ ...local(), role: "listener", messageBytesMax }));
+    const offer = near === undefined ? {} : { near: near.folder };
+    socket.send(writeHello({ ...local(), role: "listener", messageBytesMax, ...offer }));
     const peer: Peer = {
       remote: { node: hello.node, incarnation: hello.incarnation },
       ownName: hello.node,
       identity: admission.identity,
       messageBytesMax: hello.messageBytesMax,
+      near,
     };
     const link = new WebSocketLink(world, socket, peer, this.#options);
     this.#links.set(link, admission);

@@ -51,6 +51,7 @@ export class TaskFetcher {
   #elements = 0;
   #bytes = 0;
   #wireBytes = 0;
+  #slotBytes = 0;
   #answerMs = 0;
   #heldMs = 0;
   #unpackMs = 0;
@@ -100,6 +101,7 @@ export class TaskFetcher {
       answerMs: this.#answerMs,
       heldMs: this.#heldMs,
       ...(roundTripMs === undefined ? {} : { roundTripMs }),
+      ...(this.#slotBytes === 0 ? {} : { slotBytes: this.#slotBytes }),
     };
   }
 
@@ -130,14 +132,15 @@ export class TaskFetcher {
 
   #noted(answer: WithElement, askedMs: number): WithElement {
     const nowMs = this.#deps.context.world.nowMs();
-    const { heldMs = 0, element: { byteLength } } = answer;
+    const { heldMs = 0, element: { byteLength, cameInSlot } } = answer;
     this.#elements++;
     this.#wireBytes += byteLength;
     this.#deps.totals.wireBytes += byteLength;
     this.#answerMs += nowMs - askedMs;
     this.#heldMs += heldMs;
     this.#tuner.came(nowMs, nowMs - askedMs, heldMs, this.#deps.feed.isWaitedFor);
-    if (this.#isFar) this.#way.came(nowMs, byteLength, nowMs - askedMs - heldMs);
+    if (cameInSlot) this.#slotBytes += byteLength;
+    else if (this.#isFar) this.#way.came(nowMs, byteLength, nowMs - askedMs - heldMs);
     return answer;
   }
 

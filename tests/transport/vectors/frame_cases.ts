@@ -12,6 +12,7 @@ import { tensor } from "../../../core/tensor.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { fragmentHead, FRAME, writeAck, writeBatch } from "../../../transport/web_socket/frames.ts";
+import { writeInSlot, writeSlotFile, writeSlotFreed } from "../../../transport/web_socket/slots.ts";
 import { type Hello, writeBye, writeHello } from "../../../transport/hello.ts";
 import { describe, type Vector } from "./cases.ts";
 
@@ -129,6 +130,9 @@ export function makeFrameVectors(): FrameVectors {
     ["acknowledgement", writeAck(ACKNOWLEDGED)],
     ["ping", Uint8Array.of(FRAME.PING)],
     ["pong", Uint8Array.of(FRAME.PONG)],
+    ["slot file", writeSlotFile("0123456789abcdef")],
+    ["in slot", writeInSlot(5, 70_000)],
+    ["slot freed", writeSlotFreed(5)],
   ];
   return { envelopes, frames: frames.map(([name, frame]) => ({ name, hex: frame.toHex() })) };
 }

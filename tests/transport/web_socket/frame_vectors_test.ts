@@ -7,6 +7,7 @@ import { LeatError } from "../../../core/error.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import { asEnvelope } from "../../../transport/envelopes.ts";
 import { FRAME, readAck, readBatch, readFragment } from "../../../transport/web_socket/frames.ts";
+import { readInSlot, readSlotFile, readSlotFreed } from "../../../transport/web_socket/slots.ts";
 import { byeReason, readHello } from "../../../transport/hello.ts";
 import { assertEquals, assertInstanceOf } from "../../assert.ts";
 import { describe } from "../vectors/cases.ts";
@@ -74,4 +75,10 @@ Deno.test("readBatch, readFragment and readAck read the committed frames", () =>
   );
   assertEquals(parts.length, Math.ceil(message.length / bytes));
   assertEquals(readAck(frames("acknowledgement")[0]!), ACKNOWLEDGED);
+});
+
+Deno.test("readSlotFile, readInSlot and readSlotFreed read the committed frames", () => {
+  assertEquals(readSlotFile(frames("slot file")[0]!), "0123456789abcdef");
+  assertEquals(readInSlot(frames("in slot")[0]!), { slot: 5, length: 70_000 });
+  assertEquals(readSlotFreed(frames("slot freed")[0]!), 5);
 });

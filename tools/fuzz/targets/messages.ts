@@ -18,6 +18,14 @@ import {
   writeBatch,
 } from "../../../transport/web_socket/frames.ts";
 import { type Hello, readHello, writeBye, writeHello } from "../../../transport/hello.ts";
+import {
+  readInSlot,
+  readSlotFile,
+  readSlotFreed,
+  writeInSlot,
+  writeSlotFile,
+  writeSlotFreed,
+} from "../../../transport/web_socket/slots.ts";
 import { Reassembly } from "../../../transport/web_socket/reassembly.ts";
 import type { Target } from "../target.ts";
 
@@ -76,6 +84,15 @@ function takeFrames(input: Uint8Array): void {
       case FRAME.ACK:
         readAck(frame);
         break;
+      case FRAME.SLOT_FILE:
+        readSlotFile(frame);
+        break;
+      case FRAME.IN_SLOT:
+        readInSlot(frame);
+        break;
+      case FRAME.SLOT_FREED:
+        readSlotFreed(frame);
+        break;
       default:
         take(frame);
     }
@@ -128,6 +145,7 @@ export const MESSAGE_TARGETS: Readonly<Record<string, Target>> = {
         seeds: [
           joined([a, b!]),
           joined([writeBatch(rest), writeAck(1_000)]),
+          joined([writeSlotFile("0123456789abcdef"), writeInSlot(1, 70_000), writeSlotFreed(1)]),
           joined(fragmented(rest[0]!)),
         ],
         run: takeFrames,

@@ -189,6 +189,7 @@ Deno.test("describe tells where a reader's time goes, and how it goes with each 
     meanAnswerMs: 20,
     meanHeldMs: 5,
     roundTripMs: 3,
+    slotBytes: null,
   }]);
 });
 
