@@ -16,7 +16,8 @@ export const PARTS = {
   images: "Images from TFRecords",
   text: "Text: split, hash, bucket by length, pad",
   records: "Reading TFRecords",
-  service: "The service: one worker process, one client process, loopback",
+  service: "The service: one worker process, one client process, TCP over loopback",
+  host: "The service: a client process on the worker's host, which may use more than TCP",
   checkpoints: "Saving an iterator's position",
   python: "PyTorch reads: batches in a Python program",
 } as const;
@@ -52,12 +53,9 @@ function images(name: string, peers: readonly Peer[]): PeerCase[] {
   }));
 }
 
-function service(size: string, compression: "none" | "compressed"): PeerCase {
-  const name = `service-${size}${compression === "none" ? "" : "-compressed"}`;
-  return {
-    ...{ name, part: "service", pipeline: name, unit: "batches/s", cores: "all" },
-    peers: ["tensorflow"],
-  };
+function service(part: "service" | "host", size: string): PeerCase {
+  const name = `${part}-${size}`;
+  return { name, part, pipeline: name, unit: "batches/s", cores: "all", peers: ["tensorflow"] };
 }
 
 function inPython(what: string, unit: string, peers: readonly Peer[]): PeerCase {
@@ -86,8 +84,8 @@ export const CASES: readonly PeerCase[] = [
     ...{ name, part: "records", pipeline: name, unit: "records/s", cores: "all" },
     peers: ["tensorflow"],
   })),
-  ...["1kb", "150kb", "1mb", "10mb"].map((size) => service(size, "none")),
-  service("1mb", "compressed"),
+  ...["1kb", "150kb", "1mb", "10mb", "1mb-compressed"].map((size) => service("service", size)),
+  ...["1kb", "150kb", "1mb", "10mb"].map((size) => service("host", size)),
   {
     ...{ name: "checkpoint-shuffle", part: "checkpoints", pipeline: "checkpoint-shuffle" },
     ...{ unit: "saves/s", cores: "all", peers: ["tensorflow"] },

@@ -12,7 +12,7 @@ Deno.test("bench:peers knows each case's pipeline on every side", async () => {
       const path = new URL(`../../bench/peers/python/${peer}_side.py`, import.meta.url);
       const script = scripts.get(peer) ?? await Deno.readTextFile(path);
       scripts.set(peer, script);
-      const known = pipeline.startsWith("service-") ? "service-" : `"${pipeline}"`;
+      const known = /^(service|host)-/.exec(pipeline)?.[0] ?? `"${pipeline}"`;
       assert(script.includes(known), `${peer}: ${name}`);
     }
   }

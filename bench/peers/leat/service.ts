@@ -8,9 +8,11 @@ const SIZES = { "1kb": 1_000, "150kb": 150_000, "1mb": 1_000_000, "10mb": 10_000
 async function reading(
   bytes: number,
   compression: NonNullable<DistributeOptions["compression"]>,
+  sharesSlots: boolean,
 ): Promise<Running> {
+  const program = import.meta.resolve("./service_process.ts");
   const process = new Deno.Command("deno", {
-    args: ["run", "--no-prompt", "-P=bench", import.meta.resolve("./service_process.ts")],
+    args: ["run", "--no-prompt", "-P=bench", program, JSON.stringify({ sharesSlots })],
     stdin: "piped",
     stdout: "piped",
   }).spawn();
@@ -41,8 +43,14 @@ export const service: Pipelines = {
   ...Object.fromEntries(
     Object.entries(SIZES).map(([name, bytes]) => [
       `service-${name}`,
-      () => reading(bytes, "none"),
+      () => reading(bytes, "none", false),
     ]),
   ),
-  "service-1mb-compressed": () => reading(SIZES["1mb"], "zstd"),
+  ...Object.fromEntries(
+    Object.entries(SIZES).map(([name, bytes]) => [
+      `host-${name}`,
+      () => reading(bytes, "none", true),
+    ]),
+  ),
+  "service-1mb-compressed": () => reading(SIZES["1mb"], "zstd", false),
 };

@@ -193,6 +193,7 @@ PIPELINES = {
         records(files["records"]).shuffle(10_000).batch(256).repeat()
     ),
     **{f"service-{name}": service(size, None) for name, size in SIZES.items()},
+    **{f"host-{name}": service(size, None) for name, size in SIZES.items()},
     "service-1mb-compressed": service(SIZES["1mb"], "AUTO"),
     "checkpoint-shuffle": checkpoint,
     "python-images": images_in_python,
