@@ -37,7 +37,14 @@ export interface OffloadDecision {
   /** OffRatio: the share of the data that remote workers prepare, from 0 to 1. */
   readonly ratio: number;
   /** The rule that decided. */
-  readonly rule: "no stall" | "speed-up below threshold" | "no candidate" | "no gain" | "offload";
+  readonly rule:
+    | "no stall"
+    | "speed-up below threshold"
+    | "no candidate"
+    | "no gain"
+    | "offload"
+    /** Not of algorithm 1: measuring would take longer than it could save. */
+    | "short training";
   /** Gthp / Lthp: the speed-up if there were no stall. */
   readonly speedUpMax: number;
   /** The estimated training throughput, in bytes per second. */

@@ -5,11 +5,14 @@ import { Dataset } from "../data/dataset.ts";
 import { installedHost } from "../data/host.ts";
 import { OffloadNode } from "../data/operators/offload.ts";
 import { figuresOf, type OffloadProgress } from "./figures.ts";
-import { OffloadPlan } from "./plan.ts";
+import { OffloadPlan, PROFILE_STEPS } from "./plan.ts";
 import { type PlanningOptions, planOffload } from "./plan_offload.ts";
 
 /** Progress is reported at most this often, in ms, and at the end. */
 const PROGRESS_EVERY_MS = 1_000;
+
+/** A training of at most so many times `profileSteps` is not measured. */
+const SHORT = 4;
 
 /** Options of {@linkcode fit}. */
 export interface FitOptions<T, S> extends Omit<PlanningOptions, "service"> {
@@ -29,7 +32,8 @@ export interface FitOptions<T, S> extends Omit<PlanningOptions, "service"> {
   /** The service that may prepare elements. Default: none, and nothing is offloaded. */
   readonly service?: PlanningOptions["service"];
   /**
-   * `"auto"` (the default): measures and decides before the first step. `"never"`: prepares all
+   * `"auto"` (the default): measures and decides before the first step, unless the training has at
+   * most four times `profileSteps` steps. `"never"`: prepares all
    * elements here. A plan of `planOffload()`: follows that plan.
    */
   readonly offload?: "auto" | "never" | OffloadPlan;
@@ -131,6 +135,9 @@ async function planFor<T, S>(options: FitOptions<T, S>): Promise<OffloadPlan | u
   const { offload = "auto", service, dataset, trainStep, state } = options;
   if (offload instanceof OffloadPlan) return offload;
   if (offload === "never" || service === undefined) return undefined;
+  const { profileSteps = PROFILE_STEPS, epochs = 1 } = options;
+  const steps = dataset.cardinality() * epochs;
+  if (epochs === 0 || steps >= 0 && steps <= SHORT * profileSteps) return OffloadPlan.ofShort();
   const { cloneState = (state: S) => structuredClone(state) } = options;
   let copy: S;
   try {

@@ -3,6 +3,8 @@ import { bytesText, percentText } from "../data/amounts.ts";
 import type { OffloadChoice } from "../data/operators/offload.ts";
 import { estimateOf, type OffloadDecision, type OffloadMetrics } from "./decide.ts";
 
+/** The most steps of a measurement: the paper's 50 to 100. It ends earlier once it is exact. */
+export const PROFILE_STEPS = 50;
 /** The length of a training with which the cost of planning is compared. */
 const STEPS_COMPARED = 10_000;
 
@@ -50,6 +52,18 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
     this.stepMs = stepMs;
   }
 
+  /** @ignore */
+  static ofShort(): OffloadPlan {
+    return new OffloadPlan({
+      decision: {
+        ...{ candidate: null, ratio: 0, startRatio: 0, rule: "short training" },
+        ...{ speedUpMax: 1, estimate: 0 },
+      },
+      metrics: { Gthp: 0, Lthp: 0, Pcycle: 0, candidates: [] },
+      ...{ refused: [], source: "measured", planningMs: 0 },
+    });
+  }
+
   /** The candidate that is offloaded; `null`: none. */
   get candidate(): string | null {
     return this.decision.candidate;
@@ -62,6 +76,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
 
   /** A sentence that says what is done and why, and a table of what was measured. */
   explain(): string {
+    if (this.decision.rule === "short training") return this.#sentence();
     return [
       ...[this.#sentence(), "", ...this.#table()],
       ...[...this.#workers(), ...this.#overhead(), ...this.#refusals()],
@@ -78,6 +93,8 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
     const { Lthp, Gthp } = this.metrics;
     const faster = Number.isFinite(speedUpMax) ? `at most ${times(speedUpMax)} as fast` : "faster";
     switch (rule) {
+      case "short training":
+        return "Nothing is offloaded, and nothing was measured: the training has too few steps.";
       case "no stall":
         return "Nothing is offloaded: training does not wait for data.";
       case "speed-up below threshold":
@@ -157,7 +174,11 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   }
 }
 
+/** A larger factor only says that a training step takes no time. */
+const FACTOR_MAX = 100;
+
 function times(factor: number): string {
+  if (factor > FACTOR_MAX) return `over ${FACTOR_MAX} times`;
   return `${factor.toFixed(2)} times`;
 }
 

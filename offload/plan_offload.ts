@@ -1,5 +1,5 @@
 /** Plans the offloading of a dataset before it is trained on. */
-import { invalidArgument } from "../data/check.ts";
+import { checkInteger, invalidArgument } from "../data/check.ts";
 import { Dataset } from "../data/dataset.ts";
 import { installedHost } from "../data/host.ts";
 import type { OffloadOptions } from "../data/operators/offload.ts";
@@ -64,6 +64,7 @@ export async function planOffload<T>(
   if (!(dataset instanceof Dataset)) {
     throw invalidArgument("planOffload", "dataset", "a Dataset", dataset);
   }
+  if (profileSteps !== undefined) checkInteger("planOffload", "profileSteps", profileSteps, 1);
   const pipeline = dataset.node;
   // Most programs do not plan.
   const { plan } = await import("./planner.ts");

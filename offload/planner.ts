@@ -14,14 +14,8 @@ import {
 } from "./decide.ts";
 import { figuresOf, sizeOf } from "./figures.ts";
 import { keysOf, type MetricStore, readCandidates, readGthp, readLocal } from "./metric_store.ts";
-import { OffloadPlan } from "./plan.ts";
-import {
-  type IsDecided,
-  PROFILE_STEPS,
-  profileCandidate,
-  profileLocal,
-  type ProfileOptions,
-} from "./profile.ts";
+import { OffloadPlan, PROFILE_STEPS } from "./plan.ts";
+import { type IsDecided, profileCandidate, profileLocal, type ProfileOptions } from "./profile.ts";
 import { offloadSurroundings } from "./surroundings.ts";
 
 type LocalMetrics = Omit<OffloadMetrics, "candidates">;

@@ -7,8 +7,6 @@ import { sizeOf } from "./figures.ts";
 import { type Clocks, EndlessRun, type StepFigures, StepMeter } from "./step_meter.ts";
 import type { CandidateMetrics, OffloadMetrics } from "./decide.ts";
 
-/** The most steps of a measurement: the paper's 50 to 100. It ends earlier once it is exact. */
-export const PROFILE_STEPS = 50;
 /** The fewest steps of a measurement. */
 const STEPS_MIN = 8;
 /** A measurement ends when the standard error of its steps' mean duration is below this share. */
@@ -106,6 +104,8 @@ async function throughputOf(
   await step(first);
   const warmUp = Math.min(STEPS_MIN, Math.ceil(WARM_UP_SHARE * steps));
   for (let at = 1; at < warmUp && !isDecided(Infinity); at++) await step(await next());
+  // Only what has failed is decided by now.
+  if (isDecided(Infinity)) return { bytesPerSecond: 0, cpuMs: 0, batch: first };
   bytes = 0;
   const { elapsedMs } = await measure(
     options,

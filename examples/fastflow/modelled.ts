@@ -2,7 +2,8 @@
 import type { OffloadChoice, OffloadDecision, OffloadMetrics } from "../../mod.ts";
 import { RatioControl } from "../../offload/adapt.ts";
 import { type CandidateMetrics, decide, isBehind, staysLocal } from "../../offload/decide.ts";
-import { PROFILE_STEPS, profileCandidate, profileLocal } from "../../offload/profile.ts";
+import { PROFILE_STEPS } from "../../offload/plan.ts";
+import { profileCandidate, profileLocal } from "../../offload/profile.ts";
 import type { Costs } from "./costs.ts";
 import { type Environment, ENVIRONMENTS } from "./environments.ts";
 import { ModelledTraining, VirtualTime } from "./model.ts";

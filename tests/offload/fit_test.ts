@@ -99,6 +99,22 @@ Deno.test("fit and planOffload train here when the service cannot be reached", a
   assertMatch(plan!.explain(), /p'3: not measured, because the service failed before/);
 });
 
+testInline("fit measures nothing for a training that is too short", async (start) => {
+  await using service = await start({ workers: 1 });
+  for (const [epochs, profileSteps] of [[0, 3], [1, 13], [4, 50]] as const) {
+    let calls = 0;
+    const trainStep = () => void calls++;
+    const { fitted } = summing(batches, {
+      ...{ service, trainStep, epochs, profileSteps },
+    });
+    const { plan, steps } = await fitted();
+    assertEquals([calls, steps, plan!.candidate], [50 * epochs, 50 * epochs, null]);
+    assertMatch(plan!.explain(), /too few steps/);
+  }
+  const wrong = () => summing(batches, { service, profileSteps: 0, epochs: 9 }).fitted();
+  await assertRejects(wrong, Error, "profileSteps");
+});
+
 testInline("fit ends with the error of a training step", async (start) => {
   await using service = await start({ workers: 1 });
   const trainStep = () => Promise.reject(new Error("no gradient"));
