@@ -1,15 +1,7 @@
 /** The iterator that users hold: the asynchronous interface of a running pipeline. */
+
 import { LeatError } from "../core/error.ts";
-import type { IteratorContext } from "./context.ts";
-import { installedHost } from "./host.ts";
-import type { Coordinates, IterationOptions } from "./iteration_options.ts";
-import { Explanation } from "./explanation.ts";
-import { dropHalfRestored, END } from "./iterator.ts";
-import type { DatasetNode } from "./node.ts";
-import { type LastIterator, openLast } from "./optimizer/rules/prefetch_injection.ts";
-import { coordinatesOf, rootContext } from "./root_context.ts";
 import type { Consumption } from "./autotune/tuner.ts";
-import { ReadingFailure, toldOf } from "./iterators/reading_failure.ts";
 import {
   decodeIteration,
   encodeIteration,
@@ -17,9 +9,25 @@ import {
   unreadableState,
 } from "./checkpoint/saving.ts";
 import { restoreShared, saveShared } from "./checkpoint/shared_state.ts";
+import type { IteratorContext } from "./context.ts";
 import { isWhole, missingIn } from "./elements/spec_check.ts";
+import { Explanation } from "./explanation.ts";
+import { installedHost } from "./host.ts";
+import type { Coordinates, IterationOptions } from "./iteration_options.ts";
+import { dropHalfRestored, END } from "./iterator.ts";
+import { ReadingFailure, toldOf } from "./iterators/reading_failure.ts";
+import {
+  closedError,
+  DONE,
+  rejectClosed,
+  type Request,
+  resolveDone,
+} from "./iterators/requests.ts";
 import { type IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 import { Stopwatch } from "./iterators/stopwatch.ts";
+import type { DatasetNode } from "./node.ts";
+import { type LastIterator, openLast } from "./optimizer/rules/prefetch_injection.ts";
+import { coordinatesOf, rootContext } from "./root_context.ts";
 
 /** Starts running a graph. Nothing is read before the first `next()`. */
 export function openIterator<T = unknown>(
@@ -28,18 +36,6 @@ export function openIterator<T = unknown>(
 ): DatasetIterator<T> {
   return new DatasetIterator<T>(node, options);
 }
-
-/** A queued call. */
-interface Request {
-  /** Executes the call when it is due. */
-  readonly run: () => unknown;
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (error: unknown) => void;
-  /** Answers the call if the iterator is closed first. */
-  readonly whenClosed: (this: Request) => void;
-}
-
-const DONE: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
 
 /**
  * An iterator over a dataset's elements.
@@ -86,11 +82,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   #failed = false;
   #closed = false;
 
-  /**
-   * Made by `Dataset.iterator()` and `openIterator()`.
-   *
-   * @ignore
-   */
+  /** @ignore Made by `Dataset.iterator()` and `openIterator()`. */
   constructor(node: DatasetNode, options: IterationOptions) {
     this.#node = node;
     this.#options = { ...options, host: options.host ?? installedHost() };
@@ -404,16 +396,4 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       context.uses("prefetchInjection");
     return openLast(context, this.#node, { injects, ahead });
   }
-}
-
-function resolveDone(this: Request): void {
-  this.resolve(DONE);
-}
-
-function rejectClosed(this: Request): void {
-  this.reject(closedError());
-}
-
-function closedError(): LeatError {
-  return new LeatError("failed_precondition", "This iterator was closed; open another one.");
 }

@@ -3,35 +3,21 @@
  * remedy. Tested with pipelines of known cost, profiles with a known best size, and real workers
  * compared with the model.
  */
-import { join } from "node:path";
-import { Dataset, LeatError, PAPER_PRICES } from "../../mod.ts";
-import { StatusLine } from "../../cli/chaos/status_line.ts";
-import { counted } from "../../cli/lib/counted.ts";
 import { type Machines, sweepClusters } from "../../cli/plan/clusters.ts";
 import { limitsOf, nextLimit } from "../../cli/plan/limits.ts";
-import { Patience, type PatienceLimits, patienceMs } from "../../cli/plan/patience.ts";
+import { type PatienceLimits, patienceMs } from "../../cli/plan/patience.ts";
 import { percentile } from "../../cli/plan/percentile.ts";
 import { type Profile, profilePipeline, undisturbed } from "../../cli/plan/profile.ts";
 import { profileModule } from "../../cli/plan/profiled_module.ts";
 import { type Plan, planText, renderPlan } from "../../cli/plan/report.ts";
 import { fastestMs } from "../../cli/plan/split_cost.ts";
-import { Stages } from "../../cli/plan/stages.ts";
 import { loadPipeline } from "../../cli/plan/user_pipeline.ts";
 import { verify } from "../../cli/plan/verification.ts";
+import { Dataset, LeatError, PAPER_PRICES } from "../../mod.ts";
 import { SimCluster } from "../../sim/engine/cluster.ts";
-import {
-  assert,
-  assertEquals,
-  assertMatch,
-  assertRejects,
-  assertStringIncludes,
-} from "../assert.ts";
-import { type Child, startChild } from "../lib/child.ts";
-import { TempFolder } from "../lib/temp_folder.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { until } from "../lib/until.ts";
-
-const MOD = new URL("../../mod.ts", import.meta.url).href;
-const FLAGS = ["--no-prompt", "-P=plan"];
+import { withModule } from "./plan_modules.ts";
 
 /** A batch of a MB takes a worker 100 ms. */
 const PROFILE: Profile = {
@@ -59,27 +45,11 @@ const MACHINES: Machines = {
   ...{ prices: PAPER_PRICES, stallMax: 0.02 },
 };
 
-async function withModule(code: string, use: (path: string) => Promise<void>): Promise<void> {
-  await using temporary = await TempFolder.make();
-  const folder = temporary.path;
-  const path = join(folder, "pipeline.ts");
-  await Deno.writeTextFile(path, `import { Dataset } from ${JSON.stringify(MOD)};\n${code}`);
-  await use(path);
-}
-
 function waiting(elements: number, ms: number): Dataset<unknown> {
   return Dataset.range(elements).map(async (x, { ms }) => {
     await new Promise((resolve) => setTimeout(resolve, ms));
     return x;
   }, { captures: { ms } });
-}
-
-/** The exit status; a process that would never end is killed. */
-async function codeOf(child: Child): Promise<number> {
-  const patience = setTimeout(() => child.kill("SIGKILL"), 300_000);
-  const { code } = await child.status;
-  clearTimeout(patience);
-  return code;
 }
 
 Deno.test("loadPipeline: a dataset, or the result of a function, by name or as the only candidate", async () => {
@@ -346,70 +316,6 @@ Deno.test("planText and renderPlan: measurements, a table, plots, and a recommen
   assertEquals(JSON.parse(json).modelled.recommended.workers, sweep.recommended.workers);
 });
 
-Deno.test("cli/plan.ts plans for its own pipeline, and names the flag for a module's denied access", async () => {
-  await using plan = startChild("cli/plan.ts", {
-    args: [
-      ...["cli/plan/demo_pipeline.ts", "--step-ms", "20", "--seconds", "0.2"],
-      ...["--workers-max", "2", "--json"],
-    ],
-    flags: FLAGS,
-  });
-  assertEquals((await plan.status).code, 0, plan.stderr.text);
-  const { measured, modelled }: Plan = JSON.parse(plan.stdout.text);
-  assert(measured.batches >= 3 && measured.splitsPerBatch! > 1);
-  assert(measured.splitMs > 0, `${measured.splitMs} ms for a split`);
-  assertEquals(measured.operators.map(({ operator }) => operator).slice(0, 3), [
-    ...["prefetch", "paddedBatch", "map"],
-  ]);
-  assertEquals(modelled.colocated.workers, 0);
-  await withModule("Deno.env.get('HOME'); export default Dataset.range(3);", async (path) => {
-    await using denied = startChild("cli/plan.ts", {
-      args: [path, "--step-ms", "20"],
-      flags: FLAGS,
-    });
-    assertEquals((await denied.status).code, 1);
-    assertStringIncludes(
-      denied.stderr.text,
-      "deno run --no-prompt -P=plan --allow-env cli/plan.ts",
-    );
-  });
-  const bound = "const k = 2; export default Dataset.range(3).map((x) => x + k);";
-  await withModule(bound, async (path) => {
-    await using refused = startChild("cli/plan.ts", {
-      args: [path, "--step-ms", "20"],
-      flags: FLAGS,
-    });
-    assertEquals((await refused.status).code, 1);
-    assertEquals(
-      refused.stderr.text.split("cannot travel to another thread").length,
-      2,
-      "said once",
-    );
-  });
-  await using wrong = startChild("cli/plan.ts", {
-    args: ["x.ts", "--step-ms", "0"],
-    flags: FLAGS,
-  });
-  assertEquals((await wrong.status).code, 2);
-  assertStringIncludes(wrong.stderr.text, "--step-ms is '0', but has to be");
-});
-
-Deno.test("cli/plan.ts handles Ctrl-C while a user's function never yields", async () => {
-  const spinning = "export default Dataset.range(3).map(() => { for (;;); });";
-  await withModule(spinning, async (path) => {
-    await using plan = startChild("cli/plan.ts", {
-      args: [path, "--step-ms", "20"],
-      flags: FLAGS,
-    });
-    await plan.stderr.match(/^Running /);
-    // By then the function runs, or Ctrl-C would be handled anyway.
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    plan.kill("SIGINT");
-    assertEquals(await codeOf(plan), 130);
-    assertStringIncludes(plan.stderr.text, "Interrupted: nothing was measured yet");
-  });
-});
-
 Deno.test("profileModule abandons a pipeline without a batch for too long, with advice", async () => {
   const stuck: [code: string, ...parts: string[]][] = [
     [
@@ -439,118 +345,6 @@ Deno.test("profileModule abandons a pipeline without a batch for too long, with 
   const never = "export default () => new Promise(() => {});";
   await refused({ loadingMs: 500 })([never, "was not loaded within"]);
   assertEquals([patienceMs(0.1), patienceMs(5), patienceMs(60)], [120_000, 120_000, 1_200_000]);
-});
-
-Deno.test("Patience limits loading, then each batch, and reports after how many none came", async () => {
-  const over = Promise.withResolvers<LeatError>();
-  using patience = new Patience("m.ts", { loadingMs: 600_000, batchMs: 1 }, over.resolve);
-  patience.came(4);
-  patience.loaded();
-  assertStringIncludes((await over.promise).message, "within 0.001 s after the first 4: does");
-});
-
-Deno.test("cli/plan.ts --json reserves standard output for the plan, whatever a module prints", async () => {
-  const talking = `console.log("at the top");
-    export default Dataset.range(1000).map((x) => {
-      console.log("of element", x);
-      console.table([{ x }]);
-      return x;
-    }).batch(10);`;
-  await withModule(talking, async (path) => {
-    await using plan = startChild("cli/plan.ts", {
-      args: [path, "--step-ms", "20", "--seconds", "0.1", "--workers-max", "1", "--json"],
-      flags: FLAGS,
-    });
-    assertEquals(await codeOf(plan), 0, plan.stderr.text);
-    const { measured }: Plan = JSON.parse(plan.stdout.text);
-    assert(measured.batches > 0);
-    for (const part of ["at the top", "of element 7", "│"]) {
-      assertStringIncludes(plan.stderr.text, part);
-    }
-  });
-});
-
-Deno.test("Stages shows the duration of a stage, repeatedly, and in a StatusLine outside a terminal", async () => {
-  const shown: string[] = [];
-  {
-    using stages = new Stages({ show: (line) => shown.push(line) });
-    stages.begin("simulating 1 worker");
-    assertMatch(shown[0]!, /^simulating 1 worker: \d+\.\d s$/);
-    let batches = 1;
-    stages.begin(() => counted(batches, "batch", "batches"));
-    batches = 2;
-    await until(() => shown.some((line) => /^2 batches: \d+\.\d s$/.test(line)));
-  }
-  if (Deno.stderr.isTerminal()) return;
-  const written: unknown[] = [];
-  const { error } = console;
-  console.error = (line) => written.push(line);
-  try {
-    new StatusLine().show("never");
-    const often = new StatusLine({ plainEveryMs: 0 });
-    for (const line of ["one", "two"]) often.show(line);
-    new StatusLine({ plainEveryMs: 3_600_000 }).show("within the hour");
-  } finally {
-    console.error = error;
-  }
-  assertEquals(written, ["one", "two"]);
-});
-
-Deno.test("cli/plan.ts leaves no folder behind after Ctrl-C while it measures a split", async () => {
-  await using temporary = await TempFolder.make();
-  const entries = (folder = temporary.path) =>
-    [...Deno.readDirSync(folder)].map(({ name }) => name);
-  await withModule("export default Dataset.range(1000).batch(2).repeat();", async (path) => {
-    await using plan = startChild("cli/plan.ts", {
-      args: [path, "--step-ms", "20", "--seconds", "0.3"],
-      flags: FLAGS,
-      env: { TMPDIR: temporary.path },
-    });
-    // It requests splits once there is a journal.
-    await until(() => entries().some((name) => entries(join(temporary.path, name)).length > 0));
-    plan.kill("SIGINT");
-    assertEquals(await codeOf(plan), 130);
-    assertEquals(entries(), []);
-  });
-});
-
-Deno.test("cli/plan.ts names the module whose thread died of an uncaught error", async () => {
-  const deadly = "export default () => { setTimeout(() => { throw new Error('died') }); " +
-    "return Dataset.range(3).map(() => new Promise(() => {})); };";
-  await withModule(deadly, async (path) => {
-    await using plan = startChild("cli/plan.ts", {
-      args: [path, "--step-ms", "20"],
-      flags: FLAGS,
-    });
-    assertEquals(await codeOf(plan), 1);
-    assertStringIncludes(plan.stderr.text, `The thread of '${path}' has died`);
-  });
-});
-
-Deno.test("cli/plan.ts names the call with which a module tried to end its thread, also if the error was caught", async () => {
-  const read = "return Dataset.range(3).map(() => new Promise(() => {}));";
-  const ends: [call: string, code: string][] = [
-    ["Deno.exit(3)", "Deno.exit(3); export default Dataset.range(3);"],
-    [
-      "close()",
-      `export default () => { try { self.close(); } catch { /* in vain */ } ${read} };`,
-    ],
-    [
-      "process.exit(0)",
-      `import { exit } from "node:process";
-      export default () => { setTimeout(() => exit(0)); ${read} };`,
-    ],
-  ];
-  for (const [call, code] of ends) {
-    await withModule(code, async (path) => {
-      await using plan = startChild("cli/plan.ts", {
-        args: [path, "--step-ms", "20"],
-        flags: FLAGS,
-      });
-      assertEquals(await codeOf(plan), 1);
-      assertStringIncludes(plan.stderr.text, `'${path}' called ${call}, and a module that ends`);
-    });
-  }
 });
 
 Deno.test("fastestMs: batches that arrive in groups share their wait, and a slow stretch is left out", async () => {

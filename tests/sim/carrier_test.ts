@@ -16,7 +16,8 @@ import { Trace } from "../../sim/engine/trace.ts";
 import { SimWorld } from "../../sim/world.ts";
 import { WORKLOAD_FAULTS } from "../../sim/workloads/workload.ts";
 import { assert } from "../assert.ts";
-import { type CarrierUnderTest, conformance } from "../transport/conformance.ts";
+import { conformance } from "../transport/conformance.ts";
+import type { CarrierUnderTest } from "../transport/conformance_lib.ts";
 
 /** Virtual time in which everything in transit arrives, in ms. */
 const SETTLE_MS = 100;

@@ -14,7 +14,8 @@ import { serveWebSocket } from "../../transport/web_socket/server.ts";
 import { portLink } from "../../transport/web_worker.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
 import { nearDialler, NearFolder } from "../../platform/process/near_slots.ts";
-import { type CarrierUnderTest, conformance } from "./conformance.ts";
+import { conformance } from "./conformance.ts";
+import type { CarrierUnderTest } from "./conformance_lib.ts";
 import { ProcessPipes } from "./process_pipes.ts";
 import { TcpProxy } from "./tcp_proxy.ts";
 

@@ -3,21 +3,14 @@
  *
  * @module
  */
-import { hashBytes } from "../../../core/hash.ts";
 import { decodeRecords } from "../../../actors/dispatcher/journal/records.ts";
 import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
-import { LeatError } from "../../../core/error.ts";
+import type { LeatError } from "../../../core/error.ts";
+import { hashBytes } from "../../../core/hash.ts";
 import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";
-import {
-  assert,
-  assertEquals,
-  assertNotEquals,
-  assertRejects,
-  assertStringIncludes,
-} from "../../assert.ts";
-import { settle, tableOf, TestCluster, TestWorker, workIn } from "./lib.ts";
-
-const OFF = { processingMode: "OFF" } as const;
+import { assert, assertEquals, assertNotEquals, assertStringIncludes } from "../../assert.ts";
+import { settle, tableOf, TestCluster, workIn } from "./lib.ts";
+import { isFinished, OFF } from "./off_jobs.ts";
 
 Deno.test("hello says which cluster it is, and which of its dispatchers", async () => {
   await using cluster = await TestCluster.start();
@@ -138,22 +131,6 @@ Deno.test("openIteration refuses what cannot work, before anything is made", asy
   await cluster.open(unknown, rounds);
 });
 
-Deno.test("every worker gets one task of every iteration, whichever came first", async () => {
-  await using cluster = await TestCluster.start();
-  const datasetId = await cluster.dataset();
-  const [a, b] = [cluster.worker("a"), cluster.worker("b")];
-  await a.heartbeat();
-  await cluster.open(datasetId, OFF);
-  await settle();
-  assertEquals(a.wakes, 1, "a worker that has news is woken");
-  assertEquals(await a.heartbeat(), [1]);
-  assertEquals(await b.heartbeat(), [2]);
-  await cluster.open(datasetId, OFF);
-  assertEquals([await a.heartbeat(), await b.heartbeat()], [[1, 3], [2, 4]]);
-  await cluster.restart();
-  assertEquals([await a.heartbeat(), await b.heartbeat()], [[1, 3], [2, 4]]);
-});
-
 Deno.test("tasks carry their own dataset and random state under OFF, of their iteration under DYNAMIC", async () => {
   await using cluster = await TestCluster.start();
   const datasetId = await cluster.dataset("seeded");
@@ -197,127 +174,6 @@ Deno.test("clients are told the sources of tasks as soon as workers have them, a
   assertEquals(await sources(), expected);
 });
 
-Deno.test("a new life of a worker ends its tasks and gets new ones; the old life is refused", async () => {
-  await using cluster = await TestCluster.start();
-  const worker = cluster.worker("w");
-  const { clientId } = await cluster.open(await cluster.dataset(), OFF);
-  await worker.heartbeat();
-  await worker.heartbeat();
-  const next = await worker.reborn();
-  assertEquals(await next.heartbeat(), [2]);
-  await next.heartbeat();
-  const { tasks } = await cluster.ask("clientHeartbeat", { clientId });
-  assertEquals(tasks.map(({ taskId }) => taskId), [2]);
-  await cluster.restart();
-  const stale = { name: "w", worker: worker.ref, tags: [], tasks: [...worker.tasks.values()] };
-  assertEquals((await cluster.refused("workerHeartbeat", stale)).code, "failed_precondition");
-  assertEquals(await next.heartbeat(), [2]);
-});
-
-Deno.test("the first word of a life, come late, does not take the name from the life that has followed", async () => {
-  await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
-  const first = cluster.worker("w");
-  await cluster.open(await cluster.dataset(), OFF);
-  await first.heartbeat();
-  const dead = await first.reborn();
-  const late = { name: "w", worker: dead.ref, tags: [], tasks: [] };
-  const follows = first.ref.incarnation;
-  const answer = await cluster.ask("workerHeartbeat", late);
-  assertEquals(answer, { kind: "takeover", incarnation: follows });
-  const next = await dead.reborn();
-  assertEquals(await next.heartbeat(), [2]);
-  for (const word of [late, { ...late, follows }]) {
-    const { incarnation } = next.ref;
-    assertEquals(await cluster.ask("workerHeartbeat", word), { kind: "takeover", incarnation });
-  }
-  assertEquals(await next.heartbeat(), [2]);
-  // Nor when the name is free.
-  await cluster.world.advance(70_000);
-  assertEquals((await cluster.ask("describe", null)).workers[0]?.alive, false);
-  assertEquals((await cluster.ask("workerHeartbeat", late)).kind, "takeover");
-  assertEquals(await next.heartbeat(), [3]);
-});
-
-Deno.test("a worker that lives keeps its name from another, which has it as soon as the first has ended", async () => {
-  await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
-  const first = cluster.worker("w");
-  await cluster.open(await cluster.dataset(), OFF);
-  assertEquals(await first.heartbeat(), [1]);
-  const second = new TestWorker(cluster, "w", [[]], "another actor");
-  for (let times = 1; times <= 3; times++) {
-    const { code, message } = await assertRejects(() => second.heartbeat(), LeatError);
-    assertEquals([code, message.includes("lives"), first.wantedBy.length], [
-      "unavailable",
-      true,
-      times,
-    ]);
-  }
-  assertEquals(await first.heartbeat(), [1]);
-  await cluster.system.stopActor("w");
-  assertEquals(await second.heartbeat(), [2]);
-});
-
-Deno.test("a worker that has said good-bye, or does not answer, keeps its name from nobody", async () => {
-  await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
-  const gone = cluster.worker("w");
-  await gone.heartbeat();
-  await gone.leave();
-  const stuck = new TestWorker(cluster, "w", [[]], "one that hangs");
-  stuck.stuck = new Promise(() => {});
-  await stuck.heartbeat();
-  assertEquals(gone.wantedBy, []);
-  const next = new TestWorker(cluster, "w", [[]], "the next");
-  const registered = next.heartbeat();
-  await settle();
-  assertEquals(stuck.wantedBy.length, 1);
-  await cluster.world.advance(3_000);
-  await registered;
-  const stale = { name: "w", worker: stuck.ref, tags: [], tasks: [] };
-  assertEquals((await cluster.refused("workerHeartbeat", stale)).code, "failed_precondition");
-});
-
-Deno.test("a worker silent for too long loses its tasks; when it comes back it gets others", async () => {
-  await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
-  const worker = cluster.worker("w");
-  const { clientId } = await cluster.open(await cluster.dataset(), OFF);
-  await worker.heartbeat();
-  await worker.heartbeat();
-  await cluster.world.advance(59_000);
-  const sources = async () => (await cluster.ask("clientHeartbeat", { clientId })).tasks.length;
-  assertEquals(await sources(), 1);
-  // A restarted dispatcher counts everybody as just heard.
-  await cluster.restart();
-  await cluster.world.advance(59_000);
-  assertEquals(await sources(), 1);
-  await cluster.world.advance(10_000);
-  assertEquals(await sources(), 0);
-  assertEquals((await cluster.ask("describe", null)).workers[0]?.alive, false);
-  const tasks = [...worker.tasks.values()];
-  const answer = workIn(
-    await cluster.ask("workerHeartbeat", { name: "w", worker: worker.ref, tags: [], tasks }),
-  );
-  assertEquals(answer.endedTasks, [1]);
-  assertEquals(answer.newTasks.map(({ taskId }) => taskId), [2]);
-});
-
-Deno.test("a worker is told to drop tasks that are unknown here or another's", async () => {
-  await using cluster = await TestCluster.start();
-  const [a, b] = [cluster.worker("a"), cluster.worker("b")];
-  await cluster.open(await cluster.dataset(), OFF);
-  const [taskA = 0] = await a.heartbeat();
-  await b.heartbeat();
-  const tasks = [taskA, 2, 77].map((taskId) => ({ taskId, completed: true }));
-  const { endedTasks } = workIn(
-    await cluster.ask("workerHeartbeat", { name: "b", worker: b.ref, tags: [], tasks }),
-  );
-  assertEquals(endedTasks, [taskA, 77]);
-});
-
-/** Whether the iteration of a client has finished. */
-async function isFinished(cluster: TestCluster, clientId: number): Promise<boolean> {
-  return (await cluster.ask("clientHeartbeat", { clientId })).finished;
-}
-
 Deno.test("an iteration finishes when all its tasks have completed, and new workers get none of it", async () => {
   await using cluster = await TestCluster.start();
   const [a, b] = [cluster.worker("a"), cluster.worker("b")];
@@ -334,59 +190,6 @@ Deno.test("an iteration finishes when all its tasks have completed, and new work
   assertEquals(await cluster.worker("late").heartbeat(), []);
   await cluster.restart();
   assertEquals(await isFinished(cluster, clientId), true);
-});
-
-Deno.test("an iteration whose workers have all died waits for a worker", async () => {
-  await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
-  const worker = cluster.worker("w");
-  const { clientId } = await cluster.open(await cluster.dataset(), OFF);
-  assertEquals(await isFinished(cluster, clientId), false, "no worker yet");
-  await worker.heartbeat();
-  await cluster.world.advance(70_000);
-  assertEquals(await isFinished(cluster, clientId), false, "none left");
-  const [taskId = 0] = await cluster.worker("other").heartbeat();
-  assert(taskId > 0);
-});
-
-Deno.test("a task that completed counts although its worker dies, one that had not does not", async () => {
-  await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
-  const [a, b] = [cluster.worker("a"), cluster.worker("b")];
-  const { clientId } = await cluster.open(await cluster.dataset(), OFF);
-  for (const worker of [a, b]) await worker.heartbeat();
-  a.complete(1);
-  await a.heartbeat();
-  await cluster.world.advance(50_000);
-  await b.heartbeat();
-  await cluster.world.advance(20_000);
-  assertEquals(await isFinished(cluster, clientId), false, "b goes on");
-  await cluster.world.advance(60_000);
-  assertEquals(await isFinished(cluster, clientId), true);
-});
-
-Deno.test("a worker that restarts while others go on starts over", async () => {
-  await using cluster = await TestCluster.start();
-  const [a, b] = [cluster.worker("a"), cluster.worker("b")];
-  const { clientId } = await cluster.open(await cluster.dataset(), OFF);
-  for (const worker of [a, b]) await worker.heartbeat();
-  a.complete(1);
-  await a.heartbeat();
-  const next = await b.reborn();
-  assertEquals(await next.heartbeat(), [3]);
-  assertEquals(await isFinished(cluster, clientId), false);
-});
-
-Deno.test("time in which the dispatcher itself stood still counts as nobody's silence", async () => {
-  await using cluster = await TestCluster.start({ workerTimeoutMs: 1_000, clientTimeoutMs: 1_000 });
-  const worker = cluster.worker("w");
-  const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });
-  const [task] = await worker.heartbeat();
-  // Heartbeats wait in its mailbox while the timer that looks for silence is late, too.
-  cluster.world.stall(5_000);
-  await cluster.world.advance(500);
-  assertEquals(await worker.heartbeat(), [task]);
-  await cluster.ask("clientHeartbeat", { clientId });
-  await cluster.world.advance(1_500);
-  assertEquals((await cluster.ask("describe", null)).workers.map(({ alive }) => alive), [false]);
 });
 
 Deno.test("a client silent for too long is released, one that speaks is not", async () => {

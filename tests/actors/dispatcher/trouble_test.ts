@@ -10,7 +10,8 @@ import { encodeSnapshot } from "../../../actors/dispatcher/journal/snapshot.ts";
 import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
 import { decodeRecords } from "../../../actors/dispatcher/journal/records.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
-import { settle, tableOf, TestCluster, type TestWorker } from "./lib.ts";
+import { settle, tableOf, TestCluster } from "./lib.ts";
+import type { TestWorker } from "./test_worker.ts";
 
 const HOUR_MS = 3_600_000;
 

@@ -3,23 +3,13 @@
  *
  * @module
  */
-import { LeatError } from "../../../core/error.ts";
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
-import type { Identity } from "../../../actors/runtime/identity.ts";
-import type { Connector, Link, NodeId } from "../../../actors/runtime/link.ts";
+import type { Link } from "../../../actors/runtime/link.ts";
 import { type FencedRef, nameOf, type Ref } from "../../../actors/runtime/ref.ts";
-import { ActorSystem } from "../../../actors/runtime/system.ts";
 import { inlinePair } from "../../../transport/inline.ts";
 import { Payload } from "../../../transport/payload.ts";
-import { portLink } from "../../../transport/web_worker.ts";
-import { DenoWorld } from "../../../platform/deno_world.ts";
-import {
-  assert,
-  assertEquals,
-  assertNotEquals,
-  assertRejects,
-  assertStringIncludes,
-} from "../../assert.ts";
+import { assert, assertEquals, assertNotEquals, assertStringIncludes } from "../../assert.ts";
+import { LossyLink, lossyPair } from "./lossy_link.ts";
 import {
   type Probe,
   probe,
@@ -133,54 +123,6 @@ test("an ask whose time is over when its turn comes is dropped unhandled", async
   assert(node.drops.includes("expired"));
   assertEquals(await node.system.ask(ref, "echo", 2, SOON), { value: 2, calls: 1 });
 });
-
-/** A link that loses the messages it is told to. */
-class LossyLink implements Link {
-  readonly remote: NodeId;
-  readonly identity: Identity;
-  readonly closed: Promise<LeatError>;
-  readonly #inner: Link;
-  readonly #loses: (envelope: Envelope) => boolean;
-
-  constructor(inner: Link, loses: (envelope: Envelope) => boolean) {
-    this.#inner = inner;
-    this.#loses = loses;
-    this.remote = inner.remote;
-    this.identity = inner.identity;
-    this.closed = inner.closed;
-  }
-  get bufferedBytes(): number {
-    return this.#inner.bufferedBytes;
-  }
-  start(receive: (envelope: Envelope) => void): void {
-    this.#inner.start((envelope) => this.#loses(envelope) || receive(envelope));
-  }
-  send(envelope: Envelope, kept?: boolean): boolean {
-    return this.#inner.send(envelope, kept);
-  }
-  ready(): Promise<void> {
-    return this.#inner.ready();
-  }
-  close(reason?: LeatError): void {
-    this.#inner.close(reason);
-  }
-}
-
-function lossyPair(loses: (envelope: Envelope) => boolean) {
-  const a = new TestNode("a");
-  const b = new TestNode("b");
-  const [toB, toA] = inlinePair(a.system.world, a.system.id, b.system.world, b.system.id);
-  a.system.attach(new LossyLink(toB, loses));
-  b.system.attach(toA);
-  return {
-    a,
-    b,
-    async [Symbol.asyncDispose]() {
-      await a.system.stop();
-      await b.system.stop();
-    },
-  };
-}
 
 test("an ask that is repeated is handled once and answered the same", async () => {
   let lost = 0;
@@ -365,105 +307,4 @@ test("a node nobody knows is `unavailable`, at once or at the deadline of a pati
   const patient = node.system.ask(nowhere, "notes", null, { timeoutMs: 60, attemptMs: 1000 });
   const error = await rejection(patient, "unavailable");
   assertStringIncludes(error.message, "nowhere");
-});
-
-test("asks in flight are rejected when the link is lost; patient ones go over the next", async () => {
-  await using pair = new TestPair();
-  const ref = spawnProbe(pair.b);
-  const plain = pair.a.system.ask(ref, "wait", null, SOON);
-  const patient = pair.a.system.ask(ref, "wait", null, { ...SOON, attemptMs: 5_000 });
-  await pair.b.happened("deliver", 2);
-  pair.links[1].close(new LeatError("unavailable", "cut for the test"));
-  const error = await rejection(plain, "unavailable");
-  assertStringIncludes(error.message, "cut for the test");
-  pair.join();
-  while (pair.a.of("send").length < 3) await settle(1);
-  await settle();
-  assertEquals(await pair.a.system.ask(ref, "release", null, SOON), 2);
-  assertEquals(await patient, "released");
-});
-
-test("asks are rejected when one of two links is lost, and watches live on", async () => {
-  await using pair = new TestPair();
-  const ref = spawnProbe(pair.b);
-  pair.join();
-  const downs: LeatError[] = [];
-  pair.a.system.watch(ref, (error) => downs.push(error));
-  const asked = pair.a.system.ask(ref, "wait", null, SOON);
-  await pair.b.happened("deliver");
-  pair.links[0].close();
-  await rejection(asked, "unavailable");
-  assertEquals(pair.a.of("link_down"), []);
-  assertEquals(downs, []);
-  await pair.b.system.stopActor("probe");
-  await settle();
-  assertEquals(downs.length, 1);
-});
-
-test("what waits for a link goes before what the link's first messages cause", async () => {
-  const b = new TestNode("b");
-  const far = spawnProbe(b);
-  const connector: Connector = {
-    async connect(_node, local) {
-      const { port1, port2 } = new MessageChannel();
-      const toA = portLink(port2, local);
-      toA.send({
-        kind: "tell",
-        source: { node: "b", path: "/other", incarnation: "0" },
-        target: { node: "a", path: "/sender" },
-        number: 1,
-        method: "send",
-        body: "second",
-      });
-      b.system.attach(toA);
-      const toB = portLink(port1, b.system.id);
-      await settle();
-      return toB;
-    },
-  };
-  const a = new TestNode("a", { connector });
-  interface Sender {
-    send(value: unknown): void;
-  }
-  const sender = a.system.spawn<Sender>({
-    name: "sender",
-    create: (context) => ({
-      handlers: { send: (value) => context.tell(far, "note", value) },
-    }),
-  });
-  a.system.tell(sender, "send", "first");
-  await a.happened("link_up");
-  await settle();
-  assertEquals(await a.system.ask(far, "notes", null, SOON), ["first", "second"]);
-  await a.system.stop();
-  await b.system.stop();
-});
-
-test("two nodes of one world do not share an incarnation", async () => {
-  const world = new DenoWorld({ logLevel: "off", seed: 1n });
-  await using first = new ActorSystem({ node: "a", world });
-  await using second = new ActorSystem({ node: "a", world });
-  assertNotEquals(first.id.incarnation, second.id.incarnation);
-});
-
-test("an ask made after its system has stopped is cancelled", async () => {
-  const node = new TestNode("a");
-  const ref = spawnProbe(node);
-  await node.system.stop();
-  await rejection(node.system.ask(ref, "notes", null, SOON), "cancelled");
-  await assertRejects(async () => {
-    await Promise.resolve();
-    spawnProbe(node);
-  }, LeatError);
-});
-
-test("asks open when a system stops are cancelled, and nothing is left pending", async () => {
-  const pair = new TestPair();
-  const ref = spawnProbe(pair.b);
-  const open = pair.a.system.ask(ref, "wait", null, { timeoutMs: 3_600_000, attemptMs: 1_000 });
-  const ended = rejection(open, "cancelled");
-  await pair.b.happened("deliver");
-  await pair.a.system.stop();
-  await ended;
-  await pair.b.system.stop();
 });

@@ -3,9 +3,10 @@
  *
  * @module
  */
+
+import type { Actor, ActorContext, ChildSpec } from "../../../actors/runtime/actor.ts";
+import { nameOf } from "../../../actors/runtime/ref.ts";
 import { LeatError } from "../../../core/error.ts";
-import type { Actor, ActorContext, ChildSpec, Supervision } from "../../../actors/runtime/actor.ts";
-import { type FencedRef, nameOf, type Ref } from "../../../actors/runtime/ref.ts";
 import { assert, assertEquals, assertNotEquals, assertStringIncludes } from "../../assert.ts";
 import {
   pass,
@@ -18,59 +19,7 @@ import {
   test,
   TestNode,
 } from "./nodes.ts";
-
-const FAST: Supervision = { backoffMinMs: 1, backoffMaxMs: 4 };
-
-/** The protocol of a parent of probes. */
-interface Parent {
-  child(name: string): FencedRef | null;
-  stop(name: string): null;
-  spawn(name: string): FencedRef;
-}
-
-/** Spawns an actor with probes below it; `log` gets each start and stop of them. */
-function spawnParent(
-  node: TestNode,
-  names: readonly string[],
-  supervision: Supervision,
-  options: { log?: string[]; child?: Partial<ChildSpec<Probe>> } = {},
-): FencedRef<Parent> {
-  const { log = [], child = {} } = options;
-  const childSpec = (name: string): ChildSpec<Probe> => ({
-    name,
-    create(context) {
-      log.push(`start ${name}`);
-      return {
-        ...probe(context),
-        stop(error) {
-          log.push(`stop ${name}${error === undefined ? "" : " " + error.code}`);
-        },
-      };
-    },
-    ...child,
-  });
-  return node.system.spawn<Parent>({
-    name: "parent",
-    supervision,
-    create: (context) => ({
-      handlers: {
-        child: (name) => context.child(name) ?? null,
-        async stop(name) {
-          await context.stopChild(name);
-          return null;
-        },
-        spawn: (name) => context.spawn(childSpec(name)),
-      },
-      start() {
-        for (const name of names) context.spawn(childSpec(name));
-      },
-    }),
-  });
-}
-
-function childOf(parent: Ref, name: string): Ref<Probe> {
-  return { node: parent.node, path: `${parent.path}/${name}` };
-}
+import { childOf, FAST, spawnParent } from "./supervised.ts";
 
 test("another error answers `internal`, kills the actor, and a new life takes over", async () => {
   for (const method of ["crash", "crashLater"] as const) {

@@ -5,7 +5,8 @@
  */
 import { unknownNode } from "../../../../actors/runtime/link.ts";
 import { assertEquals } from "../../../assert.ts";
-import { settle, tableOf, TestCluster, type TestWorker } from "../lib.ts";
+import { settle, tableOf, TestCluster } from "../lib.ts";
+import type { TestWorker } from "../test_worker.ts";
 
 const WORKER_TIMEOUT_MS = 4_000;
 

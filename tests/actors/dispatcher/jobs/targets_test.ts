@@ -4,7 +4,8 @@
  * @module
  */
 import { assertEquals } from "../../../assert.ts";
-import { TestCluster, type TestWorker } from "../lib.ts";
+import { TestCluster } from "../lib.ts";
+import type { TestWorker } from "../test_worker.ts";
 
 /** Two hosts, each with a trainer's process and a worker in it, and a worker of no trainer. */
 async function hosts(cluster: TestCluster, isPrivate = false): Promise<TestWorker[]> {

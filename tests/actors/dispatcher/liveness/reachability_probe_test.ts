@@ -5,7 +5,8 @@
  */
 import { LeatError } from "../../../../core/error.ts";
 import { assertEquals } from "../../../assert.ts";
-import { settle, TestCluster, type TestWorker, workIn } from "../lib.ts";
+import { settle, TestCluster, workIn } from "../lib.ts";
+import type { TestWorker } from "../test_worker.ts";
 
 /** Says good-bye as a worker does. */
 async function leave(cluster: TestCluster, { name, ref, tasks }: TestWorker) {

@@ -9,7 +9,8 @@ import { LeatError } from "../../../../core/error.ts";
 import { shardingPolicy } from "../../../../data/mod.ts";
 import { serveDispatcher } from "../../../../mod.ts";
 import { assertEquals, assertRejects, assertStringIncludes } from "../../../assert.ts";
-import { TestCluster, type TestWorker, workIn } from "../lib.ts";
+import { TestCluster, workIn } from "../lib.ts";
+import type { TestWorker } from "../test_worker.ts";
 
 const LISTED: DispatcherConfig = { workers: ["a", "b"] };
 const FILE = { processingMode: "FILE" } as const;

@@ -2,7 +2,8 @@
 
 import { noReport } from "../../../lib/no_figures.ts";
 import { assertEquals, assertMatch } from "../../../assert.ts";
-import { TestCluster, type TestWorker } from "../lib.ts";
+import { TestCluster } from "../lib.ts";
+import type { TestWorker } from "../test_worker.ts";
 
 const SECOND = 1_000;
 

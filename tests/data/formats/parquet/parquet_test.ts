@@ -1,46 +1,29 @@
 /** Parquet: every type, projection, parts, positions, codecs, and damaged files. */
-
-import { parquetMetadata } from "hyparquet";
-import type { ColumnSource, SchemaElement } from "hyparquet-writer";
-import { parquetWriteBuffer } from "hyparquet-writer";
-import { brotliCompressSync, deflateRawSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { LeatError } from "../../../../core/error.ts";
+import { Tensor, tensor } from "../../../../core/tensor.ts";
+import { FOOTER_BYTES, openParquet } from "../../../../data/formats/parquet/parquet.ts";
 import {
   assertEquals,
   assertInstanceOf,
   assertLess,
   assertStringIncludes,
 } from "../../../assert.ts";
-import { LeatError } from "../../../../core/error.ts";
-import { Tensor, tensor } from "../../../../core/tensor.ts";
-import { FOOTER_BYTES, openParquet } from "../../../../data/formats/parquet/parquet.ts";
-import { ParquetNode } from "../../../../data/sources/parquet.ts";
 import { BytesFile, readAll } from "../reading.ts";
 import { assertLaws, fileOf, rowsOf } from "../row_laws.ts";
-
-type WriteOptions = Omit<Parameters<typeof parquetWriteBuffer>[0], "columnData">;
-
-function write(columnData: ColumnSource[], options: WriteOptions = {}): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(parquetWriteBuffer({ columnData, ...options }));
-}
-
-/** A file with one column of its own schema. */
-function writeColumn(
-  data: unknown[],
-  elements: Omit<SchemaElement, "name">[],
-  names: string[] = [],
-) {
-  const schema = elements.map((element, i) => ({ ...element, name: names[i] ?? "x" }));
-  return write([{ name: "x", data }], { schema: [{ name: "root", num_children: 1 }, ...schema] });
-}
-
-const node = (columns?: string[]) => new ParquetNode("my data", { columns });
-
-/** The values of the one column `x`. */
-async function values(bytes: Uint8Array): Promise<unknown[]> {
-  return (await assertLaws(node(), bytes)).map((row) => (row as { x: unknown }).x);
-}
-
-const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
+import {
+  LIST,
+  listOf,
+  node,
+  numbers,
+  refusal,
+  TEN,
+  values,
+  write,
+  writeColumn,
+} from "./written.ts";
+import { parquetMetadata } from "hyparquet";
+import type { ColumnSource, SchemaElement } from "hyparquet-writer";
+import { brotliCompressSync, deflateRawSync, gzipSync, zstdCompressSync } from "node:zlib";
 
 Deno.test("parquet reads scalars of every type, and nulls", async () => {
   const text = (value: string) => new TextEncoder().encode(value);
@@ -146,16 +129,6 @@ Deno.test("parquet reads unsigned integers, enumerations and JSON", async () => 
   assertEquals(await values(write([{ name: "x", type: "JSON", data: json }])), json);
 });
 
-/** The three levels of schema of a list of optional elements. */
-function listOf(element: Omit<SchemaElement, "name">): Omit<SchemaElement, "name">[] {
-  return [
-    { repetition_type: "OPTIONAL", converted_type: "LIST", num_children: 1 },
-    { repetition_type: "REPEATED", num_children: 1 },
-    element,
-  ];
-}
-const LIST = ["x", "list", "element"];
-
 Deno.test("parquet reads lists of numbers as typed arrays", async () => {
   const types = [
     ["FLOAT", Float32Array],
@@ -238,11 +211,6 @@ Deno.test("parquet reads structs and maps as objects, and lists of structs as ar
   assertEquals(await values(writeColumn(maps, map, ["x", "key_value", "key", "value"])), maps);
 });
 
-const TEN = [
-  { name: "i", type: "INT32", data: numbers(10) },
-  { name: "s", type: "STRING", data: numbers(10).map((i) => `text ${i}`) },
-] satisfies ColumnSource[];
-
 Deno.test("parquet's row groups are parts, and reading continues from every position", async () => {
   for (const rowGroupSize of [1, 3, 10, [4, 1, 100]]) {
     const bytes = write(TEN, { rowGroupSize });
@@ -309,15 +277,6 @@ Deno.test("parquet decompresses the codecs of other writers", async () => {
   assertStringIncludes(error.message, "LZO");
 });
 
-async function refusal(bytes: Uint8Array, columns?: string[]): Promise<LeatError> {
-  const found = await rowsOf(node(columns), bytes);
-  const [error] = found;
-  assertEquals(found.length, 1);
-  assertInstanceOf(error, LeatError);
-  assertEquals(error.details, { path: "my data" });
-  return error;
-}
-
 Deno.test("parquet names a missing column, the file, and its columns", async () => {
   const error = await refusal(write(TEN), ["i", "age"]);
   assertEquals(error.code, "not_found");
@@ -329,26 +288,6 @@ Deno.test("parquet reads a file of no rows and no row groups", async () => {
   assertEquals(await assertLaws(node(), none), []);
   assertEquals(await node().countParts(fileOf(none)), 1);
   assertEquals(parquetMetadata(none.buffer).row_groups, []);
-});
-
-Deno.test("parquet reports damaged and truncated files as data_loss", async () => {
-  const bytes = write(TEN);
-  const cases: [string, Uint8Array, string][] = [
-    ["empty", new Uint8Array(0), "it is empty"],
-    ["short", bytes.slice(0, 6), "only 6 bytes"],
-    ["truncated", bytes.slice(0, -9), "PAR1"],
-    ["without a beginning", bytes.slice(60), "row group 0"],
-    ["text", new TextEncoder().encode("name,age\nada,36\n"), "PAR1"],
-  ];
-  for (const [what, damaged, part] of cases) {
-    const error = await refusal(damaged);
-    assertEquals(error.code, "data_loss", what);
-    assertStringIncludes(error.message, "my data");
-    assertStringIncludes(error.message, part);
-  }
-  const encrypted = bytes.slice();
-  encrypted[bytes.length - 1] = "E".charCodeAt(0);
-  assertEquals((await refusal(encrypted)).code, "unimplemented");
 });
 
 Deno.test("parquet decodes a long column in pieces, and yields in between", async () => {
@@ -389,55 +328,6 @@ Deno.test("parquet decodes lists together, because they may continue in the next
   const rows = await rowsOf(node(), bytes) as { x: Iterable<number> | Tensor }[];
   const plain = rows.map(({ x }) => x instanceof Tensor ? x.toArray() : [...x]);
   assertEquals(plain, lists);
-});
-
-Deno.test("parquet reports any damage quickly, with its own errors", async () => {
-  const bytes = write(TEN, { rowGroupSize: 4 });
-  const masks = [0xff, 0x80, 0x11];
-  for (let at = 0; at < bytes.length; at++) {
-    const damaged = bytes.slice();
-    damaged[at] = damaged[at]! ^ masks[at % masks.length]!;
-    for (const found of await rowsOf(node(), damaged)) {
-      if (found instanceof Error) assertInstanceOf(found, LeatError);
-    }
-  }
-});
-
-Deno.test("parquet gives a damaged row group as one error, and reads the next", async () => {
-  const bytes = write(TEN, { rowGroupSize: 4, codec: "SNAPPY" });
-  const damaged = bytes.slice();
-  // The header of the first page, after the four bytes of magic.
-  damaged.fill(0xff, 4, 20);
-  const found = await rowsOf(node(), damaged);
-  const [error] = found;
-  assertInstanceOf(error, LeatError);
-  assertEquals(error.code, "data_loss");
-  assertStringIncludes(error.message, "my data");
-  assertStringIncludes(error.message, "row group 0, column i");
-  assertEquals(found.slice(1), numbers(10).slice(4).map((i) => ({ i, s: `text ${i}` })));
-});
-
-Deno.test("parquet gives invalid JSON as an error of its row", async () => {
-  const utf8 = { type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "REQUIRED" } as const;
-  const bytes = writeColumn(["[1]", "{", "2"], [utf8]);
-  // The writer writes only valid JSON, so its annotation (19) replaces that of text (0), after the
-  // name.
-  const name = [0x18, 1, "x".charCodeAt(0), 0x25, 0];
-  const at = bytes.findIndex((_, start) => name.every((byte, i) => bytes[start + i] === byte));
-  bytes[at + 4] = 19 << 1;
-  const found = await rowsOf(node(), bytes);
-  const [error] = found.splice(1, 1);
-  assertEquals(found, [{ x: [1] }, { x: 2 }]);
-  assertInstanceOf(error, LeatError);
-  assertEquals(error.code, "data_loss");
-  assertStringIncludes(error.message, "my data: row 1 of row group 0, column x");
-});
-
-Deno.test("parquet passes on an error of the file", async () => {
-  const bytes = write(TEN);
-  const found = await rowsOf(node(), bytes, {}, { failsAt: 4 });
-  assertEquals(found.length, 1);
-  assertStringIncludes((found[0] as Error).message, "the disk is on fire");
 });
 
 Deno.test("a parquet reader that is closed gives nothing more", async () => {

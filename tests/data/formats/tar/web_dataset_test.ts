@@ -1,19 +1,14 @@
 /** Tar archives as samples: every kind of header, every truncation, every flipped byte, limits, and positions. */
 
-import { assert, assertEquals, assertInstanceOf, assertStringIncludes } from "../../../assert.ts";
-import { gzipSync } from "node:zlib";
-import { LeatError } from "../../../../core/error.ts";
+import type { LeatError } from "../../../../core/error.ts";
 import { ByteReader, READ_BYTES } from "../../../../data/formats/byte_reader.ts";
 import type { Compression } from "../../../../data/formats/compression/compression.ts";
 import { EXTENDED_HEADER_BYTES_MAX, MEMBER_BYTES_MAX } from "../../../../data/formats/tar/tar.ts";
-import {
-  type SampleOptions,
-  type SamplePosition,
-  WebDatasetReader,
-} from "../../../../data/formats/tar/web_dataset.ts";
+import { type SamplePosition, WebDatasetReader } from "../../../../data/formats/tar/web_dataset.ts";
 import { END } from "../../../../data/iterator.ts";
 import { AGAIN } from "../../../../data/iterators/stepping.ts";
-import { ANSWERS, BytesFile, concat, type FileOptions, open, readAll } from "../reading.ts";
+import { assert, assertEquals, assertStringIncludes } from "../../../assert.ts";
+import { ANSWERS, BytesFile, concat, open, readAll } from "../reading.ts";
 import {
   longName,
   paxHeader,
@@ -23,32 +18,8 @@ import {
   tarHeader,
   tarMember,
 } from "../tar_writer.ts";
-
-const OPTIONS: SampleOptions = {
-  extensions: undefined,
-  decode: new Set(["txt"]),
-  sampleBytesMax: 10_000_000,
-};
-
-function read(bytes: Uint8Array, options: Partial<SampleOptions> = {}, file: FileOptions = {}) {
-  return readAll(new WebDatasetReader(open(bytes, file), { ...OPTIONS, ...options }));
-}
-
-/** Files that contain their own names. */
-const files = (...names: string[]): TarEntry[] => names.map((name) => ({ name, contents: name }));
-
-/** The keys of samples, and the codes of errors in their place. */
-const keysOf = (found: unknown[]) =>
-  found.map((one) => one instanceof LeatError ? one.code : (one as { __key__: string }).__key__);
-
-function errorIn(found: unknown[], code: string, ...parts: string[]): LeatError {
-  const error = found.find((one) => one instanceof LeatError);
-  assertInstanceOf(error, LeatError);
-  assertEquals(error.code, code, error.message);
-  for (const part of parts) assertStringIncludes(error.message, part);
-  assertStringIncludes(error.message, "data");
-  return error;
-}
+import { errorIn, files, keysOf, OPTIONS, read } from "./samples.ts";
+import { gzipSync } from "node:zlib";
 
 Deno.test("WebDatasetReader combines files of one name, up to the first dot after the last slash", async () => {
   const names = ["a/b.c/001.txt", "a/b.c/001.SEG.txt", "001.txt", "a/b.c/001.txt", "./x.y.z.txt"];

@@ -1,0 +1,118 @@
+/**
+ * A worker, for tests of the dispatcher.
+ *
+ * @module
+ */
+import type { TaskStatus } from "../../../actors/dispatcher/protocol.ts";
+import type { FencedRef } from "../../../actors/runtime/ref.ts";
+import type { ElementSourceProtocol, WorkerProtocol } from "../../../actors/worker/protocol.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { SplitTable } from "../../../data/sharding/splits.ts";
+import type { TestCluster } from "./lib.ts";
+
+/** A worker actor that runs nothing. */
+export class TestWorker {
+  readonly name: string;
+  readonly ref: FencedRef<WorkerProtocol>;
+  /** What it says of its tasks at heartbeats. */
+  readonly tasks = new Map<number, TaskStatus>();
+  /** What listing splits answers; an error is thrown. */
+  table: SplitTable | LeatError;
+  /** What listing splits waits for. */
+  listing: Promise<void> | undefined;
+  /** What it says of where it is. */
+  place: { tags?: string[]; process?: string; isPrivate?: boolean } = {};
+  listings = 0;
+  wakes = 0;
+  /** Who has asked for its name. */
+  readonly wantedBy: string[] = [];
+  /** What answering that waits for. */
+  stuck: Promise<void> | undefined;
+  readonly #cluster: TestCluster;
+
+  constructor(cluster: TestCluster, name: string, table: SplitTable, actor = name) {
+    this.#cluster = cluster;
+    this.name = name;
+    this.table = table;
+    this.ref = cluster.system.spawn<WorkerProtocol>({
+      name: actor,
+      create: () => ({
+        handlers: {
+          listSplits: async () => {
+            this.listings++;
+            await this.listing;
+            if (this.table instanceof LeatError) throw this.table;
+            return { table: this.table };
+          },
+          beginSave: () => {
+            throw new LeatError("unimplemented", "It saves nothing");
+          },
+          nameWanted: async ({ by }) => {
+            this.wantedBy.push(by);
+            await this.stuck;
+            return null;
+          },
+          drain: () => true,
+          leave: () => null,
+          wake: () => {
+            this.wakes++;
+            return null;
+          },
+        },
+      }),
+    });
+  }
+
+  /** Heartbeats until there is no news, taking up new tasks as ready and dropping ended ones. */
+  async heartbeat(): Promise<number[]> {
+    let follows: string | undefined;
+    for (;;) {
+      const answer = await this.#cluster.ask("workerHeartbeat", {
+        name: this.name,
+        worker: this.ref,
+        tags: [],
+        ...this.place,
+        ...(follows === undefined ? {} : { follows }),
+        tasks: [...this.tasks.values()],
+      });
+      if (answer.kind === "takeover") {
+        follows = answer.incarnation;
+        continue;
+      }
+      const { newTasks, endedTasks } = answer;
+      for (const taskId of endedTasks) this.tasks.delete(taskId);
+      for (const { taskId } of newTasks) {
+        this.tasks.set(taskId, { taskId, source: this.sourceOf(taskId), completed: false });
+      }
+      if (newTasks.length === 0) return [...this.tasks.keys()];
+    }
+  }
+
+  /** Says good-bye, as a worker that was drained. */
+  async leave(): Promise<void> {
+    await this.#cluster.ask("workerHeartbeat", {
+      name: this.name,
+      worker: this.ref,
+      tags: [],
+      ...this.place,
+      tasks: [...this.tasks.values()],
+      leaving: true,
+    });
+  }
+
+  /** Says at the next heartbeat that the task has produced everything. */
+  complete(taskId: number): void {
+    this.tasks.set(taskId, { ...this.tasks.get(taskId)!, completed: true });
+  }
+
+  sourceOf(taskId: number): FencedRef<ElementSourceProtocol> {
+    return { node: "test", path: `/${this.name}/task-${taskId}`, incarnation: "1" };
+  }
+
+  /** The worker ends and begins anew under the same name. */
+  async reborn(): Promise<TestWorker> {
+    await this.#cluster.system.stopActor(this.ref.path.slice(1));
+    const table = this.table instanceof LeatError ? [[]] : this.table;
+    return new TestWorker(this.#cluster, this.name, table);
+  }
+}

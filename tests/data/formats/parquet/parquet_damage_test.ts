@@ -1,0 +1,74 @@
+/** Damaged parquet files, and values that cannot be read. */
+import { LeatError } from "../../../../core/error.ts";
+import { assertEquals, assertInstanceOf, assertStringIncludes } from "../../../assert.ts";
+import { rowsOf } from "../row_laws.ts";
+import { node, numbers, refusal, TEN, write, writeColumn } from "./written.ts";
+
+Deno.test("parquet reports damaged and truncated files as data_loss", async () => {
+  const bytes = write(TEN);
+  const cases: [string, Uint8Array, string][] = [
+    ["empty", new Uint8Array(0), "it is empty"],
+    ["short", bytes.slice(0, 6), "only 6 bytes"],
+    ["truncated", bytes.slice(0, -9), "PAR1"],
+    ["without a beginning", bytes.slice(60), "row group 0"],
+    ["text", new TextEncoder().encode("name,age\nada,36\n"), "PAR1"],
+  ];
+  for (const [what, damaged, part] of cases) {
+    const error = await refusal(damaged);
+    assertEquals(error.code, "data_loss", what);
+    assertStringIncludes(error.message, "my data");
+    assertStringIncludes(error.message, part);
+  }
+  const encrypted = bytes.slice();
+  encrypted[bytes.length - 1] = "E".charCodeAt(0);
+  assertEquals((await refusal(encrypted)).code, "unimplemented");
+});
+
+Deno.test("parquet reports any damage quickly, with its own errors", async () => {
+  const bytes = write(TEN, { rowGroupSize: 4 });
+  const masks = [0xff, 0x80, 0x11];
+  for (let at = 0; at < bytes.length; at++) {
+    const damaged = bytes.slice();
+    damaged[at] = damaged[at]! ^ masks[at % masks.length]!;
+    for (const found of await rowsOf(node(), damaged)) {
+      if (found instanceof Error) assertInstanceOf(found, LeatError);
+    }
+  }
+});
+
+Deno.test("parquet gives a damaged row group as one error, and reads the next", async () => {
+  const bytes = write(TEN, { rowGroupSize: 4, codec: "SNAPPY" });
+  const damaged = bytes.slice();
+  // The header of the first page, after the four bytes of magic.
+  damaged.fill(0xff, 4, 20);
+  const found = await rowsOf(node(), damaged);
+  const [error] = found;
+  assertInstanceOf(error, LeatError);
+  assertEquals(error.code, "data_loss");
+  assertStringIncludes(error.message, "my data");
+  assertStringIncludes(error.message, "row group 0, column i");
+  assertEquals(found.slice(1), numbers(10).slice(4).map((i) => ({ i, s: `text ${i}` })));
+});
+
+Deno.test("parquet gives invalid JSON as an error of its row", async () => {
+  const utf8 = { type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "REQUIRED" } as const;
+  const bytes = writeColumn(["[1]", "{", "2"], [utf8]);
+  // The writer writes only valid JSON, so its annotation (19) replaces that of text (0), after the
+  // name.
+  const name = [0x18, 1, "x".charCodeAt(0), 0x25, 0];
+  const at = bytes.findIndex((_, start) => name.every((byte, i) => bytes[start + i] === byte));
+  bytes[at + 4] = 19 << 1;
+  const found = await rowsOf(node(), bytes);
+  const [error] = found.splice(1, 1);
+  assertEquals(found, [{ x: [1] }, { x: 2 }]);
+  assertInstanceOf(error, LeatError);
+  assertEquals(error.code, "data_loss");
+  assertStringIncludes(error.message, "my data: row 1 of row group 0, column x");
+});
+
+Deno.test("parquet passes on an error of the file", async () => {
+  const bytes = write(TEN);
+  const found = await rowsOf(node(), bytes, {}, { failsAt: 4 });
+  assertEquals(found.length, 1);
+  assertStringIncludes((found[0] as Error).message, "the disk is on fire");
+});

@@ -1,0 +1,281 @@
+/** DETERMINISTIC readers that are restored, or replaced by a restored one. */
+import { Dataset, type DatasetIterator, LeatError, type LocalCluster } from "../../../mod.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { rounds } from "../../data/lib/collect.ts";
+import { orderedReference } from "../../data/lib/ordered_reference.ts";
+import { type Outcome, outcomesOf, readOutcomes } from "../../data/lib/outcomes.ts";
+import { distributed, makeDataset } from "../lib/canonical.ts";
+import { testInline, testOnEach } from "../lib/carriers.ts";
+
+testOnEach("a DETERMINISTIC iterator is restored on a cluster of another size", async (start) => {
+  const dataset = makeDataset();
+  const wanted = await orderedReference(dataset);
+  const positions = [0, 17, wanted.length];
+  const states: Uint8Array[] = [];
+  {
+    await using cluster = await start({ workers: 3 });
+    for (const position of positions) {
+      await using iterator = distributed(dataset, cluster).iterator();
+      const found = await readOutcomes(iterator, position);
+      states.push(await iterator.save());
+      found.push(...await outcomesOf(iterator));
+      // Each iterator of one dataset is another epoch; these are of datasets of their own.
+      assertEquals(found, wanted, `the saver went on from ${position}`);
+    }
+  }
+  assert(states.every((state) => state.length < 4096), `${states.map((state) => state.length)}`);
+  await using other = await start({ workers: 1 });
+  for (const [i, position] of positions.entries()) {
+    await using iterator = distributed(dataset, other).iterator();
+    await iterator.restore(states[i]!);
+    assertEquals(await outcomesOf(iterator), wanted.slice(position), `restored at ${position}`);
+  }
+});
+
+testInline(
+  "what is saved of a reader that has lost its service goes on at another one",
+  async (start) => {
+    const dataset = makeDataset();
+    const wanted = [
+      ...await orderedReference(dataset),
+      ...await orderedReference(dataset, { epoch: 1 }),
+    ];
+    const read = (service: LocalCluster) =>
+      distributed(dataset, service).prefetch(3).repeat(2).ignoreErrors().prefetch(2);
+    const states: Uint8Array[] = [];
+    const found: Outcome[] = [];
+    {
+      await using cluster = await start({ workers: 1 });
+      await using iterator = read(cluster).iterator();
+      found.push(...await readOutcomes(iterator, 5));
+      await cluster.close();
+      // What had arrived is read to its end.
+      for (let isLost = false; !isLost;) {
+        await rounds(3);
+        states.push(await iterator.save());
+        const [outcome] = await readOutcomes(iterator, 1);
+        isLost = outcome === undefined || "error" in outcome;
+        if (!isLost) found.push(outcome!);
+        else assertEquals("error" in outcome!, true, "it has not ended");
+      }
+      states.push(await iterator.save());
+    }
+    assertEquals(found, wanted.slice(0, found.length));
+    await using other = await start({ workers: 1 });
+    // The failure was ahead of the first already, next of the second, and reported before the
+    // third.
+    for (const i of [0, states.length - 2, states.length - 1]) {
+      await using iterator = read(other).iterator();
+      await iterator.restore(states[i]!);
+      const from = Math.min(5 + i, found.length);
+      assertEquals(await outcomesOf(iterator), wanted.slice(from), `saved at ${from}`);
+    }
+  },
+);
+
+testInline(
+  "a restored DETERMINISTIC reader takes over from one that is in a later repetition",
+  async (start) => {
+    await using cluster = await start();
+    const size = 200;
+    const job = (jobName: string, own: number) =>
+      Dataset.range(size).distribute({
+        service: cluster,
+        processingMode: "DETERMINISTIC",
+        jobName,
+      }).concatenate(Dataset.range(own)).repeat(2);
+    // Within an epoch, before and at its end, before the first element, and without reading a
+    // service.
+    for (
+      const [savedAt, own] of [[100, 0], [size - 1, 0], [size, 0], [0, 0], [size + 2, 5]] as const
+    ) {
+      const dataset = job(`saved at ${savedAt}`, own);
+      const wanted = await outcomesOf(
+        Dataset.range(size).concatenate(Dataset.range(own)).repeat(2).iterator(),
+      );
+      await using first = dataset.iterator();
+      await readOutcomes(first, savedAt);
+      const state = await first.save();
+      await readOutcomes(first, size + own + 10 - savedAt);
+      await using second = dataset.iterator();
+      await second.restore(state);
+      assertEquals(await outcomesOf(second), wanted.slice(savedAt), `saved at ${savedAt}`);
+    }
+  },
+);
+
+testInline(
+  "a reader that was restored at an epoch's end takes the next one over, and who was replaced is refused",
+  async (start) => {
+    await using cluster = await start();
+    for (const dataset of [Dataset.range(12), Dataset.range(11).batch(2)] as Dataset<unknown>[]) {
+      const elements = dataset.cardinality();
+      // After the last element, and after the end itself.
+      for (const ends of [0, 1]) {
+        const job = () =>
+          dataset.distribute({
+            service: cluster,
+            processingMode: "DETERMINISTIC",
+            jobName: `${elements} ${ends}`,
+          });
+        const replaced = job();
+        const first = replaced.iterator();
+        await readOutcomes(first, elements + ends);
+        const state = await first.save();
+        await outcomesOf(first);
+        await readOutcomes(replaced.iterator(), 3);
+        const successor = job();
+        const restored = successor.iterator();
+        await restored.restore(state);
+        assertEquals(await outcomesOf(restored), []);
+        assertEquals((await outcomesOf(successor.iterator())).length, elements);
+        const error = await assertRejects(() => replaced.iterator().next(), LeatError);
+        assertEquals(error.code, "failed_precondition");
+        assertEquals((await outcomesOf(successor.iterator())).length, elements);
+      }
+    }
+  },
+);
+
+testInline(
+  "the iterator after a restored one reads a DYNAMIC epoch that was not begun",
+  async (start) => {
+    await using cluster = await start();
+    const dataset = Dataset.range(10).distribute({
+      service: cluster,
+      processingMode: "DYNAMIC",
+      jobName: "epochs",
+    });
+    const first = dataset.iterator();
+    await outcomesOf(first);
+    const state = await first.save();
+    await readOutcomes(dataset.iterator(), 4);
+    const restored = dataset.iterator();
+    await restored.restore(state);
+    assertEquals(await outcomesOf(restored), []);
+    assertEquals((await outcomesOf(dataset.iterator())).length, 10);
+  },
+);
+
+testInline(
+  "a DETERMINISTIC reader is told that one that was restored in an earlier repetition reads on",
+  async (start) => {
+    await using cluster = await start();
+    const dataset = Dataset.range(5_000).distribute({
+      service: cluster,
+      processingMode: "DETERMINISTIC",
+      jobName: "one stream",
+    }).repeat(2);
+    await using first = dataset.iterator();
+    await readOutcomes(first, 10);
+    const state = await first.save();
+    await readOutcomes(first, 5_000);
+    await using second = dataset.iterator();
+    await second.restore(state);
+    assertEquals(await second.next(), { done: false, value: 10 });
+    const error = await assertRejects(async () => {
+      for (let next = await first.next(); !next.done; next = await first.next());
+    }, LeatError);
+    assertEquals(error.code, "failed_precondition");
+    assert(error.message.includes("restored reader has replaced it"), error.message);
+  },
+);
+
+testInline(
+  "a DETERMINISTIC reader that was between two epochs is refused the next, and one restored meanwhile has it",
+  async (start) => {
+    await using cluster = await start();
+    const size = 200;
+    const job = () =>
+      Dataset.range(size).distribute({
+        service: cluster,
+        processingMode: "DETERMINISTIC",
+        jobName: "one stream",
+      });
+    const [old, restored] = [job(), job()];
+    const first = old.iterator();
+    await readOutcomes(first, 10);
+    const state = await first.save();
+    await outcomesOf(first);
+    const second = restored.iterator();
+    await second.restore(state);
+    assertEquals(await second.next(), { done: false, value: 10 });
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const error = await assertRejects(() => old.iterator().next(), LeatError);
+      assertEquals(error.code, "failed_precondition");
+      assert(error.message.includes("was restored by another one"), error.message);
+      // The same while the restored one is itself between two epochs.
+      await outcomesOf(second);
+    }
+    const atEnd = await second.save();
+    assertEquals((await outcomesOf(restored.iterator())).length, size);
+    // Restored at the end of an epoch, it reads the next one only.
+    const later = job();
+    await using third = later.iterator();
+    await third.restore(atEnd);
+    assertEquals(await third.next(), { done: true, value: undefined });
+    assertEquals((await outcomesOf(later.iterator())).length, size);
+    // So does the refused one, and so does one that cannot be restored and starts from the
+    // beginning.
+    await using again = old.iterator();
+    await again.restore(atEnd);
+    assertEquals((await outcomesOf(old.iterator())).length, size);
+    const anew = job();
+    await using failed = anew.iterator();
+    await assertRejects(() => failed.restore(new Uint8Array(3)), LeatError);
+    assertEquals((await outcomesOf(anew.iterator())).length, size);
+  },
+);
+
+testInline(
+  "iterators of one DETERMINISTIC dataset go on from one another, in whichever order they are restored and read",
+  async (start) => {
+    await using cluster = await start();
+    const size = 40;
+    let jobs = 0;
+    const job = () =>
+      Dataset.range(size).distribute({
+        service: cluster,
+        processingMode: "DETERMINISTIC",
+        jobName: `stream ${++jobs}`,
+      });
+    const savedAfter = async (iterator: DatasetIterator<number>, count: number) => {
+      await readOutcomes(iterator, count);
+      return await iterator.save();
+    };
+    {
+      const dataset = job();
+      const first = dataset.iterator();
+      const state = await savedAfter(first, 5);
+      await outcomesOf(first);
+      const [one, other] = [dataset.iterator(), dataset.iterator()];
+      await one.restore(state);
+      await other.restore(state);
+      assertEquals((await outcomesOf(other)).length, size - 5);
+      assertEquals((await outcomesOf(one)).length, size - 5);
+      assertEquals((await outcomesOf(dataset.iterator())).length, size);
+    }
+    {
+      const dataset = job();
+      const first = dataset.iterator();
+      const state = await savedAfter(first, 5);
+      const next = dataset.iterator();
+      await first.restore(state);
+      assertEquals((await outcomesOf(first)).length, size - 5);
+      assertEquals((await outcomesOf(next)).length, size);
+    }
+    {
+      // One whose own epochs continue is refused, though it has the same dataset.
+      const dataset = job().repeat();
+      await using first = dataset.iterator();
+      const state = await savedAfter(first, 5);
+      await readOutcomes(first, size - 5);
+      await using second = dataset.iterator();
+      await second.restore(state);
+      await readOutcomes(second, size - 5);
+      const error = await assertRejects(() => first.next(), LeatError);
+      assert(error.message.includes("was restored by another one"), error.message);
+      assertEquals((await readOutcomes(second, 2 * size)).length, 2 * size);
+    }
+  },
+);
