@@ -14,9 +14,9 @@ from conftest import SOURCES
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def run(example: str, *options: str, kill_at: str | None = None) -> dict[str, float]:
+def run(example: str, *options: str, by: tuple[str, ...] = (), kill_at: str | None = None) -> dict[str, float]:
     """The losses that the example prints, by step; it is killed after a step."""
-    command = [sys.executable, str(EXAMPLES / example), *options]
+    command = [sys.executable, *by, str(EXAMPLES / example), *options]
     losses = {}
     environment = {**os.environ, "PYTHONPATH": SOURCES}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as program:
@@ -46,3 +46,11 @@ def test_an_example_learns_and_continues_with_the_same_losses_after_sigkill(
     rest = run(example, "--steps", "150", "--checkpoint", path)
     assert "step 10" not in rest and "step 150" in rest
     assert {**first, **rest} == whole
+
+
+def test_two_ranks_of_torchrun_learn_together() -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    losses = run("train_images.py", "--steps", "60", by=launcher)
+    # Only the first one prints, and both need the same number of batches.
+    assert len(losses) == 6 and losses["step 60"] < 0.8 * losses["step 10"]

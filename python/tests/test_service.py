@@ -13,6 +13,7 @@ from typing import Any, Iterator
 import leat
 import pytest
 from conftest import PIPELINES, SOURCES, until
+from leat._deno import _config_flags, deno
 
 
 
@@ -91,6 +92,34 @@ def test_sharing_gives_each_trainer_the_stream(service: str) -> None:
     options = {"sharing": {"trainerId": "a"}}
     reader = leat.load(PIPELINES, export="endless", service=service, job="shared", options=options)
     assert all(0 <= x < 10 for x, _ in zip(reader, range(20)))
+
+
+REGISTER = """
+import { Dataset, registerDataset } from "@leat/leat";
+import { failing } from %r;
+const registered = [Dataset.range(40).batch(3).map((x) => ({ x })), failing];
+for (const dataset of registered) console.log(await registerDataset(%r, dataset));
+"""
+
+
+def test_from_id_reads_what_another_program_has_registered(service: str, tmp_path: Path) -> None:
+    script = tmp_path / "register.ts"
+    script.write_text(REGISTER % (str(PIPELINES), service))
+    command = [deno(), "run", *_config_flags(), "--allow-net", "--allow-read", str(script)]
+    numbered, failing = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert sorted(numbers(leat.from_id(numbered, service=service, mode="DYNAMIC"))) == list(range(40))
+    with pytest.raises(leat.LeatError, match="no 2 today"):
+        list(leat.from_id(failing, service=service))
+    # Batches over the ends of splits are made at the reader, and the function is another program's.
+    with pytest.raises(leat.LeatError, match=r'allow=\["run=deno"\]') as raised:
+        list(leat.from_id(numbered, service=service, mode="DETERMINISTIC"))
+    assert raised.value.code == "permission_denied"
+    confined = numbers(leat.from_id(numbered, service=service, mode="DETERMINISTIC", allow=["run=deno"]))
+    trusted = numbers(leat.from_id(numbered, service=service, mode="DETERMINISTIC", options={"trustPipeline": True}))
+    assert sorted(confined) == sorted(trusted) == list(range(40))
+    with pytest.raises(leat.LeatError) as raised:
+        next(iter(leat.from_id("0123456789abcdef", service=service)))
+    assert raised.value.code == "not_found"
 
 
 def test_a_mode_that_there_is_not_is_an_error() -> None:

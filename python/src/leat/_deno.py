@@ -98,9 +98,10 @@ def helper_command(read: Path, written: Path, allow: Sequence[str], arguments: S
     writable = [str(written)]
     runnable = []
     for permission in allow:
-        if permission == "python":
-            permission = f"run={sys.executable}"
-            # For the slots that it shares with these processes, which may write everywhere.
+        if permission in ("python", "run=deno"):
+            # Neither need be on the PATH.
+            permission = f"run={sys.executable if permission == 'python' else deno()}"
+            # For the slots that it shares with these processes.
             writable.append(tempfile.gettempdir())
         kind, _, value = permission.partition("=")
         if kind not in PERMISSIONS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Mapping
+from urllib.parse import unquote
 
 
 class LeatError(Exception):
@@ -12,7 +13,7 @@ class LeatError(Exception):
         code: One of gRPC's codes in snake case: `invalid_argument`, `not_found`, `unavailable`, …
         message: What happened, with the value, the place and the remedy.
         details: Plain data for programs.
-        places: Lines of the pipeline's files that the error comes from, `file:line:column`, the
+        places: Lines of the pipeline's files that the error comes from, `path:line:column`, the
             innermost call first. Empty where it comes from elsewhere.
     """
 
@@ -26,7 +27,7 @@ class LeatError(Exception):
         self.code = code
         self.message = message
         self.details: dict[str, Any] = dict(details or {})
-        self.places: list[str] = list(self.details.get("places", ()))
+        self.places = [_path(place) for place in self.details.get("places", ())]
         if cause is not None:
             self.__cause__ = cause
 
@@ -41,6 +42,11 @@ class LeatError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (LeatError, (self.code, self.message, self.details))
+
+
+def _path(place: str) -> str:
+    """Of a file, its path."""
+    return unquote(place.removeprefix("file://")) if place.startswith("file:///") else place
 
 
 def from_wire(error: Any) -> LeatError:
