@@ -33,6 +33,7 @@ export class InputBlock {
 
   /** Puts elements into the empty block. */
   put(elements: readonly unknown[]): void {
+    this.clear();
     for (let i = 0; i < elements.length; i++) this.items[i] = elements[i];
     this.end = elements.length;
   }

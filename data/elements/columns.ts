@@ -102,6 +102,12 @@ class TupleColumn implements Column {
     for (let i = 0; i < parts.length; i++) parts[i]!.write(index, value[i]);
   }
 
+  writeRows(index: number, batch: unknown, count: number): boolean {
+    const parts = this.#parts;
+    return Array.isArray(batch) && batch.length === parts.length &&
+      parts.every((part, i) => part.writeRows?.(index, batch[i], count) === true);
+  }
+
   read(index: number): unknown[] {
     return this.#parts.map((part) => part.read(index));
   }
@@ -133,6 +139,13 @@ class RecordColumn implements Column {
       if (!Object.hasOwn(value, key)) throw this.#differentKeys(index, keys);
       this.#parts[i]!.write(index, value[key]);
     }
+  }
+
+  writeRows(index: number, batch: unknown, count: number): boolean {
+    if (!isPlainObject(batch) || Object.keys(batch).length !== this.#keys.length) return false;
+    return this.#keys.every((key, i) =>
+      Object.hasOwn(batch, key) && this.#parts[i]!.writeRows?.(index, batch[key], count) === true
+    );
   }
 
   read(index: number): Record<string, unknown> {

@@ -23,6 +23,11 @@ const INITIAL_BYTES_MAX = 64 << 20;
 export interface Column {
   /** Writes row `index`. If the row does not fit, it throws and leaves earlier rows unchanged. */
   write(index: number, value: unknown): void;
+  /**
+   * Writes rows from `index` on from a batch of `count` rows. Returns false if they may not fit: they
+   * have to be written one by one. Columns without it take rows one by one.
+   */
+  writeRows?(index: number, batch: unknown, count: number): boolean;
   /** Row `index` as a value that writes the same row, and starts the same column. */
   read(index: number): unknown;
   /** The first `count` rows as one tensor (or structure of tensors). The column is used up. */
@@ -99,7 +104,7 @@ class RowStore {
   /** Allocates space for row `index`. */
   reserve(index: number): void {
     if (index < this.#rows) return;
-    this.#rows = Math.min(this.#capacity, this.#rows * 2);
+    this.#rows = Math.min(this.#capacity, Math.max(this.#rows * 2, index + 1));
     const grown = new TYPED_ARRAYS[this.dtype](this.#rows * this.#rowSize);
     copyInto(grown, this.data, 0);
     this.data = grown;
@@ -228,6 +233,14 @@ export class TensorColumn implements Column {
     this.#store.reserve(index);
     const data = value instanceof Tensor ? value.data : value;
     copyInto(this.#store.data, data as TypedArray, index * this.#rowSize);
+  }
+
+  writeRows(index: number, batch: unknown, count: number): boolean {
+    if (!(batch instanceof Tensor) || batch.dtype !== this.#dtype) return false;
+    if (!sameShape(batch.shape, [count, ...this.#shape])) return false;
+    this.#store.reserve(index + count - 1);
+    copyInto(this.#store.data, batch.data as TypedArray, index * this.#rowSize);
+    return true;
   }
 
   read(index: number): Tensor {

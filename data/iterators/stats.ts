@@ -195,14 +195,12 @@ export class OperatorMeter {
     }
   }
 
-  /** How many of the next elements may be counted by `gaveUnmeasured()`. */
-  get unmeasuredRun(): number {
-    return this.#sampleAt - this.#elements - 1;
-  }
-
-  /** Counts elements that are given and need not be measured. */
-  gaveUnmeasured(count: number): void {
+  /** Counts the rows of a batch that are given as elements. */
+  gaveRows(batch: unknown, count: number): void {
     this.#elements += count;
+    this.#sampledBytes += sizeOf(batch) / count * (this.#elements - this.#sampled);
+    this.#sampled = this.#elements;
+    this.#sampleAt = this.#elements + 1;
   }
 
   /** A sample stands for the elements since the previous one, whatever its own size. */

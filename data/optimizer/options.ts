@@ -34,6 +34,11 @@ export interface OptimizationRules {
    */
   readonly groupAndBatchFusion?: boolean | undefined;
   /**
+   * Calls the function of a `map` that is declared `batchable` once for many elements of a following
+   * `batch`. Default true.
+   */
+  readonly mapVectorization?: boolean | undefined;
+  /**
    * Calls a function that waits for several elements at once, as with `numParallelCalls: AUTOTUNE`.
    * The function must not depend on the order of its calls. Default false.
    */
@@ -65,6 +70,7 @@ const DEFAULTS: Readonly<Record<RuleName, boolean>> = {
   shuffleAndRepeatFusion: true,
   projectionPushdown: true,
   groupAndBatchFusion: true,
+  mapVectorization: true,
   mapParallelization: false,
   prefetchInjection: false,
 };

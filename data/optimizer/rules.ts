@@ -16,6 +16,7 @@ import { fusionRules } from "./rules/fusion.ts";
 import { groupAndBatchFusion } from "./rules/group_and_batch_fusion.ts";
 import { mapAndBatchFusion } from "./rules/map_and_batch_fusion.ts";
 import { mapParallelization } from "./rules/map_parallelization.ts";
+import { mapVectorization } from "./rules/map_vectorization.ts";
 import { noOpElimination } from "./rules/no_op_elimination.ts";
 import { shuffleAndRepeatFusion } from "./rules/shuffle_and_repeat_fusion.ts";
 import { projectionPushdown } from "./rules/projection_pushdown.ts";
@@ -29,6 +30,7 @@ const RULES: readonly Rule[] = [
   shuffleAndRepeatFusion,
   projectionPushdown,
   groupAndBatchFusion,
+  mapVectorization,
   mapParallelization,
   prefetchInjection,
 ];

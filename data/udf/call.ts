@@ -248,6 +248,16 @@ export class Call {
     this.#stopped = true;
   }
 
+  /** Counts the time of calls that are made directly. */
+  timed<T>(calls: () => T): T {
+    const startedAtMs = this.#context.host.nowMs();
+    try {
+      return calls();
+    } finally {
+      this.#stats.spent(this.#context.host.nowMs() - startedAtMs);
+    }
+  }
+
   randomStateOf(index: number): RandomStream {
     this.#stream ??= this.#context.callStream();
     return this.#stream.fork(index);

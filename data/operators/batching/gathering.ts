@@ -9,6 +9,8 @@ import { type DatasetNode, UNKNOWN_CARDINALITY } from "../../node.ts";
 import type { Pacer } from "../../iterators/pacer.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
+import { rowOf, type Rows } from "../../optimizer/batched_call.ts";
+import { MapIterator } from "../calling/map.ts";
 import { CallingIterator } from "../calling/calling.ts";
 import { UnaryIterator, UnaryNode } from "../unary.ts";
 
@@ -88,6 +90,8 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
   #ended = false;
   /** Rule `mapAndBatchFusion`: the input, if its functions write numbers to the column. */
   readonly #calling: CallingIterator | undefined;
+  /** Rule `mapVectorization`: the input, whose function may take batches. */
+  readonly #batchable: MapIterator | undefined;
 
   constructor(
     context: IteratorContext,
@@ -102,6 +106,8 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
     const { input } = this;
     const fuses = context.uses("mapAndBatchFusion") && input instanceof CallingIterator;
     this.#calling = fuses ? input : undefined;
+    const vectorizes = context.uses("mapVectorization") && input instanceof MapIterator;
+    this.#batchable = vectorizes ? input : undefined;
   }
 
   override next(): Pulled<unknown> {
@@ -126,12 +132,23 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
 
   /** Reads several elements to the block, or directly to the column. Answers as `nextBlock()`. */
   #read(count: number): number {
+    const rows = this.#batchable?.nextRows(count);
+    if (rows !== undefined) return this.#addRows(rows);
     if (this.#numbers === undefined || this.#calling === undefined) {
       return this.#block.read(this.input, count);
     }
     const written = this.#calling.nextNumbers(this.#numbers, this.#count, count);
     if (written > 0) this.#count += written;
     return written;
+  }
+
+  /** Adds results of a batchable function, or puts them into the block where they may not fit. */
+  #addRows(rows: Rows): number {
+    const { batch, count } = rows;
+    this.#column ??= this.#columnFor(rowOf(rows, 0));
+    if (this.#column.writeRows?.(this.#count, batch, count) === true) this.#count += count;
+    else this.#block.put(Array.from({ length: count }, (_, i) => rowOf(rows, i)));
+    return count;
   }
 
   /** Adds the elements read. If one does not fit, the block continues after it. */

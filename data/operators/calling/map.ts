@@ -10,6 +10,7 @@ import type { LoopKind } from "../../optimizer/fused_loop.ts";
 import { AUTOTUNE, checkParallelCalls } from "../../parallelism.ts";
 import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
 import { SpecCheck } from "../../elements/spec_check.ts";
+import { BatchedCall, type Rows } from "../../optimizer/batched_call.ts";
 import { againByCall, CallingIterator, tokenOfCall } from "./calling.ts";
 import { ParallelCalls } from "./parallel_calls.ts";
 import { UnaryNode } from "../unary.ts";
@@ -22,6 +23,8 @@ export interface MapAttributes {
   readonly deterministic?: boolean | undefined;
   /** The spec of the function's results, if declared. */
   readonly spec?: ElementSpec;
+  /** Whether the function also works on batches. */
+  readonly batchable?: boolean | undefined;
 }
 
 /** Options of `map`. */
@@ -36,6 +39,12 @@ export interface MapOptions<C extends Captures> extends FunctionOptions<C> {
    * and a length of null, accept anything. Default: unknown.
    */
   readonly spec?: ElementSpec;
+  /**
+   * Declares that the function, called with a batch of elements, returns the batch of its results,
+   * as `cast()` does. Before `batch`, elements of tensors are then passed to it many at a time. If
+   * that fails, or the function uses `index` or `random`, it is called for each. Default false.
+   */
+  readonly batchable?: boolean;
 }
 
 export class MapNode extends UnaryNode {
@@ -43,6 +52,7 @@ export class MapNode extends UnaryNode {
     numParallelCalls: true,
     deterministic: true,
     spec: true,
+    batchable: true,
     captures: true,
   });
   override readonly division = "element";
@@ -58,12 +68,14 @@ export class MapNode extends UnaryNode {
       numParallelCalls: checkParallelCalls("map", options.numParallelCalls ?? fn.callsByDefault),
       deterministic: checkOptionalBoolean("map", "deterministic", options.deterministic),
       spec: checkSpec("map", options.spec),
+      batchable: checkOptionalBoolean("map", "batchable", options.batchable),
     };
     this.#check = SpecCheck.of(this.options.spec);
   }
 
   override get attributes(): Attributes {
-    return { fn: this.fn, ...this.options };
+    const { batchable, ...options } = this.options;
+    return { fn: this.fn, ...options, ...(batchable ? { batchable } : {}) };
   }
 
   override get elementSpec(): ElementSpec {
@@ -88,7 +100,9 @@ export class MapNode extends UnaryNode {
 
   override makeIterator(context: IteratorContext): ElementIterator {
     const { numParallelCalls, deterministic = context.deterministic } = this.options;
-    if (numParallelCalls === undefined) return new MapIterator(context, this.fn, this.#check);
+    if (numParallelCalls === undefined) {
+      return new MapIterator(context, this.fn, this.#check, this.options.batchable);
+    }
     return new ParallelMapIterator(context, this.fn, numParallelCalls, deterministic, this.#check);
   }
 }
@@ -97,8 +111,38 @@ registerNode("map", {
   fromWire: (a, [input]) => new MapNode(input!, NodeFunction.among(a, "fn"), a as MapAttributes),
 });
 
-class MapIterator extends CallingIterator {
+export class MapIterator extends CallingIterator {
   override readonly kind = "map";
+  /** Rule `mapVectorization`: present if the function is batchable. */
+  readonly #batched: BatchedCall | undefined;
+
+  constructor(
+    context: IteratorContext,
+    fn: NodeFunction,
+    check: SpecCheck | undefined,
+    isBatchable = false,
+  ) {
+    super(context, fn, check);
+    this.#batched = isBatchable ? new BatchedCall(this.call, check) : undefined;
+  }
+
+  /**
+   * Calls a batchable function on at most `count` of the next elements at once. Undefined where a
+   * function has to be called for each: then ask for elements.
+   */
+  nextRows(count: number): Rows | undefined {
+    const { block } = this;
+    const batched = this.#batched;
+    if (batched === undefined || this.call.plainRun(1) <= 0 || this.hasFirst) return undefined;
+    if (block.isEmpty && block.read(this.input, count) <= 0) return undefined;
+    const elements = block.rest.slice(0, count);
+    const rows = this.call.timed(() => batched.rowsOf(elements));
+    if (rows === undefined || this.disposed) return undefined;
+    block.at += elements.length;
+    this.call.resume(this.call.index + elements.length);
+    this.stats.gaveRows(rows.batch, rows.count);
+    return rows;
+  }
 
   override leaves(_element: unknown, result: unknown): boolean {
     if (!isThenable(result)) {

@@ -1,0 +1,91 @@
+/** Rule `mapVectorization`: calls a function once for a batch of elements. */
+import { LeatError } from "../../core/error.ts";
+import { Tensor } from "../../core/tensor.ts";
+import { flattenTree, mapTree } from "../../core/tree.ts";
+import { columnFor } from "../elements/columns.ts";
+import { cutLeaf } from "../elements/rows.ts";
+import type { SpecCheck } from "../elements/spec_check.ts";
+import type { Call } from "../udf/call.ts";
+
+/** Results of a function as a batch. */
+export interface Rows {
+  /** A structure of tensors with `count` rows each. */
+  readonly batch: unknown;
+  readonly count: number;
+}
+
+/** Row `index`, as the function would have given it: its leaves are tensors. */
+export function rowOf({ batch }: Rows, index: number): unknown {
+  return mapTree(batch, (leaf) => {
+    const row = cutLeaf(leaf, index, index + 1) as Tensor;
+    return new Tensor(row.dtype, row.shape.slice(1), row.data);
+  });
+}
+
+/** The calls of a function that its user has declared as `batchable`. */
+export class BatchedCall {
+  readonly #call: Call;
+  readonly #check: SpecCheck | undefined;
+  /** The last argument, without what differs from element to element. */
+  #extra: object | undefined;
+  #isOff = false;
+
+  constructor(call: Call, check: SpecCheck | undefined) {
+    this.#call = call;
+    this.#check = check;
+  }
+
+  /**
+   * The results for these elements. Undefined where the function must be called for each: some are
+   * no tensors or of other shapes, it fails, or its result is no batch.
+   */
+  rowsOf(elements: readonly unknown[]): Rows | undefined {
+    if (this.#isOff) return undefined;
+    const stacked = stackTensors(elements);
+    if (stacked === undefined) return undefined;
+    let batch: unknown;
+    try {
+      batch = this.#call.fn(stacked, this.#extra ??= commonExtra(this.#call.extra));
+    } catch (error) {
+      this.#isOff = error instanceof DiffersByElement;
+      return undefined;
+    }
+    const rows = { batch, count: elements.length };
+    if (batch instanceof Promise) batch.catch(() => {});
+    const isBatch = isBatchOf(rows) && this.#check?.fits(rowOf(rows, 0)) !== false;
+    if (!isBatch) this.#isOff = true;
+    return isBatch ? rows : undefined;
+  }
+}
+
+/** A batchable function has used what differs from element to element. */
+class DiffersByElement extends LeatError {}
+
+function commonExtra(extra: object): object {
+  const refused = (name: string) => ({
+    get: () => {
+      throw new DiffersByElement("internal", `${name} differs from element to element`);
+    },
+  });
+  return Object.create(extra, { index: refused("index"), random: refused("random") });
+}
+
+/** Elements of tensors as one batch. */
+function stackTensors(elements: readonly unknown[]): unknown {
+  try {
+    if (!flattenTree(elements[0]).every((leaf) => leaf instanceof Tensor)) return undefined;
+    const column = columnFor(elements[0], undefined, elements.length);
+    elements.forEach((element, i) => column.write(i, element));
+    return column.finish(elements.length);
+  } catch {
+    return undefined; // calls for each element report what is wrong
+  }
+}
+
+function isBatchOf({ batch, count }: Rows): boolean {
+  try {
+    return flattenTree(batch).every((leaf) => leaf instanceof Tensor && leaf.shape[0] === count);
+  } catch {
+    return false; // no tree, such as a promise
+  }
+}

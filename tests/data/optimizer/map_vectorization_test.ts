@@ -1,0 +1,78 @@
+/** Rule `mapVectorization`. */
+import fc from "fast-check";
+import { cast, Dataset, LeatError, oneHot, Tensor, TensorSpec } from "../../../mod.ts";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
+import { assertRuleLaw } from "./rule_law.ts";
+
+type Vector = Tensor<"float32">;
+
+const ELEMENTS = 300;
+
+/** Vectors; some have another length or dtype, or fail, where `odd` says so. */
+function vectors(odd: number): Dataset<Tensor> {
+  return Dataset.range(ELEMENTS).map((x) => {
+    if (odd > 0 && x % 90 === 10 * odd) throw new LeatError("data_loss", `no ${x}`);
+    const isLong = odd > 3 && x % 110 === 9;
+    const row = new Tensor("float32", [isLong ? 4 : 3], new Float32Array(isLong ? 4 : 3).fill(x));
+    return odd > 5 && x % 120 === 7 ? cast(row, "int32") : row;
+  });
+}
+
+const FUNCTIONS: readonly ((input: Dataset<Tensor>) => Dataset<unknown>)[] = [
+  (input) => input.map((x) => cast(x, "int32"), { batchable: true }),
+  (input) => input.map((x) => ({ x, is: cast(x, "bool") }), { batchable: true }),
+  (input) =>
+    input.map((x) => oneHot(x, 5), { batchable: true, spec: new TensorSpec("float32", [null, 5]) }),
+  (input) =>
+    input.map((x, { random }) => cast(x, random.int(2) > 0 ? "int32" : "int32"), {
+      batchable: true,
+    }),
+  (input) =>
+    input.map((x) => {
+      if ((x.data as Float32Array).includes(77)) throw new LeatError("aborted", "77");
+      return cast(x, "float64");
+    }, { batchable: true }),
+  // Not batchable, whatever the user says.
+  (input) => input.map((x) => (x.data as Float32Array)[0]!, { batchable: true }),
+  (input) => input.map((x) => Promise.resolve(x), { batchable: true }),
+  (input) =>
+    input.map((x, { index }) => cast(x, index % 2 > 0 ? "int32" : "int32"), { batchable: true }),
+];
+
+Deno.test("rule mapVectorization gives the batches and errors of pipelines", async () => {
+  const pipelines = fc.record({
+    fn: fc.constantFrom(...FUNCTIONS),
+    odd: fc.nat(8),
+    size: fc.integer({ min: 2, max: 70 }),
+    dropRemainder: fc.boolean(),
+    at: fc.nat(20),
+  });
+  await fc.assert(
+    fc.asyncProperty(pipelines, async ({ fn, odd, size, dropRemainder, at }) => {
+      const rules = { mapVectorization: true };
+      await assertRuleLaw(fn(vectors(odd)).batch(size, { dropRemainder }), at, [rules, rules]);
+    }),
+    { numRuns: 60, seed: 8 },
+  );
+});
+
+Deno.test("rule mapVectorization calls a batchable function less often, and explain says so", async () => {
+  const calls = async (batchable: boolean, mapVectorization = true) => {
+    let calls = 0;
+    const dataset = vectors(0).map((x) => (calls++, cast(x as Vector, "int32")), { batchable })
+      .batch(100).withOptions({ optimizations: { mapVectorization } });
+    assertEquals(
+      (await Array.fromAsync(dataset)).map(({ shape }) => shape),
+      Array(3).fill([100, 3]),
+    );
+    return calls;
+  };
+  assertEquals(await calls(false), ELEMENTS);
+  assertEquals(await calls(true, false), ELEMENTS);
+  const vectorized = await calls(true);
+  assert(vectorized < ELEMENTS / 2, `${vectorized} calls`);
+  const batches = vectors(0).map((x) => cast(x, "int32"), { batchable: true }).batch(4);
+  assertStringIncludes(batches.explain().rewrites.join(), "because it is batchable");
+  const wrong = { batchable: 1 as unknown as boolean };
+  assertThrows(() => Dataset.range(3).map((x) => x, wrong), LeatError, "batchable");
+});
