@@ -27,6 +27,11 @@ import {
 
 /** Frames that fit are read many at a time through a buffer of this size; others into their own. */
 const READ_BUFFER_BYTES = 128 * 2 ** 10;
+/**
+ * After a large frame only the head of the next is read there, as another large one is likely: what
+ * is read of its payload would be copied out again.
+ */
+const HEAD_READ_BYTES = 64;
 /** Consecutive reads before timers and other sockets run. */
 const READS_PER_TURN = 16;
 /** Most frames of one message: each takes memory besides its bytes. */
@@ -85,6 +90,7 @@ export class FramedSocket implements Socket {
   #start = 0;
   #end = 0;
   #reads = 0;
+  #wasLarge = false;
   /** The frames so far of a fragmented message. */
   #parts: Uint8Array[] = [];
   #partsBytes = 0;
@@ -181,7 +187,9 @@ export class FramedSocket implements Socket {
     this.#buffer.copyWithin(0, this.#start, this.#end);
     this.#end -= this.#start;
     this.#start = 0;
-    this.#end += await this.#read(this.#buffer.subarray(this.#end));
+    const isHead = this.#wasLarge && this.#end < HEAD_READ_BYTES;
+    const until = isHead ? HEAD_READ_BYTES : this.#buffer.length;
+    this.#end += await this.#read(this.#buffer.subarray(this.#end, until));
   }
 
   async #read(into: Uint8Array): Promise<number> {
@@ -204,10 +212,12 @@ export class FramedSocket implements Socket {
     if (headBytes + payloadBytes <= this.#buffer.length) {
       if (start + payloadBytes > this.#end) return await this.#readMore();
       this.#start = start + payloadBytes;
+      this.#wasLarge = false;
       this.#take(head, this.#buffer.slice(start, this.#start));
       return;
     }
     if (start + PLACED_HEAD_BYTES > this.#end) return await this.#readMore();
+    this.#wasLarge = true;
     const first = this.#buffer.slice(start, start + PLACED_HEAD_BYTES);
     const place = this.#placeOf(head, first);
     if (place === undefined) {
