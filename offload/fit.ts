@@ -1,12 +1,12 @@
 /** `fit`: trains on a dataset, part of which is prepared remotely where that pays. */
 import { LeatError } from "../core/error.ts";
-import { invalidArgument } from "../data/check.ts";
+import { invalidArgument, optionsOf } from "../data/check.ts";
 import { Dataset } from "../data/dataset.ts";
 import { installedHost } from "../data/host.ts";
 import { OffloadNode } from "../data/operators/offload.ts";
 import { figuresOf, type OffloadProgress } from "./figures.ts";
 import { OffloadPlan, PROFILE_STEPS } from "./plan.ts";
-import { type PlanningOptions, planOffload } from "./plan_offload.ts";
+import { PLANNING, type PlanningOptions, planOffload } from "./plan_offload.ts";
 
 /** Progress is reported at most this often, in ms, and at the end. */
 const PROGRESS_EVERY_MS = 1_000;
@@ -49,6 +49,12 @@ export interface FitOptions<T, S> extends Omit<PlanningOptions, "service"> {
   /** Called about every second and after the last step. */
   readonly onProgress?: (progress: FitProgress) => void;
 }
+
+const fitOptions = optionsOf<FitOptions<unknown, unknown>>("fit", {
+  ...{ dataset: true, trainStep: true, state: true, cloneState: true, epochs: true },
+  ...PLANNING,
+  ...{ offload: true, deterministic: true, adapt: true, onPlan: true, onProgress: true },
+});
 
 /** How far the training is. */
 export interface FitProgress {
@@ -184,7 +190,7 @@ function planningOf<T, S>(options: FitOptions<T, S>): Omit<PlanningOptions, "ser
 }
 
 function checkOptions<T, S>(options: FitOptions<T, S>): void {
-  const { dataset, trainStep, epochs = 1, offload = "auto" } = options;
+  const { dataset, trainStep, epochs = 1, offload = "auto" } = fitOptions(options);
   if (!(dataset instanceof Dataset)) throw invalidArgument("fit", "dataset", "a Dataset", dataset);
   if (typeof trainStep !== "function") {
     throw invalidArgument("fit", "trainStep", "a function", trainStep);

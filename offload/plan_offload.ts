@@ -1,5 +1,5 @@
 /** Plans the offloading of a dataset before it is trained on. */
-import { checkInteger, invalidArgument } from "../data/check.ts";
+import { checkInteger, invalidArgument, optionsOf } from "../data/check.ts";
 import { Dataset } from "../data/dataset.ts";
 import { installedHost } from "../data/host.ts";
 import type { OffloadOptions } from "../data/operators/offload.ts";
@@ -29,6 +29,21 @@ export interface PlanningOptions
   readonly speedUpThreshold?: number;
 }
 
+/** The names of {@linkcode PlanningOptions}. */
+export const PLANNING: { readonly [name in keyof Required<PlanningOptions>]: true } = {
+  service: true,
+  token: true,
+  ca: true,
+  compression: true,
+  targetTags: true,
+  profileSteps: true,
+  timeoutMs: true,
+  metricsStore: true,
+  model: true,
+  remoteResources: true,
+  speedUpThreshold: true,
+};
+
 /** Options of {@linkcode planOffload}. */
 export interface PlanOffloadOptions<T> extends PlanningOptions {
   /**
@@ -38,6 +53,11 @@ export interface PlanOffloadOptions<T> extends PlanningOptions {
    */
   readonly trainStep?: (batch: T) => unknown;
 }
+
+const planOptions = optionsOf<PlanOffloadOptions<unknown>>("planOffload", {
+  ...PLANNING,
+  trainStep: true,
+});
 
 /**
  * Measures a pipeline here and remotely, and decides what to offload, by algorithm 1 of the
@@ -58,8 +78,9 @@ export interface PlanOffloadOptions<T> extends PlanningOptions {
  */
 export async function planOffload<T>(
   dataset: Dataset<T>,
-  { trainStep, profileSteps, ...options }: PlanOffloadOptions<T>,
+  given: PlanOffloadOptions<T>,
 ): Promise<OffloadPlan> {
+  const { trainStep, profileSteps, ...options } = planOptions(given);
   const { metricsStore, model, remoteResources, speedUpThreshold, ...service } = options;
   if (!(dataset instanceof Dataset)) {
     throw invalidArgument("planOffload", "dataset", "a Dataset", dataset);

@@ -32,14 +32,16 @@ const FULL = {
 const QUICK = {
   ...{ profileSteps: 8, modelledSteps: 200, measuredSteps: 15, ratios: [0.25, 0.5, 0.75, 1] },
   measured: ["S"] as readonly Letter[],
-  measuredOnHosts: [] as readonly Letter[],
+  measuredOnHosts: ["T"] as readonly Letter[],
 };
 
 /** Of a sweep on slow hosts. */
 const COARSE_RATIOS = [0.25, 0.5, 0.75, 1];
 
 const OPTIONS = {
-  quick: flag("Shorter runs, and one workload with real processes: a minute or two on busy cores."),
+  quick: flag(
+    "Shorter runs, and two workloads with real processes: a minute or two on busy cores.",
+  ),
   workloads: subset(LETTERS, {
     placeholder: "T,G,C,S,R,M,L",
     help: "Transformer ASR, GAN ADA, CTC ASR, Speaker Recognition, RandAugment, MelGAN, " +

@@ -237,6 +237,19 @@ testInline("offload pairs the elements of two sources as they belong together", 
   assertEquals(found, await outcomesOf(zipped.iterator()));
 });
 
+testInline("offload shuffles before and after the cut", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  for (const candidate of ["p'2", "p'3"]) {
+    const dataset = Dataset.range(400).shuffle(30).map((x) => x + 1).batch(5).shuffle(8, {
+      seed: 1,
+    })
+      .offload({ service: cluster, plan: { candidate, ratio: 0.5 } });
+    const outcomes = await outcomesOf(dataset.iterator());
+    assertEquals(elementsIn(outcomes), Array.from({ length: 400 }, (_, i) => i + 1));
+    assert(offloadProgress(dataset).remote.elements > 0);
+  }
+});
+
 testInline("offload leaves a cache here, and fills it once", async (start) => {
   await using cluster = await start({ workers: 1 });
   const plan = { candidate: "p'2", ratio: 0.5 };

@@ -11,6 +11,7 @@ import {
 } from "../../mod.ts";
 import { decide } from "../../offload/decide.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { until } from "../lib/until.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { testInline } from "../service/lib/carriers.ts";
 
@@ -113,6 +114,34 @@ testInline("fit measures nothing for a training that is too short", async (start
   }
   const wrong = () => summing(batches, { service, profileSteps: 0, epochs: 9 }).fitted();
   await assertRejects(wrong, Error, "profileSteps");
+  const misspelt = () => fit({ ...{ dataset: batches, state: 0, epoch: 3 }, trainStep: () => {} });
+  await assertRejects(misspelt, Error, 'there is no option "epoch"');
+});
+
+testInline("fit frees the service when a training step throws", async (start) => {
+  await using service = await start({ workers: 1 });
+  let calls = 0;
+  const trainStep = () => {
+    if (++calls === 20) throw new Error("the loss is no number");
+  };
+  const { fitted } = summing(batches, { service, trainStep, offload: offloadingPlan("p'3") });
+  await assertRejects(fitted, Error, "the loss is no number");
+  assertEquals(calls, 20);
+  await until(async () => (await service.describe()).jobs.length === 0);
+});
+
+testInline("planOffload goes on when the service is lost while it measures", async (start) => {
+  await using service = await start({ workers: 1 });
+  const slow = Dataset.range(400).map(async (x) => {
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    return x;
+  }).batch(5);
+  const planning = planOffload(slow, { service, timeoutMs: 200 });
+  await until(async () => (await service.describe()).jobs.length > 0);
+  await service.stopWorker(0);
+  const plan = await planning;
+  assertMatch(plan.explain(), /: the service failed while it was measured/);
+  assertEquals(plan.candidate, null);
 });
 
 testInline("fit ends with the error of a training step", async (start) => {
