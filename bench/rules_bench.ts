@@ -4,7 +4,8 @@
  *
  * @module
  */
-import { Dataset, type OptimizationRules } from "../mod.ts";
+import { parquetWriteBuffer } from "hyparquet-writer";
+import { cast, Dataset, oneHot, type OptimizationRules, Tensor } from "../mod.ts";
 import { RULE_NAMES } from "../data/optimizer/options.ts";
 import { type Load, pipelinedLoad } from "./bare/load.ts";
 import type { Bench } from "./lib/bench.ts";
@@ -13,15 +14,46 @@ interface Case {
   /** The rules that are on. */
   readonly rules: readonly (keyof OptimizationRules)[];
   readonly what: string;
-  readonly pipeline: () => Dataset<unknown>;
+  /** `file`: the Parquet file of `writeTable()`. */
+  readonly pipeline: (file: string) => Dataset<unknown>;
   /** Elements of the source in a pass. */
   readonly elements: number;
+  /** How long the consumer works on an element, in ms. Default 0. */
+  readonly stepMs?: number;
+  /** The unit of the table is a thousand elements, not a million. */
+  readonly isSlow?: true;
   readonly floor: number;
 }
 
 const ELEMENTS = 1 << 18;
 
 const numbers = () => Dataset.range(ELEMENTS);
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Elements that each take 2 ms of waiting. */
+function waiting(count: number): Dataset<number> {
+  return Dataset.range(count).map(async (x) => {
+    await sleep(2);
+    return x;
+  });
+}
+
+const TABLE_ROWS = 4_000;
+
+/** A table of 20 columns of numbers. */
+async function writeTable(): Promise<{ file: string; remove: () => Promise<void> }> {
+  const folder = await Deno.makeTempDir();
+  const columnData = Array.from({ length: 20 }, (_, column) => ({
+    name: `c${column}`,
+    data: Float64Array.from({ length: TABLE_ROWS }, (_, row) => row * column),
+  }));
+  const file = `${folder}/table.parquet`;
+  await Deno.writeFile(file, new Uint8Array(parquetWriteBuffer({ columnData })));
+  return { file, remove: () => Deno.remove(folder, { recursive: true }) };
+}
 
 const CASES: readonly Case[] = [
   {
@@ -64,14 +96,85 @@ const CASES: readonly Case[] = [
     elements: ELEMENTS,
     floor: 1,
   },
+  {
+    rules: ["noOpElimination"],
+    what: "skip(0), take(-1)",
+    pipeline: () => numbers().skip(0).take(-1).skip(0).batch(1024),
+    elements: ELEMENTS,
+    floor: 1,
+  },
+  {
+    rules: ["deadTransformationElimination"],
+    what: "unique, unique",
+    pipeline: () => numbers().take(20_000).unique().unique().batch(1024),
+    elements: 20_000,
+    floor: 1,
+  },
+  {
+    rules: ["mapVectorization"],
+    what: "one-hot rows of 8 floats, batch(256)",
+    pipeline: () =>
+      Dataset.fromTensorSlices(new Tensor("float32", [20_000, 8], new Float32Array(160_000)))
+        .map((x) => oneHot(cast(x as Tensor, "int32"), 4), { batchable: true }).batch(256),
+    elements: 20_000,
+    floor: 1,
+  },
+  {
+    rules: ["groupAndBatchFusion"],
+    what: "buckets of 8 rows",
+    pipeline: () =>
+      Dataset.range(20_000).map((x) => new Int32Array(4 + x % 8)).bucketBySequenceLength({
+        ...{ length: (x) => x.length, boundaries: [6, 8, 10], batchSizes: [8, 8, 8, 8] },
+      }),
+    elements: 20_000,
+    floor: 1,
+  },
+  {
+    rules: ["projectionPushdown"],
+    what: "select 1 of 20 columns of Parquet",
+    pipeline: (file) => Dataset.parquet<{ c3: number }>(file).select(["c3"]).batch(1024),
+    elements: TABLE_ROWS,
+    floor: 1,
+  },
+  {
+    rules: ["shuffleAndRepeatFusion"],
+    what: "shuffle, repeat, and a training step",
+    pipeline: () => waiting(40).shuffle(40).repeat(3),
+    elements: 120,
+    stepMs: 2,
+    isSlow: true,
+    floor: 1,
+  },
+  {
+    rules: ["prefetchInjection"],
+    what: "a function that waits, and a training step",
+    pipeline: () => waiting(100),
+    elements: 100,
+    stepMs: 2,
+    isSlow: true,
+    floor: 1,
+  },
+  {
+    rules: ["mapParallelization"],
+    what: "a function that waits",
+    pipeline: () => waiting(200),
+    elements: 200,
+    isSlow: true,
+    floor: 1,
+  },
 ];
 
-function open({ pipeline, elements }: Case, rules: OptimizationRules | false): Load {
-  const dataset = pipeline().withOptions({ optimizations: rules, seed: 1 });
-  return pipelinedLoad(1, async () => {
-    for await (const _ of dataset);
+async function open(
+  { pipeline, elements, stepMs }: Case,
+  optimizations: OptimizationRules | false,
+): Promise<Load> {
+  const { file, remove } = await writeTable();
+  const dataset = pipeline(file).withOptions({ optimizations, seed: 1 });
+  const pass = async () => {
+    for await (const _ of dataset) if (stepMs !== undefined) await sleep(stepMs);
     return elements;
-  });
+  };
+  return pipelinedLoad(1, pass, remove);
 }
 
 /** These rules and no others. */
@@ -82,8 +185,8 @@ function only(names: Case["rules"]): OptimizationRules {
 
 export const benches: Bench[] = CASES.map((bench) => ({
   name: `rule ${bench.rules.join(", ")}: ${bench.what}`,
-  unit: "M elements/s",
-  scale: 1e-6,
+  unit: bench.isSlow ? "k elements/s" : "M elements/s",
+  scale: bench.isSlow ? 1e-3 : 1e-6,
   floor: bench.floor,
   bare: () => open(bench, false),
   leat: () => open(bench, only(bench.rules)),

@@ -100,16 +100,22 @@ class RepeatIterator extends ElementIterator implements Stepping {
 
   step(): unknown {
     if (this.#ended || this.disposed || this.#repetition === this.#count) return END;
-    this.#input ??= this.#next ?? this.#context.repeated(this.#repetition).makeInput();
-    this.#next = undefined;
+    const input = this.#input ??= this.#open();
     let element: Pulled<unknown>;
     try {
-      element = this.#input.next();
+      element = input.next();
     } catch (error) {
       throw this.#gaveError(error);
     }
     if (element instanceof Promise) return this.#later(element);
     return element === END ? this.#again() : this.#give(element);
+  }
+
+  /** The input of this repetition, which may have read ahead. */
+  #open(): ElementIterator {
+    const next = this.#next;
+    this.#next = undefined;
+    return next ?? this.#context.repeated(this.#repetition).makeInput();
   }
 
   #give(element: unknown): unknown {
