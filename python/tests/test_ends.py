@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import code
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 import leat
 import pytest
@@ -18,11 +19,16 @@ from conftest import PIPELINES, SOURCES, children_of, is_alive, named, until
 FUNCTIONS = Path(__file__).parent / "functions.ts"
 
 
-def program(script: str, **options: Any) -> subprocess.Popen[str]:
+@contextlib.contextmanager
+def program(script: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
     """A program that reads: a session of its own, as the foreground process group of a terminal."""
     environment = {**os.environ, "PYTHONPATH": SOURCES}
     command = [sys.executable, "-c", script]
-    return subprocess.Popen(command, text=True, env=environment, start_new_session=True, **options)
+    with subprocess.Popen(command, text=True, env=environment, start_new_session=True, **options) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
 
 
 def left_folders() -> list[str]:
@@ -58,7 +64,7 @@ def test_an_exception_in_the_loop_ends_the_program_and_its_helper() -> None:
     script = f"import leat\nfor batch in leat.load({str(PIPELINES)!r}, export='large', args={{'count': 9}}): 1 / 0"
     with program(script, stderr=subprocess.PIPE) as running:
         assert running.stderr is not None and "ZeroDivisionError" in running.stderr.read()
-    assert running.returncode == 1
+        assert running.wait() == 1
     assert left_folders() == [] and named(f"{tempfile.gettempdir()}/leat-slots-") == []
 
 
@@ -112,7 +118,6 @@ def test_the_next_loader_removes_what_a_program_killed_at_its_start_has_left() -
         (Path(tempfile.gettempdir()) / "leat-slots-before-the-lock").mkdir()
         leat.load(PIPELINES, export="endless").close()
         assert len(left_folders()) == 1
-        living.kill()
     leat._folder._looked.clear()  # Only a process's first loader looks.
     leat.load(PIPELINES, export="endless").close()
     assert left_folders() == []

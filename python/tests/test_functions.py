@@ -112,7 +112,7 @@ def worker(folder: Path, *options: str) -> Iterator[dict[str, Any]]:
     """Options of `leat.load` to read from a cluster with a worker."""
     programs = []
     try:
-        dispatcher, address = start(folder, "dispatcher")
+        dispatcher, address = start(folder, "dispatcher", "--client-grace-ms", "600000")
         programs.append(dispatcher)
         programs.append(start(folder, "worker", "--dispatcher", address, "--heartbeat-ms", "200", *options)[0])
         yield {"service": address, "mode": "DYNAMIC"}
