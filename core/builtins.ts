@@ -22,12 +22,6 @@ export function nodeZlib(): Builtins["node:zlib"] {
   return builtin("node:zlib");
 }
 
-/** Loads all of them now, for a thread that cannot load modules later. */
-export function loadBuiltins(): void {
-  nodeCrypto();
-  nodeZlib();
-}
-
 function builtin<Name extends keyof Builtins>(name: Name): Builtins[Name] {
   let found = loaded.get(name);
   if (found === undefined) loaded.set(name, found = globalThis.process.getBuiltinModule(name));

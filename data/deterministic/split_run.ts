@@ -7,8 +7,7 @@ import type { IterationOptions } from "../iteration_options.ts";
 import { type ElementIterator, END, type Pulled } from "../iterator.ts";
 import { rebuilt } from "../foreign/foreign.ts";
 import type { Attributes, DatasetNode } from "../node.ts";
-import { UnaryIterator, UnaryNode } from "../operators/unary.ts";
-import type { ElementSpec } from "../elements/spec.ts";
+import { ElementsOfInputNode, UnaryIterator } from "../operators/unary.ts";
 import type { ReadGiven, Split } from "../sharding/splits.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
 
@@ -84,7 +83,7 @@ export function rowsIn(batch: unknown): number {
 }
 
 /** Passes full batches on. A short batch is kept back and ends the stream. */
-class FullBatchesNode extends UnaryNode {
+class FullBatchesNode extends ElementsOfInputNode {
   override readonly division = "whole";
   readonly size: number;
   readonly onRemainder: (batch: unknown) => void;
@@ -102,10 +101,6 @@ class FullBatchesNode extends UnaryNode {
   /** Not an operator of the user's: it must not change the random seeds of theirs. */
   override get isSetting(): boolean {
     return true;
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
   }
 
   override get cardinality(): number {

@@ -6,9 +6,6 @@ import { Tensor } from "../../core/tensor.ts";
 /** The dtypes of images: bytes from 0 to 255, or floats of any range. */
 export type ImageDType = "uint8" | "float16" | "float32";
 
-/** An image of shape [height, width, channels]. */
-export type ImageTensor<D extends ImageDType = ImageDType> = Tensor<D>;
-
 /** Height and width in pixels, in the order of a shape. */
 export type ImageSize = readonly [height: number, width: number];
 

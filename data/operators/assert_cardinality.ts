@@ -4,11 +4,10 @@ import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, NO_BLOCK } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
-import type { ElementSpec } from "../elements/spec.ts";
 import { PassingIterator } from "./elementwise.ts";
-import { UnaryNode } from "./unary.ts";
+import { ElementsOfInputNode } from "./unary.ts";
 
-export class AssertCardinalityNode extends UnaryNode {
+export class AssertCardinalityNode extends ElementsOfInputNode {
   override readonly division = "position";
   readonly expected: number;
 
@@ -21,10 +20,6 @@ export class AssertCardinalityNode extends UnaryNode {
 
   override get attributes(): Attributes {
     return { expected: this.expected };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
   }
 
   override get cardinality(): number {

@@ -23,9 +23,8 @@ import {
 import { checkReproducible } from "../deterministic/reproducible.ts";
 import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
 import { type ShardingMode, ShardingPolicy } from "../sharding/sharding_policy.ts";
-import type { ElementSpec } from "../elements/spec.ts";
 import { checkReadsNoService } from "../sharding/splits.ts";
-import { UnaryNode } from "./unary.ts";
+import { ElementsOfInputNode } from "./unary.ts";
 
 /** How a dataset is distributed. */
 export interface DistributeOptions {
@@ -136,7 +135,7 @@ export function rewritten<D extends HasNode>(
   );
 }
 
-export class DistributeNode extends UnaryNode {
+export class DistributeNode extends ElementsOfInputNode {
   static readonly options = optionsOf<DistributeOptions & { readonly rewrite?: unknown }>(
     "distribute",
     { service: true, rewrite: true, compression: true, ...DISTRIBUTION },
@@ -163,10 +162,6 @@ export class DistributeNode extends UnaryNode {
   override get decisive(): Attributes {
     const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
     return { processingMode, numConsumers };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
   }
 
   override get cardinality(): number {

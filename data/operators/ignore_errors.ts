@@ -6,9 +6,8 @@ import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
-import type { ElementSpec } from "../elements/spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../iterators/stepping.ts";
-import { UnaryIterator, UnaryNode } from "./unary.ts";
+import { ElementsOfInputNode, UnaryIterator } from "./unary.ts";
 
 const KIND = "ignoreErrors";
 
@@ -28,7 +27,7 @@ export interface IgnoreErrorsOptions {
 /** Elements and errors needed before their ratio is checked. */
 const SAMPLE_MIN = 100;
 
-export class IgnoreErrorsNode extends UnaryNode {
+export class IgnoreErrorsNode extends ElementsOfInputNode {
   static readonly options = optionsOf<IgnoreErrorsOptions>("ignoreErrors", {
     logWarning: true,
     maxErrors: true,
@@ -57,10 +56,6 @@ export class IgnoreErrorsNode extends UnaryNode {
   override get attributes(): Attributes {
     const { logWarning, maxErrors, maxFraction } = this;
     return { logWarning, maxErrors, maxFraction };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
   }
 
   override get cardinality(): number {

@@ -5,12 +5,11 @@ import { AGAIN, stepOn, type Stepping } from "../iterators/stepping.ts";
 import { ElementIterator, END, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
-import type { ElementSpec } from "../elements/spec.ts";
 import { mayOverlap } from "../optimizer/rules/shuffle_and_repeat_fusion.ts";
 import { ShuffleIterator } from "./shuffling/shuffle.ts";
-import { UnaryNode } from "./unary.ts";
+import { ElementsOfInputNode } from "./unary.ts";
 
-export class RepeatNode extends UnaryNode {
+export class RepeatNode extends ElementsOfInputNode {
   override readonly division = "whole";
   /** How often; -1: endlessly. */
   readonly count: number;
@@ -26,10 +25,6 @@ export class RepeatNode extends UnaryNode {
 
   override fieldsOfInput(wanted: readonly string[] | undefined): readonly string[] | undefined {
     return wanted;
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
   }
 
   /** Endless for any input not known to be empty. */

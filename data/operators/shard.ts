@@ -5,13 +5,12 @@ import type { IteratorContext } from "../context.ts";
 import { END, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { SHARD_HINT } from "../sharding/sharding_policy.ts";
-import type { ElementSpec } from "../elements/spec.ts";
 import { AGAIN } from "../iterators/stepping.ts";
 import type { NoOp } from "../optimizer/no_op.ts";
 import { PassingIterator } from "./elementwise.ts";
-import { UnaryNode } from "./unary.ts";
+import { ElementsOfInputNode } from "./unary.ts";
 
-export class ShardNode extends UnaryNode {
+export class ShardNode extends ElementsOfInputNode {
   override readonly division = "whole";
   readonly numShards: number;
   readonly index: number;
@@ -32,10 +31,6 @@ export class ShardNode extends UnaryNode {
 
   override fieldsOfInput(wanted: readonly string[] | undefined): readonly string[] | undefined {
     return wanted;
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
   }
 
   override get cardinality(): number {

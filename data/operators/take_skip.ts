@@ -3,14 +3,13 @@ import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import type { ElementSpec } from "../elements/spec.ts";
 import { AGAIN } from "../iterators/stepping.ts";
 import type { NoOp } from "../optimizer/no_op.ts";
 import { PassingIterator } from "./elementwise.ts";
-import { UnaryNode } from "./unary.ts";
+import { ElementsOfInputNode } from "./unary.ts";
 
 /** The node of an operator whose only option is a number of elements. */
-abstract class CountingNode extends UnaryNode {
+abstract class CountingNode extends ElementsOfInputNode {
   override readonly division = "whole";
   /** How many; -1 for all. */
   readonly count: number;
@@ -26,10 +25,6 @@ abstract class CountingNode extends UnaryNode {
 
   override fieldsOfInput(wanted: readonly string[] | undefined): readonly string[] | undefined {
     return wanted;
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
   }
 }
 

@@ -6,11 +6,10 @@ import { invalidArgument, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import type { ElementSpec } from "../elements/spec.ts";
 import { PassingIterator } from "./elementwise.ts";
-import { UnaryNode } from "./unary.ts";
+import { ElementsOfInputNode } from "./unary.ts";
 
-export class TakeWhileNode extends UnaryNode {
+export class TakeWhileNode extends ElementsOfInputNode {
   static readonly options = optionsOf<FunctionOptions<Captures>>("takeWhile", { captures: true });
   override readonly division = "whole";
   readonly predicate: NodeFunction;
@@ -22,10 +21,6 @@ export class TakeWhileNode extends UnaryNode {
 
   override get attributes(): Attributes {
     return { predicate: this.predicate };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
   }
 
   override get cardinality(): number {

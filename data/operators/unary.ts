@@ -15,12 +15,15 @@ export abstract class UnaryNode extends DatasetNode {
   }
 }
 
-/** The node of an operator that gives exactly the elements of its input. */
-export abstract class SameElementsNode extends UnaryNode {
+/** The node of an operator whose elements are elements of its input. */
+export abstract class ElementsOfInputNode extends UnaryNode {
   override get elementSpec(): ElementSpec {
     return this.input.elementSpec;
   }
+}
 
+/** The node of an operator that gives exactly the elements of its input. */
+export abstract class SameElementsNode extends ElementsOfInputNode {
   override get cardinality(): number {
     return this.input.cardinality;
   }

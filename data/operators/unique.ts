@@ -5,15 +5,15 @@ import { show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
+import { TensorSpec } from "../elements/spec.ts";
 import { BufferMeter } from "../iterators/stats.ts";
 import { AGAIN } from "../iterators/stepping.ts";
 import type { NoOp } from "../optimizer/no_op.ts";
 import { sameBelow } from "../optimizer/rules/dead_transformation_elimination.ts";
 import { PassingIterator } from "./elementwise.ts";
-import { UnaryNode } from "./unary.ts";
+import { ElementsOfInputNode } from "./unary.ts";
 
-export class UniqueNode extends UnaryNode {
+export class UniqueNode extends ElementsOfInputNode {
   override readonly division = "whole";
 
   constructor(input: DatasetNode) {
@@ -26,10 +26,6 @@ export class UniqueNode extends UnaryNode {
 
   override get attributes(): Attributes {
     return {};
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
   }
 
   override get cardinality(): number {

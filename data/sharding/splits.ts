@@ -21,7 +21,7 @@ export interface Split {
 
 /** The source of a task's splits: for a service's worker, the dispatcher. */
 export interface SplitSource {
-  /** The next split of a source (numbered as in `sourcesOf`) in a repetition (0, 1, …), or `END`. */
+  /** The next split of a source (numbered in pre-order) in a repetition (0, 1, …), or `END`. */
   next(sourceIndex: number, repetition: number): Promise<Split | typeof END>;
   /** Number of splits in the source's table, for all tasks together, per repetition. */
   total(sourceIndex: number): Promise<number>;
@@ -50,7 +50,7 @@ export interface Replicated {
   readonly isReplicated?: boolean;
 }
 
-/** Per source, in `sourcesOf` order, its splits in order. */
+/** Per source, in pre-order, its splits in order. */
 export type SplitTable = readonly (readonly Split[])[];
 
 /** A source is cut into about this many runs… */
@@ -93,17 +93,6 @@ export function isReplicated(node: DatasetNode): boolean {
   return (node as Replicated).isReplicated === true;
 }
 
-/** The splittable sources of a graph in pre-order; function bodies are not entered. */
-export function sourcesOf(node: DatasetNode): (DatasetNode & Splittable)[] {
-  const sources: (DatasetNode & Splittable)[] = [];
-  const visit = (at: DatasetNode) => {
-    if (isSplittable(at)) sources.push(at);
-    else dividedInputs(at).forEach(visit);
-  };
-  visit(node);
-  return sources;
-}
-
 /**
  * The whole split table of a graph.
  *
@@ -120,7 +109,7 @@ export function checkSplittable(root: DatasetNode): void {
 }
 
 /**
- * The divided sources, in `sourcesOf` order, each with the number of which its ranges should be a
+ * The divided sources in pre-order (bodies of functions are not entered), each with the number of which its ranges should be a
  * multiple.
  */
 function dividedSources(root: DatasetNode): [DatasetNode & Splittable, multiple: number][] {

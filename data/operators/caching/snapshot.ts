@@ -13,7 +13,6 @@ import {
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
 import { signatureOf } from "../../checkpoint/saving.ts";
-import type { ElementSpec } from "../../elements/spec.ts";
 import type { WritingOptions } from "../../saved/elements_writer.ts";
 import { type Manifest, within } from "../../saved/manifest.ts";
 import { checkWritingCompression } from "../../saved/save.ts";
@@ -21,7 +20,7 @@ import { shardBy, shardDatasets } from "../../saved/shards.ts";
 import { storedNode } from "../../saved/stored_node.ts";
 import { type Storing, StoringIterator } from "../../saved/storing_iterator.ts";
 import { Nested } from "../combining/opened.ts";
-import { UnaryNode } from "../unary.ts";
+import { ElementsOfInputNode } from "../unary.ts";
 
 /** How a snapshot is written and read. */
 export interface SnapshotAttributes {
@@ -40,7 +39,7 @@ export interface SnapshotOptions<T, R, C extends Captures> extends FunctionOptio
   readonly readerFunc?: ElementFunction<Dataset<Dataset<T>>, Dataset<R> | Promise<Dataset<R>>, C>;
 }
 
-export class SnapshotNode extends UnaryNode {
+export class SnapshotNode extends ElementsOfInputNode {
   static readonly options = optionsOf<SnapshotOptions<unknown, unknown, Captures>>("snapshot", {
     compression: true,
     shardFunc: true,
@@ -65,10 +64,6 @@ export class SnapshotNode extends UnaryNode {
   override get attributes(): Attributes {
     const { path, compression, readerFunc, shardFunc } = this;
     return { path, compression, readerFunc, shardFunc };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
   }
 
   override get cardinality(): number {
