@@ -7,7 +7,6 @@ import type { DurableLog } from "../actors/runtime/durable_log.ts";
 import type { LogLevel, Random, Timer, World } from "../actors/runtime/world.ts";
 import { MemoryLog } from "./journal/memory_log.ts";
 
-/** Options of a {@linkcode DenoWorld}. */
 export interface DenoWorldOptions {
   /** The folder of durable logs. Without it (and without `openLog`) opening a log fails. */
   readonly logFolder?: string;

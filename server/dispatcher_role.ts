@@ -5,7 +5,6 @@ import type { DispatcherProtocol } from "../actors/dispatcher/protocol.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import { type DispatcherRole, JOURNAL_NAME, type Playing } from "./roles.ts";
 
-/** Starts the dispatcher. */
 export function startDispatcher(
   system: ActorSystem,
   { config = {} }: DispatcherRole,

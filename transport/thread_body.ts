@@ -33,7 +33,6 @@ export class ThreadBody {
   /** The body without the parts. */
   readonly value: unknown;
   readonly parts: ThreadPart[] = [];
-  /** Buffers to transfer. */
   readonly transfer: ArrayBuffer[] = [];
   /** Approximate bytes of the whole body. */
   bytes = 0;

@@ -14,8 +14,9 @@ export type Fed =
   & Extract<ElementAnswer, { kind: "element" | "error" | "remainder" | "split_end" | "end" }>
   & {
     /**
-     * DETERMINISTIC with `numConsumers`: a number in the stream. Of an element, its own; of a
-     * remainder, that of the batch it may complete; of a split's end, the next element's.
+     * A number in the stream, for DETERMINISTIC with `numConsumers`. An element has its own number.
+     * A remainder has the number of the batch that it may complete. The end of a split has the
+     * number of the next element.
      */
     readonly number?: number;
   };
@@ -30,9 +31,9 @@ export class Feed {
   #nowMs: () => number = () => 0;
   /** The client's statistics; undefined before a client feeds it. */
   stats: () => ServiceStats | undefined = () => undefined;
-  /** What `offload()` has decided, for the service; nothing if it is not what reads. */
+  /** What `offload()` has decided, for the service. Empty for a reader that is not offloaded. */
   offload: () => Pick<ClientFigures, "offloadRatio" | "offloadWorkers"> = () => ({});
-  /** Reads elements that tasks prepare and cannot read themselves. Default: refuses. */
+  /** Reads source elements for tasks that cannot read them. Default: refuses. */
   readSource: (split: number, from: number) => Promise<{ readonly given: Payload }> = () =>
     Promise.reject(new LeatError("failed_precondition", "This reader sends no elements"));
   /** Called when an element was taken, which leaves space for another. */

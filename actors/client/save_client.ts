@@ -19,7 +19,7 @@ import { type ClientHome, type Credentials, definitionOf, type OpenHome } from "
 
 /** Default time between heartbeats, in ms; the service's owner may choose another. */
 const REFRESH_MS = 1_000;
-/** The first interval, doubled up to the regular one: a small save is over soon. */
+/** The first interval, for small saves. It doubles up to the regular interval. */
 const REFRESH_MIN_MS = 10;
 /** How long a heartbeat may go unanswered before it is sent again, without limit, in ms. */
 const HEARTBEAT_TIMEOUT_MS = 10_000;
@@ -105,7 +105,7 @@ class SaveClient {
         isSaved = await this.#follow(this.#clientId);
       }
     } catch (error) {
-      // It was completed while no client could be told.
+      // The save was completed while no client was connected.
       const isSaved = LeatError.from(error).details?.["reason"] === IS_SAVED;
       if (!(this.#hasBegun && isSaved)) throw error;
     }

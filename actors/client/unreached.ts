@@ -22,8 +22,9 @@ export interface UnreachedNews {
 }
 
 /**
- * Reports that a worker cannot be reached: the first iterator at once, and a minute later how many
- * others failed alike. If the first iterator has been closed by then, the next call reports this.
+ * Reports that a worker cannot be reached. The failure of the first iterator is reported at once. A
+ * minute later it reports how many others failed the same way. If the first iterator is closed by
+ * then, the next call does that.
  */
 export function sayUnreached(
   world: World,

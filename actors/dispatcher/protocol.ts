@@ -212,7 +212,6 @@ export interface DispatcherProtocol {
     readonly report?: ReaderReport;
     /** The name of the newest task list it has received. */
     readonly taskList?: string;
-    /** Its figures. */
     readonly figures?: ClientFigures;
   }): TaskListNews & {
     /** The name of the list of tasks, to be sent in the next heartbeat. */
@@ -258,7 +257,6 @@ export interface DispatcherProtocol {
     readonly leaving?: boolean;
     /** The incarnation of the earlier life with its name, taken from an answer. */
     readonly follows?: string;
-    /** Its figures. */
     readonly figures?: WorkerFigures;
   }): WorkerNews;
 

@@ -10,7 +10,6 @@ import { type KnownOrigin, type Metric, metricOf, type MetricRow } from "./metri
  */
 // deno-fmt-ignore: one figure a line
 export const METRICS = {
-  /** By state. */
   states: {
     workers: ["computed", "leat_workers", "workers", "Workers by state."],
   },

@@ -14,7 +14,7 @@ export interface Transaction {
   readonly nowMs: number;
   /** Wall-clock time in ms since 1970. */
   readonly wallMs: number;
-  /** The workers that share the jobs of static policies, by name; each keeps its index for ever. */
+  /** The workers that share jobs of static policies, by name. A worker keeps its index for ever. */
   readonly listedWorkers: readonly string[];
   /** Journals a record and applies it. */
   commit(record: JournalRecord): void;

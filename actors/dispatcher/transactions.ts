@@ -106,7 +106,7 @@ export class Transactions {
       decide(this.#tx);
       return () => {};
     });
-    // A journal failure ends this life by itself.
+    // A journal failure ends the dispatcher: nothing to do here.
     this.#journal.committed()?.catch(() => {});
   }
 
@@ -132,7 +132,7 @@ export class Transactions {
   whenDurable(act: () => void): void {
     const wait = this.#journal.committed();
     if (wait === undefined) act();
-    // A journal failure ends this life by itself.
+    // A journal failure ends the dispatcher: nothing to do here.
     else wait.then(act, () => {});
   }
 

@@ -104,7 +104,6 @@ export interface ActorContext<P = unknown> {
   watch(target: Ref, down: WatchDown): () => void;
   /** Calls `up` once there is a link to the node; opens none. Returns how to cancel. */
   whenLinked(node: string, up: () => void): () => void;
-  /** Starts a child. */
   spawn<Q>(spec: ChildSpec<Q>): FencedRef<Q>;
   /** Stops a child, its own children first; does nothing when there is none of that name. */
   stopChild(name: string): Promise<void>;

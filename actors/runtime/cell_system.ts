@@ -9,7 +9,6 @@ import type { DropReason, InspectionEvent } from "./inspection.ts";
 import type { Ref } from "./ref.ts";
 import type { World } from "./world.ts";
 
-/** What a cell needs from its system. */
 export interface CellSystem {
   readonly world: World;
   newIncarnation(): string;

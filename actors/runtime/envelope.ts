@@ -57,7 +57,7 @@ export interface FailureEnvelope extends Common {
   readonly error: WireError;
 }
 
-/** Asks to be told when the target dies, or cancels that. */
+/** Subscribes to the death of the target, or unsubscribes. */
 export interface WatchEnvelope extends Common {
   readonly kind: "watch" | "unwatch";
   readonly id: number;

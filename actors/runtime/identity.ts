@@ -10,7 +10,6 @@
  */
 export type AccessRole = "admin" | "worker" | "client" | "viewer";
 
-/** All roles. */
 export const ACCESS_ROLES: readonly AccessRole[] = ["admin", "worker", "client", "viewer"];
 
 /** A name and a role that a connection has proved. */

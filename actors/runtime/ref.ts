@@ -24,7 +24,7 @@ export interface Ref<P = unknown> extends ActorAddress {
 /** A reference that names one incarnation of an actor. */
 export type FencedRef<P = unknown> = Ref<P> & { readonly incarnation: string };
 
-/** The name of an actor, whatever its incarnation. */
+/** The name of an actor in all its incarnations. */
 export function nameOf<P>(ref: Ref<P>): Ref<P> {
   return { node: ref.node, path: ref.path };
 }

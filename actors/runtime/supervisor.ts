@@ -109,7 +109,7 @@ export class Supervisor<C extends SupervisedCell> {
     for (const name of [...this.#children.keys()].reverse()) await this.stop(name);
   }
 
-  /** A child ended by itself: with an error, or (undefined) because it was done. */
+  /** A child has ended: with an error, or without one (undefined) after its work. */
   async died(cell: C, error: LeatError | undefined): Promise<void> {
     const child = [...this.#children.values()].find((candidate) => candidate.cell === cell);
     if (child === undefined || child.stopping || this.#stopping) return;

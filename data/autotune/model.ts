@@ -11,7 +11,6 @@ export interface Setting {
   value: number;
 }
 
-/** The input of a stage. */
 export interface StageInput {
   readonly stage: Stage;
   /** Elements of the input for each element of the stage: the size of a batch. */

@@ -22,7 +22,6 @@ import {
 } from "./leaf_columns.ts";
 import { type ElementSpec, isTuple, TensorSpec } from "./spec.ts";
 
-/** Makes the column of one leaf. */
 type LeafColumn = (leaf: unknown, spec: ElementSpec, capacity: number, path: string) => Column;
 
 /** Columns for elements like this one, with space for `capacity` rows. */

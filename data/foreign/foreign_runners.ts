@@ -85,7 +85,6 @@ export interface ForeignRunner {
   close(): Promise<void>;
 }
 
-/** Starts runners. */
 export interface ForeignRunners {
   /** Why none can be started here and what would change that; `undefined` if one can, as far as is known. */
   readonly obstacle: string | undefined;

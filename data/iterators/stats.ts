@@ -203,7 +203,7 @@ export class OperatorMeter {
     this.#sampleAt = this.#elements + 1;
   }
 
-  /** A sample stands for the elements since the previous one, whatever its own size. */
+  /** The size of a sample counts for all elements since the previous sample. */
   #sample(element: unknown, number: number): void {
     this.#sampledBytes += sizeOf(element) * (number - this.#sampled);
     this.#sampled = number;

@@ -64,7 +64,6 @@ export function roundHalfToEven(value: number): number {
   return rounded - value === 0.5 && rounded % 2 !== 0 ? rounded - 1 : rounded;
 }
 
-/** An error of an operation. */
 export function invalidImage(operation: string, message: string): LeatError {
   return new LeatError("invalid_argument", `${operation}: ${message}`);
 }

@@ -219,7 +219,7 @@ export class ElementsWriter {
     this.#abandoned = true;
     for (const chunk of this.#open.values()) chunk.abandon();
     this.#open.clear();
-    // The head goes first, so that nobody reads what is removed after it.
+    // The head goes first, so that no reader opens a file that is removed after it.
     if (this.#hasLedger) this.#ledger.end();
     const chunks = this.#chunks.splice(this.#kept).map(({ name }) => name);
     const entries = Array.from({ length: this.#entries }, (_, i) => entryName(this.#id, i));

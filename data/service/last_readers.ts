@@ -45,7 +45,7 @@ export class LastReaders {
     this.#dataset?.note(stream, reader);
   }
 
-  /** It continues as the saved iterator, whatever its own identity was: services do not know it yet. */
+  /** It continues under the identity of the saved iterator: no service has seen its own. */
   restored(): void {
     this.#readers.clear();
     this.#isRestored = true;

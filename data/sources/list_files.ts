@@ -225,7 +225,6 @@ class ListFilesIterator extends ElementIterator {
 
   protected override release(): void {
     this.#closing.abort();
-
     this.#paths = [];
     this.#position = this.#stop = 0;
   }

@@ -53,7 +53,7 @@ export class LogMark {
     closeSync(this.#descriptor);
   }
 
-  /** Removes it for good: a log in one file shows by itself whether it is complete. */
+  /** Removes it: a closed log is one file and needs no mark. */
   remove(): void {
     this.close();
     rmSync(this.#path, { force: true });

@@ -23,7 +23,6 @@ export function registerHome(address: string, open: () => ClientHome): () => voi
 /** Credentials of services, by address. Plain data, so that it can be sent to threads. */
 export type ServiceCredentials = Readonly<Record<string, Credentials>>;
 
-/** Options of {@linkcode Homes}. */
 export interface HomesOptions {
   /** Credentials used when an iterator brings none itself. Default: none. */
   readonly services?: ServiceCredentials | undefined;

@@ -4,7 +4,7 @@ import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
 import type { WorkerStorage } from "../storage/storage.ts";
 import { workerHost } from "../deno_host.ts";
 
-/** Creates inline runners: while a function runs, nothing else in the thread does. */
+/** Creates inline runners. A user function blocks the thread while it runs. */
 export function inlineRunners(storage: WorkerStorage): RunnerFactory {
   return new PipelineRunners(workerHost(storage));
 }

@@ -293,7 +293,7 @@ export class LocalCluster implements AsyncDisposable {
     const workers = this.#workers;
     const running = () => workers.filter(({ phase }) => phase === "running");
     const start = async () => {
-      // Started by itself, because killing is immediate and draining takes time.
+      // Waits only for kills: they are immediate, and draining takes time.
       await Promise.allSettled(this.#killing);
       const index = workers.findIndex(({ phase }) => phase === "stopped");
       if (index < 0) await this.addWorker();

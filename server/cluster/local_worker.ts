@@ -2,7 +2,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { FleetNode } from "./fleet.ts";
 
-/** How to start a worker, and who learns that it died by itself. */
+/** How to start a worker, and what to call when it dies. */
 export interface WorkerLives {
   start(): Promise<FleetNode>;
   /** Resolves once the dispatcher has registered that node, or the node has ended. */

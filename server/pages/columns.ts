@@ -2,7 +2,6 @@
 import type { MetricUnit } from "../../actors/dispatcher/metric.ts";
 import { type MetricGroup, metricsOf } from "../../actors/dispatcher/protocol_metrics.ts";
 
-/** A column of figures. */
 export interface FigureColumn {
   /** The figure in its group's description. */
   readonly key: string;

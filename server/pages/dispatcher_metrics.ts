@@ -14,7 +14,6 @@ const FACTORS: { readonly [U in MetricUnit]?: number } = {
 const OF_TASK = ["job", "iteration", "worker"];
 const OF_CLIENT = ["job", "iteration", "client"];
 
-/** The labels of each group in `/metrics`. */
 export const METRIC_LABELS: { readonly [G in MetricGroup]: readonly string[] } = {
   states: ["state"],
   cluster: [],

@@ -148,7 +148,7 @@ async function introduce(
       try {
         const hello = readHello(data, "listener");
         const peer: Peer = {
-          // The node is known here by the dialled name, whatever it calls itself.
+          // This node keeps the dialled name, even if the other node has another name.
           remote: { node, incarnation: hello.incarnation },
           ownName: hello.node,
           identity,

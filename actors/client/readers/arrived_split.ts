@@ -7,8 +7,8 @@ export type Placed = Extract<ElementAnswer, { readonly place?: Place }> & { read
 type Passed = Extract<Placed, { readonly kind: "passed" }>;
 
 /**
- * Sorts the items of a split: answers to overlapping requests may overtake each other. A task that
- * produces a split again may repeat items, and pass over longer runs of them.
+ * Sorts the items of a split, because answers to concurrent requests arrive in any order. A task
+ * that produces a split again may repeat items, and may report longer runs as passed over.
  */
 export class ArrivedSplit {
   /** Items in order, not given yet. */
@@ -30,7 +30,7 @@ export class ArrivedSplit {
     return known === undefined ? [] : [known];
   }
 
-  /** Puts items in order; returns early ones that arrived again within a longer run. */
+  /** Puts items in order. Returns early items that a longer run includes, too. */
   settle(): Placed[] {
     for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) {
       this.#arrived = endOf(next);
@@ -42,7 +42,7 @@ export class ArrivedSplit {
     return again;
   }
 
-  /** A passed-over run may begin elsewhere when a split is produced again. */
+  /** The item at the next index. A run that is produced again may begin before that index. */
   #takeNext(): Placed | undefined {
     const arrived = this.#arrived;
     const next = this.#early.get(arrived) ??

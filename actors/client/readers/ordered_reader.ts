@@ -391,7 +391,7 @@ function endPause(open: OpenTask): void {
   Object.assign(open, UNPAUSED);
 }
 
-/** A lost task is replaced by the dispatcher: another task produces what it owed. */
+/** The dispatcher replaces a lost task: another task produces its missing elements. */
 function failedAnswer(cause: unknown): ElementAnswer {
   const error = LeatError.from(cause);
   const isGone = ["not_found", "failed_precondition", "cancelled"].includes(error.code);

@@ -19,9 +19,9 @@ import { TaskFetcher } from "./task_fetcher.ts";
 
 /** Default limit on requests in flight plus buffered elements; measurements may raise it. */
 const OUTSTANDING_MIN = 16;
-/** When nothing has come for this long, as many tasks again are asked, in ms. */
+/** While no element arrives, `OUTSTANDING_MIN` more tasks are asked after each such time, in ms. */
 const FIRST_PATIENCE_MS = 1_000;
-/** The most rounds for which a slow task is skipped; each skip doubles the last. */
+/** Most rounds for which a slow task is skipped. Each skip is twice as long as the one before. */
 const TURNS_PASSED_MAX = 256;
 
 /** A request and its answer. Answers are taken in the order of requests. */
@@ -36,7 +36,7 @@ interface OpenTask {
   wanted: number;
   /** Open requests that gave up their slots. */
   withoutPlace: number;
-  /** The task has no more for this client: it said so, or it is gone for good. */
+  /** The task has no more elements for this client: it has ended, or it is gone for good. */
   ended: boolean;
   /** The dispatcher no longer lists it. */
   gone: boolean;
@@ -52,7 +52,7 @@ interface OpenTask {
 }
 
 export class UnorderedReader implements Reader {
-  /** Arrived elements are given at once. */
+  /** Always 0: elements go to the feed as they arrive. */
   readonly earlyBytes = 0;
   readonly #deps: ReaderDependencies;
   readonly #tasks = new Map<number, OpenTask>();
@@ -118,14 +118,14 @@ export class UnorderedReader implements Reader {
     }
   }
 
-  /** With one order for everyone, all clients would ask the same few tasks first. */
+  /** Shuffles: in one common order, all clients would ask the same few tasks first. */
   #inOwnOrder<T>(items: readonly T[]): T[] {
     const { random } = this.#deps.context;
     const drawn = items.map((item) => ({ item, place: random.next() }));
     return drawn.sort((a, b) => a.place - b.place).map(({ item }) => item);
   }
 
-  /** Also repeats requests that wait for a slot: the worker leaves, and its elements with it. */
+  /** Includes requests that wait for a slot: when the worker leaves, its elements are lost. */
   askAgain(source: FencedRef): number | undefined {
     const open = this.#tasks.values().find(({ task }) => sameActor(task.source, source));
     if (open === undefined) return undefined;
@@ -217,7 +217,7 @@ export class UnorderedReader implements Reader {
     return Math.min(maxOutstandingRequests, begun, Math.max(OUTSTANDING_MIN, this.#live));
   }
 
-  /** The same limit where elements are so large that fewer fit. */
+  /** The same limit, and no more than the buffer can hold of elements of the mean size. */
   get #mostThatFit(): number {
     const { bufferBytesMax = BUFFER_BYTES_MAX } = this.#deps.options;
     const fit = this.#meanBytes === 0 ? Infinity : Math.ceil(bufferBytesMax / this.#meanBytes);
@@ -321,7 +321,7 @@ export class UnorderedReader implements Reader {
     } else open.passed = 0;
     const isNews = answer.kind === "end" && !open.ended;
     if (isNews) this.#end(open);
-    // First, because whoever takes the element makes space for a request.
+    // Before the feed: taking the element makes space for another request.
     this.#offer(open);
     if (isFinal(answer)) feed.fail(LeatError.fromWire(answer.error));
     else if (answer.kind === "element" || answer.kind === "error") feed.push(answer);
@@ -337,7 +337,7 @@ export class UnorderedReader implements Reader {
     this.#wanted -= open.wanted;
   }
 
-  /** An ended task may still owe an element whose answer was lost and is requested again. */
+  /** After a task ends, a request whose answer was lost may still be in flight. */
   #endIfDone(): void {
     if (this.#finished && this.#live === 0 && this.#inFlight === 0) this.#deps.feed.end();
   }

@@ -15,7 +15,7 @@ import type { DispatcherState } from "../state/state.ts";
 /** Time limit of the first worker, in ms; doubles each time all have failed. */
 const TIMEOUT_MIN_MS = 10_000;
 const TIMEOUT_MAX_MS = 600_000;
-/** Pause before a silent worker is asked again, in ms (it handles the request once). */
+/** Pause before a worker that did not answer is asked again, in ms. It handles a request once. */
 const ATTEMPT_MS = 2_000;
 /** Pause after all workers have failed, in ms. */
 const PAUSE_MS = 1_000;
@@ -49,7 +49,6 @@ export interface ListingFailure {
   readonly isOfWorker: boolean;
 }
 
-/** What {@linkcode SplitListings} needs. */
 export interface SplitListingsOptions {
   readonly context: ActorContext;
   readonly state: DispatcherState;

@@ -25,7 +25,7 @@ export class RequestRates {
 
   /** @throws LeatError `resource_exhausted` above the rate. */
   take({ sender, source }: Pick<Delivery, "sender" | "source">): void {
-    // All users of a cluster's single token are admins, so they are told apart by node.
+    // All users of a cluster's single token are admins, so each node has a bucket.
     const key = sender.role === "admin" ? source.node : sender.name;
     const bucket = this.#bucketOf(key);
     if (bucket.tokens < 1) {

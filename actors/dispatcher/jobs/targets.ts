@@ -49,7 +49,7 @@ export function serveNewClient(tx: Transaction, client: Client): void {
   }
 }
 
-/** A client has left: tasks that nobody can read any more end. */
+/** A client has left: ends tasks that no other client can read. */
 export function endUnread(tx: Transaction, iteration: Iteration, client: Client): void {
   const { state } = tx;
   // Workers of other processes keep their readers.

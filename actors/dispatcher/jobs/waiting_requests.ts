@@ -52,7 +52,7 @@ export class WaitingRequests {
     this.#look(iterationId, ({ isAnswerable }) => isAnswerable());
   }
 
-  /** Drops requests whose senders have given up, as nobody would receive their splits. */
+  /** Drops requests whose senders have given up: their splits would be lost. */
   expire(): void {
     for (const iterationId of this.#ofIteration.keys()) this.#look(iterationId, () => false);
   }

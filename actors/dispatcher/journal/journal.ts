@@ -15,7 +15,7 @@ export interface Journal {
   append(record: JournalRecord): void;
   /**
    * Settles when everything appended so far is durable; undefined if it already is.
-   * @throws {LeatError} `unavailable` when it cannot become durable: nobody may rely on it.
+   * @throws {LeatError} `unavailable` when it cannot become durable.
    */
   committed(): Promise<void> | undefined;
   /** Commits the rest and releases the log. */
@@ -30,11 +30,10 @@ export interface JournalStall {
   readonly sinceMs: number;
 }
 
-/** First and longest pause before a full disk is tried again, in ms. */
+/** The pause before a full disk is tried again, in ms: doubled from the first to the second. */
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 2_000;
 
-/** What a {@linkcode LoggedJournal} needs. */
 export interface LoggedJournalOptions {
   readonly log: DurableLog;
   /**
@@ -66,7 +65,7 @@ export class LoggedJournal implements Journal {
   readonly #options: LoggedJournalOptions;
   /** Most records are short, and allocating a buffer for each costs as much as encoding it. */
   readonly #slab = new MessageSlab();
-  /** Appended and not given to the log: whole transactions, as nothing is written during one. */
+  /** Appended and not given to the log. Always whole transactions: none is written halfway. */
   #batch: RecordBatch;
   #appended = 0;
   #durable = 0;
@@ -118,7 +117,7 @@ export class LoggedJournal implements Journal {
           resolve(this.#begun);
         });
       });
-      // Waiters see a failure; the dispatcher dies of it even without any.
+      // `onFailure` handles the error, also of a commit that no caller awaits.
       this.#next.catch(() => {});
     }
     return this.#next;

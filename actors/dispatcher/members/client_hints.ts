@@ -17,7 +17,6 @@ const PAUSE_MS = 20;
  */
 const TASKS_AT_ONCE = 2_000;
 
-/** Sends the hints. */
 export class ClientHints {
   readonly #context: ActorContext;
   readonly #transactions: Pick<Transactions, "state" | "whenDurable">;

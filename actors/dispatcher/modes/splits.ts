@@ -10,7 +10,6 @@ import type { Transaction } from "../transaction.ts";
 
 /** A task's request. */
 export type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
-/** Its answer. */
 export type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
 /** Handles `DispatcherProtocol.getSplit`, for listed splits, `windowSplits` beyond the mark. */

@@ -61,7 +61,6 @@ export function optimalWorkers(iteration: IterationFigures): number | null {
   return rates === null ? null : rates.demand / rates.madeByOne;
 }
 
-/** The bottleneck of an iteration. */
 export function bottleneckOf(iteration: IterationFigures): Bottleneck {
   const { tasks, readers, finished, failure, unreachable } = iteration;
   if (failure !== null) return { kind: "stuck", text: `It has failed: ${failure}` };

@@ -23,7 +23,6 @@ export interface ScalingOptions {
   readonly downAfterMs?: number;
 }
 
-/** The defaults of {@linkcode ScalingOptions}. */
 export const SCALING_DEFAULTS: Required<ScalingOptions> = {
   minWorkers: 0,
   maxWorkers: 1_000,

@@ -1,4 +1,4 @@
-/** Items in groups, as linked lists: unlike sets, they hash no item that comes or goes. */
+/** Items in groups, as linked lists: adding and removing an item costs no hashing. */
 import type { Cell } from "../cell.ts";
 
 /** Items with a common key, in the order in which they were added. */

@@ -251,7 +251,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     );
   }
 
-  /** For envelopes whose sender cannot be told of a failure. */
+  /** For envelopes without a sender that could receive a failure. */
   #postOrDrop(envelope: Envelope): void {
     try {
       this.#post(envelope);

@@ -11,7 +11,6 @@ import type { Timer } from "../world.ts";
 /** The name of the actor at each node's top level. */
 export const NODE_ACTOR_NAME = "node";
 
-/** What to start. */
 export interface SpawnRequest {
   readonly kind: string;
   readonly name: string;

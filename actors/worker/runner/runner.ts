@@ -124,7 +124,6 @@ export interface RunnerUsage {
   readonly memoryBytes: number;
 }
 
-/** Makes runners. */
 export interface RunnerFactory {
   /** Threads still running that were told to end long ago; left out: there can be none. */
   readonly runaways?: number;

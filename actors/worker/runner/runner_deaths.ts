@@ -15,7 +15,6 @@ import type { Ref } from "../../runtime/ref.ts";
 /** How long one report may go unanswered before it is sent again, in ms. */
 const ATTEMPT_MS = 2_000;
 
-/** What {@linkcode RunnerDeaths} needs. */
 export interface RunnerDeathsOptions {
   readonly context: ActorContext;
   readonly definition: TaskDefinition;

@@ -14,7 +14,6 @@ const CALL_TIMEOUT_MS = 2_000;
 /** Reasons for which a reader's node refuses requests to an actor that has ended. */
 const GONE: readonly unknown[] = ["no_such_actor", "stale_incarnation"];
 
-/** What {@linkcode Drain} needs. */
 export interface DrainOptions {
   readonly context: ActorContext;
   readonly repeats: Repeats;
@@ -76,7 +75,7 @@ export class Drain {
     } catch (error) {
       const { code, details } = LeatError.from(error);
       if (code === "cancelled") throw error;
-      // An unreachable reader may come back. An older client without this call repeats by itself.
+      // An unreachable reader may come back, and then repeats its requests.
       if (!GONE.includes(details?.["reason"])) return;
       repeats.leave(awaited.clientId);
     }

@@ -34,7 +34,6 @@ export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
  */
 export const ACKNOWLEDGED_WITHIN_MS = REQUEST_TIMEOUT_MS + 5_000;
 
-/** What a task needs. */
 export interface TaskOptions {
   readonly definition: TaskDefinition;
   readonly dispatcher: Ref<DispatcherProtocol>;

@@ -14,12 +14,11 @@ import type {
 } from "../runner/runner.ts";
 import { TaskMeter } from "./task_meter.ts";
 
-/** What {@linkcode TaskPipeline} needs. */
 export interface TaskPipelineOptions {
   readonly context: ActorContext;
   readonly definition: TaskDefinition;
   readonly runners: RunnerFactory;
-  /** What its runners are told in addition to what every task's are. */
+  /** What its runners receive in addition to what all runners receive. */
   readonly settings: Omit<RunnerSettings, "graph" | "name" | "seed">;
   readonly splits: RunnerSplits;
 }

@@ -139,7 +139,6 @@ function checkSize(bytes: ByteRanges, array: NpyArray): void {
   );
 }
 
-/** Bytes of one row. */
 export function rowBytesOf({ shape, itemBytes }: NpyArray): number {
   return shape.slice(1).reduce((size, length) => size * length, itemBytes);
 }

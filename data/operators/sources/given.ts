@@ -125,7 +125,7 @@ class GivenIterator extends ElementIterator {
 
   #request(splits: SplitReader): void {
     this.#following = splits.read(this.#split, this.#received).catch((error) => {
-      // The reader has the element, whatever became of the request.
+      // The reader has the element, even if the request failed.
       throw ReadingFailure.of(error);
     });
     this.#following.catch(() => {});

@@ -83,7 +83,7 @@ export class RunWriter {
     return { attempt: this.#run.attempt, ...writtenIn(note) };
   }
 
-  /** Removes its files if the save ended before they were committed: nobody else would. */
+  /** Removes its files if the save ended before they were committed. */
   async removeIfLate(): Promise<void> {
     const { host, settings, ledger } = this.#folder;
     const head = await ledger.head();

@@ -84,5 +84,4 @@ export interface RunReport extends Written {
   readonly attempt: string;
 }
 
-/** Work of one kind. */
 export type WorkOf<W extends SaveWork["work"]> = Extract<SaveWork, { readonly work: W }>;

@@ -40,7 +40,6 @@ export async function loadJpegAddon(): Promise<JpegAddon> {
   return new JpegAddon(addon);
 }
 
-/** The addon. */
 export class JpegAddon implements JpegLibrary {
   readonly #addon: Addon;
   readonly #formats: Readonly<Record<Channels, number>>;

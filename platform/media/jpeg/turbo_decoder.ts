@@ -27,7 +27,6 @@ const BLOCK_WIDTH = [8, 16, 16, 8, 8, 32, 8];
 /** How far, in pixels, the colours of one sample of chroma reach into its neighbours. */
 const MARGIN = 2;
 
-/** What is to be decoded. */
 export interface DecodeRequest {
   /** The size that the header states. */
   readonly width: number;

@@ -136,7 +136,7 @@ export class KernelCalls {
     if (Number(restricted) !== 0) throw failed("landlock_restrict_self");
   }
 
-  /** No program that this process becomes gains privileges, whatever the program's file says. */
+  /** Programs that this process executes gain no privileges, not even set-user-ID ones. */
   gainNoPrivileges(): void {
     this.#calls.prctl(PR_SET_NO_NEW_PRIVS, 1n, 0n, 0n, 0n);
   }

@@ -6,7 +6,7 @@ import type { World } from "../../../actors/runtime/world.ts";
 import { isSameProof, keyedHash, newNonce } from "./proof.ts";
 
 const LIFETIME_MS = 10_000;
-/** Most nonces answered within that time; beyond it nobody gets in until the oldest expires. */
+/** Most nonces answered within that time. Beyond it all are refused until the oldest expires. */
 const ANSWERED_MAX = 65_536;
 /** Hexadecimal digits: creation time, random part, and a proof that it was issued here. */
 const TIME_DIGITS = 12;
@@ -16,7 +16,7 @@ const RANDOM_DIGITS = 20;
 export class Challenges {
   readonly #world: World;
   readonly #key = newNonce();
-  /** By nonce: its expiry. In the order of answers. */
+  /** The expiry of each answered nonce, in the order of answers. */
   readonly #answered = new Map<string, number>();
 
   constructor(world: World) {

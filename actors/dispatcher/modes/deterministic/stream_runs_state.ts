@@ -53,7 +53,7 @@ export function cameInRun(
   pass(tables, iteration, consumerIndex, iteration.repetition - 1);
 }
 
-/** A consumer has finished a repetition, and earlier ones: nobody waits for it there. */
+/** A consumer has finished a repetition and all earlier ones: no consumer waits for it there. */
 export function pass(
   tables: Tables,
   { jobId, run }: Iteration,

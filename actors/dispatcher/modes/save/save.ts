@@ -120,7 +120,7 @@ export class SaveMode extends Mode {
     return { kind: "save", progress: { splitsDone, splitsTotal, elements, sizeBytes } };
   }
 
-  /** Its tasks end, and its other clients are told. Written files stay. */
+  /** Ends the tasks and notifies the other clients. Written files stay. */
   override cancel(tx: Transaction, iteration: Iteration, { clientId }: Client): void {
     if (isSaveOver(iteration)) return;
     const { state } = tx;
@@ -154,7 +154,7 @@ export class SaveMode extends Mode {
     return saving?.next;
   }
 
-  /** It is finished with its last entry, whatever its tasks are doing. */
+  /** The save is complete with its last entry, even if a task is still running. */
   override isDone(): boolean {
     return false;
   }

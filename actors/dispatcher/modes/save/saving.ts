@@ -14,7 +14,6 @@ import type { Transaction } from "../../transaction.ts";
 
 /** A task's request. */
 export type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
-/** Its answer. */
 export type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
 
 /** Target size of a run, in bytes: smaller files are slow to read, larger ones slow to redo. */
