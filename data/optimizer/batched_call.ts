@@ -30,6 +30,11 @@ export class BatchedCall {
   #extra: object | undefined;
   #isOff = false;
 
+  /** Whether the function has turned out not to be batchable. */
+  get isOff(): boolean {
+    return this.#isOff;
+  }
+
   constructor(call: Call, check: SpecCheck | undefined) {
     this.#call = call;
     this.#check = check;

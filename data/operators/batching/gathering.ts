@@ -74,6 +74,11 @@ interface GatheringState {
   readonly input: unknown;
 }
 
+/** A batchable function gets at most as many elements… */
+const ROWS_MAX = 64;
+/** …and fewer if they take longer. */
+const ROWS_MS = 1;
+
 /** Writes elements into a column made for the first one, and gives the column when it is full. */
 export class GatheringIterator extends UnaryIterator implements Stepping {
   readonly #size: number;
@@ -92,6 +97,7 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
   readonly #calling: CallingIterator | undefined;
   /** Rule `mapVectorization`: the input, whose function may take batches. */
   readonly #batchable: MapIterator | undefined;
+  #rowsAtOnce = 8;
 
   constructor(
     context: IteratorContext,
@@ -116,7 +122,8 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
 
   step(): unknown {
     if (!this.#block.isEmpty) return this.#addBlock();
-    const wanted = Math.min(this.#size - this.#count, this.#pacer.blockLength);
+    const length = this.#batchable?.isBatchable ? this.#rowsAtOnce : 1;
+    const wanted = Math.min(this.#size - this.#count, Math.max(this.#pacer.blockLength, length));
     const read = wanted > 1 ? this.#read(wanted) : NO_BLOCK;
     if (read >= 0) {
       this.#pacer.count(wanted - 1);
@@ -132,8 +139,14 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
 
   /** Reads several elements to the block, or directly to the column. Answers as `nextBlock()`. */
   #read(count: number): number {
-    const rows = this.#batchable?.nextRows(count);
-    if (rows !== undefined) return this.#addRows(rows);
+    if (this.#batchable !== undefined) {
+      const { host } = this.context;
+      const startedAtMs = host.nowMs();
+      const rows = this.#batchable.nextRows(count);
+      const isShort = host.nowMs() - startedAtMs < ROWS_MS;
+      this.#rowsAtOnce = isShort ? Math.min(2 * count, ROWS_MAX) : Math.max(2, count >> 1);
+      if (rows !== undefined) return this.#addRows(rows);
+    }
     if (this.#numbers === undefined || this.#calling === undefined) {
       return this.#block.read(this.input, count);
     }

@@ -126,6 +126,11 @@ export class MapIterator extends CallingIterator {
     this.#batched = isBatchable ? new BatchedCall(this.call, check) : undefined;
   }
 
+  /** Whether the function may be called with a batch. */
+  get isBatchable(): boolean {
+    return this.#batched?.isOff === false;
+  }
+
   /**
    * Calls a batchable function on at most `count` of the next elements at once. Undefined where a
    * function has to be called for each: then ask for elements.

@@ -146,7 +146,20 @@ export class FromTensorSlicesNode extends IndexedNode {
 
 registerNode("fromTensorSlices", { fromWire: (a) => new FromTensorSlicesNode(a.components) });
 
-class ArrayIterator extends IndexedIterator {
+/** Elements that are in memory. */
+abstract class MemoryIterator extends IndexedIterator {
+  override nextBlock(into: unknown[], count: number): number {
+    const first = this.position;
+    const length = Math.min(count, this.stop - first);
+    if (length <= 0) return NO_BLOCK;
+    for (let i = 0; i < length; i++) into[i] = this.at(first + i);
+    this.position = first + length;
+    this.stats.gaveBlock(into, length);
+    return length;
+  }
+}
+
+class ArrayIterator extends MemoryIterator {
   readonly #elements: readonly unknown[];
 
   constructor(context: IteratorContext, elements: readonly unknown[]) {
@@ -154,22 +167,12 @@ class ArrayIterator extends IndexedIterator {
     this.#elements = elements;
   }
 
-  override nextBlock(into: unknown[], count: number): number {
-    const first = this.position;
-    const length = Math.min(count, this.stop - first);
-    if (length <= 0) return NO_BLOCK;
-    for (let i = 0; i < length; i++) into[i] = this.#elements[first + i];
-    this.position = first + length;
-    this.stats.gaveBlock(into, length);
-    return length;
-  }
-
   protected override at(index: number): unknown {
     return this.#elements[index];
   }
 }
 
-class SlicesIterator extends IndexedIterator {
+class SlicesIterator extends MemoryIterator {
   readonly #components: unknown;
 
   constructor(context: IteratorContext, components: unknown, rows: number) {
