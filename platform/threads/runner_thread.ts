@@ -27,6 +27,19 @@ export interface ListedSplits {
   readonly error?: WireError;
 }
 
+/** A request of `Runner.next`. These go over a port of their own: a comlink call costs more. */
+export interface StepRequest {
+  readonly only: OwnStep | undefined;
+  readonly wish: CompressionWish | undefined;
+  /** Memory of earlier elements. */
+  readonly spent: readonly ArrayBuffer[];
+}
+
+/** Its answer; `error`: the step itself failed. */
+export type StepAnswer =
+  | { readonly outcome: RunnerOutcome; readonly bytesRead: number }
+  | { readonly error: WireError };
+
 /** The interface of a runner's thread. */
 export class RunnerThreadControl {
   #host = new DenoHost({ threads: false });
@@ -35,6 +48,7 @@ export class RunnerThreadControl {
   #runner: PipelineRunner | undefined;
   #splits: comlink.Remote<WireSplits> | undefined;
   #splitsPort: MessagePort | undefined;
+  #stepsPort: MessagePort | undefined;
   #pool = new FramePool();
 
   configure(storage: WorkerStorage): void {
@@ -45,8 +59,10 @@ export class RunnerThreadControl {
     });
   }
 
-  start(settings: RunnerSettings, splitsPort: MessagePort): void {
+  start(settings: RunnerSettings, splitsPort: MessagePort, stepsPort: MessagePort): void {
     this.#splitsPort = splitsPort;
+    this.#stepsPort = stepsPort;
+    stepsPort.onmessage = ({ data }: MessageEvent<StepRequest>) => this.#answer(stepsPort, data);
     const splits = this.#splits = comlink.wrap<WireSplits>(splitsPort);
     this.#runner = new PipelineRunner(
       settings,
@@ -68,18 +84,18 @@ export class RunnerThreadControl {
     );
   }
 
-  async next(
-    only?: OwnStep,
-    wish?: CompressionWish,
-    spent: readonly ArrayBuffer[] = [],
-  ): Promise<{ outcome: RunnerOutcome; bytesRead: number }> {
-    const runner = this.#runner;
-    if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
+  /** Steps are answered in order. */
+  async #answer(port: MessagePort, { only, wish, spent }: StepRequest): Promise<void> {
+    const runner = this.#runner!;
     for (const buffer of spent) this.#pool.give(buffer);
-    const outcome = await runner.next(only, wish);
-    const answer = { outcome, bytesRead: runner.bytesRead };
-    const buffer = "frame" in outcome ? outcome.frame.buffer : undefined;
-    return buffer instanceof ArrayBuffer ? comlink.transfer(answer, [buffer]) : answer;
+    try {
+      const outcome = await runner.next(only, wish);
+      const answer: StepAnswer = { outcome, bytesRead: runner.bytesRead };
+      const buffer = "frame" in outcome ? outcome.frame.buffer : undefined;
+      port.postMessage(answer, buffer instanceof ArrayBuffer ? [buffer] : []);
+    } catch (error) {
+      port.postMessage({ error: LeatError.from(error).toWire() } satisfies StepAnswer);
+    }
   }
 
   async listSplits(graph: Uint8Array): Promise<ListedSplits> {
@@ -110,6 +126,8 @@ export class RunnerThreadControl {
     this.#splits = undefined;
     this.#splitsPort?.close();
     this.#splitsPort = undefined;
+    this.#stepsPort?.close();
+    this.#stepsPort = undefined;
     this.#calling.come(new LeatError("cancelled", "The pipeline that called it was closed"));
     this.#calling = new AbortRace();
     // The thread may be terminated now, which frees no native memory.

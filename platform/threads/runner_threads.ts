@@ -1,5 +1,6 @@
 /** Runners on threads: a function that spins or throws harms only its own, which can be stopped. */
 import * as comlink from "comlink";
+import { Fifo } from "../../actors/runtime/fifo.ts";
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { Split, SplitTable } from "../../data/sharding/splits.ts";
@@ -17,7 +18,7 @@ import { PYTHON, type PythonBatch, type PythonPool } from "../python/python_pool
 import { PythonProcesses } from "../python/python_processes.ts";
 import { type StartThread, startThread } from "../../transport/start_thread.ts";
 import { EndingThreads, type LateThreads } from "./ending_threads.ts";
-import type { RunnerThreadControl } from "./runner_thread.ts";
+import type { RunnerThreadControl, StepAnswer, StepRequest } from "./runner_thread.ts";
 import type { WorkerStorage } from "../storage/storage.ts";
 
 /** Idle threads kept for the next task: each costs some memory, and Deno never frees all of it. */
@@ -92,7 +93,7 @@ export class RunnerThreads implements RunnerFactory {
     const thread = this.#take();
     const runner = new ThreadRunner(thread, settings, splits, this.#python.open(), () => {
       this.#runners.delete(runner);
-      this.#give(thread, settings.name);
+      return this.#give(thread, settings.name);
     });
     this.#runners.add(runner);
     return runner;
@@ -195,8 +196,11 @@ export class RunnerThreads implements RunnerFactory {
 class ThreadRunner implements Runner {
   readonly #thread: RunnerThread;
   readonly #started: Promise<void>;
-  readonly #giveBack: () => void;
+  readonly #giveBack: () => Promise<void>;
   readonly #splitsPort: MessagePort;
+  readonly #stepsPort: MessagePort;
+  /** Steps without an answer, in their order. */
+  readonly #asked = new Fifo<PromiseWithResolvers<StepAnswer>>();
   /** Memory of earlier elements, which goes back to the thread with the next request. */
   #spent: ArrayBuffer[] = [];
   readonly #python: PythonPool;
@@ -208,7 +212,7 @@ class ThreadRunner implements Runner {
     settings: RunnerSettings,
     splits: RunnerSplits,
     python: PythonPool,
-    giveBack: () => void,
+    giveBack: () => Promise<void>,
   ) {
     this.#thread = thread;
     this.#python = python;
@@ -217,8 +221,16 @@ class ThreadRunner implements Runner {
     const { port1, port2 } = new MessageChannel();
     this.#splitsPort = port1;
     comlink.expose(wireSplits(splits, python), port1);
+    const steps = new MessageChannel();
+    this.#stepsPort = steps.port1;
+    steps.port1.onmessage = ({ data }: MessageEvent<StepAnswer>) =>
+      this.#asked.shift()?.resolve(data);
     this.#started = thread.call((control) =>
-      control.start(settings, comlink.transfer(port2, [port2]))
+      control.start(
+        settings,
+        comlink.transfer(port2, [port2]),
+        comlink.transfer(steps.port2, [steps.port2]),
+      )
     );
     this.#started.catch(() => {});
   }
@@ -229,13 +241,13 @@ class ThreadRunner implements Runner {
     if (this.#disposed) return { kind: "end" };
     const spent = this.#spent;
     this.#spent = [];
-    const { outcome, bytesRead } = await this.#thread.call((control) =>
-      spent.length === 0
-        ? control.next(only, wish)
-        : control.next(only, wish, comlink.transfer(spent, spent))
-    );
-    this.bytesRead = bytesRead;
-    return outcome;
+    const answered = Promise.withResolvers<StepAnswer>();
+    this.#asked.push(answered);
+    this.#stepsPort.postMessage({ only, wish, spent } satisfies StepRequest, spent);
+    const answer = await this.#thread.before(answered.promise);
+    if ("error" in answer) throw LeatError.fromWire(answer.error);
+    this.bytesRead = answer.bytesRead;
+    return answer.outcome;
   }
 
   recycle(buffer: ArrayBuffer): void {
@@ -248,7 +260,16 @@ class ThreadRunner implements Runner {
     this.#spent = [];
     this.#splitsPort.close();
     this.#python.close();
-    this.#giveBack();
+    const isOver = this.#giveBack();
+    if (this.#asked.length === 0) this.#stepsPort.close();
+    else isOver.then(() => this.#endSteps());
+  }
+
+  /** The thread answers no more: it has disposed of the pipeline, or was ended. */
+  #endSteps(): void {
+    this.#stepsPort.close();
+    const end = { outcome: { kind: "end" }, bytesRead: this.bytesRead } as const;
+    while (this.#asked.length > 0) this.#asked.shift()!.resolve(end);
   }
 }
 
@@ -294,6 +315,11 @@ class RunnerThread {
   ): Promise<T> {
     await this.#death.before(after);
     return await this.#death.before(use(this.#control));
+  }
+
+  /** What the thread has promised; rejects with `unavailable` if it dies first. */
+  before<T>(promised: Promise<T>): Promise<T> {
+    return this.#death.before(promised);
   }
 
   /** Asks the thread to dispose of its pipeline; false when it does not within the time limit. */

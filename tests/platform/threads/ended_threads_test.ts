@@ -81,13 +81,15 @@ Deno.test("RunnerThreadControl keeps nothing of a pipeline that was disposed whi
     const { port1, port2 } = new MessageChannel();
     const asked = Promise.withResolvers<void>();
     comlink.expose({ next: () => (asked.resolve(), new Promise<never>(() => {})) }, port1);
-    control.start({ ...settingsOf(Dataset.range(1)), splits: true }, port2);
-    control.next();
+    const steps = new MessageChannel();
+    control.start({ ...settingsOf(Dataset.range(1)), splits: true }, port2, steps.port2);
+    steps.port1.postMessage({ only: undefined, wish: undefined, spent: [] });
     await asked.promise;
     control.retire();
     port1.close();
-    // The port keeps its pending calls.
-    refs.push(new WeakRef(port2));
+    steps.port1.close();
+    // The ports keep their pending calls.
+    refs.push(new WeakRef(port2), new WeakRef(steps.port2));
   };
   await run();
   assertEquals(await leftOf(refs), 0);
