@@ -192,7 +192,7 @@ Deno.test("an iteration finishes when all its tasks have completed, and new work
   assertEquals(await isFinished(cluster, clientId), true);
 });
 
-Deno.test("a client silent for too long is released, one that speaks is not", async () => {
+Deno.test("a client without heartbeats for too long is released, one with heartbeats is not", async () => {
   await using cluster = await TestCluster.start();
   const datasetId = await cluster.dataset();
   const silent = await cluster.open(datasetId, { jobName: "job" });
@@ -307,7 +307,7 @@ Deno.test("what a start has to replay does not grow with the splits ever handed 
   assertEquals((await take(2_001)).split?.index, 2_000);
 });
 
-Deno.test("wherever the journal breaks off, what one turn decided is there as a whole or not at all", async () => {
+Deno.test("wherever the journal breaks off, each transaction is there as a whole or not at all", async () => {
   await using cluster = await TestCluster.start();
   const [a, b] = [cluster.worker("a", tableOf(9)), cluster.worker("b", tableOf(9))];
   for (const worker of [a, b]) await worker.heartbeat();

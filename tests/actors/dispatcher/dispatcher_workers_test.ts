@@ -38,7 +38,7 @@ Deno.test("a new life of a worker ends its tasks and gets new ones; the old life
   assertEquals(await next.heartbeat(), [2]);
 });
 
-Deno.test("the first word of a life, come late, does not take the name from the life that has followed", async () => {
+Deno.test("a late first heartbeat of a life does not take the name from a later life", async () => {
   await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
   const first = cluster.worker("w");
   await cluster.open(await cluster.dataset(), OFF);
@@ -62,7 +62,7 @@ Deno.test("the first word of a life, come late, does not take the name from the 
   assertEquals(await next.heartbeat(), [3]);
 });
 
-Deno.test("a worker that lives keeps its name from another, which has it as soon as the first has ended", async () => {
+Deno.test("a live worker keeps its name, and another one gets it as soon as the first has ended", async () => {
   await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
   const first = cluster.worker("w");
   await cluster.open(await cluster.dataset(), OFF);
@@ -81,7 +81,7 @@ Deno.test("a worker that lives keeps its name from another, which has it as soon
   assertEquals(await second.heartbeat(), [2]);
 });
 
-Deno.test("a worker that has said good-bye, or does not answer, keeps its name from nobody", async () => {
+Deno.test("a worker that has left, or does not answer, does not keep its name", async () => {
   await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
   const gone = cluster.worker("w");
   await gone.heartbeat();
@@ -100,7 +100,7 @@ Deno.test("a worker that has said good-bye, or does not answer, keeps its name f
   assertEquals((await cluster.refused("workerHeartbeat", stale)).code, "failed_precondition");
 });
 
-Deno.test("a worker silent for too long loses its tasks; when it comes back it gets others", async () => {
+Deno.test("a worker without heartbeats for too long loses its tasks; when it comes back it gets others", async () => {
   await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
   const worker = cluster.worker("w");
   const { clientId } = await cluster.open(await cluster.dataset(), OFF);
@@ -149,7 +149,7 @@ Deno.test("an iteration whose workers have all died waits for a worker", async (
   assert(taskId > 0);
 });
 
-Deno.test("a task that completed counts although its worker dies, one that had not does not", async () => {
+Deno.test("a completed task counts although its worker dies, an incomplete one does not", async () => {
   await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
   const [a, b] = [cluster.worker("a"), cluster.worker("b")];
   const { clientId } = await cluster.open(await cluster.dataset(), OFF);
@@ -176,7 +176,7 @@ Deno.test("a worker that restarts while others go on starts over", async () => {
   assertEquals(await isFinished(cluster, clientId), false);
 });
 
-Deno.test("time in which the dispatcher itself stood still counts as nobody's silence", async () => {
+Deno.test("time in which the dispatcher was paused does not count as missed heartbeats", async () => {
   await using cluster = await TestCluster.start({ workerTimeoutMs: 1_000, clientTimeoutMs: 1_000 });
   const worker = cluster.worker("w");
   const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });

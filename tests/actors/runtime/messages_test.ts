@@ -289,7 +289,7 @@ test("a message for an earlier life is answered, never obeyed", async () => {
   assertEquals(pair.b.drops, ["stale_incarnation", "stale_incarnation"]);
 });
 
-test("a dead letter is seen, and an ask of nobody is `not_found`", async () => {
+test("a dead letter is reported, and an ask of a missing actor is `not_found`", async () => {
   await using pair = new TestPair();
   for (const node of ["a", "b"]) {
     const nobody = { node, path: "/nobody" } as FencedRef<Probe>;
@@ -300,7 +300,7 @@ test("a dead letter is seen, and an ask of nobody is `not_found`", async () => {
   assertEquals(pair.b.drops, ["no_such_actor", "no_such_actor"]);
 });
 
-test("a node nobody knows is `unavailable`, at once or at the deadline of a patient ask", async () => {
+test("an unknown node is `unavailable`, at once or at the deadline of a patient ask", async () => {
   await using node = new TestNode("a");
   const nowhere = { node: "nowhere", path: "/probe" } as FencedRef<Probe>;
   await rejection(node.system.ask(nowhere, "notes", null, SOON), "unavailable");

@@ -70,7 +70,7 @@ testOnEach("a truncated JPEG is data_loss, and the next image is decoded", async
   });
 });
 
-testOnEach("a function that throws is told with its message", async (start) => {
+testOnEach("a function that throws is reported with its message", async (start) => {
   await using cluster = await start({ workers: 1 });
   const dataset = Dataset.range(3).map((x) => {
     if (x === 1) throw new TypeError("no ones here");

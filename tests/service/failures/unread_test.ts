@@ -101,7 +101,7 @@ testInline(
 );
 
 testInline(
-  "who comes when those have left whose task could not read on has all read anew",
+  "a client that joins after all clients of a failed task left reads everything",
   async (start) => {
     for (const processingMode of ["OFF", "DYNAMIC"] as const) {
       await using cluster = await start({ workers: 1 });

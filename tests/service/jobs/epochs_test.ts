@@ -116,7 +116,7 @@ testInline(
   },
 );
 
-testOnEach("what is called at once is answered in turn, also beyond the end", async (start) => {
+testOnEach("concurrent calls are answered in order, also after the end", async (start) => {
   await using cluster = await start({ workers: 2 });
   for (const processingMode of MODES) {
     await using iterator = numbers(cluster, 20, { processingMode }).iterator();

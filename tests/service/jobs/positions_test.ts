@@ -194,7 +194,7 @@ testInline("several datasets are saved concurrently, each completely", async (st
 });
 
 testOnEach(
-  "a registered dataset is what it was when it was registered, for whoever knows its id",
+  "a registered dataset never changes for clients that know its id",
   async (start) => {
     await using cluster = await start({ workers: 2 });
     const spec = { a: new TensorSpec("float64", []), b: [new TensorSpec("string", [])] };

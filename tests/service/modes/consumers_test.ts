@@ -165,7 +165,7 @@ testInline(
 );
 
 testInline(
-  "a restored consumer begins the stream anew for all, and the others have to be restored",
+  "a restored consumer restarts the stream for all, and the others have to be restored",
   async (start) => {
     const dataset = makeDataset();
     const stream = await orderedReference(dataset);
@@ -338,7 +338,7 @@ async function outcomesUntilError(iterator: DatasetIterator<unknown>): Promise<v
 }
 
 testInline(
-  "nobody waits for a consumer that has left, which cannot come back by itself",
+  "consumers do not wait for one that has left, and it cannot come back by itself",
   async (start) => {
     const dataset = makeDataset();
     const stream = await orderedReference(dataset);

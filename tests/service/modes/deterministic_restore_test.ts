@@ -33,7 +33,7 @@ testOnEach("a DETERMINISTIC iterator is restored on a cluster of another size", 
 });
 
 testInline(
-  "what is saved of a reader that has lost its service goes on at another one",
+  "the saved position of a reader that has lost its service continues on another one",
   async (start) => {
     const dataset = makeDataset();
     const wanted = [
@@ -105,7 +105,7 @@ testInline(
 );
 
 testInline(
-  "a reader that was restored at an epoch's end takes the next one over, and who was replaced is refused",
+  "a reader that was restored at an epoch's end takes over the next epoch, and the replaced one is refused",
   async (start) => {
     await using cluster = await start();
     for (const dataset of [Dataset.range(12), Dataset.range(11).batch(2)] as Dataset<unknown>[]) {
@@ -182,7 +182,7 @@ testInline(
 );
 
 testInline(
-  "a DETERMINISTIC reader that was between two epochs is refused the next, and one restored meanwhile has it",
+  "a DETERMINISTIC reader that was replaced between two epochs is refused the next, which the restored one gets",
   async (start) => {
     await using cluster = await start();
     const size = 200;

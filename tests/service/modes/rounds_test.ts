@@ -258,7 +258,7 @@ testInline(
 );
 
 testInline(
-  "where a dataset ends after all, all consumers end with the same round",
+  "all consumers end with the same round when their dataset ends",
   async (start) => {
     await using cluster = await start({ workers: 2, ...PATIENT });
     // The size of a filtered dataset is unknown.
@@ -281,7 +281,7 @@ testInline(
 );
 
 testInline(
-  "a consumer that comes again when all have ended is told the end, and waits for nobody",
+  "a consumer that joins again after all have ended gets the end at once",
   async (start) => {
     await using cluster = await start({ workers: 2, ...PATIENT });
     const dataset = Dataset.range(30).filter((x) => x >= 0);

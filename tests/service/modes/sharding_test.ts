@@ -16,7 +16,7 @@ testOnEach("DYNAMIC delivers every element exactly once", async (start) => {
   assertEquals(sorted(await numbersOf(batches)), upTo(1_000));
 });
 
-testOnEach("DYNAMIC gives every element luck of its own, on whatever worker", async (start) => {
+testOnEach("DYNAMIC gives every element its own random numbers, on any worker", async (start) => {
   await using cluster = await start({ workers: 3 });
   const draws = Dataset.range(300).map((_, { random }) => random.next()).batch(5).distribute({
     service: cluster,
@@ -148,7 +148,7 @@ testOnEach(
 );
 
 testOnEach(
-  "a missing file is told by name, and the rest is read",
+  "a missing file is reported by name, and the rest is read",
   async (start) => {
     await using cluster = await start({ workers: 1 });
     const path = await Deno.makeTempFile();

@@ -23,7 +23,7 @@ Deno.test("a restored reader takes an iteration over, and is handed nothing befo
   assertEquals([await take(task), await take(task)], [6, 7]);
 });
 
-Deno.test("a restored reader takes the job over from whoever reads it in any repetition", async () => {
+Deno.test("a restored reader takes over the job from any reader, in any repetition", async () => {
   await using cluster = await TestCluster.start();
   const datasetId = await cluster.dataset();
   const inRepetition = (repetition: number) => ({ ...ORDERED, jobName: "job", repetition });
@@ -54,7 +54,7 @@ Deno.test("a restored reader takes the job over from whoever reads it in any rep
   assertEquals((await cluster.ask("clientHeartbeat", { clientId })).finished, false);
 });
 
-Deno.test("a reader in whose place another one was restored opens no repetition any more, and whoever else comes does", async () => {
+Deno.test("a reader that was replaced by a restored one opens no repetition any more, and other readers do", async () => {
   for (const consumer of [{}, { numConsumers: 2, consumerIndex: 1 }]) {
     await using cluster = await TestCluster.start();
     const datasetId = await cluster.dataset();
@@ -93,7 +93,7 @@ Deno.test("a reader in whose place another one was restored opens no repetition 
   }
 });
 
-Deno.test("a consumer that was restored elsewhere opens no repetition any more, and all that were restored do, in whichever order and number", async () => {
+Deno.test("a consumer that was restored elsewhere opens no repetition any more, and all restored ones do, in any order and number", async () => {
   await using cluster = await TestCluster.start();
   const datasetId = await cluster.dataset();
   const open = async (consumerIndex: number, repetition: number, more: object = {}) => {
@@ -126,7 +126,7 @@ Deno.test("a consumer that was restored elsewhere opens no repetition any more, 
   }
 });
 
-Deno.test("a restored reader's request that is late takes the stream from nobody who is between two repetitions", async () => {
+Deno.test("a late request of a restored reader replaces no reader that is between two repetitions", async () => {
   await using cluster = await TestCluster.start();
   const datasetId = await cluster.dataset();
   const request = (repetition: number) =>
@@ -146,7 +146,7 @@ Deno.test("a restored reader's request that is late takes the stream from nobody
   await open({ ...request(2), ...{ lastReader } });
 });
 
-Deno.test("a restored consumer's request that is late puts out no consumers of the next life, whichever has come", async () => {
+Deno.test("a late request of a restored consumer replaces no consumers of the next life", async () => {
   await using cluster = await TestCluster.start();
   const datasetId = await cluster.dataset();
   const request = (consumerIndex: number, repetition: number) => {
@@ -162,7 +162,7 @@ Deno.test("a restored consumer's request that is late puts out no consumers of t
   assertEquals((await cluster.ask("clientHeartbeat", { clientId })).finished, false);
 });
 
-Deno.test("the first consumer that is restored begins anew what is read, in whichever repetition", async () => {
+Deno.test("the first consumer that is restored restarts the stream, in any repetition", async () => {
   const isThere = async (cluster: TestCluster, clientId: number) => {
     const [answer] = await Promise.allSettled([cluster.ask("clientHeartbeat", { clientId })]);
     return answer.status === "fulfilled";
@@ -191,7 +191,7 @@ Deno.test("the first consumer that is restored begins anew what is read, in whic
   }
 });
 
-Deno.test("a request to join that is late takes the stream from nobody who has taken it over since", async () => {
+Deno.test("a late request to join replaces no reader that has taken over the stream since", async () => {
   for (const consumer of [{}, { numConsumers: 2, consumerIndex: 1 }]) {
     await using cluster = await TestCluster.start();
     const datasetId = await cluster.dataset();

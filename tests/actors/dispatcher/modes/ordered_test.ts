@@ -31,7 +31,7 @@ Deno.test("getSplit hands out no split beyond the window until the reader has mo
   assertEquals(await next, 4);
 });
 
-Deno.test("getSplit answers a repeated request as before, also where nobody would be given anything now", async () => {
+Deno.test("getSplit answers a repeated request as before, even if it would now give no split", async () => {
   const { cluster, tasks: [a, b], take } = await orderedCluster(10);
   await using _ = cluster;
   assertEquals([await take(a), await take(b), await take(b), await take(a)], [0, 1, 2, 3]);
@@ -124,7 +124,7 @@ Deno.test("nothing is kept of an iteration that its reader has left", async () =
   assertEquals(await worker.heartbeat(), []);
 });
 
-Deno.test("a reader of several chains is one reader, and whoever reads another stream by the same name is another", async () => {
+Deno.test("a reader of several chains is one reader, and a reader of another stream by the same name is another", async () => {
   await using cluster = await TestCluster.start();
   const datasetId = await cluster.dataset();
   const open = async (chain: number, repetition: number, more: object = {}) => {
@@ -170,7 +170,7 @@ Deno.test("a consumer is handed what lies before the others' places, also where 
   assertEquals([await assigned(false, 3), await assigned(false, 4)], [4, 5]);
 });
 
-Deno.test("places beyond what there is are refused, and their reader goes on", async () => {
+Deno.test("positions beyond the end are refused, and their reader continues", async () => {
   const { cluster, tasks: [a], take, clientId, received, datasetId } = await orderedCluster(10);
   await using _ = cluster;
   const last = Number.MAX_SAFE_INTEGER;

@@ -152,7 +152,7 @@ Deno.test("a consumer is told who takes no part: those that are gone, and before
   );
 });
 
-Deno.test("describe says at which round each consumer is, and who waits for whom", async () => {
+Deno.test("describe shows the round of each consumer, and which consumers wait for which", async () => {
   const { cluster, workers, join } = await coordinatedCluster(1);
   await using _ = cluster;
   const [a, b] = [await join(0), await join(1)];
@@ -274,7 +274,7 @@ Deno.test("consumers that all come anew begin together beyond every earlier roun
   assertEquals(a.read.slice(first), b.read.slice(first));
 });
 
-Deno.test("who comes when the others have ended is told the end, whatever was restarted meanwhile", async () => {
+Deno.test("a consumer that joins after the others have ended gets the end, even after a restart", async () => {
   const { cluster, workers, join } = await coordinatedCluster(1);
   await using _ = cluster;
   const [a, b] = [await join(0), await join(1)];
