@@ -61,7 +61,7 @@ const CASES: readonly Case[] = [
     what: "three maps",
     pipeline: () => numbers().map((x) => x + 1).map((x) => x * 3).map((x) => x - 2).batch(1024),
     elements: ELEMENTS,
-    floor: 1,
+    floor: 0.9,
   },
   {
     rules: ["filterFusion"],
@@ -70,7 +70,7 @@ const CASES: readonly Case[] = [
       numbers().filter((x) => x % 3 > 0).filter((x) => x % 5 > 0).filter((x) => x % 7 > 0)
         .batch(1024),
     elements: ELEMENTS,
-    floor: 1,
+    floor: 0.9,
   },
   {
     rules: ["mapAndFilterFusion"],
@@ -78,14 +78,14 @@ const CASES: readonly Case[] = [
     pipeline: () =>
       numbers().map((x) => x * 2 + 1).filter((x) => x % 3 > 0).map((x) => x * 0.5).batch(1024),
     elements: ELEMENTS,
-    floor: 1,
+    floor: 0.9,
   },
   {
     rules: ["mapAndBatchFusion"],
     what: "map to floats, batch",
     pipeline: () => numbers().map((x) => x * 0.5).batch(1024),
     elements: ELEMENTS,
-    floor: 1,
+    floor: 1.2,
   },
   {
     rules: ["mapFusion", "filterFusion", "mapAndFilterFusion", "mapAndBatchFusion"],
@@ -94,21 +94,21 @@ const CASES: readonly Case[] = [
       numbers().map((x) => x * 2 + 1).filter((x) => x % 3 > 0).filter((x) => x % 5 > 0)
         .map((x) => x * 0.5).batch(1024),
     elements: ELEMENTS,
-    floor: 1,
+    floor: 1.2,
   },
   {
     rules: ["noOpElimination"],
     what: "skip(0), take(-1)",
     pipeline: () => numbers().skip(0).take(-1).skip(0).batch(1024),
     elements: ELEMENTS,
-    floor: 1,
+    floor: 0.8,
   },
   {
     rules: ["deadTransformationElimination"],
     what: "unique, unique",
     pipeline: () => numbers().take(20_000).unique().unique().batch(1024),
     elements: 20_000,
-    floor: 1,
+    floor: 1.1,
   },
   {
     rules: ["mapVectorization"],
@@ -117,7 +117,7 @@ const CASES: readonly Case[] = [
       Dataset.fromTensorSlices(new Tensor("float32", [20_000, 8], new Float32Array(160_000)))
         .map((x) => oneHot(cast(x as Tensor, "int32"), 4), { batchable: true }).batch(256),
     elements: 20_000,
-    floor: 1,
+    floor: 2,
   },
   {
     rules: ["groupAndBatchFusion"],
@@ -134,7 +134,7 @@ const CASES: readonly Case[] = [
     what: "select 1 of 20 columns of Parquet",
     pipeline: (file) => Dataset.parquet<{ c3: number }>(file).select(["c3"]).batch(1024),
     elements: TABLE_ROWS,
-    floor: 1,
+    floor: 2,
   },
   {
     rules: ["shuffleAndRepeatFusion"],
@@ -152,7 +152,7 @@ const CASES: readonly Case[] = [
     elements: 100,
     stepMs: 2,
     isSlow: true,
-    floor: 1,
+    floor: 1.2,
   },
   {
     rules: ["mapParallelization"],
@@ -160,7 +160,7 @@ const CASES: readonly Case[] = [
     pipeline: () => waiting(200),
     elements: 200,
     isSlow: true,
-    floor: 1,
+    floor: 2,
   },
 ];
 
