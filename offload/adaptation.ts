@@ -35,7 +35,7 @@ export class Adaptation {
 
   /** With how many workers training would not wait, if that was measured. */
   get workers(): number | undefined {
-    return this.#plan instanceof OffloadPlan ? this.#plan.decision.workers : undefined;
+    return workersOf(this.#plan);
   }
 
   /** An epoch begins, or continues from where it was saved, with a ratio of then. */
@@ -65,6 +65,11 @@ export class Adaptation {
     if (candidate !== plan.candidate) return RATIO_FIRST;
     return plan instanceof OffloadPlan ? plan.decision.startRatio : plan.ratio;
   }
+}
+
+/** With how many workers training would not wait, by a plan that has counted them. */
+export function workersOf(plan: OffloadChoice | undefined): number | undefined {
+  return plan instanceof OffloadPlan ? plan.decision.workers : undefined;
 }
 
 /** What an epoch gave. */

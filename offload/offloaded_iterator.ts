@@ -14,7 +14,7 @@ import type { DatasetNode } from "../data/node.ts";
 import { digestOfSplits, packSplits } from "../data/sharding/split_table.ts";
 import { cutFiles } from "../data/sharding/splits.ts";
 import { seedOf } from "../data/operators/options.ts";
-import { Adaptation, EpochMeter } from "./adaptation.ts";
+import { Adaptation, EpochMeter, workersOf } from "./adaptation.ts";
 import {
   ConditionalIterator,
   type ConditionalOptions,
@@ -129,7 +129,7 @@ class OffloadedIterator extends ElementIterator {
     this.#choice = choice;
     const { candidate } = choice;
     const control = this.#adaptation?.begin(choice, isSaved);
-    const workers = this.#adaptation?.workers;
+    const workers = this.#adaptation?.workers ?? workersOf(plan);
     figures.runs(candidate);
     if (candidate !== null && (choice.ratio > 0 || control !== undefined)) {
       const cut = findCut(this.#node, candidate);

@@ -1,6 +1,8 @@
 /** The conditional operator against real services: every element once, in the promised order. */
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { Dataset, DenoHost, LeatError, type LocalCluster, offloadProgress } from "../../mod.ts";
+import { decide } from "../../offload/decide.ts";
+import { OffloadPlan } from "../../offload/plan.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { orderedReference } from "../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
@@ -106,29 +108,44 @@ testInline(
   },
 );
 
-testInline("offload tells the service its ratio, and distribute none", async (start) => {
-  await using cluster = await start({ workers: 1 });
-  const told = async () => {
-    const { jobs } = await cluster.describe();
-    const readers = jobs.flatMap(({ iterations }) => iterations.flatMap(({ readers }) => readers));
-    return readers.flatMap(({ figures }) => figures === null ? [] : [figures.offloadRatio]);
-  };
-  const numbers = Dataset.range(2000).map((x) => x + 1);
-  const plan = { candidate: "p'2", ratio: 0.25 };
-  for (
-    const [dataset, ratio] of [
-      [numbers.offload({ service: cluster, plan }), 0.25],
-      [numbers.distribute({ service: cluster, processingMode: "OFF" }), null],
-    ] as const
-  ) {
-    await using iterator = dataset.iterator();
-    await readOutcomes(iterator, 10);
-    await until(async () => (await told()).length === 1);
-    assertEquals(await told(), [ratio]);
-    await iterator[Symbol.asyncDispose]();
-    await until(async () => (await told()).length === 0);
-  }
-});
+testInline(
+  "offload tells the service its ratio and the workers it could use, and distribute none",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const told = async () => {
+      const { jobs } = await cluster.describe();
+      const readers = jobs.flatMap(({ iterations }) =>
+        iterations.flatMap(({ readers }) => readers)
+      );
+      return readers.flatMap(({ figures }) =>
+        figures === null ? [] : [[figures.offloadRatio, figures.offloadWorkers]]
+      );
+    };
+    const numbers = Dataset.range(2000).map((x) => x + 1);
+    const metrics = {
+      ...{ Gthp: 100, Lthp: 60, Pcycle: 1 },
+      candidates: [{ name: "p'2", Rthp: 20, Ocycle: 0, workers: 1 }],
+    };
+    const parts = { refused: [], source: "measured", planningMs: 0 } as const;
+    const measured = new OffloadPlan({ decision: decide(metrics), metrics, ...parts });
+    const plan = { candidate: "p'2", ratio: 0.25 };
+    for (
+      const [dataset, ...wanted] of [
+        [numbers.offload({ service: cluster, plan }), 0.25, null],
+        [numbers.offload({ service: cluster, plan: measured }), 0.25, 2],
+        [numbers.offload({ service: cluster, plan: measured, adapt: true }), 0.25, 2],
+        [numbers.distribute({ service: cluster, processingMode: "OFF" }), null, null],
+      ] as const
+    ) {
+      await using iterator = dataset.iterator();
+      await readOutcomes(iterator, 10);
+      await until(async () => (await told()).length === 1);
+      assertEquals(await told(), [wanted]);
+      await iterator[Symbol.asyncDispose]();
+      await until(async () => (await told()).length === 0);
+    }
+  },
+);
 
 testInline("offload opens nothing at the service once it is disposed", async (start) => {
   await using cluster = await start({ workers: 1 });
