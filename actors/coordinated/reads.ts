@@ -190,9 +190,8 @@ class Reads {
       );
     }
     const turn = new Promise<void>((resolve) => this.#waiting.set(number, resolve));
-    const ready = turn.then(() => this.#begin()).then((answers) =>
-      this.#rounds.fill(round, answers)
-    )
+    const ready = turn.then(() => this.#begin())
+      .then((answers) => this.#rounds.fill(round, answers))
       .finally(() => {
         this.#isBeginning = false;
         this.#admit();
