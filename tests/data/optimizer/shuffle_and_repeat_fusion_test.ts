@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset, LeatError } from "../../../mod.ts";
-import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
+import { assertEquals, assertStringIncludes } from "../../assert.ts";
 import { outcomesOf } from "../lib/outcomes.ts";
 import { assertRuleLaw } from "./rule_law.ts";
 
