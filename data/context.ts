@@ -19,26 +19,14 @@ import { type RuleName, type Rules, rulesOf } from "./optimizer/options.ts";
 import { Pacer } from "./iterators/pacer.ts";
 import { Pause } from "./checkpoint/pause.ts";
 import { measuredOf, type Place, placesOf, sourceIndexesOf, statsOf } from "./places.ts";
-import { SplitReader, type SplitSource } from "./sharding/splits.ts";
+import { SplitProgress, SplitReader, type SplitSource } from "./sharding/splits.ts";
 import { type IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 import { Cores } from "./threads/cores.ts";
-
-/** How far the splits of one iteration were read; shared by all of its contexts. */
-class SplitProgress {
-  readonly source: SplitSource;
-  /** Per source: the repetition that its next iterator reads. */
-  readonly repetitions: number[] = [];
-  /** Per source: its newest reader. */
-  readonly readers: SplitReader[] = [];
-
-  constructor(source: SplitSource) {
-    this.source = source;
-  }
-}
 
 /** What all contexts of one iteration share. */
 interface Iteration {
   readonly host: Host;
+  readonly options: RootOptions;
   /** The host of operators that this program did not build; made on demand. */
   foreignHost?: ForeignHost;
   /** Where its foreign functions run, once one of them does. */
@@ -107,6 +95,7 @@ export class IteratorContext {
     const place = placesOf(node, undefined, options.first);
     const iteration: Iteration = {
       host,
+      options,
       foreign: within === undefined ? {} : within.#iteration.foreign,
       isWithin: within !== undefined,
       pacer: new Pacer(host),
@@ -338,13 +327,20 @@ export class IteratorContext {
 
   /** What is needed to run this operator and all below it elsewhere. */
   get elsewhere(): Elsewhere {
-    const { host, foreign, deterministic } = this.#iteration;
+    const { host, foreign, deterministic, options } = this.#iteration;
     return {
-      ...{ host, deterministic, place: this.#place },
+      ...{ host, deterministic, options, place: this.#place },
       start: () => foreign.runner ??= host.foreignRunners!.start(),
       contextOf: (place, epoch) =>
         new IteratorContext(this.#iteration, { ...this.randomState, epoch }, place, undefined),
     };
+  }
+
+  /** Whether the operator and all below it may run on another thread: nothing here takes part in them. */
+  get mayRunElsewhere(): boolean {
+    const { replaced, cores } = this.#iteration;
+    return cores.own !== undefined && !this.stats.isNested && !this.readsSplits &&
+      replaced.size === 0;
   }
 
   /** The iteration has ended. The promise, if any, resolves when its parts elsewhere have ended. */

@@ -65,7 +65,7 @@ import { type DatasetOptions, OptionsNode } from "./operators/options.ts";
 import { PackNode, type PackOptions } from "./operators/batching/pack.ts";
 import { PadToCardinalityNode } from "./operators/batching/pad_to_cardinality.ts";
 import { PaddedBatchNode, type PaddedBatchOptions } from "./operators/batching/padded_batch.ts";
-import { PrefetchNode } from "./operators/prefetch.ts";
+import { PrefetchNode, type PrefetchOptions } from "./operators/prefetch.ts";
 import { RaggedBatchNode, type RaggedBatchOptions } from "./operators/batching/ragged_batch.ts";
 import { RandomNode, type RandomOptions } from "./operators/sources/random.ts";
 import { RangeNode } from "./operators/sources/range.ts";
@@ -177,6 +177,7 @@ export type {
   OffloadOptions,
   PackOptions,
   PaddedBatchOptions,
+  PrefetchOptions,
   RaggedBatchOptions,
   RandomOptions,
   RebatchOptions,
@@ -1144,16 +1145,18 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Reads up to `n` elements ahead of the consumer. `AUTOTUNE`: as many as the
-   * consumer needs (4 to 64), within the RAM budget of `withOptions({ autotune })`.
+   * consumer needs (4 to 64), within the RAM budget of `withOptions({ autotune })`. With `thread` all
+   * operators up to here run on a thread of their own.
    *
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
    * const batches = Dataset.range(100).batch(10).prefetch(2);
+   * const apart = Dataset.range(100).map((x) => x * 2).batch(10).prefetch(2, { thread: true });
    * ```
    */
-  prefetch(n: number): Dataset<T> {
-    return new Dataset(new PrefetchNode(this.node, n));
+  prefetch(n: number, options?: PrefetchOptions): Dataset<T> {
+    return new Dataset(new PrefetchNode(this.node, n, PrefetchNode.options(options)));
   }
 
   /**

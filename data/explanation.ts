@@ -45,7 +45,7 @@ export class Explanation {
    * Empty if the pipeline has not run.
    */
   readonly advice: readonly string[];
-  /** Sentences on functions with `numParallelCalls` that other threads cannot call, and why. */
+  /** Sentences on functions with `numParallelCalls`, and `prefetch` with `thread`, that other threads cannot run. */
   readonly obstacles: readonly string[];
   /** Sentences on what static optimisation has changed, in the order of the operators. */
   readonly rewrites: readonly string[];

@@ -83,6 +83,8 @@ export interface RootOptions extends ThreadOptions {
 
 /** See `IteratorContext.elsewhere`. */
 export interface Elsewhere {
+  /** The options of the iteration. */
+  readonly options: RootOptions;
   /** The host of the iteration, which has `foreignRunners`. */
   readonly host: Host;
   readonly deterministic: boolean;

@@ -4,7 +4,7 @@ import type { Measured } from "./autotune/measured_model.ts";
 import type { Tuner } from "./autotune/tuner.ts";
 import type { DatasetNode } from "./node.ts";
 import { isReplicated, isSplittable, replicatedInputOf } from "./sharding/splits.ts";
-import { OperatorMeter, type OperatorStats } from "./iterators/stats.ts";
+import { type IteratorStats, OperatorMeter, type OperatorStats } from "./iterators/stats.ts";
 
 /** One occurrence of a node in the graph of one iteration. */
 export interface Place {
@@ -14,6 +14,8 @@ export interface Place {
   knob: Knob | undefined;
   /** The fields of its elements that are needed; undefined for all. */
   readonly wantedFields: readonly string[] | undefined;
+  /** The figures of the operator and all below it, if they run on another thread. */
+  elsewhere?: IteratorStats;
   /** Whether the operator's iterator is that of its input. */
   isPassed: boolean;
   readonly node: DatasetNode;
@@ -31,6 +33,7 @@ export interface FirstNumbers {
 
 /** The figures of a place and all below it. */
 export function statsOf(place: Place, tuner: Tuner): OperatorStats[] {
+  if (place.elsewhere !== undefined) return [...place.elsewhere];
   const inputs = place.inputs.map((input) => statsOf(input, tuner));
   const bytesIn = inputs.reduce((sum, [input]) => sum + input!.bytesOut, 0);
   const own = place.stats.read(bytesIn);
@@ -41,8 +44,10 @@ export function statsOf(place: Place, tuner: Tuner): OperatorStats[] {
 }
 
 /** What the tuner's model needs of a place and all below it. */
-export function measuredOf({ node, isPassed, stats, knob, inputs }: Place): Measured {
-  return { node, isPassed, figures: stats.figures, knob, inputs: inputs.map(measuredOf) };
+export function measuredOf({ node, isPassed, stats, knob, inputs, elsewhere }: Place): Measured {
+  // What another thread does is measured and tuned there.
+  const measured = elsewhere === undefined ? inputs.map(measuredOf) : [];
+  return { node, isPassed, figures: stats.figures, knob, inputs: measured };
 }
 
 /** Sources that read splits of one numbering; those of an aligned dataset read the same splits. */

@@ -1,8 +1,10 @@
 /** `prefetch`: reads ahead of its consumer. */
 import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../elements/answer.ts";
-import { checkInteger } from "../check.ts";
+import { LeatError } from "../../core/error.ts";
+import { checkInteger, checkOptionalBoolean, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, type Pulled, type Token } from "../iterator.ts";
+import { type ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
+import { LateIterator } from "../iterators/late_iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import type { Setting } from "../autotune/model.ts";
 import { AUTOTUNE, BUFFER_RANGE } from "../parallelism.ts";
@@ -12,18 +14,39 @@ import { isOfStream } from "../iterators/reading_failure.ts";
 import { BufferMeter } from "../iterators/stats.ts";
 import { SameElementsNode, UnaryIterator } from "./unary.ts";
 
+/** Options of `prefetch`. */
+export interface PrefetchOptions {
+  /**
+   * Whether all operators up to this one run on a thread of their own, so that a training step that
+   * blocks its thread does not stop them. Their functions must be self-contained, as for a service.
+   * Sources in memory are copied. Up to three times `n` elements are then ahead of the consumer. Where
+   * the operators cannot run there, they run here, and `explain()` says why. Default false.
+   */
+  readonly thread?: boolean | undefined;
+}
+
 export class PrefetchNode extends SameElementsNode {
+  static readonly options = optionsOf<PrefetchOptions>("prefetch", { thread: true });
   override readonly division = "element";
   override readonly adviceFacts = { readsAhead: true, toHoldLess: "fewer elements" } as const;
   /** How many elements to read ahead, or `AUTOTUNE`. */
   readonly bufferSize: number;
 
-  constructor(input: DatasetNode, bufferSize: unknown) {
+  /** Whether the pipeline up to here runs on a thread of its own. */
+  readonly thread: boolean | undefined;
+
+  constructor(input: DatasetNode, bufferSize: unknown, { thread }: PrefetchOptions = {}) {
     super("prefetch", input);
     this.bufferSize = checkInteger("prefetch", "n", bufferSize, AUTOTUNE);
+    this.thread = checkOptionalBoolean("prefetch", "thread", thread);
   }
 
   override get attributes(): Attributes {
+    const { thread } = this;
+    return { ...this.decisive, ...(thread === undefined ? {} : { thread }) };
+  }
+
+  override get decisive(): Attributes {
     return { bufferSize: this.bufferSize };
   }
 
@@ -41,12 +64,29 @@ export class PrefetchNode extends SameElementsNode {
     return below.bufferSize >= this.bufferSize ? { fields: { buffer: [] } } : undefined;
   }
 
-  override makeIterator(context: IteratorContext): PrefetchIterator {
-    return new PrefetchIterator(context, this.bufferSize);
+  override makeIterator(context: IteratorContext): ElementIterator {
+    if (this.thread !== true || !context.mayRunElsewhere) {
+      return new PrefetchIterator(context, this.bufferSize);
+    }
+    return new LateIterator(context, () => this.#iteratorOnThread(context));
+  }
+
+  /** Runs here where it cannot run on a thread; `explain()` says why. */
+  async #iteratorOnThread(context: IteratorContext): Promise<ElementIterator> {
+    // Most pipelines run on one thread.
+    const { openSegment } = await import("../threads/segment_iterator.ts");
+    try {
+      return await openSegment(this, context);
+    } catch (error) {
+      context.stats.staysHere(LeatError.from(error).message);
+      return new PrefetchIterator(context, this.bufferSize);
+    }
   }
 }
 
-registerNode("prefetch", { fromWire: (a, [input]) => new PrefetchNode(input!, a.bufferSize) });
+registerNode("prefetch", {
+  fromWire: (a, [input]) => new PrefetchNode(input!, a.bufferSize, a as PrefetchOptions),
+});
 
 /** The input's answer: an element or `END`, or the error of an element. */
 interface Arrived extends Answer {
@@ -84,6 +124,11 @@ export class PrefetchIterator extends UnaryIterator {
     const isTuned = bufferSize === AUTOTUNE;
     this.#limit = isTuned ? context.knob("bufferSize", BUFFER_RANGE) : { value: bufferSize };
     this.#meter = new BufferMeter(context.stats, isTuned ? context.tuner.ram : undefined);
+  }
+
+  /** Whether `next()` answers at once, with what was read ahead. */
+  get isReady(): boolean {
+    return this.#buffer.length > 0;
   }
 
   override next(): Pulled<unknown> {

@@ -207,3 +207,16 @@ export function readsSplits(): LeatError {
     "An iterator that reads splits assigned by a service cannot be saved alone.",
   );
 }
+
+/** How far the splits of one iteration were read; shared by all of its contexts. */
+export class SplitProgress {
+  readonly source: SplitSource;
+  /** Per source: the repetition that its next iterator reads. */
+  readonly repetitions: number[] = [];
+  /** Per source: its newest reader. */
+  readonly readers: SplitReader[] = [];
+
+  constructor(source: SplitSource) {
+    this.source = source;
+  }
+}

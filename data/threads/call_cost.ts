@@ -3,6 +3,8 @@ import { byteSize } from "../../core/tree.ts";
 
 /** How many calls one after the other are timed. The median counts: a busy machine delays some. */
 const SAMPLES = 9;
+/** So many series one after the other must be long: the engine compiles a function only after some calls. */
+const LONG_SERIES = 3;
 /** Calls between two series of timed ones; it doubles… */
 const PAUSE_FIRST = 8;
 /** …up to this. */
@@ -21,7 +23,8 @@ export class CallCost {
   #pause = PAUSE_FIRST;
   readonly #samples: number[] = [];
   #workedMs = 0;
-  #isLong = false;
+  /** The newest series that were long, one after the other. */
+  #longSeries = 0;
   #callMs = 0;
 
   /** The median of the last series, in ms. */
@@ -31,7 +34,7 @@ export class CallCost {
 
   /** Counts a call that is about to be made, and says whether to time it. */
   begins(): boolean {
-    if (this.#isLong || this.#until <= 0) return true;
+    if (this.#longSeries > 0 || this.#until <= 0) return true;
     this.#until--;
     return false;
   }
@@ -44,15 +47,18 @@ export class CallCost {
     if (this.#samples.length < SAMPLES) return;
     this.#callMs = this.#samples.sort((a, b) => a - b)[SAMPLES >> 1]!;
     this.#samples.length = 0;
-    this.#isLong = this.#callMs >= CALL_MS_MIN + MS_PER_MEGABYTE * sizeOf(element) / 1e6;
-    if (this.#isLong) return;
+    if (this.#callMs >= CALL_MS_MIN + MS_PER_MEGABYTE * sizeOf(element) / 1e6) {
+      this.#longSeries++;
+      return;
+    }
+    this.#longSeries = 0;
     this.#until = this.#pause;
     this.#pause = Math.min(2 * this.#pause, PAUSE_MAX);
   }
 
   /** Whether other threads should make the next calls. `isWarm`: they run already. */
   pays(isWarm: boolean): boolean {
-    return this.#isLong && (isWarm || this.#workedMs >= COLD_WORK_MS);
+    return this.#longSeries >= LONG_SERIES && (isWarm || this.#workedMs >= COLD_WORK_MS);
   }
 }
 

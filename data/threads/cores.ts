@@ -13,10 +13,14 @@ export interface ThreadOptions {
 }
 
 export class Cores {
-  /** Undefined where all functions run on the thread of the pipeline. */
+  /** The threads that may run parts of the pipeline. */
+  readonly own: FunctionThreads | undefined;
+  /** The threads that may call functions. Undefined where all run on the thread of the pipeline. */
   readonly pool: FunctionThreads | undefined;
   /** Whether functions move to threads without being measured first. */
   readonly isForced: boolean;
+  /** How many parts of the pipeline run on threads of their own. */
+  segments = 0;
   readonly #budget: number | undefined;
   readonly #root: DatasetNode;
   /** The operators whose functions run elsewhere. */
@@ -27,9 +31,9 @@ export class Cores {
     this.#root = root;
     this.#budget = cores;
     this.isForced = threads === true;
-    const { threads: pool } = host;
-    const isUseful = threads ?? (pool !== undefined && pool.count > 1);
-    this.pool = isUseful && cores !== 1 ? pool : undefined;
+    this.own = cores === 1 || threads === false ? undefined : host.threads;
+    const isUseful = this.isForced || (this.own !== undefined && this.own.count > 1);
+    this.pool = isUseful ? this.own : undefined;
   }
 
   /** How many threads may work at once. The thread of the pipeline counts while it calls functions. */
@@ -38,7 +42,7 @@ export class Cores {
     if (this.#budget === undefined) return count;
     this.#operators ??= inPreOrder(this.#root).filter(callsFunction).length;
     const own = this.#moved.size < this.#operators ? 1 : 0;
-    return Math.min(count, Math.max(1, this.#budget - own));
+    return Math.min(count, Math.max(1, this.#budget - own - this.segments));
   }
 
   /** From now on other threads call the function of the operator with this number. */

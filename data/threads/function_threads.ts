@@ -1,5 +1,10 @@
 /** The interface to the threads that call functions of pipelines. The host provides it. */
 import type { PhiloxBlock } from "../../core/philox.ts";
+import type { Budgets } from "../autotune/hill_climbing.ts";
+import type { RandomState } from "../iteration_options.ts";
+import type { IteratorStats } from "../iterators/stats.ts";
+import type { RuleName } from "../optimizer/options.ts";
+import type { FirstNumbers } from "../places.ts";
 import type { WireFunction } from "../udf/wire_function.ts";
 import type { PackedError } from "./packed_error.ts";
 
@@ -69,6 +74,53 @@ export interface OpenFunction {
   close(): void;
 }
 
+/** A part of a pipeline for a thread of its own: an operator and all below it. Plain data. */
+export interface Segment {
+  /** The serialised graph. */
+  readonly graph: Uint8Array;
+  /** The states that its nodes share with other iterations, encoded. */
+  readonly shared: Uint8Array;
+  readonly randomState: Omit<RandomState, "root"> & { readonly root: PhiloxBlock };
+  readonly deterministic: boolean;
+  /** The budgets of `AUTOTUNE`; undefined where it is off. */
+  readonly budgets: Budgets | undefined;
+  /** The names of the rules that the pipeline uses. */
+  readonly rules: readonly RuleName[];
+  /** The number of its last operator in the whole graph. */
+  readonly first: FirstNumbers;
+}
+
+/** A request to the thread of a segment. */
+export type SegmentRequest =
+  | { readonly kind: "next" }
+  | { readonly kind: "save" }
+  | { readonly kind: "restore"; readonly state: Uint8Array };
+
+/** A packed element, or why there is none. */
+export type SegmentElement = { readonly value: unknown } | { readonly error: PackedError };
+
+/** Its answer. */
+export interface SegmentAnswer {
+  /** For `next`: in order. */
+  readonly answers?: readonly SegmentElement[];
+  /** Whether nothing follows. */
+  readonly isEnd?: boolean;
+  /** Why reading cannot continue. */
+  readonly failure?: PackedError;
+  /** For `save`: the encoded state. */
+  readonly state?: Uint8Array;
+  /** The figures of its operators. */
+  readonly stats: IteratorStats;
+}
+
+/** A segment that runs on a thread of its own. */
+export interface OpenSegment {
+  /** Rejects with the error of the request, and with `internal` if the thread has ended. */
+  ask(request: SegmentRequest): Promise<SegmentAnswer>;
+  /** Ends it: its thread is free for another one. Idempotent. */
+  close(): void;
+}
+
 /** Threads that call functions: one pool for the whole process. */
 export interface FunctionThreads {
   /** How many there can be: one for each core. */
@@ -77,4 +129,6 @@ export interface FunctionThreads {
   readonly isWarm: boolean;
   /** Makes a function ready on the threads. */
   open(fn: ThreadFunction, limits: ThreadLimits): OpenFunction;
+  /** Starts a segment on a thread that calls no functions for others. */
+  openSegment(segment: Segment): Promise<OpenSegment>;
 }

@@ -1,12 +1,13 @@
-/** Why functions with `numParallelCalls` run on the thread of their pipeline, for `explain()`. */
+/** Why functions, and segments of pipelines, run on the thread of their pipeline, for `explain()`. */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorStats } from "../iterators/stats.ts";
 import type { DatasetNode } from "../node.ts";
 import { autotuneOf, threadsOf } from "../operators/options.ts";
 import { coresOf } from "../autotune/options.ts";
 import { NodeFunction } from "../udf/call.ts";
+import { serializeGraph } from "../wire.ts";
 
-/** A sentence for each function that other threads cannot call. Empty where they should not. */
+/** A sentence for each function or segment that cannot leave. Empty where none should. */
 export function obstaclesOf(root: DatasetNode, stats: IteratorStats | undefined): string[] {
   if (threadsOf(root) === false || coresOf(autotuneOf(root)) === 1) return [];
   const sentences: string[] = [];
@@ -18,7 +19,8 @@ export function obstaclesOf(root: DatasetNode, stats: IteratorStats | undefined)
       : stats?.[operator]?.threads?.obstacle ?? obstacleOf(node);
     if (obstacle !== undefined) {
       const name = `${node.kind} (operator ${operator})`;
-      sentences.push(`${name} calls its function on the thread of the pipeline. ${obstacle}`);
+      const what = node.attributes["thread"] === true ? "runs" : "calls its function";
+      sentences.push(`${name} ${what} on the thread of the pipeline. ${obstacle}`);
     }
     for (const input of node.inputs) visit(input, isServed || node.division === "served");
   };
@@ -27,14 +29,20 @@ export function obstaclesOf(root: DatasetNode, stats: IteratorStats | undefined)
 }
 
 function obstacleOf(node: DatasetNode): string | undefined {
+  if (node.attributes["thread"] === true) return messageOf(() => serializeGraph(node));
   const { callsSideBySide, opensDatasets } = node.adviceFacts;
   const isParallel = callsSideBySide && node.attributes["numParallelCalls"] !== undefined;
   // Datasets that functions make are not sent between threads.
   if (!isParallel || opensDatasets) return undefined;
   const fn = Object.values(node.attributes).find((value) => value instanceof NodeFunction);
   if (fn === undefined || !fn.mayTravel) return undefined;
+  return messageOf(() => fn.travelling);
+}
+
+/** The message of the error that `send` throws. */
+function messageOf(send: () => unknown): string | undefined {
   try {
-    void fn.travelling;
+    send();
     return undefined;
   } catch (error) {
     return LeatError.from(error).message;

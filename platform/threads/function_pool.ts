@@ -5,10 +5,13 @@ import type {
   CallBlock,
   FunctionThreads,
   OpenFunction,
+  OpenSegment,
+  Segment,
   ThreadFunction,
   ThreadLimits,
 } from "../../data/threads/function_threads.ts";
 import type { FunctionThread } from "./function_thread.ts";
+import type { SegmentThread } from "./segment_thread.ts";
 
 /** A block that waits for a thread, or runs on one. */
 export interface QueuedBlock {
@@ -24,6 +27,8 @@ export class FunctionPool implements FunctionThreads {
   readonly #threads = new Set<FunctionThread>();
   #queue: QueuedBlock[] = [];
   #functions = 0;
+  readonly #segmentThreads = new Set<SegmentThread>();
+  readonly #idleSegmentThreads: SegmentThread[] = [];
   #starting: Promise<void> | undefined;
 
   /** @param count Most threads. */
@@ -39,7 +44,7 @@ export class FunctionPool implements FunctionThreads {
   get usage(): { readonly threads: number; readonly functions: number } {
     let functions = 0;
     for (const thread of this.#threads) functions += thread.functions;
-    return { threads: this.#threads.size, functions };
+    return { threads: this.#threads.size + this.#segmentThreads.size, functions };
   }
 
   open(fn: ThreadFunction, limits: ThreadLimits): OpenFunction {
@@ -50,7 +55,28 @@ export class FunctionPool implements FunctionThreads {
   async close(): Promise<void> {
     const error = new LeatError("cancelled", "The threads were closed");
     for (const { reject } of this.#queue.splice(0)) reject(error);
-    await Promise.all([...this.#threads].map((thread) => thread.terminate()));
+    const threads = [...this.#threads, ...this.#segmentThreads];
+    await Promise.all(threads.map((thread) => thread.terminate()));
+  }
+
+  async openSegment(segment: Segment): Promise<OpenSegment> {
+    const thread = this.#idleSegmentThreads.pop() ?? await this.#startSegmentThread();
+    return await thread.open(segment, () => {
+      const isKept = this.#idleSegmentThreads.length < this.count;
+      if (thread.isAlive && isKept) this.#idleSegmentThreads.push(thread);
+      else thread.terminate();
+    });
+  }
+
+  async #startSegmentThread(): Promise<SegmentThread> {
+    const { SegmentThread } = await import("./segment_thread.ts");
+    const thread: SegmentThread = new SegmentThread(() => {
+      this.#segmentThreads.delete(thread);
+      const idle = this.#idleSegmentThreads.indexOf(thread);
+      if (idle >= 0) this.#idleSegmentThreads.splice(idle, 1);
+    });
+    this.#segmentThreads.add(thread);
+    return thread;
   }
 
   /** Resolves when a thread has loaded the function. */

@@ -6,7 +6,7 @@ import { type ElementIterator, END, type Pulled, type Token } from "../../iterat
 import { AUTOTUNE, parallelCalls } from "../../parallelism.ts";
 import { isOfStream } from "../../iterators/reading_failure.ts";
 import type { SpecCheck } from "../../elements/spec_check.ts";
-import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
+import { AGAIN, giveWay, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { ParallelCaller } from "../../threads/parallel_caller.ts";
 import { UnaryIterator } from "../unary.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
@@ -100,11 +100,12 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
   }
 
   step(): unknown {
-    this.#fill();
+    const mayFillOn = this.#fill();
     const slot = this.#takeSettled();
     this.#meter?.holds(this.#window.length);
     if (slot === undefined) {
       if (this.disposed || (this.#inputEnded && this.#window.length === 0)) return END;
+      if (mayFillOn) return giveWay(this.context.pacer);
       this.#waiting = Promise.withResolvers();
       this.#caller.flush();
       return this.#waiting.promise;
@@ -116,8 +117,11 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
     return this.stats.gave(slot.value);
   }
 
-  /** Pulls and calls until the window is full, the input must be waited for, or a result is ready. */
-  #fill(): void {
+  /**
+   * Pulls and calls until the window is full, the input must be waited for, or a result is ready.
+   * True if it has stopped before that, so that the thread is not blocked.
+   */
+  #fill(): boolean {
     while (this.#mayBegin) {
       let element: unknown;
       try {
@@ -127,9 +131,10 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
         continue;
       }
       if (element instanceof Promise) this.#pulling = this.#await(element);
-      else if (this.#accept(element)) return;
-      if (this.#caller.isThreaded && this.context.pacer.due()) return; // the window may be large
+      else if (this.#accept(element)) return false;
+      if (this.#caller.isThreaded && this.context.pacer.due()) return true;
     }
+    return false;
   }
 
   get #mayBegin(): boolean {

@@ -46,6 +46,7 @@ const CALLS: Record<string, (options: Untyped) => unknown> = {
   paddedBatch: (options) => ten().paddedBatch(2, options),
   parquet: (options) => statics.parquet("a.parquet", options),
   raggedBatch: (options) => ten().raggedBatch(2, options),
+  prefetch: (options) => ten().prefetch(2, options),
   random: (options) => statics.random(options),
   rebatch: (options) => ten().batch(2).rebatch(3, options),
   rejectionResample: (options) => ten().rejectionResample({ ...classes, ...options }),

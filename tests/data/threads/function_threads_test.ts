@@ -1,29 +1,24 @@
 /** Functions of `map` and `filter` on other threads: the same stream, and what happens to threads. */
+import { existsSync } from "node:fs";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { AUTOTUNE, Dataset, type DatasetOptions, LeatError, udf } from "../../../mod.ts";
-import { DenoHost } from "../../../platform/deno_host.ts";
-import { FunctionPool } from "../../../platform/threads/function_pool.ts";
+import type { DenoHost } from "../../../platform/deno_host.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
 import { everyKind } from "../lib/every_kind.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../lib/outcomes.ts";
+import { ThreadsHost } from "./threads_host.ts";
 
 const THREADS = { threads: true } as const;
 const FUNCTIONS = import.meta.resolve("./functions.ts");
 
-/** A host with threads of its own, which end with it. */
-class ThreadsHost extends DenoHost implements AsyncDisposable {
-  override readonly threads: FunctionPool;
-
-  constructor(count: number) {
-    super({ threads: false });
-    this.threads = new FunctionPool(count);
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.threads.close();
-  }
+/** Removes the folder of `countRunning`; calls that are in flight fail then. */
+async function endCalls(folder: string): Promise<void> {
+  await until(async () => {
+    await Deno.remove(`${folder}/running`, { recursive: true }).catch(() => {});
+    return !existsSync(`${folder}/running`);
+  });
 }
 
 /** The outcomes of a dataset. */
@@ -96,8 +91,8 @@ Deno.test("asynchronous functions on threads overlap as often as numParallelCall
 });
 
 Deno.test("an element of every kind of operator passes through a thread unchanged", async () => {
-  await using host = new ThreadsHost(2);
   await using folder = await TempFolder.make();
+  await using host = new ThreadsHost(2);
   let tried = 0;
   for (const { node, dataset } of await everyKind(folder.path)) {
     const isRunHere = !["distribute", "offload", "fromId"].includes(node.kind);
@@ -186,41 +181,59 @@ Deno.test("elements and results that cannot be sent are dealt with here, and exp
 });
 
 Deno.test("cpuBudget bounds how many functions run at once, over all operators", async () => {
-  await using host = new ThreadsHost(4);
   await using folder = await TempFolder.make();
+  await using host = new ThreadsHost(4);
   await Deno.mkdir(`${folder.path}/running`);
-  const most = async (cpuBudget: number, wanted: number) => {
-    const counting = udf<(x: number) => { x: number; running: number }>(FUNCTIONS, "countRunning");
-    const how = { numParallelCalls: 4, captures: { folder: folder.path, wanted } };
-    const dataset = Dataset.range(60).map(counting, how).map(({ x, running }, { index }) => ({
-      x: x + index - index,
-      running,
-    }), { numParallelCalls: 2 }).withOptions({ ...THREADS, autotune: { cpuBudget } });
-    await using iterator = openIterator<{ running: number }>(dataset.node, { host });
+  const most = async (cpuBudget: number, operators: number) => {
+    const counting = udf<(x: { x: number; most: number }) => { x: number; most: number }>(
+      FUNCTIONS,
+      "countRunning",
+    );
+    const how = { numParallelCalls: 4, captures: { folder: folder.path } };
+    // Endless, so that there are blocks for all threads.
+    let dataset = Dataset.counter().map((x) => ({ x, most: 0 }));
+    for (let i = 0; i < operators; i++) dataset = dataset.map(counting, how);
+    const options = { ...THREADS, autotune: { cpuBudget }, seed: 1 };
+    await using iterator = openIterator<{ most: number }>(dataset.withOptions(options).node, {
+      host,
+    });
     let most = 0;
-    for await (const { running } of iterator) most = Math.max(most, running);
-    return { most, threads: iterator.stats()[2]!.threads };
+    for (let i = 0; i < 60; i++) most = Math.max(most, (await iterator.next()).value!.most);
+    return { most, threads: iterator.stats()[1]!.threads };
   };
-  assertEquals(await most(1, 1), { most: 1, threads: undefined });
-  assertEquals((await most(2, 2)).most, 2);
-  assertEquals((await most(3, 3)).most, 3);
+  assertEquals(await most(1, 2), { most: 1, threads: undefined });
+  // The thread of the pipeline calls the first function, which does not move.
+  for (const budget of [2, 3, 4]) {
+    for (const operators of [1, 3]) {
+      const { most: seen, threads } = await most(budget, operators);
+      assert(seen <= budget - 1, `${seen} functions beside the first, with ${budget}`);
+      assert(threads!.calls >= 60);
+    }
+  }
+  await endCalls(folder.path);
 });
 
 Deno.test("numParallelCalls bounds how many threads call a function", async () => {
-  await using host = new ThreadsHost(4);
   await using folder = await TempFolder.make();
+  await using host = new ThreadsHost(4);
   await Deno.mkdir(`${folder.path}/running`);
-  const dataset = Dataset.range(60).map(udf(FUNCTIONS, "countRunning"), {
-    numParallelCalls: 2,
-    captures: { folder: folder.path, wanted: 2 },
-  }).withOptions(THREADS);
-  const all = await outcomes(dataset, host) as { element: { running: number } }[];
-  assertEquals(Math.max(...all.map(({ element }) => element.running)), 2);
+  const dataset = Dataset.counter().map((x) => ({ x, most: 0 })).map(
+    udf(FUNCTIONS, "countRunning"),
+    {
+      numParallelCalls: 2,
+      captures: { folder: folder.path },
+    },
+  ).withOptions(THREADS);
+  await using iterator = openIterator<{ most: number }>(dataset.node, { host });
+  let most = 0;
+  for (let i = 0; i < 60; i++) most = Math.max(most, (await iterator.next()).value!.most);
+  assert(most <= 2, `${most}`);
+  await endCalls(folder.path);
 });
 
 Deno.test("threads call functions while a training step blocks the thread of the pipeline", async () => {
-  await using host = new ThreadsHost(2);
   await using folder = await TempFolder.make();
+  await using host = new ThreadsHost(2);
   const dataset = Dataset.range(40).map(udf(FUNCTIONS, "leaveFile"), {
     numParallelCalls: 8,
     captures: { folder: folder.path },

@@ -1,0 +1,151 @@
+/** The iterator of a `prefetch` whose pipeline runs on another thread. */
+import { LeatError } from "../../core/error.ts";
+import { type Answer, saveAnswer } from "../elements/answer.ts";
+import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
+import { saveShared } from "../checkpoint/shared_state.ts";
+import type { IteratorContext } from "../context.ts";
+import { isForeign } from "../foreign/foreign.ts";
+import { ElementIterator, END, type Pulled } from "../iterator.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
+import { type DatasetNode, inPreOrder } from "../node.ts";
+import type { PrefetchState } from "../operators/prefetch.ts";
+import { Seeding } from "../random/seeding.ts";
+import { serializeGraph } from "../wire.ts";
+import type { OpenSegment, Segment, SegmentAnswer } from "./function_threads.ts";
+import { unpack } from "./packing.ts";
+import { unpackError } from "./packed_error.ts";
+
+/**
+ * Starts the operator of this context, and all below it, on a thread.
+ *
+ * @throws {LeatError} with the reason why it cannot run there.
+ */
+export async function openSegment(
+  node: DatasetNode,
+  context: IteratorContext,
+): Promise<ElementIterator> {
+  const segment = segmentOf(node, context);
+  return new SegmentIterator(context, await context.cores.own!.openSegment(segment));
+}
+
+function segmentOf(node: DatasetNode, context: IteratorContext): Segment {
+  for (const below of inPreOrder(node)) refuseUnmovable(below);
+  const { deterministic, options: { tuning, rules = [] }, place } = context.elsewhere;
+  const { root, ...randomState } = context.randomState;
+  return {
+    graph: serializeGraph(node),
+    shared: encodeValue(saveShared(node, context)),
+    randomState: { ...randomState, root: root().name },
+    deterministic,
+    budgets: tuning === undefined || tuning.isOff ? undefined : tuning.budgets,
+    rules: [...rules],
+    first: { number: place.stats.number, randomStateNumber: place.randomStateNumber },
+  };
+}
+
+function refuseUnmovable(node: DatasetNode): void {
+  const { kind, shared, division } = node;
+  const why = division === "served"
+    ? "reads from a service, whose client is here"
+    : isForeign(node)
+    ? "comes from another program"
+    : shared !== undefined && !(shared instanceof Seeding)
+    ? "keeps elements for later iterations here; cache(path) keeps them in a file"
+    : undefined;
+  if (why === undefined) return;
+  throw new LeatError("failed_precondition", `It cannot run on another thread: ${kind} ${why}.`);
+}
+
+/** Takes elements in blocks, and asks for the next block while one is being given. */
+class SegmentIterator extends ElementIterator {
+  readonly #context: IteratorContext;
+  readonly #segment: OpenSegment;
+  /** Answers that have arrived; those before `#at` were given. */
+  #ahead: Answer[] = [];
+  #at = 0;
+  /** The request in flight; never rejects. */
+  #asking: Promise<void> | undefined;
+  #ended = false;
+  #failure: ReadingFailure | undefined;
+  /** Nothing is asked for while the iteration is saved. */
+  #paused = false;
+
+  constructor(context: IteratorContext, segment: OpenSegment) {
+    super();
+    this.#context = context;
+    this.#segment = segment;
+    context.cores.segments++;
+  }
+
+  override next(): Pulled<unknown> {
+    if (this.disposed) return END;
+    if (this.#at < this.#ahead.length) return this.#give();
+    if (this.#ended) return END;
+    if (this.#failure !== undefined) throw this.#failure;
+    return this.#later();
+  }
+
+  protected override async saveState(): Promise<PrefetchState> {
+    this.#paused = true;
+    this.#context.pause.whenOver(() => this.#paused = false);
+    await this.#asking;
+    const { state } = await this.#segment.ask({ kind: "save" });
+    const { buffer, input } = new EncodedValue(state!).read({ isOwn: true }) as PrefetchState;
+    const ahead = this.#ahead.slice(this.#at).map((answer) => saveAnswer(answer));
+    return { buffer: [...ahead, ...buffer], input };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    await this.#segment.ask({ kind: "restore", state: encodeValue(state) });
+  }
+
+  protected override release(): void {
+    this.#context.cores.segments--;
+    this.#segment.close();
+    this.#ahead = [];
+  }
+
+  async #later(): Promise<unknown> {
+    await this.#context.waitFor(this.#ask());
+    return this.next();
+  }
+
+  #give(): unknown {
+    const { failed, value } = this.#ahead[this.#at++]!;
+    if (this.#at === this.#ahead.length) {
+      this.#ahead = [];
+      this.#at = 0;
+    }
+    if (this.#ahead.length - this.#at <= this.#at) this.#ask(); // half of them are given
+    const { stats } = this.#context;
+    if (failed) throw stats.failed(value);
+    return stats.gave(value);
+  }
+
+  #ask(): Promise<void> {
+    if (this.#ended || this.#paused || this.#failure !== undefined) return Promise.resolve();
+    return this.#asking ??= this.#request().finally(() => this.#asking = undefined);
+  }
+
+  async #request(): Promise<void> {
+    let answer: SegmentAnswer;
+    try {
+      answer = await this.#segment.ask({ kind: "next" });
+    } catch (error) {
+      this.#failure = ReadingFailure.of(error);
+      return;
+    }
+    if (this.disposed) return;
+    const { answers = [], isEnd = false, failure, stats } = answer;
+    this.#context.elsewhere.place.elsewhere = stats;
+    for (const one of answers) {
+      this.#ahead.push(
+        "value" in one
+          ? { failed: false, value: unpack(one.value) }
+          : { failed: true, value: unpackError(one.error) },
+      );
+    }
+    this.#ended = isEnd;
+    if (failure !== undefined) this.#failure = ReadingFailure.of(unpackError(failure));
+  }
+}

@@ -1,0 +1,45 @@
+/** The program of a thread that runs segments of pipelines. */
+import { parentPort } from "node:worker_threads";
+import "../../data/dataset.ts"; // registers all operators
+import { installHost } from "../../data/host.ts";
+import { packError } from "../../data/threads/packed_error.ts";
+import { ServedSegment } from "../../data/threads/served_segment.ts";
+import { DenoHost } from "../deno_host.ts";
+import { guardExits } from "./exit_guard.ts";
+import type { SegmentMessage, SegmentReply } from "./segment_thread.ts";
+
+const host = new DenoHost({ threads: false });
+let segment: ServedSegment | undefined;
+
+async function reply(
+  message: Exclude<SegmentMessage, { close: true }>,
+  buffers: ArrayBuffer[],
+): Promise<SegmentReply> {
+  const { number } = message;
+  try {
+    if ("request" in message) {
+      return { number, answer: await segment!.answer(message.request, buffers) };
+    }
+    segment = new ServedSegment(message.segment, host);
+    return { number };
+  } catch (error) {
+    return { number, error: packError(error) };
+  }
+}
+
+guardExits((call) =>
+  `Code of the pipeline called ${call}, which would end the thread that it runs on: have it throw an error ` +
+  "instead"
+);
+installHost(host);
+parentPort!.once("message", (port: MessagePort) => {
+  port.onmessage = async ({ data }: MessageEvent<SegmentMessage>) => {
+    if ("close" in data) {
+      segment?.dispose();
+      segment = undefined;
+      return;
+    }
+    const buffers: ArrayBuffer[] = [];
+    port.postMessage(await reply(data, buffers), buffers);
+  };
+});

@@ -1,0 +1,154 @@
+/** `prefetch` with `thread`: the pipeline up to there runs on a thread of its own. */
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import { AUTOTUNE, Dataset, LeatError, udf } from "../../../mod.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { TempFolder } from "../../lib/temp_folder.ts";
+import { until } from "../../lib/until.ts";
+import { everyKind } from "../lib/every_kind.ts";
+import { outcomesOf, readOutcomes } from "../lib/outcomes.ts";
+import { ThreadsHost } from "./threads_host.ts";
+
+const FUNCTIONS = import.meta.resolve("./functions.ts");
+const APART = { thread: true };
+
+async function runApart(dataset: Dataset<unknown>, host: ThreadsHost) {
+  await using iterator = openIterator(dataset.node, { host, seed: 5n });
+  const outcomes = await outcomesOf(iterator);
+  const { obstacles } = iterator.explain();
+  return { outcomes, obstacles, stats: iterator.stats() };
+}
+
+async function runHere(dataset: Dataset<unknown>, host: ThreadsHost) {
+  await using iterator = openIterator(dataset.node, { host, seed: 5n });
+  const outcomes = await outcomesOf(iterator);
+  return { outcomes, stats: iterator.stats() };
+}
+
+Deno.test("every kind of operator gives the same elements on a thread, with the same figures", async () => {
+  await using folder = await TempFolder.make();
+  await using host = new ThreadsHost(2);
+  let apart = 0;
+  for (const { node, dataset } of await everyKind(folder.path)) {
+    const isServed = ["distribute", "offload", "fromId"].includes(node.kind);
+    const isStored = ["snapshot", "cache"].includes(node.kind);
+    if (isServed || isStored || node.kind === "window") continue; // windows are datasets
+    const here = await runHere(dataset.prefetch(2), host);
+    const there = await runApart(dataset.prefetch(2, APART), host);
+    assertEquals(there.outcomes, here.outcomes, node.kind);
+    if (there.obstacles.length > 0) continue;
+    apart++;
+    const counts = (stats: typeof here.stats) =>
+      stats.map(({ elements, errors }) => [elements, errors]);
+    assertEquals(counts(there.stats), counts(here.stats), node.kind);
+  }
+  assert(apart > 45, `${apart}`);
+});
+
+Deno.test("an iterator saved on a thread continues here, and the other way round", async () => {
+  await using host = new ThreadsHost(2);
+  const make = (thread: boolean) =>
+    Dataset.range(40).shuffle(8)
+      .map((x, { random, index }) => {
+        if (x % 9 === 4) throw new RangeError(`no ${x}`);
+        return x + random.int(50) + index;
+      })
+      .prefetch(3, { thread })
+      .batch(2);
+  const open = (thread: boolean) => openIterator(make(thread).node, { host, seed: 5n });
+  await using first = open(false);
+  const whole = await outcomesOf(first);
+  for (let position = 0; position <= whole.length; position += 5) {
+    for (const [from, to] of [[true, true], [true, false], [false, true]]) {
+      await using saver = open(from!);
+      const before = await readOutcomes(saver, position);
+      await using restored = open(to!);
+      await restored.restore(await saver.save());
+      const where = `${position}: ${from} to ${to}`;
+      assertEquals([...before, ...await outcomesOf(restored)], whole, where);
+      assertEquals([...before, ...await outcomesOf(saver)], whole, where);
+    }
+  }
+});
+
+Deno.test("a training step that blocks its thread does not stop the pipeline behind prefetch", async () => {
+  await using folder = await TempFolder.make();
+  await using host = new ThreadsHost(1);
+  const dataset = Dataset.range(50)
+    .map(udf(FUNCTIONS, "leaveFile"), { captures: { folder: folder.path } })
+    .prefetch(10, APART);
+  await using iterator = openIterator(dataset.node, { host });
+  await iterator.next();
+  const files = () => [...Deno.readDirSync(folder.path)].length;
+  while (files() < 11); // nothing else runs on this thread
+  assertEquals((await outcomesOf(iterator)).length, 49);
+});
+
+Deno.test("numbers drawn once for all iterations are the same in those on threads", async () => {
+  await using host = new ThreadsHost(2);
+  const dataset = Dataset.range(30).shuffle(30, { reshuffleEachIteration: false })
+    .prefetch(2, APART);
+  const read = async () => {
+    await using iterator = openIterator(dataset.node, { host });
+    return await outcomesOf(iterator);
+  };
+  assertEquals(await read(), await read());
+});
+
+Deno.test("an error behind prefetch on a thread carries message, stack and cause", async () => {
+  await using host = new ThreadsHost(1);
+  const dataset = Dataset.range(4).map(udf<(x: number) => number>(FUNCTIONS, "fail")).prefetch(
+    2,
+    APART,
+  );
+  await using iterator = openIterator<number>(dataset.node, { host });
+  await iterator.next();
+  const error = await assertRejects(() => iterator.next(), LeatError);
+  assertEquals(error.message, "map (operator 1): the function failed at element 1: no 1");
+  assertStringIncludes((error.cause as Error).stack!, "functions.ts");
+  assertEquals(await outcomesOf(iterator), [{ element: 2 }, { element: 3 }]);
+});
+
+Deno.test("a pipeline that cannot leave runs here behind prefetch, and explain says why", async () => {
+  await using host = new ThreadsHost(1);
+  const mean = 2;
+  const closure = Dataset.range(4).map((x) => x - mean).prefetch(1, APART);
+  const cached = Dataset.range(4).cache().prefetch(AUTOTUNE, APART);
+  for (
+    const [dataset, why] of [
+      [closure, "uses mean from around it. Either pass its inputs by name"],
+      [cached, "cache keeps elements for later iterations here; cache(path) keeps them in a file"],
+    ] as const
+  ) {
+    const { outcomes, obstacles } = await runApart(dataset, host);
+    assertEquals(outcomes.length, 4);
+    assertStringIncludes(obstacles[0]!, "prefetch (operator 0) runs on the thread of the pipeline");
+    assertStringIncludes(obstacles[0]!, why);
+  }
+  assertStringIncludes(String(closure.explain()), "uses mean from around it");
+  const alone = Dataset.range(4).prefetch(1, APART).withOptions({ autotune: { cpuBudget: 1 } });
+  assertEquals((await runApart(alone, host)).outcomes.length, 4);
+  assertEquals(host.threads.usage.threads, 0);
+});
+
+Deno.test("disposing iterators midway frees their threads", async () => {
+  await using host = new ThreadsHost(2);
+  const dataset = Dataset.range(1_000).map((x) => x + 1).prefetch(4, APART);
+  for (let i = 0; i < 60; i++) {
+    const iterator = openIterator(dataset.node, { host });
+    const first = iterator.next();
+    if (i % 3 > 0) await first;
+    await iterator.return();
+    await first;
+  }
+  await until(() => host.threads.usage.threads <= 2);
+});
+
+Deno.test("a thread that ends says so, and the next iterator has another one", async () => {
+  await using host = new ThreadsHost(1);
+  const dataset = (fatal: number[]) =>
+    Dataset.range(4).map(udf(FUNCTIONS, "endThread"), { captures: { fatal } }).prefetch(1, APART);
+  await using iterator = openIterator(dataset([2]).node, { host });
+  const outcomes = await outcomesOf(iterator);
+  assertEquals(outcomes.at(-1), { error: "internal: The thread of prefetch has ended: fatal 2" });
+  assertEquals((await runApart(dataset([]), host)).outcomes.length, 4);
+});
