@@ -17,7 +17,7 @@ import { DenoHost, workerHost } from "../deno_host.ts";
 import { decoderPool } from "../media/jpeg/decoder_pool.ts";
 import type { PythonBatch } from "../python/python_pool.ts";
 import { guardExits } from "./exit_guard.ts";
-import type { WireSplits } from "./runner_threads.ts";
+import type { WireSplits } from "./wire_splits.ts";
 import type { ServiceCredentials } from "../nodes/client_homes.ts";
 import type { WorkerStorage } from "../storage/storage.ts";
 

@@ -2,24 +2,24 @@
 import * as comlink from "comlink";
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import { AbortRace } from "../../core/abort_race.ts";
-import { LeatError, type WireError } from "../../core/error.ts";
-import type { Split, SplitTable } from "../../data/sharding/splits.ts";
-import {
-  type CompressionWish,
-  givenBy,
-  type OwnStep,
-  type Runner,
-  type RunnerFactory,
-  type RunnerOutcome,
-  type RunnerSettings,
-  type RunnerSplits,
+import { LeatError } from "../../core/error.ts";
+import type { SplitTable } from "../../data/sharding/splits.ts";
+import type {
+  CompressionWish,
+  OwnStep,
+  Runner,
+  RunnerFactory,
+  RunnerOutcome,
+  RunnerSettings,
+  RunnerSplits,
 } from "../../actors/worker/runner/runner.ts";
-import { PYTHON, type PythonBatch, type PythonPool } from "../python/python_pool.ts";
+import { PYTHON, type PythonPool } from "../python/python_pool.ts";
 import { PythonProcesses } from "../python/python_processes.ts";
 import { type StartThread, startThread } from "../../transport/start_thread.ts";
 import { EndingThreads, type LateThreads } from "./ending_threads.ts";
 import type { RunnerThreadControl, StepAnswer, StepRequest } from "./runner_thread.ts";
 import type { WorkerStorage } from "../storage/storage.ts";
+import { wireSplits } from "./wire_splits.ts";
 
 /** Idle threads kept for the next task: each costs some memory, and Deno never frees all of it. */
 const IDLE_THREADS_MAX = 4;
@@ -350,60 +350,4 @@ class RunnerThread {
     this.#onDeath();
     this.#death.come(new LeatError("unavailable", `The runner is gone: ${why}`));
   }
-}
-
-/** Splits as a thread can request them. */
-export interface WireSplits {
-  next(source: number, repetition: number): Promise<WireSplit>;
-  total(source: number): Promise<number>;
-  read(split: number, from: number): Promise<WireGiven>;
-  /** Calls Python functions, in processes that all threads share. */
-  python(batch: PythonBatch): Promise<WireOutcomes>;
-}
-
-/** A split, or why there is none: errors keep their code when they are sent as data. */
-export interface WireSplit {
-  readonly split: Split | null;
-  readonly error?: WireError;
-}
-
-/** Encoded elements, or why there are none. */
-export interface WireGiven {
-  readonly frame: Uint8Array;
-  readonly error?: WireError;
-}
-
-/** Encoded outcomes, or why there are none. */
-export interface WireOutcomes {
-  readonly outcomes: Uint8Array;
-  readonly error?: WireError;
-}
-
-function wireSplits(splits: RunnerSplits, python: PythonPool): WireSplits {
-  return {
-    async next(source, repetition) {
-      try {
-        return { split: await splits.next(source, repetition) };
-      } catch (error) {
-        return { split: null, error: LeatError.from(error).toWire() };
-      }
-    },
-    total: (source) => splits.total(source),
-    async read(split, from) {
-      try {
-        return { frame: await givenBy(splits, split, from) };
-      } catch (error) {
-        return { frame: new Uint8Array(), error: LeatError.from(error).toWire() };
-      }
-    },
-    async python(batch) {
-      try {
-        // Its buffer may hold more.
-        const outcomes = (await python.run(batch)).slice();
-        return comlink.transfer({ outcomes }, [outcomes.buffer]);
-      } catch (error) {
-        return { outcomes: new Uint8Array(), error: LeatError.from(error).toWire() };
-      }
-    },
-  };
 }

@@ -20,7 +20,7 @@ import {
   writeAck,
 } from "./frames.ts";
 import { Outbox, WINDOW_BYTES } from "./outbox.ts";
-import type { SlotFile } from "../process/slots.ts";
+import type { Peer } from "./peer.ts";
 import { Reassembly } from "./reassembly.ts";
 import {
   IncomingSlots,
@@ -68,21 +68,6 @@ export interface WebSocketLinkOptions {
   readonly limits?: Partial<LinkLimits>;
   /** Interval of liveness checks; the link closes after four without a byte. Default 5,000 ms. */
   readonly heartbeatMs?: number;
-}
-
-/** The other end, according to its hello. */
-export interface Peer {
-  /** As this node calls it. */
-  readonly remote: NodeId;
-  /** As it calls itself; a dialled node may have several addresses. */
-  readonly ownName: string;
-  readonly identity: Identity;
-  /** The largest message that it accepts. */
-  readonly messageBytesMax: number;
-  /** A dialler of this host may share slots with this node. */
-  readonly near?: NearListener | undefined;
-  /** This dialler has created a file for slots in the listener's folder. */
-  readonly slots?: { readonly name: string; readonly file: SlotFile } | undefined;
 }
 
 /** One end of a WebSocket as a link. */

@@ -1,0 +1,20 @@
+/** The other end of a WebSocket link. */
+import type { Identity } from "../../actors/runtime/identity.ts";
+import type { NodeId } from "../../actors/runtime/link.ts";
+import type { SlotFile } from "../process/slots.ts";
+import type { NearListener } from "./slots.ts";
+
+/** The other end, according to its hello. */
+export interface Peer {
+  /** As this node calls it. */
+  readonly remote: NodeId;
+  /** As it calls itself; a dialled node may have several addresses. */
+  readonly ownName: string;
+  readonly identity: Identity;
+  /** The largest message that it accepts. */
+  readonly messageBytesMax: number;
+  /** A dialler of this host may share slots with this node. */
+  readonly near?: NearListener | undefined;
+  /** This dialler has created a file for slots in the listener's folder. */
+  readonly slots?: { readonly name: string; readonly file: SlotFile } | undefined;
+}
