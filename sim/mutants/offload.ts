@@ -12,6 +12,7 @@ export const OFFLOAD_MUTANTS: readonly Mutant[] = [
     name: "ratio-drifts",
     wrong: "a conditional operator that counts each element of this host twice",
     workload: "offload",
+    seed: 29,
     install: () => {
       const { count } = Counters.prototype;
       return changed(Counters.prototype, {
