@@ -95,7 +95,7 @@ export interface FitReport extends FitProgress {
  *   dataset,
  *   state: { sum: 0 },
  *   trainStep: (batch, state) => {
- *     for (const x of batch.data) state.sum += x;
+ *     for (const x of batch.data) state.sum += Number(x);
  *   },
  *   service,
  *   profileSteps: 10,

@@ -41,7 +41,7 @@ import { openHome } from "../platform/nodes/client_homes.ts";
  * import { Dataset, distributedSave, LocalCluster } from "../mod.ts";
  *
  * await using cluster = await LocalCluster.start({ workers: 2 });
- * const path = "./.cache/example-distributed-save";
+ * const path = `${Deno.cwd()}/.cache/example-distributed-save`;
  * await distributedSave(Dataset.range(1000).batch(10), path, cluster, {
  *   overwrite: true,
  *   onProgress: ({ splitsDone, splitsTotal }) => console.log(`${splitsDone} of ${splitsTotal}`),

@@ -51,7 +51,8 @@ const NAMED_MAX = 8;
  *
  * @example
  * ```ts
- *  * import { parseExample } from "./example.ts";
+ * import { parseExample } from "./example.ts";
+ * import { encodeExample } from "./example_encoding.ts";
  *
  * const bytes = encodeExample({ label: 7n, tokens: [3n, 1n, 4n] });
  * const { label, tokens, weight } = parseExample(bytes, {
