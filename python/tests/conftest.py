@@ -13,7 +13,8 @@ import leat
 import pytest
 
 PIPELINES = Path(__file__).parent / "pipelines.ts"
-SOURCES = str(Path(leat.__file__).parents[1])
+# The package that is tested, and whatever else this process finds.
+SOURCES = os.pathsep.join([str(Path(leat.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
 DEADLINE_SECONDS = 120
 
 
