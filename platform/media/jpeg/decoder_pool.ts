@@ -1,5 +1,5 @@
 /**
- * The decompressors of a thread: at most one for each core, kept for the next images. A handle and
+ * The decompressors of a thread: at most two for each core, kept for the next images. A handle and
  * its memory cost about as much to create as a small image to decode.
  */
 
@@ -20,7 +20,7 @@ export class DecoderPool {
   /** Set while somebody waits until none is busy. */
   #emptied: PromiseWithResolvers<void> | undefined;
 
-  /** @param max Most decompressors, and so most cores that decode. */
+  /** @param max Most decompressors, and so most images that are decoded or wait to be read. */
   constructor(max: number) {
     this.#max = max;
   }
@@ -83,5 +83,10 @@ export class DecoderPool {
   }
 }
 
+/** While the pixels of one image wait for the thread of the pipeline, its core decodes another. */
+const DECODERS_PER_CORE = 2;
+
 /** The decompressors of this thread. */
-export const decoderPool: DecoderPool = new DecoderPool(navigator.hardwareConcurrency);
+export const decoderPool: DecoderPool = new DecoderPool(
+  DECODERS_PER_CORE * navigator.hardwareConcurrency,
+);
