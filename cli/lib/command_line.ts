@@ -36,7 +36,14 @@ type StdParseArgs = (
 /** Constant, but not a literal type: the compiler and Deno's module graph must not resolve it. */
 const STD_PARSE_ARGS: string = "@std/cli/parse-args";
 
-export async function loadReader(): Promise<Reader> {
+let reader: Promise<Reader> | undefined;
+
+/** Reads command lines. An unreachable JSR is asked once. */
+export function loadReader(): Promise<Reader> {
+  return reader ??= importReader();
+}
+
+async function importReader(): Promise<Reader> {
   let parseArgs: StdParseArgs;
   try {
     ({ parseArgs } = await import(STD_PARSE_ARGS));

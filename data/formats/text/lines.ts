@@ -2,7 +2,7 @@
 import { LeatError } from "../../../core/error.ts";
 import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
-import { ByteReader } from "../byte_reader.ts";
+import { ByteReader, READ_BYTES } from "../byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../format_reader.ts";
 
 /** Longest line, in bytes without its end. A longer one is an error; reading continues after it. */
@@ -76,10 +76,10 @@ export class LineReader implements FormatReader {
 
   step(): unknown {
     if (this.#ended || this.disposed) return END;
-    const { buffer, start, available, position } = this.#bytes;
+    const { start, available, position } = this.#bytes;
     // The next line that could begin before the stop needs an end of line that was not found.
     if (position + (this.#skipping ? this.#searched : 0) >= this.#stop) return END;
-    const at = available > this.#searched ? buffer.indexOf(NEWLINE, start + this.#searched) : -1;
+    const at = available > this.#searched ? this.#find(start + this.#searched) : -1;
     // The buffer beyond the available bytes holds old data.
     if (at >= 0 && at < start + available) return this.#line(at - start, 1);
     this.#searched = available;
@@ -111,6 +111,14 @@ export class LineReader implements FormatReader {
     }
     if (this.disposed || (available === 0 && !this.#skipping)) return END;
     return this.#line(available, 0);
+  }
+
+  /** Index of the next end of line from `from` on. It may lie in old data behind the available. */
+  #find(from: number): number {
+    const { buffer, start, available } = this.#bytes;
+    // Otherwise a buffer that a long line made large is searched to its end for every chunk of it.
+    const searched = buffer.length > READ_BYTES ? buffer.subarray(0, start + available) : buffer;
+    return searched.indexOf(NEWLINE, from);
   }
 
   /** Drops the buffered part of a line that is too long, so that memory does not grow with it. */

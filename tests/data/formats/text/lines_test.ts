@@ -81,6 +81,22 @@ Deno.test("LineReader reports a line beyond its limit once, and reads the next",
   }
 });
 
+Deno.test("LineReader searches each byte of a long line about once", async () => {
+  const file = utf8("x".repeat(64 * READ_BYTES) + "\n");
+  const { indexOf } = Uint8Array.prototype;
+  let searched = 0;
+  Uint8Array.prototype.indexOf = function (this: Uint8Array, value: number, from = 0): number {
+    searched += this.length - from;
+    return indexOf.call(this, value, from);
+  };
+  try {
+    assertEquals((await read(file)).length, 1);
+  } finally {
+    Uint8Array.prototype.indexOf = indexOf;
+  }
+  assert(searched < 2 * file.length, `${searched} of ${file.length}`);
+});
+
 Deno.test("LineReader accepts a line of exactly its limit, but not one byte more", async () => {
   const line = new Uint8Array(LINE_BYTES_MAX + 1).fill(0x78);
   const [whole] = await read(concat(line.subarray(1), utf8("\n")));
