@@ -5,7 +5,7 @@
  */
 
 /** The other libraries, in the order of tables and plots. */
-export const PEERS = ["tensorflow", "torch", "grain"] as const;
+export const PEERS = ["tensorflow", "torch", "grain", "spdl"] as const;
 
 /** One of the other libraries. */
 export type Peer = typeof PEERS[number];
@@ -73,9 +73,9 @@ export const CASES: readonly PeerCase[] = [
   overhead("zip-batch", ["tensorflow"]),
   overhead("padded-batch", ["tensorflow"]),
   overhead("map-prefetch", ["tensorflow", "grain"]),
-  ...images("decode", ["tensorflow", "torch"]),
-  ...images("resize-crop", ["tensorflow", "torch"]),
-  ...images("random-resized-crop", ["tensorflow", "torch"]),
+  ...["decode", "resize-crop", "random-resized-crop"].flatMap((name) =>
+    images(name, ["tensorflow", "torch", "spdl"])
+  ),
   {
     ...{ name: "text-bucket-pad", part: "text", pipeline: "text-bucket-pad", unit: "texts/s" },
     ...{ cores: "all", peers: ["tensorflow", "torch"] },
@@ -85,6 +85,7 @@ export const CASES: readonly PeerCase[] = [
     peers: ["tensorflow"],
   })),
   ...["1kb", "150kb", "1mb", "10mb", "1mb-compressed"].map((size) => service("service", size)),
+  { ...service("service", "splits"), unit: "splits/s" },
   ...["1kb", "150kb", "1mb", "10mb"].map((size) => service("host", size)),
   {
     ...{ name: "checkpoint-shuffle", part: "checkpoints", pipeline: "checkpoint-shuffle" },

@@ -9,13 +9,18 @@ import type { Peer } from "./cases.ts";
 /** A library, or what Leat's side in Python needs. */
 export type Needed = Peer | "leat";
 
-/** What each side needs, pinned, and the modules that must import. */
+/** What each side needs, pinned, and the modules that must import and the calls that must work. */
 const PACKAGES: Readonly<Record<Needed, { readonly install: readonly string[]; imports: string }>> =
   {
     leat: { install: ["deno==2.9.8", "msgpack==1.2.4"], imports: "deno, msgpack, torch" },
     tensorflow: { install: ["tensorflow-cpu==2.21.0"], imports: "tensorflow" },
     torch: { install: ["torch==2.15.0", "torchvision==0.29.2"], imports: "torch, torchvision" },
     grain: { install: ["grain==0.2.18"], imports: "grain" },
+    // It finds the libraries of FFmpeg when it is used first.
+    spdl: {
+      install: ["spdl==0.8.0", "spdl-io==0.8.0"],
+      imports: "torch, spdl.io; spdl.io.demux_config()",
+    },
   };
 
 /** The environment: its interpreter, and the peers that run in it. */

@@ -1,27 +1,30 @@
 /** The service: a process with the dispatcher and one worker, and this process as its client. */
 import { Dataset, type DistributeOptions, releaseElement, tensor } from "../../../mod.ts";
 import { TextLineStream } from "../text_lines.ts";
+import type { ServiceOptions } from "./service_process.ts";
 import { type Pipelines, type Running, taking } from "./step.ts";
 
 const SIZES = { "1kb": 1_000, "150kb": 150_000, "1mb": 1_000_000, "10mb": 10_000_000 };
 
-async function reading(
-  bytes: number,
-  compression: NonNullable<DistributeOptions["compression"]>,
-  sharesSlots: boolean,
-): Promise<Running> {
+/** What a client reads in an endless repetition, and how. */
+interface Read {
+  readonly dataset: Dataset<unknown>;
+  readonly options?: Omit<DistributeOptions, "service">;
+  readonly started?: ServiceOptions;
+}
+
+async function reading({ dataset, options, started = {} }: Read): Promise<Running> {
   const program = import.meta.resolve("./service_process.ts");
   const process = new Deno.Command("deno", {
-    args: ["run", "--no-prompt", "-P=bench", program, JSON.stringify({ sharesSlots })],
+    args: ["run", "--no-prompt", "-P=bench", program, JSON.stringify(started)],
     stdin: "piped",
     stdout: "piped",
   }).spawn();
   const lines = process.stdout.pipeThrough(new TextDecoderStream())
     .pipeThrough(new TextLineStream()).getReader();
   const { value: service = "" } = await lines.read();
-  const data = Uint8Array.from({ length: bytes }, (_, at) => (at * 7 + (at >> 8)) & 255);
   const running = taking(
-    Dataset.fromTensors({ x: tensor(data) }).repeat().distribute({ service, compression }),
+    dataset.repeat().distribute({ compression: "none", ...options, service }),
     (batch) => {
       // As Python's reference counting does.
       releaseElement(batch);
@@ -39,18 +42,42 @@ async function reading(
   };
 }
 
+function payload(bytes: number): Dataset<unknown> {
+  const data = Uint8Array.from({ length: bytes }, (_, at) => (at * 7 + (at >> 8)) & 255);
+  return Dataset.fromTensors({ x: tensor(data) });
+}
+
+/** Durable: the dispatcher journals every split. Each of the 256 elements is a split of its own. */
+async function splits(): Promise<Running> {
+  const journal = await Deno.makeTempDir();
+  const running = await reading({
+    dataset: Dataset.range(256),
+    options: { processingMode: "DYNAMIC" },
+    started: { dispatcher: { journal } },
+  });
+  return {
+    step: () => running.step(),
+    async [Symbol.asyncDispose]() {
+      await running[Symbol.asyncDispose]();
+      await Deno.remove(journal, { recursive: true });
+    },
+  };
+}
+
 export const service: Pipelines = {
   ...Object.fromEntries(
-    Object.entries(SIZES).map(([name, bytes]) => [
-      `service-${name}`,
-      () => reading(bytes, "none", false),
-    ]),
+    Object.entries(SIZES).flatMap(([name, bytes]) =>
+      ([["service", false], ["host", true]] as const).map(([part, sharesSlots]) => [
+        `${part}-${name}`,
+        () => reading({ dataset: payload(bytes), started: { worker: { sharesSlots } } }),
+      ])
+    ),
   ),
-  ...Object.fromEntries(
-    Object.entries(SIZES).map(([name, bytes]) => [
-      `host-${name}`,
-      () => reading(bytes, "none", true),
-    ]),
-  ),
-  "service-1mb-compressed": () => reading(SIZES["1mb"], "zstd", false),
+  "service-1mb-compressed": () =>
+    reading({
+      dataset: payload(SIZES["1mb"]),
+      options: { compression: "zstd" },
+      started: { worker: { sharesSlots: false } },
+    }),
+  "service-splits": splits,
 };

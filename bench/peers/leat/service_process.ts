@@ -1,16 +1,28 @@
 /**
  * A dispatcher and one worker in a process of their own. Its argument is JSON of further options of
- * the worker. Prints the address, and ends with its standard input.
+ * both. Prints the address, and ends with its standard input.
  *
  * @module
  */
-import { serveDispatcher, serveWorker } from "../../../mod.ts";
+import {
+  type DispatcherServerConfig,
+  serveDispatcher,
+  serveWorker,
+  type WorkerServerConfig,
+} from "../../../mod.ts";
 
-await using dispatcher = await serveDispatcher({ logLevel: "error" });
+/** What the two are started with, in addition. */
+export interface ServiceOptions {
+  readonly dispatcher?: Partial<DispatcherServerConfig>;
+  readonly worker?: Partial<WorkerServerConfig>;
+}
+
+const { dispatcher: more, worker } = JSON.parse(Deno.args[0]!) as ServiceOptions;
+await using dispatcher = await serveDispatcher({ logLevel: "error", ...more });
 await using _worker = await serveWorker({
   dispatcher: dispatcher.address,
   logLevel: "error",
-  ...JSON.parse(Deno.args[0] ?? "{}"),
+  ...worker,
 });
 console.log(dispatcher.address);
 for await (const _ of Deno.stdin.readable);

@@ -1,5 +1,6 @@
 """tf.data, and tf.data service for the cases of the service."""
 
+import functools
 import glob
 import multiprocessing
 import os
@@ -113,9 +114,10 @@ def texts_in_python(files, length=64):
     return as_numpy(lines.map(tokens, num_parallel_calls=AUTOTUNE).batch(256))
 
 
-def serve_service(pipe):
+def serve_service(pipe, journal):
     service = tf.data.experimental.service
-    dispatcher = service.DispatchServer(service.DispatcherConfig(port=0))
+    config = service.DispatcherConfig(port=0, fault_tolerant_mode=journal is not None, work_dir=journal)
+    dispatcher = service.DispatchServer(config)
     address = dispatcher.target.split("//")[1]
     worker = service.WorkerServer(service.WorkerConfig(dispatcher_address=address))
     pipe.send(dispatcher.target)
@@ -125,24 +127,26 @@ def serve_service(pipe):
         del worker
 
 
-def service(size, compression):
+def payload(size):
+    at = np.arange(size, dtype=np.int64)
+    data = ((at * 7 + (at >> 8)) & 255).astype(np.uint8)
+    return tf.data.Dataset.from_tensors({"x": data})
+
+
+def service(dataset, compression=None, policy="OFF", journaled=False):
     def opened(_files):
         here, there = multiprocessing.get_context("spawn").Pipe()
+        journal = tempfile.mkdtemp() if journaled else None
         process = multiprocessing.get_context("spawn").Process(
-            target=serve_service, args=(there,), daemon=True
+            target=serve_service, args=(there, journal), daemon=True
         )
         process.start()
-        at = np.arange(size, dtype=np.int64)
-        data = ((at * 7 + (at >> 8)) & 255).astype(np.uint8)
-        dataset = tf.data.Dataset.from_tensors({"x": data}).repeat()
-        dataset = dataset.apply(
-            tf.data.experimental.service.distribute(
-                processing_mode=tf.data.experimental.service.ShardingPolicy.OFF,
-                service=here.recv(),
-                compression=compression,
-            )
+        remote = tf.data.experimental.service.distribute(
+            processing_mode=getattr(tf.data.experimental.service.ShardingPolicy, policy),
+            service=here.recv(),
+            compression=compression,
         )
-        take = taking(dataset, lambda _: 1)
+        take = taking(dataset().repeat().apply(remote), lambda _: 1)
 
         def step(_kept=here):  # the service ends when this end of the pipe is closed
             return take()
@@ -192,9 +196,16 @@ PIPELINES = {
     "records-shuffle": lambda files: rows(
         records(files["records"]).shuffle(10_000).batch(256).repeat()
     ),
-    **{f"service-{name}": service(size, None) for name, size in SIZES.items()},
-    **{f"host-{name}": service(size, None) for name, size in SIZES.items()},
-    "service-1mb-compressed": service(SIZES["1mb"], "AUTO"),
+    **{
+        f"{part}-{name}": service(functools.partial(payload, size))
+        for part in ("service", "host")
+        for name, size in SIZES.items()
+    },
+    "service-1mb-compressed": service(functools.partial(payload, SIZES["1mb"]), "AUTO"),
+    # Every element is a split of its own.
+    "service-splits": service(
+        lambda: tf.data.Dataset.range(256), policy="DYNAMIC", journaled=True
+    ),
     "checkpoint-shuffle": checkpoint,
     "python-images": images_in_python,
     "python-text": texts_in_python,

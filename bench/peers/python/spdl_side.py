@@ -1,0 +1,86 @@
+"""SPDL: FFmpeg decodes in threads, one for each core; torch normalises batches."""
+
+import math
+import os
+import random
+
+import spdl.io
+import torch
+from spdl.pipeline import PipelineBuilder
+
+from side import serve
+from tfrecord_index import Records
+
+CORES = len(os.sched_getaffinity(0))
+MEAN = torch.tensor([0.485, 0.456, 0.406])
+STD = torch.tensor([0.229, 0.224, 0.225])
+torch.set_num_threads(1)
+
+
+def decoded(jpeg, filters=lambda _codec: []):
+    packets = spdl.io.demux_image(bytes(jpeg))
+    described = ",".join([*filters(packets.codec), "format=pix_fmts=rgb24"])
+    frames = spdl.io.decode_packets(packets, filter_desc=described)
+    return spdl.io.to_torch(spdl.io.convert_frames(frames))
+
+
+def flipped():
+    return ["hflip"] if random.random() < 0.5 else []
+
+
+def centre(_codec):
+    size = "scale=256:256:force_original_aspect_ratio=increase:flags=bilinear"
+    return [size, "crop=224:224", *flipped()]
+
+
+def random_region(codec):
+    """The rectangle of torchvision's RandomResizedCrop."""
+    width, height = codec.width, codec.height
+    for _ in range(10):
+        area = width * height * random.uniform(0.08, 1)
+        ratio = math.exp(random.uniform(math.log(3 / 4), math.log(4 / 3)))
+        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < w <= width and 0 < h <= height:
+            break
+    else:
+        w, h = width, height
+    x, y = random.randint(0, width - w), random.randint(0, height - h)
+    return [f"crop={w}:{h}:{x}:{y}", "scale=224:224:flags=bilinear", *flipped()]
+
+
+def normalised(images):
+    return (torch.stack(images).float() / 255 - MEAN) / STD
+
+
+def taking(files, operation, batch):
+    records = Records(files["images"])
+
+    def numbers():
+        while True:
+            yield from range(len(records))
+
+    builder = PipelineBuilder().add_source(numbers())
+    builder.pipe(lambda number: operation(records[number]), concurrency=CORES)
+    if batch is not None:
+        builder.aggregate(batch).pipe(normalised)
+    pipeline = builder.add_sink(4).build(num_threads=CORES)
+    pipeline.start()
+    batches = pipeline.get_iterator()
+
+    def step(_running=pipeline):
+        taken = next(batches)
+        return 1 if batch is None else taken.shape[0]
+
+    return step
+
+
+PIPELINES = {
+    "decode": lambda files: taking(files, decoded, None),
+    "resize-crop": lambda files: taking(files, lambda jpeg: decoded(jpeg, centre), 32),
+    "random-resized-crop": lambda files: taking(
+        files, lambda jpeg: decoded(jpeg, random_region), 32
+    ),
+}
+
+if __name__ == "__main__":
+    serve(PIPELINES)
