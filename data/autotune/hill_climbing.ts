@@ -9,6 +9,9 @@ import { bufferedBytes, outputLatencyMs, overloadMs, type Stage } from "./model.
 /** A step must shorten the time from one element to the next by at least this share. */
 const GAIN_MIN = 0.01;
 
+/** A pipeline that is too slow is as fast as its slowest stage: its latency counts for little. */
+const OVERLOAD_WEIGHT = 10;
+
 /** What a pipeline may use. */
 export interface Budgets {
   /** How many calls may be in flight, over all tuned operators. */
@@ -29,7 +32,8 @@ export function climb(
     while (knob.value > 1 && bufferedBytes(root) > budgets.ramBytes) knob.value--;
   }
   const consumerMs = 1_000 / consumed;
-  const costMs = () => outputLatencyMs(root, consumed) + overloadMs(root, consumerMs);
+  const costMs = () =>
+    outputLatencyMs(root, consumed) + OVERLOAD_WEIGHT * overloadMs(root, consumerMs);
   let bestMs = costMs();
   for (;;) {
     const step = bestStep(root, knobs, costMs, budgets);

@@ -84,19 +84,27 @@ export function outputLatencyMs(
 /** A stage should be busy for at most this share of the time between two requests. */
 const BUSY_MAX = 0.8;
 
+/** The higher, the less do stages count that are not the slowest. */
+const SLOWEST_NORM = 16;
+
 /**
- * By how much the stages are slower than the consumer, added up, in ms for each element of `stage`.
+ * By how much the slowest stage is slower than the consumer, in ms for each element of `stage`.
  *
  * Equation 1 assumes that each consumer pauses between two requests. But an operator that reads
- * ahead does not pause while its buffer is not full. Without this sum a slow stage below a buffer
- * would seem fast enough.
+ * ahead does not pause while its buffer is not full. Without this time a slow stage below a buffer
+ * would seem fast enough. Stages work side by side, so the slowest one sets the pace. A norm stands
+ * for the maximum: it falls whichever of several equally slow stages becomes faster.
  */
-export function overloadMs(stage: Stage, consumerMs: number, ratio = 1): number {
+export function overloadMs(stage: Stage, consumerMs: number): number {
+  return overloadPower(stage, BUSY_MAX * consumerMs, 1) ** (1 / SLOWEST_NORM);
+}
+
+function overloadPower(stage: Stage, allowedMs: number, ratio: number): number {
   const ownMs = stage.serialMs + stage.callMs / Math.max(1, stage.parallelism.value);
-  const own = stage.kind === "sync" ? 0 : Math.max(0, ratio * ownMs - BUSY_MAX * consumerMs);
+  const own = stage.kind === "sync" ? 0 : Math.max(0, ratio * ownMs - allowedMs);
   return stage.inputs.reduce(
-    (sum, input) => sum + overloadMs(input.stage, consumerMs, ratio * input.ratio),
-    own,
+    (sum, input) => sum + overloadPower(input.stage, allowedMs, ratio * input.ratio),
+    own ** SLOWEST_NORM,
   );
 }
 

@@ -74,16 +74,10 @@ function twoMaps() {
   return { root, first, second, ahead, knobs: [first, second, ahead] };
 }
 
-Deno.test("climb gives more calls to the slower function, within the CPU budget", () => {
+Deno.test("climb makes the slowest function as fast as the CPU budget allows", () => {
   const { root, first, second, knobs } = twoMaps();
   climb(root, knobs, Infinity, { cpu: 12, ramBytes: 1e9 });
-  const latencyMs = outputLatencyMs(root, Infinity);
-  assertEquals(first.value + second.value, 12);
-  assert(second.value > first.value, `${first.value} and ${second.value}`);
-  for (const [a, b] of [[1, 11], [6, 6], [11, 1]] as const) {
-    [first.value, second.value] = [a, b];
-    assert(outputLatencyMs(root, Infinity) >= latencyMs, `${a} and ${b}`);
-  }
+  assertEquals([first.value, second.value], [3, 9]);
 });
 
 Deno.test("climb makes functions below a full buffer as fast as the consumer", () => {
