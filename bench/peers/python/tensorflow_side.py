@@ -1,6 +1,5 @@
 """tf.data, and tf.data service for the cases of the service."""
 
-import functools
 import glob
 import multiprocessing
 import os
@@ -128,9 +127,12 @@ def serve_service(pipe, journal):
 
 
 def payload(size):
-    at = np.arange(size, dtype=np.int64)
-    data = ((at * 7 + (at >> 8)) & 255).astype(np.uint8)
-    return tf.data.Dataset.from_tensors({"x": data})
+    def made():
+        at = np.arange(size, dtype=np.int64)
+        data = ((at * 7 + (at >> 8)) & 255).astype(np.uint8)
+        return tf.data.Dataset.from_tensors({"x": data})
+
+    return made
 
 
 def service(dataset, compression=None, policy="OFF", journaled=False):
@@ -196,12 +198,9 @@ PIPELINES = {
     "records-shuffle": lambda files: rows(
         records(files["records"]).shuffle(10_000).batch(256).repeat()
     ),
-    **{
-        f"{part}-{name}": service(functools.partial(payload, size))
-        for part in ("service", "host")
-        for name, size in SIZES.items()
-    },
-    "service-1mb-compressed": service(functools.partial(payload, SIZES["1mb"]), "AUTO"),
+    **{f"service-{name}": service(payload(size)) for name, size in SIZES.items()},
+    **{f"host-{name}": service(payload(size)) for name, size in SIZES.items()},
+    "service-1mb-compressed": service(payload(SIZES["1mb"]), "AUTO"),
     # Every element is a split of its own.
     "service-splits": service(
         lambda: tf.data.Dataset.range(256), policy="DYNAMIC", journaled=True
