@@ -2,15 +2,19 @@
  * One iteration of a dataset as answers to a Python program: a large element alone, small ones
  * together.
  */
-import type { DatasetIterator } from "../../data/dataset_iterator.ts";
-import type { WireError } from "../../core/error.ts";
-import { releaseElement } from "../../data/elements/released.ts";
+import { dtypeOf } from "../../core/dtype.ts";
+import { LeatError, type WireError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
+import type { DatasetIterator } from "../../data/dataset_iterator.ts";
+import { releaseElement } from "../../data/elements/released.ts";
+import { MessagePlan } from "../../transport/codec/plan.ts";
 import { type Snapshot, Snapshots } from "./snapshots.ts";
 import { withStack } from "./told.ts";
 
 /** Most bytes of small elements in one answer: it then fits the pipe and needs no slot. */
 const ANSWER_BYTES = 32 * 2 ** 10;
+/** Most bytes of an element: its slot has 1 MiB more. */
+const ELEMENT_BYTES_MAX = 2 ** 30;
 /** Most elements of an answer. */
 const ANSWER_ELEMENTS_MAX = 256;
 /** Most time that goes into the elements of an answer with several, in ms. */
@@ -121,7 +125,12 @@ export class Feed {
         if (result.done) {
           return { elements, end: true, ...saved, ...await this.#lastState(elements) };
         }
-        byteLength += sizeOf(result.value);
+        const size = sendableSize(result.value);
+        if (size >= ANSWER_BYTES && elements.length > 0) {
+          this.#pending = Promise.resolve(result);
+          break;
+        }
+        byteLength += size;
         elements.push(result.value);
         this.#tookMs = (performance.now() - startedAtMs) / elements.length;
       } while (
@@ -161,14 +170,50 @@ async function soon(): Promise<typeof LATER> {
   return LATER;
 }
 
-/** About the bytes of an element in a message. */
+/**
+ * About the bytes of an element in a message.
+ * @throws {LeatError} if it cannot be sent: only this element then fails, not its whole answer.
+ */
+function sendableSize(element: unknown): number {
+  const size = sizeOf(element);
+  if (Number.isNaN(size)) new MessagePlan().envelope(element);
+  if (size <= ELEMENT_BYTES_MAX) return size;
+  throw new LeatError(
+    "resource_exhausted",
+    `An element has ${size} bytes, over the limit of ${ELEMENT_BYTES_MAX}: use smaller batches`,
+  );
+}
+
+/** NaN if a part of it cannot be sent. */
 function sizeOf(value: unknown): number {
-  if (typeof value === "string") return value.length;
-  if (typeof value !== "object" || value === null) return 9;
-  if (ArrayBuffer.isView(value)) return value.byteLength;
+  switch (typeof value) {
+    case "string":
+      return value.isWellFormed() ? value.length : NaN;
+    case "number":
+    case "boolean":
+      return 9;
+    case "bigint":
+      return BigInt.asIntN(64, value) === value || BigInt.asUintN(64, value) === value ? 9 : NaN;
+    case "object":
+      return value === null ? 9 : sizeOfObject(value);
+    default:
+      return NaN;
+  }
+}
+
+function sizeOfObject(value: object): number {
+  if (ArrayBuffer.isView(value)) return dtypeOf(value) === undefined ? NaN : value.byteLength;
   if (value instanceof Tensor) return 64 + sizeOf(value.data);
   if (value instanceof RaggedTensor) return sizeOf(value.values) + value.rowSplits.byteLength;
   let sum = 9;
-  for (const item of Array.isArray(value) ? value : Object.values(value)) sum += sizeOf(item);
+  if (Array.isArray(value)) { for (const item of value) sum += sizeOf(item); }
+  else if (isPlain(value)) {
+    for (const key in value) sum += sizeOf((value as Record<string, unknown>)[key]);
+  } else return NaN;
   return sum;
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }

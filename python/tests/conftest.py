@@ -34,7 +34,6 @@ def children_of(parent: int, program: bytes = b"cli/python/helper.ts") -> list[i
     return found
 
 
-
 def named(text: str) -> list[int]:
     """The processes whose command line has a text, such as the folder of their slots."""
     found = []

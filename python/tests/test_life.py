@@ -16,8 +16,6 @@ import leat
 import pytest
 from conftest import PIPELINES, SOURCES, children_of, is_alive, until
 
-
-
 def helper_of(loader: leat.Loader) -> int:
     return loader._connection.helper._process._child.pid
 
@@ -31,6 +29,21 @@ def test_an_element_that_fails_is_raised_with_its_place_and_the_next_one_comes()
     assert any(place.startswith(f"{PIPELINES}:{line}:") for place in raised.value.places)
     assert f"pipelines.ts:{line}:" in str(raised.value)
     assert list(batches) == [3, 4]
+
+
+def test_an_element_that_cannot_be_sent_costs_only_itself_and_the_position_is_right() -> None:
+    loader, found, errors = leat.load(PIPELINES, export="unsendable"), [], []
+    batches = iter(loader)
+    while len(found) < 62:
+        try:
+            found.append(next(batches)["x"])
+        except leat.LeatError as error:
+            errors.append(f"{len(found)}: {error}")
+    assert found == [x for x in range(64) if x not in (57, 60)]
+    assert "57: cannot encode $.when: Date has no place" in errors[0] and "59: An element has 1200000000 bytes" in errors[1]
+    other = leat.load(PIPELINES, export="unsendable")
+    other.load_state_dict(loader.state_dict())
+    assert next(iter(other)) == {"x": 64}
 
 
 def test_load_raises_what_the_module_throws() -> None:
@@ -63,6 +76,27 @@ def test_consumer_divides_a_pipeline_that_runs_beside(monkeypatch: pytest.Monkey
     assert [batch["i"] for batch in loader] == [1, 4, 7]
     with pytest.raises(leat.LeatError, match="rank < world"):
         leat.load(PIPELINES, export="endless", consumer=(2, 2))
+
+
+def test_a_registry_that_cannot_be_reached_is_an_error_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DENO_DIR", str(tmp_path / "deno"))
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://127.0.0.1:1")
+    with pytest.raises(leat.LeatError, match="exit code 1. The first loader.*run it once with a network") as raised:
+        leat.load(PIPELINES, export="endless")
+    assert raised.value.code == "unavailable" and "backtrace" not in str(raised.value)
+
+
+def test_a_permission_that_is_missing_is_named_as_load_takes_it() -> None:
+    with pytest.raises(leat.LeatError, match=r'give leat.load allow=\["net=127.0.0.1:6123"\]') as raised:
+        next(iter(leat.load(PIPELINES, export="remote")))
+    assert raised.value.code == "permission_denied" and "--allow" not in str(raised.value)
+
+
+def test_a_pipeline_that_cannot_be_parsed_is_an_error_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "wrong.ts").write_text("export default Dataset.range(10).map((x => x;\n")
+    with pytest.raises(leat.LeatError, match="cannot be imported") as raised:
+        leat.load(tmp_path / "wrong.ts")
+    assert raised.value.places == [f"{tmp_path}/wrong.ts:1:45"]
 
 
 def test_len_is_refused_where_there_is_none() -> None:

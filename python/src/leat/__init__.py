@@ -14,3 +14,7 @@ from ._tree import Ragged, copy, map_arrays
 
 __all__ = ["LeatError", "Loader", "LoaderIterator", "Ragged", "copy", "from_id", "load", "map_arrays"]
 __version__ = "0.1.0"
+
+# Tracebacks and help() then have the names that programs use: leat.LeatError.
+for _name in __all__:
+    globals()[_name].__module__ = __name__

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Mapping
 from urllib.parse import unquote
+
+# What Deno, and Leat in TypeScript, tell a program of Deno.
+_DENO_FLAG = re.compile(r"run (?:it|again) with (?:the )?--allow-([a-z]+)(=[^\s;]*[^\s;.,])?(?: flag)?")
 
 
 class LeatError(Exception):
@@ -56,7 +60,7 @@ def from_wire(error: Any) -> LeatError:
     cause = error.get("cause")
     return LeatError(
         str(error.get("code", "unknown")),
-        str(error.get("message", "")),
+        _DENO_FLAG.sub(r'give leat.load allow=["\1\2"]', str(error.get("message", ""))),
         error.get("details"),
         None if cause is None else from_wire(cause),
     )

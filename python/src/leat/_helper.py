@@ -31,6 +31,12 @@ PIPE_BYTES = 2**20
 SAID_CHARS = 4_096
 # How long it has to leave a service and to end, in seconds.
 ENDING_SECONDS = 3.0
+# When a program is told why its first batch does not come.
+SLOW_START_MS = 5_000
+NOT_CACHED = (
+    "The first loader on a machine downloads Leat's npm packages, and the registry cannot be reached: run it once with "
+    "a network, name another registry in NPM_CONFIG_REGISTRY, or copy the folder DENO_DIR of a machine that has them"
+)
 
 _header = struct.Struct("<II")
 
@@ -86,6 +92,8 @@ class Helper:
             **{"incarnation": self._node["incarnation"][:-2], "messageBytesMax": SLOT_BYTES_MAX, "slots": SLOTS},
         }
         self._write(_piped(encode(hello)))
+        if not _is_readable(self._process.read, SLOW_START_MS):
+            print("leat: the helper still starts; the first loader on a machine downloads Leat's npm packages", file=sys.stderr)
         # The helper has both files open when it says hello.
         if self.receive().value.get("kind") != "hello":
             raise LeatError("internal", "The helper's first message is no hello")
@@ -194,9 +202,7 @@ class Helper:
                 return
             except BlockingIOError:
                 self._is_amid = False
-                poll = select.poll()
-                poll.register(descriptor, select.POLLIN)
-                poll.poll()
+                _is_readable(descriptor)
 
     def _write(self, frame: bytes) -> None:
         view = memoryview(frame)
@@ -209,6 +215,13 @@ class Helper:
     def _end_of_it(self) -> LeatError:
         self._ended = self._process.why_ended()
         return self._ended
+
+
+def _is_readable(descriptor: int, milliseconds: int | None = None) -> bool:
+    """Waits for bytes, or the end of them."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return poll.poll(milliseconds) != []
 
 
 def _piped(message: bytes) -> bytes:
@@ -225,8 +238,8 @@ class Process:
         self._is_told = threading.Event()
         started: list[subprocess.Popen[bytes] | BaseException] = []
         # The kernel ends the helper with the thread that started it, so that thread stays with it.
-        run = threading.Thread(target=self._run, args=(command, started), name="leat-helper", daemon=True)
-        run.start()
+        self._thread = threading.Thread(target=self._run, args=(command, started), name="leat-helper", daemon=True)
+        self._thread.start()
         self._is_told.wait()
         if isinstance(started[0], BaseException):
             raise started[0]
@@ -275,9 +288,13 @@ class Process:
             code = self._child.wait(ENDING_SECONDS)
         except subprocess.TimeoutExpired:
             code = 0
+        # It reads what the helper said last.
+        self._thread.join(ENDING_SECONDS)
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        said = f": {self._said.strip()}" if self._said.strip() else ""
-        return LeatError("unavailable", f"The helper process of this loader has ended with {how}{said}")
+        said = self._said.partition("Stack backtrace")[0].strip()
+        if "Failed caching npm package" in said or "npm registry" in said:
+            how += f". {NOT_CACHED}"
+        return LeatError("unavailable", f"The helper process of this loader has ended with {how}" + (f": {said}" if said else ""))
 
     def end(self) -> None:
         """Closes its pipes and waits until it has ended."""

@@ -48,8 +48,9 @@ def load(
         mode: How workers share the work: `OFF`, `DYNAMIC`, `DETERMINISTIC`, …; default `OFF`.
         job: The name under which clients share the elements.
         consumer: `(rank, world)`: which part of the elements is for this process. `"auto"` takes both
-            from `torch.distributed`, or from RANK and WORLD_SIZE. With a service it needs `job`. A
-            pipeline that runs beside gives every `world`-th batch, and computes all of them.
+            from `torch.distributed` or `jax.distributed`, or from RANK and WORLD_SIZE. With a service it
+            needs `job`. A pipeline that runs beside gives every `world`-th batch, and computes all of
+            them.
         options: Further options of `distribute()`, as in TypeScript: `runId`, `sharing`,
             `compression`, `targetWorkers`, `targetTags`, `maxOutstandingRequests`.
         reuse: Whether a batch's memory is used again at the next batch, even if there are arrays of
@@ -63,7 +64,8 @@ def load(
             uses the network.
 
     Raises:
-        LeatError: `not_found` where there is no such file or folder; what the pipeline's module
+        LeatError: `not_found` where there is no such file or folder; `unavailable` where nothing answers
+            at `service`, or the packages of the first loader cannot be downloaded; what the pipeline's module
             throws; `invalid_argument` for arguments of another type, and for options that do not fit
             together.
 
