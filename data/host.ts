@@ -5,6 +5,7 @@
  * its host. Threads, confined processes and the simulator each implement it.
  */
 import { LeatError } from "../core/error.ts";
+import type { DTypeArrays, FixedDType } from "../core/dtype.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { ForeignRunners } from "./foreign/foreign_runners.ts";
 import type { FunctionThreads } from "./threads/function_threads.ts";
@@ -166,13 +167,25 @@ export interface ImageDecodeOptions {
   readonly layout?: ImageLayout;
 }
 
+/** Gives memory, with any contents, for so many values; undefined where there is none. */
+export type PlaceOf = <D extends FixedDType>(
+  dtype: D,
+  length: number,
+) => DTypeArrays[D] | undefined;
+
 /** Decodes compressed images. The host provides it, so that confined functions have it too. */
 export interface ImageCodec {
   /**
    * The pixels as a tensor of shape [height, width, channels], uint8 unless the options say
    * otherwise; `data_loss` for a damaged image, `invalid_argument` for an unknown format.
+   *
+   * @param placeOf is asked for memory for the values when they are known.
    */
-  decode(bytes: Uint8Array, options?: ImageDecodeOptions): Tensor | Promise<Tensor>;
+  decode(
+    bytes: Uint8Array,
+    options?: ImageDecodeOptions,
+    placeOf?: PlaceOf,
+  ): Tensor | Promise<Tensor>;
   /** The size in pixels, read from the header alone. */
   size(bytes: Uint8Array): { width: number; height: number };
 }

@@ -12,6 +12,7 @@ import {
 import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { show } from "../check.ts";
+import { WrittenBatch } from "./batch_rows.ts";
 
 /**
  * Bytes that a column allocates at most before it has as many rows. Growing copies all rows, and the
@@ -210,14 +211,18 @@ export class TensorColumn implements Column {
   readonly #shape: readonly number[];
   readonly #rowSize: number;
   readonly #path: string;
-  readonly #store: RowStore;
+  readonly #capacity: number;
+  /** The rows, if they are written where their batch needs them… */
+  #written: WrittenBatch | undefined;
+  /** …and otherwise copies of them. */
+  #copied: RowStore | undefined;
 
   constructor(dtype: FixedDType, shape: readonly number[], capacity: number, path: string) {
     this.#dtype = dtype;
     this.#shape = shape;
     this.#rowSize = shape.reduce((a, b) => a * b, 1);
     this.#path = path;
-    this.#store = new RowStore(dtype, this.#rowSize, capacity);
+    this.#capacity = capacity;
   }
 
   write(index: number, value: unknown): void {
@@ -230,27 +235,51 @@ export class TensorColumn implements Column {
     if (dtype !== this.#dtype) {
       throw differentKinds(this.#path, `a ${this.#dtype} tensor`, index, value);
     }
-    this.#store.reserve(index);
-    const data = value instanceof Tensor ? value.data : value;
-    copyInto(this.#store.data, data as TypedArray, index * this.#rowSize);
+    const data = (value instanceof Tensor ? value.data : value) as TypedArray;
+    if (index === 0 && this.#copied === undefined) {
+      this.#written = WrittenBatch.of(data, this.#capacity);
+    }
+    if (this.#written?.has(index, data)) return;
+    copyInto(this.#storeOf(index), data, index * this.#rowSize);
   }
 
   writeRows(index: number, batch: unknown, count: number): boolean {
     if (!(batch instanceof Tensor) || batch.dtype !== this.#dtype) return false;
     if (!sameShape(batch.shape, [count, ...this.#shape])) return false;
-    this.#store.reserve(index + count - 1);
-    copyInto(this.#store.data, batch.data as TypedArray, index * this.#rowSize);
+    const store = this.#storeOf(index, count);
+    copyInto(store, batch.data as TypedArray, index * this.#rowSize);
     return true;
   }
 
   read(index: number): Tensor {
     const start = index * this.#rowSize;
-    const data = this.#store.data.slice(start, start + this.#rowSize);
-    return new Tensor(this.#dtype, this.#shape, data);
+    const { data } = this.#written ?? this.#copied!;
+    return new Tensor(this.#dtype, this.#shape, data.slice(start, start + this.#rowSize));
   }
 
   finish(count: number): Tensor {
-    return new Tensor(this.#dtype, [count, ...this.#shape], this.#store.take(count));
+    const isWritten = this.#written !== undefined && count === this.#capacity;
+    const data = isWritten ? this.#written!.finish() : this.#copies(count).take(count);
+    return new Tensor(this.#dtype, [count, ...this.#shape], data);
+  }
+
+  /** An array with space for `count` rows from `index` on, and copies of those before. */
+  #storeOf(index: number, count = 1): TypedArray {
+    const store = this.#copies(index);
+    store.reserve(index + count - 1);
+    return store.data;
+  }
+
+  /** The store of copies, with the first `count` rows. */
+  #copies(count: number): RowStore {
+    if (this.#copied !== undefined) return this.#copied;
+    const store = this.#copied = new RowStore(this.#dtype, this.#rowSize, this.#capacity);
+    if (this.#written !== undefined && count > 0) {
+      store.reserve(count - 1);
+      copyInto(store.data, this.#written.data.subarray(0, count * this.#rowSize), 0);
+    }
+    this.#written = undefined;
+    return store;
   }
 }
 

@@ -8,6 +8,7 @@ import {
   colorJitter,
   grayscale,
 } from "./colour.ts";
+import { type BatchRows, Place } from "../elements/batch_rows.ts";
 import type { ImageCodec } from "../host.ts";
 import { convertImage } from "./convert.ts";
 import { centerCrop, cropImage, cutout, flipImage, padImage } from "./geometry.ts";
@@ -70,15 +71,28 @@ const OPERATIONS: ImageOperations = {
 /** Images in a user function: the codec of its host, and the operations. */
 export interface ImageTools extends ImageCodec, ImageOperations {}
 
-const toolsOf = new WeakMap<ImageCodec, ImageTools>();
+const toolsOf = new WeakMap<ImageCodec | BatchRows, ImageTools>();
 
-/** The tools with a host's codec. */
-export function imageTools(codec: ImageCodec): ImageTools {
-  let tools = toolsOf.get(codec);
+/** The tools with a host's codec, which may decode to `rows`. */
+export function imageTools(codec: ImageCodec, rows?: BatchRows): ImageTools {
+  let tools = toolsOf.get(rows ?? codec);
   if (tools === undefined) {
     const { decode, size } = codec;
-    tools = { ...OPERATIONS, decode: decode.bind(codec), size: size.bind(codec) };
-    toolsOf.set(codec, tools);
+    tools = {
+      ...OPERATIONS,
+      decode: rows === undefined ? decode.bind(codec) : decodeTo(rows, codec),
+      size: size.bind(codec),
+    };
+    toolsOf.set(rows ?? codec, tools);
   }
   return tools;
+}
+
+function decodeTo(rows: BatchRows, codec: ImageCodec): ImageCodec["decode"] {
+  return (bytes, options) => {
+    const place = new Place();
+    const image = codec.decode(bytes, options, (dtype, length) => place.memory(dtype, length));
+    if (image instanceof Promise) rows.offer(image, place);
+    return image;
+  };
 }

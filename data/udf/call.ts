@@ -18,6 +18,7 @@ import type { OperatorMeter } from "../iterators/stats.ts";
 import { Stopwatch } from "../iterators/stopwatch.ts";
 import { GIVEN_NAMES } from "./captured_names.ts";
 import { type Arity, Extra, withToolbox } from "./extra.ts";
+import type { BatchRows } from "../elements/batch_rows.ts";
 import { PYTHON_CALLS, PythonFunction } from "./python_function.ts";
 import {
   type AnyFunction,
@@ -156,6 +157,8 @@ function invoke(
 export class Call {
   /** How many calls were begun. */
   index = 0;
+  /** Where images may be decoded to, if the results are rows of batches. */
+  rows: BatchRows | undefined;
   /** Set by the first call, which is never plain. */
   fn!: AnyFunction;
   extra!: Extra;
@@ -303,7 +306,9 @@ export class Call {
     const startedAtMs = index >= this.#watch.dueAt ? this.#context.host.nowMs() : undefined;
     try {
       const result = invoke(this.fn, arity, first, second, extra);
-      return isThenable(result) ? this.settle(result, index) : this.#checked(result);
+      if (!isThenable(result)) return this.#checked(result);
+      this.rows?.returned(result);
+      return this.settle(result, index);
     } catch (error) {
       throw this.failure(error, index);
     } finally {
@@ -337,7 +342,9 @@ export class Call {
       const loaded = await loading;
       if (!this.#loaded) this.#accept(loaded);
       if (this.#stopped) throw disposed();
-      return this.#checked(await invoke(this.fn, arity, first, second, this.#makeExtra(index)));
+      const result = invoke(this.fn, arity, first, second, this.#makeExtra(index));
+      this.rows?.returned(result);
+      return this.#checked(await result);
     } catch (error) {
       throw this.failure(error, index);
     }

@@ -30,7 +30,7 @@ export class Extra implements FunctionExtra {
   constructor(call: Call, host: Host, captures: Captures | undefined, index?: number) {
     this.#call = call;
     if (toolbox !== undefined) {
-      this.image = toolbox.imageTools(host.images);
+      this.image = toolbox.imageTools(host.images, call.rows);
       this.tensors = toolbox.tensors;
     }
     this.audio = host.audio;

@@ -6,7 +6,7 @@
 import type { Tensor as AnyTensor } from "../../core/tensor.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { LeatError } from "../../core/error.ts";
-import type { ImageCodec, ImageDecodeOptions } from "../../data/host.ts";
+import type { ImageCodec, ImageDecodeOptions, PlaceOf } from "../../data/host.ts";
 import { beginsWith, type Decoded, type ImageFormat, type ImageSize } from "./image_format.ts";
 import { JpegFormat } from "./jpeg/jpeg.ts";
 import { PngFormat } from "./png.ts";
@@ -104,21 +104,24 @@ export class Images implements ImageCodec {
   decode(
     bytes: Uint8Array,
     options?: BytesDecodeOptions,
+    placeOf?: PlaceOf,
   ): Tensor<"uint8"> | Promise<Tensor<"uint8">>;
   /** The same with values of any dtype. */
   decode(
     bytes: Uint8Array,
     options?: ImageDecodeOptions,
+    placeOf?: PlaceOf,
   ): DecodedTensor | Promise<DecodedTensor>;
   decode(
     bytes: Uint8Array,
     options: ImageDecodeOptions = {},
+    placeOf?: PlaceOf,
   ): DecodedTensor | Promise<DecodedTensor> {
     const format = this.#formatOf(bytes);
     const loading = format.load();
     return loading === undefined
-      ? this.#decode(format, bytes, options)
-      : loading.then(() => this.#decode(format, bytes, options));
+      ? this.#decode(format, bytes, options, placeOf)
+      : loading.then(() => this.#decode(format, bytes, options, placeOf));
   }
 
   /** Width and height in pixels, from the header, without a library. Errors as for `decode`. */
@@ -180,6 +183,7 @@ export class Images implements ImageCodec {
     format: ImageFormat,
     bytes: Uint8Array,
     options: ImageDecodeOptions,
+    placeOf: PlaceOf | undefined,
   ): DecodedTensor | Promise<DecodedTensor> {
     const whole = format.readSize(bytes);
     const plan = decodePlan(options, whole);
@@ -187,24 +191,27 @@ export class Images implements ImageCodec {
     this.#requireMemory(format, whole, format.bytesToDecode(bytes) + byteLength + plan.madeBytes);
     const decoded = format.decode(bytes, plan.crop, plan.channels);
     return decoded instanceof Promise
-      ? decoded.then((decoded) => this.#finish(decoded, plan))
-      : this.#finish(decoded, plan);
+      ? decoded.then((decoded) => this.#finish(decoded, plan, placeOf))
+      : this.#finish(decoded, plan, placeOf);
   }
 
-  #finish(unread: Decoded, plan: DecodePlan): DecodedTensor {
+  #finish(unread: Decoded, plan: DecodePlan, placeOf: PlaceOf | undefined): DecodedTensor {
     using decoded = unread;
     const { region } = decoded;
     const { channels, crop, size, flip, dtype, shape, layout, conversion } = plan;
     const byteLength = region.width * region.height * channels;
+    const place = placeOf?.(dtype, shape.reduce((size, length) => size * length, 1));
+    if (plan.isPlain && place === undefined && decoded.copy !== undefined) {
+      return new Tensor("uint8", shape, decoded.copy());
+    }
+    const made = place === undefined ? Tensor.zeros(dtype, shape) : new Tensor(dtype, shape, place);
     if (plan.isPlain) {
-      const pixels = new Uint8Array(byteLength);
-      decoded.read(pixels);
-      return new Tensor("uint8", shape, pixels);
+      decoded.read(made.data as Uint8Array);
+      return made;
     }
     decoded.read(this.#resampler.pixels(byteLength));
     const inside = { ...crop, x: crop.x - region.x, y: crop.y - region.y };
     const request = { channels, width: region.width, crop: inside, size, flip, layout };
-    const made = Tensor.zeros(dtype, shape);
     if (isUint8(made)) this.#resampler.bytes(made.data, request);
     else this.#resampler.floats(made.data as Float32Array, request, conversion);
     return made;

@@ -26,6 +26,7 @@ export class BatchNode extends GatheringNode {
     numParallelCalls: true,
     deterministic: true,
   });
+  override readonly isPlain = true;
   readonly #parallelism: Omit<BatchOptions, "dropRemainder">;
 
   constructor(input: DatasetNode, size: unknown, options: BatchOptions = {}) {

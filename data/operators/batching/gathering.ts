@@ -1,5 +1,6 @@
 /** Base of `batch`, `paddedBatch` and `raggedBatch`. */
 import { LeatError } from "../../../core/error.ts";
+import { BatchRows } from "../../elements/batch_rows.ts";
 import { InputBlock } from "../../elements/block.ts";
 import { checkBoolean, checkInteger } from "../../check.ts";
 import { type Column, ScalarColumn } from "../../elements/leaf_columns.ts";
@@ -12,6 +13,7 @@ import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { rowOf, type Rows } from "../../optimizer/batched_call.ts";
 import { MapIterator } from "../calling/map.ts";
 import { CallingIterator } from "../calling/calling.ts";
+import { ParallelCalls } from "../calling/parallel_calls.ts";
 import { UnaryIterator, UnaryNode } from "../unary.ts";
 
 /** The node of an operator that makes one element of several input elements. */
@@ -19,6 +21,8 @@ export abstract class GatheringNode extends UnaryNode {
   override readonly division = "rows";
   readonly size: number;
   readonly dropRemainder: boolean;
+  /** Whether a batch is its rows, one after the other, and nothing else. */
+  readonly isPlain: boolean = false;
 
   constructor(kind: string, input: DatasetNode, size: unknown, dropRemainder: unknown) {
     super(kind, input);
@@ -101,7 +105,7 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
 
   constructor(
     context: IteratorContext,
-    { size, dropRemainder }: { readonly size: number; readonly dropRemainder: boolean },
+    { size, dropRemainder, isPlain }: Pick<GatheringNode, "size" | "dropRemainder" | "isPlain">,
     columnFor: (element: unknown) => Column,
   ) {
     super(context);
@@ -110,8 +114,11 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
     this.#columnFor = columnFor;
     this.#pacer = context.pacer;
     const { input } = this;
-    const fuses = context.uses("mapAndBatchFusion") && input instanceof CallingIterator;
-    this.#calling = fuses ? input : undefined;
+    const fuses = context.uses("mapAndBatchFusion");
+    this.#calling = fuses && input instanceof CallingIterator ? input : undefined;
+    if (fuses && isPlain && (input instanceof MapIterator || input instanceof ParallelCalls)) {
+      input.call.rows = new BatchRows(size);
+    }
     const vectorizes = context.uses("mapVectorization") && input instanceof MapIterator;
     this.#batchable = vectorizes ? input : undefined;
   }

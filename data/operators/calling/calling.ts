@@ -140,6 +140,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
     const widens = this.#waits === 2 && this.context.uses("mapParallelization");
     if (widens && this.#wide === undefined && this.block.isEmpty && this.#outcomes.length === 0) {
       this.#wide = this.widen().resume(this.call.index);
+      this.#wide.call.rows = this.call.rows;
     }
   }
 

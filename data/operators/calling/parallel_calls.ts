@@ -48,7 +48,7 @@ const NOWHERE: Origin = { index: -1, token: undefined };
  * make the calls, the window has room for blocks of them.
  */
 export abstract class ParallelCalls extends UnaryIterator implements Stepping {
-  protected readonly call: Call;
+  readonly call: Call;
   /** The origin of the element given last. */
   protected given = NOWHERE;
   readonly #caller: ParallelCaller;

@@ -78,6 +78,13 @@ export class TurboDecoder {
     this.#library.symbols.copyOut(into, this.#pixels.pointer, BigInt(into.length));
   }
 
+  /** A copy of the first bytes of what was decoded last. */
+  copy(byteLength: number): Uint8Array<ArrayBuffer> {
+    const { getArrayBuffer } = Deno.UnsafePointerView;
+    // A typed array that is made of another one is not cleared before.
+    return new Uint8Array(new Uint8Array(getArrayBuffer(this.#pixels.pointer!, byteLength)));
+  }
+
   /** Frees memory beyond what is kept. */
   trim(): void {
     this.#file.trim();

@@ -66,6 +66,7 @@ function decodeWith(
   const decoded = (region: Region): Decoded => ({
     region,
     read: (into) => decoder.read(into),
+    copy: () => decoder.copy(region.width * region.height * request.channels),
     [Symbol.dispose]: () => decoderPool.give(decoder),
   });
   let region: Region | Promise<Region>;

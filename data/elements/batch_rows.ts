@@ -1,0 +1,157 @@
+/**
+ * Memory of batches that are still to be filled. A result that goes to a batch untouched is written
+ * where the batch needs it: so it is not copied, and has no buffer of its own to be collected.
+ */
+import {
+  type DTypeArrays,
+  type FixedDType,
+  TYPED_ARRAYS,
+  type TypedArray,
+} from "../../core/dtype.ts";
+
+/** Larger batches grow with their rows. */
+const BATCH_BYTES_MAX = 64 << 20;
+
+/** After so many batches in a row that were made otherwise, no more memory is made. */
+const UNUSED_MAX = 64;
+
+/** The batches whose memory no column has taken yet. */
+const untaken = new WeakMap<ArrayBufferLike, Batch>();
+
+/** A place that a result may have, once it is known that nothing else uses the result. */
+export class Place {
+  #batch: Batch | undefined;
+  #row = 0;
+
+  /** It is row `row` of a batch. */
+  assign(batch: Batch, row: number): void {
+    this.#batch = batch;
+    this.#row = row;
+  }
+
+  /** Memory for so many values; undefined where there is none. */
+  memory<D extends FixedDType>(dtype: D, length: number): DTypeArrays[D] | undefined {
+    return this.#batch?.memory(this.#row, dtype, length);
+  }
+}
+
+/** Gives the rows of consecutive batches to the calls of one function, in their order. */
+export class BatchRows {
+  readonly #size: number;
+  #offered: { readonly result: Promise<unknown>; readonly place: Place } | undefined;
+  #batch: Batch | undefined;
+  #row = 0;
+  #shifts = 0;
+  #unused = 0;
+
+  /** @param size rows of a batch. */
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  /** Notes that a function was given `result`, whose value asks for `place` when it is made. */
+  offer(result: Promise<unknown>, place: Place): void {
+    this.#offered = { result, place };
+  }
+
+  /** Notes what the function returned. If it is what was offered, nobody else has it. */
+  returned(result: unknown): void {
+    const offered = this.#offered;
+    this.#offered = undefined;
+    if (offered === undefined || offered.result !== result || this.#unused >= UNUSED_MAX) return;
+    if (this.#batch === undefined || this.#row === 0) {
+      this.#batch = new Batch(this, this.#size, this.#shifts);
+      this.#unused++;
+    }
+    offered.place.assign(this.#batch, this.#row);
+    this.#row = (this.#row + 1) % this.#size;
+  }
+
+  /** Notes that a batch was made of these rows. */
+  used(): void {
+    this.#unused = 0;
+  }
+
+  /**
+   * Notes that a row of `batch` was needed `by` rows later, as after a call that failed. So are those
+   * that were given meanwhile.
+   */
+  shift(batch: Batch, by: number): void {
+    if (by === 0 || batch.shifts !== this.#shifts) return;
+    this.#shifts++;
+    this.#batch = undefined;
+    this.#row = (this.#row + by + this.#size) % this.#size;
+  }
+}
+
+/** Memory for one batch. */
+class Batch {
+  readonly rows: BatchRows;
+  /** How often rows had been shifted before it. */
+  readonly shifts: number;
+  readonly #size: number;
+  data: TypedArray | undefined;
+
+  constructor(rows: BatchRows, size: number, shifts: number) {
+    this.rows = rows;
+    this.shifts = shifts;
+    this.#size = size;
+  }
+
+  memory<D extends FixedDType>(
+    row: number,
+    dtype: D,
+    length: number,
+  ): DTypeArrays[D] | undefined {
+    this.data ??= this.#allocate(dtype, length);
+    const { data } = this;
+    const fits = data?.constructor === TYPED_ARRAYS[dtype] && data.length === this.#size * length;
+    return fits ? data.subarray(row * length, (row + 1) * length) as DTypeArrays[D] : undefined;
+  }
+
+  #allocate(dtype: FixedDType, length: number): TypedArray | undefined {
+    const bytes = this.#size * length * TYPED_ARRAYS[dtype].BYTES_PER_ELEMENT;
+    if (bytes === 0 || bytes > BATCH_BYTES_MAX) return undefined;
+    const data = new TYPED_ARRAYS[dtype](this.#size * length);
+    untaken.set(data.buffer, this);
+    return data;
+  }
+}
+
+/** A batch whose rows were written where they are needed. */
+export class WrittenBatch {
+  readonly #batch: Batch;
+  /** All rows. */
+  readonly data: TypedArray;
+
+  private constructor(batch: Batch, data: TypedArray) {
+    this.#batch = batch;
+    this.data = data;
+  }
+
+  /** The batch of `count` rows that begins with this one; undefined if it was written elsewhere. */
+  static of(first: TypedArray, count: number): WrittenBatch | undefined {
+    const batch = untaken.get(first.buffer), data = batch?.data;
+    const isBatch = data?.constructor === first.constructor && data.length === count * first.length;
+    if (batch === undefined || data === undefined || !isBatch) return undefined;
+    const written = new WrittenBatch(batch, data);
+    if (!written.has(0, first)) return undefined;
+    untaken.delete(first.buffer); // so no other batch takes it
+    return written;
+  }
+
+  /** Whether `row` is where row `index` has to be. If not, the batch needs memory of its own. */
+  has(index: number, row: TypedArray): boolean {
+    const isOfThis = row.buffer === this.data.buffer;
+    if (isOfThis && row.byteOffset === index * row.byteLength) return true;
+    const batch = isOfThis ? this.#batch : untaken.get(row.buffer);
+    batch?.rows.shift(batch, index - row.byteOffset / row.byteLength);
+    return false;
+  }
+
+  /** All rows, once each was there. */
+  finish(): TypedArray {
+    this.#batch.rows.used();
+    return this.data;
+  }
+}

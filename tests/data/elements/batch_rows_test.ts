@@ -1,0 +1,114 @@
+/** Results that are written where their batch needs them. */
+
+import { assert, assertEquals } from "../../assert.ts";
+import { Tensor } from "../../../core/tensor.ts";
+import { BatchRows, Place } from "../../../data/elements/batch_rows.ts";
+import { columnFor } from "../../../data/elements/columns.ts";
+
+const SIZE = 3;
+
+/** A function that returns what it was offered, as `map` calls it. */
+class Calls {
+  readonly #rows = new BatchRows(SIZE);
+  #count = 0;
+
+  /** What the next call makes: its number, twice. */
+  one(): Tensor<"float32"> {
+    const place = new Place();
+    const result = Promise.resolve();
+    this.#rows.offer(result, place);
+    this.#rows.returned(result);
+    const values = place.memory("float32", 2) ?? new Float32Array(2);
+    return new Tensor("float32", [2], values.fill(this.#count++));
+  }
+}
+
+function batchOf(elements: readonly Tensor[]): Tensor {
+  const column = columnFor(elements[0], undefined, SIZE);
+  for (const [index, element] of elements.entries()) column.write(index, element);
+  return column.finish(elements.length) as Tensor;
+}
+
+function isShared(batch: Tensor, elements: readonly Tensor[]): boolean {
+  const { buffer } = batch.data as Float32Array;
+  return elements.every(({ data }) => (data as Float32Array).buffer === buffer);
+}
+
+function take(calls: Calls, count: number): Tensor<"float32">[] {
+  return Array.from({ length: count }, () => calls.one());
+}
+
+Deno.test("the rows of a batch are written to its memory", () => {
+  const calls = new Calls();
+  for (let number = 0; number < 5 * SIZE; number += SIZE) {
+    const elements = take(calls, SIZE);
+    const batch = batchOf(elements);
+    assertEquals(batch.toArray(), [0, 1, 2].map((row) => [number + row, number + row]));
+    assert(isShared(batch, elements));
+  }
+});
+
+Deno.test("a batch without one of its rows is copied, and later ones are written in place", () => {
+  for (let lost = 0; lost < 2 * SIZE; lost++) {
+    const calls = new Calls();
+    const elements = take(calls, 2 * SIZE);
+    elements.splice(lost, 1);
+    const shared: boolean[] = [];
+    for (let batches = 0; batches < 8; batches++) {
+      while (elements.length < SIZE + 2) elements.push(calls.one()); // some are made ahead
+      const rows = elements.splice(0, SIZE);
+      const expected = rows.map((row) => row.toArray());
+      const batch = batchOf(rows);
+      assertEquals(batch.toArray(), expected);
+      assertEquals(rows.map((row) => row.toArray()), expected);
+      shared.push(isShared(batch, rows));
+    }
+    assert(shared.slice(-3).every(Boolean), `lost ${lost}: ${shared}`);
+  }
+});
+
+Deno.test("rows in another order keep their values", () => {
+  const calls = new Calls();
+  for (const order of [[0, 2, 1], [1, 0, 2], [2, 1, 0], [0, 1, 2], [1, 2, 0]]) {
+    const elements = take(calls, SIZE);
+    const rows = order.map((index) => elements[index]!);
+    const expected = rows.map((row) => row.toArray());
+    assertEquals(batchOf(rows).toArray(), expected);
+    assertEquals(rows.map((row) => row.toArray()), expected);
+  }
+});
+
+Deno.test("the memory of a batch is used by one batch only", () => {
+  const elements = take(new Calls(), SIZE);
+  assert(isShared(batchOf(elements), elements));
+  const again = batchOf(elements);
+  assert(!isShared(again, elements));
+  assertEquals(again.toArray(), [[0, 0], [1, 1], [2, 2]]);
+});
+
+Deno.test("a batch that is not full is a copy", () => {
+  const elements = take(new Calls(), SIZE - 1);
+  const batch = batchOf(elements);
+  assertEquals(batch.toArray(), [[0, 0], [1, 1]]);
+  assertEquals(batch.data.length, 4);
+});
+
+Deno.test("only a result that the function returned as it was gets a row", () => {
+  const rows = new BatchRows(SIZE), place = new Place(), result = Promise.resolve();
+  rows.offer(result, place);
+  rows.returned(result.then(() => {}));
+  assertEquals(place.memory("uint8", 4), undefined);
+  rows.returned(result); // it was another call's
+  assertEquals(place.memory("uint8", 4), undefined);
+});
+
+Deno.test("results of different sizes have memory of their own", () => {
+  const rows = new BatchRows(SIZE);
+  const memories = [4, 5].map((length) => {
+    const place = new Place(), result = Promise.resolve(length);
+    rows.offer(result, place);
+    rows.returned(result);
+    return place.memory("uint8", length);
+  });
+  assertEquals(memories.map((memory) => memory?.length), [4, undefined]);
+});

@@ -1,0 +1,76 @@
+/** Images that are decoded to the memory of their batch. */
+
+import { assert, assertEquals } from "../../assert.ts";
+import { RandomStream } from "../../../core/philox.ts";
+import { Tensor } from "../../../core/tensor.ts";
+import { Dataset } from "../../../mod.ts";
+import { Images } from "../../../platform/media/images.ts";
+import { LeatError } from "../../../core/error.ts";
+import { crc32c } from "../../../data/formats/tfrecord/crc32c.ts";
+
+/** Large enough to be decoded on another thread. */
+const [WIDTH, HEIGHT] = [160, 120];
+
+async function jpegs(count: number): Promise<Uint8Array[]> {
+  const images = new Images(), random = new RandomStream(7n, ["jpegs"]);
+  const made: Uint8Array[] = [];
+  for (let i = 0; i < count; i++) {
+    const data = Uint8Array.from({ length: WIDTH * HEIGHT * 3 }, () => random.int(256));
+    made.push(await images.encode(new Tensor("uint8", [HEIGHT, WIDTH, 3], data)));
+  }
+  return made;
+}
+
+/** Decodes whole images, or a changing part of them to floats. */
+function decoded(files: Uint8Array[], isWhole: boolean, numParallelCalls?: number) {
+  const dataset = Dataset.from(files);
+  const options = numParallelCalls === undefined ? {} : { numParallelCalls };
+  return isWhole
+    ? dataset.map((jpeg, { image }) => image.decode(jpeg), options)
+    : dataset.map((jpeg, { image, random }) => {
+      const crop = { x: random.int(20), y: random.int(20), width: 90, height: 80 };
+      return image.decode(jpeg, { crop, resize: { width: 32, height: 40 }, normalize: {} });
+    }, options);
+}
+
+/** Shapes and checksums of batches, and the codes of errors. */
+async function outcomes(dataset: Dataset<Tensor>): Promise<unknown[]> {
+  await using iterator = dataset.iterator();
+  const found: unknown[] = [];
+  for (;;) {
+    try {
+      const { done, value } = await iterator.next();
+      if (done) return found;
+      const { buffer, byteOffset, byteLength } = value.data as Uint8Array<ArrayBuffer>;
+      found.push([value.shape, crc32c(new Uint8Array(buffer, byteOffset, byteLength))]);
+    } catch (error) {
+      found.push(LeatError.from(error).code);
+    }
+  }
+}
+
+Deno.test("decoding to a batch gives what decoding and copying gives, errors included", async () => {
+  const files = await jpegs(23);
+  for (const broken of [5, 6, 16]) files[broken] = files[broken]!.slice(0, 2_000);
+  for (const isWhole of [true, false]) {
+    for (const calls of [undefined, 1, 4, 16]) {
+      const batches = decoded(files, isWhole, calls).batch(4).withOptions({ seed: 7 });
+      const copied = batches.withOptions({ optimizations: { mapAndBatchFusion: false } });
+      const found = await outcomes(batches);
+      assertEquals(found, await outcomes(copied), `whole: ${isWhole}, calls: ${calls}`);
+      assertEquals(found.length, 5 + 3);
+    }
+  }
+});
+
+Deno.test("a function that keeps its images keeps them", async () => {
+  const kept: Tensor[] = [];
+  const dataset = Dataset.from(await jpegs(8)).map(async (jpeg, { image }) => {
+    const pixels = await image.decode(jpeg);
+    kept.push(pixels);
+    return pixels;
+  }, { numParallelCalls: 4 }).batch(4);
+  for await (const batch of dataset) (batch as Tensor<"uint8">).data.fill(0);
+  assert(kept.every(({ data }) => (data as Uint8Array).some((value) => value > 0)));
+  assert(kept.every(({ data }) => (data as Uint8Array).buffer.byteLength === data.length));
+});
