@@ -17,7 +17,10 @@ export interface OptimizationRules {
   readonly filterFusion?: boolean | undefined;
   /** Calls the functions of adjacent `map`s and `filter`s in one loop. Default true. */
   readonly mapAndFilterFusion?: boolean | undefined;
-  /** Writes numbers that `map` or `filter` gives directly to the memory of a batch. Default true. */
+  /**
+   * Writes numbers that `map` or `filter` gives, and images that a function returns as `decode` gave
+   * them, directly to the memory of a batch. Default true.
+   */
   readonly mapAndBatchFusion?: boolean | undefined;
   /**
    * Fills the buffer of `shuffle` for the next repetition of `repeat` while it empties. Default true.

@@ -19,8 +19,6 @@ export interface Decoded extends Disposable {
   readonly region: Region;
   /** Writes its pixels, row by row. */
   read(into: Uint8Array): void;
-  /** A copy of its pixels, where that is faster than `read()` into new memory, which is cleared. */
-  copy?(): Uint8Array<ArrayBuffer>;
 }
 
 /** Bytes per pixel: grey, RGB or RGBA. */

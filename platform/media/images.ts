@@ -201,9 +201,6 @@ export class Images implements ImageCodec {
     const { channels, crop, size, flip, dtype, shape, layout, conversion } = plan;
     const byteLength = region.width * region.height * channels;
     const place = placeOf?.(dtype, shape.reduce((size, length) => size * length, 1));
-    if (plan.isPlain && place === undefined && decoded.copy !== undefined) {
-      return new Tensor("uint8", shape, decoded.copy());
-    }
     const made = place === undefined ? Tensor.zeros(dtype, shape) : new Tensor(dtype, shape, place);
     if (plan.isPlain) {
       decoded.read(made.data as Uint8Array);

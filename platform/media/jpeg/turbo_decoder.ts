@@ -40,13 +40,13 @@ export interface DecodeRequest {
 
 /** One decompressor. */
 export class TurboDecoder {
-  readonly #library: TurboLibrary;
+  readonly library: TurboLibrary;
   readonly #handle: Deno.PointerObject;
   readonly #file: NativeBuffer;
   readonly #pixels: NativeBuffer;
 
   constructor(library: TurboLibrary) {
-    this.#library = library;
+    this.library = library;
     this.#handle = library.symbols.tj3Init(DECOMPRESS) ?? outOfMemory(0);
     this.#file = new NativeBuffer(library);
     this.#pixels = new NativeBuffer(library);
@@ -57,17 +57,17 @@ export class TurboDecoder {
   /** Decodes at least the wanted part, and returns which part it is. Throws the library's error. */
   decode(bytes: Uint8Array, request: DecodeRequest): Region | Promise<Region> {
     const file = this.#file.reserve(bytes.length);
-    this.#library.symbols.copyIn(file, bytes, BigInt(bytes.length));
+    this.library.symbols.copyIn(file, bytes, BigInt(bytes.length));
     this.#readHeader(file, bytes.length, request);
     const region = this.#crop(request);
     const pixels = this.#pixels.reserve(region.width * region.height * request.channels);
     const format = PIXEL_FORMAT[request.channels];
     const args = [this.#handle, file, BigInt(bytes.length), pixels, 0, format] as const;
     if (request.width * request.height < ASIDE_PIXELS_MIN) {
-      this.#check(this.#library.symbols.tj3Decompress8(...args));
+      this.#check(this.library.symbols.tj3Decompress8(...args));
       return region;
     }
-    return this.#library.decompressAside(...args).then((status) => {
+    return this.library.decompressAside(...args).then((status) => {
       this.#check(status);
       return region;
     });
@@ -75,14 +75,7 @@ export class TurboDecoder {
 
   /** Copies out the first bytes of what was decoded last. */
   read(into: Uint8Array): void {
-    this.#library.symbols.copyOut(into, this.#pixels.pointer, BigInt(into.length));
-  }
-
-  /** A copy of the first bytes of what was decoded last. */
-  copy(byteLength: number): Uint8Array<ArrayBuffer> {
-    const { getArrayBuffer } = Deno.UnsafePointerView;
-    // A typed array that is made of another one is not cleared before.
-    return new Uint8Array(new Uint8Array(getArrayBuffer(this.#pixels.pointer!, byteLength)));
+    this.library.symbols.copyOut(into, this.#pixels.pointer, BigInt(into.length));
   }
 
   /** Frees memory beyond what is kept. */
@@ -95,7 +88,7 @@ export class TurboDecoder {
   free(): void {
     this.#file.free();
     this.#pixels.free();
-    this.#library.symbols.tj3Destroy(this.#handle);
+    this.library.symbols.tj3Destroy(this.#handle);
   }
 
   #readHeader(
@@ -103,7 +96,7 @@ export class TurboDecoder {
     byteLength: number,
     { width, height, scansMax }: DecodeRequest,
   ): void {
-    const { symbols } = this.#library, handle = this.#handle;
+    const { symbols } = this.library, handle = this.#handle;
     symbols.tj3Set(handle, PARAMETER.scanLimit, scansMax);
     symbols.tj3SetCroppingRegion(handle, rectangle(0, 0, 0, 0));
     this.#check(symbols.tj3DecompressHeader(handle, file, BigInt(byteLength)));
@@ -120,7 +113,7 @@ export class TurboDecoder {
    */
   #crop({ width, height, wanted }: DecodeRequest): Region {
     const whole = { x: 0, y: 0, width, height };
-    const block = BLOCK_WIDTH[this.#library.symbols.tj3Get(this.#handle, PARAMETER.subsampling)];
+    const block = BLOCK_WIDTH[this.library.symbols.tj3Get(this.#handle, PARAMETER.subsampling)];
     if (block === undefined) return whole;
     const x = Math.max(0, Math.floor((wanted.x - MARGIN) / block)) * block;
     const right = Math.min(width, Math.ceil((wanted.x + wanted.width + MARGIN) / block) * block);
@@ -128,13 +121,11 @@ export class TurboDecoder {
     if (region.width === width && region.height === height) return whole;
     const { y } = region;
     const cropping = rectangle(x, y, region.width, region.height);
-    return this.#library.symbols.tj3SetCroppingRegion(this.#handle, cropping) === 0
-      ? region
-      : whole;
+    return this.library.symbols.tj3SetCroppingRegion(this.#handle, cropping) === 0 ? region : whole;
   }
 
   #check(status: number): void {
-    if (status !== 0) throw this.#library.errorOf(this.#handle);
+    if (status !== 0) throw this.library.errorOf(this.#handle);
   }
 }
 

@@ -59,15 +59,20 @@ function decodeWith(
   bytes: Uint8Array,
   request: DecodeRequest,
 ): Decoded | Promise<Decoded> {
+  const { library } = decoder;
+  library.hold();
   const failed = (error: unknown): never => {
     decoderPool.discard(decoder);
+    library.release();
     throw error;
   };
   const decoded = (region: Region): Decoded => ({
     region,
     read: (into) => decoder.read(into),
-    copy: () => decoder.copy(region.width * region.height * request.channels),
-    [Symbol.dispose]: () => decoderPool.give(decoder),
+    [Symbol.dispose]: () => {
+      decoderPool.give(decoder);
+      library.release();
+    },
   });
   let region: Region | Promise<Region>;
   try {

@@ -60,7 +60,7 @@ export class TurboLibrary {
   readonly symbols: Symbols;
   readonly #path: string;
   #aside: Deno.DynamicLibrary<typeof ASIDE_SYMBOLS> | undefined;
-  #asideCalls = 0;
+  #users = 0;
 
   /** Opens it; errors of `Deno.dlopen`. */
   constructor(path: string) {
@@ -73,18 +73,21 @@ export class TurboLibrary {
     this.symbols = library.symbols;
   }
 
-  /** Decompresses on another thread. */
-  async decompressAside(...args: Parameters<Symbols["tj3Decompress8"]>): Promise<number> {
-    const library = this.#aside ??= Deno.dlopen(this.#path, ASIDE_SYMBOLS);
-    this.#asideCalls++;
-    try {
-      return await library.symbols.tj3Decompress8(...args);
-    } finally {
-      if (--this.#asideCalls === 0) {
-        library.close();
-        this.#aside = undefined;
-      }
-    }
+  /** Begins to use it. Between `hold()` and `release()` it stays open for calls on other threads. */
+  hold(): void {
+    this.#users++;
+  }
+
+  release(): void {
+    if (--this.#users > 0) return;
+    this.#aside?.close();
+    this.#aside = undefined;
+  }
+
+  /** Decompresses on another thread. The library must be held. */
+  decompressAside(...args: Parameters<Symbols["tj3Decompress8"]>): Promise<number> {
+    this.#aside ??= Deno.dlopen(this.#path, ASIDE_SYMBOLS);
+    return this.#aside.symbols.tj3Decompress8(...args);
   }
 
   /** Why the last call with this handle failed. */

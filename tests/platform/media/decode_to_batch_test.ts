@@ -29,7 +29,7 @@ function decoded(files: Uint8Array[], isWhole: boolean, numParallelCalls?: numbe
     ? dataset.map((jpeg, { image }) => image.decode(jpeg), options)
     : dataset.map((jpeg, { image, random }) => {
       const crop = { x: random.int(20), y: random.int(20), width: 90, height: 80 };
-      return image.decode(jpeg, { crop, resize: { width: 32, height: 40 }, normalize: {} });
+      return image.decode(jpeg, { crop, resize: { width: 32, height: 40 }, dtype: "float32" });
     }, options);
 }
 
