@@ -10,7 +10,10 @@ import {
   type Tensor,
 } from "../../mod.ts";
 import { decide } from "../../offload/decide.ts";
+import { keysOf } from "../../offload/metric_store.ts";
+import { offloadSurroundings } from "../../offload/surroundings.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { CLOSED_PORT } from "../lib/closed_port.ts";
 import { until } from "../lib/until.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { testInline } from "../service/lib/carriers.ts";
@@ -39,6 +42,18 @@ function summing(dataset: Dataset<Tensor>, more: Partial<FitOptions<Tensor, Sum>
   };
   const options = { dataset, state, trainStep, profileSteps: 3, ...more };
   return { state, fitted: () => fit<Tensor, Sum>(options) };
+}
+
+/** Stores for the model "m" that steps wait for data, however busy the machine is. */
+async function storeStall(path: string, service: string): Promise<void> {
+  const { localResources, openStore } = offloadSurroundings();
+  const keys = keysOf({
+    ...{ pipeline: batches.node, model: "m", localResources: localResources() },
+    remoteResources: JSON.stringify([service, []]),
+  })!;
+  using store = await openStore(path);
+  store.set(keys.model, { Gthp: 1e9 });
+  store.set(keys.local, { Lthp: 1e6, Pcycle: 10 });
 }
 
 const batches = Dataset.range(500).map((x) => x + 1).batch(10) as Dataset<Tensor>;
@@ -92,8 +107,11 @@ Deno.test("fit without a service trains here", async () => {
 
 Deno.test("fit and planOffload train here when the service cannot be reached", async () => {
   // Not even a dispatcher listens there.
-  const service = "ws://127.0.0.1:1";
-  const { state, fitted } = summing(batches, { service, timeoutMs: 100 });
+  const service = `ws://127.0.0.1:${CLOSED_PORT}`;
+  await using folder = await TempFolder.make();
+  const metricsStore = `${folder.path}/metrics.sqlite`;
+  await storeStall(metricsStore, service);
+  const { state, fitted } = summing(batches, { service, timeoutMs: 100, metricsStore, model: "m" });
   const { plan } = await fitted();
   assertEquals([plan!.candidate, state.sum], [null, SUM]);
   assertMatch(plan!.explain(), /p'2: the service failed while it was measured/);
