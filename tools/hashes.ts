@@ -42,7 +42,7 @@ const NOT_RUN = "none";
 const OPTIONS = {
   write: flag("Records the hashes instead of comparing them."),
   workload: choice([ALL, ...Object.keys(WORKLOADS)], {
-    help: "Compares the runs of this workload only.",
+    help: "Compares or records the runs of this workload only.",
     placeholder: "NAME",
     default: ALL,
   }),
@@ -70,9 +70,9 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   notes:
     "The exit status is 1 if a hash differs. A run that breaks a guarantee is shown, and has a hash " +
     "too: guarantees are what `deno task vopr` is for.",
-  check({ write, workload, seeds }) {
-    if (!write || (workload === ALL && seeds === SEEDS)) return;
-    throw new UsageError("--write records all: leave out --workload and --seeds");
+  check({ write, seeds }) {
+    if (!write || seeds === SEEDS) return;
+    throw new UsageError("--write records all seeds: leave out --seeds");
   },
 };
 
@@ -114,7 +114,12 @@ async function main(settings: Settings): Promise<void> {
       Deno.exitCode = EXIT_FAILURE;
       return;
     }
-    await Deno.writeTextFile(FILE, formatHashes(found));
+    const recorded = parseHashes(await Deno.readTextFile(FILE));
+    const isWhole = workload === ALL;
+    await Deno.writeTextFile(
+      FILE,
+      formatHashes(isWhole ? found : new Map([...recorded, ...found])),
+    );
     console.log(`Recorded ${counted(runs.length, "run")}`);
     return;
   }

@@ -195,7 +195,11 @@ class Client {
     const clientId = await this.#joined();
     if (clientId === undefined) return;
     // If this request is lost, the dispatcher releases the client after the timeout.
-    const request = { clientId, secret: this.#secret };
+    const { nextRound } = this.#reader;
+    const request = {
+      ...{ clientId, secret: this.#secret },
+      ...(nextRound === undefined ? {} : { nextRound }),
+    };
     await this.#context.ask(this.#options.dispatcher, "releaseClient", request, {
       timeoutMs: RELEASE_TIMEOUT_MS,
     }).catch(() => {});

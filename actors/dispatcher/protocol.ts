@@ -233,6 +233,8 @@ export interface DispatcherProtocol {
     readonly clientId: number;
     readonly secret?: string;
     readonly cancel?: boolean;
+    /** Of a consumer: it has requested every round before this one. */
+    readonly nextRound?: number;
   }): null;
 
   /**

@@ -167,7 +167,12 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     taskList: optional(name),
     figures: optional(clientFigures),
   }),
-  releaseClient: object({ clientId: count, secret: optional(name), cancel: optional(flag) }),
+  releaseClient: object({
+    clientId: count,
+    secret: optional(name),
+    cancel: optional(flag),
+    nextRound: optional(count),
+  }),
   workerHeartbeat: object({
     name,
     worker: fencedRef,

@@ -30,6 +30,8 @@ export interface Reader {
   /** DETERMINISTIC: what keeping the order costs. */
   readonly orderFigures?: Reported<"order">;
   readonly tasks: Iterable<ReadFigures>;
+  /** Coordinated reads: the next round to request; undefined before the first. */
+  readonly nextRound?: number | undefined;
   joined(clientId: number): void;
   report(): ReaderReport | undefined;
   /** Handles the answer to a heartbeat. */

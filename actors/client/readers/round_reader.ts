@@ -86,6 +86,10 @@ export class RoundReader implements Reader {
     return this.#tasks.values().map(({ fetcher }) => fetcher.figures);
   }
 
+  get nextRound(): number | undefined {
+    return this.#next < 0 ? undefined : this.#next;
+  }
+
   joined(clientId: number): void {
     this.#clientId = clientId;
   }

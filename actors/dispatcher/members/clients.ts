@@ -3,6 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Settings } from "../config.ts";
 import type { Consumers } from "../modes/consumers.ts";
+import { checkRounds } from "../modes/coordinated/rounds.ts";
 import { type Client, isServing, type Iteration, type Task } from "../state/entities.ts";
 import type { DispatcherProtocol, TaskSource } from "../protocol.ts";
 import type { ReaderReport, TaskListChanges } from "../protocol_heartbeats.ts";
@@ -127,7 +128,7 @@ function taskSources(
 
 export function releaseClient(
   tx: Transaction,
-  { clientId, secret, cancel = false }: RequestOf<DispatcherProtocol, "releaseClient">,
+  { clientId, secret, cancel = false, nextRound }: RequestOf<DispatcherProtocol, "releaseClient">,
   consumers: Consumers,
 ): null {
   const { clients, iterations } = tx.state;
@@ -136,6 +137,11 @@ export function releaseClient(
   checkSecret(client, secret, clientId);
   const iteration = iterations.get(client.iterationId)!;
   if (cancel) tx.state.modeOf(iteration).cancel(tx, iteration, client);
+  // It may have requested further rounds since its last heartbeat.
+  if (nextRound !== undefined) {
+    checkRounds(clientId, [nextRound]);
+    consumers.stopsAt(clientId, nextRound);
+  }
   endClient(tx, clientId, "released", consumers);
   return null;
 }

@@ -33,6 +33,11 @@ export class Consumers {
     this.#lost.set(clientId, new Map(lost));
   }
 
+  /** A consumer that leaves has requested every round before this one. */
+  stopsAt(clientId: number, nextRound: number): void {
+    this.#nextRounds.set(clientId, nextRound);
+  }
+
   /** A consumer has not accepted the proposal, and is past its start. */
   passed(iterationId: number): void {
     this.#passed.add(iterationId);

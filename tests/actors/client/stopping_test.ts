@@ -1,14 +1,17 @@
 /** Stopping a client, in a world whose clock never advances: waiting never ends by itself. */
-import { createClient } from "../../../actors/client/client.ts";
+import { type ClientOptions, createClient } from "../../../actors/client/client.ts";
 import { Feed } from "../../../actors/client/feed.ts";
 import type { ClientProtocol } from "../../../actors/client/protocol.ts";
+
+import type { RoundsReport } from "../../../actors/dispatcher/protocol_heartbeats.ts";
+import type { GetElementRequest, RoundSourceProtocol } from "../../../actors/worker/protocol.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import { LeatError } from "../../../core/error.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { settle, SteppedWorld } from "../dispatcher/lib.ts";
 
-function systemWith(dispatcherNode: string) {
+function systemWith(dispatcherNode: string, options: Partial<ClientOptions> = {}) {
   const world = new SteppedWorld(() => Promise.reject(new Error("nobody keeps a log")));
   const connector = {
     connect: (node: string) => Promise.reject(new LeatError("unavailable", `There is no ${node}`)),
@@ -24,6 +27,7 @@ function systemWith(dispatcherNode: string) {
           dataset: { datasetId: "d" },
           parameters: { processingMode: "DYNAMIC", sharing: false },
           repetition: 0,
+          ...options,
         }, feed),
     });
   return { system, feed, client };
@@ -37,6 +41,50 @@ Deno.test("a client that cannot join stops without waiting for its dispatcher", 
   taken.catch(() => {});
   await system.stop();
   await assertRejects(() => taken, LeatError, "disposed");
+});
+
+Deno.test("a consumer that is stopped says how far it has requested, beyond its last heartbeat", async () => {
+  const parameters = { processingMode: "OFF", sharing: false, numConsumers: 2 } as const;
+  const { system, client } = systemWith("bench", { parameters, consumerIndex: 1 });
+  const asked: number[] = [];
+  const source = system.spawn<RoundSourceProtocol>({
+    name: "source",
+    create: () => ({
+      handlers: {
+        getElement: ({ round }: GetElementRequest) => {
+          asked.push(round!);
+          return new Promise<never>(() => {});
+        },
+        leave: () => null,
+      } as never,
+    }),
+  });
+  const told: unknown[] = [];
+  system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: () => ({
+      handlers: {
+        hello: () => ({ version: "0", clusterId: "c", life: 1 }),
+        openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 7 }),
+        clientHeartbeat: ({ report }: { report: RoundsReport }) => {
+          told.push(report.position?.nextRound);
+          const schedules = [{ version: 1, fromRound: 8, taskIds: [5] }];
+          const tasks = [{ taskId: 5, worker: "w", source }];
+          return { tasks, finished: false, news: { kind: "rounds", schedules, absent: [] } };
+        },
+        releaseClient: ({ nextRound }: { nextRound: number }) => {
+          told.push(nextRound);
+          return null;
+        },
+      } as never,
+    }),
+  });
+  client();
+  await settle();
+  await system.stopActor("client");
+  assertEquals(asked, [8, 9, 10, 11]);
+  assertEquals(told, [undefined, 12]);
+  await system.stop();
 });
 
 Deno.test("a client stopped while it joins is released", async () => {

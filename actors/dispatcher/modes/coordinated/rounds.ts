@@ -91,7 +91,8 @@ export function heardConsumer(
   }
 }
 
-function checkRounds(clientId: number, rounds: readonly number[]): void {
+/** Refuses rounds that cannot be counted. */
+export function checkRounds(clientId: number, rounds: readonly number[]): void {
   const wrong = rounds.find((round) => round > ROUNDS_MAX);
   if (wrong === undefined) return;
   throw new LeatError(

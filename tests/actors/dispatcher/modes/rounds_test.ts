@@ -255,6 +255,20 @@ Deno.test("a consumer index is held while its client lives; a restarted consumer
   assertEquals(a.read.slice(first), again.read.slice(first));
 });
 
+Deno.test("a restarted consumer begins beyond all that its earlier life had requested since its last heartbeat", async () => {
+  const { cluster, workers, join } = await coordinatedCluster(1);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  for (const worker of workers) await worker.heartbeat();
+  await readUntil([a, b], 10);
+  const nextRound = b.nextRound! + 40;
+  await cluster.ask("releaseClient", { clientId: b.clientId, nextRound });
+  const again = await join(1);
+  await readUntil([a, again], nextRound + 20);
+  const first = again.read.findIndex((taskId) => taskId !== undefined);
+  assert(first >= nextRound, `began at round ${first}, and ${nextRound - 1} had been requested`);
+});
+
 Deno.test("consumers that all come anew begin together beyond every earlier round", async () => {
   const { cluster, workers, join } = await coordinatedCluster(2);
   await using _ = cluster;
@@ -316,6 +330,8 @@ Deno.test("rounds beyond what can be counted are refused, and harm no other cons
     });
     assertEquals([code, message.includes(`round ${round}`)], ["invalid_argument", true]);
   }
+  const release = await cluster.refused("releaseClient", { clientId, nextRound: round });
+  assertEquals(release.code, "invalid_argument");
   await cluster.worker("late").heartbeat();
   await readUntil(consumers, 20);
 });
