@@ -152,17 +152,28 @@ testOnEach(
       runners: "thread",
       workerTimeoutMs: 5_000,
     });
-    // Not forever: Deno never ends a thread that spins, and it would occupy a core during all later
-    // tests.
-    const spinning = Dataset.range(2).map((x) => {
-      const end = Date.now() + 10_000;
-      while (x === 1 && Date.now() < end);
-      return x;
+    // Until the test has ended: Deno never ends a thread that spins, and it would occupy a core
+    // during all later tests.
+    await using folder = await TempFolder.make();
+    const what = `for (;;) {
+      try {
+        Deno.statSync(${JSON.stringify(folder.path)});
+      } catch (error) {
+        if (error instanceof Deno.errors.NotFound) return 1;
+        throw error;
+      }
+    }`;
+    const spinning = Dataset.range(2).map((x, { what }) => x === 1 ? new Function(what)() : x, {
+      captures: { what },
     }).distribute({ service: cluster });
     await using iterator = spinning.iterator();
     assertEquals((await iterator.next()).value, 0);
+    // That the function fails instead, as it would without permission to read, shows here.
+    let isOver = false;
+    iterator.next().catch(() => {}).finally(() => isOver = true);
     const heard = new Set<number>();
     while (heard.size < 12) {
+      assert(!isOver);
       const { workers } = await cluster.describe();
       assertEquals(workers[0]!.alive, true);
       heard.add(workers[0]!.lastHeardMs);
