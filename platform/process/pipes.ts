@@ -4,11 +4,17 @@ import type { PipeReader, PipeWriter } from "../../transport/process/streams.ts"
 /** Most bytes of one read: the capacity of a Linux pipe. */
 const READ_BYTES = 64 * 2 ** 10;
 
-/** The reading end of a child's output. */
+/** The reading end of a child's output, which is read into the same memory each time. */
 export function streamReader(stream: ReadableStream<Uint8Array>): PipeReader {
-  const reader = stream.getReader();
+  const reader = stream.getReader({ mode: "byob" });
+  let memory = new ArrayBuffer(READ_BYTES);
   return {
-    read: async () => (await reader.read()).value,
+    async read() {
+      const { value } = await reader.read(new Uint8Array(memory));
+      if (value === undefined || value.length === 0) return undefined;
+      memory = value.buffer;
+      return value;
+    },
     close: () => void reader.cancel().catch(() => {}),
   };
 }

@@ -3,6 +3,7 @@ import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { givenBy, type RunnerSplits, type RunnerUsage } from "../../actors/worker/runner/runner.ts";
+import type { FramePool } from "../../transport/codec.ts";
 import { bodyBytes } from "../../transport/limits.ts";
 import { Payload } from "../../transport/payload.ts";
 import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/link.ts";
@@ -36,6 +37,8 @@ export interface ProcessOptions {
   /** Called with the kernel guards of the process, before a function runs in it. */
   readonly onGuarded: (guards: KernelGuards) => void;
   readonly onEnded: (process: ConfinedProcess) => void;
+  /** The memory of its elements. Default: new memory. */
+  readonly pool?: FramePool;
   /** The remedies for limits in error messages. Default: options of a worker. */
   readonly remedies?: LimitRemedies;
   /** Methods that the process may call besides those of every runner. Default: none. */
@@ -109,7 +112,11 @@ export class ConfinedProcess implements SuppliedProcess {
         ...(grants.writable.length === 0 ? { fileBytesMax: SLOTS * SLOT_BYTES_MAX } : {}),
         openFilesMax: OPEN_FILES_MAX,
       },
-      link: { envelopeBytesMax: UNTRUSTED_ENVELOPE_BYTES_MAX, limits: LINK_LIMITS },
+      link: {
+        envelopeBytesMax: UNTRUSTED_ENVELOPE_BYTES_MAX,
+        limits: LINK_LIMITS,
+        ...(options.pool === undefined ? {} : { pool: options.pool }),
+      },
     });
     const methods = { ...this.#methods(), ...options.methods };
     this.#edge = new Edge(this.#child.link, this.#child.local, methods, {

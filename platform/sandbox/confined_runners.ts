@@ -10,6 +10,7 @@ import type {
   RunnerSplits,
   RunnerUsage,
 } from "../../actors/worker/runner/runner.ts";
+import { FramePool } from "../../transport/codec.ts";
 import type { WorkerStorage } from "../storage/storage.ts";
 import { GrantedPython } from "../python/granted_python.ts";
 import { ConfinedProcess, type ProcessOptions } from "./confined_process.ts";
@@ -38,6 +39,8 @@ export class ConfinedRunners implements RunnerFactory {
   readonly #modules: FetchedModules;
   readonly #processes = new Set<ConfinedProcess>();
   readonly #supply: ProcessSupply<ConfinedProcess>;
+  /** The memory of elements of all processes: each is overwritten as a whole before it is used. */
+  readonly #pool = new FramePool();
   /** The resource usage of ended processes. */
   readonly #ended = { cpuSeconds: 0 };
 
@@ -53,6 +56,7 @@ export class ConfinedRunners implements RunnerFactory {
     this.#modules = new FetchedModules(grants.imports);
     const options: ProcessOptions = {
       ...{ grants, hosts: this.#hosts, storageLatencyMs, modules: this.#modules },
+      pool: this.#pool,
       python: new GrantedPython(grants.python, grants.stallTimeoutMs),
       ...(loadTimeoutMs === undefined ? {} : { loadTimeoutMs }),
       onGuarded: (guards) => {
@@ -88,7 +92,7 @@ export class ConfinedRunners implements RunnerFactory {
   }
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
-    return new ConfinedRunner(this.#supply, settings, splits);
+    return new ConfinedRunner(this.#supply, settings, splits, this.#pool);
   }
 
   async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
@@ -116,13 +120,16 @@ class ConfinedRunner implements Runner {
   readonly #started: Promise<ConfinedProcess>;
   /** Whether several threads share the memory of elements. */
   readonly #isShared: boolean;
+  readonly #pool: FramePool;
   bytesRead = 0;
 
   constructor(
     supply: ProcessSupply<ConfinedProcess>,
     settings: RunnerSettings,
     splits: RunnerSplits,
+    pool: FramePool,
   ) {
+    this.#pool = pool;
     this.#isShared = settings.shared;
     this.#process = supply.take(this.#disposing.signal);
     this.#started = this.#process.then(async (process) => {
@@ -141,8 +148,12 @@ class ConfinedRunner implements Runner {
     this.bytesRead = bytesRead;
     if (usage !== undefined) process.usage = usage;
     return this.#isShared && "frame" in outcome
-      ? { ...outcome, frame: shared(outcome.frame) }
+      ? { ...outcome, frame: this.#shared(outcome.frame) }
       : outcome;
+  }
+
+  recycle(buffer: ArrayBuffer): void {
+    this.#pool.give(buffer);
   }
 
   dispose(): void {
@@ -153,10 +164,12 @@ class ConfinedRunner implements Runner {
   get #isDisposed(): boolean {
     return this.#disposing.signal.aborted;
   }
-}
 
-function shared(frame: Uint8Array): Uint8Array {
-  const copy = new Uint8Array(new SharedArrayBuffer(frame.byteLength));
-  copy.set(frame);
-  return copy;
+  /** The frame in memory that threads share. */
+  #shared(frame: Uint8Array): Uint8Array {
+    const copy = new Uint8Array(new SharedArrayBuffer(frame.byteLength));
+    copy.set(frame);
+    if (frame.buffer instanceof ArrayBuffer) this.recycle(frame.buffer);
+    return copy;
+  }
 }

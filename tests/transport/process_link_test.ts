@@ -7,7 +7,7 @@
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { Link } from "../../actors/runtime/link.ts";
 import { LeatError } from "../../core/error.ts";
-import { encodeMessage } from "../../transport/codec.ts";
+import { encodeMessage, FramePool } from "../../transport/codec.ts";
 import { writeBye, writeHello } from "../../transport/hello.ts";
 import { Payload } from "../../transport/payload.ts";
 import {
@@ -22,17 +22,27 @@ import {
   type ProcessLinkOptions,
   UNTRUSTED_ENVELOPE_BYTES_MAX,
 } from "../../transport/process/link.ts";
+import type { PipeReader } from "../../transport/process/streams.ts";
 import { LENT_SLOTS_MAX, SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
-import { streamReader, streamWriter } from "../../platform/process/pipes.ts";
+import { streamWriter } from "../../platform/process/pipes.ts";
 import { readableSlots, writableSlots } from "../../platform/process/slot_files.ts";
 import { SlotFolder } from "../../platform/process/slot_folder.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import { until } from "../lib/until.ts";
 
 const PIPED = 0xffff_ffff;
 const FREED = 0x8000_0000;
 const NEAR = { node: "near", incarnation: "00000000000000aa" };
 const FAR = { node: "far", incarnation: "00000000000000bb" };
 const HELLO = { ...FAR, role: "dialler", messageBytesMax: 2 ** 30 } as const;
+
+function chunksOf(stream: ReadableStream<Uint8Array>): PipeReader {
+  const reader = stream.getReader();
+  return {
+    read: async () => (await reader.read()).value,
+    close: () => void reader.cancel().catch(() => {}),
+  };
+}
 
 /** Two pipes in memory and two files, with access to both ends. */
 class Ends implements AsyncDisposable {
@@ -44,7 +54,7 @@ class Ends implements AsyncDisposable {
   async near(options?: ProcessLinkOptions): Promise<Link> {
     const { incoming, outgoing } = this.folder;
     const streams = {
-      incoming: streamReader(this.#in.readable),
+      incoming: chunksOf(this.#in.readable),
       outgoing: streamWriter(this.#out.writable),
       incomingSlots: readableSlots(incoming),
       outgoingSlots: writableSlots(outgoing),
@@ -55,7 +65,7 @@ class Ends implements AsyncDisposable {
   async far(options?: ProcessLinkOptions): Promise<Link> {
     const { incoming, outgoing } = this.folder;
     const streams = {
-      incoming: streamReader(this.#out.readable),
+      incoming: chunksOf(this.#out.readable),
       outgoing: streamWriter(this.#in.writable),
       incomingSlots: readableSlots(outgoing),
       outgoingSlots: writableSlots(incoming),
@@ -82,7 +92,7 @@ class Ends implements AsyncDisposable {
   program(): { input: PipeInput; write(bytes: Uint8Array): Promise<void> } {
     const writer = this.#out.writable.getWriter();
     return {
-      input: new PipeInput(streamReader(this.#in.readable)),
+      input: new PipeInput(chunksOf(this.#in.readable)),
       write: (bytes) => writer.write(bytes),
     };
   }
@@ -126,6 +136,32 @@ Deno.test("process link leaves space before a payload from a slot, and aligns it
   assertEquals(bytes.byteOffset % 64, 0);
   assert(bytes.byteOffset >= 1_024);
   assertEquals(bytes.byteOffset + bytes.byteLength, bytes.buffer.byteLength);
+});
+
+Deno.test("process link reads from slots into memory of released messages", async () => {
+  await using ends = new Ends();
+  const pool = new FramePool();
+  const [near, far] = await Promise.all([ends.near({ pool }), ends.far()]);
+  far.start(() => {});
+  const came: Payload[] = [];
+  near.start((envelope) => came.push((envelope as Envelope & { body: Payload }).body));
+  const send = async (fill: number) => {
+    const frame = encodeMessage({ x: new Float32Array(100_000).fill(fill) });
+    far.send(tell(new Payload(frame)));
+    await until(() => came.length === fill);
+    assertEquals(came[fill - 1]!.bytes, frame);
+    return came[fill - 1]!;
+  };
+  const first = await send(1);
+  const byteLength = first.bytes.buffer.byteLength;
+  first.release();
+  const spare = pool.take(byteLength);
+  pool.give(spare);
+  const second = await send(2);
+  assert(second.bytes.buffer === spare);
+  const third = await send(3);
+  assert(third.bytes.buffer !== spare, "memory in use is not given");
+  assertEquals(second.bytes.at(-1), new Uint8Array(Float32Array.of(2).buffer).at(-1));
 });
 
 Deno.test("process link recycles the memory of written messages that are not kept", async () => {

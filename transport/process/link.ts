@@ -8,7 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";
 import { closedThere, type Link, type NodeId } from "../../actors/runtime/link.ts";
-import { decodeMessage, encodeBlocks, encodeMessage } from "../codec.ts";
+import { decodeMessage, encodeBlocks, encodeMessage, type FramePool } from "../codec.ts";
 import { asEnvelope } from "../envelopes.ts";
 import {
   byeReason,
@@ -43,6 +43,8 @@ export interface ProcessLinkOptions {
   readonly envelopeBytesMax?: number;
   /** Gets the memory of each large message written that its sender gave away. Default: none. */
   readonly recycle?: (buffer: ArrayBuffer) => void;
+  /** Gives the memory of messages from slots, and gets it back once they are released. */
+  readonly pool?: FramePool;
   /**
    * Lets the other process keep as many slots as it says, and use the messages in them in place.
    * Senders then neither change nor reuse what they have sent: large payloads are written to the
@@ -109,6 +111,7 @@ class ProcessLink implements Link {
   readonly #takenBytesMax: number;
   readonly #envelopeBytesMax: number;
   readonly #lendsSlots: boolean;
+  readonly #pool: FramePool | undefined;
   #isClosed = false;
 
   constructor(
@@ -120,6 +123,7 @@ class ProcessLink implements Link {
   ) {
     const { identity = OTHER_PROCESS, envelopeBytesMax = Infinity, recycle = () => {} } = options;
     this.#lendsSlots = options.lendsSlots === true;
+    this.#pool = options.pool;
     this.identity = identity;
     this.#streams = streams;
     this.#input = input;
@@ -198,7 +202,9 @@ class ProcessLink implements Link {
       // Alone in its buffer, where payloads are aligned.
       return bytes.slice();
     }
-    const bytes = new Uint8Array(new ArrayBuffer(ROOM_BYTES + length), ROOM_BYTES);
+    const byteLength = ROOM_BYTES + length;
+    const memory = this.#pool?.take(byteLength) ?? new ArrayBuffer(byteLength);
+    const bytes = new Uint8Array(memory, ROOM_BYTES);
     const reading = this.#streams.incomingSlots.read(slot, bytes);
     if (reading !== undefined) await reading;
     this.#outbox.tellFreed(slot);
@@ -213,7 +219,10 @@ class ProcessLink implements Link {
     if (envelopeBytes > this.#envelopeBytesMax) {
       throw broken(`an envelope of ${envelopeBytes} bytes, over ${this.#envelopeBytesMax}`);
     }
-    const message = decodeMessage(bytes, { bytesMax: this.#takenBytesMax });
+    const message = decodeMessage(bytes, {
+      bytesMax: this.#takenBytesMax,
+      ...(this.#pool === undefined ? {} : { pool: this.#pool }),
+    });
     const reason = byeReason(message);
     if (reason !== undefined) return this.#end(reason);
     const envelope = asEnvelope(message);
