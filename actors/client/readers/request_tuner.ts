@@ -1,7 +1,7 @@
 /**
- * How many requests to keep open at one task. With a short round trip two are enough: one is served
- * while the next is on its way. With a long one as many are useful as elements arrive per round
- * trip; more only queue. The number moves towards twice the elements per round trip. It at most
+ * How many requests to keep open at one task. With a short round trip two are enough for elements
+ * that take a while: one is served while the next is on its way. With a long one as many are useful
+ * as elements arrive per round trip; more only queue. The number moves towards twice the elements per round trip. It at most
  * doubles at a time, and only if the training loop waits.
  */
 
@@ -9,6 +9,13 @@
 export const REQUESTS_START = 2;
 /** Most requests open at one task. */
 export const REQUESTS_MAX = 64;
+/**
+ * The round trips of small elements count as this long at least, in ms: threads and processes are woken for several small
+ * elements at a time, which costs more than to send one.
+ */
+const TRAVEL_MIN_MS = 1;
+/** For so many bytes at most: more large elements at a time leave the processor's cache. */
+const TRAVEL_MIN_BYTES = 2 ** 20;
 /** Fewest answers evaluated together. */
 const PERIOD = 8;
 /** Multiple of the elements per round trip: headroom to find out whether more would come. */
@@ -28,9 +35,10 @@ export class RequestTuner {
   }
 
   /**
-   * Notes an answer. It came `answerMs` after its request, which waited `heldMs` for the element.
+   * Notes an answer. It came `answerMs` after its request, which waited `heldMs` for the element of
+   * `bytes`.
    */
-  came(nowMs: number, answerMs: number, heldMs: number, isWaitedFor: boolean): void {
+  came(nowMs: number, answerMs: number, heldMs: number, isWaitedFor: boolean, bytes: number): void {
     this.#sinceMs ??= nowMs;
     this.#travelMs = Math.min(this.#travelMs, Math.max(0, answerMs - heldMs));
     if (isWaitedFor) this.#waitedFor++;
@@ -38,7 +46,8 @@ export class RequestTuner {
     // Within one tick of a coarse clock nothing can be measured.
     if (++this.#answers < Math.max(PERIOD, this.#wanted) || tookMs <= 0) return;
     const perMs = this.#answers / tookMs;
-    const useful = Math.ceil(HEADROOM * perMs * this.#travelMs);
+    const small = Math.min(perMs * TRAVEL_MIN_MS, TRAVEL_MIN_BYTES / (HEADROOM * bytes));
+    const useful = Math.ceil(HEADROOM * Math.max(perMs * this.#travelMs, small));
     const most = 2 * this.#waitedFor > this.#answers ? 2 * this.#wanted : this.#wanted - 1;
     // Decrease in small steps: one period says little about the next.
     const least = this.#wanted - 1;

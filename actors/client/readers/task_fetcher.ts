@@ -138,7 +138,7 @@ export class TaskFetcher {
     this.#deps.totals.wireBytes += byteLength;
     this.#answerMs += nowMs - askedMs;
     this.#heldMs += heldMs;
-    this.#tuner.came(nowMs, nowMs - askedMs, heldMs, this.#deps.feed.isWaitedFor);
+    this.#tuner.came(nowMs, nowMs - askedMs, heldMs, this.#deps.feed.isWaitedFor, byteLength);
     if (cameInSlot) this.#slotBytes += byteLength;
     else if (this.#isFar) this.#way.came(nowMs, byteLength, nowMs - askedMs - heldMs);
     return answer;

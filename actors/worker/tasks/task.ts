@@ -27,6 +27,12 @@ import { RequestQueue, type Waiting } from "./request_queue.ts";
 
 /** Elements produced ahead of requests, per task. */
 const AHEAD_ELEMENTS_MAX = 2;
+/**
+ * Elements that clients wait for and that the runner is asked for at once: it need not wait for the
+ * next request after each small one, and a client that leaves has only so much produced in vain.
+ */
+const ASKED_ELEMENTS_MAX = 32;
+const ASKED_BYTES_MAX = 2 ** 20;
 /** Default number of bytes produced ahead of requests, beyond which no more are produced. */
 export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
 /**
@@ -252,7 +258,7 @@ class Task implements RunningTask {
   #pull(): void {
     const { runner } = this.#pipeline;
     const aheadMax = this.#context.world.fault("task.nothing_ahead") ? 0 : AHEAD_ELEMENTS_MAX;
-    const wanted = Math.min(this.#waiting.length, AHEAD_ELEMENTS_MAX) + aheadMax;
+    const wanted = Math.min(this.#waiting.length, this.#askedMax) + aheadMax;
     while (
       runner !== undefined && !this.#ended && this.#hasRoom &&
       this.#pulling + this.#ahead.length < wanted
@@ -271,6 +277,11 @@ class Task implements RunningTask {
         if (runner === this.#pipeline.runner) this.#came(outcome);
       });
     }
+  }
+
+  get #askedMax(): number {
+    const fit = this.#newestBytes === 0 ? 0 : Math.floor(ASKED_BYTES_MAX / this.#newestBytes);
+    return Math.max(AHEAD_ELEMENTS_MAX, Math.min(ASKED_ELEMENTS_MAX, fit));
   }
 
   /** Whether one more element ahead of requests fits, if it is as large as the last. */

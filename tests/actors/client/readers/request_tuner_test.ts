@@ -14,11 +14,13 @@ interface Way {
   /** Whether the task is the slower one. */
   readonly isHeld?: boolean;
   readonly loopWaits?: boolean;
+  /** Of an element. */
+  readonly bytes?: number;
 }
 
 /** This many answers, with as many requests open as wanted. */
 function read(tuner: RequestTuner, count: number, way: Way, fromMs = 0): number {
-  const { travelMs, elementMs, isHeld = false, loopWaits = true } = way;
+  const { travelMs, elementMs, isHeld = false, loopWaits = true, bytes = 1_000 } = way;
   let freeMs = fromMs;
   const asked = Array.from({ length: tuner.wanted }, () => fromMs);
   for (let answer = 0; answer < count; answer++) {
@@ -27,7 +29,7 @@ function read(tuner: RequestTuner, count: number, way: Way, fromMs = 0): number 
     freeMs = startMs + elementMs;
     const nowMs = Math.max(freeMs + travelMs / 2, askedMs + travelMs);
     const heldMs = isHeld ? freeMs - (askedMs + travelMs / 2) : 0;
-    tuner.came(nowMs, nowMs - askedMs, heldMs, loopWaits);
+    tuner.came(nowMs, nowMs - askedMs, heldMs, loopWaits, bytes);
     while (asked.length < tuner.wanted) asked.push(nowMs);
   }
   return freeMs;
@@ -59,6 +61,22 @@ Deno.test("RequestTuner adds no requests that would only queue", () => {
   assertEquals(rested.wanted, REQUESTS_START, "the training loop is");
 });
 
+Deno.test("RequestTuner opens several requests for small elements that take less than a wake-up", () => {
+  const wantedFor = (elementMs: number, bytes: number) => {
+    const tuner = new RequestTuner();
+    read(tuner, 1_000, { travelMs: 0.05, elementMs, bytes });
+    return tuner.wanted;
+  };
+  const small = wantedFor(0.04, 1_000);
+  assert(small >= 32, `${small}`);
+  const middling = wantedFor(0.04, 50_000);
+  assert(middling >= 16 && middling <= 24, `${middling}`);
+  const large = wantedFor(0.04, 10_000_000);
+  assert(large <= 6, `${large}`);
+  const slow = wantedFor(5, 1_000);
+  assert(slow <= 3, `${slow}`);
+});
+
 Deno.test("RequestTuner removes requests that no longer help", () => {
   const tuner = new RequestTuner();
   const nowMs = read(tuner, 1_000, { travelMs: 100, elementMs: 5 });
@@ -71,7 +89,7 @@ Deno.test("RequestTuner keeps measuring when a coarse clock does not advance ove
   const tuner = new RequestTuner();
   for (let answer = 0; answer < 1_000; answer++) {
     const nowMs = 16 * Math.floor(answer / 100);
-    tuner.came(nowMs, 0, 0, true);
+    tuner.came(nowMs, 0, 0, true, 1_000);
     assert(tuner.wanted >= REQUESTS_START, `${tuner.wanted} after ${answer} answers`);
   }
 });

@@ -117,6 +117,36 @@ Deno.test("task produces no more than a few elements ahead of its clients", asyn
   assertEquals(produced <= 4, true, `produced ${produced}`);
 });
 
+Deno.test("task asks its runner at once for small elements that clients wait for, and for two large ones", async () => {
+  for (const [bytes, expected] of [[1_000, 34], [500_000, 4]] as const) {
+    let asked = 0;
+    const runnersOf = (runners: RunnerFactory): RunnerFactory => ({
+      start: (settings, splits) => {
+        const runner = runners.start(settings, splits);
+        return {
+          // The elements after the first few take for ever.
+          next: () => ++asked <= 3 ? runner.next() : new Promise(() => {}),
+          bytesRead: 0,
+          dispose: () => runner.dispose(),
+        };
+      },
+      listSplits: (graph) => runners.listSplits(graph),
+      close: () => runners.close(),
+    });
+    const elements = Dataset.range(1_000).map(
+      (_, { size }) => new Uint8Array(size),
+      { captures: { size: bytes } },
+    );
+    await using bench = new TaskBench(elements, { runnersOf });
+    for (let got = 0; got < 3; got++) await bench.get(bench.task, 1);
+    const before = asked;
+    for (let waiting = 0; waiting < 50; waiting++) bench.get(bench.task, 2).catch(() => {});
+    await bench.system.ask(bench.task, "stats", null, { timeoutMs: 60_000 });
+    assertEquals(asked - 3, expected, `${bytes} bytes, ${before} before`);
+    await bench.system.stopActor("task");
+  }
+});
+
 Deno.test("task produces nothing ahead beyond its limit of bytes", async () => {
   const elements = Dataset.range(1_000).map(() => new Uint8Array(1_000));
   for (const [aheadBytesMax, expected] of [[1_000, 2], [1_000_000, 3]] as const) {
