@@ -36,15 +36,18 @@ const PAGE_BYTES = 65_536;
 const CONSTANT_BYTES = 32;
 /** A column in `row.wat`: two offsets and two weights. */
 const COLUMN_BYTES = 12;
+/** A pixel of a row that `row.wat` has given the new columns: four integers. */
+const PIXEL_BYTES = 16;
 /** A row reads and writes up to three values beyond its end. */
 const MARGIN_BYTES = 16;
+
+type Columns = (from: number, column: number, columnEnd: number, out: number) => void;
 
 type Row = (
   top: number,
   bottom: number,
+  topEnd: number,
   bottomWeight: number,
-  column: number,
-  columnEnd: number,
   out: number,
   channels: number,
   plane: number,
@@ -53,6 +56,7 @@ type Row = (
 
 interface Kernel {
   readonly memory: { readonly buffer: ArrayBuffer; grow(pages: number): void };
+  readonly columns: Columns;
   readonly row: Row;
 }
 
@@ -92,7 +96,8 @@ export class Resampler {
   #run(request: ResampleRequest, itemBytes: 1 | 4, { scale, offset }: Conversion): number {
     const { channels, width, crop, size, layout } = request;
     const begin = this.#columns, end = begin + size.width * COLUMN_BYTES;
-    const out = aligned(end);
+    const rowBytes = size.width * PIXEL_BYTES;
+    const kept = aligned(end), out = kept + 2 * rowBytes;
     const outBytes = size.width * size.height * channels * itemBytes;
     const buffer = this.#reserve(out + outBytes + MARGIN_BYTES);
     const unit = 1 / (WEIGHT_ONE * WEIGHT_ONE);
@@ -103,12 +108,21 @@ export class Resampler {
     const isPlanar = layout === "CHW" && channels > 1;
     const plane = isPlanar ? size.width * size.height * itemBytes : 0;
     const step = size.width * itemBytes * (isPlanar ? 1 : channels);
-    const { row } = this.#kernel!;
-    const address = (y: number) => CONSTANT_BYTES + (crop.y + y) * width * channels;
+    const { columns, row } = this.#kernel!;
+    // Two rows are kept, one of each parity: the next rows are often between the same ones.
+    const keptRows = [-1, -1];
+    const keep = (y: number): number => {
+      const place = y & 1, at = kept + place * rowBytes;
+      if (keptRows[place] !== y) {
+        columns(CONSTANT_BYTES + (crop.y + y) * width * channels, begin, end, at);
+        keptRows[place] = y;
+      }
+      return at;
+    };
     for (let y = 0; y < size.height; y++) {
-      const top = address(rows.low[y]!), bottom = address(rows.high[y]!);
+      const top = keep(rows.low[y]!), bottom = keep(rows.high[y]!);
       const weight = rows.highWeight[y]!, to = out + y * step;
-      row(top, bottom, weight, begin, end, to, channels, plane, itemBytes === 4 ? 1 : 0);
+      row(top, bottom, top + rowBytes, weight, to, channels, plane, itemBytes === 4 ? 1 : 0);
     }
     return out;
   }
