@@ -263,8 +263,8 @@ export interface DispatcherProtocol {
   }): WorkerNews;
 
   /**
-   * The next split of a source for a task (DYNAMIC, DETERMINISTIC). `number` counts the task's
-   * requests for this source from 1; a repeated number gets the same split. Under DETERMINISTIC the
+   * The next split of a source for a task (DYNAMIC, DETERMINISTIC). `number` counts the splits
+   * that the task has requested of this source from 1; a repeated number gets the same split. Under DETERMINISTIC the
    * answer waits until a split can be assigned or none is left.
    * @throws `failed_precondition` with `details.reason` {@linkcode TASK_ENDED} when the task has
    *   ended or is unknown (the worker drops it); the error of the split listing, if it failed.
@@ -276,9 +276,16 @@ export interface DispatcherProtocol {
     readonly repetition: number;
     /** DETERMINISTIC: asks only for a lost split before all that the task is producing. */
     readonly spare?: boolean;
+    /**
+     * DYNAMIC: how many splits are wanted, at most {@linkcode SPLITS_AT_ONCE_MAX}. Default 1. The
+     * request stands for this many numbers, from `number` on.
+     */
+    readonly count?: number;
   }): {
     /** Null: the repetition has no more splits. `sequence`: its position in their order. */
     readonly split: (Split & { readonly index: number; readonly sequence?: number }) | null;
+    /** If `count` is above 1: those after `split`. Fewer than wanted: there are no more. */
+    readonly more?: readonly (Split & { readonly index: number })[];
     /** Number of splits of the source per repetition. */
     readonly total: number;
   };
@@ -329,6 +336,9 @@ export interface DispatcherProtocol {
 
 /** DETERMINISTIC: requests for spare splits have their own numbers, as if for this source. */
 export const SPARE_SERIES = 1;
+
+/** Most splits that one request asks for. */
+export const SPLITS_AT_ONCE_MAX = 8;
 
 /** The `details.reason` with which `getSplit` refuses a task that has ended. */
 export const TASK_ENDED = "task_ended";

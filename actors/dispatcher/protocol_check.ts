@@ -19,11 +19,12 @@ import {
   reason,
   text,
   textUpTo,
+  upTo,
   wireError,
   word,
 } from "../runtime/checks.ts";
 import type { CompressionFigures } from "../worker/protocol.ts";
-import type { DispatcherProtocol } from "./protocol.ts";
+import { type DispatcherProtocol, SPLITS_AT_ONCE_MAX } from "./protocol.ts";
 import type { RoundWait } from "./protocol_figures.ts";
 import { type MetricGroup, type MetricKey, metricsOf } from "./protocol_metrics.ts";
 
@@ -190,6 +191,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     source: count,
     repetition: count,
     spare: optional(flag),
+    count: optional(upTo(SPLITS_AT_ONCE_MAX)),
   }),
   getSaveWork: object({
     taskId: count,

@@ -84,6 +84,14 @@ export const count = v.custom<number>(
   (value) => Number.isSafeInteger(value) && value as number >= 0,
   "a count from 0",
 );
+/** A count from 1 up to this. */
+export function upTo(max: number): v.GenericSchema<number> {
+  return v.custom<number>(
+    (value) => Number.isSafeInteger(value) && value as number >= 1 && value as number <= max,
+    `a count from 1 to ${max}`,
+  );
+}
+
 /** An integer of either sign. */
 export const whole = v.custom<number>(Number.isSafeInteger, "a whole number");
 /** A number that is only displayed. */

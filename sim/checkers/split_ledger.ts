@@ -48,7 +48,10 @@ export class SplitLedger {
       if (method !== "getSplit") return;
       const requests = this.#asked.get(source.incarnation);
       const request = body as SplitRequest;
-      this.#taskOfRequest.set(describe(request), request.taskId);
+      for (let after = 0; after < (request.count ?? 1); after++) {
+        const number = request.number + after;
+        this.#taskOfRequest.set(describe({ ...request, number }), request.taskId);
+      }
       if (requests === undefined) this.#asked.set(source.incarnation, new Map([[id, request]]));
       else requests.set(id, request);
     } else if (event.type === "send" && event.envelope.kind === "reply") {
@@ -87,7 +90,15 @@ export class SplitLedger {
     );
   }
 
-  #answered(asked: SplitRequest, { split }: SplitAnswer): void {
+  #answered(asked: SplitRequest, { split, more = [] }: SplitAnswer): void {
+    this.#assigned(asked, split);
+    const { number, count = 1 } = asked;
+    for (let after = 1; after < count; after++) {
+      this.#assigned({ ...asked, number: number + after }, more[after - 1] ?? null);
+    }
+  }
+
+  #assigned(asked: SplitRequest, split: SplitAnswer["split"]): void {
     const { taskId, source, repetition } = asked;
     const request = describe(asked);
     const before = this.#splitOfRequest.get(request);

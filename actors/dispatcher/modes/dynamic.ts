@@ -12,6 +12,15 @@ export class DynamicMode extends Mode {
     { task, iteration }: TaskOfIteration,
     request: SplitRequest,
   ): SplitAnswer {
-    return assignNextSplit(tx, task, splitsFor(iteration, request), request);
+    const splits = splitsFor(iteration, request);
+    const { number, count = 1 } = request;
+    const answer = assignNextSplit(tx, task, splits, request);
+    const more: NonNullable<SplitAnswer["more"]>[number][] = [];
+    for (let next = number + 1; answer.split !== null && next < number + count; next++) {
+      const { split } = assignNextSplit(tx, task, splits, { ...request, number: next });
+      if (split === null) break;
+      more.push(split);
+    }
+    return more.length === 0 ? answer : { ...answer, more };
   }
 }

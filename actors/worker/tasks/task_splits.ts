@@ -8,13 +8,15 @@ import {
   type TaskDefinition,
 } from "../../dispatcher/protocol.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
-import type { RequestOf } from "../../runtime/protocol.ts";
+import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Ref } from "../../runtime/ref.ts";
 import type { ElementGiverProtocol } from "../protocol.ts";
 import type { AssignedSplit } from "./held_split.ts";
+import { SplitSupply } from "./split_supply.ts";
 import type { RunnerSplits } from "../runner/runner.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
+type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
 /** How long one request for a split may go unanswered before it is asked again, in ms. */
 const SPLIT_ATTEMPT_MS = 2_000;
@@ -25,7 +27,7 @@ const GIVEN_TIMEOUT_MS = 60_000;
 /** The `details.reason` of failed elements once the dispatcher has ended their task. */
 export const TASK_FENCED = "task_fenced";
 
-/** Asks the dispatcher for one split after the other; each request is numbered and handled once. */
+/** Asks the dispatcher for splits, one request after the other; each is numbered and handled once. */
 export class TaskSplits implements RunnerSplits {
   readonly #context: ActorContext;
   readonly #definition: TaskDefinition;
@@ -34,8 +36,10 @@ export class TaskSplits implements RunnerSplits {
   /** Resolves to the reader of the task, which may send elements of its source. */
   readonly #reader = Promise.withResolvers<Ref<ElementGiverProtocol>>();
   #closed = false;
-  /** Per source: requests made so far. */
+  /** Per source: splits requested so far. */
   readonly #numbers: number[] = [];
+  /** Per source: the splits of a mode without an order. */
+  readonly #supplies: SplitSupply[] = [];
   /** Per source: the size of its table, once an answer has told. */
   readonly #totals: number[] = [];
 
@@ -50,13 +54,26 @@ export class TaskSplits implements RunnerSplits {
     this.#timeoutMs = options.dispatcherTimeoutMs;
   }
 
-  /** Supplies no more splits. */
+  /** Supplies only splits that are assigned already. */
   close(): void {
     this.#closed = true;
   }
 
   async next(source: number, repetition: number): Promise<Split | null> {
-    return this.#closed ? this.#none() : await this.#ask(this.#numbered({ source, repetition }));
+    const supply = this.#supplyOf(source);
+    if (this.#closed) return supply.take(repetition) ?? this.#none();
+    return await supply.next(repetition) ?? null;
+  }
+
+  #supplyOf(source: number): SplitSupply {
+    return this.#supplies[source] ??= new SplitSupply(
+      () => this.#context.world.nowMs(),
+      async (repetition, count) => {
+        const request = this.#numbered({ source, repetition, ...(count > 1 ? { count } : {}) });
+        const { split, more = [] } = await this.#ask(request);
+        return split === null ? [] : [split, ...more];
+      },
+    );
   }
 
   /**
@@ -68,7 +85,7 @@ export class TaskSplits implements RunnerSplits {
     const request = this.#numbered({ source: 0, repetition: 0, ...(spare ? { spare } : {}) });
     for (;;) {
       try {
-        return await this.#ask(request) as AssignedSplit | null;
+        return (await this.#ask(request)).split as AssignedSplit | null;
       } catch (error) {
         const { code } = LeatError.from(error);
         if (code !== "deadline_exceeded" && code !== "unavailable") throw error;
@@ -78,24 +95,20 @@ export class TaskSplits implements RunnerSplits {
 
   #numbered(request: Omit<SplitRequest, "taskId" | "number">): SplitRequest {
     const series = request.spare === true ? SPARE_SERIES : request.source;
-    const number = this.#numbers[series] = (this.#numbers[series] ?? 0) + 1;
+    const number = (this.#numbers[series] ?? 0) + 1;
+    this.#numbers[series] = number + (request.count ?? 1) - 1;
     return { taskId: this.#definition.taskId, number, ...request };
   }
 
-  async #ask(request: SplitRequest): Promise<Split | null> {
+  async #ask(request: SplitRequest): Promise<SplitAnswer> {
     const askOptions = { timeoutMs: this.#timeoutMs, attemptMs: SPLIT_ATTEMPT_MS };
     if (this.#context.world.fault("task_splits.ask_twice")) {
       this.#context.ask(this.#dispatcher, "getSplit", request, askOptions).catch(() => {});
     }
     try {
-      const { split, total } = await this.#context.ask(
-        this.#dispatcher,
-        "getSplit",
-        request,
-        askOptions,
-      );
-      this.#totals[request.source] = total;
-      return split;
+      const answer = await this.#context.ask(this.#dispatcher, "getSplit", request, askOptions);
+      this.#totals[request.source] = answer.total;
+      return answer;
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.details?.["reason"] !== TASK_ENDED) throw failure;

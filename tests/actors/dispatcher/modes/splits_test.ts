@@ -50,6 +50,24 @@ Deno.test("getSplit answers a repeated number with the same split, also after a 
   assertEquals([await take(task, 2), await take(task, 1), await take(task, 3)], [1, 0, 2]);
 });
 
+Deno.test("getSplit gives several splits at once, and a repeated request the same ones", async () => {
+  const { cluster, tasks: [taskId = 0] } = await dynamicCluster(8);
+  await using _ = cluster;
+  const ask = async (number: number, count: number) => {
+    const request = { taskId, number, count, source: 0, repetition: 0 };
+    const { split, more = [] } = await cluster.ask("getSplit", request);
+    return split === null ? [] : [split, ...more].map(({ index }) => index);
+  };
+  assertEquals(await ask(1, 4), [0, 1, 2, 3]);
+  assertEquals(await ask(1, 4), [0, 1, 2, 3]);
+  await cluster.restart();
+  assertEquals(await ask(1, 4), [0, 1, 2, 3]);
+  assertEquals(await ask(5, 8), [4, 5, 6, 7]);
+  assertEquals(await ask(13, 8), []);
+  const request = { taskId, number: 21, count: 9, source: 0, repetition: 0 };
+  assertEquals((await cluster.refused("getSplit", request)).code, "invalid_argument");
+});
+
 Deno.test("getSplit gives requests that overtake each other a split each", async () => {
   const { cluster, tasks: [task = 0], take } = await dynamicCluster(10);
   await using _ = cluster;
