@@ -43,7 +43,7 @@ const LINE_COLUMNS = 100;
 
 const OPTIONS = {
   quick: flag(
-    "Shorter runs, fewer of them, and a smaller corpus: about a minute on two idle cores, two on busy ones.",
+    "Shorter runs, fewer of them, and a smaller corpus: about 40 seconds on two idle cores, two minutes on busy ones.",
   ),
   images: text({
     placeholder: "DIR",
