@@ -57,7 +57,7 @@ export interface JpegEncodeOptions {
 /**
  * Decodes JPEG, PNG and WebP, and encodes JPEG.
  *
- * On Linux, JPEGs are decoded on other threads, two at once for each core, and only the
+ * On Linux, JPEGs are decoded on other threads, four at once for each core, and only the
  * part that a crop needs. JPEGs elsewhere, small JPEGs and other formats are decoded on the calling
  * thread. The pixels are the same everywhere.
  *

@@ -1,5 +1,5 @@
 /**
- * The decompressors of a thread: at most two for each core, kept for the next images. A handle and
+ * The decompressors of a thread: at most four for each core, kept for the next images. A handle and
  * its memory cost about as much to create as a small image to decode.
  */
 
@@ -83,8 +83,11 @@ export class DecoderPool {
   }
 }
 
-/** While the pixels of one image wait for the thread of the pipeline, its core decodes another. */
-const DECODERS_PER_CORE = 2;
+/**
+ * While pixels wait for the thread of the pipeline, which may be collecting garbage or have to wait
+ * for a core itself, cores decode other images.
+ */
+const DECODERS_PER_CORE = 4;
 
 /** The decompressors of this thread. */
 export const decoderPool: DecoderPool = new DecoderPool(
