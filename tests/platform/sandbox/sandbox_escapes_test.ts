@@ -60,7 +60,7 @@ Deno.test("memory that a function asks for beyond the limit is refused, and cost
 
 Deno.test("a function that never gives way is ended, whatever it does, and others are answered meanwhile", async () => {
   await using patient = await Sandbox.open();
-  await using sandbox = await Sandbox.open({}, () => ({ stallTimeoutMs: 2_000 }));
+  await using sandbox = await Sandbox.open({}, () => ({ stallTimeoutMs: 1_000 }));
   const endless = [
     "(() => { for (;;); })()",
     "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)",
@@ -135,7 +135,7 @@ Deno.test("a function that changes every built-in harms only the elements of its
       }
     }
   })()`;
-  const short = await Sandbox.open({}, () => ({ stallTimeoutMs: 2_000 }));
+  const short = await Sandbox.open({}, () => ({ stallTimeoutMs: 1_000 }));
   await using _short = short;
   const came = await short.evaluate(vandal);
   assert(came !== undefined);
