@@ -131,6 +131,13 @@ export class ChildProcess {
   }
 }
 
+/** Runs a program of Leat to its end, without permissions, and without a link to it. */
+export async function runAlone(program: string): Promise<void> {
+  const args = ["run", "--quiet", "--no-prompt", "--cached-only", ...configFlags(), program];
+  const stdio = { stdin: "null", stdout: "null", stderr: "null" } as const;
+  await new Deno.Command(denoCommand(), { args, ...cacheOnly(), ...stdio }).output();
+}
+
 function nodeNamed(node: string): NodeId {
   const [bits] = crypto.getRandomValues(new BigUint64Array(1));
   return { node, incarnation: bits!.toString(16).padStart(16, "0") };

@@ -13,6 +13,7 @@ import type {
 import { FramePool } from "../../transport/codec.ts";
 import type { WorkerStorage } from "../storage/storage.ts";
 import { GrantedPython } from "../python/granted_python.ts";
+import { storeCompiledRunner } from "./compiled_runner.ts";
 import { ConfinedProcess, type ProcessOptions } from "./confined_process.ts";
 import { FetchedModules } from "./modules/fetched_modules.ts";
 import type { SandboxGrants } from "./grants.ts";
@@ -41,6 +42,7 @@ export class ConfinedRunners implements RunnerFactory {
   readonly #supply: ProcessSupply<ConfinedProcess>;
   /** The memory of elements of all processes: each is overwritten as a whole before it is used. */
   readonly #pool = new FramePool();
+  #storing: Promise<void> | undefined;
   /** The resource usage of ended processes. */
   readonly #ended = { cpuSeconds: 0 };
 
@@ -71,6 +73,8 @@ export class ConfinedRunners implements RunnerFactory {
     };
     this.#supply = new ProcessSupply(() => {
       const process = new ConfinedProcess(options);
+      // Later, as it would delay the first one.
+      this.#storing ??= process.loaded.then(storeCompiledRunner, () => {});
       this.#processes.add(process);
       return process;
     }, loadingMax);
@@ -110,6 +114,7 @@ export class ConfinedRunners implements RunnerFactory {
     this.#supply.close();
     this.#modules.close();
     await Promise.all([...this.#processes].map((process) => process.terminate()));
+    await this.#storing;
     await this.#hosts.close();
   }
 }
