@@ -1,21 +1,27 @@
 /** What the iterators of an `offload` node learn, epoch after epoch: the candidate and its ratio. */
+import type { Pulled } from "../data/iterator.ts";
 import type { OffloadChoice } from "../data/operators/offload.ts";
 import { RatioControl } from "./adapt.ts";
 import { CutControl } from "./cut_control.ts";
-import { estimateOf } from "./decide.ts";
+import { estimateOf, staysLocal } from "./decide.ts";
 import { sizeOf } from "./figures.ts";
 import { OffloadPlan } from "./plan.ts";
+import type { PlanRequest } from "./planner.ts";
 
 /** An epoch with fewer batches says too little. */
 const BATCHES_MIN = 25;
 /** The ratio of a candidate that was not chosen at first. */
 const RATIO_FIRST = 0.5;
+/** Planning again takes at most this share of the time since the last plan. */
+const PLANNING_SHARE_MAX = 0.03;
 
 /** Adapts a plan while training runs. */
 export class Adaptation {
   readonly #plan: OffloadChoice;
   readonly #cuts: CutControl | undefined;
   readonly #controls = new Map<string, RatioControl>();
+  #trainedMs = 0;
+  #planAgain: Adaptation["planAgain"];
 
   constructor(plan: OffloadChoice) {
     this.#plan = plan;
@@ -31,6 +37,14 @@ export class Adaptation {
     return candidate === null
       ? { candidate, ratio: 0 }
       : { candidate, ratio: this.controlOf(candidate).ratio };
+  }
+
+  /**
+   * What to plan again by. Set if nothing was offloaded because training did not wait for data, and
+   * now it does.
+   */
+  get planAgain(): Pick<PlanRequest, "stepMs" | "speedUpThreshold"> | undefined {
+    return this.#planAgain;
   }
 
   /** With how many workers training would not wait, if that was measured. */
@@ -55,15 +69,20 @@ export class Adaptation {
   }
 
   /** An epoch has ended. */
-  ended({ batches, bytes, elapsedMs }: EpochFigures): void {
+  ended({ batches, bytes, elapsedMs, waitMs }: EpochFigures): void {
+    this.#trainedMs += elapsedMs;
     if (batches < BATCHES_MIN || elapsedMs === 0) return;
     this.#cuts?.observe(1_000 * bytes / elapsedMs);
+    if (!isWithoutCandidates(this.#plan)) return;
+    const { planningMs, decision: { speedUpThreshold } } = this.#plan;
+    const busyMs = elapsedMs - waitMs;
+    const waits = !staysLocal({ Gthp: 1 / busyMs, Lthp: 1 / elapsedMs }, speedUpThreshold);
+    const isDue = planningMs <= PLANNING_SHARE_MAX * this.#trainedMs;
+    this.#planAgain = waits && isDue ? { stepMs: busyMs / batches, speedUpThreshold } : undefined;
   }
 
   #firstRatioOf(candidate: string): number {
-    const plan = this.#plan;
-    if (candidate !== plan.candidate) return RATIO_FIRST;
-    return plan instanceof OffloadPlan ? plan.decision.startRatio : plan.ratio;
+    return candidate === this.#plan.candidate ? this.#plan.ratio : RATIO_FIRST;
   }
 }
 
@@ -77,6 +96,8 @@ export interface EpochFigures {
   readonly batches: number;
   readonly bytes: number;
   readonly elapsedMs: number;
+  /** How long training waited for batches. */
+  readonly waitMs: number;
 }
 
 /** Counts what an epoch gives. */
@@ -85,21 +106,40 @@ export class EpochMeter {
   readonly #fromMs: number;
   #batches = 0;
   #bytes = 0;
+  #waitMs = 0;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
     this.#fromMs = nowMs();
   }
 
+  /** A batch was given. */
   count(batch: unknown): void {
     this.#batches++;
     this.#bytes += sizeOf(batch);
   }
 
+  /** Counts how long `next` takes, as time that training waits. */
+  during(next: () => Pulled<unknown>): Pulled<unknown> {
+    const fromMs = this.#nowMs();
+    const waited = (given: unknown) => {
+      this.#waitMs += this.#nowMs() - fromMs;
+      return given;
+    };
+    const given = next();
+    return given instanceof Promise ? given.then(waited) : waited(given);
+  }
+
   read(): EpochFigures {
     const elapsedMs = this.#nowMs() - this.#fromMs;
-    return { batches: this.#batches, bytes: this.#bytes, elapsedMs };
+    return { batches: this.#batches, bytes: this.#bytes, elapsedMs, waitMs: this.#waitMs };
   }
+}
+
+/** Whether a plan was made without measuring a candidate, though there was time to. */
+function isWithoutCandidates(plan: OffloadChoice): plan is OffloadPlan {
+  return plan instanceof OffloadPlan && plan.metrics.candidates.length === 0 &&
+    plan.decision.rule !== "short training";
 }
 
 /** What each candidate, and this host alone, may reach: line 7 of algorithm 1. */

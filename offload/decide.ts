@@ -1,10 +1,13 @@
 /**
  * Whether to offload, which part of the pipeline, and what share of the data: algorithm 1 of the
- * FastFlow paper (section 4). Names and line numbers are the paper's. Pure: no clock, no service.
+ * FastFlow paper (section 4), and what Leat changes in it. Names and line numbers are the paper's.
+ * Pure: no clock, no service.
  */
 
 /** The paper's default: with less to gain, remote workers stay free for others (section 4.1). */
 export const SPEED_UP_THRESHOLD = 1.1;
+/** A candidate must be so many times as fast as local training: measurements are not exact. */
+const GAIN_MIN = 1.05;
 
 /** What was measured of one way to offload (table 1). */
 export interface CandidateMetrics {
@@ -30,11 +33,22 @@ export interface OffloadMetrics {
   readonly candidates: readonly CandidateMetrics[];
 }
 
-/** The result of algorithm 1. */
+/** What lines 3 to 13 of the paper give. */
+export interface Algorithm1 {
+  /** `null`: everything stays local. */
+  readonly candidate: string | null;
+  readonly OffRatio: number;
+  /** In bytes per second. Above this, remote workers or the network are the bottleneck. */
+  readonly Upper?: number;
+  /** In bytes per second. Below this, local CPUs are the bottleneck. */
+  readonly Lower?: number;
+}
+
+/** What is done. */
 export interface OffloadDecision {
   /** The candidate to apply; `null`: everything stays local. */
   readonly candidate: string | null;
-  /** OffRatio: the share of the data that remote workers prepare, from 0 to 1. */
+  /** The share of the data that remote workers prepare, from 0 to 1. */
   readonly ratio: number;
   /** The rule that decided. */
   readonly rule:
@@ -43,10 +57,12 @@ export interface OffloadDecision {
     | "no candidate"
     | "no gain"
     | "offload"
-    /** Not of algorithm 1: measuring would take longer than it could save. */
+    /** Measuring would take longer than it could save. */
     | "short training";
   /** Gthp / Lthp: the speed-up if there were no stall. */
   readonly speedUpMax: number;
+  /** With a smaller `speedUpMax` nothing is offloaded. */
+  readonly speedUpThreshold: number;
   /** The estimated training throughput, in bytes per second. */
   readonly estimate: number;
   /** In bytes per second. Above this, remote workers or the network are the bottleneck. */
@@ -54,16 +70,13 @@ export interface OffloadDecision {
   /** In bytes per second. Below this, local CPUs are the bottleneck. */
   readonly Lower?: number;
   /**
-   * Where a corrected ratio begins. Line 13 leaves out that an offloaded step costs this host only
-   * Ocycle instead of Pcycle; with that, both sides finish together at this ratio.
-   */
-  readonly startRatio: number;
-  /**
    * n_workers of section 9: with so many workers training would not wait. Left out: the measured
    * ones were not counted.
    */
   readonly workers?: number;
 }
+
+type LocalMetrics = Pick<OffloadMetrics, "Lthp" | "Pcycle">;
 
 /** Whether line 3 rules offloading out, so that no candidate need be measured. */
 export function staysLocal(
@@ -73,12 +86,36 @@ export function staysLocal(
   return Gthp <= Lthp || Gthp / Lthp < speedUpThreshold;
 }
 
-/** Line 7: the training throughput to expect with a candidate, in bytes per second. */
+/** Algorithm 1 as the paper has it. */
+export function algorithm1(
+  metrics: OffloadMetrics,
+  speedUpThreshold = SPEED_UP_THRESHOLD,
+): Algorithm1 {
+  const { Gthp, Lthp, Pcycle, candidates } = metrics;
+  const best = greatest(
+    candidates,
+    // Line 7.
+    ({ Rthp, Ocycle }) => Lthp * (1 - relativeCost(Ocycle, Pcycle)) + Rthp,
+  );
+  // Lines 3 and 4.
+  if (staysLocal(metrics, speedUpThreshold) || !best) return { candidate: null, OffRatio: 0 };
+  const { name: candidate, Rthp } = best;
+  // Lines 8 to 13. A measured Rthp may be a little above Gthp.
+  const { Upper, Lower } = boundsOf(metrics, best);
+  const OffRatio = Lower < Upper ? Math.min(1, Upper / Gthp) : Rthp / (Lthp + Rthp);
+  return { candidate, OffRatio, Upper, Lower };
+}
+
+/**
+ * The throughput to expect if this host and the workers finish together, in bytes per second: this
+ * host prepares more, because an offloaded step costs it Ocycle instead of Pcycle. Line 7 assumes
+ * instead that this host prepares less by the share Ocycle / Pcycle, whatever is offloaded.
+ */
 export function estimateOf(
-  { Lthp, Pcycle }: Pick<OffloadMetrics, "Lthp" | "Pcycle">,
+  { Lthp, Pcycle }: LocalMetrics,
   { Rthp, Ocycle }: CandidateMetrics,
 ): number {
-  return Lthp * (1 - relativeCost(Ocycle, Pcycle)) + Rthp;
+  return Lthp + Rthp * Math.max(0, 1 - relativeCost(Ocycle, Pcycle));
 }
 
 /** A candidate is measured no further if even so many times its throughput would be too little. */
@@ -86,7 +123,7 @@ const RTHP_MARGIN = 1.3;
 
 /** Whether a candidate with this throughput, Ocycle aside, falls behind one that was measured. */
 export function isBehind(
-  local: Pick<OffloadMetrics, "Lthp" | "Pcycle">,
+  local: LocalMetrics,
   measured: readonly CandidateMetrics[],
   Rthp: number,
 ): boolean {
@@ -95,54 +132,38 @@ export function isBehind(
 }
 
 /**
- * Algorithm 1. One rule is not the paper's ("no gain"): a candidate whose own estimate is not above
- * Lthp is not applied, because by the paper's model training would become slower.
+ * Algorithm 1 with another estimate. The candidate with the greatest one is taken, with the ratio
+ * at which both sides reach it; if it is above Gthp, that of line 11. A candidate that gains too
+ * little is not applied.
  */
 export function decide(
   metrics: OffloadMetrics,
   speedUpThreshold = SPEED_UP_THRESHOLD,
 ): OffloadDecision {
-  const { Gthp, Lthp, Pcycle, candidates } = metrics;
+  const { Gthp, Lthp, candidates } = metrics;
+  const speedUpMax = Gthp / Lthp;
   const local = (rule: OffloadDecision["rule"]): OffloadDecision => ({
-    candidate: null,
-    ratio: 0,
-    startRatio: 0,
-    rule,
-    speedUpMax: Gthp / Lthp,
+    ...{ candidate: null, ratio: 0, rule, speedUpMax, speedUpThreshold },
     estimate: Math.min(Gthp, Lthp),
   });
-  // Lines 3 and 4.
   if (Gthp <= Lthp) return local("no stall");
   if (staysLocal(metrics, speedUpThreshold)) return local("speed-up below threshold");
-  // Line 7.
-  const best = candidates.reduce<CandidateMetrics | undefined>(
-    (best, at) => !best || estimateOf(metrics, at) > estimateOf(metrics, best) ? at : best,
-    undefined,
-  );
+  const best = greatest(candidates, (at) => estimateOf(metrics, at));
   if (best === undefined) return local("no candidate");
-  const estimate = estimateOf(metrics, best);
-  if (estimate <= Lthp) return local("no gain");
-  const { name, Rthp, Ocycle, workers = 0 } = best;
-  // Lines 8 and 9.
-  const Upper = Rthp;
-  const cost = relativeCost(Ocycle, Pcycle);
-  const Lower = (Gthp - Lthp) * (1 + cost);
-  // Lines 10 to 13. A measured Rthp may be a little above Gthp.
-  const isEnough = Lower < Upper;
-  const ratio = isEnough ? Math.min(1, Upper / Gthp) : Rthp / (Lthp + Rthp);
-  const freed = Math.max(0, 1 - cost);
-  const startRatio = isEnough ? ratio : Math.min(1, Rthp / (Lthp + Rthp * freed));
+  const estimate = Math.min(Gthp, estimateOf(metrics, best));
+  if (estimate < GAIN_MIN * Lthp) return local("no gain");
+  const { name: candidate, Rthp, workers = 0 } = best;
+  const { Upper, Lower } = boundsOf(metrics, best);
   return {
-    candidate: name,
-    ratio,
-    startRatio,
-    rule: "offload",
-    speedUpMax: Gthp / Lthp,
-    estimate: Math.min(Gthp, estimate),
-    Upper,
-    Lower,
+    ...{ candidate, ratio: Math.min(1, Rthp / estimate), rule: "offload" },
+    ...{ speedUpMax, speedUpThreshold, estimate, Upper, Lower },
     ...(workers > 0 && Lower < Infinity ? { workers: workersFor(Lower, Rthp / workers) } : {}),
   };
+}
+
+/** Lines 8 and 9. */
+function boundsOf({ Gthp, Lthp, Pcycle }: OffloadMetrics, { Rthp, Ocycle }: CandidateMetrics) {
+  return { Upper: Rthp, Lower: (Gthp - Lthp) * (1 + relativeCost(Ocycle, Pcycle)) };
 }
 
 /** Section 9, with the throughput of one worker. */
@@ -153,4 +174,11 @@ function workersFor(Lower: number, Rthp: number): number {
 /** Ocycle / Pcycle; 0 for a pipeline that needs no measurable CPU time. */
 function relativeCost(Ocycle: number, Pcycle: number): number {
   return Pcycle > 0 ? Ocycle / Pcycle : 0;
+}
+
+/** The first of those with the greatest value. */
+function greatest<T>(items: readonly T[], valueOf: (item: T) => number): T | undefined {
+  let best: T | undefined;
+  for (const item of items) if (best === undefined || valueOf(item) > valueOf(best)) best = item;
+  return best;
 }

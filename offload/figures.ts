@@ -29,7 +29,7 @@ export interface OffloadProgress {
   readonly candidate?: string | null;
   /** Why it failed last. */
   readonly lastFailure?: string;
-  /** The plan that was made, if the dataset was given none. */
+  /** The last plan that was made while the dataset was read: it had none, or another was due. */
   readonly plan?: OffloadPlan;
 }
 
@@ -47,6 +47,11 @@ export class OffloadFigures {
 
   planned(plan: OffloadPlan): void {
     this.#plan = plan;
+  }
+
+  /** The last plan that was made for the dataset itself. */
+  get plan(): OffloadPlan | undefined {
+    return this.#plan;
   }
 
   /** The most workers that were read from at the same time. */

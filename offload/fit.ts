@@ -40,11 +40,11 @@ export interface FitOptions<T, S> extends Omit<PlanningOptions, "service"> {
   /** Whether batches come in the order of a DETERMINISTIC job. Default false: see `offload()`. */
   readonly deterministic?: boolean;
   /**
-   * Whether the ratio is corrected while training runs, depending on which side training waits for.
-   * Has no effect with `deterministic`. Default: true with `offload: "auto"`, else false.
+   * Whether the plan is changed while training runs: the ratio at once, depending on which side
+   * training waits for, and the rest between epochs. Has no effect with `deterministic`. Default: true with `offload: "auto"`, else false.
    */
   readonly adapt?: boolean;
-  /** Called with the plan, before the first step. */
+  /** Called with the plan, before the first step, and with each that replaces it. */
   readonly onPlan?: (plan: OffloadPlan) => void;
   /** Called about every second and after the last step. */
   readonly onProgress?: (progress: FitProgress) => void;
@@ -70,9 +70,9 @@ export interface FitProgress {
 
 /** The result of a training. */
 export interface FitReport extends FitProgress {
-  /** The plan; missing if no service was given or `offload` was `"never"`. */
+  /** The last plan; missing if no service was given or `offload` was `"never"`. */
   readonly plan?: OffloadPlan;
-  /** How long planning took, in ms. */
+  /** How long planning before the first step took, in ms. */
   readonly planningMs: number;
 }
 
@@ -108,11 +108,12 @@ export async function fit<T, S>(options: FitOptions<T, S>): Promise<FitReport> {
   const { dataset, trainStep, state, epochs = 1, onPlan, onProgress } = options;
   const host = installedHost();
   const plannedFromMs = host.nowMs();
-  const plan = await planFor(options);
+  let plan = await planFor(options);
   if (plan !== undefined) onPlan?.(plan);
   const batches = plan === undefined ? dataset : offloaded(options, plan);
   const planningMs = host.nowMs() - plannedFromMs;
 
+  const figures = batches.node instanceof OffloadNode ? figuresOf(batches.node) : undefined;
   const startedAtMs = host.nowMs();
   let reportedAtMs = startedAtMs;
   let steps = 0;
@@ -120,10 +121,12 @@ export async function fit<T, S>(options: FitOptions<T, S>): Promise<FitReport> {
   const progress = (): FitProgress => ({
     ...{ epoch, steps },
     elapsedMs: host.nowMs() - startedAtMs,
-    ...(batches.node instanceof OffloadNode ? { offload: figuresOf(batches.node).read() } : {}),
+    ...(figures === undefined ? {} : { offload: figures.read() }),
   });
   for (; epoch < epochs; epoch++) {
     for await (const batch of batches) {
+      const { plan: latest } = figures ?? {};
+      if (latest !== undefined && latest !== plan) onPlan?.(plan = latest);
       await trainStep(batch, state);
       steps++;
       if (onProgress === undefined || host.nowMs() - reportedAtMs < PROGRESS_EVERY_MS) continue;
@@ -166,10 +169,13 @@ async function planFor<T, S>(options: FitOptions<T, S>): Promise<OffloadPlan | u
 
 function offloaded<T, S>(options: FitOptions<T, S>, plan: OffloadPlan): Dataset<T> {
   const { dataset, service, deterministic, offload = "auto", adapt = offload === "auto" } = options;
-  const { token, ca, compression, targetTags, timeoutMs } = options;
-  if (plan.candidate === null) return dataset;
+  const { token, ca, compression, targetTags, timeoutMs, profileSteps } = options;
+  const isFinal = !adapt || deterministic === true || plan.decision.rule === "short training";
+  if (plan.candidate === null && isFinal) return dataset;
   if (service === undefined) throw needsService();
-  const given = { token, ca, compression, targetTags, timeoutMs, deterministic, adapt };
+  const given = {
+    ...{ token, ca, compression, targetTags, timeoutMs, profileSteps, deterministic, adapt },
+  };
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   return dataset.offload({ service, plan, ...Object.fromEntries(set) });
 }

@@ -22,7 +22,8 @@ import {
 import type { OpenRemote } from "./conditional/remote_side.ts";
 import { type CutPoint, cutPointsOf, withoutSource } from "./cut_points.ts";
 import { figuresOf } from "./figures.ts";
-import { plan } from "./planner.ts";
+import { OffloadPlan } from "./plan.ts";
+import { plan, type PlanRequest } from "./planner.ts";
 
 const TIMEOUT_MS = 30_000;
 
@@ -58,8 +59,9 @@ class OffloadedIterator extends ElementIterator {
   override next(): Pulled<unknown> {
     if (this.disposed) return END;
     if (this.#input === undefined) return this.#start();
-    if (this.#meter === undefined) return this.#input.next();
-    const given = this.#input.next();
+    const input = this.#input;
+    if (this.#meter === undefined) return input.next();
+    const given = this.#meter.during(() => input.next());
     return given instanceof Promise
       ? given.then((given) => this.#counted(given))
       : this.#counted(given);
@@ -90,15 +92,18 @@ class OffloadedIterator extends ElementIterator {
   async #start(): Promise<unknown> {
     const { plan } = this.#node.options;
     const known = adaptations.get(this.#node);
-    const choice = known?.choice ?? plan ?? await this.#context.waitFor(this.#decide());
+    const choice = await this.#planAgain(known) ?? known?.choice ?? plan ??
+      await this.#context.waitFor(this.#decide(this.#node.options));
     if (this.disposed) return END;
     this.#begin(choice, false);
     return await this.next();
   }
 
   #counted(given: unknown): unknown {
-    if (given !== END) this.#meter!.count(given);
-    else {
+    if (given !== END) {
+      this.#meter!.count(given);
+      if (this.#choice!.candidate === null) figuresOf(this.#node).count("local", given);
+    } else {
       // The throughput of an epoch in which the service failed is not that of its candidate.
       const { fallbacks } = figuresOf(this.#node).read();
       if (fallbacks === this.#fallbacks) this.#adaptation!.ended(this.#meter!.read());
@@ -107,12 +112,31 @@ class OffloadedIterator extends ElementIterator {
     return given;
   }
 
+  /** If nothing was offloaded, and training has come to wait for data. */
+  async #planAgain(known: Adaptation | undefined): Promise<OffloadChoice | undefined> {
+    const how = known?.planAgain;
+    const { inputs: [pipeline] } = this.#node;
+    if (how === undefined || cutPointsOf(pipeline!).candidates.length === 0) return undefined;
+    adaptations.delete(this.#node);
+    try {
+      return await this.#context.waitFor(this.#decide(how));
+    } catch (error) {
+      const { message } = LeatError.from(error);
+      this.#context.host.warn(`offload: training waits, but planning again failed: ${message}`);
+      return undefined;
+    }
+  }
+
   /** Measures, and says what it has decided. */
-  async #decide(): Promise<OffloadChoice> {
+  async #decide(how: Pick<PlanRequest, "stepMs" | "speedUpThreshold">): Promise<OffloadChoice> {
     const { inputs: [pipeline], options } = this.#node;
-    const { plan: _, stepMs, profileSteps, deterministic: __, adapt: ___, ...service } = options;
+    const { plan: _, stepMs: __, profileSteps, deterministic: ___, adapt: ____, ...service } =
+      options;
     const { host } = this.#context;
-    const decided = await plan({ pipeline: pipeline!, service, host, stepMs, profileSteps });
+    const decided = await plan({
+      ...{ pipeline: pipeline!, service, host, profileSteps },
+      ...{ stepMs: how.stepMs, speedUpThreshold: how.speedUpThreshold },
+    });
     figuresOf(this.#node).planned(decided);
     return decided;
   }
@@ -122,7 +146,10 @@ class OffloadedIterator extends ElementIterator {
     const { plan, adapt = plan === undefined, deterministic = false } = this.#node.options;
     const figures = figuresOf(this.#node);
     if (adapt && !deterministic) {
-      this.#adaptation = adaptationOf(this.#node, plan ?? choice);
+      this.#adaptation = adaptationOf(
+        this.#node,
+        choice instanceof OffloadPlan ? choice : plan ?? choice,
+      );
       this.#meter = new EpochMeter(() => this.#context.host.nowMs());
       this.#fallbacks = figures.read().fallbacks;
     }

@@ -1,7 +1,12 @@
 /** The plan: what was measured, what was decided, and both in words. */
 import { bytesText, percentText } from "../data/amounts.ts";
 import type { OffloadChoice } from "../data/operators/offload.ts";
-import { estimateOf, type OffloadDecision, type OffloadMetrics } from "./decide.ts";
+import {
+  estimateOf,
+  type OffloadDecision,
+  type OffloadMetrics,
+  SPEED_UP_THRESHOLD,
+} from "./decide.ts";
 
 /** The most steps of a measurement: the paper's 50 to 100. It ends earlier once it is exact. */
 export const PROFILE_STEPS = 50;
@@ -56,8 +61,8 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   static ofShort(): OffloadPlan {
     return new OffloadPlan({
       decision: {
-        ...{ candidate: null, ratio: 0, startRatio: 0, rule: "short training" },
-        ...{ speedUpMax: 1, estimate: 0 },
+        ...{ candidate: null, ratio: 0, rule: "short training" },
+        ...{ speedUpMax: 1, speedUpThreshold: SPEED_UP_THRESHOLD, estimate: 0 },
       },
       metrics: { Gthp: 0, Lthp: 0, Pcycle: 0, candidates: [] },
       ...{ refused: [], source: "measured", planningMs: 0 },
@@ -89,7 +94,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   }
 
   #sentence(): string {
-    const { rule, candidate, ratio, speedUpMax, estimate, Upper = 0, Lower = 0 } = this.decision;
+    const { rule, candidate, ratio, speedUpMax, estimate } = this.decision;
     const { Lthp, Gthp } = this.metrics;
     const faster = Number.isFinite(speedUpMax) ? `at most ${times(speedUpMax)} as fast` : "faster";
     switch (rule) {
@@ -106,7 +111,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
         return `Nothing is offloaded, though training could be ${faster}: receiving what ` +
           "workers prepare costs this host more than they save.";
       case "offload": {
-        const why = Lower < Upper
+        const why = estimate === Gthp
           ? "as much as workers and network can give"
           : "so that workers and this host finish together";
         const waits = Number.isFinite(Gthp)

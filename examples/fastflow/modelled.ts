@@ -89,7 +89,7 @@ async function modelOne(
       decided,
       corrected: decision.candidate === null ? decided : timeOfStep(
         ...[costs, environment, decision, CORRECTED_STEPS * steps] as const,
-        new RatioControl(decision.startRatio),
+        new RatioControl(decision.ratio),
       ),
     },
     candidates: metrics.candidates.map((candidate) => {

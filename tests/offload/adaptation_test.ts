@@ -47,10 +47,13 @@ Deno.test("CutControl tries less and less often what does not help", () => {
   assert(tries > 2 && tries < 20, `${tries}`);
 });
 
-function planOf(metrics: OffloadPlan["metrics"]): OffloadPlan {
+function planOf(metrics: OffloadPlan["metrics"], planningMs = 0): OffloadPlan {
   const decision = decide(metrics);
-  return new OffloadPlan({ decision, metrics, refused: [], source: "measured", planningMs: 0 });
+  return new OffloadPlan({ decision, metrics, refused: [], source: "measured", planningMs });
 }
+
+/** Training does not wait. */
+const NO_STALL = { Gthp: 100, Lthp: 100, Pcycle: 10, candidates: [] };
 
 Deno.test("Adaptation changes the candidate after an epoch, and keeps the ratio of each", () => {
   const plan = planOf({
@@ -61,13 +64,32 @@ Deno.test("Adaptation changes the candidate after an epoch, and keeps the ratio 
   const { candidate, ratio } = adaptation.choice;
   assertEquals(candidate, "p'3");
   const epoch = (bytes: number, batches = 100) =>
-    adaptation.ended({ batches, bytes, elapsedMs: 1_000 });
+    adaptation.ended({ batches, bytes, elapsedMs: 1_000, waitMs: 0 });
   epoch(1, 24);
   assertEquals(adaptation.choice, { candidate, ratio });
   epoch(200);
   assertEquals(adaptation.choice, { candidate: "p'2", ratio: 0.5 });
   epoch(150);
   assertEquals(adaptation.choice, { candidate, ratio });
+});
+
+Deno.test("Adaptation wants another plan when training comes to wait, and not too often", () => {
+  const adaptation = new Adaptation(planOf(NO_STALL, 60));
+  const epoch = (waitMs: number, batches = 100) => {
+    adaptation.ended({ batches, bytes: 1, elapsedMs: 1_000, waitMs });
+    return adaptation.planAgain;
+  };
+  // Planning took 60 ms, which is 3 % of two epochs.
+  assertEquals(epoch(500), undefined);
+  assertEquals(epoch(50), undefined, "less than a tenth of its time");
+  assertEquals(epoch(500, 10), undefined, "an epoch too short");
+  assertEquals(epoch(500), { stepMs: 5, speedUpThreshold: 1.1 });
+  assertEquals(epoch(0), undefined);
+  // What was measured once is tried by the controls.
+  const candidates = [{ name: "p'2", Rthp: 1, Ocycle: 10 }];
+  const other = new Adaptation(planOf({ ...NO_STALL, Gthp: 200, candidates }));
+  other.ended({ batches: 100, bytes: 100, elapsedMs: 1_000, waitMs: 500 });
+  assertEquals([other.choice.candidate, other.planAgain], [null, undefined]);
 });
 
 /** A host whose time passes only where the test lets it. */
@@ -121,3 +143,32 @@ testInline("offload leaves the service when training does not wait, and returns"
   const numbers = given.map((at) => (at as { element: number }).element).sort((a, b) => a - b);
   assertEquals(numbers, Array.from({ length: elements }, (_, i) => i));
 });
+
+testInline(
+  "offload plans again when training that did not wait has come to wait",
+  async (start) => {
+    await using service = await start({ workers: 1 });
+    const host = new SteppedHost();
+    const dataset = Dataset.range(100).map((x) => x + 1).offload({
+      ...{ service, plan: planOf(NO_STALL), adapt: true, profileSteps: 3 },
+    });
+    const epoch = async () => {
+      await using iterator = openIterator(dataset.node, { host });
+      const given: unknown[] = [];
+      for (let i = 0; i < 100; i++) {
+        given.push(...await readOutcomes(iterator, 1));
+        host.time += 10;
+      }
+      await outcomesOf(iterator);
+      const numbers = given.map((at) => (at as { element: number }).element).sort((a, b) => a - b);
+      assertEquals(numbers, Array.from({ length: 100 }, (_, i) => i + 1));
+      return offloadProgress(dataset);
+    };
+    await epoch();
+    const { plan, candidate, local } = await epoch();
+    assertEquals([plan, candidate, local.elements], [undefined, null, 200]);
+    host.isSlow = true;
+    await epoch();
+    assert((await epoch()).plan !== undefined);
+  },
+);

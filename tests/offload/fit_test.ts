@@ -193,10 +193,9 @@ testInline(
           model,
           remoteResources,
           profileSteps: 3,
-          speedUpThreshold: 1e-9,
         },
-        trainStep: () => {},
       });
+    // Without a training step Gthp is infinite, so that candidates are measured.
     const first = await planned();
     const second = await planned();
     assertEquals([first.source, second.source], ["measured", "stored"]);
@@ -204,11 +203,12 @@ testInline(
     assertEquals((await planned(batches.map((x) => x))).source, "measured");
     assertEquals((await planned(batches, "another")).source, "measured");
     assertEquals((await planned(batches, "m")).source, "stored");
-    // Without a training step Gthp is infinite.
-    const alone = () => planOffload(batches, { service, metricsStore, profileSteps: 3 });
-    const measured = await alone();
-    const stored = await alone();
+    const withSteps = () =>
+      planOffload(batches, { service, metricsStore, profileSteps: 3, trainStep: () => {} });
+    const measured = await withSteps();
+    const stored = await withSteps();
     assertEquals([stored.source, stored.metrics], ["stored", measured.metrics]);
+    assert(Number.isFinite(stored.metrics.Gthp));
   },
 );
 
