@@ -5,8 +5,10 @@
  * get less, in the end nothing. Pure: it sees windows of steps and gives a ratio.
  */
 
-/** Below this share of its time training does not wait for data. */
+/** From this share of its time on, training waits for data, and a better ratio is searched for. */
 const WAITING_SHARE_MIN = 0.03;
+/** Below this share it does not wait, and less at the workers may be enough. */
+const IDLE_SHARE_MAX = 0.01;
 /** The first change, and the range of changes, in log-odds of the ratio. */
 const STEP_FIRST = 0.2;
 const STEP_MIN = 0.04;
@@ -16,6 +18,8 @@ const STEP_GROWTH = 1.5;
 const STEP_SHRINKING = 0.5;
 /** A change that costs more than this share of the throughput is undone. */
 const LOSS_MAX = 0.01;
+/** The same while training still waits for the same side: a smaller loss may be an inexact measurement. */
+const LOSS_MAX_ON = 0.05;
 /** If throughput differs by more than this share, conditions have changed: a new search starts. */
 const CHANGE_MIN = 0.08;
 /** Windows until a ratio that was found is tried again; twice as many the next time. */
@@ -82,18 +86,22 @@ export class RatioControl {
   /** Takes in a window with the present ratio. True if the ratio is another one now. */
   observe({ elements, elapsedMs, waitMs }: StepWindow): boolean {
     const throughput = elements / elapsedMs;
-    const isWaiting = (waitMs.local + waitMs.remote) / elapsedMs >= WAITING_SHARE_MIN;
+    const waiting = (waitMs.local + waitMs.remote) / elapsedMs;
     const hint = waitMs.local > waitMs.remote ? 1 : -1;
     const move = this.#move;
     this.#move = undefined;
     this.#windows++;
-    if (!isWaiting) return this.#offloadLess(move, throughput);
-    if (move !== undefined && throughput < move.throughput * (1 - LOSS_MAX)) {
+    if (waiting < IDLE_SHARE_MAX) return this.#offloadLess(move, throughput);
+    if (waiting < WAITING_SHARE_MIN) return move?.kind === "less" && this.#undo(move, hint);
+    const isOn = move?.kind === "climb" && !this.#isDear && hint === this.#direction;
+    const lossMax = isOn && this.#ratio < RATIO_MAX ? LOSS_MAX_ON : LOSS_MAX;
+    if (move !== undefined && throughput < move.throughput * (1 - lossMax)) {
       return this.#undo(move, hint);
     }
     if (this.#ratio === 0) return this.#offloadAgain(throughput);
     if (this.#settled !== undefined && this.#staysSettled(this.#settled, throughput)) return false;
-    return this.#climb(this.#isDear ? -1 : hint, throughput);
+    const reference = isOn ? Math.max(throughput, move.throughput) : throughput;
+    return this.#climb(this.#isDear ? -1 : hint, reference);
   }
 
   /** More for the side that training waits less for. */
@@ -134,7 +142,7 @@ export class RatioControl {
     if (isSame && settled.windows < this.#patience) return true;
     this.#patience = isSame ? Math.min(PATIENCE_WINDOWS_MAX, 2 * this.#patience) : PATIENCE_WINDOWS;
     if (!isSame) this.#tryPatience = PATIENCE_WINDOWS;
-    this.#startSearch(isSame ? 2 * STEP_MIN : STEP_FIRST);
+    this.#startSearch(isSame ? STEP_MIN : STEP_FIRST);
     return false;
   }
 
@@ -145,7 +153,7 @@ export class RatioControl {
     this.#step = step;
   }
 
-  #undo({ kind, fromRatio, throughput }: Move, hint: number): boolean {
+  #undo({ kind, fromRatio, throughput }: Move, hint: number): true {
     this.#undone++;
     if (kind === "climb") {
       this.#isDear = fromRatio < this.#ratio && hint > 0;

@@ -1,11 +1,11 @@
 /** The paper's tables and figures as tables, and the sentences above them. */
 import { modelled, type Quantity, type Unit } from "../../cli/lib/quantity.ts";
 import type { Table } from "../../cli/lib/table.ts";
+import { goalTable, TRAINING_STEPS, trainingMs } from "./goals.ts";
 import { bestOf, type Outcome } from "./modelled.ts";
 import type { Costs } from "./costs.ts";
 import type { Letter, Workload } from "./workloads.ts";
 
-const TRAINING_STEPS = 10_000;
 const MS_PER_SECOND = 1_000;
 /** Table 4 of the paper: profile time over training time, in %, and with its metrics reloaded. */
 const PAPER_OVERHEAD: Record<Letter, string> = {
@@ -38,6 +38,7 @@ export function tablesOf(results: Results): Found[] {
     candidates(outcomes),
     decisions(outcomes),
     overhead(results),
+    goalTable(results),
   ];
 }
 
@@ -225,7 +226,6 @@ function bestText(outcome: Outcome): string {
 
 function overhead({ outcomes, costs }: Results): Found {
   const shown = outcomes.filter(({ environment }) => environment.startsWith("1:1"));
-  const trainingMs = ({ times }: Outcome) => TRAINING_STEPS * times.corrected;
   const shares = shown.map((outcome) => outcome.profileMs / trainingMs(outcome));
   return {
     ...{ id: "table-4", title: "What profiling costs (paper: Table 4)" },
