@@ -63,6 +63,10 @@ export class RatioControl {
   #settled: { readonly throughput: number; windows: number } | undefined;
   #patience = PATIENCE_WINDOWS;
   #lessStep = STEP_FIRST;
+  /** Whether the last try showed that less is enough. */
+  #isEnough = false;
+  /** The ratio with which it was not, and the throughput before: no more is tried seldom. */
+  #tooLittle = { ratio: 0, throughput: 0 };
   #tryPatience = PATIENCE_WINDOWS;
   /** Windows since the last change. */
   #windows = 0;
@@ -88,11 +92,14 @@ export class RatioControl {
     const throughput = elements / elapsedMs;
     const waiting = (waitMs.local + waitMs.remote) / elapsedMs;
     const hint = waitMs.local > waitMs.remote ? 1 : -1;
-    const move = this.#move;
-    this.#move = undefined;
+    const last = this.#move;
     this.#windows++;
-    if (waiting < IDLE_SHARE_MAX) return this.#offloadLess(move, throughput);
-    if (waiting < WAITING_SHARE_MIN) return move?.kind === "less" && this.#undo(move, hint);
+    if (waiting < IDLE_SHARE_MAX) return this.#offloadLess(last, throughput);
+    this.#move = undefined;
+    const isLess = last?.kind === "less";
+    if (isLess && hint > 0) return this.#undo(last, hint);
+    if (waiting < WAITING_SHARE_MIN) return false;
+    const move = isLess ? undefined : last;
     const isOn = move?.kind === "climb" && !this.#isDear && hint === this.#direction;
     const lossMax = isOn && this.#ratio < RATIO_MAX ? LOSS_MAX_ON : LOSS_MAX;
     if (move !== undefined && throughput < move.throughput * (1 - lossMax)) {
@@ -119,12 +126,24 @@ export class RatioControl {
   /** Training does not wait: tries from time to time whether less at the workers is enough. */
   #offloadLess(move: Move | undefined, throughput: number): boolean {
     this.#settled = undefined;
-    if (move?.kind === "less") {
+    const { ratio: tooLittle, throughput: before } = this.#tooLittle;
+    // What is ready hides for a while that less is too little.
+    if (move?.kind === "less" && this.#windows === TRY_WINDOWS_MIN) {
       this.#lessStep = Math.min(STEP_MAX, STEP_GROWTH * this.#lessStep);
-      this.#tryPatience = TRY_WINDOWS_MIN;
+      this.#isEnough = true;
     }
-    if (this.#ratio === 0 || this.#windows < this.#tryPatience) return false;
-    return this.#moveTo(moved(this.#ratio, -this.#lessStep), "less", throughput);
+    const isOther = tooLittle > 0 && Math.abs(throughput / before - 1) > CHANGE_MIN;
+    if (isOther || this.#ratio <= tooLittle) {
+      this.#tooLittle = { ratio: 0, throughput: 0 };
+      this.#tryPatience = PATIENCE_WINDOWS;
+    }
+    const next = moved(this.#ratio, -this.#lessStep);
+    const isNew = this.#isEnough && next > this.#tooLittle.ratio;
+    if (this.#ratio === 0 || this.#windows < (isNew ? TRY_WINDOWS_MIN : this.#tryPatience)) {
+      return false;
+    }
+    const ratio = isNew ? next : moved(this.#ratio, -STEP_FIRST);
+    return this.#moveTo(ratio, "less", throughput);
   }
 
   /** All is prepared here, and training waits: tries the workers from time to time. */
@@ -160,6 +179,8 @@ export class RatioControl {
       this.#direction = 0;
       this.#step *= STEP_SHRINKING;
     } else {
+      if (kind === "less") this.#tooLittle = { ratio: this.#ratio, throughput };
+      this.#isEnough = false;
       this.#tryPatience = Math.min(
         TRY_WINDOWS_MAX,
         2 * Math.max(PATIENCE_WINDOWS, this.#tryPatience),
