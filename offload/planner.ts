@@ -134,13 +134,23 @@ class Planning {
         this.#refused.push(`${name}: not measured, because the service failed before`);
         continue;
       }
-      const measured = await this.#candidate(name, (Rthp) => isBehind(base, metrics, Rthp));
+      const localStepMs = this.#batchBytes && 1_000 * this.#batchBytes / base.Lthp;
+      const options = { ...this.#profile, localStepMs };
+      const measured = await this.#candidate(
+        name,
+        options,
+        (Rthp) => isBehind(base, metrics, Rthp),
+      );
       if (measured !== undefined) metrics.push(measured);
     }
     return metrics;
   }
 
-  async #candidate(name: string, isDecided: IsDecided): Promise<CandidateMetrics | undefined> {
+  async #candidate(
+    name: string,
+    options: ProfileOptions,
+    isDecided: IsDecided,
+  ): Promise<CandidateMetrics | undefined> {
     const { pipeline, service, host } = this.#request;
     const node = new OffloadNode(pipeline, { ...service, plan: { candidate: name, ratio: 1 } });
     const figures = figuresOf(node);
@@ -148,7 +158,7 @@ class Planning {
     const measured = await profileCandidate(
       name,
       () => openIterator(node, { host }),
-      this.#profile,
+      options,
       (Rthp) => failure() !== undefined || isDecided(Rthp),
     );
     const { workers } = figures;

@@ -15,6 +15,10 @@ const ERROR_MAX = 0.02;
 const MEASURED_MS_MAX = 10_000;
 /** Steps before a measurement: code is compiled and buffers fill. */
 const WARM_UP_SHARE = 0.5;
+/** A candidate that is so slow that this many local steps end first is measured less exactly. */
+const LOCAL_STEPS_MAX = 20;
+/** The fewest steps of such a measurement. */
+const SLOW_STEPS_MIN = 3;
 
 /** What is measured, and how. */
 export interface ProfileOptions {
@@ -27,6 +31,8 @@ export interface ProfileOptions {
   readonly train?: ((batch: unknown) => unknown) | undefined;
   /** How long a training step takes, in ms, where `train` is left out. */
   readonly stepMs?: number | undefined;
+  /** How long a training step takes with the local pipeline, in ms. Left out: it is not known. */
+  readonly localStepMs?: number | undefined;
 }
 
 /** Opens a pipeline to be measured. */
@@ -90,7 +96,7 @@ async function throughputOf(
   options: ProfileOptions,
   isDecided: IsDecided = () => false,
 ): Promise<Throughput> {
-  const { steps, sleep, stepMs = 0 } = options;
+  const { clocks, steps, sleep, stepMs = 0, localStepMs = Infinity } = options;
   const step = options.train ?? (() => stepMs > 0 ? sleep(stepMs) : undefined);
   await using run = new EndlessRun(open);
   let bytes = 0;
@@ -103,16 +109,25 @@ async function throughputOf(
   const first = await next();
   await step(first);
   const warmUp = Math.min(STEPS_MIN, Math.ceil(WARM_UP_SHARE * steps));
-  for (let at = 1; at < warmUp && !isDecided(Infinity); at++) await step(await next());
+  const limitMs = LOCAL_STEPS_MAX * localStepMs;
+  const warmUntilMs = clocks.nowMs() + WARM_UP_SHARE * limitMs;
+  for (let at = 1; at < warmUp && clocks.nowMs() < warmUntilMs && !isDecided(Infinity); at++) {
+    await step(await next());
+  }
   // Only what has failed is decided by now.
   if (isDecided(Infinity)) return { bytesPerSecond: 0, cpuMs: 0, batch: first };
   bytes = 0;
-  const { elapsedMs } = await measure(
+  const training = await measure(
     options,
     async () => void await step(await next()),
     ({ elapsedMs }) => isDecided(1_000 * bytes / elapsedMs),
+    limitMs,
   );
-  const bytesPerSecond = 1_000 * bytes / elapsedMs;
+  const bytesPerSecond = 1_000 * bytes / training.elapsedMs;
+  // Too slow to measure more: the CPU time of training is counted, too.
+  if (training.steps < Math.min(steps, STEPS_MIN)) {
+    return { bytesPerSecond, cpuMs: training.cpuMs / training.steps, batch: first };
+  }
   const reading = await measure(options, next, ({ steps }) => steps >= STEPS_MIN);
   return { bytesPerSecond, cpuMs: reading.cpuMs / reading.steps, batch: first };
 }
@@ -122,6 +137,7 @@ async function measure(
   { clocks, steps: stepsMax }: ProfileOptions,
   step: () => unknown,
   isEnough: (figures: StepFigures) => boolean = () => false,
+  limitMs = Infinity,
 ): Promise<StepFigures> {
   const meter = new StepMeter(clocks);
   let [before, squares] = [0, 0];
@@ -133,7 +149,10 @@ async function measure(
     squares += (elapsedMs - before) ** 2;
     before = elapsedMs;
     if (steps >= stepsMax) return figures;
-    if (steps < STEPS_MIN) continue;
+    if (steps < STEPS_MIN) {
+      if (steps >= SLOW_STEPS_MIN && elapsedMs > limitMs) return figures;
+      continue;
+    }
     const mean = elapsedMs / steps;
     const error = Math.sqrt(Math.max(0, squares / steps - mean ** 2) / (steps - 1));
     const isExact = error <= ERROR_MAX * mean || elapsedMs > MEASURED_MS_MAX;

@@ -158,7 +158,9 @@ async function profile(
   for (const candidate of names) {
     const opened = open({ candidate, ratio: 1 });
     const isDecided = (Rthp: number) => isBehind(local, candidates, Rthp);
-    candidates.push(await profileCandidate(candidate, opened, options, isDecided));
+    const localStepMs = 1_000 * costs.bytes / local.Lthp;
+    const limited = { ...options, localStepMs };
+    candidates.push(await profileCandidate(candidate, opened, limited, isDecided));
   }
   return { metrics: { ...local, candidates }, profileMs: time.nowMs };
 }

@@ -59,6 +59,13 @@ Deno.test("profileCandidate measures Rthp and Ocycle", async () => {
   assertAlmostEquals(Ocycle, 0.5, 1e-9);
 });
 
+Deno.test("profileCandidate gives up early on a candidate that is much slower than this host", async () => {
+  const { open, options, trained } = machine({ batchMs: 99, cpuMs: 0.5, trainMs: 1 });
+  const measured = await profileCandidate("p'3", open, { ...options, localStepMs: 4 });
+  assertAlmostEquals(measured.Rthp, 8_000 / 0.1, 1);
+  assertEquals(trained(), 2 + 3);
+});
+
 Deno.test("profileLocal starts a short dataset again, and takes a step's time where none is given", async () => {
   const { open, untrained } = machine({ batchMs: 1, cpuMs: 1, trainMs: 0, batches: 7 });
   const { Gthp } = await profileLocal(open, { ...untrained, stepMs: 4 });
