@@ -1,12 +1,18 @@
 /** `fit`: trains on a dataset, part of which is prepared remotely where that pays. */
 import { LeatError } from "../core/error.ts";
-import { invalidArgument, optionsOf } from "../data/check.ts";
+import { checkInteger, invalidArgument, optionsOf } from "../data/check.ts";
 import { Dataset } from "../data/dataset.ts";
 import { installedHost } from "../data/host.ts";
 import { OffloadNode } from "../data/operators/offload.ts";
 import { figuresOf, type OffloadProgress } from "./figures.ts";
 import { OffloadPlan, PROFILE_STEPS } from "./plan.ts";
-import { PLANNING, type PlanningOptions, planOffload } from "./plan_offload.ts";
+import {
+  checkFunctions,
+  checkPlanning,
+  PLANNING,
+  type PlanningOptions,
+  planOffload,
+} from "./plan_offload.ts";
 
 /** Progress is reported at most this often, in ms, and at the end. */
 const PROGRESS_EVERY_MS = 1_000;
@@ -170,7 +176,8 @@ async function planFor<T, S>(options: FitOptions<T, S>): Promise<OffloadPlan | u
 function offloaded<T, S>(options: FitOptions<T, S>, plan: OffloadPlan): Dataset<T> {
   const { dataset, service, deterministic, offload = "auto", adapt = offload === "auto" } = options;
   const { token, ca, compression, targetTags, timeoutMs, profileSteps } = options;
-  const isFinal = !adapt || deterministic === true || plan.decision.rule === "short training";
+  const isFinal = service === undefined || !adapt || deterministic === true ||
+    plan.decision.rule === "short training";
   if (plan.candidate === null && isFinal) return dataset;
   if (service === undefined) throw needsService();
   const given = {
@@ -201,9 +208,10 @@ function checkOptions<T, S>(options: FitOptions<T, S>): void {
   if (typeof trainStep !== "function") {
     throw invalidArgument("fit", "trainStep", "a function", trainStep);
   }
-  if (!Number.isSafeInteger(epochs) || epochs < 0) {
-    throw invalidArgument("fit", "epochs", "an integer from 0", epochs);
-  }
+  checkInteger("fit", "epochs", epochs, 0);
+  const { cloneState, onPlan, onProgress } = options;
+  checkFunctions("fit", { cloneState, onPlan, onProgress });
+  checkPlanning("fit", options);
   if (offload !== "auto" && offload !== "never" && !(offload instanceof OffloadPlan)) {
     throw invalidArgument("fit", "offload", '"auto", "never", or a plan of planOffload()', offload);
   }

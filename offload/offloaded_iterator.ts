@@ -23,7 +23,7 @@ import type { OpenRemote } from "./conditional/remote_side.ts";
 import { type CutPoint, cutPointsOf, withoutSource } from "./cut_points.ts";
 import { figuresOf } from "./figures.ts";
 import { OffloadPlan } from "./plan.ts";
-import { plan, type PlanRequest } from "./planner.ts";
+import { addressOf, plan, type PlanRequest } from "./planner.ts";
 
 const TIMEOUT_MS = 30_000;
 
@@ -202,12 +202,13 @@ function conditional(
   context: IteratorContext,
   access: ServiceAccess,
 ): ElementIterator {
-  const { deterministic = false, timeoutMs = TIMEOUT_MS } = node.options;
+  const { deterministic = false, timeoutMs = TIMEOUT_MS, service } = node.options;
   const seed = seedOf(node) ?? (deterministic ? 0n : drawnSeed(context));
   return new ConditionalIterator({
     ...{ ...how, context, root, chain, seed, timeoutMs, readHere },
     keepsOrder: keepsOrder || deterministic,
     figures: figuresOf(node),
+    address: addressOf(service),
     openRemote: (table) =>
       remoteReader(node.options, { root, chain, readHere }, { seed, context, table }, access),
   });

@@ -168,7 +168,9 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
     return [
       "",
       `${took}: as long as ${Math.ceil(planningMs / stepMs)} steps of this training, which is ` +
-      `${share.toPrecision(2)} % of ${STEPS_COMPARED.toLocaleString("en")} steps.`,
+      `${share < 10 ? share.toPrecision(2) : Math.round(share)} % of ${
+        STEPS_COMPARED.toLocaleString("en")
+      } steps.`,
     ];
   }
 

@@ -54,6 +54,34 @@ export interface PlanOffloadOptions<T> extends PlanningOptions {
   readonly trainStep?: (batch: T) => unknown;
 }
 
+/** @throws {LeatError} `invalid_argument` for what is no `PlanningOptions`; the service aside. */
+export function checkPlanning(
+  where: string,
+  { metricsStore, model, remoteResources, speedUpThreshold, profileSteps }: Omit<
+    PlanningOptions,
+    "service"
+  >,
+): void {
+  for (const [name, value] of Object.entries({ metricsStore, model, remoteResources })) {
+    if (value !== undefined && typeof value !== "string") {
+      throw invalidArgument(where, name, "a string", value);
+    }
+  }
+  if (profileSteps !== undefined) checkInteger(where, "profileSteps", profileSteps, 1);
+  if (speedUpThreshold !== undefined && !(speedUpThreshold > 0)) {
+    throw invalidArgument(where, "speedUpThreshold", "a number above 0", speedUpThreshold);
+  }
+}
+
+/** @throws {LeatError} `invalid_argument` for anything but a function or `undefined`. */
+export function checkFunctions(where: string, functions: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(functions)) {
+    if (value !== undefined && typeof value !== "function") {
+      throw invalidArgument(where, name, "a function", value);
+    }
+  }
+}
+
 const planOptions = optionsOf<PlanOffloadOptions<unknown>>("planOffload", {
   ...PLANNING,
   trainStep: true,
@@ -85,7 +113,8 @@ export async function planOffload<T>(
   if (!(dataset instanceof Dataset)) {
     throw invalidArgument("planOffload", "dataset", "a Dataset", dataset);
   }
-  if (profileSteps !== undefined) checkInteger("planOffload", "profileSteps", profileSteps, 1);
+  checkPlanning("planOffload", given);
+  checkFunctions("planOffload", { trainStep });
   const pipeline = dataset.node;
   // Most programs do not plan.
   const { plan } = await import("./planner.ts");

@@ -47,6 +47,11 @@ export async function plan(request: PlanRequest): Promise<OffloadPlan> {
   return await new Planning(request).run();
 }
 
+/** Where the service's dispatcher is. */
+export function addressOf(service: OffloadOptions["service"]): string {
+  return typeof service === "string" ? service : service.address;
+}
+
 class Planning {
   readonly #request: PlanRequest;
   readonly #profile: ProfileOptions;
@@ -106,12 +111,11 @@ class Planning {
   #subject() {
     const { pipeline, model = "", remoteResources, service: { service, targetTags = [] } } =
       this.#request;
-    const address = typeof service === "string" ? service : service.address;
     return {
       pipeline,
       model,
       localResources: offloadSurroundings().localResources(),
-      remoteResources: remoteResources ?? JSON.stringify([address, targetTags]),
+      remoteResources: remoteResources ?? JSON.stringify([addressOf(service), targetTags]),
     };
   }
 

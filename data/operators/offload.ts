@@ -43,8 +43,8 @@ export interface OffloadOptions
    */
   readonly deterministic?: boolean;
   /**
-   * Whether the ratio is corrected while training runs, depending on which side training waits for.
-   * Has no effect with `deterministic`. Default: true without a plan, false with one.
+   * Whether the plan is changed while training runs: the ratio at once, depending on which side
+   * training waits for, and the rest between epochs. Has no effect with `deterministic`. Default: true without a plan, false with one.
    */
   readonly adapt?: boolean;
   /**
@@ -125,9 +125,10 @@ function checkOffloadOptions(options: OffloadOptions): OffloadOptions {
 }
 
 function checkChoice(plan: unknown): void {
-  const { candidate, ratio } = isPlainObject(plan) || plan instanceof Object
-    ? plan as Record<string, unknown>
-    : {};
+  if (!(isPlainObject(plan) || plan instanceof Object)) {
+    throw invalidArgument("offload", "plan", "one of planOffload(), or { candidate, ratio }", plan);
+  }
+  const { candidate, ratio } = plan as Record<string, unknown>;
   if (candidate !== null && typeof candidate !== "string") {
     throw invalidArgument("offload", "plan.candidate", "a candidate's name, or null", candidate);
   }

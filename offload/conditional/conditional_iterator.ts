@@ -46,6 +46,8 @@ export interface ConditionalOptions {
   readonly timeoutMs: number;
   /** p'1: the source that is read here for workers. */
   readonly readHere?: DatasetNode | undefined;
+  /** The service's. */
+  readonly address: string;
   /** Starts to read splits of a table with this digest. */
   readonly openRemote: (table: { readonly total: number; readonly digest: string }) => OpenRemote;
   readonly figures: OffloadFigures;
@@ -274,12 +276,12 @@ export class ConditionalIterator extends ElementIterator {
   }
 
   #fellBack(reason: LeatError): void {
-    const { context: { host }, figures } = this.#options;
+    const { context: { host }, figures, address } = this.#options;
     this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
     figures.fellBack(reason);
     host.warn(
-      `offload: the service cannot continue, so that all elements are prepared here until it can: ` +
-        reason.message,
+      `offload: the service at ${address} cannot continue, so that all elements are prepared here ` +
+        `until it can: ${reason.message}`,
     );
   }
 

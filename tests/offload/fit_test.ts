@@ -7,12 +7,13 @@ import {
   LocalCluster,
   OffloadPlan,
   planOffload,
+  type PlanOffloadOptions,
   type Tensor,
 } from "../../mod.ts";
 import { decide } from "../../offload/decide.ts";
 import { keysOf } from "../../offload/metric_store.ts";
 import { offloadSurroundings } from "../../offload/surroundings.ts";
-import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "../assert.ts";
 import { CLOSED_PORT } from "../lib/closed_port.ts";
 import { until } from "../lib/until.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
@@ -116,6 +117,27 @@ Deno.test("fit and planOffload train here when the service cannot be reached", a
   assertEquals([plan!.candidate, state.sum], [null, SUM]);
   assertMatch(plan!.explain(), /p'2: the service failed while it was measured/);
   assertMatch(plan!.explain(), /p'3: not measured, because the service failed before/);
+});
+
+Deno.test("fit and planOffload name a wrong option before anything runs", async () => {
+  const service = "ws://127.0.0.1:1";
+  const wrong: [name: string, options: Record<string, unknown>][] = [
+    ["speedUpThreshold", { speedUpThreshold: "1.1" }],
+    ["metricsStore", { metricsStore: 5 }],
+    ["profileSteps", { profileSteps: 0 }],
+    ["trainStep", { trainStep: "step" }],
+  ];
+  for (const [name, options] of wrong) {
+    const given = { service, ...options } as PlanOffloadOptions<Tensor>;
+    await assertRejects(() => planOffload(batches, given), Error, `planOffload: ${name}`);
+  }
+  wrong.push(["onPlan", { onPlan: 5 }], ["epochs", { epochs: -1 }]);
+  for (const [name, options] of wrong) {
+    const { fitted } = summing(batches, { service, ...options });
+    await assertRejects(fitted, Error, `fit: ${name}`);
+  }
+  const plan = "p'3" as unknown as OffloadPlan;
+  assertThrows(() => batches.offload({ service, plan }), Error, "offload: plan must be");
 });
 
 testInline("fit measures nothing for a training that is too short", async (start) => {
