@@ -68,7 +68,8 @@ export function checkPlanning(
     }
   }
   if (profileSteps !== undefined) checkInteger(where, "profileSteps", profileSteps, 1);
-  if (speedUpThreshold !== undefined && !(speedUpThreshold > 0)) {
+  const isNumber = typeof speedUpThreshold === "number" && speedUpThreshold > 0;
+  if (speedUpThreshold !== undefined && !isNumber) {
     throw invalidArgument(where, "speedUpThreshold", "a number above 0", speedUpThreshold);
   }
 }

@@ -120,7 +120,7 @@ Deno.test("fit and planOffload train here when the service cannot be reached", a
 });
 
 Deno.test("fit and planOffload name a wrong option before anything runs", async () => {
-  const service = "ws://127.0.0.1:1";
+  const service = `ws://127.0.0.1:${CLOSED_PORT}`;
   const wrong: [name: string, options: Record<string, unknown>][] = [
     ["speedUpThreshold", { speedUpThreshold: "1.1" }],
     ["metricsStore", { metricsStore: 5 }],
