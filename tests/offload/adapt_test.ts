@@ -151,6 +151,23 @@ Deno.test("RatioControl moves all to this host where receiving costs more than p
   }
 });
 
+Deno.test("RatioControl tries less more and more seldom where it was too little", () => {
+  const control = new RatioControl(0.9);
+  let failed = 0;
+  let known = 0;
+  const windows = 400;
+  for (let window = 0; window < windows; window++) {
+    // What is ready hides for one window that this host cannot prepare more.
+    const isHidden = control.counts.changes > known;
+    known = control.counts.changes;
+    const waits = control.ratio < 0.7 && !isHidden;
+    if (waits) failed++;
+    const waitMs = { local: waits ? 20 : 0, remote: 0 };
+    control.observe({ elements: 25, elapsedMs: waits ? 120 : 100, waitMs });
+  }
+  assert(failed > 2 && failed < windows / 20, `${failed}`);
+});
+
 Deno.test("RatioControl undoes a change that made training slower", () => {
   const control = new RatioControl(0.4);
   const { ratio } = control;
