@@ -175,11 +175,11 @@ async function planFor<T, S>(options: FitOptions<T, S>): Promise<OffloadPlan | u
 
 function offloaded<T, S>(options: FitOptions<T, S>, plan: OffloadPlan): Dataset<T> {
   const { dataset, service, deterministic, offload = "auto", adapt = offload === "auto" } = options;
-  const { token, ca, compression, targetTags, timeoutMs, profileSteps } = options;
   const isFinal = service === undefined || !adapt || deterministic === true ||
     plan.decision.rule === "short training";
   if (plan.candidate === null && isFinal) return dataset;
   if (service === undefined) throw needsService();
+  const { token, ca, compression, targetTags, timeoutMs, profileSteps } = options;
   const given = {
     ...{ token, ca, compression, targetTags, timeoutMs, profileSteps, deterministic, adapt },
   };
@@ -189,17 +189,7 @@ function offloaded<T, S>(options: FitOptions<T, S>, plan: OffloadPlan): Dataset<
 
 /** The options that planning takes. */
 function planningOf<T, S>(options: FitOptions<T, S>): Omit<PlanningOptions, "service"> {
-  const { dataset: _d, trainStep: _t, state: _s, cloneState: _c, epochs: _e, ...others } = options;
-  const {
-    service: _v,
-    offload: _o,
-    deterministic: _r,
-    adapt: _a,
-    onPlan: _p,
-    onProgress: _g,
-    ...planning
-  } = others;
-  return planning;
+  return Object.fromEntries(Object.entries(options).filter(([name]) => name in PLANNING));
 }
 
 function checkOptions<T, S>(options: FitOptions<T, S>): void {
