@@ -109,13 +109,14 @@ export function algorithm1(
 /**
  * The throughput to expect if this host and the workers finish together, in bytes per second: this
  * host prepares more, because an offloaded step costs it Ocycle instead of Pcycle. Line 7 assumes
- * instead that this host prepares less by the share Ocycle / Pcycle, whatever is offloaded.
+ * instead that this host prepares less by the share Ocycle / Pcycle, whatever is offloaded. It is
+ * at least what was measured with all data remote, also if several cores share Ocycle.
  */
 export function estimateOf(
   { Lthp, Pcycle }: LocalMetrics,
   { Rthp, Ocycle }: CandidateMetrics,
 ): number {
-  return Lthp + Rthp * Math.max(0, 1 - relativeCost(Ocycle, Pcycle));
+  return Math.max(Rthp, Lthp + Rthp * Math.max(0, 1 - relativeCost(Ocycle, Pcycle)));
 }
 
 /** A candidate is measured no further if even so many times its throughput would be too little. */
@@ -152,10 +153,13 @@ export function decide(
   if (best === undefined) return local("no candidate");
   const estimate = Math.min(Gthp, estimateOf(metrics, best));
   if (estimate < GAIN_MIN * Lthp) return local("no gain");
-  const { name: candidate, Rthp, workers = 0 } = best;
+  const { name: candidate, Rthp, Ocycle, workers = 0 } = best;
   const { Upper, Lower } = boundsOf(metrics, best);
+  // All remote is faster though it costs as much here: CPUs are no bottleneck, and line 13 is right.
+  const isIdle = Ocycle >= metrics.Pcycle;
+  const together = isIdle ? Math.min(Gthp, Lthp + Rthp) : estimate;
   return {
-    ...{ candidate, ratio: Math.min(1, Rthp / estimate), rule: "offload" },
+    ...{ candidate, ratio: Math.min(1, Rthp / together), rule: "offload" },
     ...{ speedUpMax, speedUpThreshold, estimate, Upper, Lower },
     ...(workers > 0 && Lower < Infinity ? { workers: workersFor(Lower, Rthp / workers) } : {}),
   };

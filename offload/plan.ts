@@ -111,7 +111,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
         return `Nothing is offloaded, though training could be ${faster}: receiving what ` +
           "workers prepare costs this host more than they save.";
       case "offload": {
-        const why = estimate === Gthp
+        const why = estimate === Gthp || ratio === 1
           ? "as much as workers and network can give"
           : "so that workers and this host finish together";
         const waits = Number.isFinite(Gthp)

@@ -149,4 +149,7 @@ Deno.test("decide offloads nothing that would make training slower", () => {
   const base = { Gthp: 100, Lthp: 40, Pcycle: 10 };
   const dear = decide({ ...base, candidates: [{ name: "p'2", Rthp: 10, Ocycle: 9 }] });
   assertEquals([dear.candidate, dear.rule], [null, "no gain"]);
+  // On a host with idle cores CPU time says little: all remote was measured to be faster.
+  const fast = decide({ ...base, candidates: [{ name: "p'2", Rthp: 50, Ocycle: 12 }] });
+  assertEquals([fast.candidate, fast.ratio, fast.estimate], ["p'2", 50 / 90, 50]);
 });
