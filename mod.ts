@@ -16,7 +16,7 @@ import { installHost } from "./data/host.ts";
 import { lateFactory } from "./data/iterators/late_iterator.ts";
 import { registerServed } from "./data/node.ts";
 import { OffloadNode } from "./data/operators/offload.ts";
-import { installOffload } from "./offload/surroundings.ts";
+import { installOffload } from "./offload/dependencies.ts";
 import { openHome } from "./platform/nodes/client_homes.ts";
 import { DenoHost } from "./platform/deno_host.ts";
 import { machineForOffload } from "./platform/offload/machine.ts";
@@ -134,7 +134,7 @@ export type {
 export type { ActorInfo } from "./actors/runtime/inspection.ts";
 export type { ActorAddress } from "./actors/runtime/ref.ts";
 export type { CompressionFigures, ElementSourceStats } from "./actors/worker/protocol.ts";
-export type { JointSaveSettings } from "./data/saved/distributed/work.ts";
+export type { DistributedSaveSettings } from "./data/saved/distributed/work.ts";
 export type { WirePolicy } from "./data/sharding/custom_policy.ts";
 export type { ShardingMode } from "./data/sharding/sharding_policy.ts";
 

@@ -1,9 +1,8 @@
 /**
  * `AUTOTUNE` against settings that an expert has chosen for six pipelines. Functions wait, as for
  * storage, so that the ratio does not depend on the number of cores.
- *
- * @module
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { AUTOTUNE, Dataset } from "../mod.ts";
 import { type Load, sequentialLoad } from "./bare/load.ts";
 import type { Bench } from "./lib/bench.ts";
@@ -20,10 +19,6 @@ interface Compared {
 }
 
 const ENDLESS = 1_000_000_000;
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
 
 function waiting(input: Dataset<number>, ms: number, numParallelCalls: number): Dataset<number> {
   return input.map(async (x) => {

@@ -1,8 +1,6 @@
 /**
  * One client: eight workers over sockets against eight bare sockets, and the cost of compression
  * without a gain, as on loopback.
- *
- * @module
  */
 import type { Tensor } from "../core/tensor.ts";
 import { Dataset, type DistributeOptions, LocalCluster, tensor } from "../mod.ts";

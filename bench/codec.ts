@@ -1,8 +1,6 @@
 /**
  * The cost of encoding and decoding compared with bare msgpackr and with a bare copy, in one run:
  * `deno run bench/codec.ts`.
- *
- * @module
  */
 
 import { Packr } from "msgpackr/pack";

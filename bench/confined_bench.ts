@@ -1,7 +1,5 @@
 /**
  * The cost of running functions in a confined process: the same pipelines on unconfined threads.
- *
- * @module
  */
 
 import type { RunnerFactory } from "../actors/worker/runner/runner.ts";

@@ -1,8 +1,4 @@
-/**
- * The data engine against a hand-written loop: range → map → filter → batch(1024) on one core.
- *
- * @module
- */
+/** The data engine against a hand-written loop: range → map → filter → batch(1024) on one core. */
 
 import { Dataset } from "../mod.ts";
 import { BATCH_SIZE, ELEMENTS, keeps, KEPT, open, transform } from "./bare/engine_loop.ts";

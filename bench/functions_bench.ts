@@ -1,8 +1,6 @@
 /**
  * Functions of `map` on other threads against the same pipeline without them. The first rows need
  * as many idle cores as there are threads; the last says what the default costs short functions.
- *
- * @module
  */
 import { AUTOTUNE, Dataset, type DatasetOptions } from "../mod.ts";
 import { type Load, pipelinedLoad } from "./bare/load.ts";

@@ -5,8 +5,6 @@
  * ```sh
  * deno run -P=bench bench/functions_cost.ts
  * ```
- *
- * @module
  */
 import process from "node:process";
 import { Dataset } from "../mod.ts";

@@ -1,8 +1,6 @@
 /**
  * JPEGs of 500 × 375 pixels: pipelines that decode on one core and on all, against the addon of
  * libjpeg-turbo, which decodes whole images one after another.
- *
- * @module
  */
 
 import { Dataset, type ImageDecodeOptions } from "../mod.ts";

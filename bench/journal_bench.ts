@@ -3,8 +3,6 @@
  * against rows appended to bare SQLite (`FULL`, 64 to a transaction, because 64 tasks ask at a
  * time) and against a dispatcher with its journal in memory; heartbeats against asks of an actor
  * that does nothing; and a start on a long journal against one on a short one.
- *
- * @module
  */
 import { hashBytes } from "../core/hash.ts";
 import { setImmediate } from "node:timers";
@@ -223,14 +221,14 @@ const JOB_RECORDS: readonly JournalRecord[] = [
 async function openJob(system: ActorSystem, dispatcher: Ref<DispatcherProtocol>): Promise<void> {
   const graph = new Uint8Array(1_000);
   const dataset = { graph, fingerprint: hashBytes(graph), cardinality: -1 };
-  const patience = { timeoutMs: TIMEOUT_MS };
-  const { datasetId } = await system.ask(dispatcher, "registerDataset", dataset, patience);
+  const limits = { timeoutMs: TIMEOUT_MS };
+  const { datasetId } = await system.ask(dispatcher, "registerDataset", dataset, limits);
   await system.ask(dispatcher, "openIteration", {
     requestId: "bench",
     jobName: "bench",
     parameters: { datasetId, processingMode: "DYNAMIC", sharing: false },
     repetition: 0,
-  }, patience);
+  }, limits);
 }
 
 /** Registers a worker that can only list splits; returns it and its task. */
@@ -256,8 +254,8 @@ async function startTask(
     }),
   });
   const request = { name, worker, tags: [], tasks: [] };
-  const patience = { timeoutMs: TIMEOUT_MS };
-  const news = await system.ask(dispatcher, "workerHeartbeat", request, patience);
+  const limits = { timeoutMs: TIMEOUT_MS };
+  const news = await system.ask(dispatcher, "workerHeartbeat", request, limits);
   const newTasks = news.kind === "work" ? news.newTasks : [];
   const [task] = newTasks;
   if (task === undefined) throw new LeatError("internal", `${name} was given no task`);

@@ -1,7 +1,5 @@
 /**
  * `deno task bench`: runs every bench in this folder and prints its ratio to the bare primitive.
- *
- * @module
  */
 
 import { EXIT_FAILURE, runProgram, UsageError } from "../cli/lib/args.ts";

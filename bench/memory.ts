@@ -5,8 +5,6 @@
  * is sampled throughout, and its peak above the start is printed for every epoch. It ends with
  * status 1 if a peak is above the limit, or if that of the last epoch is more than a tenth of the
  * limit above that of the first.
- *
- * @module
  */
 
 import { EXIT_FAILURE, runProgram } from "../cli/lib/args.ts";

@@ -3,8 +3,6 @@
  * the same pipelines through clusters of threads; workers and trainer share this machine's cores.
  * It prints how much the reader had to hold, and how long it waited for one split while others were
  * available.
- *
- * @module
  */
 
 import { Dataset, LocalCluster, type ShardingPolicy, type Tensor } from "../mod.ts";

@@ -1,9 +1,8 @@
 /**
  * The rules of static optimisation one by one: a pipeline without any rule beside the same pipeline
  * with one.
- *
- * @module
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { cast, Dataset, oneHot, type OptimizationRules, Tensor } from "../mod.ts";
 import { RULE_NAMES } from "../data/optimizer/options.ts";
@@ -28,10 +27,6 @@ interface Case {
 const ELEMENTS = 1 << 18;
 
 const numbers = () => Dataset.range(ELEMENTS);
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
 
 /** Elements that each take 2 ms of waiting. */
 function waiting(count: number): Dataset<number> {

@@ -2,8 +2,6 @@
  * Ephemeral data sharing: the rate of each of many trainers when the pipeline is the bottleneck,
  * against that of one trainer alone. Worker and trainers run on threads of this machine: a pipeline
  * that computes competes with their reading for the same cores.
- *
- * @module
  */
 
 import { Dataset, LocalCluster } from "../mod.ts";

@@ -1,8 +1,6 @@
 /**
  * Simulated events per second of CPU time, with all the work of actors, codec, network and
  * checkers, against bare events that do nothing.
- *
- * @module
  */
 import process from "node:process";
 import { LeatError } from "../core/error.ts";

@@ -1,8 +1,6 @@
 /**
  * The cost of checking elements against a declared spec: one pipeline with and without it, on plain
  * numbers, the cheapest elements, and on rows of a few components, like parsed records.
- *
- * @module
  */
 
 import { Dataset, type ElementSpec, tensor, TensorSpec } from "../mod.ts";

@@ -1,7 +1,5 @@
 /**
  * Time to the first batch: of a new job, and of an added worker, against starting a bare thread.
- *
- * @module
  */
 
 import { Dataset, LocalCluster } from "../mod.ts";

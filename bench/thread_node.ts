@@ -1,8 +1,6 @@
 /**
  * The remote side of the benches of the thread and WebSocket carriers: an actor that adds one, and
  * one that produces blocks.
- *
- * @module
  */
 import type { ActorFactory } from "../actors/runtime/actor.ts";
 import type { NodeParts } from "../transport/thread_control.ts";

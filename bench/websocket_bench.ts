@@ -1,8 +1,6 @@
 /**
  * Batches pulled from an actor on another thread over a WebSocket, against bare messages that are
  * encoded, sent, received and decoded.
- *
- * @module
  */
 
 import { ActorSystem } from "../actors/runtime/system.ts";

@@ -1,8 +1,6 @@
 /**
  * The remote side of `websocket_bench.ts`, a Web Worker: a node that listens and answers with
  * batches. Its first message is its address.
- *
- * @module
  */
 
 /// <reference lib="deno.worker" />

@@ -25,6 +25,7 @@ import { Progress } from "./simulate/progress.ts";
 import type { Experiment, SimulationReport } from "./simulate/results.ts";
 import { summarize } from "./simulate/summary.ts";
 import { formatNumber, renderTable } from "./lib/table.ts";
+import { given } from "../core/tree.ts";
 
 const LETTERS = ["a", "b", "c", "d"] as const;
 const EXPERIMENTS: Record<
@@ -164,8 +165,7 @@ async function prepare(
     directory: values.corpus ?? CORPUS_DIRECTORY,
     quick,
     progress,
-    ...(images === undefined ? {} : { images }),
-    ...(text === undefined ? {} : { text }),
+    ...given({ images, text }),
   });
   return {
     corpus,
@@ -174,9 +174,7 @@ async function prepare(
     quick,
     hostCores: navigator.hardwareConcurrency,
     storageLatencyMs,
-    ...(workers === undefined ? {} : { workers }),
-    ...(trainers === undefined ? {} : { trainers }),
-    ...(stepTimeMs === undefined ? {} : { stepTimeMs }),
+    ...given({ workers, trainers, stepTimeMs }),
   };
 }
 

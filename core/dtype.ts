@@ -69,7 +69,7 @@ export type DTypeOf<A extends TypedArray> = {
 }[Exclude<FixedDType, "bool">];
 
 /** Makes a typed array of `length` zeros, or over `buffer` without copying. */
-export interface TypedArrayConstructor {
+interface TypedArrayConstructor {
   new (length: number): TypedArray;
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): TypedArray;
   readonly BYTES_PER_ELEMENT: number;

@@ -18,7 +18,7 @@ export type Leaf =
   | RaggedTensor;
 
 /** An element of a dataset: leaves in plain objects and arrays (tuples). */
-export type Element = Leaf | Element[] | { [key: string]: Element };
+type Element = Leaf | Element[] | { [key: string]: Element };
 
 /** Maximum nesting of structure. It also stops cycles. */
 export const TREE_DEPTH_MAX = 64;
@@ -245,4 +245,12 @@ function kindOf(value: unknown): string {
   if (isPlainObject(value)) return `an object of {${Object.keys(value).join(", ")}}`;
   if (typeof value !== "object" || value === null) return String(value ?? typeof value);
   return value.constructor?.name ?? "an object";
+}
+
+/** The properties that have a value: for options that are left out instead of undefined. */
+export function given<T extends object>(
+  properties: T,
+): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const entries = Object.entries(properties).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
 }

@@ -75,7 +75,7 @@ export abstract class DatasetNode {
   abstract get attributes(): Attributes;
 
   /** The attributes that determine the elements: a saved iterator is refused where they differ. */
-  get decisive(): Attributes {
+  get checkpointAttributes(): Attributes {
     return this.attributes;
   }
 
@@ -86,9 +86,7 @@ export abstract class DatasetNode {
   abstract get cardinality(): number;
 
   /** Whether it only configures other operators. Random numbers then ignore it. */
-  get isSetting(): boolean {
-    return false;
-  }
+  readonly isSetting: boolean = false;
 
   /**
    * Present if the operator gives exactly the elements of its input, with their tokens, as they

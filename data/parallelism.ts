@@ -18,7 +18,7 @@ export const PARALLEL_CALLS_RANGE = { min: 1, max: 64, initial: 4 };
 export const BUFFER_RANGE = { min: 4, max: 64, initial: 16 };
 
 /** The most calls that one operator may have in flight. */
-export const PARALLEL_CALLS_MAX = 1024;
+const PARALLEL_CALLS_MAX = 1024;
 
 /** Checks `numParallelCalls`: `AUTOTUNE`, or from 1 to `PARALLEL_CALLS_MAX`. */
 export function checkParallelCalls(operator: string, value: unknown): number | undefined {

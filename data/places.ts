@@ -53,7 +53,7 @@ export function measuredOf({ node, isPassed, stats, knob, inputs, elsewhere }: P
 /** Sources that read splits of one numbering; those of an aligned dataset read the same splits. */
 interface Sources {
   count: number;
-  readonly isJoint: boolean;
+  readonly isAligned: boolean;
 }
 
 /** Numbers every occurrence of a node in pre-order, and every source among them. `opener`: as in meters. */
@@ -73,7 +73,7 @@ export function placesOf(
     const stats = new OperatorMeter(node.kind, numbers++, opener);
     const randomStateNumber = stats.number - settings;
     if (node.isSetting) settings++;
-    const isSource = isSplittable(node) || among?.isJoint === true && isReplicated(node);
+    const isSource = isSplittable(node) || among?.isAligned === true && isReplicated(node);
     const sourceIndex = isSource ? among && among.count++ : undefined;
     const replicated = replicatedInputOf(node);
     const below = isSource ? sourcesBelow(node, among) : among;
@@ -92,12 +92,12 @@ export function placesOf(
       wantedFields,
     };
   };
-  return place(root, { count: 0, isJoint: false });
+  return place(root, { count: 0, isAligned: false });
 }
 
 function sourcesBelow(node: DatasetNode, among: Sources | undefined): Sources | undefined {
-  const isJoint = isSplittable(node) && node.isJoint === true;
-  return isJoint && among !== undefined ? { count: 0, isJoint } : undefined;
+  const isAligned = isSplittable(node) && node.isAligned === true;
+  return isAligned && among !== undefined ? { count: 0, isAligned } : undefined;
 }
 
 /** The source numbers of a place and all places below it. */

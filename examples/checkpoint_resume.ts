@@ -3,8 +3,6 @@
  * checkpoint with exactly the batches that were left.
  *
  *     deno run -P examples/checkpoint_resume.ts
- *
- * @module
  */
 import { Dataset } from "../mod.ts";
 

@@ -3,8 +3,6 @@
  * that neither waits for the other's padding.
  *
  *     deno run -P examples/coordinated_reads.ts
- *
- * @module
  */
 import { Dataset, LocalCluster } from "../mod.ts";
 

@@ -3,8 +3,6 @@
  * each file once.
  *
  *     deno run -P examples/custom_format.ts
- *
- * @module
  */
 import { Dataset, type Extra, LeatError, LocalCluster, udf } from "../mod.ts";
 

@@ -3,8 +3,6 @@
  * every element once, although a worker crashes in the middle.
  *
  *     deno run -P examples/data_parallel.ts
- *
- * @module
  */
 import { Dataset, LocalCluster } from "../mod.ts";
 

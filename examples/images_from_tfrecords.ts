@@ -2,8 +2,6 @@
  * Images in TFRecord files of `tf.train.Example`s: two workers decode, resize, flip and batch them.
  *
  *     deno run -P examples/images_from_tfrecords.ts
- *
- * @module
  */
 import { encode } from "@cwasm/lodepng";
 import { AUTOTUNE, Dataset, encodeExample, encodeTfRecord, LocalCluster } from "../mod.ts";

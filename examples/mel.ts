@@ -1,8 +1,4 @@
-/**
- * From sound to batches of mel spectrograms: `deno run -P examples/mel.ts --help`.
- *
- * @module
- */
+/** From sound to batches of mel spectrograms: `deno run -P examples/mel.ts --help`. */
 
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,11 +9,7 @@ import { integer, number, text, type Values } from "../cli/lib/options.ts";
 import { drawSpectrogram } from "../cli/mel/drawing.ts";
 import { writeSweeps } from "../cli/mel/sweeps.ts";
 
-/** Where files are written when none are given. */
 const SWEEP_FOLDER = fileURLToPath(new URL("../.cache/leat-sweeps", import.meta.url));
-const SWEEPS = 6;
-
-const DRAWING = { columns: 96, rows: 20 };
 
 const OPTIONS = {
   wavs: text({
@@ -31,7 +23,6 @@ const OPTIONS = {
   stepMs: number({ help: "From one frame to the next.", default: 10, min: 1, max: 1_000 }),
 };
 
-/** What it takes and says of itself. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno run -P examples/mel.ts",
   summary:
@@ -45,7 +36,7 @@ if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const files = values.wavs === undefined
-    ? await writeSweeps(SWEEP_FOLDER, SWEEPS)
+    ? await writeSweeps(SWEEP_FOLDER, 6)
     : Dataset.listFiles(values.wavs, { shuffle: false });
   const { batchSize, melBins, frameMs, stepMs } = values;
   const spectrograms = Dataset.wav(files).map(
@@ -86,7 +77,9 @@ async function printBatches(
     const { path, mel } = result.value;
     const names = (path.data as string[]).map((one) => basename(one));
     console.log(`mel ${mel.dtype} [${mel.shape.join(", ")}]: ${names.join(", ")}`);
-    if (count === 0) console.log(`${names[0]}:\n${drawSpectrogram(mel.row(0), DRAWING)}`);
+    if (count === 0) {
+      console.log(`${names[0]}:\n${drawSpectrogram(mel.row(0), { columns: 96, rows: 20 })}`);
+    }
     count += names.length;
   }
 }

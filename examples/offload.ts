@@ -2,8 +2,6 @@
  * Offloading where it pays: training waits for data, so a worker prepares a share of the batches.
  *
  *     deno run -P=cluster examples/offload.ts
- *
- * @module
  */
 import { Dataset, fit, LocalCluster, type Tensor } from "../mod.ts";
 

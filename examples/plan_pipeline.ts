@@ -4,8 +4,6 @@
  *
  *     deno run -P --allow-run=deno examples/plan_pipeline.ts
  *     deno task plan examples/plan_pipeline.ts --step-ms 10    # the same, with costs and the next bottleneck
- *
- * @module
  */
 import type { Plan } from "../cli/leat.ts";
 import { AUTOTUNE, Dataset } from "../mod.ts";

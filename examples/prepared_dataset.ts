@@ -3,8 +3,6 @@
  * written, and later epochs read it from there.
  *
  *     deno run -P examples/prepared_dataset.ts
- *
- * @module
  */
 import { Dataset, distributedSave, LocalCluster, type Tensor } from "../mod.ts";
 

@@ -4,8 +4,6 @@
  *     deno run -P examples/sharding_policy.ts
  *
  * Such policies need the list of workers: a `LocalCluster` has it; `deno task dispatcher` takes it from `--workers`.
- *
- * @module
  */
 import { Dataset, LocalCluster, shardingPolicy } from "../mod.ts";
 

@@ -3,8 +3,6 @@
  * one misses elements instead of holding up the others.
  *
  *     deno run -P examples/shared_trainers.ts
- *
- * @module
  */
 import { Dataset, type DatasetIterator, LocalCluster, type Tensor } from "../mod.ts";
 

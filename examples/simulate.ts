@@ -2,8 +2,6 @@
  * The main job: a cluster on this host, simulated by threads, in four experiments.
  *
  *     deno run -P examples/simulate.ts --help
- *
- * @module
  */
 import { run } from "../cli/simulate.ts";
 

@@ -3,8 +3,6 @@
  * several texts packed into one row.
  *
  *     deno run -P examples/text_buckets.ts
- *
- * @module
  */
 import { Dataset, type Tensor } from "../mod.ts";
 

@@ -3,8 +3,6 @@
  * another thread makes, shuffles and batches its data.
  *
  *     deno run -P examples/train.ts
- *
- * @module
  */
 import "@tensorflow/tfjs-backend-cpu";
 import { enableProdMode, tensor1d, tensor2d, train } from "@tensorflow/tfjs-core";

@@ -4,8 +4,7 @@
  */
 import { hashJson } from "../core/hash.ts";
 import { isPlainObject } from "../core/tree.ts";
-import type { DatasetNode } from "../data/node.ts";
-import { inPreOrder } from "../data/node.ts";
+import { type DatasetNode, inPreOrder } from "../data/node.ts";
 import { fingerprintGraph } from "../data/wire.ts";
 import type { CandidateMetrics } from "./decide.ts";
 

@@ -24,6 +24,7 @@ import { type CutPoint, cutPointsOf, withoutSource } from "./cut_points.ts";
 import { figuresOf } from "./figures.ts";
 import { OffloadPlan } from "./plan.ts";
 import { addressOf, plan, type PlanRequest } from "./planner.ts";
+import { given } from "../core/tree.ts";
 
 const TIMEOUT_MS = 30_000;
 
@@ -250,10 +251,7 @@ function remoteReader(
     seed: BigInt.asUintN(64, seed).toString(16).padStart(16, "0"),
     shuffled: chain.shuffled,
   };
-  const credentials = {
-    ...(token === undefined ? {} : { token }),
-    ...(ca === undefined ? {} : { ca }),
-  };
+  const credentials = given({ token, ca });
   // For the service this is a restored reader that is at the end, and lacks some earlier splits.
   return (sequences, feed) =>
     access.read(service, credentials, {

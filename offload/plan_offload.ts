@@ -2,8 +2,7 @@
 import { checkInteger, invalidArgument, optionsOf } from "../data/check.ts";
 import { Dataset } from "../data/dataset.ts";
 import { installedHost } from "../data/host.ts";
-import type { OffloadOptions } from "../data/operators/offload.ts";
-import { OffloadNode } from "../data/operators/offload.ts";
+import { OffloadNode, type OffloadOptions } from "../data/operators/offload.ts";
 import { figuresOf, type OffloadProgress } from "./figures.ts";
 import type { OffloadPlan } from "./plan.ts";
 

@@ -16,7 +16,7 @@ import { figuresOf, sizeOf } from "./figures.ts";
 import { keysOf, type MetricStore, readCandidates, readGthp, readLocal } from "./metric_store.ts";
 import { OffloadPlan, PROFILE_STEPS } from "./plan.ts";
 import { type IsDecided, profileCandidate, profileLocal, type ProfileOptions } from "./profile.ts";
-import { offloadSurroundings } from "./surroundings.ts";
+import { offloadDependencies } from "./dependencies.ts";
 
 type LocalMetrics = Omit<OffloadMetrics, "candidates">;
 
@@ -65,7 +65,7 @@ class Planning {
   constructor(request: PlanRequest) {
     this.#request = request;
     const { host, train, stepMs, profileSteps: steps = PROFILE_STEPS } = request;
-    const clocks = { nowMs: () => host.nowMs(), cpuMs: offloadSurroundings().cpuMs };
+    const clocks = { nowMs: () => host.nowMs(), cpuMs: offloadDependencies().cpuMs };
     this.#profile = { clocks, steps, train, stepMs, sleep: (ms) => host.sleep(ms) };
   }
 
@@ -114,7 +114,7 @@ class Planning {
     return {
       pipeline,
       model,
-      localResources: offloadSurroundings().localResources(),
+      localResources: offloadDependencies().localResources(),
       remoteResources: remoteResources ?? JSON.stringify([addressOf(service), targetTags]),
     };
   }
@@ -176,7 +176,7 @@ class Planning {
     const { metricsStore: path } = this.#request;
     if (path === undefined) return undefined;
     try {
-      return await offloadSurroundings().openStore(path);
+      return await offloadDependencies().openStore(path);
     } catch (error) {
       this.#warnOfStore(error);
       return undefined;

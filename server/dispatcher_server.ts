@@ -9,6 +9,7 @@ import { checkJournal } from "./journal_check.ts";
 import { type DispatcherRole, supervisionOf } from "./roles.ts";
 import type { ServiceNode, ServiceNodeConfig } from "../platform/nodes/service_node.ts";
 import { checkDispatcherConfig } from "./service_options.ts";
+import { given } from "../core/tree.ts";
 
 /** Time limit for reading the journal at the start, in ms. */
 const START_TIMEOUT_MS = 120_000;
@@ -80,17 +81,17 @@ export async function serveDispatcher(
     role: "dispatcher",
     supervision: { intensity: RESTARTS_MAX },
     ...(journal === undefined ? {} : { journalFolder: journal }),
-    config: {
-      ...(workers === undefined ? {} : { workers }),
-      ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
-      ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
-      ...(clientGraceMs === undefined ? {} : { clientGraceMs }),
-      ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
-      ...(scaling === undefined ? {} : { scaling }),
-      ...(windowSplits === undefined ? {} : { windowSplits }),
-      ...(runnerDeathsMax === undefined ? {} : { runnerDeathsMax }),
-      ...(quotas === undefined ? {} : { quotas }),
-    },
+    config: given({
+      workers,
+      workerTimeoutMs,
+      clientTimeoutMs,
+      clientGraceMs,
+      jobGcTimeoutMs,
+      scaling,
+      windowSplits,
+      runnerDeathsMax,
+      quotas,
+    }),
   };
   let isWorker = (_node: string) => false;
   const node: ServiceNode = new nodes.ServiceNode(config, {

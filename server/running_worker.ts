@@ -13,6 +13,7 @@ import { checkWorkerConfig } from "./service_options.ts";
 import { defaultWindowBytes } from "./window_memory.ts";
 import { takeUpWorker } from "./worker_role.ts";
 import type { WorkerCloseOptions, WorkerServer, WorkerServerConfig } from "./worker_server.ts";
+import { given } from "../core/tree.ts";
 
 /** Time limit for deregistering at the dispatcher, in ms. */
 const LEAVE_TIMEOUT_MS = 500;
@@ -166,10 +167,7 @@ function workerRole(
   const { ownProcess = false, local = false } = config;
   const { token, ca } = config;
   const ownService = {
-    [dispatcher]: {
-      ...(token === undefined ? {} : { token }),
-      ...(ca === undefined ? {} : { ca }),
-    },
+    [dispatcher]: given({ token, ca }),
   };
   return {
     role: "worker",
@@ -178,19 +176,15 @@ function workerRole(
       name,
       process: PROCESS_ID,
       ...(local ? { isPrivate: true } : {}),
-      ...(tags === undefined ? {} : { tags }),
-      ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
-      ...(dispatcherTimeoutMs === undefined ? {} : { dispatcherTimeoutMs }),
+      ...given({ tags, heartbeatMs, dispatcherTimeoutMs }),
       windowBytesMax,
-      ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
-      ...(roundsBytesMax === undefined ? {} : { roundsBytesMax }),
+      ...given({ skipAfterMs, roundsBytesMax }),
     },
     storage,
     storageLatencyMs,
     imageBytesMax,
     services: { ...ownService, ...services },
     ownProcess,
-    ...(sandbox === undefined ? {} : { sandbox }),
-    ...(runawayAfterMs === undefined ? {} : { runawayAfterMs }),
+    ...given({ sandbox, runawayAfterMs }),
   };
 }

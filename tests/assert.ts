@@ -9,8 +9,6 @@
  *
  * The two differ in corners (`-0` against `0`, objects without a prototype): tests depend on
  * neither.
- *
- * @module
  */
 
 import {

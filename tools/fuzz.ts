@@ -6,14 +6,10 @@
  * An input is a valid one, changed in a few places. A failure is an error that is no `LeatError` or
  * has the code `internal` or `unknown`, a reader that never ends, a process that dies, or too much
  * memory. A failing input is shrunk and written to a file.
- *
- * @module
  */
-import { EXIT_FAILURE, EXIT_INTERRUPTED, runProgram } from "../cli/lib/args.ts";
+import { EXIT_FAILURE, EXIT_INTERRUPTED, runProgram, UsageError } from "../cli/lib/args.ts";
 import type { Program } from "../cli/lib/help.ts";
-import { number } from "../cli/lib/options.ts";
-import { UsageError } from "../cli/lib/args.ts";
-import { choice, integer, text, type Values } from "../cli/lib/options.ts";
+import { choice, integer, number, text, type Values } from "../cli/lib/options.ts";
 import { counted } from "../cli/lib/counted.ts";
 import { StopRequests } from "../cli/lib/stop_requests.ts";
 import { CampaignProgress } from "../sim/vopr/progress.ts";

@@ -6,8 +6,6 @@
  *
  * A trace covers every message of a run with its time and fate. A change that only moves code
  * leaves all hashes unchanged. See docs/simulation.md.
- *
- * @module
  */
 import { EXIT_FAILURE, EXIT_INTERRUPTED, runProgram, UsageError } from "../cli/lib/args.ts";
 import type { Program } from "../cli/lib/help.ts";

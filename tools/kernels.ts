@@ -2,8 +2,6 @@
  * Writes the WebAssembly that Leat contains, as Base64 in a module, from its source:
  *
  *     deno task kernels
- *
- * @module
  */
 import wabt from "wabt";
 

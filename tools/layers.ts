@@ -1,8 +1,4 @@
-/**
- * The layers of the project: what each may import, and which names and packages are restricted.
- *
- * @module
- */
+/** The layers of the project: what each may import, and which names and packages are restricted. */
 
 /** Longest first: a file belongs to the first that contains it. */
 export const LAYERS = [

@@ -4,8 +4,6 @@
  *
  * The first two keep the parts replaceable. The third keeps every actor fit for the deterministic
  * simulator: with one forgotten `Date.now()` the same seed no longer gives the same run.
- *
- * @module
  */
 
 import {

@@ -2,8 +2,6 @@
  * Writes docs/reference/metrics.md, the reference of all figures, from their table:
  *
  *     deno task metrics
- *
- * @module
  */
 import type { Metric } from "../actors/dispatcher/metric.ts";
 import { type MetricGroup, METRICS, metricsOf } from "../actors/dispatcher/protocol_metrics.ts";

@@ -24,7 +24,7 @@ import { portLink } from "./web_worker.ts";
 /** Ended nodes that are remembered, to tell "it is gone" from "there is none". */
 const GONE_MAX = 1_024;
 
-export interface ThreadHubOptions {
+interface ThreadHubOptions {
   readonly world: World;
   /** The program of the threads: `platform/threads/thread_entry.ts`, or one that does as much. */
   readonly entry: URL;

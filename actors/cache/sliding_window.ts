@@ -6,7 +6,7 @@ interface Item<T> {
 }
 
 /** What a reader gets. */
-export interface Read<T> {
+interface Read<T> {
   readonly value: T;
   /** How many items before this one the reader missed because they had left the window. */
   readonly skipped: number;

@@ -14,6 +14,7 @@ import {
   type OpenHome,
   startClient,
 } from "./starting.ts";
+import { given } from "../../core/tree.ts";
 
 /** What to read; the address is given apart. */
 export type ReadingOptions = Omit<ClientOptions, "dispatcher">;
@@ -61,10 +62,7 @@ export async function registerGraph(
 ): Promise<string> {
   checkCompression("registerDataset", compression);
   const definition = definitionOf(node, compression);
-  const home = openHome(service, {
-    ...(token === undefined ? {} : { token }),
-    ...(ca === undefined ? {} : { ca }),
-  });
+  const home = openHome(service, given({ token, ca }));
   const request = { ...definition, ...(datasetId === undefined ? {} : { datasetId }) };
   return (await askOnce(home, "registerDataset", request)).datasetId;
 }

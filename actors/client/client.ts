@@ -35,6 +35,7 @@ import type {
 import { RoundReader } from "./readers/round_reader.ts";
 import type { ConsumerMeter } from "./consumer_meter.ts";
 import { WaitLog } from "./wait_log.ts";
+import { given } from "../../core/tree.ts";
 
 /** Time limit for the release request, and for a join in flight before it, in ms. */
 const RELEASE_TIMEOUT_MS = 1_000;
@@ -243,14 +244,9 @@ class Client {
       ...(jobName === undefined ? {} : { jobName }),
       parameters: { ...parameters, datasetId },
       repetition,
-      ...(consumerIndex === undefined ? {} : { consumerIndex }),
-      ...(process === undefined ? {} : { process }),
-      ...(startAt === undefined ? {} : { startAt }),
+      ...given({ consumerIndex, process, startAt }),
       ...(behind.length === 0 ? {} : { behind }),
-      ...(stream === undefined ? {} : { stream }),
-      ...(restoration === undefined ? {} : { restoration }),
-      ...(runId === undefined ? {} : { runId }),
-      ...(lastReader === undefined ? {} : { lastReader }),
+      ...given({ stream, restoration, runId, lastReader }),
     };
     const { clientId, clusterId } = await joinIteration(
       request,
@@ -275,8 +271,7 @@ class Client {
     const request = {
       clientId,
       secret: this.#secret,
-      ...(report === undefined ? {} : { report }),
-      ...(taskList === undefined ? {} : { taskList }),
+      ...given({ report, taskList }),
       figures: this.#figures(),
     };
     try {

@@ -20,6 +20,7 @@ import type { Feed } from "./feed.ts";
 import type { ServiceAccess } from "./access.ts";
 import { OrderedIterator } from "./ordered_iterator.ts";
 import { clientOptions, definitionOf } from "./starting.ts";
+import { given } from "../../core/tree.ts";
 
 /** The iterator under DETERMINISTIC; operators that cannot run split by split run here. */
 export function orderedIterator(
@@ -97,8 +98,7 @@ function readerOf(
     return {
       stream,
       ...(isRestored ? { restoration: lastReaders.restoration(host) } : {}),
-      ...(lastReader === undefined ? {} : { lastReader }),
-      ...(runId === undefined ? {} : { runId }),
+      ...given({ lastReader, runId }),
       onJoined: (reader) => lastReaders.note(key, reader),
     };
   };

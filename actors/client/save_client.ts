@@ -6,7 +6,7 @@ import { seedOf } from "../../data/operators/options.ts";
 import { chainOf } from "../../data/deterministic/chain.ts";
 import { checkReproducible } from "../../data/deterministic/reproducible.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
-import { IS_SAVED, type JointSaveSettings } from "../../data/saved/distributed/work.ts";
+import { type DistributedSaveSettings, IS_SAVED } from "../../data/saved/distributed/work.ts";
 import {
   type DispatcherProtocol,
   type JobParameters,
@@ -16,6 +16,7 @@ import type { SavingNews } from "../dispatcher/protocol_heartbeats.ts";
 import type { AnswerOf } from "../runtime/protocol.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { type ClientHome, type Credentials, definitionOf, type OpenHome } from "./starting.ts";
+import { given } from "../../core/tree.ts";
 
 /** Default time between heartbeats, in ms; the service's owner may choose another. */
 const REFRESH_MS = 1_000;
@@ -27,8 +28,8 @@ const HEARTBEAT_TIMEOUT_MS = 10_000;
 const RELEASE_TIMEOUT_MS = 1_000;
 
 /** How a service saves a pipeline, checked. */
-export interface ServiceSaveOptions extends Credentials {
-  readonly save: Omit<JointSaveSettings, "fingerprint">;
+interface ServiceSaveOptions extends Credentials {
+  readonly save: Omit<DistributedSaveSettings, "fingerprint">;
   readonly onProgress?: ((progress: SavingNews) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -43,10 +44,7 @@ export async function saveByService(
   options.signal?.throwIfAborted();
   checkReproducible(node, "distributedSave: what is lost is made again, and has to be the same");
   const definition = definitionOf(node);
-  const home = openHome(service, {
-    ...(token === undefined ? {} : { token }),
-    ...(ca === undefined ? {} : { ca }),
-  });
+  const home = openHome(service, given({ token, ca }));
   try {
     await new SaveClient(home, node, definition, options).run();
   } finally {

@@ -11,6 +11,7 @@ import type { ActorSystem } from "../runtime/system.ts";
 import { type ClientOptions, createClient } from "./client.ts";
 import type { Feed } from "./feed.ts";
 import type { ClientProtocol } from "./protocol.ts";
+import { given } from "../../core/tree.ts";
 
 /** A node (actor system) of this process that can reach a service. Client actors run on it. */
 export interface ClientHome {
@@ -63,8 +64,7 @@ export function startClient(
         ...home.timings,
         ...options,
         dispatcher: home.dispatcher,
-        ...(process === undefined ? {} : { process }),
-        ...(isFar === undefined ? {} : { isFar }),
+        ...given({ process, isFar }),
       }, feed),
   });
   return () => {
@@ -114,8 +114,7 @@ export function clientOptions(
       ...(targetTags.length === 0 ? {} : { targetTags }),
     },
     repetition,
-    ...(jobName === undefined ? {} : { jobName }),
-    ...(consumerIndex === undefined ? {} : { consumerIndex }),
+    ...given({ jobName, consumerIndex }),
     ...(sharing === undefined ? {} : { trainerId: sharing.trainerId }),
     ...(maxOutstandingRequests === undefined ? {} : { maxOutstandingRequests }),
   };

@@ -15,7 +15,7 @@ interface Unreached {
 const unreached = new WeakMap<World, Map<string, Unreached>>();
 
 /** What is reported. */
-export interface UnreachedNews {
+interface UnreachedNews {
   /** Identifies the worker and its address. */
   readonly key: string;
   readonly sentence: string;

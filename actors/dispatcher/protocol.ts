@@ -10,7 +10,7 @@ import type { ReaderId } from "../../data/service/last_readers.ts";
 import type { ElementCompression, TargetWorkers } from "../../data/service/reading_choices.ts";
 import type { Shard, ShardingMode } from "../../data/sharding/sharding_policy.ts";
 import type { Split } from "../../data/sharding/splits.ts";
-import type { JointSaveSettings, SaveWork } from "../../data/saved/distributed/work.ts";
+import type { DistributedSaveSettings, SaveWork } from "../../data/saved/distributed/work.ts";
 import type { WireError } from "../../core/error.ts";
 import type { ElementSourceProtocol, TaskStats, WorkerProtocol } from "../worker/protocol.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
@@ -71,7 +71,7 @@ export interface JobParameters {
     readonly shuffled: boolean;
   };
   /** DETERMINISTIC: the workers save the elements to a folder, and no client reads them. */
-  readonly save?: JointSaveSettings;
+  readonly save?: DistributedSaveSettings;
 }
 
 /** A task: the pipeline of an iteration on one worker. */
@@ -350,7 +350,7 @@ export const TO_FOLLOW = "to_follow";
 export const READ_BY_ANOTHER = "read_by_another";
 
 /** The dispatcher's path on its node. */
-export const DISPATCHER_PATH = "/dispatcher";
+const DISPATCHER_PATH = "/dispatcher";
 
 /** A reference to the dispatcher of a node. */
 export function dispatcherAt(node: string): Ref<DispatcherProtocol> {

@@ -29,9 +29,9 @@ import type { RoundWait } from "./protocol_figures.ts";
 import { type MetricGroup, type MetricKey, metricsOf } from "./protocol_metrics.ts";
 
 /** Most tags of a job or a worker. */
-export const TAGS_MAX = 64;
+const TAGS_MAX = 64;
 /** Most characters of a sharding policy's function, with what it captures. */
-export const POLICY_LENGTH_MAX = 2 ** 20;
+const POLICY_LENGTH_MAX = 2 ** 20;
 /** Most tasks of a worker. */
 const TASKS_MAX = 2 ** 20;
 

@@ -103,7 +103,7 @@ export type ReaderNews = RoundsNews | OrderedNews | SaveNews;
 export type TaskListNews = WholeTaskList | TaskListChanges;
 
 /** For a client without a list, or with one too old to tell the changes. */
-export interface WholeTaskList {
+interface WholeTaskList {
   readonly kind: "whole";
   /** All of them. */
   readonly tasks: readonly TaskSource[];
@@ -137,7 +137,7 @@ export interface WorkNews {
  * at once with that life's incarnation in `follows`. This fences late heartbeats: one of a dead
  * sender cannot name the life that has already replaced it.
  */
-export interface TakeoverNews {
+interface TakeoverNews {
   readonly kind: "takeover";
   /** The incarnation of the life that has the name. */
   readonly incarnation: string;

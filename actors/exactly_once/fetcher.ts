@@ -26,7 +26,7 @@ const RETRY_MAX_MS = 1_000;
 const LATE_TIMES = 10;
 
 /** The requester and its timeouts. */
-export interface ElementFetcherOptions {
+interface ElementFetcherOptions {
   readonly clientId: number;
   readonly trainerId?: string;
   readonly consumerIndex?: number;

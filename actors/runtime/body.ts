@@ -3,7 +3,7 @@ import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 
 /** An instance that decides how it is passed to a receiver that may write to it. */
-export interface HandedOver {
+interface HandedOver {
   /** What the receiver gets: this instance itself, unless the sender keeps it to send again. */
   handOver(kept: boolean): unknown;
 }

@@ -18,9 +18,9 @@ import { Supervisor } from "./supervisor.ts";
 import type { Random, Timer, World } from "./world.ts";
 
 /** Default number of messages that may wait in a mailbox. */
-export const MAILBOX_MAX = 10_000;
+const MAILBOX_MAX = 10_000;
 /** Default time limit for an actor's `stop()`, in ms. */
-export const STOP_TIMEOUT_MS = 5_000;
+const STOP_TIMEOUT_MS = 5_000;
 
 interface Waiting {
   readonly envelope: TellEnvelope | AskEnvelope;

@@ -58,13 +58,13 @@ function fault(method: string, schema: v.GenericSchema, request: unknown): LeatE
 // Receivers keep much of what they are sent, so every text and every list has a bound.
 
 /** Characters of a name of a job, dataset, worker, tag or request. */
-export const NAME_LENGTH_MAX = 1_024;
+const NAME_LENGTH_MAX = 1_024;
 /** Characters of other text, such as the path of a folder. */
-export const TEXT_LENGTH_MAX = 4_096;
+const TEXT_LENGTH_MAX = 4_096;
 /** Characters of an error text. */
-export const REASON_LENGTH_MAX = 65_536;
+const REASON_LENGTH_MAX = 65_536;
 /** Items of a list. */
-export const LIST_LENGTH_MAX = 65_536;
+const LIST_LENGTH_MAX = 65_536;
 
 /** A text of at most this many characters (UTF-16 code units). */
 export function textUpTo(lengthMax: number): v.CustomSchema<string, string> {

@@ -2,7 +2,7 @@
 import * as v from "valibot";
 
 /** Whether a value fits. */
-export type Guard = (value: unknown) => boolean;
+type Guard = (value: unknown) => boolean;
 
 /** The guard of a schema. Schemas of unknown kinds are checked by the library. */
 export function guardOf(schema: v.GenericSchema): Guard {

@@ -4,7 +4,7 @@ import type { ChildSpec, Supervision } from "./actor.ts";
 import type { Timer, World } from "./world.ts";
 
 /** The part of a living child that its supervisor handles. */
-export interface SupervisedCell {
+interface SupervisedCell {
   terminate(error: LeatError | undefined): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ const DEFAULTS = {
 } as const;
 
 /** What the supervisor needs from its actor. */
-export interface SupervisorOwner<C> {
+interface SupervisorOwner<C> {
   readonly world: World;
   // deno-lint-ignore no-explicit-any -- see above
   startCell(spec: ChildSpec<any>): C;

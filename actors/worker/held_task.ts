@@ -3,6 +3,7 @@ import type { TaskDefinition, TaskStatus } from "../dispatcher/protocol.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import type { ElementSourceProtocol, TaskStats } from "./protocol.ts";
 import type { TaskProtocol } from "./tasks/task.ts";
+import { given } from "../../core/tree.ts";
 
 export interface HeldTask {
   readonly definition: TaskDefinition;
@@ -28,8 +29,6 @@ export function statusOf(held: HeldTask): TaskStatus {
   return {
     taskId,
     completed,
-    ...(source === undefined ? {} : { source }),
-    ...(stats === undefined ? {} : { stats }),
-    ...(sharing === undefined ? {} : { sharing }),
+    ...given({ source, stats, sharing }),
   };
 }

@@ -5,7 +5,7 @@
 import type { WireError } from "../../core/error.ts";
 import type { ElementCompression } from "../../data/service/reading_choices.ts";
 import type { SplitTable } from "../../data/sharding/splits.ts";
-import type { Begun, JointSaveSettings } from "../../data/saved/distributed/work.ts";
+import type { Begun, DistributedSaveSettings } from "../../data/saved/distributed/work.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { DatasetDefinition } from "../dispatcher/protocol.ts";
 import type { Reported } from "../dispatcher/protocol_metrics.ts";
@@ -18,7 +18,7 @@ export interface WorkerProtocol {
   /** Begins a save in its folder, or resumes it, on a runner. @throws why it cannot. */
   beginSave(request: {
     readonly dataset: DatasetDefinition;
-    readonly save: JointSaveSettings;
+    readonly save: DistributedSaveSettings;
     readonly seed: string;
     readonly owner: string;
   }): Begun;
@@ -43,13 +43,13 @@ export interface Place {
 }
 
 /** What an answer with bytes says of its request. */
-export interface Held {
+interface Held {
   /** How long the request waited here for the element, in ms; left out: not at all. */
   readonly heldMs?: number;
 }
 
 /** What an error says beyond one element. */
-export interface Final {
+interface Final {
   /** The task cannot read on: nothing follows, not even an end. Left out: one element failed. */
   readonly isFinal?: true;
 }
@@ -256,7 +256,7 @@ export type TaskSourceStats = ElementSourceStats & TaskStats;
 export const ROUNDS_AHEAD_MAX = 32;
 
 /** The worker's path on its node. */
-export const WORKER_PATH = "/worker";
+const WORKER_PATH = "/worker";
 
 /** A reference to the worker of a node. */
 export function workerAt(node: string): Ref<WorkerProtocol> {

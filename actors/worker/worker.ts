@@ -27,6 +27,7 @@ import {
 } from "./tasks/task.ts";
 import type { WorkerOptions } from "./worker_options.ts";
 import { TaskProxies } from "./task_proxies.ts";
+import { given } from "../../core/tree.ts";
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
 const HEARTBEAT_ATTEMPT_MS = 2_000;
@@ -261,8 +262,7 @@ class Worker {
       name,
       worker: this.#context.self,
       tags,
-      ...(process === undefined ? {} : { process }),
-      ...(isPrivate === undefined ? {} : { isPrivate }),
+      ...given({ process, isPrivate }),
       ...(this.#follows === undefined ? {} : { follows: this.#follows }),
       tasks,
       figures,

@@ -1,12 +1,7 @@
-/**
- * Small comlink calls to a Web Worker, eight in flight.
- *
- * @module
- */
+/** Small comlink calls to a Web Worker, eight in flight. */
 
 import { releaseProxy, wrap } from "comlink";
-import { type Figure, type Load, measure, type MeasureOptions } from "./load.ts";
-import { pipelinedLoad, printFigure } from "./load.ts";
+import { type Load, pipelinedLoad, printMeasured } from "./load.ts";
 
 export const IN_FLIGHT = 8;
 
@@ -29,8 +24,4 @@ export function open(): Load {
   });
 }
 
-export function run(options?: MeasureOptions): Promise<Figure> {
-  return measure("bare comlink, small calls", "calls/s", open, options);
-}
-
-if (import.meta.main) printFigure(await run());
+if (import.meta.main) await printMeasured("bare comlink, small calls", "calls/s", open);

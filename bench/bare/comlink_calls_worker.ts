@@ -1,8 +1,4 @@
-/**
- * The remote side of `comlink_calls.ts`: a function of one number.
- *
- * @module
- */
+/** The remote side of `comlink_calls.ts`: a function of one number. */
 
 import { expose } from "comlink";
 

@@ -4,12 +4,9 @@
  *
  * The iterators are the standard's: `next()` returns an object of `value` and `done`. Full batches
  * of numbers are `Float64Array`s, like a data pipeline's.
- *
- * @module
  */
 
-import { type Figure, type Load, measure, type MeasureOptions, printFigure } from "./load.ts";
-import { synchronousLoad } from "./load.ts";
+import { type Load, printMeasured, synchronousLoad } from "./load.ts";
 
 /** Elements of the range in one pass through the pipeline. */
 export const ELEMENTS = 1 << 20;
@@ -105,8 +102,4 @@ export function open(): Load {
 /** How many elements of a pass are kept. */
 export const KEPT = ELEMENTS - Math.ceil((ELEMENTS - 1) / 3);
 
-export function run(options?: MeasureOptions): Promise<Figure> {
-  return measure("bare engine loop", "elements/s", open, options);
-}
-
-if (import.meta.main) printFigure(await run());
+if (import.meta.main) await printMeasured("bare engine loop", "elements/s", open);

@@ -1,12 +1,10 @@
 /**
  * Events in virtual time, taken from a binary heap by their times, each in a macrotask of its own
  * and each scheduling the next of its kind: the overhead of a simulator.
- *
- * @module
  */
 
 import process from "node:process";
-import { type Figure, type Load, measure, type MeasureOptions, printFigure } from "./load.ts";
+import { type Load, printMeasured } from "./load.ts";
 
 /** Waiting events at any time. */
 const PENDING = 64;
@@ -44,10 +42,6 @@ export function open(): Load {
   };
 }
 
-export function run(options?: MeasureOptions): Promise<Figure> {
-  return measure("bare events", "events/s of a core", open, options);
-}
-
 function push(heap: number[], time: number): void {
   let at = heap.length;
   heap.push(time);
@@ -76,4 +70,4 @@ function pop(heap: number[]): number {
   return first;
 }
 
-if (import.meta.main) printFigure(await run());
+if (import.meta.main) await printMeasured("bare events", "events/s of a core", open);

@@ -2,16 +2,14 @@
  * JPEGs decoded whole, one after another on one thread, by the addon of libjpeg-turbo.
  *
  *     deno run -P=bench bench/bare/jpeg_addon.ts
- *
- * @module
  */
 import { Buffer } from "node:buffer";
 import turbo from "@julusian/jpeg-turbo";
-import { type Load, measure, type MeasureOptions, printFigure, synchronousLoad } from "./load.ts";
+import { type Load, printMeasured, synchronousLoad } from "./load.ts";
 
 /** The size of a photograph of ImageNet, in pixels. */
-export const WIDTH = 500;
-export const HEIGHT = 375;
+const WIDTH = 500;
+const HEIGHT = 375;
 /** The number of different photographs. */
 export const COUNT = 32;
 
@@ -53,9 +51,4 @@ export function open(): Load {
   });
 }
 
-/** Measures it. */
-export function run(options?: MeasureOptions) {
-  return measure("JPEGs by the addon", "images/s", open, options);
-}
-
-if (import.meta.main) printFigure(await run());
+if (import.meta.main) await printMeasured("JPEGs by the addon", "images/s", open);

@@ -3,8 +3,6 @@
  * windows of time; the rate is the median of several after a warm-up.
  *
  * Nothing in this folder imports Leat, so that a slow baseline cannot hide.
- *
- * @module
  */
 
 /** Something that can be run for a while at full speed. Disposing it frees what it holds. */
@@ -14,7 +12,7 @@ export interface Load extends AsyncDisposable {
 }
 
 /** How long a load is measured. */
-export interface MeasureOptions {
+interface MeasureOptions {
   /** Length of a window in milliseconds. Default: 400. */
   readonly windowMs?: number;
   /** The number of windows for the median. Default: 5. */
@@ -24,7 +22,7 @@ export interface MeasureOptions {
 }
 
 /** A measured rate. */
-export interface Figure {
+interface Figure {
   readonly name: string;
   /** What `value` counts, per second: `elements/s`, `MB/s` (10⁶ bytes), … */
   readonly unit: string;
@@ -138,9 +136,15 @@ export async function drive(
 }
 
 /**
- * Prints a figure: a line of JSON on standard output for programs, one on standard error for users.
+ * Measures a load and prints the figure: a line of JSON on standard output for programs, one on
+ * standard error for users.
  */
-export function printFigure(figure: Figure): void {
+export async function printMeasured(
+  name: string,
+  unit: string,
+  open: () => Load | Promise<Load>,
+): Promise<void> {
+  const figure = await measure(name, unit, open);
   const lowest = Math.min(...figure.windows);
   const highest = Math.max(...figure.windows);
   console.error(

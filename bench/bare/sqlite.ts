@@ -1,18 +1,15 @@
 /**
  * Rows appended to a `node:sqlite` file with a write-ahead log: at each level of durability, one and
  * sixty-four to a transaction.
- *
- * @module
  */
 
 import { DatabaseSync } from "node:sqlite";
-import { type Figure, type Load, measure, type MeasureOptions } from "./load.ts";
-import { printFigure, synchronousLoad } from "./load.ts";
+import { type Load, printMeasured, synchronousLoad } from "./load.ts";
 
 /** `FULL` waits for the disk at every commit, `NORMAL` only at checkpoints. */
-export type Synchronous = "FULL" | "NORMAL";
+type Synchronous = "FULL" | "NORMAL";
 
-export const ROW_BYTES = 100;
+const ROW_BYTES = 100;
 
 /** The load, on a file in a new temporary folder; its unit is a row. */
 export function open(synchronous: Synchronous, rowsPerTransaction: number): Load {
@@ -36,17 +33,11 @@ export function open(synchronous: Synchronous, rowsPerTransaction: number): Load
   });
 }
 
-export function run(
-  synchronous: Synchronous,
-  rowsPerTransaction: number,
-  options?: MeasureOptions,
-): Promise<Figure> {
-  const name = `bare SQLite, ${synchronous}, ${rowsPerTransaction} a commit`;
-  return measure(name, "rows/s", () => open(synchronous, rowsPerTransaction), options);
-}
-
 if (import.meta.main) {
   for (const synchronous of ["FULL", "NORMAL"] as const) {
-    for (const rows of [1, 64]) printFigure(await run(synchronous, rows));
+    for (const rows of [1, 64]) {
+      const name = `bare SQLite, ${synchronous}, ${rows} a commit`;
+      await printMeasured(name, "rows/s", () => open(synchronous, rows));
+    }
   }
 }

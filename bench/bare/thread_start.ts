@@ -1,11 +1,6 @@
-/**
- * Starting a Web Worker that imports nothing, until its first message is here.
- *
- * @module
- */
+/** Starting a Web Worker that imports nothing, until its first message is here. */
 
-import { type Figure, type Load, measure, type MeasureOptions } from "./load.ts";
-import { printFigure, sequentialLoad } from "./load.ts";
+import { type Load, printMeasured, sequentialLoad } from "./load.ts";
 
 /** The load; its unit is a thread. */
 export function open(): Load {
@@ -21,8 +16,4 @@ export function open(): Load {
   });
 }
 
-export function run(options?: MeasureOptions): Promise<Figure> {
-  return measure("bare thread, started", "threads/s", open, options);
-}
-
-if (import.meta.main) printFigure(await run());
+if (import.meta.main) await printMeasured("bare thread, started", "threads/s", open);

@@ -1,8 +1,4 @@
-/**
- * The remote side of `thread_start.ts`: reports that it runs.
- *
- * @module
- */
+/** The remote side of `thread_start.ts`: reports that it runs. */
 
 /// <reference lib="deno.worker" />
 

@@ -1,12 +1,9 @@
 /**
  * 1 MB buffers from a Web Worker to the main thread, pulled with eight in flight: transferred, and
  * copied by structured clone.
- *
- * @module
  */
 
-import { type Figure, type Load, measure, type MeasureOptions } from "./load.ts";
-import { pipelinedLoad, printFigure } from "./load.ts";
+import { type Load, pipelinedLoad, printMeasured } from "./load.ts";
 
 export const BUFFER_BYTES = 1_000_000;
 export const IN_FLIGHT = 8;
@@ -35,11 +32,8 @@ export function open(passage: Passage): Load {
   return pipelinedLoad(IN_FLIGHT, pull, () => worker.terminate());
 }
 
-export function run(passage: Passage, options?: MeasureOptions): Promise<Figure> {
-  return measure(`bare thread, 1 MB, ${passage}`, "MB/s", () => open(passage), options);
-}
-
 if (import.meta.main) {
-  printFigure(await run("transfer"));
-  printFigure(await run("copy"));
+  for (const passage of ["transfer", "copy"] as const) {
+    await printMeasured(`bare thread, 1 MB, ${passage}`, "MB/s", () => open(passage));
+  }
 }

@@ -1,8 +1,6 @@
 /**
  * The remote side of `thread_transfer.ts`: answers each request for so many bytes with a buffer,
  * whose first byte counts the answers. Its name tells how to send the buffer.
- *
- * @module
  */
 
 /// <reference lib="deno.worker" />

@@ -1,16 +1,13 @@
 /**
  * Messages pulled over a bare WebSocket on loopback from a server on a thread or in a process of its
  * own: 1 MB with eight in flight, and 1 KB with sixty-four.
- *
- * @module
  */
 
 import { fileURLToPath } from "node:url";
-import { type Figure, type Load, measure, type MeasureOptions } from "./load.ts";
-import { pipelinedLoad, printFigure } from "./load.ts";
+import { type Load, pipelinedLoad, printMeasured } from "./load.ts";
 
 /** Where the server runs. */
-export type Place = "thread" | "process";
+type Place = "thread" | "process";
 
 /** A size of messages, and the number of concurrent requests. */
 export interface Traffic {
@@ -84,29 +81,12 @@ async function startProcess(): Promise<Server> {
   };
 }
 
-/** Returns MB/s (10⁶ bytes) for large traffic, messages/s for small. */
-export async function run(
-  traffic: Traffic,
-  place: Place,
-  options?: MeasureOptions,
-): Promise<Figure> {
-  const size = traffic.messageBytes >= 1e6
-    ? `${traffic.messageBytes / 1e6} MB`
-    : `${traffic.messageBytes / 1e3} KB`;
-  const name = `bare WebSocket, ${size}, ${place}`;
-  const figure = await measure(name, "messages/s", () => open(traffic, place), options);
-  if (traffic.messageBytes < 1e6) return figure;
-  const scale = (rate: number) => rate * traffic.messageBytes / 1e6;
-  return {
-    name,
-    unit: "MB/s",
-    value: scale(figure.value),
-    windows: figure.windows.map(scale),
-  };
-}
-
 if (import.meta.main) {
   for (const traffic of [LARGE, SMALL]) {
-    for (const place of ["thread", "process"] as const) printFigure(await run(traffic, place));
+    const size = traffic === LARGE ? "1 MB" : "1 KB";
+    for (const place of ["thread", "process"] as const) {
+      const name = `bare WebSocket, ${size}, ${place}`;
+      await printMeasured(name, "messages/s", () => open(traffic, place));
+    }
   }
 }

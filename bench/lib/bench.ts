@@ -1,8 +1,6 @@
 /**
  * Leat against a bare primitive in one run: both are opened, warmed up, and measured in alternating
  * windows, so that other load on the machine affects both. The ratio is what counts.
- *
- * @module
  */
 
 import { type Load, median } from "../bare/load.ts";

@@ -1,15 +1,13 @@
 /**
  * Runs benches one after the other and prints their results. Ctrl-C ends the program early, with the
  * results so far.
- *
- * @module
  */
 
 import { StopRequests } from "../../cli/lib/stop_requests.ts";
 import { type Bench, type RatioOptions, type RatioResult, resultTable, runRatio } from "./bench.ts";
 
 /** How benches are run, and where their results are written. */
-export interface RunOptions extends RatioOptions {
+interface RunOptions extends RatioOptions {
   /** A file for the results as JSON. Default: none. */
   readonly json?: string | undefined;
 }

@@ -1,8 +1,4 @@
-/**
- * What is compared: each case is one pipeline that Leat and its peers run on the same files.
- *
- * @module
- */
+/** What is compared: each case is one pipeline that Leat and its peers run on the same files. */
 
 /** The other libraries, in the order of tables and plots. */
 export const PEERS = ["tensorflow", "torch", "grain", "spdl"] as const;

@@ -1,8 +1,6 @@
 /**
  * The Python environment of the peers, made below `.cache/peers/`. A package that cannot be
  * installed or imported leaves its peer out, with a reason.
- *
- * @module
  */
 import type { Peer } from "./cases.ts";
 

@@ -1,8 +1,6 @@
 /**
  * The files that all sides read, generated once below `.cache/peers/`: images of ImageNet's size in
  * TFRecords, small records, and texts.
- *
- * @module
  */
 import { RandomStream } from "../../core/philox.ts";
 import { type CorpusFolder, openCorpus } from "../../cli/simulate/corpus_folder.ts";

@@ -1,8 +1,6 @@
 /**
  * `deno task bench:peers`: Leat, tf.data, tf.data service, DataLoader and Grain on the same
  * files, in alternating windows of one run. Prints a table; writes JSON and a page of plots.
- *
- * @module
  */
 import { EXIT_FAILURE, runProgram, UsageError } from "../../cli/lib/args.ts";
 import { flag, integer, milliseconds, names, text, type Values } from "../../cli/lib/options.ts";

@@ -1,21 +1,19 @@
 /**
  * Measures one case: all sides are started and warmed up, then run one after the other in windows,
  * round after round, so that other load on the machine affects all of them.
- *
- * @module
  */
 import { median } from "../bare/load.ts";
 import type { PeerCase } from "./cases.ts";
 import { Side, type SideCommand } from "./side.ts";
 
 /** Options of measuring. */
-export interface MeasureOptions {
+interface MeasureOptions {
   readonly rounds: number;
   readonly windowMs: number;
 }
 
 /** What one side did. */
-export interface SideResult {
+interface SideResult {
   readonly side: string;
   /** Units per second, of each window. */
   readonly rates: readonly number[];

@@ -1,8 +1,6 @@
 /**
  * The results of a comparison: a table for the terminal, and a page with a plot of ratios for each
  * part.
- *
- * @module
  */
 import * as Plot from "@observablehq/plot";
 import {

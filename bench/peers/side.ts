@@ -2,8 +2,6 @@
  * One side of a comparison: a process that runs a pipeline for a window of time whenever it is told
  * to, and waits otherwise. It reads the length of a window in ms from standard input, a line each,
  * and answers with a line of JSON, `{ "rate": … }`.
- *
- * @module
  */
 import { TextLineStream } from "./text_lines.ts";
 
@@ -23,7 +21,7 @@ export interface SideCommand {
 }
 
 /** One window. */
-export interface Window {
+interface Window {
   /** Units per second. */
   readonly rate: number;
   /** What else was measured, such as bytes of a checkpoint. */

@@ -23,7 +23,7 @@ const WORKERS_BACK_MAX_MS = 180_000;
 const EXACT_MODES: readonly Mode[] = ["DYNAMIC", "OFF"];
 
 /** Options of `deno task chaos`. */
-export interface CampaignOptions extends JobSize {
+interface CampaignOptions extends JobSize {
   /** No run begins after this time, except the first of each mode. */
   readonly minutes: number;
   /** If given, ends after this many kills. */

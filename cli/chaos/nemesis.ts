@@ -1,4 +1,5 @@
 /** Kills, pauses and disconnects processes of a cluster at random, and lets them continue again. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { RandomStream } from "../../core/philox.ts";
 import { LeatError } from "../../mod.ts";
 import type { Findings } from "../../sim/checkers/checker.ts";
@@ -17,7 +18,7 @@ export type Role = "worker" | "dispatcher";
 const SINGLE_CUT_EVERY = 2;
 
 /** The kinds, victims and times of faults. */
-export interface NemesisOptions {
+interface NemesisOptions {
   readonly seed: number;
   readonly faults: readonly Fault[];
   /** Longest wait before the next fault, in ms. */
@@ -196,8 +197,4 @@ export class Nemesis {
     victim.signal("SIGCONT");
     this.#paused.delete(victim);
   }
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

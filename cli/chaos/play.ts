@@ -5,7 +5,7 @@ import type { Violations } from "../../sim/checkers/checker.ts";
 import { drillCoordinated } from "./modes/coordinated.ts";
 import { drillDeterministic, type KnownStream, readUndisturbed } from "./modes/deterministic.ts";
 import type { Around, DrillFigures, JobSize, Mode } from "./modes/drill.ts";
-import { drillFirstCome } from "./modes/first_come.ts";
+import { drillUnordered } from "./modes/unordered.ts";
 import { drillSave } from "./modes/save.ts";
 import { drillSharing } from "./modes/sharing.ts";
 import type { Nemesis } from "./nemesis.ts";
@@ -18,7 +18,7 @@ const LOG_DELAY_MS = 500;
 const STALL_CHECK_MS = 500;
 
 /** Options of playing drills. */
-export interface PlayOptions {
+interface PlayOptions {
   readonly seed: number;
   readonly size: JobSize;
   readonly workers: number;
@@ -86,7 +86,7 @@ export class Play {
         return this.#compare(drillDeterministic(run, this.wanted!));
       case "DYNAMIC":
       case "OFF":
-        return drillFirstCome(run, mode);
+        return drillUnordered(run, mode);
       case "sharing":
         return drillSharing(run);
       case "coordinated":

@@ -8,7 +8,7 @@
 
 /** The faults of connections. */
 export const CUTS = ["close", "freeze", "half-close"] as const;
-export type CutKind = (typeof CUTS)[number];
+type CutKind = (typeof CUTS)[number];
 
 /** Bytes that are read at a time. */
 const CHUNK_BYTES = 64 * 1_024;

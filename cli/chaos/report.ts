@@ -2,9 +2,10 @@
 import { type Fault, FAULTS, type Role } from "./nemesis.ts";
 import type { Mode } from "./modes/drill.ts";
 import type { ScalingCounts } from "./scaling.ts";
+import { counted } from "../lib/counted.ts";
 
 /** The results. */
-export interface ChaosOutcome {
+interface ChaosOutcome {
   readonly faults: Readonly<Record<Fault, Readonly<Record<Role, number>>>>;
   /** Of the DETERMINISTIC job without faults. */
   readonly hash: string | undefined;
@@ -29,7 +30,7 @@ export interface ChaosOutcome {
 }
 
 /** A maximum, and its limit. */
-export interface Limited {
+interface Limited {
   readonly most: number;
   readonly limit: number;
 }
@@ -92,8 +93,4 @@ function countsText({ worker, dispatcher }: Readonly<Record<Role, number>>): str
   return `${worker + dispatcher} (${counted(worker, "worker")}, ${
     counted(dispatcher, "dispatcher")
   })`;
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

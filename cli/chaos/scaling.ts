@@ -28,7 +28,7 @@ export interface ScalingCounts {
 }
 
 /** The range of workers, and the listener. */
-export interface ScalingOptions {
+interface ScalingOptions {
   readonly seed: number;
   readonly minWorkers: number;
   readonly maxWorkers: number;

@@ -14,7 +14,7 @@ const USAGE_END = "exit code 2";
 const LOG_CHARS_MAX = 4_096;
 
 /** Options of a child process. */
-export interface ChildOptions {
+interface ChildOptions {
   /** Deno's own flags. */
   readonly flags?: readonly string[];
   /** The Linux network namespace (`ip netns`). Default: this process's. */

@@ -1,7 +1,7 @@
 /** The started programs that have not ended: exactly what must be stopped at the end. */
 
 /** A program whose end can be awaited. */
-export interface Child {
+interface Child {
   readonly ended: Promise<unknown>;
 }
 

@@ -12,7 +12,7 @@ const HEARTBEAT_MS = 500;
 const DRAIN_MS = 500;
 
 /** A proxy before a program: the program's own port, and the address that it advertises. */
-export interface Front {
+interface Front {
   readonly port: number;
   /** `host:port`. */
   readonly advertise: string;

@@ -63,11 +63,11 @@ export class Observer implements Disposable {
 
   async #served(node: string): Promise<number> {
     const { system } = this.#home;
-    const patience = { timeoutMs: ASK_TIMEOUT_MS };
-    const actors = await system.ask(nodeActorOf(node), "list", null, patience);
+    const limits = { timeoutMs: ASK_TIMEOUT_MS };
+    const actors = await system.ask(nodeActorOf(node), "list", null, limits);
     const stats = await Promise.all(
       actors.filter(({ kind }) => kind === "task").map(({ ref }) =>
-        system.ask(ref as Ref<ElementSourceProtocol>, "stats", null, patience)
+        system.ask(ref as Ref<ElementSourceProtocol>, "stats", null, limits)
       ),
     );
     return stats.reduce((sum, { served }) => sum + served, 0);

@@ -6,7 +6,7 @@ import { ChildProcess } from "./child_process.ts";
 const STOP_MARGIN_MS = 5_000;
 
 /** Options of a fleet. */
-export interface ProcessFleetOptions {
+interface ProcessFleetOptions {
   /** The prefix of their names, before a number. */
   readonly prefix: string;
   /** The arguments of all of them, `--dispatcher` included. */

@@ -11,7 +11,7 @@ const OF_SETTINGS: ReadonlySet<LeatErrorCode> = new Set([
 ]);
 
 /** A server's life cycle. */
-export interface Serving {
+interface Serving {
   readonly failed: Promise<LeatError>;
   close(): Promise<void>;
 }

@@ -8,7 +8,7 @@ import { tlsRemedy } from "../../transport/web_socket/remedies.ts";
 const TIMEOUT_MS = 10_000;
 
 /** The token of the request, and trusted authorities. */
-export interface Credentials {
+interface Credentials {
   readonly token?: string;
   /** Certificates of authorities in PEM, in addition to the usual ones. */
   readonly ca?: string;

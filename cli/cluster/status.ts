@@ -1,17 +1,8 @@
 /** A dispatcher's state in one line. */
 import type { DispatcherDescription } from "../../mod.ts";
+import { counted } from "../lib/counted.ts";
 
-/**
- * The line: workers alive, unreachable nodes, running jobs.
- *
- * @example
- * ```ts
- * import { statusLine } from "./status.ts";
- *
- * const scaling = { workers: 0, wanted: 0, minWorkers: 0, maxWorkers: 8, text: "", jobs: [] };
- * statusLine({ clusterId: "c", scaling, workers: [], jobs: [] }); // no workers yet, no jobs
- * ```
- */
+/** The line: workers alive, unreachable nodes, running jobs. */
 export function statusLine({ workers, jobs }: DispatcherDescription): string {
   const alive = workers.filter((worker) => worker.alive);
   const parts = [
@@ -31,8 +22,4 @@ export function statusLine({ workers, jobs }: DispatcherDescription): string {
       : `${counted(running.length, "job")} with ${counted(clients, "client")}`,
   );
   return parts.join(", ");
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

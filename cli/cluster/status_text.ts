@@ -14,14 +14,6 @@ type Iteration = Job["iterations"][number];
 /**
  * The tables: first a sentence for each wait and its cause, then jobs, clients, sharing windows and
  * workers.
- *
- * @example
- * ```ts
- * import { statusText } from "./status_text.ts";
- *
- * const scaling = { workers: 0, wanted: 0, minWorkers: 0, maxWorkers: 8, text: "", jobs: [] };
- * console.log(statusText({ clusterId: "c", scaling, workers: [], jobs: [] })); // no workers yet, no jobs
- * ```
  */
 export function statusText(description: DispatcherDescription): string {
   const state = withShownTexts(description);

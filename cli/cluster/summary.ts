@@ -17,7 +17,7 @@ export interface Outcome {
 }
 
 /** The processes of a cluster. */
-export interface Processes {
+interface Processes {
   readonly dispatcher: ChildProcess;
   readonly workers: readonly ChildProcess[];
 }

@@ -4,23 +4,6 @@
  *
  * `@std/cli` reads arguments, or `node:util` if JSR cannot be reached. The package is imported by a
  * specifier that static analysis does not see, so that a program starts without it, too.
- *
- * @example
- * ```ts
- * import { parseCommandLine } from "./args.ts";
- * import { flag, integer } from "./options.ts";
- *
- * const program = {
- *   usage: "deno task simulate",
- *   summary: "Runs a small cluster.",
- *   options: {
- *     quick: flag("Ends within a minute."),
- *     storageLatencyMs: integer({ help: "Added to every read.", default: 0, min: 0 }),
- *   },
- * };
- * const values = await parseCommandLine(program, ["--storage-latency-ms", "5"]);
- * if (values.quick || values.storageLatencyMs !== 5) throw new Error("unexpected");
- * ```
  */
 
 import { LeatError } from "../../core/error.ts";

@@ -1,8 +1,6 @@
 /**
  * Splits a command line into options and operands. `@std/cli` does this, or `node:util` if JSR
  * cannot be reached.
- *
- * @module
  */
 
 import { parseArgs as parseNodeArgs } from "node:util";

@@ -1,8 +1,4 @@
-/**
- * The page that `--help` prints.
- *
- * @module
- */
+/** The page that `--help` prints. */
 
 import type { Options, Values } from "./options.ts";
 

@@ -29,7 +29,7 @@ export interface LegendEntry {
 }
 
 /** A value at a position on the x axis. */
-export interface ChartPoint {
+interface ChartPoint {
   x: number;
   y: number;
   provenance: Provenance;

@@ -1,8 +1,4 @@
-/**
- * The kinds of options that a program can have: typed values with defaults and bounds.
- *
- * @module
- */
+/** The kinds of options that a program can have: typed values with defaults and bounds. */
 
 /**
  * One option of a program. Created by {@linkcode flag}, {@linkcode text}, {@linkcode integer} and
@@ -32,7 +28,7 @@ export type Values<O extends Options> = {
 };
 
 /** The help of an option, and the placeholder of its value. */
-export interface Described {
+interface Described {
   readonly help: string;
   readonly placeholder?: string;
 }
@@ -142,7 +138,7 @@ export function names(o: Described): Option<readonly string[] | undefined> {
 }
 
 /** Bounds of a number, both inclusive. */
-export interface Bounds {
+interface Bounds {
   readonly min?: number;
   readonly max?: number;
 }

@@ -15,7 +15,7 @@ import {
 } from "./table.ts";
 
 /** A page. */
-export interface Page {
+interface Page {
   readonly title: string;
   /** Its content as HTML. */
   readonly main: string;

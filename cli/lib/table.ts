@@ -108,17 +108,6 @@ export function isTextColumn(table: Table, index: number): boolean {
 /**
  * A table as lines of text: headings with units, text left, numbers right with aligned points, and
  * the legend of the mark if a number is modelled.
- *
- * @example
- * ```ts
- * import { renderTable } from "./table.ts";
- *
- * console.log(renderTable({
- *   title: "Scale-out",
- *   columns: [{ heading: "workers" }, { heading: "throughput", unit: "batches/s" }],
- *   rows: [[1, { value: 3.2, unit: "batches/s", provenance: "measured" }]],
- * }));
- * ```
  */
 export function renderTable(table: Table): string {
   const text = new TextTable({

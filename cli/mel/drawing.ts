@@ -8,7 +8,7 @@ const SHADES = " ░▒▓█";
 const RANGE_DECIBELS = 40;
 
 /** The size of a drawing, in characters. */
-export interface DrawingSize {
+interface DrawingSize {
   readonly columns: number;
   readonly rows: number;
 }

@@ -1,8 +1,4 @@
-/**
- * Measures how long batches take to encode and to decode.
- *
- * @module
- */
+/** Measures how long batches take to encode and to decode. */
 import { LeatError } from "../../mod.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import type { Profile } from "./profile.ts";

@@ -10,7 +10,7 @@ import { EndlessRun, type StepFigures, StepMeter } from "../../offload/step_mete
 import { CodecTimes } from "./codec_times.ts";
 import { CountedSplits } from "./counted_splits.ts";
 import { withGrantHint } from "./grant_hint.ts";
-import { percentile } from "./percentile.ts";
+import { mean, percentile } from "../lib/statistics.ts";
 import { Yardstick } from "./yardstick.ts";
 
 /** The share of the measuring time that is left out after the first batch. */
@@ -39,7 +39,7 @@ const SPREAD_HIGH = 0.9;
 const MICROSECONDS_PER_MS = 1_000;
 
 /** The cost of one operator per batch. */
-export interface OperatorShare {
+interface OperatorShare {
   readonly operator: string;
   readonly number: number;
   /** Work on the thread, and waiting for its inputs, per batch, in ms. */
@@ -109,16 +109,6 @@ export interface ProfileOptions {
  * time allows.
  * @throws {LeatError} `failed_precondition` for a dataset without elements; the error of an element
  * that failed.
- *
- * @example
- * ```ts
- * import { Dataset } from "../../mod.ts";
- * import { profilePipeline } from "./profile.ts";
- *
- * const dataset = Dataset.range(1000).map((x) => Math.sqrt(x)).batch(100);
- * const { batchBytes, runs } = await profilePipeline(dataset, { seconds: 0.05 });
- * console.log(batchBytes > 800, runs > 1); // true true
- * ```
  */
 export async function profilePipeline(
   dataset: Dataset<unknown>,
@@ -332,10 +322,6 @@ function partMeans(values: readonly number[]): number[] {
     const at = (part: number) => Math.floor(part * values.length / parts);
     return mean(values.slice(at(i), at(i + 1)));
   });
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 function deviation(values: readonly number[]): number {

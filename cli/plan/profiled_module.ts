@@ -16,7 +16,7 @@ export interface ProfiledModule {
 }
 
 /** How to profile a module. */
-export interface ProfileModuleOptions extends ProfileOptions {
+interface ProfileModuleOptions extends ProfileOptions {
   /** Which export; see `loadPipeline`. */
   readonly export?: string | undefined;
   /** Called once the module is loaded. */

@@ -65,7 +65,7 @@ export function planText(plan: Plan): string {
 }
 
 /** The measurements, in sentences. */
-export function profileLines({ measured: profile, host }: Plan): string[] {
+function profileLines({ measured: profile, host }: Plan): string[] {
   const { batchMs, cpuMs, encodeMs, decodeMs, batchBytes, percentilesMs, contention } = profile;
   const { splitsPerBatch } = profile;
   const ms = (value: number) => `${formatNumber(value)} ms`;
@@ -104,7 +104,7 @@ export function profileLines({ measured: profile, host }: Plan): string[] {
 }
 
 /** The recommendation, in sentences. */
-export function recommendation({ measured: profile, assumed, modelled: sweep }: Plan): string[] {
+function recommendation({ measured: profile, assumed, modelled: sweep }: Plan): string[] {
   const { recommended, colocated, cheapest, isMet, limits } = sweep;
   const next = nextLimit(limits);
   const others = limits.filter(({ part }) => part !== "workers" && part !== next.part);
@@ -166,7 +166,7 @@ function machinesText({ workers, workerCores }: ClusterRun, machines: Machines):
 }
 
 /** The simulated clusters. */
-export function clusterTable({ colocated, runs, recommended, cheapest }: Sweep): Table {
+function clusterTable({ colocated, runs, recommended, cheapest }: Sweep): Table {
   return {
     title:
       `Simulated clusters. Time and cost are those of ${STEPS} steps of each trainer; busy are workers, ` +
@@ -198,7 +198,7 @@ export function clusterTable({ colocated, runs, recommended, cheapest }: Sweep):
 }
 
 /** The cost of operators per batch. */
-export function operatorTable({ operators }: Profile): Table {
+function operatorTable({ operators }: Profile): Table {
   return {
     title: "Operators, the last one first; times are those of a batch",
     columns: [
@@ -217,7 +217,7 @@ export function operatorTable({ operators }: Profile): Table {
 }
 
 /** Real workers compared with the model. */
-export function verifiedTable(verified: readonly Verification[]): Table {
+function verifiedTable(verified: readonly Verification[]): Table {
   return {
     title:
       `Real workers on threads of this host, one trainer, compared with the model. ${VERIFIED_NOTE}`,

@@ -12,13 +12,6 @@ import { withGrantHint } from "./grant_hint.ts";
  * @throws {LeatError} `invalid_argument` if it is no dataset, or workers could not run a part of
  * it; `failed_precondition` if the module throws; `permission_denied`, with the flag that would
  * grant it.
- *
- * @example
- * ```ts
- * import { loadPipeline } from "./user_pipeline.ts";
- *
- * const load = () => loadPipeline("cli/plan/demo_pipeline.ts");
- * ```
  */
 export async function loadPipeline(path: string, name?: string): Promise<Dataset<unknown>> {
   try {

@@ -2,7 +2,7 @@
  * Measures how much of the processor other programs take: a fixed piece of work, repeated, takes
  * longer when they run.
  */
-import { percentile } from "./percentile.ts";
+import { percentile } from "../lib/statistics.ts";
 
 /**
  * The time of a piece of work, in ms: short compared to a batch, long compared to reading the

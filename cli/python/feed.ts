@@ -24,7 +24,7 @@ const ANSWER_MS = 1;
  * The answer to `take`, with the position before its elements; after the end, with the last
  * position.
  */
-export interface Taken extends Snapshot {
+interface Taken extends Snapshot {
   readonly elements: unknown[];
   /** The error of the element after these. */
   readonly error?: WireError;

@@ -36,7 +36,7 @@ export const SIZE_FIGURES = {
 export const WORSE_FROM = 1.5;
 
 /** How a figure grew from the smallest cluster to the largest. */
-export interface Growth {
+interface Growth {
   readonly figure: SizeFigure;
   readonly factor: Quantity;
   /**

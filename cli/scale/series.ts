@@ -9,7 +9,7 @@ export interface Wanted {
 }
 
 /** How to measure a size of each series. */
-export interface Measure {
+interface Measure {
   size(workers: number): Promise<SizeRun>;
   sweep(workers: number): Promise<SweepRun>;
 }

@@ -29,7 +29,7 @@ const PHASES = { "first batches": 0.3, running: 0.4, "dispatcher is away": 0.05,
 type Phase = keyof typeof PHASES;
 
 /** Called with the phase and the total progress, from 0 to 1. */
-export type OnPhase = (phase: Phase, done: number) => void;
+type OnPhase = (phase: Phase, done: number) => void;
 
 /** The default number of clients of a cluster. */
 export function clientsFor(workers: number): number {

@@ -3,6 +3,7 @@
  * model functions are pure; `Accelerator` and `SynchronousTraining` let that time pass.
  */
 
+import { setTimeout } from "node:timers/promises";
 import { LeatError } from "../../core/error.ts";
 
 /** How long a step takes as a function of the tokens in the batch, padding included. */
@@ -47,17 +48,6 @@ export function batchTokens(lengths: ArrayLike<number>, paddedLength?: number): 
   return { real, padded: lengths.length * (paddedLength ?? longest) };
 }
 
-/** Share of padding, 0 to 1, in the processed tokens; 0 if there are none. */
-export function paddingShare(batches: Iterable<BatchTokens>): number {
-  let real = 0;
-  let padded = 0;
-  for (const batch of batches) {
-    real += batch.real;
-    padded += batch.padded;
-  }
-  return padded === 0 ? 0 : 1 - real / padded;
-}
-
 /** Time of one step on a batch of so many tokens, padding included, in milliseconds. */
 export function stepTimeMs(model: StepModel, paddedTokens: number): number {
   return model.constantMs + model.perTokenMs * paddedTokens;
@@ -90,39 +80,18 @@ export interface Timer {
 }
 
 /** The clock of this process. */
-export const SYSTEM_TIMER: Timer = {
+const SYSTEM_TIMER: Timer = {
   now: () => performance.now(),
-  sleep(delayMs, signal) {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    if (signal?.aborted) {
-      reject(signal.reason);
-      return promise;
-    }
-    const abort = () => {
-      clearTimeout(id);
-      reject(signal?.reason);
-    };
-    const id = setTimeout(() => {
-      signal?.removeEventListener("abort", abort);
-      resolve();
-    }, delayMs);
-    signal?.addEventListener("abort", abort, { once: true });
-    return promise;
+  async sleep(delayMs, signal) {
+    await setTimeout(delayMs, undefined, signal && { signal }).catch(() =>
+      signal!.throwIfAborted()
+    );
   },
 };
 
 /**
  * An accelerator: `step` takes the given time. Timers fire late, and a late step shortens the next
  * ones by as much, so that over a run the time spent in steps is the sum of the steps.
- *
- * @example
- * ```ts
- * import { Accelerator } from "./accelerator.ts";
- *
- * const accelerator = new Accelerator();
- * for (let step = 0; step < 3; step++) await accelerator.step(5);
- * console.log(accelerator.busyMs); // 15
- * ```
  */
 export class Accelerator {
   readonly #timer: Timer;
@@ -145,12 +114,7 @@ export class Accelerator {
     return this.#steps;
   }
 
-  /**
-   * Lets one step pass.
-   * @param durationMs The time of the step, in milliseconds, 0 or more.
-   * @param signal Ends the step early; the promise then rejects with the signal's reason and the
-   * step does not count.
-   */
+  /** Lets one step pass. A step that the signal ends rejects with its reason and does not count. */
   async step(durationMs: number, signal?: AbortSignal): Promise<void> {
     if (!(durationMs >= 0 && Number.isFinite(durationMs))) {
       throw new LeatError(
@@ -179,10 +143,6 @@ export class SynchronousTraining {
   #durationsMs: number[] = [];
   #round = Promise.withResolvers<SynchronousStep>();
 
-  /**
-   * @param trainers The number of trainers, at least 1.
-   * @param timer The clock.
-   */
   constructor(trainers: number, timer: Timer = SYSTEM_TIMER) {
     if (!(Number.isInteger(trainers) && trainers >= 1)) {
       throw new LeatError(
@@ -199,11 +159,7 @@ export class SynchronousTraining {
     return this.#accelerator.busyMs;
   }
 
-  /**
-   * Brings one trainer to the barrier.
-   * @param durationMs The time of this trainer's batch alone, in milliseconds.
-   * @returns The step, when the slowest trainer has ended it.
-   */
+  /** Brings one trainer to the barrier; resolves when the slowest has ended the step. */
   step(durationMs: number): Promise<SynchronousStep> {
     const { promise } = this.#round;
     this.#durationsMs.push(durationMs);

@@ -32,7 +32,8 @@ import {
   type WorkerFailureExperiment,
 } from "./results.ts";
 import { scaleOutFigures } from "./scale_out_charts.ts";
-import { mean, sharingBaseline } from "./summary.ts";
+import { sharingBaseline } from "./summary.ts";
+import { mean } from "../lib/statistics.ts";
 
 const DANGER_COLOR = "var(--danger)";
 

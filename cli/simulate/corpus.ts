@@ -19,14 +19,14 @@ import { generateText, packText, readLines, type TextCorpus } from "./text_corpu
 export const CORPUS_DIRECTORY = join(import.meta.dirname ?? ".", "..", "..", ".cache/leat-corpus");
 
 /** Time to decode an ImageNet photograph on one core, in milliseconds, for comparison. */
-export const IMAGENET_DECODE_MS = 1.0;
+const IMAGENET_DECODE_MS = 1.0;
 
 const IMAGES = { quick: 128, full: 480 };
 const TEXTS = { quick: 4_000, full: 16_000 };
 const DECODE_SAMPLES = 64;
 
 /** Options of {@linkcode prepareCorpus}. */
-export interface PrepareCorpusOptions {
+interface PrepareCorpusOptions {
   /** The cache folder; default {@linkcode CORPUS_DIRECTORY}. */
   directory?: string;
   /** Generates fewer samples, in a second; default false. */

@@ -8,14 +8,12 @@ import { join } from "node:path";
 import { hashJson } from "../../core/hash.ts";
 
 const MANIFEST_NAME = "manifest.json";
-/** Bytes that a file gathers before it is written. */
-const BUFFER_BYTES = 1024 * 1024;
 /** Age in ms at which an unfinished folder of another process is removed. */
 const ABANDONED_MS = 3_600_000;
 const KEY_LENGTH = 12;
 
 /** The parameters of a corpus. Equal parameters give equal corpora. */
-export interface CorpusParameters {
+interface CorpusParameters {
   /** Names the folder, with a digest of all parameters. */
   kind: string;
   /** Raised when the same parameters give other files. */
@@ -24,7 +22,7 @@ export interface CorpusParameters {
 }
 
 /** A corpus in the cache. */
-export interface CachedCorpus<Found> {
+interface CachedCorpus<Found> {
   /** Paths of its files, in the order in which they were created. */
   files: string[];
   /** The result of its writer. */
@@ -41,15 +39,12 @@ interface Manifest<Found> {
 
 /**
  * The corpus with these parameters: from the cache if it is there and complete, otherwise written
- * again.
- * @param directory The cache; created if it is missing.
- * @param parameters The parameters of the corpus.
- * @param write Creates and fills the files; its result is kept with them and must be JSON.
+ * again. The result of `write` is kept with the files and must be JSON.
  */
 export async function openCorpus<Found>(
   directory: string,
   parameters: CorpusParameters,
-  write: (folder: CorpusFolder) => Promise<Found>,
+  write: (folder: CorpusFolder) => Found | Promise<Found>,
 ): Promise<CachedCorpus<Found>> {
   const path = join(directory, `${parameters.kind}-${hashJson(parameters).slice(0, KEY_LENGTH)}`);
   const kept = await readManifest<Found>(path, parameters);
@@ -62,7 +57,7 @@ export async function openCorpus<Found>(
   try {
     const folder = new CorpusFolder(temporary);
     const found = await write(folder);
-    const manifest: Manifest<Found> = { parameters, files: await folder.close(), found };
+    const manifest: Manifest<Found> = { parameters, files: folder.describe(), found };
     await Deno.writeTextFile(join(temporary, MANIFEST_NAME), JSON.stringify(manifest, null, 2));
     await moveIntoPlace(temporary, path, parameters);
     return toCorpus(path, manifest, false);
@@ -87,9 +82,27 @@ export class CorpusFolder {
     return file;
   }
 
-  /** Writes the rest and returns the digest of each file. */
-  async close(): Promise<Manifest<unknown>["files"]> {
-    return await Promise.all(this.#files.map((file) => file.close()));
+  /** The files, with their digests. */
+  describe(): Manifest<unknown>["files"] {
+    return this.#files.map((file) => file.describe());
+  }
+}
+
+/** `count` files of a corpus, `KIND-00000-of-00016.EXT`, that take samples in turn. */
+export class Shards {
+  readonly #files: CorpusFile[];
+  #samples = 0;
+
+  constructor(folder: CorpusFolder, count: number, kind: string, extension: string) {
+    const padded = (index: number) => String(index).padStart(5, "0");
+    this.#files = Array.from(
+      { length: count },
+      (_, index) => folder.create(`${kind}-${padded(index)}-of-${padded(count)}.${extension}`),
+    );
+  }
+
+  add(sample: Uint8Array): void {
+    this.#files[this.#samples++ % this.#files.length]!.write(sample);
   }
 }
 
@@ -98,40 +111,24 @@ export class CorpusFile {
   readonly #name: string;
   readonly #path: string;
   readonly #hash = createHash("sha256");
-  #buffered: Uint8Array[] = [];
-  #bufferedBytes = 0;
   #bytes = 0;
 
   constructor(folder: string, name: string) {
     this.#name = name;
     this.#path = join(folder, name);
+    Deno.writeFileSync(this.#path, new Uint8Array());
   }
 
-  /** Appends bytes, which must not change afterwards. */
-  async write(bytes: Uint8Array): Promise<void> {
-    this.#buffered.push(bytes);
-    this.#bufferedBytes += bytes.length;
-    if (this.#bufferedBytes >= BUFFER_BYTES) await this.#flush();
+  /** Appends bytes. */
+  write(bytes: Uint8Array): void {
+    Deno.writeFileSync(this.#path, bytes, { append: true });
+    this.#hash.update(bytes);
+    this.#bytes += bytes.length;
   }
 
-  /** Writes the rest. */
-  async close(): Promise<{ name: string; bytes: number; sha256: string }> {
-    await this.#flush();
+  /** What the manifest says about it; nothing can be written afterwards. */
+  describe(): { name: string; bytes: number; sha256: string } {
     return { name: this.#name, bytes: this.#bytes, sha256: this.#hash.digest("hex") };
-  }
-
-  async #flush(): Promise<void> {
-    const chunk = new Uint8Array(this.#bufferedBytes);
-    let at = 0;
-    for (const bytes of this.#buffered) {
-      chunk.set(bytes, at);
-      at += bytes.length;
-    }
-    this.#buffered = [];
-    this.#bufferedBytes = 0;
-    this.#bytes += chunk.length;
-    this.#hash.update(chunk);
-    await Deno.writeFile(this.#path, chunk, { append: true });
   }
 }
 
@@ -163,14 +160,10 @@ async function readManifest<Found>(
     }
     return manifest;
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound || isDamage(error)) return undefined;
+    const isDamaged = error instanceof SyntaxError || error instanceof TypeError;
+    if (error instanceof Deno.errors.NotFound || isDamaged) return undefined;
     throw error;
   }
-}
-
-/** Whether a manifest could be read but is invalid. */
-function isDamage(error: unknown): boolean {
-  return error instanceof SyntaxError || error instanceof TypeError;
 }
 
 /**

@@ -9,14 +9,14 @@ import { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { encodeTfRecord } from "../../data/formats/tfrecord/tfrecord.ts";
 import { Images } from "../../platform/media/images.ts";
-import { type CorpusFile, type CorpusFolder, openCorpus } from "./corpus_folder.ts";
+import { type CorpusFolder, openCorpus, Shards } from "./corpus_folder.ts";
 import { PhotographMaker } from "./photographs.ts";
 
 /** Most of the user's images that are packed, in the order of their paths. */
-export const USER_IMAGES_MAX = 2_000;
+const USER_IMAGES_MAX = 2_000;
 
 /** TFRecord files of a corpus; fewer images have one file each. */
-export const IMAGE_SHARDS = 16;
+const IMAGE_SHARDS = 16;
 
 const DECODE_ROUNDS = 4;
 const RECORD_HEADER_BYTES = 12;
@@ -33,7 +33,7 @@ export interface ImageCorpus {
   reused: boolean;
 }
 
-export interface ImageStatistics {
+interface ImageStatistics {
   count: number;
   /** Mean size of a JPEG. */
   bytesMean: number;
@@ -41,7 +41,7 @@ export interface ImageStatistics {
   heightMean: number;
 }
 
-export interface SkippedFile {
+interface SkippedFile {
   path: string;
   reason: string;
 }
@@ -50,7 +50,7 @@ export interface SkippedFile {
 export type OnProgress = (done: number, total: number) => void;
 
 /** Options of generated images. */
-export interface GenerateImagesOptions {
+interface GenerateImagesOptions {
   /** The cache folder. */
   directory: string;
   /** How many, at least 1. */
@@ -61,7 +61,7 @@ export interface GenerateImagesOptions {
 }
 
 /** Options of packing the user's images. */
-export interface PackImagesOptions {
+interface PackImagesOptions {
   /** The cache folder. */
   directory: string;
   /** A folder of `.jpg` and `.jpeg` files, subfolders included. */
@@ -73,16 +73,6 @@ export interface PackImagesOptions {
  * Photograph-like JPEGs in TFRecords, of about 110 KB and most often 500×375 pixels like
  * ImageNet's. The same seed and count give the same images.
  * @throws {LeatError} `invalid_argument` for an invalid count.
- *
- * @example
- * ```ts
- * import { generateImages } from "./image_corpus.ts";
- *
- * const directory = await Deno.makeTempDir({ dir: "/tmp" });
- * const { files, statistics } = await generateImages({ directory, count: 2 });
- * console.log(files.length, statistics.count); // 2 2
- * await Deno.remove(directory, { recursive: true });
- * ```
  */
 export async function generateImages(options: GenerateImagesOptions): Promise<ImageCorpus> {
   const { directory, count, seed = 0, onProgress } = options;
@@ -98,7 +88,7 @@ export async function generateImages(options: GenerateImagesOptions): Promise<Im
     for (let index = 0; index < count; index++) {
       const { pixels, width, height, quality } = maker.make(random.fork("image").fork(index));
       const image = new Tensor("uint8", [height, width, 3], pixels);
-      await shards.add(await images.encode(image, { quality }), width, height);
+      shards.add(await images.encode(image, { quality }), width, height);
       onProgress?.(index + 1, count);
     }
     return { statistics: shards.statistics, skipped: [] };
@@ -123,7 +113,7 @@ export async function packImages(options: PackImagesOptions): Promise<ImageCorpu
       try {
         const jpeg = await Deno.readFile(path);
         const [height = 0, width = 0] = (await images.decode(jpeg)).shape;
-        await shards.add(jpeg, width, height);
+        shards.add(jpeg, width, height);
       } catch (error) {
         skipped.push({ path: relative(source, path), reason: LeatError.from(error).message });
       }
@@ -199,25 +189,20 @@ async function open(
   return { files, reused, ...found };
 }
 
-/** Distributes images over TFRecord files round-robin. */
+/** Distributes images over TFRecord files, and adds up their sizes. */
 class ImageShards {
-  readonly #files: CorpusFile[];
+  readonly #shards: Shards;
   #count = 0;
   #bytes = 0;
   #width = 0;
   #height = 0;
 
   constructor(folder: CorpusFolder, images: number) {
-    const shards = Math.min(IMAGE_SHARDS, images);
-    const padded = (index: number) => String(index).padStart(5, "0");
-    this.#files = Array.from(
-      { length: shards },
-      (_, index) => folder.create(`images-${padded(index)}-of-${padded(shards)}.tfrecord`),
-    );
+    this.#shards = new Shards(folder, Math.min(IMAGE_SHARDS, images), "images", "tfrecord");
   }
 
-  async add(jpeg: Uint8Array, width: number, height: number): Promise<void> {
-    await this.#files[this.#count % this.#files.length]!.write(encodeTfRecord(jpeg));
+  add(jpeg: Uint8Array, width: number, height: number): void {
+    this.#shards.add(encodeTfRecord(jpeg));
     this.#count++;
     this.#bytes += jpeg.length;
     this.#width += width;

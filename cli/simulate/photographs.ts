@@ -7,7 +7,7 @@
 import type { RandomStream } from "../../core/philox.ts";
 
 /** A picture before encoding. */
-export interface Photograph {
+interface Photograph {
   width: number;
   height: number;
   /** RGB, `height * width * 3` bytes. */

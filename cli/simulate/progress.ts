@@ -7,10 +7,10 @@ import type { Writable } from "node:stream";
 import { createBars } from "../lib/bars.ts";
 
 /** Where progress is drawn: standard error, or a stream that a test reads. */
-export type ProgressStream = Writable & { isTTY?: boolean };
+type ProgressStream = Writable & { isTTY?: boolean };
 
 /** How {@linkcode Progress} draws. */
-export interface ProgressOptions {
+interface ProgressOptions {
   /** The number of experiments. */
   experiments: number;
   /** Where to draw; default standard error, so that standard output holds only results. */
@@ -20,7 +20,7 @@ export interface ProgressOptions {
 }
 
 /** The progress of a run. */
-export interface RunProgress {
+interface RunProgress {
   /** How many units are done. */
   done: number;
   /** Share of the trainer's time spent waiting for data, 0 to 1. */
@@ -58,17 +58,6 @@ const RESTORE_TERMINAL = "\x1b[?25h\x1b[?7h";
  * Bars are drawn if the stream is a terminal. Anywhere else one line is written when an experiment
  * begins, one when a run ends, and one every few seconds in between. A program that exits restores
  * the terminal.
- *
- * @example
- * ```ts
- * import { Progress } from "./progress.ts";
- *
- * using progress = new Progress({ experiments: 1 });
- * progress.beginExperiment("scale-out", 1);
- * progress.beginRun("4 workers", 200);
- * progress.update({ done: 100, stallShare: 0.2 });
- * progress.endRun();
- * ```
  */
 export class Progress implements Disposable {
   readonly #view: View;

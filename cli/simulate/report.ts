@@ -19,16 +19,6 @@ import { displayValue, formatNumber, MODELLED_MARK } from "../lib/table.ts";
  * Writes the report to a file, completely or not at all.
  * @param report The results of the experiments.
  * @param path The file to write; an existing one is replaced.
- *
- * @example
- * ```ts
- * import { writeReport } from "./report.ts";
- * import type { SimulationReport } from "./results.ts";
- *
- * function save(report: SimulationReport) {
- *   writeReport(report, "report.html");
- * }
- * ```
  */
 export function writeReport(report: SimulationReport, path: string): void {
   writePage(renderReport(report), path);

@@ -159,7 +159,7 @@ export interface WorkerFailureExperiment extends ExperimentBase {
   elements: { expected: Quantity; delivered: Quantity; lost: Quantity; repeated: Quantity };
 }
 
-export interface WorkerTimeline {
+interface WorkerTimeline {
   worker: string;
   /** Batches delivered to the trainer in each interval, from the start of the run. */
   batches: number[];

@@ -1,8 +1,4 @@
-/**
- * The plots of the scale-out experiment.
- *
- * @module
- */
+/** The plots of the scale-out experiment. */
 import {
   drawLines,
   type Figure,

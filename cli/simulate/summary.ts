@@ -5,6 +5,7 @@
 
 import { countOf } from "../lib/counted.ts";
 import { type Quantity, ratio } from "../lib/quantity.ts";
+import { mean, quantile } from "../lib/statistics.ts";
 import { type Cell, type DisplayUnit, formatNumber, type Table } from "../lib/table.ts";
 import {
   type CoordinatedReadsExperiment,
@@ -53,7 +54,7 @@ export function summarize(experiment: Experiment): Summary {
 }
 
 /** The run of a curve with the highest throughput; undefined if no worker ran. */
-export function fastestRun(curve: ScaleOutCurve): ScaleOutRun | undefined {
+function fastestRun(curve: ScaleOutCurve): ScaleOutRun | undefined {
   return curve.runs.reduce<ScaleOutRun | undefined>(
     (best, run) => best && best.throughput.value >= run.throughput.value ? best : run,
     undefined,
@@ -71,18 +72,6 @@ export function curveName(curve: ScaleOutCurve): string {
 export function sharingBaseline(experiment: SharingExperiment): SharingRun | undefined {
   const ofOneTrainer = experiment.runs.filter((run) => run.trainers === 1);
   return ofOneTrainer.find((run) => run.mode === "C") ?? ofOneTrainer[0];
-}
-
-/** The `share`-quantile of some numbers, 0 to 1, by the nearest rank. */
-export function quantile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const rank = Math.min(Math.max(Math.ceil(share * sorted.length), 1), sorted.length);
-  return sorted[rank - 1] ?? Number.NaN;
-}
-
-/** The arithmetic mean. */
-export function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 function summarizeScaleOut(experiment: ScaleOutExperiment): Summary {

@@ -5,9 +5,9 @@
 
 import { LeatError } from "../../core/error.ts";
 import { RandomStream } from "../../core/philox.ts";
-import { type CorpusFile, type CorpusFolder, openCorpus } from "./corpus_folder.ts";
+import { type CorpusFolder, openCorpus, Shards } from "./corpus_folder.ts";
 import type { OnProgress } from "./image_corpus.ts";
-import { quantile } from "./summary.ts";
+import { mean, quantile } from "../lib/statistics.ts";
 
 /** Most tokens in a text: longer ones are cut, as for models of 512 positions. */
 export const TOKENS_MAX = 512;
@@ -16,10 +16,10 @@ export const TOKENS_MAX = 512;
 export const VOCABULARY_SIZE = 30_000;
 
 /** Most lines of the user's text that are packed. */
-export const USER_TEXTS_MAX = 100_000;
+const USER_TEXTS_MAX = 100_000;
 
 /** JSON lines files of a corpus; fewer texts have one file each. */
-export const TEXT_SHARDS = 8;
+const TEXT_SHARDS = 8;
 
 /** Log-normal: half the texts have at most 60 tokens, two thirds 22 to 163. */
 const LENGTH = { median: 60, sigma: 1 };
@@ -37,7 +37,7 @@ export interface TextCorpus {
 }
 
 /** Lengths are in tokens. */
-export interface TextStatistics {
+interface TextStatistics {
   count: number;
   lengthMean: number;
   lengthMedian: number;
@@ -46,7 +46,7 @@ export interface TextStatistics {
 }
 
 /** Options of generated text. */
-export interface GenerateTextOptions {
+interface GenerateTextOptions {
   /** The cache folder. */
   directory: string;
   /** How many, at least 1. */
@@ -57,7 +57,7 @@ export interface GenerateTextOptions {
 }
 
 /** Options of packing the user's text. */
-export interface PackTextOptions {
+interface PackTextOptions {
   /** The cache folder. */
   directory: string;
   /** A file with a sample on each line. */
@@ -76,11 +76,11 @@ export async function generateText(options: GenerateTextOptions): Promise<TextCo
     throw new LeatError("invalid_argument", `generateText: count is ${count}; at least 1`);
   }
   const parameters = { kind: "generated-text", release: 1, count, seed };
-  return await open(directory, parameters, async (folder) => {
+  return await open(directory, parameters, (folder) => {
     const random = new RandomStream(seed, ["text"]);
     const shards = new TextShards(folder, count);
     for (let index = 0; index < count; index++) {
-      await shards.add(drawTokens(random.fork(index)));
+      shards.add(drawTokens(random.fork(index)));
       onProgress?.(index + 1, count);
     }
     return shards.statistics;
@@ -100,10 +100,10 @@ export async function packText(options: PackTextOptions): Promise<TextCorpus> {
   const path = await Deno.realPath(source);
   const modified = mtime?.toISOString() ?? null;
   const parameters = { kind: "user-text", release: 1, path, size, modified };
-  return await open(directory, parameters, async (folder) => {
+  return await open(directory, parameters, (folder) => {
     const shards = new TextShards(folder, lines.length);
     for (const [index, line] of lines.entries()) {
-      await shards.add(tokenize(line));
+      shards.add(tokenize(line));
       onProgress?.(index + 1, lines.length);
     }
     return shards.statistics;
@@ -140,7 +140,7 @@ export function tokenize(line: string): number[] {
 async function open(
   directory: string,
   parameters: Parameters<typeof openCorpus>[1],
-  write: (folder: CorpusFolder) => Promise<TextStatistics>,
+  write: (folder: CorpusFolder) => TextStatistics,
 ): Promise<TextCorpus> {
   const { files, found, reused } = await openCorpus(directory, parameters, write);
   return { files, statistics: found, reused };
@@ -164,32 +164,26 @@ async function readText(source: string): Promise<string> {
   }
 }
 
-/** Distributes texts over JSON lines files round-robin. */
+/** Distributes texts over JSON lines files, and notes their lengths. */
 class TextShards {
-  readonly #files: CorpusFile[];
+  readonly #shards: Shards;
   readonly #lengths: number[] = [];
   readonly #encoder = new TextEncoder();
 
   constructor(folder: CorpusFolder, texts: number) {
-    const shards = Math.min(TEXT_SHARDS, texts);
-    const padded = (index: number) => String(index).padStart(5, "0");
-    this.#files = Array.from(
-      { length: shards },
-      (_, index) => folder.create(`text-${padded(index)}-of-${padded(shards)}.jsonl`),
-    );
+    this.#shards = new Shards(folder, Math.min(TEXT_SHARDS, texts), "text", "jsonl");
   }
 
-  async add(tokens: number[]): Promise<void> {
-    const file = this.#files[this.#lengths.length % this.#files.length]!;
+  add(tokens: number[]): void {
+    this.#shards.add(this.#encoder.encode(`${JSON.stringify({ tokens })}\n`));
     this.#lengths.push(tokens.length);
-    await file.write(this.#encoder.encode(`${JSON.stringify({ tokens })}\n`));
   }
 
   get statistics(): TextStatistics {
     const lengths = this.#lengths;
     return {
       count: lengths.length,
-      lengthMean: lengths.reduce((sum, length) => sum + length, 0) / lengths.length,
+      lengthMean: mean(lengths),
       lengthMedian: quantile(lengths, 0.5),
       lengthMin: quantile(lengths, 0),
       lengthMax: quantile(lengths, 1),

@@ -1,8 +1,4 @@
-/**
- * The summary of the experiment that kills a worker.
- *
- * @module
- */
+/** The summary of the experiment that kills a worker. */
 import { type Quantity, ratio } from "../lib/quantity.ts";
 import { formatNumber } from "../lib/table.ts";
 import type { WorkerFailureExperiment } from "./results.ts";

@@ -7,7 +7,7 @@ import type { Nemesis } from "../chaos/nemesis.ts";
 import type { Play } from "../chaos/play.ts";
 
 /** The amount of work. */
-export interface LoadOptions {
+interface LoadOptions {
   readonly modes: readonly Mode[];
   readonly lanes: number;
   /** In each round of jobs; 0: none. */

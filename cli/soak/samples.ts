@@ -23,7 +23,7 @@ export interface Sample extends Partial<Readonly<Record<Measure, number>>> {
 }
 
 /** A process, from one start to its end. */
-export interface Process {
+interface Process {
   readonly name: string;
   readonly pid: number;
 }

@@ -108,7 +108,7 @@ export function signatureOf(root: DatasetNode): string {
 
 class SignatureWriter extends ValueWriter {
   override attributesOf(node: DatasetNode): Attributes {
-    return node.decisive;
+    return node.checkpointAttributes;
   }
 
   protected override function({ fn, captures }: NodeFunction): unknown {

@@ -85,6 +85,8 @@ export function rowsIn(batch: unknown): number {
 /** Passes full batches on. A short batch is kept back and ends the stream. */
 class FullBatchesNode extends ElementsOfInputNode {
   override readonly division = "whole";
+  /** Not an operator of the user's: it must not change the random seeds of theirs. */
+  override readonly isSetting = true;
   readonly size: number;
   readonly onRemainder: (batch: unknown) => void;
 
@@ -96,11 +98,6 @@ class FullBatchesNode extends ElementsOfInputNode {
 
   override get attributes(): Attributes {
     return { size: this.size };
-  }
-
-  /** Not an operator of the user's: it must not change the random seeds of theirs. */
-  override get isSetting(): boolean {
-    return true;
   }
 
   override get cardinality(): number {

@@ -77,7 +77,7 @@ export function rowSpec(leaf: TensorSpec): TensorSpec {
 }
 
 /** The length of axis 0; `undefined` for a component without axes. */
-export function rowsOf(leaf: unknown): number | undefined {
+function rowsOf(leaf: unknown): number | undefined {
   if (leaf instanceof Tensor) return leaf.shape[0];
   if (leaf instanceof RaggedTensor) return leaf.numRows;
   return isTypedArray(leaf) ? leaf.length : undefined;

@@ -22,12 +22,14 @@ interface PartInputAttributes {
  */
 export class PartInputNode extends DatasetNode {
   override readonly division = "whole";
+  override readonly isSetting: boolean;
   readonly #attributes: PartInputAttributes;
   #make: ((context: IteratorContext) => ElementIterator) | undefined;
 
   constructor(attributes: Attributes, below: readonly DatasetNode[]) {
     super(PART_INPUT, below);
     this.#attributes = attributes as unknown as PartInputAttributes;
+    this.isSetting = this.#attributes.isSetting;
   }
 
   /** The placeholder for `node`, as the input with this number. */
@@ -55,10 +57,6 @@ export class PartInputNode extends DatasetNode {
 
   override get cardinality(): number {
     return this.#attributes.cardinality;
-  }
-
-  override get isSetting(): boolean {
-    return this.#attributes.isSetting;
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {

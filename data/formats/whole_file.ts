@@ -5,7 +5,7 @@ import { type ByteReader, READ_BYTES } from "./byte_reader.ts";
 import type { FormatReader } from "./format_reader.ts";
 
 /** Largest file that is read whole. */
-export const WHOLE_FILE_BYTES_MAX = 1024 * 1024 * 1024;
+const WHOLE_FILE_BYTES_MAX = 1024 * 1024 * 1024;
 
 /** A position in such a file. */
 export interface WholeFilePosition {

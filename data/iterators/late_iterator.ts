@@ -1,8 +1,6 @@
 /**
  * An iterator that is fetched before it can begin: its pipeline comes from a service, or its code
  * is loaded on demand.
- *
- * @module
  */
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";

@@ -5,7 +5,7 @@
 import type { Host } from "../host.ts";
 
 /** The longest synchronous run before a pipeline yields, in milliseconds. */
-export const SLICE_MS = 4;
+const SLICE_MS = 4;
 
 /**
  * The approximate interval between clock reads, in milliseconds. It is long compared with a read,

@@ -7,8 +7,6 @@
  *   longer knows it, or the data it waits for does not come. Neither elements nor the end follow:
  *   each `next()` fails with it. The user gets it once, and it is not saved, so that another reader
  *   can resume from the position before it.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { Answer } from "../elements/answer.ts";

@@ -1,8 +1,4 @@
-/**
- * The queued calls of an iterator, and their answers once it is closed.
- *
- * @module
- */
+/** The queued calls of an iterator, and their answers once it is closed. */
 import { LeatError } from "../../core/error.ts";
 
 /** A queued call. */

@@ -29,7 +29,7 @@ export function stepOn(iterator: Stepping, pacer: Pacer): Pulled<unknown> {
  * Continues stepping once `pending` has settled. A loop and not a chain of promises, because a
  * predicate may refuse a million elements in a row.
  */
-export async function stepLater(
+async function stepLater(
   iterator: Stepping,
   pacer: Pacer,
   pending: Promise<unknown>,

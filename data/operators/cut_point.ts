@@ -8,6 +8,7 @@ import { SameElementsNode } from "./unary.ts";
 /** Leaves elements unchanged. */
 export class CutPointNode extends SameElementsNode {
   override readonly division = "element";
+  override readonly isSetting = true;
   /** The name of the candidate. */
   readonly name: string;
 
@@ -21,10 +22,6 @@ export class CutPointNode extends SameElementsNode {
 
   override get attributes(): Attributes {
     return { name: this.name };
-  }
-
-  override get isSetting(): boolean {
-    return true;
   }
 
   override tokenAt(index: number): Token | undefined {

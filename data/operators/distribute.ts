@@ -7,8 +7,12 @@ import { isPlainObject } from "../../core/tree.ts";
 import { NodeFunction } from "../udf/call.ts";
 import { checkInteger, invalidArgument, optionsOf, show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { ELEMENT_COMPRESSIONS, TARGET_WORKERS } from "../service/reading_choices.ts";
-import type { ElementCompression, TargetWorkers } from "../service/reading_choices.ts";
+import {
+  ELEMENT_COMPRESSIONS,
+  type ElementCompression,
+  TARGET_WORKERS,
+  type TargetWorkers,
+} from "../service/reading_choices.ts";
 import type { ElementIterator } from "../iterator.ts";
 import {
   type Attributes,
@@ -159,7 +163,7 @@ export class DistributeNode extends ElementsOfInputNode {
   }
 
   /** The service's address and the reader may change. */
-  override get decisive(): Attributes {
+  override get checkpointAttributes(): Attributes {
     const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
     return { processingMode, numConsumers };
   }

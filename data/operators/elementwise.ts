@@ -1,15 +1,10 @@
 /** Base of operators that take the elements of their input one after the other. */
-import { END, type Pulled, type Token } from "../iterator.ts";
-import { stepOn, type Stepping } from "../iterators/stepping.ts";
-import { UnaryIterator } from "./unary.ts";
+import { END, type Token } from "../iterator.ts";
+import { SteppingIterator } from "./unary.ts";
 
 /** The iterator of such an operator. Disposing itself ends it. */
-export abstract class ElementwiseIterator extends UnaryIterator implements Stepping {
-  override next(): Pulled<unknown> {
-    return stepOn(this, this.context.pacer);
-  }
-
-  step(): unknown {
+export abstract class ElementwiseIterator extends SteppingIterator {
+  override step(): unknown {
     if (this.disposed) return END;
     const element = this.input.next();
     return element instanceof Promise ? this.#later(element) : this.#take(element);

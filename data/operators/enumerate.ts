@@ -5,9 +5,9 @@ import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
-import { UnaryIterator, UnaryNode } from "./unary.ts";
+import { OneToOneNode, UnaryIterator } from "./unary.ts";
 
-export class EnumerateNode extends UnaryNode {
+export class EnumerateNode extends OneToOneNode {
   override readonly division = "position";
   readonly start: number;
 
@@ -22,14 +22,6 @@ export class EnumerateNode extends UnaryNode {
 
   override get elementSpec(): ElementSpec {
     return [new TensorSpec("float64", []), this.input.elementSpec];
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality;
-  }
-
-  override splitMultiple(multiple: number): number {
-    return multiple;
   }
 
   override tokenAt(index: number): Token | undefined {

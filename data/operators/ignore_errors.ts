@@ -3,11 +3,11 @@ import { LeatError, type WireError } from "../../core/error.ts";
 import { restoreError } from "../elements/answer.ts";
 import { checkBoolean, checkInteger, invalidArgument, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, type Pulled, type Token } from "../iterator.ts";
-import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { END, type Token } from "../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
-import { AGAIN, stepOn, type Stepping } from "../iterators/stepping.ts";
-import { ElementsOfInputNode, UnaryIterator } from "./unary.ts";
+import { AGAIN } from "../iterators/stepping.ts";
+import { ElementsOfInputNode, SteppingIterator } from "./unary.ts";
 
 const KIND = "ignoreErrors";
 
@@ -58,10 +58,6 @@ export class IgnoreErrorsNode extends ElementsOfInputNode {
     return { logWarning, maxErrors, maxFraction };
   }
 
-  override get cardinality(): number {
-    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
-  }
-
   override makeIterator(context: IteratorContext): IgnoreErrorsIterator {
     return new IgnoreErrorsIterator(context, this);
   }
@@ -77,7 +73,7 @@ interface IgnoreErrorsState {
 }
 
 /** Ends with the error that says that the budget is spent. */
-class IgnoreErrorsIterator extends UnaryIterator implements Stepping {
+class IgnoreErrorsIterator extends SteppingIterator {
   readonly #node: IgnoreErrorsNode;
   #elements = 0;
   #errors = 0;
@@ -86,10 +82,6 @@ class IgnoreErrorsIterator extends UnaryIterator implements Stepping {
   constructor(context: IteratorContext, node: IgnoreErrorsNode) {
     super(context);
     this.#node = node;
-  }
-
-  override next(): Pulled<unknown> {
-    return stepOn(this, this.context.pacer);
   }
 
   /** Elements available at once have not failed. */
@@ -102,7 +94,7 @@ class IgnoreErrorsIterator extends UnaryIterator implements Stepping {
     return given;
   }
 
-  step(): unknown {
+  override step(): unknown {
     if (this.disposed) return END;
     let element: unknown;
     try {

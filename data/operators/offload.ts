@@ -70,6 +70,8 @@ export class OffloadNode extends SameElementsNode {
     timeoutMs: true,
   });
   override readonly division = "served";
+  /** The random numbers of a pipeline do not depend on where it runs. */
+  override readonly isSetting = true;
   readonly options: OffloadOptions;
 
   constructor(input: DatasetNode, options: OffloadOptions) {
@@ -92,13 +94,8 @@ export class OffloadNode extends SameElementsNode {
   }
 
   /** The service and the plan may change; a saved position says which plan it belongs to. */
-  override get decisive(): Attributes {
+  override get checkpointAttributes(): Attributes {
     return { deterministic: this.options.deterministic };
-  }
-
-  /** The random numbers of a pipeline do not depend on where it runs. */
-  override get isSetting(): boolean {
-    return true;
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {

@@ -11,6 +11,7 @@ import {
   rulesOf,
 } from "../optimizer/options.ts";
 import { SameElementsNode } from "./unary.ts";
+import { given } from "../../core/tree.ts";
 
 /** Settings of a pipeline. */
 export interface DatasetOptions {
@@ -51,6 +52,7 @@ export class OptionsNode extends SameElementsNode {
     optimizations: true,
   });
   override readonly division = "element";
+  override readonly isSetting = true;
   readonly seed: bigint | undefined;
   readonly deterministic: boolean | undefined;
   readonly autotune: boolean | AutotuneOptions | undefined;
@@ -73,19 +75,13 @@ export class OptionsNode extends SameElementsNode {
   override get attributes(): Attributes {
     const { autotune, threads, optimizations } = this;
     return {
-      ...this.decisive,
-      ...(autotune === undefined ? {} : { autotune }),
-      ...(threads === undefined ? {} : { threads }),
-      ...(optimizations === undefined ? {} : { optimizations }),
+      ...this.checkpointAttributes,
+      ...given({ autotune, threads, optimizations }),
     };
   }
 
-  override get decisive(): Attributes {
+  override get checkpointAttributes(): Attributes {
     return { seed: this.seed, deterministic: this.deterministic };
-  }
-
-  override get isSetting(): boolean {
-    return true;
   }
 
   override tokenAt(index: number): Token | undefined {

@@ -43,10 +43,10 @@ export class PrefetchNode extends SameElementsNode {
 
   override get attributes(): Attributes {
     const { thread } = this;
-    return { ...this.decisive, ...(thread === undefined ? {} : { thread }) };
+    return { ...this.checkpointAttributes, ...(thread === undefined ? {} : { thread }) };
   }
 
-  override get decisive(): Attributes {
+  override get checkpointAttributes(): Attributes {
     return { bufferSize: this.bufferSize };
   }
 

@@ -9,9 +9,9 @@ import { type ElementSpec, isTuple, TensorSpec } from "../elements/spec.ts";
 import type { NoOp } from "../optimizer/no_op.ts";
 import { sameBelow } from "../optimizer/rules/dead_transformation_elimination.ts";
 import { ElementwiseIterator } from "./elementwise.ts";
-import { UnaryNode } from "./unary.ts";
+import { OneToOneNode } from "./unary.ts";
 
-export class SelectNode extends UnaryNode {
+export class SelectNode extends OneToOneNode {
   override readonly division = "element";
   readonly fields: readonly string[];
 
@@ -33,14 +33,6 @@ export class SelectNode extends UnaryNode {
     const spec = this.input.elementSpec;
     if (!isRecordSpec(spec)) return undefined;
     return Object.fromEntries(this.fields.map((name) => [name, spec[name]]));
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality;
-  }
-
-  override splitMultiple(multiple: number): number {
-    return multiple;
   }
 
   override tokenAt(index: number): Token | undefined {

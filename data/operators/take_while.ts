@@ -5,7 +5,7 @@ import { Call, NodeFunction } from "../udf/call.ts";
 import { invalidArgument, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END } from "../iterator.ts";
-import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { PassingIterator } from "./elementwise.ts";
 import { ElementsOfInputNode } from "./unary.ts";
 
@@ -21,10 +21,6 @@ export class TakeWhileNode extends ElementsOfInputNode {
 
   override get attributes(): Attributes {
     return { predicate: this.predicate };
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }
 
   override makeIterator(context: IteratorContext): TakeWhileIterator {

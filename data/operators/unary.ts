@@ -1,7 +1,8 @@
 /** Bases of operators with one input. */
 import type { IteratorContext } from "../context.ts";
-import { ElementIterator, type END } from "../iterator.ts";
-import { DatasetNode } from "../node.ts";
+import { ElementIterator, type END, type Pulled } from "../iterator.ts";
+import { stepOn, type Stepping } from "../iterators/stepping.ts";
+import { DatasetNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import type { ElementSpec } from "../elements/spec.ts";
 import type { OperatorMeter } from "../iterators/stats.ts";
 
@@ -13,6 +14,22 @@ export abstract class UnaryNode extends DatasetNode {
   protected get input(): DatasetNode {
     return this.inputs[0]!;
   }
+
+  /** Of most operators only iterating tells. */
+  override get cardinality(): number {
+    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
+  }
+}
+
+/** The node of an operator that gives one element for each element of its input. */
+export abstract class OneToOneNode extends UnaryNode {
+  override get cardinality(): number {
+    return this.input.cardinality;
+  }
+
+  override splitMultiple(multiple: number): number {
+    return multiple;
+  }
 }
 
 /** The node of an operator whose elements are elements of its input. */
@@ -23,13 +40,9 @@ export abstract class ElementsOfInputNode extends UnaryNode {
 }
 
 /** The node of an operator that gives exactly the elements of its input. */
-export abstract class SameElementsNode extends ElementsOfInputNode {
-  override get cardinality(): number {
-    return this.input.cardinality;
-  }
-
-  override splitMultiple(multiple: number): number {
-    return multiple;
+export abstract class SameElementsNode extends OneToOneNode {
+  override get elementSpec(): ElementSpec {
+    return this.input.elementSpec;
   }
 
   override fieldsOfInput(wanted: readonly string[] | undefined): readonly string[] | undefined {
@@ -57,4 +70,13 @@ export abstract class UnaryIterator extends ElementIterator {
   protected override release(): void {
     this.input.dispose();
   }
+}
+
+/** An iterator that may pull often before it can give an element. */
+export abstract class SteppingIterator extends UnaryIterator implements Stepping {
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  abstract step(): unknown;
 }

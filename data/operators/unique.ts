@@ -4,7 +4,7 @@ import { Tensor } from "../../core/tensor.ts";
 import { show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END } from "../iterator.ts";
-import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { TensorSpec } from "../elements/spec.ts";
 import { BufferMeter } from "../iterators/stats.ts";
 import { AGAIN } from "../iterators/stepping.ts";
@@ -15,6 +15,7 @@ import { ElementsOfInputNode } from "./unary.ts";
 
 export class UniqueNode extends ElementsOfInputNode {
   override readonly division = "whole";
+  override readonly attributes: Attributes = {};
 
   constructor(input: DatasetNode) {
     super("unique", input);
@@ -22,14 +23,6 @@ export class UniqueNode extends ElementsOfInputNode {
     const isScalar = spec === undefined ||
       (spec instanceof TensorSpec && (spec.shape.length === 0 || spec.dtype === "uint8"));
     if (!isScalar) throw notScalar("elements of a structure or with axes");
-  }
-
-  override get attributes(): Attributes {
-    return {};
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }
 
   override get dead(): NoOp | undefined {

@@ -14,7 +14,7 @@ import { changeDocument, readDocument, writeDocument } from "./document.ts";
 import { type Chunk, within } from "./manifest.ts";
 
 /** The name of the head within its folder. */
-export const LEDGER_NAME = "SAVING";
+const LEDGER_NAME = "SAVING";
 
 const HEAD_FORMAT = "leat-saving-1";
 const ENTRY_FORMAT = "leat-ledger-1";
@@ -25,13 +25,13 @@ export interface LedgerHead {
   readonly id: string;
   readonly compression: Compression | undefined;
   /** What the workers of a distributed save agree on. Undefined for a single writer. */
-  readonly joint?: JointHead | undefined;
+  readonly joint?: DistributedHead | undefined;
   /** Why the save ended early. It can be resumed. */
   readonly failure?: WireError | undefined;
 }
 
 /** What the workers of one folder agree on. */
-export interface JointHead {
+export interface DistributedHead {
   /**
    * The owner that assigns the work, as `CLUSTER/NUMBER`; within a cluster a higher number is
    * later. An owner that takes over a save writes its own name here.
@@ -51,11 +51,11 @@ export interface LedgerEntry {
   /** The common spec of the elements in these chunks. */
   readonly spec: ElementSpec;
   /** For a distributed save: how far this is. */
-  readonly joint?: JointEntry | undefined;
+  readonly joint?: DistributedEntry | undefined;
 }
 
 /** Where in the order of splits an entry ends. */
-export interface JointEntry {
+export interface DistributedEntry {
   /**
    * The entries up to this one contain all rows of the splits before this position, except
    * `carried`.

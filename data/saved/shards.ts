@@ -8,7 +8,7 @@ import type { Manifest } from "./manifest.ts";
 import { storedNode } from "./stored_node.ts";
 
 /** Maximum number of shards: each is an open file while the dataset is written. */
-export const SHARDS_MAX = 1024;
+const SHARDS_MAX = 1024;
 
 /** The shard of an element by a user's function, or a promise of it; 0 without one. */
 export function shardBy(

@@ -19,7 +19,7 @@ interface StoredOptions extends FileSourceOptions {
 }
 
 /** The elements of chunk files, one file after the other. Workers divide it by files. */
-export class StoredNode extends FileSourceNode {
+class StoredNode extends FileSourceNode {
   readonly #spec: ElementSpec;
   readonly #counts: Readonly<Record<string, number>>;
 

@@ -13,7 +13,6 @@ import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { Nested } from "../operators/combining/opened.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
-import type { ElementSpec } from "../elements/spec.ts";
 import { Ledger, type LedgerHead } from "./ledger.ts";
 import { type Chunk, type Manifest, readManifest, storedPaths } from "./manifest.ts";
 import { storedNode } from "./stored_node.ts";
@@ -66,6 +65,8 @@ export function checkWait(wait: unknown): Required<LoadWait> | undefined {
 /** The elements of a folder that is perhaps still being written, or not begun. */
 export class TailLoadNode extends DatasetNode {
   override readonly division = "whole";
+  override readonly elementSpec: undefined = undefined;
+  override readonly cardinality = UNKNOWN_CARDINALITY;
   readonly path: string;
   readonly wait: Required<LoadWait>;
 
@@ -79,16 +80,8 @@ export class TailLoadNode extends DatasetNode {
     return { path: this.path, wait: this.wait };
   }
 
-  override get decisive(): Attributes {
+  override get checkpointAttributes(): Attributes {
     return { path: this.path };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return undefined;
-  }
-
-  override get cardinality(): number {
-    return UNKNOWN_CARDINALITY;
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {

@@ -1,8 +1,6 @@
 /**
  * The identities under which services knew the readers of their streams, so that they recognise the
  * reader of the next epoch.
- *
- * @module
  */
 import { hex64, type Host } from "../host.ts";
 

@@ -37,7 +37,7 @@ export interface Splittable {
   /** False if the sources below it are divided instead; default true. */
   readonly isDivided?: boolean;
   /** Whether it has one table of splits for all sources below, which read the same splits. */
-  readonly isJoint?: boolean;
+  readonly isAligned?: boolean;
   /** All splits in order. `multiple`: cut ranges of elements at multiples of this if possible. */
   listSplits(host: Host, multiple: number): Promise<Split[]>;
 }

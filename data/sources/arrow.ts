@@ -7,12 +7,10 @@ import { type ColumnFileOptions, columnFileOptions, RowFileNode } from "./row_fi
 /** Each row as an object of its columns. Record batches of files are parts. */
 export class ArrowNode extends RowFileNode {
   static readonly options = columnFileOptions("arrow");
+  protected override readonly canLeaveOutColumns = true;
+
   constructor(files: unknown, options?: ColumnFileOptions) {
     super("arrow", files, options);
-  }
-
-  protected override get canLeaveOutColumns(): boolean {
-    return true;
   }
 
   protected override async openBlocks(source: SourceFile): Promise<RowBlocks> {

@@ -8,7 +8,7 @@ import { FileSourceNode } from "./file_source.ts";
  * Bytes of one part of a file: long enough to make opening it cheap, short enough for many tasks to
  * share a large file.
  */
-export const PART_BYTES = 64 * 1024 * 1024;
+const PART_BYTES = 64 * 1024 * 1024;
 
 /** A dataset over files that can be divided anywhere. */
 export abstract class DividedFilesNode extends FileSourceNode {

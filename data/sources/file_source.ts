@@ -13,7 +13,7 @@ import {
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import type { Host } from "../host.ts";
 import type { ElementIterator } from "../iterator.ts";
-import { type Attributes, UNKNOWN_CARDINALITY } from "../node.ts";
+import type { Attributes } from "../node.ts";
 import { UnaryNode } from "../operators/unary.ts";
 import { AUTOTUNE } from "../parallelism.ts";
 import type { SpecCheck } from "../elements/spec_check.ts";
@@ -141,10 +141,6 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   override get attributes(): Attributes {
     const { compression, numParallelReads } = this;
     return { ...(compression === undefined ? {} : { compression }), numParallelReads };
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {

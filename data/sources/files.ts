@@ -79,6 +79,7 @@ export function isFileListing(node: DatasetNode): node is DatasetNode & FileList
 
 /** Names of files, in the order given. */
 export class FilesNode extends IndexedNode implements FileListing {
+  override readonly elementSpec = new TensorSpec("string", []);
   readonly paths: readonly string[];
 
   constructor(paths: readonly string[]) {
@@ -88,10 +89,6 @@ export class FilesNode extends IndexedNode implements FileListing {
 
   override get attributes(): Attributes {
     return { paths: this.paths };
-  }
-
-  override get elementSpec(): TensorSpec {
-    return new TensorSpec("string", []);
   }
 
   override get cardinality(): number {

@@ -32,6 +32,7 @@ export class FixedLengthRecordsNode extends DividedFilesNode {
     compression: true,
     numParallelReads: true,
   });
+  override readonly elementSpec = new TensorSpec("bytes", []);
   readonly layout: RecordLayout;
 
   constructor(
@@ -62,10 +63,6 @@ export class FixedLengthRecordsNode extends DividedFilesNode {
 
   override get attributes(): Attributes {
     return { ...super.attributes, ...this.layout };
-  }
-
-  override get elementSpec(): TensorSpec {
-    return new TensorSpec("bytes", []);
   }
 }
 

@@ -11,12 +11,10 @@ import { fileOptions, type FileSourceOptions } from "./file_source.ts";
  */
 export class JsonLinesNode extends DividedFilesNode {
   static readonly options = fileOptions("jsonLines");
+  override readonly elementSpec: undefined = undefined;
+
   constructor(files: unknown, options?: FileSourceOptions & { partBytes?: unknown }) {
     super("jsonLines", files, options);
-  }
-
-  override get elementSpec(): undefined {
-    return undefined;
   }
 
   override openReader(source: SourceFile, from: ReadFrom): LineReader {

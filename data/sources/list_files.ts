@@ -36,6 +36,8 @@ export interface ListFilesOptions {
  */
 export class ListFilesNode extends DatasetNode implements FileListing, Splittable {
   static readonly options = optionsOf<ListFilesOptions>("listFiles", { shuffle: true, seed: true });
+  override readonly elementSpec = new TensorSpec("string", []);
+  override readonly cardinality = UNKNOWN_CARDINALITY;
   readonly patterns: readonly string[];
   readonly shuffle: boolean;
   readonly seed: bigint | undefined;
@@ -54,14 +56,6 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
 
   override get division(): Division {
     return this.shuffle ? "shuffle" : "split";
-  }
-
-  override get elementSpec(): TensorSpec {
-    return new TensorSpec("string", []);
-  }
-
-  override get cardinality(): number {
-    return UNKNOWN_CARDINALITY;
   }
 
   get description(): string {

@@ -7,12 +7,10 @@ import { type ColumnFileOptions, columnFileOptions, RowFileNode } from "./row_fi
 /** Each row as an object of its columns. Workers divide a file by its row groups. */
 export class ParquetNode extends RowFileNode {
   static readonly options = columnFileOptions("parquet");
+  protected override readonly canLeaveOutColumns = true;
+
   constructor(files: unknown, options?: ColumnFileOptions) {
     super("parquet", files, options);
-  }
-
-  protected override get canLeaveOutColumns(): boolean {
-    return true;
   }
 
   protected override async openBlocks(source: SourceFile): Promise<RowBlocks> {

@@ -97,9 +97,7 @@ export abstract class RowFileNode extends FileSourceNode {
   }
 
   /** Whether the format's files are smaller to read without some columns. */
-  protected get canLeaveOutColumns(): boolean {
-    return false;
-  }
+  protected readonly canLeaveOutColumns: boolean = false;
 
   override get check(): SpecCheck | undefined {
     return this.#check;

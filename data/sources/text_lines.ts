@@ -9,12 +9,10 @@ import { fileOptions, type FileSourceOptions } from "./file_source.ts";
 /** Each line without its end, as a string. Lines and errors are those of {@linkcode LineReader}. */
 export class TextLinesNode extends DividedFilesNode {
   static readonly options = fileOptions("textLines");
+  override readonly elementSpec = new TensorSpec("string", []);
+
   constructor(files: unknown, options?: FileSourceOptions & { partBytes?: unknown }) {
     super("textLines", files, options);
-  }
-
-  override get elementSpec(): TensorSpec {
-    return new TensorSpec("string", []);
   }
 
   override openReader(source: SourceFile, from: ReadFrom): LineReader {

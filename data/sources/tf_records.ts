@@ -12,12 +12,10 @@ import { fileOptions, FileSourceNode, type FileSourceOptions } from "./file_sour
  */
 export class TfRecordsNode extends FileSourceNode {
   static readonly options = fileOptions("tfRecords");
+  override readonly elementSpec = new TensorSpec("bytes", []);
+
   constructor(files: unknown, options?: FileSourceOptions) {
     super("tfRecords", files, options);
-  }
-
-  override get elementSpec(): TensorSpec {
-    return new TensorSpec("bytes", []);
   }
 
   override openReader(source: SourceFile, { position }: ReadFrom): RecordReader {

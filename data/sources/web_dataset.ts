@@ -13,7 +13,7 @@ import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
 import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 
 /** Default maximum bytes of a sample. */
-export const SAMPLE_BYTES_MAX = 1024 * 1024 * 1024;
+const SAMPLE_BYTES_MAX = 1024 * 1024 * 1024;
 
 /** How archives are read. */
 export interface WebDatasetOptions extends FileSourceOptions {

@@ -5,12 +5,11 @@ import type { RandomState } from "../iteration_options.ts";
 import type { IteratorStats } from "../iterators/stats.ts";
 import type { RuleName } from "../optimizer/options.ts";
 import type { FirstNumbers } from "../places.ts";
-import type { WireFunction } from "../udf/wire_function.ts";
 import type { PackedError } from "./packed_error.ts";
 
 /** A function for other threads, at its place in one iteration. Plain data. */
 export interface ThreadFunction {
-  /** The function and its captures, packed. */
+  /** The function and its captures (`WireFunction`), packed. */
   readonly fn: unknown;
   /** The name of the operator's random stream. Call i gets its fork i. */
   readonly random: PhiloxBlock;
@@ -19,9 +18,6 @@ export interface ThreadFunction {
   /** Its number in the graph. */
   readonly number: number;
 }
-
-/** What `ThreadFunction.fn` packs. */
-export type TravellingFunction = WireFunction;
 
 /** Calls that go to a thread together. */
 export interface CallBlock {

@@ -4,7 +4,7 @@ import type { Host } from "../host.ts";
 import type { AnyFunction } from "./user_function.ts";
 
 /** Time limit for loading the module of a function, in ms: a top-level `await` may never finish. */
-export const MODULE_LOAD_TIMEOUT_MS = 30_000;
+const MODULE_LOAD_TIMEOUT_MS = 30_000;
 
 /** What making a function callable needs of the host. */
 export type ModuleHost = Pick<Host, "importModule" | "sleep" | "evaluate" | "python">;

@@ -3,8 +3,7 @@
  * encodes JPEG.
  */
 
-import type { Tensor as AnyTensor } from "../../core/tensor.ts";
-import { Tensor } from "../../core/tensor.ts";
+import { Tensor, type Tensor as AnyTensor } from "../../core/tensor.ts";
 import { LeatError } from "../../core/error.ts";
 import type { ImageCodec, ImageDecodeOptions, PlaceOf } from "../../data/host.ts";
 import { beginsWith, type Decoded, type ImageFormat, type ImageSize } from "./image_format.ts";
@@ -15,7 +14,7 @@ import { Resampler } from "./resampling/resampler.ts";
 import { WebpFormat } from "./webp.ts";
 
 /** Default limit of bytes for decoding one image: a header of a few bytes may claim any size. */
-export const IMAGE_BYTES_MAX = 1024 * 1024 * 1024;
+const IMAGE_BYTES_MAX = 1024 * 1024 * 1024;
 
 /** Longest side that the JPEG encoder accepts, in pixels. */
 const JPEG_SIDE_MAX = 65_500;

@@ -9,9 +9,9 @@ import { Tensor } from "../../core/tensor.ts";
 import type { MelSpectrogramOptions } from "../../data/host.ts";
 
 /** Longest FFT, in samples. */
-export const FFT_LENGTH_MAX = 65_536;
+const FFT_LENGTH_MAX = 65_536;
 
-export const MEL_BINS_MAX = 4_096;
+const MEL_BINS_MAX = 4_096;
 
 /** The part of `fft.js` that is used. */
 interface RealFft {

@@ -43,7 +43,7 @@ export class WasmLibrary<E> {
 }
 
 /** The memory of a library, for one call. */
-export class WasmMemory {
+class WasmMemory {
   readonly #exports: Exports;
 
   constructor(exports: Exports) {

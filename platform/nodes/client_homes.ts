@@ -9,6 +9,7 @@ import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { DISPATCHER } from "./node_tokens.ts";
 import { admitClient, hasLocalWorker, isNear, nearOr, PROCESS_ID } from "./process_nodes.ts";
 import { isLoopbackHost, serviceAddress } from "./service_address.ts";
+import { given } from "../../core/tree.ts";
 
 const homes = new Map<string, () => ClientHome>();
 
@@ -46,9 +47,10 @@ export class Homes {
 
   constructor({ services = {}, ...options }: HomesOptions = {}) {
     this.#options = options;
-    const given = Object.entries(services);
     this.#services = Object.fromEntries(
-      given.map(([address, opens]) => [serviceAddress(address, "An address in services"), opens]),
+      Object.entries(services).map(
+        ([address, opens]) => [serviceAddress(address, "An address in services"), opens],
+      ),
     );
   }
 
@@ -58,7 +60,7 @@ export class Homes {
     const address = serviceAddress(text, NOT_LOCAL);
     const { mayDial } = this.#options;
     mayDial?.(address);
-    const credentials = { ...this.#services[address], ...definedOnly(own) };
+    const credentials = { ...this.#services[address], ...given({ token: own.token, ca: own.ca }) };
     if (credentials.token !== undefined) checkToken(credentials.token);
     const key = JSON.stringify([address, credentials.token, credentials.ca]);
     let entry = this.#dialled.get(key);
@@ -118,10 +120,6 @@ function guarded(far: Connector, mayDial: (address: string) => void): Connector 
         return far.connect(node, local);
       }),
   };
-}
-
-function definedOnly({ token, ca }: Credentials): Credentials {
-  return { ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }) };
 }
 
 const dialling = new Homes();

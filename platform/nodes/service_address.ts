@@ -65,7 +65,7 @@ export function bareHost(host: string): string {
 }
 
 /** Where a server listens. */
-export interface Listening {
+interface Listening {
   readonly scheme: "ws" | "wss";
   /** The interface. */
   readonly hostname: string;

@@ -18,6 +18,7 @@ import { type NearFolder, nearFolder } from "../process/near_slots.ts";
 import { type Dialling, NodeTokens, type TokenConfig } from "./node_tokens.ts";
 import { advertisedAddress, bareHost } from "./service_address.ts";
 import { PROXY_KINDS } from "./service_kinds.ts";
+import { given } from "../../core/tree.ts";
 
 /** How long the node waits at closing until peers have taken what was sent, in ms. */
 const FLUSH_TIMEOUT_MS = 1_000;
@@ -103,9 +104,7 @@ export class ServiceNode {
       port,
       isService: dialling === "workers",
       ...(accepted === undefined ? {} : { tokens: accepted }),
-      ...(cert === undefined ? {} : { cert }),
-      ...(key === undefined ? {} : { key }),
-      ...(insecure === undefined ? {} : { insecure }),
+      ...given({ cert, key, insecure }),
       local: () => this.system.id,
       onLink: (link, admission) => this.#accept(link, admission),
       hasSpareFiles,

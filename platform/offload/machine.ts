@@ -1,11 +1,11 @@
 /** The clocks and the storage of this machine, for planning offloads. */
-import type { OffloadSurroundings } from "../../offload/surroundings.ts";
+import type { OffloadDependencies } from "../../offload/dependencies.ts";
 import { processUsage } from "../process_usage.ts";
 
 const MS_PER_SECOND = 1_000;
 
 /** Planning on this machine. */
-export const machineForOffload: OffloadSurroundings = {
+export const machineForOffload: OffloadDependencies = {
   cpuMs: () => MS_PER_SECOND * processUsage(false).cpuSeconds,
   localResources: () => `${navigator.hardwareConcurrency} CPUs`,
   openStore: async (path) => {

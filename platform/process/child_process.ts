@@ -10,7 +10,7 @@ import { streamReader, streamWriter } from "./pipes.ts";
 import { readableSlots, writableSlots } from "./slot_files.ts";
 import { removeLeftFolders, SlotFolder } from "./slot_folder.ts";
 
-export interface ChildOptions {
+interface ChildOptions {
   /** The name of its node. */
   readonly name: string;
   /** The URL of its program, which calls `linkToParent`; or a command, to which the link is told. */
@@ -27,7 +27,7 @@ export interface ChildOptions {
 }
 
 /** A program that is not Deno's, and its first arguments. */
-export interface Command {
+interface Command {
   readonly command: string;
   readonly args: readonly string[];
 }

@@ -48,7 +48,7 @@ export interface ProcessOptions {
 }
 
 /** The remedies for limits of a process, each the end of a sentence. */
-export interface LimitRemedies {
+interface LimitRemedies {
   readonly memory: string;
   readonly stall: string;
 }

@@ -26,7 +26,7 @@ export function isDenial(error: unknown): boolean {
 }
 
 /** The program that denies, and how to change that. */
-export interface Denier {
+interface Denier {
   /** `"this worker"` */
   readonly who: string;
   /** How to grant it, as a sentence in brackets. */

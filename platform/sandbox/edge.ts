@@ -29,7 +29,7 @@ const ERROR_CAUSES_MAX = 8;
 const PATH = "/edge";
 
 /** Answers a request. `args` is untrusted plain data. */
-export type EdgeMethod = (args: unknown) => unknown;
+type EdgeMethod = (args: unknown) => unknown;
 export type EdgeMethods = Readonly<Record<string, EdgeMethod>>;
 
 /** The limits of an edge. */

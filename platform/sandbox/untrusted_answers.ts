@@ -14,7 +14,7 @@ import { plainError } from "./edge.ts";
 const SPLITS_MAX = 4_000_000;
 
 /** One step of a pipeline, and its reads so far. */
-export interface Stepped {
+interface Stepped {
   readonly outcome: RunnerOutcome;
   readonly bytesRead: number;
   readonly usage?: RunnerUsage;
@@ -66,7 +66,7 @@ function trialOf(trial: unknown): { readonly trial?: CompressionTrial } {
 }
 
 /** A table of splits on the wire: columns of numbers, since a table may have millions of rows. */
-export type WireSplitTable = readonly {
+type WireSplitTable = readonly {
   readonly starts: Float64Array;
   readonly stops: Float64Array;
 }[];

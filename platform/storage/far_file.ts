@@ -12,7 +12,7 @@ export const FIRST_RANGE_BYTES = 1024 * 1024;
 export const JUMP_RANGE_BYTES = 256 * 1024;
 
 /** Most bytes per request; ranges double up to it while a file is read in order. */
-export const RANGE_BYTES_MAX = 8 * 1024 * 1024;
+const RANGE_BYTES_MAX = 8 * 1024 * 1024;
 
 /** Ranges kept of an open file: the one being read, and the next, which arrives meanwhile. */
 const WINDOWS_MAX = 2;

@@ -8,7 +8,7 @@ import { expandBraces } from "./glob_braces.ts";
 import { type CharacterSet, isMember, parseSet } from "./glob_set.ts";
 
 /** Most characters of one pattern. */
-export const GLOB_LENGTH_MAX = 16_384;
+const GLOB_LENGTH_MAX = 16_384;
 
 /** Matches any run of characters within one name. */
 const STAR = Symbol("*");

@@ -7,7 +7,7 @@ import { parseSet } from "./glob_set.ts";
 export const GLOB_ALTERNATIVES_MAX = 4_096;
 
 /** Most characters of the expanded patterns together. */
-export const GLOB_EXPANDED_LENGTH_MAX = 1024 * 1024;
+const GLOB_EXPANDED_LENGTH_MAX = 1024 * 1024;
 
 /** How deep braces may be nested. */
 const DEPTH_MAX = 32;

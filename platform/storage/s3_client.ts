@@ -8,7 +8,7 @@ import { type HttpAnswer, type HttpClient, type HttpRequest, refusalOf } from ".
 import type { S3Settings } from "./s3_settings.ts";
 
 /** A page of a listing. */
-export interface KeysPage {
+interface KeysPage {
   readonly keys: readonly string[];
   /** The token of the next page; `undefined` at the last. */
   readonly next: string | undefined;

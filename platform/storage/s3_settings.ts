@@ -30,7 +30,7 @@ export interface S3Options {
 }
 
 /** The credentials of requests. */
-export interface S3Credentials {
+interface S3Credentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string;
@@ -46,7 +46,7 @@ export interface S3Settings {
 }
 
 /** Reads an environment variable: `undefined` if it is unset, or the program may not read it. */
-export type ReadEnv = (name: string) => string | undefined;
+type ReadEnv = (name: string) => string | undefined;
 
 /** The environment variables that are read. */
 export const S3_VARIABLES = [

@@ -22,7 +22,7 @@ import type { ServiceCredentials } from "../nodes/client_homes.ts";
 import type { WorkerStorage } from "../storage/storage.ts";
 
 /** The result of listing splits; errors keep their code when they are sent as data. */
-export interface ListedSplits {
+interface ListedSplits {
   readonly table: SplitTable;
   readonly error?: WireError;
 }

@@ -15,19 +15,19 @@ export interface WireSplits {
 }
 
 /** A split, or why there is none: errors keep their code when they are sent as data. */
-export interface WireSplit {
+interface WireSplit {
   readonly split: Split | null;
   readonly error?: WireError;
 }
 
 /** Encoded elements, or why there are none. */
-export interface WireGiven {
+interface WireGiven {
   readonly frame: Uint8Array;
   readonly error?: WireError;
 }
 
 /** Encoded outcomes, or why there are none. */
-export interface WireOutcomes {
+interface WireOutcomes {
   readonly outcomes: Uint8Array;
   readonly error?: WireError;
 }

@@ -6,6 +6,7 @@ import { grantsOf } from "../../platform/sandbox/grants.ts";
 import type { DispatcherRole, WorkerRole } from "../roles.ts";
 import { defaultWindowBytes } from "../window_memory.ts";
 import type { LocalClusterOptions, LocalWorkerOptions } from "./local_cluster_options.ts";
+import { given } from "../../core/tree.ts";
 
 /** The role of the dispatcher; `nameOf` names the workers by index. */
 export function dispatcherRole(
@@ -20,10 +21,7 @@ export function dispatcherRole(
     role: "dispatcher",
     ...(journal === undefined ? {} : { journalFolder: journal }),
     config: {
-      ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
-      ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
-      ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
-      ...(runnerDeathsMax === undefined ? {} : { runnerDeathsMax }),
+      ...given({ workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, runnerDeathsMax }),
       workers: Array.from({ length: min }, (_, index) => nameOf(index)),
       scaling: { ...scaling, ...limits },
     },
@@ -56,11 +54,9 @@ export function workerRole(
       placement: proxies,
       ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
       windowBytesMax,
-      ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
-      ...(roundsBytesMax === undefined ? {} : { roundsBytesMax }),
+      ...given({ skipAfterMs, roundsBytesMax }),
     },
-    ...(runners === undefined ? {} : { runners }),
-    ...(sandbox === undefined ? {} : { sandbox }),
+    ...given({ runners, sandbox }),
     storage,
     storageLatencyMs,
     services,

@@ -1,7 +1,10 @@
 /** The state of a dispatcher as metrics in Prometheus' text format. */
 import type { MetricUnit } from "../../actors/dispatcher/metric.ts";
-import type { DispatcherDescription } from "../../actors/dispatcher/protocol_figures.ts";
-import type { TaskRates, WorkerRates } from "../../actors/dispatcher/protocol_figures.ts";
+import type {
+  DispatcherDescription,
+  TaskRates,
+  WorkerRates,
+} from "../../actors/dispatcher/protocol_figures.ts";
 import { type MetricGroup, METRICS, metricsOf } from "../../actors/dispatcher/protocol_metrics.ts";
 
 /** Factors to the units of Prometheus, where they differ. */

@@ -5,7 +5,7 @@
 import type { Findings } from "./checker.ts";
 
 /** One element that a training loop received. */
-export interface DeliveredElement {
+interface DeliveredElement {
   readonly element: unknown;
   readonly consumer: string;
   readonly timeMs: number;

@@ -85,7 +85,7 @@ export class HandoverChecker {
 }
 
 /** What one life of a consumer requests and receives. */
-export class HandedOver {
+class HandedOver {
   readonly goesOn: GoesOn;
   readonly #onTaken: (element: string) => void;
   /** The requests, by asker and ask. */

@@ -6,7 +6,7 @@
 import type { Findings } from "./checker.ts";
 
 /** One element: its number in the stream of its task, and the identity of the task. */
-export interface RoundElement {
+interface RoundElement {
   readonly index: number;
   readonly task: unknown;
 }

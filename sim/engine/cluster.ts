@@ -18,7 +18,7 @@ const LOG_LINES_MAX = 1_000;
 const EVENTS_PER_TURN = 128;
 
 /** How to set up a {@linkcode SimCluster}. */
-export interface SimClusterOptions {
+interface SimClusterOptions {
   readonly seed: bigint;
   /** Default: none. */
   readonly faults?: FaultOptions;
@@ -33,23 +33,7 @@ export interface SimClusterOptions {
   readonly wires?: Wires;
 }
 
-/**
- * A deterministic cluster in virtual time.
- *
- * @example
- * ```ts
- * import { SimCluster } from "./cluster.ts";
- *
- * const cluster = new SimCluster({ seed: 1n });
- * const node = cluster.addNode("node", ({ world }) => {
- *   world.timer(60_000, () => world.log("info", "a minute has passed"));
- * });
- * cluster.after(30_000, "crash", () => node.crash());
- * cluster.after(31_000, "restart", () => node.start());
- * await cluster.run({ until: () => cluster.logs.length > 0, timeMaxMs: 120_000 });
- * cluster.scheduler.nowUs; // 91 s, in no time
- * ```
- */
+/** A deterministic cluster in virtual time. */
 export class SimCluster {
   readonly seed: bigint;
   readonly random: SimRandom;

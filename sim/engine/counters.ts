@@ -35,7 +35,7 @@ export const FAULTS = [
 ] as const;
 
 /** See {@linkcode FAULTS}. */
-export type Fault = typeof FAULTS[number];
+type Fault = typeof FAULTS[number];
 
 /** Counts faults, of one run or of many, and other events by name (`crash of worker-1`). */
 export class Counters {

@@ -10,7 +10,7 @@ import type { FaultOptions } from "../faults/options.ts";
 import type { SimRandom } from "./random.ts";
 
 /** What a disk needs from its run. */
-export interface DiskSurroundings {
+interface DiskDependencies {
   readonly random: SimRandom;
   readonly counters: Counters;
   readonly faults: () => Pick<
@@ -35,16 +35,16 @@ interface Platter {
 
 /** The logs of a node, by name. */
 export class SimDisk {
-  readonly #around: DiskSurroundings;
+  readonly #deps: DiskDependencies;
   readonly #platters = new Map<string, Platter>();
   /** Logs open in the current life. */
   readonly #open = new Map<string, SimLog>();
   /** Capacity in bytes; may change while the disk is in use. */
   capacityBytes: number;
 
-  constructor(around: DiskSurroundings) {
-    this.#around = around;
-    this.capacityBytes = around.capacityBytes ?? Infinity;
+  constructor(deps: DiskDependencies) {
+    this.#deps = deps;
+    this.capacityBytes = deps.capacityBytes ?? Infinity;
   }
 
   /** Bytes on disk. */
@@ -67,7 +67,7 @@ export class SimDisk {
       platter = { snapshot: undefined, records: [], bytes: 0 };
       this.#platters.set(name, platter);
     }
-    const log = new SimLog(this, platter, life, this.#around);
+    const log = new SimLog(this, platter, life, this.#deps);
     this.#open.set(name, log);
     return new Promise((resolve) => life.after(log.drawMs(), "log open", () => resolve(log)));
   }
@@ -92,7 +92,7 @@ class SimLog implements DurableLog {
   readonly #disk: SimDisk;
   readonly #platter: Platter;
   readonly #life: Life;
-  readonly #around: DiskSurroundings;
+  readonly #deps: DiskDependencies;
   /** Appended but not durable records, oldest first. */
   #pending: Uint8Array[] = [];
   /** Number of records appended before the first of `#pending`. */
@@ -102,11 +102,11 @@ class SimLog implements DurableLog {
   #isOpen = true;
   #failure: LeatError | undefined;
 
-  constructor(disk: SimDisk, platter: Platter, life: Life, around: DiskSurroundings) {
+  constructor(disk: SimDisk, platter: Platter, life: Life, deps: DiskDependencies) {
     this.#disk = disk;
     this.#platter = platter;
     this.#life = life;
-    this.#around = around;
+    this.#deps = deps;
   }
 
   get isOpen(): boolean {
@@ -114,8 +114,8 @@ class SimLog implements DurableLog {
   }
 
   drawMs(): number {
-    const { diskSyncMinMs, diskSyncMaxMs } = this.#around.faults();
-    return this.#around.random.between(diskSyncMinMs, diskSyncMaxMs);
+    const { diskSyncMinMs, diskSyncMaxMs } = this.#deps.faults();
+    return this.#deps.random.between(diskSyncMinMs, diskSyncMaxMs);
   }
 
   read(): Promise<LogContents> {
@@ -156,7 +156,7 @@ class SimLog implements DurableLog {
   crash(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    const { random, counters } = this.#around;
+    const { random, counters } = this.#deps;
     const compacting = [this.#writing, ...this.#queue].find((write) => write?.snapshot);
     if (compacting !== undefined && compacting === this.#writing && random.chance(0.5)) {
       this.#store(compacting);
@@ -169,7 +169,7 @@ class SimLog implements DurableLog {
 
   /** Stores a random part of the pending records; returns how many. */
   #storeSome(): number {
-    const survivors = this.#around.random.int(this.#pending.length + 1);
+    const survivors = this.#deps.random.int(this.#pending.length + 1);
     this.#keep(survivors);
     return survivors;
   }
@@ -201,7 +201,7 @@ class SimLog implements DurableLog {
 
   /** Additional time of a write, which is rarely more than 0. */
   #slowMs(): number {
-    const { random, counters, faults } = this.#around;
+    const { random, counters, faults } = this.#deps;
     const { diskSlowProbability, diskSlowMaxMs } = faults();
     if (!random.chance(diskSlowProbability)) return 0;
     counters.count("disk_slow");
@@ -228,7 +228,7 @@ class SimLog implements DurableLog {
 
   /** Why a write fails, if it does: it is too large, or the disk is broken. */
   #failureOf(write: Write): LeatError | undefined {
-    const { random, counters, faults } = this.#around;
+    const { random, counters, faults } = this.#deps;
     const wanted = (write.snapshot?.length ?? 0) +
       sizeOf(this.#pending.slice(0, write.upTo - this.#settled));
     if (this.#disk.usedBytes + wanted > this.#disk.capacityBytes) {

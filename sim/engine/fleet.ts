@@ -88,8 +88,8 @@ export class SimFleet implements WorkerFleet {
     const { system } = this.#cluster.node(OPERATOR_NODE);
     const worker = workerAt(name);
     const timeoutMs = this.#drainMs;
-    const patience = { timeoutMs: timeoutMs + ANSWER_MS, attemptMs: ATTEMPT_MS };
-    const isDrained = await system.ask(worker, "drain", { timeoutMs }, patience)
+    const limits = { timeoutMs: timeoutMs + ANSWER_MS, attemptMs: ATTEMPT_MS };
+    const isDrained = await system.ask(worker, "drain", { timeoutMs }, limits)
       .catch(() => false);
     await system.ask(worker, "leave", null, { timeoutMs: ANSWER_MS }).catch(() => null);
     return isDrained;

@@ -31,7 +31,7 @@ export interface Wires {
 }
 
 /** What the parts of a run share. */
-export interface NetworkSurroundings {
+interface NetworkDependencies {
   readonly scheduler: Scheduler;
   readonly random: SimRandom;
   readonly trace: Trace;
@@ -79,15 +79,15 @@ export class SimNetwork {
   #faults: FaultOptions;
   #opened = 0;
 
-  constructor(around: NetworkSurroundings) {
-    this.scheduler = around.scheduler;
-    this.trace = around.trace;
-    this.counters = around.counters;
-    this.limits = { ...LINK_LIMITS, ...around.limits };
-    this.wires = around.wires;
-    this.#random = around.random;
-    this.#faults = around.faults;
-    this.copiesMessages = around.faults.copiesMessages;
+  constructor(deps: NetworkDependencies) {
+    this.scheduler = deps.scheduler;
+    this.trace = deps.trace;
+    this.counters = deps.counters;
+    this.limits = { ...LINK_LIMITS, ...deps.limits };
+    this.wires = deps.wires;
+    this.#random = deps.random;
+    this.#faults = deps.faults;
+    this.copiesMessages = deps.faults.copiesMessages;
   }
 
   /** The current faults. */

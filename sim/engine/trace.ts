@@ -17,7 +17,7 @@ const CHUNK_BYTES = 1 << 13;
 const RECORD_BYTES = 19;
 
 /** What happened to an envelope. */
-export const FATES = [
+const FATES = [
   "sent",
   "lost",
   "cut",
@@ -28,7 +28,7 @@ export const FATES = [
 ] as const;
 
 /** See {@linkcode FATES}. */
-export type Fate = typeof FATES[number];
+type Fate = typeof FATES[number];
 
 const FATE_NUMBERS = Object.fromEntries(FATES.map((fate, i) => [fate, i])) as Record<Fate, number>;
 

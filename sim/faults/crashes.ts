@@ -42,7 +42,7 @@ export interface CrashPoint {
 }
 
 /** The crashes of a run. */
-export interface CrashesOptions {
+interface CrashesOptions {
   /** The names of the nodes of each role. */
   readonly nodes: Readonly<Record<Role, readonly string[]>>;
   /** For each entry one node of the role crashes; roles may repeat. */

@@ -1,6 +1,5 @@
 /** Runners that die of what they run, like processes that exceed a limit. */
-import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
-import type { OwnStep, RunnerSettings } from "../../actors/worker/runner/runner.ts";
+import type { OwnStep, RunnerFactory, RunnerSettings } from "../../actors/worker/runner/runner.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { RunnersAround } from "./runners_around.ts";
 
@@ -12,7 +11,7 @@ const CODES: [LeatErrorCode, ...LeatErrorCode[]] = [
 ];
 
 /** What kills runners. */
-export interface Poison {
+interface Poison {
   /** Whether a runner gets the poison. */
   readonly isIn: (settings: RunnerSettings) => boolean;
   /** Whether the runner dies at this step. @param steps Number of steps before it. */

@@ -8,7 +8,7 @@ import type {
 import type { SplitTable } from "../../data/sharding/splits.ts";
 
 /** A step of a runner. */
-export type Step = Runner["next"];
+type Step = Runner["next"];
 
 /** Wraps the steps of other runners. */
 export class RunnersAround implements RunnerFactory {

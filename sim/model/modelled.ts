@@ -11,7 +11,7 @@ const MEASURE_TURNS = 40;
 const MEASURE_MIN_MS = 1_000;
 
 /** How long to run. */
-export interface ModelledSpan {
+interface ModelledSpan {
   /**
    * Virtual time between every trainer's first batch and the measurement. Default: 20 times the
    * longest of batch, step and transfer.
@@ -22,10 +22,10 @@ export interface ModelledSpan {
 }
 
 /** What limits the cluster. */
-export type ModelledBottleneck = "workers" | "network" | "trainers";
+type ModelledBottleneck = "workers" | "network" | "trainers";
 
 /** The result. Shares are from 0 to 1, of the measured time. */
-export interface ModelledOutcome {
+interface ModelledOutcome {
   /** Of all trainers together. */
   readonly batchesPerSecond: number;
   /** Share of the trainers' time spent waiting for batches. */
@@ -55,21 +55,6 @@ const STALLED_FRACTION_MIN = 0.02;
 /**
  * Runs a modelled cluster until it is warm, and measures it. Equal options give equal results.
  * @throws LeatError `invalid_argument` for invalid options.
- *
- * @example
- * ```ts
- * import { simulateCluster } from "./modelled.ts";
- *
- * // A trainer that needs a batch every 100 ms, and workers that make one in 250 ms each.
- * const { batchesPerSecond, bottleneck } = await simulateCluster({
- *   workers: 2,
- *   trainers: 1,
- *   coresPerWorker: 4,
- *   batchMs: 1_000,
- *   stepMs: 100,
- * });
- * console.log(Math.round(batchesPerSecond), bottleneck); // 8 workers
- * ```
  */
 export async function simulateCluster(
   options: ModelledOptions & ModelledSpan,

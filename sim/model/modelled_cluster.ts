@@ -82,16 +82,6 @@ type Settings =
 
 /**
  * A cluster to run step by step. {@linkcode simulateCluster} measures one.
- *
- * @example
- * ```ts
- * import { ModelledCluster } from "./modelled_cluster.ts";
- *
- * const cluster = new ModelledCluster({ workers: 4, trainers: 1, batchMs: 800, stepMs: 10 });
- * await cluster.runUntil(() => cluster.trainers.every(({ firstBatchMs }) => firstBatchMs !== undefined));
- * await cluster.runFor(10_000);
- * cluster.counts.batches; // about 400: four workers of eight cores make 40 a second
- * ```
  */
 export class ModelledCluster {
   readonly cluster: SimCluster;

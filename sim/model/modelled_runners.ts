@@ -24,7 +24,7 @@ function batchFrame(): Uint8Array {
 export const BATCH_FRAME_BYTES = batchFrame().byteLength;
 
 /** The cost of batches. */
-export interface ModelledPipeline {
+interface ModelledPipeline {
   /** Average core time of a batch, in ms. */
   readonly batchMs: number;
   /** Maximum deviation from it, as a share from 0 to 1; uniform. */
@@ -36,7 +36,7 @@ export interface ModelledPipeline {
 }
 
 /** What runners need of a host. */
-export interface ModelledHost {
+interface ModelledHost {
   readonly cores: ModelledCores;
   readonly random: SimRandom;
 }

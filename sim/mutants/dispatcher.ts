@@ -72,14 +72,12 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
     wrong: "a dispatcher that makes readers of a later epoch join the first",
     workload: "epochs",
     crashes: [],
-    install: () => {
-      const { iterationOf } = DispatcherState.prototype;
-      return changed(DispatcherState.prototype, {
+    install: () =>
+      changed(DispatcherState.prototype, ({ iterationOf }) => ({
         iterationOf(jobId) {
           return iterationOf.call(this, jobId, 0);
         },
-      });
-    },
+      })),
   },
   {
     name: "keep-ended-tasks",
@@ -119,9 +117,8 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
     crashes: [],
     faults: { wallClockStepMaxMs: 3_600_000 },
     install: () => {
-      const { nowMs, timer, stepWallClock } = SimWorld.prototype;
       const steps = new PerInstance<SimWorld, { byMs: number }>(() => ({ byMs: 0 }));
-      return changed(SimWorld.prototype, {
+      return changed(SimWorld.prototype, ({ nowMs, timer, stepWallClock }) => ({
         nowMs() {
           return nowMs.call(this) + steps.of(this).byMs;
         },
@@ -133,15 +130,14 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
           steps.of(this).byMs += Math.max(0, byMs);
           stepWallClock.call(this, byMs);
         },
-      });
+      }));
     },
   },
 ];
 
 /** Tells watchers that their target has ended although that is unknown. */
 function watchesEnded(taken: WatchEnd): Disposable {
-  const { watch } = Cell.prototype;
-  return changed(Cell.prototype, {
+  return changed(Cell.prototype, ({ watch }) => ({
     watch(target, down) {
       return watch.call(
         this,
@@ -149,16 +145,15 @@ function watchesEnded(taken: WatchEnd): Disposable {
         (error, end) => down(error, end === taken ? "ended" : end),
       );
     },
-  });
+  }));
 }
 
 /** Changes the state after each record. */
 function applied(after: (state: DispatcherState, record: JournalRecord) => void): Disposable {
-  const { apply } = DispatcherState.prototype;
-  return changed(DispatcherState.prototype, {
+  return changed(DispatcherState.prototype, ({ apply }) => ({
     apply(record) {
       apply.call(this, record);
       after(this, record);
     },
-  });
+  }));
 }

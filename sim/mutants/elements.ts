@@ -40,11 +40,10 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
     workload: "dynamic",
     crashes: [],
     install: () => {
-      const { fetch } = ElementFetcher.prototype;
       const waiting = new PerInstance<ElementFetcher, PromiseWithResolvers<ElementAnswer>[]>(
         () => [],
       );
-      return changed(ElementFetcher.prototype, {
+      return changed(ElementFetcher.prototype, ({ fetch }) => ({
         fetch(wanted) {
           const all = waiting.of(this);
           const own = Promise.withResolvers<ElementAnswer>();
@@ -55,7 +54,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
           );
           return own.promise;
         },
-      });
+      }));
     },
   },
   {
@@ -63,15 +62,13 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
     wrong: "a task that answers the newest of a client's requests first",
     workload: "off",
     crashes: [],
-    install: () => {
-      const { push } = RequestQueue.prototype;
-      return changed(RequestQueue.prototype, {
+    install: () =>
+      changed(RequestQueue.prototype, ({ push }) => ({
         push(waiting) {
           const older = this.leave(waiting.clientId);
           for (const each of [waiting, ...older]) push.call(this, each);
         },
-      });
-    },
+      })),
   },
   {
     name: "drop-a-split",
@@ -79,16 +76,15 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
     workload: "dynamic",
     crashes: ["client"],
     install: () => {
-      const { next } = TaskSplits.prototype;
       const begun = new WeakSet<TaskSplits>();
-      return changed(TaskSplits.prototype, {
+      return changed(TaskSplits.prototype, ({ next }) => ({
         async next(source, repetition) {
           const split = await next.call(this, source, repetition);
           if (begun.has(this)) return split;
           begun.add(this);
           return await next.call(this, source, repetition);
         },
-      });
+      }));
     },
   },
   {
@@ -112,14 +108,12 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
     name: "reuse-incarnation",
     wrong: "a node whose actors have the incarnations of its previous life",
     workload: "dynamic",
-    install: () => {
-      const { fork } = SimRandom.prototype;
-      return changed(SimRandom.prototype, {
+    install: () =>
+      changed(SimRandom.prototype, ({ fork }) => ({
         fork(label) {
           return fork.call(this, /^life \d+$/.test(label) ? "life 1" : label);
         },
-      });
-    },
+      })),
   },
   {
     name: "skip-fences",
@@ -137,28 +131,24 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
     name: "take-twice",
     wrong: "a runtime that delivers duplicated envelopes",
     workload: "dynamic",
-    install: () => {
-      const { accept } = ReceiveMarks.prototype;
-      return changed(ReceiveMarks.prototype, {
+    install: () =>
+      changed(ReceiveMarks.prototype, ({ accept }) => ({
         accept(source, number) {
           return Math.max(0, accept.call(this, source, number));
         },
-      });
-    },
+      })),
   },
   {
     name: "keep-answers",
     wrong: "an actor that keeps every answer, even those that its asker has received",
     workload: "rounds",
-    install: () => {
-      const { begin } = Answers.prototype;
-      return changed(Answers.prototype, {
+    install: () =>
+      changed(Answers.prototype, ({ begin }) => ({
         begin(source, ask, nowMs) {
           const { id, timeoutMs } = ask;
           return begin.call(this, source, { id, timeoutMs, settledBelow: -Infinity }, nowMs);
         },
-      });
-    },
+      })),
   },
   {
     name: "read-without-end",
@@ -179,10 +169,9 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
     wrong: "a cache that gives an element twice after a repeated request",
     workload: "sharing",
     install: () => {
-      const { answer } = Repeats.prototype;
-      type Given = { newest: number; repeated: boolean; last?: ReturnType<typeof answer> };
+      type Given = { newest: number; repeated: boolean; last?: ReturnType<Repeats["answer"]> };
       const clients = new PerInstance<Repeats, Map<number, Given>>(() => new Map());
-      return changed(Repeats.prototype, {
+      return changed(Repeats.prototype, ({ answer }) => ({
         answer(request, produce) {
           const known = clients.of(this);
           const given = known.get(request.clientId) ?? { newest: 0, repeated: false };
@@ -197,7 +186,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
           if (repeated && last !== undefined) return answer.call(this, request, () => last);
           return answer.call(this, request, () => given.last = produce());
         },
-      });
+      }));
     },
   },
 ];

@@ -12,9 +12,8 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
     workload: "dynamic",
     crashes: ["dispatcher"],
     install: () => {
-      const { append, close } = LoggedJournal.prototype;
       const held = new PerInstance<LoggedJournal, JournalRecord[]>(() => []);
-      return changed(LoggedJournal.prototype, {
+      return changed(LoggedJournal.prototype, ({ append, close }) => ({
         append(record) {
           const waiting = held.of(this);
           waiting.push(record);
@@ -24,7 +23,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
           for (const record of held.of(this).splice(0)) append.call(this, record);
           return close.call(this);
         },
-      });
+      }));
     },
   },
   {
@@ -32,30 +31,26 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
     wrong: "a dispatcher that answers before its journal is on disk",
     workload: "dynamic",
     crashes: ["dispatcher"],
-    install: () => {
-      const { committed } = LoggedJournal.prototype;
-      return changed(LoggedJournal.prototype, {
+    install: () =>
+      changed(LoggedJournal.prototype, ({ committed }) => ({
         committed() {
           committed.call(this)?.catch(() => {});
           return undefined;
         },
-      });
-    },
+      })),
   },
   {
     name: "journal-another-split",
     wrong: "a journal that records for each split the one before it",
     workload: "dynamic",
     crashes: ["dispatcher"],
-    install: () => {
-      const { append } = LoggedJournal.prototype;
-      return changed(LoggedJournal.prototype, {
+    install: () =>
+      changed(LoggedJournal.prototype, ({ append }) => ({
         append(record) {
           if (record.type !== "split_assigned") return append.call(this, record);
           append.call(this, { ...record, index: Math.max(0, record.index - 1) });
         },
-      });
-    },
+      })),
   },
   {
     name: "snapshot-without-requests",
@@ -64,15 +59,13 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
     crashes: ["dispatcher"],
     // Compacts often and loses answers, so that requests are repeated after a crash.
     faults: { faultPointProbability: 0.5, lossProbability: 0.2 },
-    install: () => {
-      const { snapshot } = DispatcherState.prototype;
-      return changed(DispatcherState.prototype, {
+    install: () =>
+      changed(DispatcherState.prototype, ({ snapshot }) => ({
         snapshot() {
           const whole = snapshot.call(this);
           return { ...whole, tasks: whole.tasks.map((task) => ({ ...task, requests: [] })) };
         },
-      });
-    },
+      })),
   },
   {
     name: "snapshot-of-the-beginning",
@@ -80,9 +73,8 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
     workload: "dynamic",
     crashes: ["dispatcher"],
     faults: { faultPointProbability: 0.5 },
-    install: () => {
-      const { snapshot } = DispatcherState.prototype;
-      return changed(DispatcherState.prototype, {
+    install: () =>
+      changed(DispatcherState.prototype, ({ snapshot }) => ({
         snapshot() {
           const whole = snapshot.call(this);
           for (const { splits } of whole.iterations) {
@@ -90,8 +82,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
           }
           return whole;
         },
-      });
-    },
+      })),
   },
   {
     name: "replay-without-splits",

@@ -50,11 +50,15 @@ export async function runMutant(
   return await WORKLOADS[workload]!(options);
 }
 
-/** Replaces methods of a class everywhere; disposing of the result restores them. */
+/**
+ * Replaces methods of a class everywhere; disposing of the result restores them. A function gets the
+ * methods as they are.
+ */
 export function changed<T extends object>(
   prototype: T,
-  methods: Partial<T> & ThisType<T>,
+  change: (Partial<T> & ThisType<T>) | ((before: T) => Partial<T> & ThisType<T>),
 ): Disposable {
+  const methods = typeof change === "function" ? change(prototype) : change;
   const before = Object.keys(methods).map((name) =>
     [name, Object.getOwnPropertyDescriptor(prototype, name)!] as const
   );
@@ -67,17 +71,16 @@ export function changed<T extends object>(
 }
 
 /** Changes or drops a message, as a wrong actor would send it. */
-export type Tamper = (envelope: Envelope) => Envelope | undefined;
+type Tamper = (envelope: Envelope) => Envelope | undefined;
 
 /** Changes or drops messages between nodes. */
 export function tampered(tamper: Tamper): Disposable {
-  const { send } = LinkEnd.prototype;
-  return changed(LinkEnd.prototype, {
+  return changed(LinkEnd.prototype, ({ send }) => ({
     send(envelope) {
       const said = tamper(envelope);
       return said === undefined || send.call(this, said);
     },
-  });
+  }));
 }
 
 /** Changes requests. */

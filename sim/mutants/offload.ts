@@ -13,29 +13,25 @@ export const OFFLOAD_MUTANTS: readonly Mutant[] = [
     wrong: "a conditional operator that counts each element of this host twice",
     workload: "offload",
     seed: 29,
-    install: () => {
-      const { count } = Counters.prototype;
-      return changed(Counters.prototype, {
+    install: () =>
+      changed(Counters.prototype, ({ count }) => ({
         count(side) {
           count.call(this, side);
           if (side === "local") count.call(this, side);
         },
-      });
-    },
+      })),
   },
   {
     name: "taken-by-both-sides",
     wrong: "a conditional operator that takes an element again from the other side",
     workload: "offload",
-    install: () => {
-      const { note } = Ledger.prototype;
-      return changed(Ledger.prototype, {
+    install: () =>
+      changed(Ledger.prototype, ({ note }) => ({
         note(sequence, index) {
           note.call(this, sequence, index);
           return true;
         },
-      });
-    },
+      })),
   },
   {
     name: "fallback-forgets",
@@ -48,42 +44,36 @@ export const OFFLOAD_MUTANTS: readonly Mutant[] = [
     wrong:
       "a local side that goes on with what it has begun when an earlier split comes back to it",
     workload: "offload",
-    install: () => {
-      const { restart, add } = LocalSide.prototype;
-      return changed(LocalSide.prototype, {
+    install: () =>
+      changed(LocalSide.prototype, ({ restart, add }) => ({
         restart(queue) {
           if (this.isEmpty) restart.call(this, queue);
           else add.call(this, queue.filter((at) => !this.queue.includes(at)));
         },
-      });
-    },
+      })),
   },
   {
     name: "counts-ahead",
     wrong: "a remote side that counts one item too many, so that this host passes it over",
     workload: "offload",
-    install: () => {
-      const { next } = RemoteSide.prototype;
-      return changed(RemoteSide.prototype, {
+    install: () =>
+      changed(RemoteSide.prototype, ({ next }) => ({
         async next() {
           const item = await next.call(this);
           if (item === END || item.kind !== "element") return item;
           return { ...item, place: { ...item.place, index: item.place.index + 1 } };
         },
-      });
-    },
+      })),
   },
   {
     name: "stale-position",
     wrong: "a conditional operator that saves which splits are whole, but not the parts of others",
     workload: "offload",
-    install: () => {
-      const { save } = Ledger.prototype;
-      return changed(Ledger.prototype, {
+    install: () =>
+      changed(Ledger.prototype, ({ save }) => ({
         save(): LedgerState {
           return { ...save.call(this), given: [] };
         },
-      });
-    },
+      })),
   },
 ];

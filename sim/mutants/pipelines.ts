@@ -30,9 +30,8 @@ export const PIPELINE_MUTANTS: readonly Mutant[] = [
     crashes: ["client"],
     seed: 7,
     install: () => {
-      const { answer } = Repeats.prototype;
       const known = new PerInstance<Repeats, Set<number>>(() => new Set());
-      return changed(Repeats.prototype, {
+      return changed(Repeats.prototype, ({ answer }) => ({
         answer(request, produce, asker) {
           const clients = known.of(this);
           const isNew = clients.size > 0 && !clients.has(request.clientId);
@@ -40,7 +39,7 @@ export const PIPELINE_MUTANTS: readonly Mutant[] = [
           if (isNew) Promise.resolve(produce()).catch(() => {});
           return answer.call(this, request, produce, asker);
         },
-      });
+      }));
     },
   },
 ];

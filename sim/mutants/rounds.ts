@@ -21,15 +21,13 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
     wrong: "a scheduler that waits for no consumer other than the asker",
     workload: "rounds",
     crashes: ["worker"],
-    install: () => {
-      const { confirm } = Rounds.prototype;
-      return changed(Rounds.prototype, {
+    install: () =>
+      changed(Rounds.prototype, ({ confirm }) => ({
         confirm(round, consumerIndex, absent) {
           confirm.call(this, round, consumerIndex, absent)?.catch(() => {});
           return undefined;
         },
-      });
-    },
+      })),
   },
   {
     name: "claim-lost-rounds",
@@ -97,9 +95,8 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
     workload: "rounds",
     crashes: [],
     install: () => {
-      const { give } = Rounds.prototype;
       const before = new PerInstance<Rounds, { answer?: ElementAnswer }>(() => ({}));
-      return changed(Rounds.prototype, {
+      return changed(Rounds.prototype, ({ give }) => ({
         give(round, consumerIndex) {
           const answer = give.call(this, round, consumerIndex);
           if (answer === undefined || consumerIndex !== CONSUMERS.at(-1)) return answer;
@@ -108,7 +105,7 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
           kept.answer = answer;
           return given;
         },
-      });
+      }));
     },
   },
 ];

@@ -28,24 +28,21 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
     name: "commit-before-sync",
     wrong: "a worker that reports a chunk as committed before the file exists",
     workload: "saving",
-    install: () => {
-      const { of } = SharedFiles.prototype;
-      return changed(SharedFiles.prototype, {
+    install: () =>
+      changed(SharedFiles.prototype, ({ of }) => ({
         of(life) {
           const { files, newFiles } = of.call(this, life);
           const later = (fn: () => void) => void life.after(WRITING_MS, "file written", fn);
           return { files, newFiles: lateFiles(newFiles, later) };
         },
-      });
-    },
+      })),
   },
   {
     name: "forget-lost-chunks",
     wrong: "a dispatcher that never reassigns the work of a lost task",
     workload: "saving",
-    install: () => {
-      const { apply } = DispatcherState.prototype;
-      return changed(DispatcherState.prototype, {
+    install: () =>
+      changed(DispatcherState.prototype, ({ apply }) => ({
         apply(record: JournalRecord) {
           const saves = record.type === "task_ended"
             ? [...this.iterations.values()].map((iteration) => ({
@@ -57,16 +54,14 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
           apply.call(this, record);
           for (const { iteration, saving } of saves) iteration.saving = saving;
         },
-      });
-    },
+      })),
   },
   {
     name: "end-for-error",
     wrong: "a reader of a growing folder that takes an abandoned save for a finished one",
     workload: "saving",
-    install: () => {
-      const { makeIterator } = TailLoadNode.prototype;
-      return changed(TailLoadNode.prototype, {
+    install: () =>
+      changed(TailLoadNode.prototype, ({ makeIterator }) => ({
         makeIterator(context) {
           const iterator = makeIterator.call(this, context);
           const next = iterator.next.bind(iterator);
@@ -76,8 +71,7 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
           };
           return iterator;
         },
-      });
-    },
+      })),
   },
   {
     name: "enter-unlocked",

@@ -22,29 +22,25 @@ export const SCALING_MUTANTS: readonly Mutant[] = [
     wrong: "a scaler that starts two workers for each missing one",
     workload: "autoscaling",
     crashes: [],
-    install: () => {
-      const { start } = SimFleet.prototype;
-      return changed(SimFleet.prototype, {
+    install: () =>
+      changed(SimFleet.prototype, ({ start }) => ({
         async start() {
           await Promise.all([start.call(this), start.call(this)]);
         },
-      });
-    },
+      })),
   },
   {
     name: "doubt-starts",
     wrong: "a scaler that treats starts as failed, and waits longer after each",
     workload: "autoscaling",
     crashes: [],
-    install: () => {
-      const { start } = SimFleet.prototype;
-      return changed(SimFleet.prototype, {
+    install: () =>
+      changed(SimFleet.prototype, ({ start }) => ({
         async start() {
           await start.call(this);
           throw new LeatError("deadline_exceeded", "It took too long");
         },
-      });
-    },
+      })),
   },
   {
     name: "want-more-and-less",
@@ -53,15 +49,14 @@ export const SCALING_MUTANTS: readonly Mutant[] = [
     workload: "autoscaling",
     crashes: [],
     install: () => {
-      const { observe } = Autoscaler.prototype;
       const looks = new PerInstance<Autoscaler, { count: number }>(() => ({ count: 0 }));
-      return changed(Autoscaler.prototype, {
+      return changed(Autoscaler.prototype, ({ observe }) => ({
         observe(nowMs, signs) {
           const said = observe.call(this, nowMs, signs);
           const tx = Math.floor(looks.of(this).count++ / LOOKS_ALIKE) % 2;
           return { ...said, wanted: 1 + tx };
         },
-      });
+      }));
     },
   },
 ];

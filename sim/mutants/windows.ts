@@ -9,9 +9,8 @@ export const WINDOW_MUTANTS: readonly Mutant[] = [
     wrong: "a window that evicts without moving pointers",
     workload: "sharing",
     install: () => {
-      const { push, read } = SlidingWindow.prototype;
       const readers = new PerInstance<SlidingWindow<unknown>, Set<string>>(() => new Set());
-      return changed(SlidingWindow.prototype as SlidingWindow<unknown>, {
+      return changed(SlidingWindow.prototype as SlidingWindow<unknown>, ({ push, read }) => ({
         read(reader) {
           readers.of(this).add(reader);
           return read.call(this, reader);
@@ -25,7 +24,7 @@ export const WINDOW_MUTANTS: readonly Mutant[] = [
             for (const reader of behind) read.call(this, reader);
           }
         },
-      });
+      }));
     },
   },
   {
@@ -33,13 +32,12 @@ export const WINDOW_MUTANTS: readonly Mutant[] = [
     wrong: "a window that evicts nothing",
     workload: "sharing",
     install: () => {
-      const { push, resize } = SlidingWindow.prototype;
-      return changed(SlidingWindow.prototype as SlidingWindow<unknown>, {
+      return changed(SlidingWindow.prototype as SlidingWindow<unknown>, ({ push, resize }) => ({
         push(value, bytes) {
           resize.call(this, Infinity);
           push.call(this, value, bytes);
         },
-      });
+      }));
     },
   },
   {
@@ -47,9 +45,8 @@ export const WINDOW_MUTANTS: readonly Mutant[] = [
     wrong: "a window whose new readers start after its newest item",
     workload: "sharing",
     install: () => {
-      const { read } = SlidingWindow.prototype;
       const readers = new PerInstance<SlidingWindow<unknown>, Set<string>>(() => new Set());
-      return changed(SlidingWindow.prototype as SlidingWindow<unknown>, {
+      return changed(SlidingWindow.prototype as SlidingWindow<unknown>, ({ read }) => ({
         read(reader) {
           const known = readers.of(this);
           const isNew = !known.has(reader);
@@ -59,7 +56,7 @@ export const WINDOW_MUTANTS: readonly Mutant[] = [
           while (!this.atFront(reader)) found = read.call(this, reader);
           return found;
         },
-      });
+      }));
     },
   },
   {
@@ -67,13 +64,12 @@ export const WINDOW_MUTANTS: readonly Mutant[] = [
     wrong: "a window that does not report what a reader has missed",
     workload: "sharing",
     install: () => {
-      const { read } = SlidingWindow.prototype;
-      return changed(SlidingWindow.prototype as SlidingWindow<unknown>, {
+      return changed(SlidingWindow.prototype as SlidingWindow<unknown>, ({ read }) => ({
         read(reader) {
           const found = read.call(this, reader);
           return found && { ...found, skipped: 0 };
         },
-      });
+      }));
     },
   },
 ];

@@ -79,15 +79,12 @@ function asPlain(_key: string, value: unknown): unknown {
 /** Takes the place of `distribute()`. */
 class ReferenceNode extends UnaryNode {
   override readonly division = "whole";
+  override readonly attributes: Attributes = {};
   readonly #host: Host;
 
   constructor(dataset: Dataset<unknown>, host: Host) {
     super("distribute", dataset.node);
     this.#host = host;
-  }
-
-  override get attributes(): Attributes {
-    return {};
   }
 
   override get elementSpec(): ElementSpec {

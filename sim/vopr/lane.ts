@@ -6,7 +6,7 @@ import { LeatError } from "../../core/error.ts";
 import { brokenOff, READY, type SeedOutcome, type SeedRun } from "./seed_run.ts";
 
 /** How to set up a {@linkcode Lane}. */
-export interface LaneOptions {
+interface LaneOptions {
   /** Time limit of a seed; then its thread is ended. */
   readonly seedTimeoutMs: number;
   /** The thread's module. Default: `seed_thread.ts`. */

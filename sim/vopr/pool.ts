@@ -6,7 +6,7 @@ import { runSeed, type SeedOutcome, type SeedRun } from "./seed_run.ts";
 const RUNS_PER_THREAD = 2;
 
 /** How to set up a {@linkcode SeedPool}. */
-export interface SeedPoolOptions {
+interface SeedPoolOptions {
   /** Number of threads; 0 runs in this one, where no time limit applies. */
   readonly jobs: number;
   /** See {@linkcode Lane}. */

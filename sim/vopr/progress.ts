@@ -11,7 +11,7 @@ const PLAIN_INTERVAL_MS = 10_000;
 const SHARES = 1_000;
 
 /** The current progress. */
-export interface Position {
+interface Position {
   readonly done: number;
   readonly failed: number;
   /** Omitted if events are not counted. */
@@ -19,13 +19,13 @@ export interface Position {
 }
 
 /** The end of a campaign: a number of runs or a time, whichever comes first. */
-export interface Limits {
+interface Limits {
   readonly runs: number;
   readonly timeMs: number;
 }
 
 /** The words for runs. */
-export interface Wording {
+interface Wording {
   /** The noun for one run. Default `seed`. */
   readonly noun?: string;
   /** The word for failed runs. Default `failed`. */

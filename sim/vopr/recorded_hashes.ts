@@ -8,7 +8,7 @@ const DIGITS = 16;
 const LINE = new RegExp(`^([a-z]+) ([0-9]+) ([0-9a-f]{${DIGITS}})$`);
 
 /** Hashes by run; see {@linkcode runKey}. */
-export type RecordedHashes = ReadonlyMap<string, string>;
+type RecordedHashes = ReadonlyMap<string, string>;
 
 /** The first `seeds` seeds of each workload, with the faults that each seed draws. */
 export function* recordedRuns(workloads: readonly string[], seeds: number): Iterable<SeedRun> {
@@ -50,7 +50,7 @@ export function parseHashes(text: string): RecordedHashes {
 }
 
 /** A run whose hash differs from the recorded one. */
-export interface HashDifference {
+interface HashDifference {
   readonly key: string;
   /** `undefined` if the file has no such run. */
   readonly recorded: string | undefined;

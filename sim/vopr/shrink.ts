@@ -7,7 +7,7 @@ import type { SeedOutcome, SeedRun } from "./seed_run.ts";
 const HEAL_AFTER_MS = [250, 1_000, 4_000];
 
 /** How to shrink. */
-export interface ShrinkOptions {
+interface ShrinkOptions {
   /** Runs one; several calls may be in progress. */
   readonly run: (run: SeedRun) => Promise<SeedOutcome>;
   /** Maximum number of parallel runs. */

@@ -6,13 +6,13 @@ import { SimRandom } from "../engine/random.ts";
 import type { RunOptions, RunOutcome, Workload } from "./workload.ts";
 
 /** A seed that broke a promise. */
-export interface FailedSeed {
+interface FailedSeed {
   readonly options: RunOptions;
   readonly violations: readonly string[];
 }
 
 /** The result of many seeds. */
-export interface SwarmOutcome {
+interface SwarmOutcome {
   readonly counters: Counters;
   readonly failed: readonly FailedSeed[];
   /** Number of events of all seeds. */

@@ -12,7 +12,7 @@ import {
   DOWN_MAX_MS,
   type Role,
 } from "../faults/crashes.ts";
-import { hasLeftovers, leftovers } from "./lib/leak_check.ts";
+import { findLeaks, hasLeaks } from "./lib/leak_check.ts";
 import { Nemesis } from "../faults/nemesis.ts";
 import { type FaultOptions, NO_FAULTS } from "../faults/options.ts";
 import { FenceChecker } from "../checkers/fences.ts";
@@ -54,14 +54,14 @@ export interface RunOutcome {
 export type Workload<O extends RunOptions = RunOptions> = (options: O) => Promise<RunOutcome>;
 
 /** A run that has been set up. */
-export interface Run {
+interface Run {
   readonly cluster: SimCluster;
   readonly violations: Violations;
   toTheEnd(): Promise<void>;
 }
 
 /** Share of runs that check for leaks at the end, which takes a while. */
-const LEFTOVERS_PROBABILITY = 1 / 2;
+const LEAK_CHECK_PROBABILITY = 1 / 2;
 /** Virtual time after which nothing may be left, in ms: by then clients and jobs have timed out. */
 const LEFT_MAX_MS = 600_000;
 /** Average number of events between two checks for leaks. */
@@ -88,7 +88,7 @@ export async function outcomeOf<R extends Run>(
   } catch (error) {
     violations.by("liveness").add(LeatError.from(error).message);
   }
-  const isChosen = cluster.random.fork("leftovers").chance(LEFTOVERS_PROBABILITY);
+  const isChosen = cluster.random.fork("leftovers").chance(LEAK_CHECK_PROBABILITY);
   if (isChosen && violations.count === 0) await expectNothingLeft(run);
   for (const node of cluster.nodes) {
     const journal = journalOf(node);
@@ -113,11 +113,11 @@ async function expectNothingLeft({ cluster, violations }: Run): Promise<void> {
   try {
     // At irregular intervals: at regular ones, a heartbeat could be in transit every time.
     const rng = cluster.random.fork("looks");
-    const until = () => rng.int(LEFT_EVERY) === 0 && !hasLeftovers(cluster);
+    const until = () => rng.int(LEFT_EVERY) === 0 && !hasLeaks(cluster);
     await cluster.run({ until, timeMaxMs: LEFT_MAX_MS, stepsMax: STEPS_MAX });
   } catch (error) {
     const found = violations.by("leftovers");
-    for (const what of leftovers(cluster)) found.add(`${what} is left`);
+    for (const what of findLeaks(cluster)) found.add(`${what} is left`);
     found.add(LeatError.from(error).message);
   }
 }

@@ -221,8 +221,8 @@ class AutoscalingRun implements Disposable {
     }
     this.#answeredUs = undefined;
     const { system } = this.cluster.node(OPERATOR_NODE);
-    const patience = { timeoutMs: this.#pace.describeTimeoutMs };
-    const state = await system.ask(dispatcherAt(DISPATCHER_NODE), "describe", null, patience);
+    const limits = { timeoutMs: this.#pace.describeTimeoutMs };
+    const state = await system.ask(dispatcherAt(DISPATCHER_NODE), "describe", null, limits);
     this.#looks++;
     this.#counted = state.scaling.workers;
     if (this.#hasHealed) this.#answeredUs = this.cluster.scheduler.nowUs;

@@ -64,7 +64,7 @@ const PAUSE_MS = 300;
 /**
  * Timeouts of a dispatcher that must not declare clients lost: longer than any fault lasts, in ms.
  */
-const CLIENT_PATIENCE = { clientTimeoutMs: 30_000, clientGraceMs: 30_000 };
+const CLIENT_TIMEOUTS = { clientTimeoutMs: 30_000, clientGraceMs: 30_000 };
 
 /** How far beyond the slowest consumer splits are assigned. */
 const WINDOW_SPLITS = 8;
@@ -123,8 +123,8 @@ class ConsumersRun implements Disposable {
     this.#timings = drawStreamTimings(this.cluster, rng);
     const { dispatcher, worker } = this.#timings;
     const windows = { windowSplits: WINDOW_SPLITS, journalRecordsMax: JOURNAL_RECORDS_MAX };
-    const patience = this.#areOneGroup ? CLIENT_PATIENCE : {};
-    const config = { ...dispatcher, ...windows, ...patience };
+    const timeouts = this.#areOneGroup ? CLIENT_TIMEOUTS : {};
+    const config = { ...dispatcher, ...windows, ...timeouts };
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config, this.#runs));
     const workers = 1 + rng.int(3);
     this.#fleet = new SimFleet(this.cluster, workers, bootWorker(worker));

@@ -59,7 +59,7 @@ const WINDOW_SPLITS = 8;
 const WINDOW_BYTES: [number, ...number[]] = [100, 1_000, 2 ** 20];
 
 /** What is read, and its expected stream. */
-export interface OrderedStream {
+interface OrderedStream {
   readonly make: () => Dataset<unknown>;
   readonly epochs: number;
   /** Whether each epoch has its own iterator. */
@@ -257,10 +257,10 @@ class OrderedRun implements Disposable {
         .some(({ kind }) => kind === "task" || kind === "client");
     let jobs = Infinity;
     const look = async () => {
-      const patience = { timeoutMs: DESCRIBE_TIMEOUT_MS, attemptMs: DESCRIBE_ATTEMPT_MS };
+      const limits = { timeoutMs: DESCRIBE_TIMEOUT_MS, attemptMs: DESCRIBE_ATTEMPT_MS };
       while (jobs > 0) {
         const dispatcher = dispatcherAt(DISPATCHER_NODE);
-        jobs = (await system.ask(dispatcher, "describe", null, patience)).jobs.length;
+        jobs = (await system.ask(dispatcher, "describe", null, limits)).jobs.length;
         await host.sleep(DESCRIBE_ATTEMPT_MS);
       }
     };

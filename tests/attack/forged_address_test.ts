@@ -1,8 +1,6 @@
 /**
  * A client may call itself by any address. Neither dispatcher nor worker may dial that address: an
  * attacker could make them connect to any port of their network.
- *
- * @module
  */
 import { definitionOf } from "../../actors/client/starting.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";

@@ -1,8 +1,6 @@
 /**
  * An attacker without a token who holds more connections than a dispatcher or a worker may have
  * open files must not end them, must not stop a job, and must not lock out clients with the token.
- *
- * @module
  */
 import { Dataset, type DistributeOptions } from "../../mod.ts";
 import { assert, assertEquals } from "../assert.ts";

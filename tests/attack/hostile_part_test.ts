@@ -1,8 +1,6 @@
 /**
  * Foreign functions that impersonate their process towards the trainer. Each costs only its own
  * iteration.
- *
- * @module
  */
 import { Dataset, LeatError } from "../../mod.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";

@@ -1,8 +1,6 @@
 /**
  * Functions that impersonate their runner towards the worker, or take what the worker needs. None
  * may end, block or fill the worker, nor cost another job an element.
- *
- * @module
  */
 import { Dataset, LeatError, LocalCluster } from "../../mod.ts";
 import { assert, assertEquals } from "../assert.ts";

@@ -1,8 +1,6 @@
 /**
  * A client, viewer or worker that sends a message with a long envelope. Decoded, such a message could take a
  * hundred times its size and end the process.
- *
- * @module
  */
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";

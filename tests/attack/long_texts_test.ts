@@ -1,8 +1,6 @@
 /**
  * A client that sends a dispatcher endless texts and lists, which the dispatcher would keep,
  * journal and show to every reader of its state.
- *
- * @module
  */
 import { noReport } from "../lib/no_figures.ts";
 import { elementSourceChecks, workerChecks } from "../../actors/worker/protocol_check.ts";

@@ -1,8 +1,6 @@
 /**
  * Another client of the same cluster, with the same token, must not end a job, learn its data, or
  * take elements from it, by guessing sequential ids.
- *
- * @module
  */
 import { definitionOf } from "../../actors/client/starting.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";

@@ -1,8 +1,6 @@
 /**
  * Tokens with roles, over real sockets: a client must not act as a worker, a worker not as another
  * one, a viewer must not join a job, and the holder of a withdrawn token must not stay connected.
- *
- * @module
  */
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import type { AccessRole } from "../../actors/runtime/identity.ts";

@@ -1,8 +1,4 @@
-/**
- * An attacker without a token who holds as many connections as possible.
- *
- * @module
- */
+/** An attacker without a token who holds as many connections as possible. */
 
 /** The bytes it sends on a connection before it goes silent. */
 const BEGINNINGS = [

@@ -4,7 +4,6 @@ import { LeatError } from "../../core/error.ts";
 import {
   Accelerator,
   batchTokens,
-  paddingShare,
   stepTimeMs,
   synchronousStep,
   SynchronousTraining,
@@ -36,11 +35,6 @@ Deno.test("batchTokens pads every row to the longest, or to the given length", (
   assertEquals(batchTokens([3, 5, 1]), { real: 9, padded: 15 });
   assertEquals(batchTokens([3, 5, 1], 8), { real: 9, padded: 24 });
   assertEquals(batchTokens([]), { real: 0, padded: 0 });
-});
-
-Deno.test("paddingShare weighs batches by their tokens", () => {
-  assertEquals(paddingShare([{ real: 5, padded: 10 }, { real: 30, padded: 30 }]), 1 - 35 / 40);
-  assertEquals(paddingShare([]), 0);
 });
 
 Deno.test("stepTimeMs grows with the padded tokens from a constant", () => {

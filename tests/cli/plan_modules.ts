@@ -1,8 +1,4 @@
-/**
- * Modules with a pipeline for tests of cli/plan.ts.
- *
- * @module
- */
+/** Modules with a pipeline for tests of cli/plan.ts. */
 import type { Child } from "../lib/child.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { join } from "node:path";

@@ -6,7 +6,7 @@
 import { type Machines, sweepClusters } from "../../cli/plan/clusters.ts";
 import { limitsOf, nextLimit } from "../../cli/plan/limits.ts";
 import { type PatienceLimits, patienceMs } from "../../cli/plan/patience.ts";
-import { percentile } from "../../cli/plan/percentile.ts";
+import { percentile } from "../../cli/lib/statistics.ts";
 import { type Profile, profilePipeline, undisturbed } from "../../cli/plan/profile.ts";
 import { profileModule } from "../../cli/plan/profiled_module.ts";
 import { type Plan, planText, renderPlan } from "../../cli/plan/report.ts";

@@ -13,7 +13,8 @@ import type {
   SimulationReport,
   WorkerFailureExperiment,
 } from "../../cli/simulate/results.ts";
-import { quantile, summarize } from "../../cli/simulate/summary.ts";
+import { summarize } from "../../cli/simulate/summary.ts";
+import { quantile } from "../../cli/lib/statistics.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { sampleReport } from "./sample_report.ts";
 

@@ -1,7 +1,6 @@
 /** `deno task soak`: what counts as growth, and a short run of real processes. */
 
-import type { SoakReport } from "../../cli/soak/report.ts";
-import { findingOf, renderSoakReport } from "../../cli/soak/report.ts";
+import { findingOf, renderSoakReport, type SoakReport } from "../../cli/soak/report.ts";
 import { MEASURES, type Sample } from "../../cli/soak/samples.ts";
 import { LOOKS_MIN, MARGINS, trendsOf } from "../../cli/soak/trend.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";

@@ -10,7 +10,7 @@ import { PROGRAM as dispatcher } from "../../cli/dispatcher.ts";
 import { parseCommandLine, UsageError } from "../../cli/lib/args.ts";
 import type { Program } from "../../cli/lib/help.ts";
 import type { Option } from "../../cli/lib/options.ts";
-import { PROGRAM as fastflow } from "../../examples/fastflow/main.ts";
+import { PROGRAM as fastflow } from "../../cli/fastflow.ts";
 import { PROGRAM as mel } from "../../examples/mel.ts";
 import { PROGRAM as plan } from "../../cli/plan.ts";
 import { PROGRAM as scale } from "../../cli/scale.ts";

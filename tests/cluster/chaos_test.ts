@@ -1,8 +1,6 @@
 /**
  * `deno task chaos`: processes that are killed, paused and disconnected while jobs run, and its
  * parts with real sockets.
- *
- * @module
  */
 import { ProcessLogs } from "../../cli/chaos/process_logs.ts";
 import { Relay } from "../../cli/chaos/relay.ts";

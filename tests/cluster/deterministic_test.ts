@@ -1,8 +1,6 @@
 /**
  * DETERMINISTIC jobs over real processes that are killed: the stream is the same each time. For
  * more runs: `deno task chaos --kills 200 --faults kill --modes DETERMINISTIC`.
- *
- * @module
  */
 import { assert, assertEquals } from "../assert.ts";
 import { startChild } from "../lib/child.ts";

@@ -1,8 +1,4 @@
-/**
- * `distributedSave` by worker processes that are killed, and whose functions are confined.
- *
- * @module
- */
+/** `distributedSave` by worker processes that are killed, and whose functions are confined. */
 import { Dataset, distributedSave, LeatError } from "../../mod.ts";
 import { assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { all, soon, SOON_GIVEN_UP, startDispatcher, startWorkers } from "./lib.ts";

@@ -1,8 +1,6 @@
 /**
  * A trainer in a network of its own: reads a job, stops before given batches and waits there for a
  * line on standard input, and prints every number that it received.
- *
- * @module
  */
 import { Dataset, type ShardingPolicy, type Tensor } from "../../mod.ts";
 

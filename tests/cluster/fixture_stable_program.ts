@@ -1,8 +1,6 @@
 /**
  * A trainer's program without unstable features: it reads from a cluster of its own, and from a
  * worker that it serves. With an argument it requests a sandbox anyway.
- *
- * @module
  */
 import { Dataset, LocalCluster, serveDispatcher, serveWorker } from "../../mod.ts";
 

@@ -2,8 +2,6 @@
  * A trainer that reads a job of a service and leaves another in the middle, after which only its
  * own code ends it; or one that reads jobs endlessly, with the given names or, without one, a
  * private one.
- *
- * @module
  */
 import { Dataset } from "../../mod.ts";
 

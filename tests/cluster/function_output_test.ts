@@ -1,8 +1,6 @@
 /**
  * Output and errors of functions, in the log of their worker: none of it passes for a line of the
  * worker's own, or steers the terminal that shows it.
- *
- * @module
  */
 import { Dataset } from "../../mod.ts";
 import { assert, assertEquals } from "../assert.ts";

@@ -1,8 +1,4 @@
-/**
- * A trainer that is interrupted in the middle of reading, as by Ctrl-C, or killed.
- *
- * @module
- */
+/** A trainer that is interrupted in the middle of reading, as by Ctrl-C, or killed. */
 import type { DispatcherDescription } from "../../actors/dispatcher/protocol_figures.ts";
 import { assertEquals } from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";

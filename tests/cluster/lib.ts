@@ -1,8 +1,4 @@
-/**
- * Real processes of a cluster on this host, for tests: started on free ports, always ended.
- *
- * @module
- */
+/** Real processes of a cluster on this host, for tests: started on free ports, always ended. */
 import { type Child, type ChildOptions, startChild } from "../lib/child.ts";
 import { PATIENCE_MS } from "../lib/until.ts";
 

@@ -1,8 +1,6 @@
 /**
  * Hosts on this machine with a network of their own: Linux namespaces, joined by cables that lose,
  * delay and can be cut. Needs `ip` and `tc` (iproute2) and the right to create namespaces.
- *
- * @module
  */
 
 /** The hosts by name, and their addresses. */

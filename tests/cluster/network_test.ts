@@ -1,8 +1,6 @@
 /**
  * A cluster on hosts with networks of their own, between which packets are lost and cables are
  * pulled: the guarantees still hold.
- *
- * @module
  */
 import { Dataset, type Tensor } from "../../mod.ts";
 import { assert, assertEquals } from "../assert.ts";

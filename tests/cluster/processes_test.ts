@@ -1,7 +1,5 @@
 /**
  * A cluster of real processes over loopback: what it delivers after any kill (paper section 3.4).
- *
- * @module
  */
 import { Dataset, type Tensor } from "../../mod.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";

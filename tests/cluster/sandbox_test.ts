@@ -1,8 +1,4 @@
-/**
- * Worker processes, whose functions are confined by default.
- *
- * @module
- */
+/** Worker processes, whose functions are confined by default. */
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Dataset, LeatError, udf } from "../../mod.ts";

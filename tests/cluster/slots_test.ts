@@ -1,8 +1,4 @@
-/**
- * Batches that a trainer gets through a file that it shares with a worker process of its host.
- *
- * @module
- */
+/** Batches that a trainer gets through a file that it shares with a worker process of its host. */
 import { Dataset, type Tensor } from "../../mod.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { all, soon, SOON_GIVEN_UP, startDispatcher, startWorker, startWorkers } from "./lib.ts";

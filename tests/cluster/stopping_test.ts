@@ -1,8 +1,6 @@
 /**
  * Programs of a cluster that stop: one that gives up by itself, and some on request while others do
  * not answer.
- *
- * @module
  */
 import { Dataset, type DistributeOptions, type Tensor } from "../../mod.ts";
 import { assertEquals, assertMatch } from "../assert.ts";

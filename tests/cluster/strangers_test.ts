@@ -1,8 +1,6 @@
 /**
  * Authentication, and the errors of programs that cannot work: the value, the place and the remedy,
  * on standard error, with a status that is not 0.
- *
- * @module
  */
 import { join } from "node:path";
 import { Dataset, type DistributeOptions, LeatError } from "../../mod.ts";

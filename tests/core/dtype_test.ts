@@ -1,8 +1,4 @@
-/**
- * Dtypes: sizes and storage.
- *
- * @module
- */
+/** Dtypes: sizes and storage. */
 
 import { dtypeOf, DTYPES, isDType, isTypedArray, itemSize, zerosOf } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";

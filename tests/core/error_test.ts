@@ -1,8 +1,4 @@
-/**
- * Errors: their codes, what foreign errors become, and their way over the wire.
- *
- * @module
- */
+/** Errors: their codes, what foreign errors become, and their way over the wire. */
 
 import {
   LEAT_ERROR_CODES,

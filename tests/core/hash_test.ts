@@ -1,8 +1,4 @@
-/**
- * Digests: known answers, and one spelling per value.
- *
- * @module
- */
+/** Digests: known answers, and one spelling per value. */
 
 import { LeatError } from "../../core/error.ts";
 import { canonicalJson, hashBytes, hashJson } from "../../core/hash.ts";

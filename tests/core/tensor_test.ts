@@ -1,8 +1,4 @@
-/**
- * Tensors: construction, shapes, nesting, and every refusal.
- *
- * @module
- */
+/** Tensors: construction, shapes, nesting, and every refusal. */
 
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, tensor, utf8Length } from "../../core/tensor.ts";

@@ -1,8 +1,4 @@
-/**
- * Trees: walking, zipping, paths and sizes.
- *
- * @module
- */
+/** Trees: walking, zipping, paths and sizes. */
 
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, tensor } from "../../core/tensor.ts";

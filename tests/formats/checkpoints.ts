@@ -1,8 +1,6 @@
 /**
  * The checkpoints in `checkpoints.json`: saved iterators of many pipelines, and their remaining
  * elements.
- *
- * @module
  */
 import { ELEMENTS_MAX, open, PIPELINES, prepared } from "../data/lib/checkpoint_pipelines.ts";
 import { outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";

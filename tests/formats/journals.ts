@@ -1,8 +1,6 @@
 /**
  * The journals in `journals.json`: those of dispatchers in simulated clusters, as they were on disk
  * when they were compacted or when the run ended, and the state that each gives.
- *
- * @module
  */
 import {
   decodeRecords,

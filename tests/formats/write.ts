@@ -1,8 +1,6 @@
 /**
  * Writes the fixtures next to itself: `deno run -P tests/formats/write.ts`. They may change only
  * when a format changes on purpose.
- *
- * @module
  */
 import { openSqliteLog } from "../../platform/journal/sqlite_log.ts";
 import { makeCheckpoints } from "./checkpoints.ts";

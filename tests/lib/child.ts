@@ -8,8 +8,6 @@
  * child.kill("SIGKILL");
  * assertEquals((await child.status).signal, "SIGKILL");
  * ```
- *
- * @module
  */
 
 import { fileURLToPath } from "node:url";

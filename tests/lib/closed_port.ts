@@ -1,8 +1,4 @@
-/**
- * A port of this machine without a listener.
- *
- * @module
- */
+/** A port of this machine without a listener. */
 
 /**
  * The system never assigns a port below 1024. A port that was free a moment ago could belong to

@@ -1,8 +1,4 @@
-/**
- * Tracks the program's threads, so that a test can make one die.
- *
- * @module
- */
+/** Tracks the program's threads, so that a test can make one die. */
 
 /** A tracked thread. */
 export class KnownWorker extends globalThis.Worker {

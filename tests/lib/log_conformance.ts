@@ -1,8 +1,4 @@
-/**
- * The conformance suite of durable logs, for every kind of storage.
- *
- * @module
- */
+/** The conformance suite of durable logs, for every kind of storage. */
 import type { DurableLog } from "../../actors/runtime/durable_log.ts";
 import { LeatError } from "../../core/error.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";

@@ -1,8 +1,4 @@
-/**
- * Temporary folders of tests, which are removed when the test ends, even if it fails.
- *
- * @module
- */
+/** Temporary folders of tests, which are removed when the test ends, even if it fails. */
 
 /** Initial contents of a folder by path; text is written as UTF-8. */
 export type Files = Readonly<Record<string, string | Uint8Array>>;

@@ -1,8 +1,4 @@
-/**
- * Waits in tests for conditions.
- *
- * @module
- */
+/** Waits in tests for conditions. */
 
 /**
  * Time limit of every wait, in ms: it turns a hang into a failure. A slow and busy machine can take

@@ -10,8 +10,6 @@
  *   await system.stop();
  * });
  * ```
- *
- * @module
  */
 import type { World } from "../../actors/runtime/world.ts";
 import { SimCluster } from "../../sim/engine/cluster.ts";

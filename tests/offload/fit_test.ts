@@ -12,7 +12,7 @@ import {
 } from "../../mod.ts";
 import { decide } from "../../offload/decide.ts";
 import { keysOf } from "../../offload/metric_store.ts";
-import { offloadSurroundings } from "../../offload/surroundings.ts";
+import { offloadDependencies } from "../../offload/dependencies.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "../assert.ts";
 import { CLOSED_PORT } from "../lib/closed_port.ts";
 import { until } from "../lib/until.ts";
@@ -47,7 +47,7 @@ function summing(dataset: Dataset<Tensor>, more: Partial<FitOptions<Tensor, Sum>
 
 /** Stores for the model "m" that steps wait for data, however busy the machine is. */
 async function storeStall(path: string, service: string): Promise<void> {
-  const { localResources, openStore } = offloadSurroundings();
+  const { localResources, openStore } = offloadDependencies();
   const keys = keysOf({
     ...{ pipeline: batches.node, model: "m", localResources: localResources() },
     remoteResources: JSON.stringify([service, []]),

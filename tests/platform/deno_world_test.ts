@@ -1,8 +1,4 @@
-/**
- * The platform on Deno keeps the contract of `World`.
- *
- * @module
- */
+/** The platform on Deno keeps the contract of `World`. */
 import { LeatError } from "../../core/error.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
 import { assert, assertEquals, assertMatch, assertNotEquals, assertRejects } from "../assert.ts";

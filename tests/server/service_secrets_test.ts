@@ -1,8 +1,4 @@
-/**
- * Errors about addresses and credentials: misplaced secrets are not shown.
- *
- * @module
- */
+/** Errors about addresses and credentials: misplaced secrets are not shown. */
 import { readServiceTokens } from "../../cli/cluster/server_options.ts";
 import { LeatError, LocalCluster, serveDispatcher, serveWorker } from "../../mod.ts";
 import { secretiveServices, serviceAddress } from "../../platform/nodes/service_address.ts";

@@ -1,8 +1,4 @@
-/**
- * The default memory of sharing windows on a machine.
- *
- * @module
- */
+/** The default memory of sharing windows on a machine. */
 import { defaultWindowBytes } from "../../server/window_memory.ts";
 import { assert, assertEquals } from "../assert.ts";
 

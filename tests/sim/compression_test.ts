@@ -1,6 +1,5 @@
 /** `"auto"` compression decides by measurement; tested over simulated networks of known speed. */
-import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
-import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { SimCluster } from "../../sim/engine/cluster.ts";

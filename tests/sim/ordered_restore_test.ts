@@ -1,8 +1,6 @@
 /**
  * Restoring a DETERMINISTIC stream from a checkpoint: its cost does not depend on the position in
  * the stream.
- *
- * @module
  */
 import type { ClientHome } from "../../actors/client/starting.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";

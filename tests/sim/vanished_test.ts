@@ -2,7 +2,7 @@
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { SimCluster } from "../../sim/engine/cluster.ts";
-import { hasLeftovers } from "../../sim/workloads/lib/leak_check.ts";
+import { hasLeaks } from "../../sim/workloads/lib/leak_check.ts";
 import {
   bootDispatcher,
   bootWorker,
@@ -45,7 +45,7 @@ async function leftForMs(options: { readonly silent: boolean }): Promise<number>
   const { scheduler } = cluster;
   const crashedUs = scheduler.nowUs;
   trainer.crash(options);
-  await cluster.run({ until: () => !hasLeftovers(cluster), timeMaxMs: 600_000 });
+  await cluster.run({ until: () => !hasLeaks(cluster), timeMaxMs: 600_000 });
   return (scheduler.nowUs - crashedUs) / 1_000;
 }
 

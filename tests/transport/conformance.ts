@@ -1,7 +1,5 @@
 /**
  * The contract of every carrier, as one suite. At the end it prints a table: scenario × carrier.
- *
- * @module
  */
 
 import type { Envelope } from "../../actors/runtime/envelope.ts";

@@ -1,8 +1,4 @@
-/**
- * Nodes, probes and messages of the carriers' conformance suite.
- *
- * @module
- */
+/** Nodes, probes and messages of the carriers' conformance suite. */
 
 import type { ActorFactory } from "../../actors/runtime/actor.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
@@ -130,9 +126,9 @@ export async function dialBoth(carrier: CarrierUnderTest): Promise<void> {
   one.cut();
   await carrier.run(one.near.closed);
   await carrier.run(one.far.closed);
-  const patience = { ...SOON, attemptMs: 50 };
-  assertEquals(await carrier.run(near.ask(there, "count", null, patience)), 1);
-  assertEquals(await carrier.run(far.ask(here, "count", null, patience)), 1);
+  const limits = { ...SOON, attemptMs: 50 };
+  assertEquals(await carrier.run(near.ask(there, "count", null, limits)), 1);
+  assertEquals(await carrier.run(far.ask(here, "count", null, limits)), 1);
   await carrier.run(near.stop());
   await carrier.run(far.stop());
 }

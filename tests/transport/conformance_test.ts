@@ -1,8 +1,4 @@
-/**
- * The production carriers under the conformance suite.
- *
- * @module
- */
+/** The production carriers under the conformance suite. */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { type Identity, SAME_PROCESS } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";

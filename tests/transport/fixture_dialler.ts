@@ -1,8 +1,4 @@
-/**
- * Another process for tests of links: dials a node, prints that, and stays.
- *
- * @module
- */
+/** Another process for tests of links: dials a node, prints that, and stays. */
 import { webSocketConnector } from "../../transport/web_socket.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
 

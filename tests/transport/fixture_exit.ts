@@ -1,8 +1,4 @@
-/**
- * A program that joins two nodes over a WebSocket, closes everything and does not call `exit`.
- *
- * @module
- */
+/** A program that joins two nodes over a WebSocket, closes everything and does not call `exit`. */
 import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { webSocketConnector } from "../../transport/web_socket.ts";

@@ -1,8 +1,6 @@
 /**
  * A process with a node that listens, for tests that freeze or kill it. It first prints its
  * address.
- *
- * @module
  */
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { serveWebSocket } from "../../transport/web_socket/server.ts";

@@ -1,8 +1,4 @@
-/**
- * The program of threads in the tests of `thread_hub.ts`.
- *
- * @module
- */
+/** The program of threads in the tests of `thread_hub.ts`. */
 import type { ActorFactory } from "../../actors/runtime/actor.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";
 import { LeatError } from "../../core/error.ts";

@@ -1,8 +1,4 @@
-/**
- * The links of a node of a hub: which of them are closed, and when.
- *
- * @module
- */
+/** The links of a node of a hub: which of them are closed, and when. */
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { LeatError } from "../../core/error.ts";
 import { HubLinks } from "../../transport/hub_links.ts";

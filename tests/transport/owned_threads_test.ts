@@ -1,8 +1,4 @@
-/**
- * Threads that the hub starts for its nodes.
- *
- * @module
- */
+/** Threads that the hub starts for its nodes. */
 import { OwnedThreads } from "../../transport/start_thread.ts";
 import { assertEquals, assertStringIncludes } from "../assert.ts";
 

@@ -1,8 +1,6 @@
 /**
  * The link between two processes beyond the common contract: a hostile far end, and the reuse of
  * memory.
- *
- * @module
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { Link } from "../../actors/runtime/link.ts";

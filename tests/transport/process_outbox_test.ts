@@ -1,8 +1,4 @@
-/**
- * The water marks of a link between two processes: which bytes count, and until when.
- *
- * @module
- */
+/** The water marks of a link between two processes: which bytes count, and until when. */
 import { PIPED_BYTES_MAX } from "../../transport/process/frames.ts";
 import { ProcessOutbox } from "../../transport/process/outbox.ts";
 import { SLOTS } from "../../transport/process/slots.ts";

@@ -1,8 +1,6 @@
 /**
  * The streams between two processes, with both ends in this one: system pipes through two other
  * processes, and slot files in a folder.
- *
- * @module
  */
 import type { PipeWriter, ProcessStreams } from "../../transport/process/streams.ts";
 import type { SlotFile } from "../../transport/process/slots.ts";

@@ -1,8 +1,4 @@
-/**
- * A proxy that tests can cut or stall: it is between two ends of a TCP connection.
- *
- * @module
- */
+/** A proxy that tests can cut or stall: it is between two ends of a TCP connection. */
 
 /** Forwards connections to a port of this machine. */
 export class TcpProxy implements AsyncDisposable {

@@ -1,8 +1,4 @@
-/**
- * Nodes on threads: started, joined, killed.
- *
- * @module
- */
+/** Nodes on threads: started, joined, killed. */
 import { LeatError } from "../../core/error.ts";
 import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";

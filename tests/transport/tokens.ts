@@ -1,8 +1,4 @@
-/**
- * Tokens for tests of the WebSocket carrier.
- *
- * @module
- */
+/** Tokens for tests of the WebSocket carrier. */
 import { TOKEN_HOLDER } from "../../actors/runtime/identity.ts";
 import {
   type Credential,

@@ -1,8 +1,4 @@
-/**
- * The carrier between processes with a program in another language at its other end.
- *
- * @module
- */
+/** The carrier between processes with a program in another language at its other end. */
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { SAME_PROCESS } from "../../actors/runtime/identity.ts";
 import { tensor } from "../../core/tensor.ts";

@@ -1,8 +1,4 @@
-/**
- * Fuzzes one target: children run inputs, and each failure is shrunk.
- *
- * @module
- */
+/** Fuzzes one target: children run inputs, and each failure is shrunk. */
 import { runChild } from "./child_run.ts";
 import type { Failure, News, Reason, Task } from "./news.ts";
 import { shrink } from "./shrink.ts";
@@ -15,7 +11,7 @@ const SHRINK_CHILDREN_MAX = 30;
 const SHRINK_MS = 60_000;
 
 /** What is run, and for how long. */
-export interface CampaignOptions {
+interface CampaignOptions {
   /** The module of the targets. */
   readonly module: string;
   readonly target: string;

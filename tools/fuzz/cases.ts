@@ -1,8 +1,4 @@
-/**
- * The inputs of a target, by number. The same seed and number give the same input anywhere.
- *
- * @module
- */
+/** The inputs of a target, by number. The same seed and number give the same input anywhere. */
 import { LeatError } from "../../core/error.ts";
 import { SimRandom } from "../../sim/engine/random.ts";
 import { mutateBytes } from "./mutate_bytes.ts";

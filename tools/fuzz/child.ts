@@ -1,8 +1,6 @@
 /**
  * The process in which inputs run. It reads its task from the command line and reports in lines of
  * JSON. The process that started it notices whatever an input does to it.
- *
- * @module
  */
 import process from "node:process";
 import { EXIT_MEMORY, type Failure, inProcessFailure, type News, type Task } from "./news.ts";

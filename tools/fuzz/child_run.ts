@@ -1,8 +1,6 @@
 /**
  * Runs inputs in a process of their own: if it crashes, hangs or runs out of memory, nothing else
  * does.
- *
- * @module
  */
 import { fileURLToPath } from "node:url";
 import { LineStream } from "./lines.ts";
@@ -16,7 +14,7 @@ const SAID_CHARS_MAX = 2_000;
 const START_MS = 120_000;
 
 /** How a child ended. */
-export interface ChildEnd {
+interface ChildEnd {
   /** The last input that it announced; `undefined` if none. */
   readonly at: Extract<News, { kind: "at" }> | undefined;
   /** Its last message if it ended by itself. */
@@ -28,7 +26,7 @@ export interface ChildEnd {
 }
 
 /** How a child is watched. */
-export interface Watch {
+interface Watch {
   /** Longest time without output. */
   readonly stepMs: number;
   /** Called for each line. */

@@ -1,8 +1,4 @@
-/**
- * Lines of a process's output.
- *
- * @module
- */
+/** Lines of a process's output. */
 
 /** UTF-8 bytes as lines; an unterminated last line is dropped, since its writer died within it. */
 export class LineStream implements TransformStream<Uint8Array<ArrayBuffer>, string> {

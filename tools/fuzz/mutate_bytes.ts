@@ -1,8 +1,4 @@
-/**
- * Mutants of bytes: some of the changes that find faults in readers of binary formats.
- *
- * @module
- */
+/** Mutants of bytes: some of the changes that find faults in readers of binary formats. */
 import type { SimRandom } from "../../sim/engine/random.ts";
 
 /** Most bytes of a mutant. */

@@ -1,8 +1,6 @@
 /**
  * Mutants of plain data: JSON, and the content of envelopes. The shape stays mostly valid, so that
  * a mutant passes the first check.
- *
- * @module
  */
 import { isPlainObject } from "../../core/tree.ts";
 import type { SimRandom } from "../../sim/engine/random.ts";

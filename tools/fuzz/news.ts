@@ -1,8 +1,4 @@
-/**
- * The messages between the fuzzing process and the one that watches it.
- *
- * @module
- */
+/** The messages between the fuzzing process and the one that watches it. */
 import type { Verdict } from "./cases.ts";
 
 /** The task of a child. */

@@ -1,11 +1,7 @@
-/**
- * Shrinks a failing input while it still fails.
- *
- * @module
- */
+/** Shrinks a failing input while it still fails. */
 
 /** Limits of shrinking. */
-export interface ShrinkLimits {
+interface ShrinkLimits {
   readonly runsMax: number;
 }
 

@@ -1,8 +1,4 @@
-/**
- * A fuzz target: one kind of input, and the code that must withstand it.
- *
- * @module
- */
+/** A fuzz target: one kind of input, and the code that must withstand it. */
 import type { SimRandom } from "../../sim/engine/random.ts";
 
 /** A target that is ready to run. */

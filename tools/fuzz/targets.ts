@@ -1,8 +1,4 @@
-/**
- * Everything that is fuzzed, by name.
- *
- * @module
- */
+/** Everything that is fuzzed, by name. */
 import type { Target } from "./target.ts";
 import { CHECKPOINT_TARGETS } from "./targets/checkpoints.ts";
 import { FILE_TARGETS } from "./targets/files.ts";

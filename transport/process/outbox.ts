@@ -26,7 +26,7 @@ interface Queued {
 }
 
 /** Callbacks of an outbox to its link. */
-export interface OutboxEvents {
+interface OutboxEvents {
   /** The memory of a message that has been written. */
   recycle(buffer: ArrayBuffer): void;
   /** Nothing can be written any more. */

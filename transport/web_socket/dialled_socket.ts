@@ -6,7 +6,7 @@ import type { DiallerSide } from "./tokens/proof.ts";
 import type { Socket } from "./socket.ts";
 import { upgrade } from "./upgrade.ts";
 
-export interface DialOptions {
+interface DialOptions {
   readonly world: World;
   readonly url: URL;
   /** Proves that both sides know a token; omitted if there is none. */

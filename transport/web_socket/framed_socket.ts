@@ -61,7 +61,7 @@ const PEER_ERRORS = [
 ];
 
 /** The state of a connection after the upgrade. */
-export interface FramedSocketOptions {
+interface FramedSocketOptions {
   /** Draws the masking keys of a client's frames; servers do not mask. */
   readonly masks?: Random;
   /** Bytes that came after the upgrade: the first frames of the other side, or parts of them. */

@@ -39,7 +39,7 @@ const ACCEPTS_PER_MACROTASK = 4;
 const SHORTAGE_MS = 60_000;
 
 /** Options of listening, with the callbacks that decide. */
-export interface HttpListenerOptions {
+interface HttpListenerOptions {
   readonly world: World;
   readonly hostname: string;
   readonly port: number;

@@ -25,7 +25,7 @@ export interface RequestHead {
 }
 
 /** A head, and the bytes after it. */
-export interface ReadRequest {
+interface ReadRequest {
   readonly head: RequestHead;
   readonly rest: Uint8Array;
 }

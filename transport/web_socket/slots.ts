@@ -9,7 +9,7 @@ import { FRAME, malformed } from "./frames.ts";
 /** Slots of a file: a few messages are on their way while one is copied. */
 export const NEAR_SLOTS = 8;
 /** Only messages from this size on go through slots: smaller ones cost no more in the connection. */
-export const SLOT_FROM_BYTES = 64 * 2 ** 10;
+const SLOT_FROM_BYTES = 64 * 2 ** 10;
 /** Larger messages go in fragments, as copying them at once would delay other messages. */
 export const SLOT_TO_BYTES = 32 * 2 ** 20;
 

@@ -49,7 +49,7 @@ export interface ListingFailure {
   readonly isOfWorker: boolean;
 }
 
-export interface SplitListingsOptions {
+interface SplitListingsOptions {
   readonly context: ActorContext;
   readonly state: DispatcherState;
   /** Resolves once all decisions so far are durable. */
@@ -138,12 +138,12 @@ export class SplitListings {
   /** Undefined: the worker failed, and the listing has to be repeated. */
   async #ask(worker: Worker, iterationId: number, timeoutMs: number): Promise<Listing | undefined> {
     const { context, state } = this.#options;
-    const patience = { timeoutMs, attemptMs: ATTEMPT_MS };
+    const limits = { timeoutMs, attemptMs: ATTEMPT_MS };
     const iteration = state.iterations.get(iterationId)!;
     const mode = state.modeOf(iteration);
     const dataset = datasetOf(state, parametersOf(state, iteration).datasetId);
     const asked: AskWorker = (method, request) =>
-      this.#unlessLost(worker, context.ask(worker.ref, method, request, patience));
+      this.#unlessLost(worker, context.ask(worker.ref, method, request, limits));
     try {
       return await mode.list({ state, iteration }, asked, dataset);
     } catch (error) {

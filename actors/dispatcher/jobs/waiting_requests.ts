@@ -2,7 +2,7 @@
 import { LeatError } from "../../../core/error.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 
-export interface WaitingRequest<A> {
+interface WaitingRequest<A> {
   /** When its sender gives up, in monotonic ms. */
   readonly deadlineMs: number;
   /** Whether it can be answered now. */

@@ -20,7 +20,7 @@ const SWEEP_MAX_MS = 5_000;
 /** Least time, in ms, that a client has to open a job after it has registered a dataset. */
 const DATASET_UNUSED_MIN_MS = 60_000;
 
-export interface LivenessOptions {
+interface LivenessOptions {
   readonly context: ActorContext;
   readonly settings: Settings;
   readonly transactions: Transactions;

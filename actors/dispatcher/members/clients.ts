@@ -146,7 +146,7 @@ export function releaseClient(
   return null;
 }
 
-export type ClientEnd = Extract<JournalRecord, { readonly type: "client_released" }>["why"];
+type ClientEnd = Extract<JournalRecord, { readonly type: "client_released" }>["why"];
 
 /** Ends a client, its private job, and an iteration that the next client would restart. */
 export function endClient(

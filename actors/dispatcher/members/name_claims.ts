@@ -52,9 +52,9 @@ export class NameClaims {
   }
 
   async #answers(holder: WorkerRef, claimant: WorkerRef): Promise<boolean> {
-    const patience = { timeoutMs: ANSWER_TIMEOUT_MS, attemptMs: ANSWER_ATTEMPT_MS };
+    const limits = { timeoutMs: ANSWER_TIMEOUT_MS, attemptMs: ANSWER_ATTEMPT_MS };
     try {
-      await this.#context.ask(holder, "nameWanted", { by: claimant.node }, patience);
+      await this.#context.ask(holder, "nameWanted", { by: claimant.node }, limits);
       return true;
     } catch (error) {
       const failure = LeatError.from(error);

@@ -11,6 +11,7 @@ import { forgeryOf, type Speaker } from "./speaking.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { isServedBy } from "../jobs/targets.ts";
 import type { Transaction } from "../transaction.ts";
+import { given } from "../../../core/tree.ts";
 
 type HeartbeatRequest = RequestOf<DispatcherProtocol, "workerHeartbeat">;
 type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
@@ -86,8 +87,7 @@ function register(tx: Transaction, request: HeartbeatRequest, { sender }: Speake
     worker,
     tags,
     owner: sender.name,
-    ...(process === undefined ? {} : { process }),
-    ...(isPrivate === undefined ? {} : { isPrivate }),
+    ...given({ process, isPrivate }),
   });
   const registered = state.workers.get(name)!;
   // Before the iterations are reviewed: a restarted worker starts its unfinished tasks again.

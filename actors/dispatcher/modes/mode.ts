@@ -12,9 +12,13 @@ import type { Client, Dataset, Iteration, Job, Task, TaskOfIteration } from "../
 import { type ModeState, noRounds } from "./mode_state.ts";
 import type { AskWorker, Listing, ListingFailure } from "../jobs/listing.ts";
 import type { DispatcherProtocol, JobParameters } from "../protocol.ts";
-import type { DispatcherDescription } from "../protocol_figures.ts";
+import type {
+  ConsumerPosition,
+  DispatcherDescription,
+  RoundsDescription,
+  TaskDescription,
+} from "../protocol_figures.ts";
 import type { ReaderNews, ReaderReport } from "../protocol_heartbeats.ts";
-import type { ConsumerPosition, RoundsDescription, TaskDescription } from "../protocol_figures.ts";
 import type { RecordOf } from "../journal/records.ts";
 import type { RoundIndex } from "./coordinated/round_index.ts";
 import { checkIsNotNamedAsSave } from "./save/save_folder.ts";

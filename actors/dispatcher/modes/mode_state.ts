@@ -63,7 +63,7 @@ export interface Proposal {
 }
 
 /** A consumer's rounds of lost tasks: all before `before`, and these. */
-export interface HeldRounds {
+interface HeldRounds {
   readonly before: number;
   readonly rounds: readonly number[];
 }

@@ -10,8 +10,12 @@ import type { Iteration, Task, Worker } from "../state/entities.ts";
 import type { Figures } from "./figures.ts";
 import { parametersOf } from "../jobs/iterations.ts";
 import type { JobParameters } from "../protocol.ts";
-import type { DispatcherDescription } from "../protocol_figures.ts";
-import type { ConsumerPosition, TaskDescription, TaskRates } from "../protocol_figures.ts";
+import type {
+  ConsumerPosition,
+  DispatcherDescription,
+  TaskDescription,
+  TaskRates,
+} from "../protocol_figures.ts";
 import type { ScalingDescription } from "../protocol_scaling.ts";
 import { splitCount } from "../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../state/state.ts";

@@ -4,7 +4,7 @@ import { type Described, type MetricGroup, metricsOf, type Reported } from "../p
 import { type Counts, perUnit, type RateWindow } from "../scaling/rate_window.ts";
 
 /** The newest report of a group, and the window of its counters. */
-export interface Report<G extends MetricGroup> {
+interface Report<G extends MetricGroup> {
   readonly figures: Reported<G>;
   readonly window: RateWindow;
 }

@@ -107,13 +107,13 @@ function aliveOf(state: DispatcherState): string {
 }
 
 /** The tags that a sentence names; bounded, as the description repeats it for each job. */
-export function shownTags(tags: readonly string[]): string[] {
+function shownTags(tags: readonly string[]): string[] {
   return tags.slice(0, TAGS_NAMED_MAX).map((tag) =>
     tag.length <= TAG_SHOWN_LENGTH ? tag : `${tag.slice(0, TAG_SHOWN_LENGTH)}…`
   );
 }
 
 /** How many tags a sentence does not name. */
-export function moreOf({ length }: readonly string[]): string {
+function moreOf({ length }: readonly string[]): string {
   return length <= TAGS_NAMED_MAX ? "" : ` and ${length - TAGS_NAMED_MAX} more`;
 }

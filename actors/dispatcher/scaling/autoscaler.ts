@@ -23,7 +23,7 @@ export interface ScalingOptions {
   readonly downAfterMs?: number;
 }
 
-export const SCALING_DEFAULTS: Required<ScalingOptions> = {
+const SCALING_DEFAULTS: Required<ScalingOptions> = {
   minWorkers: 0,
   maxWorkers: 1_000,
   intervalMs: 5_000,

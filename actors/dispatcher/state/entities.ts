@@ -145,7 +145,7 @@ export interface ReleasedClient {
 }
 
 /** How a save ended; null: it is complete. */
-export interface SaveEnd {
+interface SaveEnd {
   readonly error: WireError | null;
 }
 

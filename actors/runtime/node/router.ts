@@ -14,7 +14,7 @@ const WAITING_MAX = 1_024;
 const BUFFERED_BYTES_MAX = 1 << 30;
 
 /** The router's callbacks to its node. */
-export interface RouterOwner {
+interface RouterOwner {
   readonly id: NodeId;
   receive(envelope: Envelope, sender: Identity): void;
   /** The envelopes could not be sent. */

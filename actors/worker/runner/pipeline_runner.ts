@@ -19,7 +19,7 @@ import {
   type SplitSource,
   type SplitTable,
 } from "../../../data/sharding/splits.ts";
-import type { JointSave } from "../../../data/saved/distributed/joint_save.ts";
+import type { DistributedSaver } from "../../../data/saved/distributed/distributed_saver.ts";
 import type { SaveWork } from "../../../data/saved/distributed/work.ts";
 import { decodeMessage, encodeMessage, type FramePool } from "../../../transport/codec.ts";
 import { compressFrame, sampleCompression } from "../../../transport/compression.ts";
@@ -45,15 +45,15 @@ interface OpenSplit {
   remainder: unknown;
 }
 
-let saving: typeof import("../../../data/saved/distributed/joint_save.ts") | undefined;
+let saving: typeof import("../../../data/saved/distributed/distributed_saver.ts") | undefined;
 
 /** Loads what runners of saves need. Simulations call it first: they cannot wait for modules. */
 export async function loadSaving(): Promise<NonNullable<typeof saving>> {
-  return saving ??= await import("../../../data/saved/distributed/joint_save.ts");
+  return saving ??= await import("../../../data/saved/distributed/distributed_saver.ts");
 }
 
 /** Options of a pipeline's runner. */
-export interface PipelineRunnerOptions {
+interface PipelineRunnerOptions {
   /** Called once, when it is disposed. */
   readonly onDisposed?: () => void;
   /** Gives the memory of elements, and gets it back once they are sent. */
@@ -71,7 +71,7 @@ export class PipelineRunner implements Runner {
   #graph: DatasetNode | undefined;
   #chain: OrderedChain | undefined;
   #iterator: DatasetIterator<unknown> | undefined;
-  #saving: JointSave | undefined;
+  #saving: DistributedSaver | undefined;
   /** Splits that run as datasets of their own, by grant. */
   readonly #only = new Map<number, OpenSplit>();
   /** The final outcome of ended splits, by grant, oldest first: it answers further steps. */
@@ -142,8 +142,8 @@ export class PipelineRunner implements Runner {
 
   async #save(work: SaveWork): Promise<RunnerOutcome> {
     const { save, seed } = this.#settings;
-    const { JointSave } = saving ?? await loadSaving();
-    this.#saving ??= new JointSave(this.#node, save!, BigInt(`0x${seed}`), this.#host);
+    const { DistributedSaver } = saving ?? await loadSaving();
+    this.#saving ??= new DistributedSaver(this.#node, save!, BigInt(`0x${seed}`), this.#host);
     return { kind: "element", frame: encodeMessage(await this.#saving.do(work)) };
   }
 

@@ -6,7 +6,7 @@ import { LeatError, type WireError } from "../../../core/error.ts";
 import type { WirePolicy } from "../../../data/sharding/custom_policy.ts";
 import type { Shard, ShardingMode } from "../../../data/sharding/sharding_policy.ts";
 import type { Split, SplitTable } from "../../../data/sharding/splits.ts";
-import type { JointSaveSettings, SaveWork } from "../../../data/saved/distributed/work.ts";
+import type { DistributedSaveSettings, SaveWork } from "../../../data/saved/distributed/work.ts";
 import type { FrameCodec } from "../../../transport/compression.ts";
 
 /** What to run. Plain data: it is sent to the runner's thread. */
@@ -28,11 +28,11 @@ export interface RunnerSettings {
   /** Whether elements are written to memory that several threads may read. */
   readonly shared: boolean;
   /** What is saved and where, for a pipeline whose elements go to files. */
-  readonly save?: JointSaveSettings;
+  readonly save?: DistributedSaveSettings;
 }
 
 /** A worker's shard of a pipeline. */
-export interface RunnerShard extends Shard {
+interface RunnerShard extends Shard {
   readonly mode: ShardingMode;
   /** CUSTOM: which policy. */
   readonly policy?: WirePolicy;

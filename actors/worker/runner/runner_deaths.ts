@@ -15,7 +15,7 @@ import type { Ref } from "../../runtime/ref.ts";
 /** How long one report may go unanswered before it is sent again, in ms. */
 const ATTEMPT_MS = 2_000;
 
-export interface RunnerDeathsOptions {
+interface RunnerDeathsOptions {
   readonly context: ActorContext;
   readonly definition: TaskDefinition;
   readonly dispatcher: Ref<DispatcherProtocol>;

@@ -29,7 +29,7 @@ const NEWER = 0.3;
 const UNPACKING_BYTES_PER_SECOND = 400e6;
 
 /** What the task's pipeline has made so far, compression included. */
-export interface Making {
+interface Making {
   readonly busyMs: number;
   readonly bytes: number;
 }

@@ -14,7 +14,7 @@ const CALL_TIMEOUT_MS = 2_000;
 /** Reasons for which a reader's node refuses requests to an actor that has ended. */
 const GONE: readonly unknown[] = ["no_such_actor", "stale_incarnation"];
 
-export interface DrainOptions {
+interface DrainOptions {
   readonly context: ActorContext;
   readonly repeats: Repeats;
   /** How long to wait for a reader that does not answer, in ms. */

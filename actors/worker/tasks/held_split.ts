@@ -15,7 +15,7 @@ const PULLING_MAX = 2;
 
 export type AssignedSplit = Omit<OnlySplit, "grant"> & { readonly sequence: number };
 
-export interface HeldSplitOptions {
+interface HeldSplitOptions {
   readonly context: ActorContext;
   /** See `OnlySplit`. */
   readonly grant: number;

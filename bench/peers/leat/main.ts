@@ -1,8 +1,6 @@
 /**
  * Leat's side: `main.ts PIPELINE FILES` runs a pipeline in windows, as `bench/peers/side.ts` says.
  * `FILES` is the JSON of the generated files' paths.
- *
- * @module
  */
 import type { PeerFiles } from "../files.ts";
 import { TextLineStream } from "../text_lines.ts";

@@ -1,8 +1,6 @@
 /**
  * A dispatcher and one worker in a process of their own. Its argument is JSON of further options of
  * both. Prints the address, and ends with its standard input.
- *
- * @module
  */
 import {
   type DispatcherServerConfig,

@@ -2,6 +2,7 @@
  * A coordinated read: in every step, each consumer gets its own part of one round of one task, and
  * all continue together after the faults.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { Dataset, LeatError } from "../../../mod.ts";
 import { RoundsChecker } from "../../../sim/checkers/rounds.ts";
 import type { Around, DrillFigures } from "./drill.ts";
@@ -78,8 +79,4 @@ function jobOf(
   ]).distribute({
     ...{ service, jobName: name, numConsumers: CONSUMERS, consumerIndex },
   }) as unknown as Dataset<[number, number]>;
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -3,6 +3,7 @@
  * back under its id. Each sees each worker's elements in order and at most once, and makes progress
  * after the faults.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { Dataset } from "../../../mod.ts";
 import { type SharedElement, SharedOrderChecker } from "../../../sim/checkers/shared_order.ts";
 import type { Around, DrillFigures } from "./drill.ts";
@@ -57,8 +58,4 @@ function jobOf({ name }: Around, service: string, trainerId: string): Dataset<Sh
     .distribute({ service, jobName: name, sharing: { trainerId } }) as unknown as Dataset<
       SharedElement
     >;
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

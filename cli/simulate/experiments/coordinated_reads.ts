@@ -8,7 +8,7 @@ import { Deployment } from "../deployment.ts";
 import type { TextPipeline } from "../pipelines.ts";
 import { measured, modelled } from "../../lib/quantity.ts";
 import type { CoordinatedReadsExperiment, ReadsRun } from "../results.ts";
-import { mean } from "../summary.ts";
+import { mean } from "../../lib/statistics.ts";
 import { formatNumber } from "../../lib/table.ts";
 import { TOKENS_MAX } from "../text_corpus.ts";
 import type { OpenRequest, TrainResult } from "../trainer_protocol.ts";

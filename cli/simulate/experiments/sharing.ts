@@ -13,7 +13,7 @@ import {
   type SharingMode,
   type SharingRun,
 } from "../results.ts";
-import { mean } from "../summary.ts";
+import { mean } from "../../lib/statistics.ts";
 import { countOf } from "../../lib/counted.ts";
 import { formatNumber } from "../../lib/table.ts";
 import type { OpenRequest, TrainResult } from "../trainer_protocol.ts";

@@ -3,6 +3,7 @@
  * 3.4).
  */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { READ_BYTES } from "../../../data/formats/byte_reader.ts";
 import { Deployment } from "../deployment.ts";
 import type { ImagePipeline } from "../pipelines.ts";
@@ -95,10 +96,6 @@ async function fail({ cluster }: Deployment, signal: AbortSignal): Promise<Failu
   await sleep(AWAY_MS);
   await cluster.restartWorker(VICTIM);
   return { killedMs, noticedMs, restartedMs: epochMs() };
-}
-
-function sleep(delayMs: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, delayMs));
 }
 
 function toExperiment(

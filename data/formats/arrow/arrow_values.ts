@@ -10,7 +10,7 @@ export class UnsupportedType extends Error {}
 export type ValueAt = (index: number) => unknown;
 
 /** What is known about values of a type. Dictionaries have the type of their values. */
-export function valueTypeOf(type: DataType): ValueType {
+function valueTypeOf(type: DataType): ValueType {
   if (DataType.isDictionary(type)) return valueTypeOf(type.dictionary);
   if (DataType.isList(type) || DataType.isFixedSizeList(type)) {
     const { dtype, depth } = valueTypeOf(type.children[0]!.type);

@@ -9,7 +9,7 @@ import type { RecordConversion } from "./csv_columns.ts";
 import type { FormatReader } from "../format_reader.ts";
 
 /** Longest record. A longer one ends the file: usually a quote is never closed. */
-export const CSV_RECORD_BYTES_MAX = 64 * 1024 * 1024;
+const CSV_RECORD_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Bytes parsed together; their records are held in memory. */
 const CHUNK_BYTES = 64 * 1024;

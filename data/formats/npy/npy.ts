@@ -91,7 +91,7 @@ function texts(
 }
 
 /** The rows of an array: plain values if it has one axis, otherwise tensors. */
-export class NpyBlocks implements RowBlocks {
+class NpyBlocks implements RowBlocks {
   readonly blocksPerPart = BLOCKS_PER_PART;
   readonly count: number;
   readonly #file: NpyFile;

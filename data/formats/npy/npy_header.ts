@@ -12,7 +12,7 @@ import type { ByteRanges } from "../byte_ranges.ts";
 export const NPY_HEADER_BYTES_MAX = 1024 * 1024;
 
 /** Longest row: it must fit in memory. */
-export const NPY_ROW_BYTES_MAX = 1024 * 1024 * 1024;
+const NPY_ROW_BYTES_MAX = 1024 * 1024 * 1024;
 
 const MAGIC = "\x93NUMPY";
 const PREFIX_BYTES = 8;

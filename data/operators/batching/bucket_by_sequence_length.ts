@@ -13,12 +13,7 @@ import {
 } from "../../check.ts";
 import { shapeOf } from "../../elements/leaf_columns.ts";
 import type { IteratorContext } from "../../context.ts";
-import {
-  type Attributes,
-  type DatasetNode,
-  registerNode,
-  UNKNOWN_CARDINALITY,
-} from "../../node.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import {
   checkPaddedShapes,
   checkPadding,
@@ -103,10 +98,6 @@ export class BucketBySequenceLengthNode extends UnaryNode {
           ...(this.options.noPadding ? leaf.shape : leaf.shape.map(() => null)),
         ]),
     );
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }
 
   override makeIterator(context: IteratorContext): GroupingIterator {

@@ -84,7 +84,7 @@ const ROWS_MAX = 64;
 const ROWS_MS = 1;
 
 /** Writes elements into a column made for the first one, and gives the column when it is full. */
-export class GatheringIterator extends UnaryIterator implements Stepping {
+class GatheringIterator extends UnaryIterator implements Stepping {
   readonly #size: number;
   readonly #dropRemainder: boolean;
   readonly #columnFor: (element: unknown) => Column;

@@ -5,12 +5,7 @@ import { checkInteger, invalidArgument, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../elements/held.ts";
 import { END } from "../../iterator.ts";
-import {
-  type Attributes,
-  type DatasetNode,
-  registerNode,
-  UNKNOWN_CARDINALITY,
-} from "../../node.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import {
   assertNamesFree,
   Bin,
@@ -98,10 +93,6 @@ export class PackNode extends UnaryNode {
 
   override get elementSpec(): ElementSpec {
     return packedSpec(this.input.elementSpec, this.length);
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }
 
   override makeIterator(context: IteratorContext): PackIterator {

@@ -3,7 +3,7 @@ import { flattenTree, treePaths } from "../../../core/tree.ts";
 import { commonRows, rowAt, rowSpec } from "../../elements/components.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../elements/held.ts";
-import { END, type Pulled } from "../../iterator.ts";
+import { END } from "../../iterator.ts";
 import {
   type Attributes,
   type DatasetNode,
@@ -11,18 +11,15 @@ import {
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
 import { type ElementSpec, leavesOfSpec, mapSpec } from "../../elements/spec.ts";
-import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
-import { UnaryIterator, UnaryNode } from "../unary.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
+import { SteppingIterator, UnaryNode } from "../unary.ts";
 
 export class UnbatchNode extends UnaryNode {
   override readonly division = "split";
+  override readonly attributes: Attributes = {};
 
   constructor(input: DatasetNode) {
     super("unbatch", input);
-  }
-
-  override get attributes(): Attributes {
-    return {};
   }
 
   override get elementSpec(): ElementSpec {
@@ -55,17 +52,13 @@ interface UnbatchState {
 
 const NOTHING: HeldElements = { elements: [], tokens: [] };
 
-class UnbatchIterator extends UnaryIterator implements Stepping {
+class UnbatchIterator extends SteppingIterator {
   /** The element whose rows are given. */
   #batch = NOTHING;
   #row = 0;
   #rows = 0;
 
-  override next(): Pulled<unknown> {
-    return stepOn(this, this.context.pacer);
-  }
-
-  step(): unknown {
+  override step(): unknown {
     if (this.#row < this.#rows) {
       return this.stats.gave(rowAt(this.#batch.elements[0], this.#row++));
     }

@@ -35,6 +35,8 @@ export class WindowNode extends UnaryNode {
     dropRemainder: true,
   });
   override readonly division = "whole";
+  /** Specs cannot describe datasets. */
+  override readonly elementSpec: undefined = undefined;
   readonly size: number;
   readonly shift: number;
   readonly stride: number;
@@ -55,11 +57,6 @@ export class WindowNode extends UnaryNode {
   override get attributes(): Attributes {
     const { size, shift, stride, dropRemainder } = this;
     return { size, shift, stride, dropRemainder };
-  }
-
-  /** Specs cannot describe datasets. */
-  override get elementSpec(): undefined {
-    return undefined;
   }
 
   override get cardinality(): number {

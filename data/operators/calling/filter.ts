@@ -6,12 +6,7 @@ import { NodeFunction } from "../../udf/call.ts";
 import { checkOptionalBoolean, optionsOf, show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
-import {
-  type Attributes,
-  type DatasetNode,
-  registerNode,
-  UNKNOWN_CARDINALITY,
-} from "../../node.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import type { LoopKind } from "../../optimizer/fused_loop.ts";
 import { AUTOTUNE, checkParallelCalls } from "../../parallelism.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
@@ -65,10 +60,6 @@ export class FilterNode extends UnaryNode {
 
   override get elementSpec(): ElementSpec {
     return this.input.elementSpec;
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }
 
   override get loopKind(): LoopKind | undefined {

@@ -5,18 +5,13 @@ import { optionsOf } from "../../check.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type HeldElements, heldFrom } from "../../elements/held.ts";
-import { END, type Pulled } from "../../iterator.ts";
-import {
-  type Attributes,
-  type DatasetNode,
-  registerNode,
-  UNKNOWN_CARDINALITY,
-} from "../../node.ts";
+import { END } from "../../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
 import { SpecCheck } from "../../elements/spec_check.ts";
-import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import { Opened, type OpenedState } from "../combining/opened.ts";
-import { UnaryIterator, UnaryNode } from "../unary.ts";
+import { SteppingIterator, UnaryNode } from "../unary.ts";
 
 /** Options of `flatMap` and `scan`. */
 export interface FlatMapOptions<C extends Captures> extends FunctionOptions<C> {
@@ -54,10 +49,6 @@ export class FlatMapNode extends UnaryNode {
     return this.#spec;
   }
 
-  override get cardinality(): number {
-    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
-  }
-
   override makeIterator(context: IteratorContext): FlatMapIterator {
     return new FlatMapIterator(context, this);
   }
@@ -75,7 +66,7 @@ interface FlatMapState {
   readonly input: unknown;
 }
 
-class FlatMapIterator extends UnaryIterator implements Stepping {
+class FlatMapIterator extends SteppingIterator {
   readonly #call: Call;
   readonly #check: SpecCheck | undefined;
   #current: Opened | undefined;
@@ -86,11 +77,7 @@ class FlatMapIterator extends UnaryIterator implements Stepping {
     this.#call = new Call(fn, context);
   }
 
-  override next(): Pulled<unknown> {
-    return stepOn(this, this.context.pacer);
-  }
-
-  step(): unknown {
+  override step(): unknown {
     if (this.#current !== undefined) {
       const element = this.#current.iterator.next();
       return element instanceof Promise ? this.#innerLater(element) : this.#inner(element);

@@ -13,7 +13,7 @@ import { SpecCheck } from "../../elements/spec_check.ts";
 import { BatchedCall, type Rows } from "../../optimizer/batched_call.ts";
 import { againByCall, CallingIterator, tokenOfCall } from "./calling.ts";
 import { ParallelCalls } from "./parallel_calls.ts";
-import { UnaryNode } from "../unary.ts";
+import { OneToOneNode } from "../unary.ts";
 
 /** How `map` runs. */
 export interface MapAttributes {
@@ -47,7 +47,7 @@ export interface MapOptions<C extends Captures> extends FunctionOptions<C> {
   readonly batchable?: boolean;
 }
 
-export class MapNode extends UnaryNode {
+export class MapNode extends OneToOneNode {
   static readonly options = optionsOf<MapOptions<Captures>>("map", {
     numParallelCalls: true,
     deterministic: true,
@@ -80,14 +80,6 @@ export class MapNode extends UnaryNode {
 
   override get elementSpec(): ElementSpec {
     return this.options.spec;
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality;
-  }
-
-  override splitMultiple(multiple: number): number {
-    return multiple;
   }
 
   override tokenAt(index: number): Token | undefined {

@@ -2,13 +2,13 @@
 import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../elements/answer.ts";
 import { Call, type NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
-import { type ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
+import { type ElementIterator, END, type Token } from "../../iterator.ts";
 import { AUTOTUNE, parallelCalls } from "../../parallelism.ts";
 import { isOfStream } from "../../iterators/reading_failure.ts";
 import type { SpecCheck } from "../../elements/spec_check.ts";
-import { AGAIN, giveWay, stepOn, type Stepping } from "../../iterators/stepping.ts";
+import { AGAIN, giveWay } from "../../iterators/stepping.ts";
 import { ParallelCaller } from "../../threads/parallel_caller.ts";
-import { UnaryIterator } from "../unary.ts";
+import { SteppingIterator } from "../unary.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
 
@@ -47,7 +47,7 @@ const NOWHERE: Origin = { index: -1, token: undefined };
  * of the consumer at most. A function that answers at once is called on demand. Where other threads
  * make the calls, the window has room for blocks of them.
  */
-export abstract class ParallelCalls extends UnaryIterator implements Stepping {
+export abstract class ParallelCalls extends SteppingIterator {
   readonly call: Call;
   /** The origin of the element given last. */
   protected given = NOWHERE;
@@ -95,11 +95,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
   /** The output when the function returned `result` for `element`; `AGAIN` for none. */
   protected abstract conclude(element: unknown, result: unknown): unknown;
 
-  override next(): Pulled<unknown> {
-    return stepOn(this, this.context.pacer);
-  }
-
-  step(): unknown {
+  override step(): unknown {
     const mayFillOn = this.#fill();
     const slot = this.#takeSettled();
     this.#meter?.holds(this.#window.length);

@@ -9,9 +9,9 @@ import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
 import { SpecCheck } from "../../elements/spec_check.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
-import { UnaryNode } from "../unary.ts";
+import { OneToOneNode } from "../unary.ts";
 
-export class ScanNode extends UnaryNode {
+export class ScanNode extends OneToOneNode {
   static readonly options = optionsOf<FlatMapOptions<Captures>>("scan", {
     spec: true,
     captures: true,
@@ -37,14 +37,6 @@ export class ScanNode extends UnaryNode {
 
   override get elementSpec(): ElementSpec {
     return this.#spec;
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality;
-  }
-
-  override splitMultiple(multiple: number): number {
-    return multiple;
   }
 
   override makeIterator(context: IteratorContext): ScanIterator {

@@ -7,15 +7,12 @@ import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 
 export class ConcatenateNode extends DatasetNode {
   override readonly division = "whole";
+  override readonly attributes: Attributes = {};
   readonly #spec: ElementSpec;
 
   constructor(first: DatasetNode, second: DatasetNode) {
     super("concatenate", [first, second]);
     this.#spec = commonSpec("concatenate", [first.elementSpec, second.elementSpec]);
-  }
-
-  override get attributes(): Attributes {
-    return {};
   }
 
   override get elementSpec(): ElementSpec {

@@ -6,20 +6,15 @@ import type { IteratorContext } from "../../context.ts";
 import type { Captures } from "../../udf/user_function.ts";
 import { type HeldElements, heldFrom } from "../../elements/held.ts";
 import { type ElementIterator, END, type Pulled } from "../../iterator.ts";
-import {
-  type Attributes,
-  type DatasetNode,
-  registerNode,
-  UNKNOWN_CARDINALITY,
-} from "../../node.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { AUTOTUNE, checkParallelCalls } from "../../parallelism.ts";
 import { ReadingFailure } from "../../iterators/reading_failure.ts";
 import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
 import { SpecCheck } from "../../elements/spec_check.ts";
-import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import { Opened, type OpenedState } from "./opened.ts";
 import { OF_ITS_DATASETS, ParallelInterleave } from "./parallel_interleave.ts";
-import { UnaryIterator, UnaryNode } from "../unary.ts";
+import { SteppingIterator, UnaryNode } from "../unary.ts";
 
 /** Datasets open at once by default, and for `AUTOTUNE`; recorded with the pipeline, whatever the host. */
 const CYCLE_LENGTH_DEFAULT = 4;
@@ -81,10 +76,6 @@ export class InterleaveNode extends UnaryNode {
     return this.#spec;
   }
 
-  override get cardinality(): number {
-    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
-  }
-
   override makeIterator(context: IteratorContext): ElementIterator {
     const { numParallelCalls, deterministic = context.deterministic } = this;
     return numParallelCalls === undefined
@@ -107,7 +98,7 @@ interface InterleaveState {
   readonly input: unknown;
 }
 
-class InterleaveIterator extends UnaryIterator implements Stepping {
+class InterleaveIterator extends SteppingIterator {
   readonly #call: Call;
   readonly #check: SpecCheck | undefined;
   readonly #cycleLength: number;
@@ -127,11 +118,7 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
     this.#blockLength = blockLength;
   }
 
-  override next(): Pulled<unknown> {
-    return stepOn(this, this.context.pacer);
-  }
-
-  step(): unknown {
+  override step(): unknown {
     if (this.#open === 0 && this.#inputEnded) return END;
     const current = this.#slots[this.#turn];
     if (current !== undefined) {

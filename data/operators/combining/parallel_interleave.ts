@@ -1,15 +1,15 @@
 /** Parallel `interleave`: the open datasets fetch their elements in parallel. */
 import type { Answer } from "../../elements/answer.ts";
 import type { IteratorContext } from "../../context.ts";
-import { END, type Pulled } from "../../iterator.ts";
+import { END } from "../../iterator.ts";
 import { parallelCalls } from "../../parallelism.ts";
 import { isOfStream } from "../../iterators/reading_failure.ts";
-import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import { DatasetFetcher, type FetcherState } from "./dataset_fetcher.ts";
 import type { SpecCheck } from "../../elements/spec_check.ts";
 import type { InterleaveNode } from "./interleave.ts";
 import type { ReadAhead, ReadAheadState } from "./read_ahead.ts";
-import { UnaryIterator } from "../unary.ts";
+import { SteppingIterator } from "../unary.ts";
 
 /** The element that an error is about. */
 export const OF_ITS_DATASETS = "interleave: an element of its datasets";
@@ -31,7 +31,7 @@ interface ParallelInterleaveState {
  * as without parallelism. Otherwise whatever is ready is given, and a read failure after everything
  * read before it.
  */
-export class ParallelInterleave extends UnaryIterator implements Stepping {
+export class ParallelInterleave extends SteppingIterator {
   readonly #cycleLength: number;
   readonly #blockLength: number;
   readonly #inOrder: boolean;
@@ -58,11 +58,7 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
     }, () => [...this.#places.slice(this.#turn), ...this.#places.slice(0, this.#turn)]);
   }
 
-  override next(): Pulled<unknown> {
-    return stepOn(this, this.context.pacer);
-  }
-
-  step(): unknown {
+  override step(): unknown {
     if (this.disposed) return END;
     if (!this.#inOrder) this.#turnToReady();
     if (this.#failure !== undefined) return this.#giveBefore(this.#failure);

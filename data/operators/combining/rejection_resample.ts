@@ -5,12 +5,7 @@ import { Call, NodeFunction } from "../../udf/call.ts";
 import { checkArray, checkSeed, invalidArgument, optionsOf, show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
-import {
-  type Attributes,
-  type DatasetNode,
-  registerNode,
-  UNKNOWN_CARDINALITY,
-} from "../../node.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { Draws, Seeding } from "../../random/seeding.ts";
 import { type ElementSpec, TensorSpec } from "../../elements/spec.ts";
 import type { Captures } from "../../udf/user_function.ts";
@@ -67,10 +62,6 @@ export class RejectionResampleNode extends UnaryNode {
 
   override get elementSpec(): ElementSpec {
     return [new TensorSpec("float64", []), this.input.elementSpec];
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }
 
   override makeIterator(context: IteratorContext): ResampleIterator {

@@ -6,7 +6,7 @@ import type { IteratorContext } from "../../context.ts";
 import type { Host } from "../../host.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
-import { alignedSource, JointSplits } from "../../sharding/joint_splits.ts";
+import { alignedSource, AlignedSplits } from "../../sharding/aligned_splits.ts";
 import { isOfStream } from "../../iterators/reading_failure.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
 import { cutRuns, type Split, type Splittable } from "../../sharding/splits.ts";
@@ -57,7 +57,7 @@ export class ZipNode extends DatasetNode implements Splittable {
     return this.#sharedLength !== undefined;
   }
 
-  get isJoint(): boolean {
+  get isAligned(): boolean {
     return this.isDivided;
   }
 
@@ -78,7 +78,7 @@ export class ZipNode extends DatasetNode implements Splittable {
     const count = this.inputs.length;
     const below = splits === undefined
       ? context
-      : context.withSplits(new JointSplits(splits, count));
+      : context.withSplits(new AlignedSplits(splits, count));
     return new ZipIterator(context, below, count, this.keys);
   }
 }

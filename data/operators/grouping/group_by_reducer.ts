@@ -7,12 +7,7 @@ import { LeatError } from "../../../core/error.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
-import {
-  type Attributes,
-  type DatasetNode,
-  registerNode,
-  UNKNOWN_CARDINALITY,
-} from "../../node.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { SpecCheck } from "../../elements/spec_check.ts";
@@ -70,10 +65,6 @@ export class GroupByReducerNode extends UnaryNode {
 
   override get elementSpec(): ElementSpec {
     return this.#spec;
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }
 
   override makeIterator(context: IteratorContext): GroupByReducerIterator {

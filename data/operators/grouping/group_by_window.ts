@@ -5,13 +5,7 @@ import type { Extra, FunctionOptions } from "../../dataset_types.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
 import { checkInteger, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import {
-  type Attributes,
-  type DatasetNode,
-  facade,
-  registerNode,
-  UNKNOWN_CARDINALITY,
-} from "../../node.ts";
+import { type Attributes, type DatasetNode, facade, registerNode } from "../../node.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
 import { FromNode } from "../sources/from.ts";
 import { type Grouping, GroupingIterator } from "./grouping.ts";
@@ -37,6 +31,7 @@ export class GroupByWindowNode extends UnaryNode {
     { key: true, reduce: true, windowSize: true, captures: true },
   );
   override readonly division = "split";
+  override readonly elementSpec: undefined = undefined;
   override readonly adviceFacts = { opensDatasets: true } as const;
   readonly key: NodeFunction;
   readonly reduce: NodeFunction;
@@ -58,14 +53,6 @@ export class GroupByWindowNode extends UnaryNode {
 
   override get attributes(): Attributes {
     return { key: this.key, reduce: this.reduce, windowSize: this.windowSize };
-  }
-
-  override get elementSpec(): undefined {
-    return undefined;
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }
 
   override makeIterator(context: IteratorContext): GroupingIterator {

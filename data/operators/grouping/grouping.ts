@@ -4,14 +4,14 @@ import type { Call } from "../../udf/call.ts";
 import { show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type HeldElements, restoreHeld, saveHeld } from "../../elements/held.ts";
-import { END, type Pulled } from "../../iterator.ts";
+import { END } from "../../iterator.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
-import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
 import type { RandomStream } from "../../../core/philox.ts";
 import type { DatasetNode } from "../../node.ts";
 import { onlyBatchOf } from "../../optimizer/rules/group_and_batch_fusion.ts";
 import { Nested } from "../combining/opened.ts";
-import { UnaryIterator } from "../unary.ts";
+import { SteppingIterator } from "../unary.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
 
 /** How elements are grouped. Its methods return values, or promises of them. */
@@ -71,7 +71,7 @@ export function checkKey(operator: string, key: unknown): number {
  * Gathers until a window is full, then gives its result to the end. At the end of the input the
  * remaining windows are given in increasing order of their keys.
  */
-export class GroupingIterator extends UnaryIterator implements Stepping {
+export class GroupingIterator extends SteppingIterator {
   readonly #grouping: Grouping;
   readonly #meter: BufferMeter;
   readonly #windows = new Map<number, OpenWindow>();
@@ -87,11 +87,7 @@ export class GroupingIterator extends UnaryIterator implements Stepping {
     this.#meter = new BufferMeter(context.stats);
   }
 
-  override next(): Pulled<unknown> {
-    return stepOn(this, this.context.pacer);
-  }
-
-  step(): unknown {
+  override step(): unknown {
     if (this.#current !== undefined) {
       const element = this.#current.nested.iterator.next();
       return element instanceof Promise ? this.#innerLater(element) : this.#inner(element);

@@ -3,13 +3,13 @@ import { checkBoolean, checkInteger, checkSeed, optionsOf } from "../../check.ts
 import type { IteratorContext } from "../../context.ts";
 import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../elements/answer.ts";
 import { restoreHeld, saveHeld } from "../../elements/held.ts";
-import { END, type Pulled, type Token } from "../../iterator.ts";
+import { END, type Token } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { Draws, Seeding } from "../../random/seeding.ts";
 import { isOfStream } from "../../iterators/reading_failure.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
-import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
-import { SameElementsNode, UnaryIterator } from "../unary.ts";
+import { AGAIN } from "../../iterators/stepping.ts";
+import { SameElementsNode, SteppingIterator } from "../unary.ts";
 
 /** Options of `shuffle` and `globalShuffle`. */
 export interface ShuffleOptions {
@@ -75,7 +75,7 @@ interface ReadAhead extends Answer {
   readonly token: Token | undefined;
 }
 
-export class ShuffleIterator extends UnaryIterator implements Stepping {
+export class ShuffleIterator extends SteppingIterator {
   readonly #size: number;
   readonly #draws: Draws;
   readonly #meter: BufferMeter;
@@ -92,10 +92,6 @@ export class ShuffleIterator extends UnaryIterator implements Stepping {
     this.#size = node.bufferSize;
     this.#draws = new Draws(node.seeding, context);
     this.#meter = new BufferMeter(context.stats);
-  }
-
-  override next(): Pulled<unknown> {
-    return stepOn(this, this.context.pacer);
   }
 
   /** Whether the input has ended, and elements are left. */
@@ -137,7 +133,7 @@ export class ShuffleIterator extends UnaryIterator implements Stepping {
     this.#meter.holds(this.#ahead.length);
   }
 
-  step(): unknown {
+  override step(): unknown {
     if (this.#inputEnded) return this.#draw();
     const ahead = this.#ahead.shift();
     if (ahead !== undefined) {

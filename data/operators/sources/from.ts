@@ -4,10 +4,9 @@ import { flattenTree, treePaths } from "../../../core/tree.ts";
 import { show } from "../../check.ts";
 import { commonRows, rowAt, rowSpec, specOf, tensorize } from "../../elements/components.ts";
 import type { IteratorContext } from "../../context.ts";
-import { NO_BLOCK } from "../../iterator.ts";
 import { type Attributes, registerNode } from "../../node.ts";
 import { checkSpec, type ElementSpec, mapSpec, mergeSpecs } from "../../elements/spec.ts";
-import { IndexedIterator, IndexedNode } from "./indexed.ts";
+import { BlockIterator, IndexedNode } from "./indexed.ts";
 
 /** The given elements, one after the other. */
 export class FromNode extends IndexedNode {
@@ -74,6 +73,7 @@ registerNode("from", { fromWire: (a) => new FromNode(a.elements, a.spec as Eleme
 
 /** One element. */
 export class FromTensorsNode extends IndexedNode {
+  override readonly cardinality = 1;
   readonly element: unknown;
 
   constructor(element: unknown) {
@@ -87,10 +87,6 @@ export class FromTensorsNode extends IndexedNode {
 
   override get elementSpec(): ElementSpec {
     return specOf(this.element);
-  }
-
-  override get cardinality(): number {
-    return 1;
   }
 
   override makeIterator(context: IteratorContext): ArrayIterator {
@@ -146,20 +142,7 @@ export class FromTensorSlicesNode extends IndexedNode {
 
 registerNode("fromTensorSlices", { fromWire: (a) => new FromTensorSlicesNode(a.components) });
 
-/** Elements that are in memory. */
-abstract class MemoryIterator extends IndexedIterator {
-  override nextBlock(into: unknown[], count: number): number {
-    const first = this.position;
-    const length = Math.min(count, this.stop - first);
-    if (length <= 0) return NO_BLOCK;
-    for (let i = 0; i < length; i++) into[i] = this.at(first + i);
-    this.position = first + length;
-    this.stats.gaveBlock(into, length);
-    return length;
-  }
-}
-
-class ArrayIterator extends MemoryIterator {
+class ArrayIterator extends BlockIterator {
   readonly #elements: readonly unknown[];
 
   constructor(context: IteratorContext, elements: readonly unknown[]) {
@@ -172,7 +155,7 @@ class ArrayIterator extends MemoryIterator {
   }
 }
 
-class SlicesIterator extends MemoryIterator {
+class SlicesIterator extends BlockIterator {
   readonly #components: unknown;
 
   constructor(context: IteratorContext, components: unknown, rows: number) {

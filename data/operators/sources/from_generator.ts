@@ -14,6 +14,8 @@ export class FromGeneratorNode extends DatasetNode {
     captures: true,
   });
   override readonly division = "whole";
+  override readonly elementSpec: undefined = undefined;
+  override readonly cardinality = UNKNOWN_CARDINALITY;
   readonly fn: NodeFunction;
 
   constructor(fn: NodeFunction) {
@@ -23,14 +25,6 @@ export class FromGeneratorNode extends DatasetNode {
 
   override get attributes(): Attributes {
     return { fn: this.fn };
-  }
-
-  override get elementSpec(): undefined {
-    return undefined;
-  }
-
-  override get cardinality(): number {
-    return UNKNOWN_CARDINALITY;
   }
 
   override makeIterator(context: IteratorContext): GeneratorIterator {

@@ -64,7 +64,7 @@ export class FromIdNode extends DatasetNode {
   }
 
   /** The service's address and the reader may change. */
-  override get decisive(): Attributes {
+  override get checkpointAttributes(): Attributes {
     const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
     return { processingMode, numConsumers, datasetId: this.datasetId };
   }

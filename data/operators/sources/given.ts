@@ -27,6 +27,7 @@ export interface GivenElements {
 /** A source whose elements come from the reader; split i is the reader's split i. */
 export class GivenNode extends DatasetNode implements Splittable {
   override readonly division = "split";
+  override readonly elementSpec: undefined = undefined;
   /** How many splits there are. */
   readonly total: number;
 
@@ -37,10 +38,6 @@ export class GivenNode extends DatasetNode implements Splittable {
 
   override get attributes(): Attributes {
     return { total: this.total };
-  }
-
-  override get elementSpec(): undefined {
-    return undefined;
   }
 
   override get cardinality(): number {

@@ -2,7 +2,7 @@
 import { LeatError } from "../../../core/error.ts";
 import type { IteratorContext } from "../../context.ts";
 import type { Host } from "../../host.ts";
-import { ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
+import { ElementIterator, END, NO_BLOCK, type Pulled, type Token } from "../../iterator.ts";
 import { DatasetNode } from "../../node.ts";
 import type { OperatorMeter } from "../../iterators/stats.ts";
 import {
@@ -102,5 +102,18 @@ export abstract class IndexedIterator extends ElementIterator {
 
   protected override release(): void {
     this.stop = this.position;
+  }
+}
+
+/** Gives blocks of elements that are computed at once. */
+export abstract class BlockIterator extends IndexedIterator {
+  override nextBlock(into: unknown[], count: number): number {
+    const first = this.position;
+    const length = Math.min(count, this.stop - first);
+    if (length <= 0) return NO_BLOCK;
+    for (let i = 0; i < length; i++) into[i] = this.at(first + i);
+    this.position = first + length;
+    this.stats.gaveBlock(into, length);
+    return length;
   }
 }

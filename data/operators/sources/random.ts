@@ -21,6 +21,9 @@ export class RandomNode extends DatasetNode implements Replicated {
     rerandomizeEachIteration: true,
   });
   override readonly division = "whole";
+  override readonly elementSpec = new TensorSpec("float64", []);
+  override readonly cardinality = Infinity;
+  readonly isReplicated = true;
   readonly seeding: Seeding;
 
   constructor({ seed, rerandomizeEachIteration }: RandomOptions = {}) {
@@ -34,18 +37,6 @@ export class RandomNode extends DatasetNode implements Replicated {
   override get attributes(): Attributes {
     const { seed, anewEachIteration } = this.seeding;
     return { seed, rerandomizeEachIteration: anewEachIteration };
-  }
-
-  override get elementSpec(): TensorSpec {
-    return new TensorSpec("float64", []);
-  }
-
-  override get cardinality(): number {
-    return Infinity;
-  }
-
-  get isReplicated(): boolean {
-    return true;
   }
 
   override get shared(): Seeding {

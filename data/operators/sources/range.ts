@@ -7,6 +7,7 @@ import { TensorSpec } from "../../elements/spec.ts";
 import { IndexedIterator, IndexedNode } from "./indexed.ts";
 
 export class RangeNode extends IndexedNode {
+  override readonly elementSpec = new TensorSpec("float64", []);
   readonly start: number;
   readonly stop: number;
   readonly step: number;
@@ -25,10 +26,6 @@ export class RangeNode extends IndexedNode {
 
   override get attributes(): Attributes {
     return { start: this.start, stop: this.stop, step: this.step };
-  }
-
-  override get elementSpec(): TensorSpec {
-    return new TensorSpec("float64", []);
   }
 
   override get cardinality(): number {

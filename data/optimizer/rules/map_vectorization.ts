@@ -3,7 +3,7 @@ import type { DatasetNode } from "../../node.ts";
 import { nameOf, type Rule } from "../rule.ts";
 
 /** Whether the user has declared that the function of a `map` also works on batches. */
-export function isBatchable({ loopKind, attributes }: DatasetNode): boolean {
+function isBatchable({ loopKind, attributes }: DatasetNode): boolean {
   return loopKind === "map" && attributes.batchable === true;
 }
 

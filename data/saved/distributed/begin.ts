@@ -5,7 +5,7 @@ import { hashJson } from "../../../core/hash.ts";
 import type { SplitTable } from "../../sharding/splits.ts";
 import type { LedgerHead } from "../ledger.ts";
 import { MANIFEST_NAME, nameOf, readManifest, storedPaths, within } from "../manifest.ts";
-import { type JointFolder, tidy } from "./folder.ts";
+import { type DistributedFolder, tidy } from "./folder.ts";
 import { readNote, runOfName, writtenIn } from "./run_writer.ts";
 import { type Begun, IS_SAVED, type WrittenRun } from "./work.ts";
 
@@ -20,7 +20,7 @@ import { type Begun, IS_SAVED, type WrittenRun } from "./work.ts";
  * one.
  */
 export async function begin(
-  folder: JointFolder,
+  folder: DistributedFolder,
   list: () => Promise<SplitTable>,
   owner: string,
 ): Promise<Begun> {
@@ -64,7 +64,7 @@ const NOTHING = { entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 };
 
 /** The unfinished save, if there is one. */
 async function unfinishedIn(
-  folder: JointFolder,
+  folder: DistributedFolder,
   head: LedgerHead | undefined,
 ): Promise<LedgerHead | undefined> {
   const { host, settings: { folder: path, overwrite } } = folder;
@@ -82,7 +82,7 @@ async function unfinishedIn(
 
 /** How far a save has come. */
 async function progressOf(
-  folder: JointFolder,
+  folder: DistributedFolder,
   id: string,
 ): Promise<Omit<Begun, "id" | "table">> {
   let [entries, upTo, elements, sizeBytes] = [0, 0, 0, 0];
@@ -111,7 +111,7 @@ async function progressOf(
 }
 
 async function notedRuns(
-  { host, settings: { folder } }: JointFolder,
+  { host, settings: { folder } }: DistributedFolder,
   id: string,
 ): Promise<WrittenRun[]> {
   const paths = await storedPaths(host, folder);

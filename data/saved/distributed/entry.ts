@@ -20,7 +20,7 @@ import {
   readManifest,
   within,
 } from "../manifest.ts";
-import { type JointFolder, tidy } from "./folder.ts";
+import { type DistributedFolder, tidy } from "./folder.ts";
 import { readNote, readRest, type RunNote } from "./run_writer.ts";
 import type { WorkOf, Written } from "./work.ts";
 
@@ -38,7 +38,7 @@ export interface EntryPipeline {
  * Errors: `aborted` if another owner has taken over the save, `data_loss` if files are missing.
  */
 export async function enter(
-  folder: JointFolder,
+  folder: DistributedFolder,
   pipeline: EntryPipeline,
   work: WorkOf<"entry">,
 ): Promise<Written> {
@@ -54,7 +54,7 @@ export async function enter(
 }
 
 async function enterRuns(
-  folder: JointFolder,
+  folder: DistributedFolder,
   pipeline: EntryPipeline,
   work: WorkOf<"entry">,
 ): Promise<Written> {
@@ -75,7 +75,7 @@ async function enterRuns(
  * files: this worker may be late.
  */
 async function enterOurs(
-  folder: JointFolder,
+  folder: DistributedFolder,
   work: WorkOf<"entry">,
   writer: EntryWriter,
 ): Promise<LedgerEntry> {
@@ -94,7 +94,7 @@ async function enterOurs(
 }
 
 /** Whether the saved dataset is committed already. Then no other files of the save remain. */
-async function isFinished(folder: JointFolder, id: string): Promise<boolean> {
+async function isFinished(folder: DistributedFolder, id: string): Promise<boolean> {
   const manifest = await manifestOf(folder, id);
   if (manifest === undefined) return false;
   await folder.ledger.change(async (head) => {
@@ -106,7 +106,7 @@ async function isFinished(folder: JointFolder, id: string): Promise<boolean> {
 }
 
 async function manifestOf(
-  { host, settings }: JointFolder,
+  { host, settings }: DistributedFolder,
   id: string,
 ): Promise<Manifest | undefined> {
   const manifest = await readManifest(host, settings.folder);
@@ -117,7 +117,7 @@ async function manifestOf(
  * Commits the manifest of all entries; a worker that was declared dead may have done so already.
  */
 async function finish(
-  folder: JointFolder,
+  folder: DistributedFolder,
   node: DatasetNode,
   last: LedgerEntry,
   work: WorkOf<"entry">,
@@ -140,7 +140,7 @@ async function finish(
 
 async function writeManifest(
   file: NewFile,
-  { settings, ledger }: JointFolder,
+  { settings, ledger }: DistributedFolder,
   { elementSpec }: DatasetNode,
   last: LedgerEntry,
   id: string,
@@ -165,7 +165,7 @@ async function writeManifest(
 }
 
 class EntryWriter {
-  readonly #folder: JointFolder;
+  readonly #folder: DistributedFolder;
   readonly #work: WorkOf<"entry">;
   readonly #join: RemainderJoin | undefined;
   /** Leftover rows that may still wait, of all splits. */
@@ -181,7 +181,7 @@ class EntryWriter {
   joined: Written = { elements: 0, sizeBytes: 0 };
 
   constructor(
-    folder: JointFolder,
+    folder: DistributedFolder,
     { chain, seed }: EntryPipeline,
     work: WorkOf<"entry">,
     before: readonly CarriedRest[],
@@ -269,7 +269,7 @@ function specInCommon(specs: readonly ElementSpec[]): ElementSpec {
 }
 
 function expectOurs(
-  { settings }: JointFolder,
+  { settings }: DistributedFolder,
   { id, owner }: WorkOf<"entry">,
   head: LedgerHead | undefined,
 ): void {

@@ -2,12 +2,12 @@
 import type { Host } from "../../host.ts";
 import type { Ledger } from "../ledger.ts";
 import { type Manifest, nameOf, storedPaths } from "../manifest.ts";
-import type { JointSaveSettings } from "./work.ts";
+import type { DistributedSaveSettings } from "./work.ts";
 
 /** The folder of a save and what is needed to work in it. */
-export interface JointFolder {
+export interface DistributedFolder {
   readonly host: Host;
-  readonly settings: JointSaveSettings;
+  readonly settings: DistributedSaveSettings;
   readonly ledger: Ledger;
 }
 
@@ -17,7 +17,7 @@ export interface JointFolder {
  * head next to the manifest of the same save and removes the rest.
  */
 export async function tidy(
-  { host, settings, ledger }: JointFolder,
+  { host, settings, ledger }: DistributedFolder,
   { chunks }: Manifest,
 ): Promise<void> {
   const kept = new Set(chunks.map(({ name }) => name));

@@ -13,7 +13,7 @@ import { ChunkWriter } from "../chunk_writer.ts";
 import { readDocument, writeDocument } from "../document.ts";
 import type { Rest } from "../ledger.ts";
 import { type Chunk, readManifest, within } from "../manifest.ts";
-import type { JointFolder } from "./folder.ts";
+import type { DistributedFolder } from "./folder.ts";
 import type { Written, WrittenRun } from "./work.ts";
 
 const NOTE_FORMAT = "leat-run-1";
@@ -28,7 +28,7 @@ export interface RunNote extends WrittenRun {
 
 /** Writes a run. Nothing of it counts before its note exists. */
 export class RunWriter {
-  readonly #folder: JointFolder;
+  readonly #folder: DistributedFolder;
   readonly #id: string;
   readonly #name: string;
   readonly #run: WrittenRun;
@@ -42,7 +42,7 @@ export class RunWriter {
   #isFinished = false;
 
   /** @param first the position of its first split in the order of splits. */
-  constructor(folder: JointFolder, id: string, first: number, count: number) {
+  constructor(folder: DistributedFolder, id: string, first: number, count: number) {
     this.#folder = folder;
     this.#run = { first, count, attempt: hex64(folder.host) };
     this.#id = id;
@@ -150,7 +150,7 @@ export function writtenIn({ items }: RunNote): Written {
 
 /** The note of a finished run. Errors: `data_loss` if it is missing. */
 export async function readNote(
-  { host, settings }: JointFolder,
+  { host, settings }: DistributedFolder,
   id: string,
   run: WrittenRun,
 ): Promise<RunNote> {
@@ -171,7 +171,7 @@ export function runOfName(id: string, name: string): WrittenRun | undefined {
 
 /** Rows left over from a split. Errors: `data_loss`, and those of reading files. */
 export async function readRest(
-  { host, settings }: JointFolder,
+  { host, settings }: DistributedFolder,
   { file: name, record }: Rest,
 ): Promise<unknown> {
   const path = within(settings.folder, name);

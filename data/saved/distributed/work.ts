@@ -6,7 +6,7 @@ import type { WireError } from "../../../core/error.ts";
 import type { Split, SplitTable } from "../../sharding/splits.ts";
 
 /** What is saved, and how. */
-export interface JointSaveSettings {
+export interface DistributedSaveSettings {
   /** All workers must see the same files there. */
   readonly folder: string;
   /** Left out: none. */

@@ -171,7 +171,7 @@ const BY_ARGUMENTS = {
 } as const satisfies Readonly<Record<string, Numbers>>;
 
 /** The calls of one architecture. */
-export interface Calls {
+interface Calls {
   readonly denied: readonly number[];
   readonly byArguments: Readonly<Record<keyof typeof BY_ARGUMENTS, number>>;
 }

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import type { KernelCalls } from "./kernel_calls.ts";
 
 /** What a process may access. */
-export interface Reach {
+interface Reach {
   readonly readable: readonly string[];
   readonly writable: readonly string[];
   readonly allowsNetwork: boolean;

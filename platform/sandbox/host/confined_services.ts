@@ -10,7 +10,7 @@ import type { AskHost } from "./confined_host.ts";
 /** Elements requested ahead from the host: the next one arrives while one is processed. */
 const AHEAD = 4;
 
-export interface ReadRequest {
+interface ReadRequest {
   readonly service: string;
   readonly options: unknown;
 }

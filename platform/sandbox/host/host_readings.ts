@@ -2,7 +2,7 @@
 import { accessFrom, type ReadingOptions } from "../../../actors/client/access.ts";
 import { Feed } from "../../../actors/client/feed.ts";
 import { LeatError } from "../../../core/error.ts";
-import { isPlainObject } from "../../../core/tree.ts";
+import { given, isPlainObject } from "../../../core/tree.ts";
 import type { ReaderId } from "../../../data/service/last_readers.ts";
 import { Homes, type ServiceCredentials } from "../../nodes/client_homes.ts";
 import type { HostFed } from "./confined_services.ts";
@@ -106,10 +106,7 @@ function readingOf(
     dataset,
     parameters,
     repetition,
-    ...(jobName === undefined ? {} : { jobName }),
-    ...(consumerIndex === undefined ? {} : { consumerIndex }),
-    ...(trainerId === undefined ? {} : { trainerId }),
-    ...(maxOutstandingRequests === undefined ? {} : { maxOutstandingRequests }),
+    ...given({ jobName, consumerIndex, trainerId, maxOutstandingRequests }),
     ...(ordered === undefined ? {} : {
       ordered: {
         ...ordered,

@@ -32,7 +32,7 @@ export interface FetchedModule {
   readonly text: string;
 }
 
-export interface ModuleLimits {
+interface ModuleLimits {
   /** Most characters kept: URLs, media types and texts. Default 64 Mi. */
   readonly charsMax?: number;
   /** Most modules kept. Default 10,000. */

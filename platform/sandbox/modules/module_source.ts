@@ -22,7 +22,7 @@ const JAVASCRIPT_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /** The result of a load hook. */
-export interface ModuleSource {
+interface ModuleSource {
   readonly format: "module" | "json";
   readonly source: string;
   readonly shortCircuit: true;

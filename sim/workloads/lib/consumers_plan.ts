@@ -27,7 +27,7 @@ export interface Consumer {
 }
 
 /** A checkpoint. */
-export interface Place {
+interface Place {
   readonly token: Uint8Array;
   /** The epoch, if the iterators of one dataset are epochs. */
   readonly epoch: number;

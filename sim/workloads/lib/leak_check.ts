@@ -8,14 +8,14 @@ import { journalOf } from "../../engine/service.ts";
 /** The permanent actors of a node. */
 const OWN_ACTORS: readonly string[] = ["/node", "/dispatcher", "/worker"];
 
-/** Whether vanished training processes left anything in a cluster; see {@linkcode leftovers}. */
-export function hasLeftovers(cluster: SimCluster): boolean {
+/** Whether vanished training processes left anything in a cluster; see {@linkcode findLeaks}. */
+export function hasLeaks(cluster: SimCluster): boolean {
   for (const _ of each(cluster)) return true;
   return false;
 }
 
 /** Lists what vanished training processes left in a cluster. */
-export function leftovers(cluster: SimCluster): string[] {
+export function findLeaks(cluster: SimCluster): string[] {
   return [...each(cluster)];
 }
 

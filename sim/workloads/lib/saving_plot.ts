@@ -1,8 +1,4 @@
-/**
- * What happens to the save in a run of the saving workload: who saves what, and who cancels.
- *
- * @module
- */
+/** What happens to the save in a run of the saving workload: who saves what, and who cancels. */
 
 import type { SimRandom } from "../../engine/random.ts";
 import type { PipelineName } from "../../reference/ordered_pipelines.ts";

@@ -39,7 +39,7 @@ export interface Trainer {
 }
 
 /** The cluster to set up. */
-export interface TrainersOptions {
+interface TrainersOptions {
   readonly cluster: SimCluster;
   readonly violations: Violations;
   readonly run: RunOptions;

@@ -1,8 +1,4 @@
-/**
- * The sliding-window cache as an actor, with a real task.
- *
- * @module
- */
+/** The sliding-window cache as an actor, with a real task. */
 import { createCache } from "../../../actors/cache/cache.ts";
 import type { Ref } from "../../../actors/runtime/ref.ts";
 import type { CacheProtocol, ElementAnswer } from "../../../actors/worker/protocol.ts";

@@ -1,8 +1,4 @@
-/**
- * The sliding window: the example of the paper, bounds, and what readers see.
- *
- * @module
- */
+/** The sliding window: the example of the paper, bounds, and what readers see. */
 import fc from "fast-check";
 import { READERS_MAX, SlidingWindow } from "../../../actors/cache/sliding_window.ts";
 import { assertEquals } from "../../assert.ts";

@@ -1,8 +1,4 @@
-/**
- * When a client asks the dispatcher for news.
- *
- * @module
- */
+/** When a client asks the dispatcher for news. */
 import { createClient } from "../../../actors/client/client.ts";
 import { Feed } from "../../../actors/client/feed.ts";
 import type { ClientProtocol } from "../../../actors/client/protocol.ts";

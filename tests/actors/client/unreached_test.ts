@@ -1,8 +1,4 @@
-/**
- * Reports of a worker that no iterator of a process can reach.
- *
- * @module
- */
+/** Reports of a worker that no iterator of a process can reach. */
 import { sayUnreached } from "../../../actors/client/unreached.ts";
 import type { Timer, World } from "../../../actors/runtime/world.ts";
 import { assertEquals, assertMatch } from "../../assert.ts";

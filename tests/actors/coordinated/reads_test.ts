@@ -1,8 +1,4 @@
-/**
- * The coordinated-read scheduler as an actor, with a real task.
- *
- * @module
- */
+/** The coordinated-read scheduler as an actor, with a real task. */
 import { Repeats } from "../../../actors/exactly_once/repeats.ts";
 import { createReads } from "../../../actors/coordinated/reads.ts";
 import { LeatError } from "../../../core/error.ts";

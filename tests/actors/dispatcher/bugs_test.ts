@@ -1,8 +1,6 @@
 /**
  * What a bug in a decision of the dispatcher costs: its asker where nothing has changed, this life
  * where something has, and never the journal.
- *
- * @module
  */
 import type { DispatcherConfig } from "../../../actors/dispatcher/config.ts";
 import type { JournalRecord } from "../../../actors/dispatcher/journal/records.ts";

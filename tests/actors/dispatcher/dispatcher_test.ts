@@ -1,8 +1,4 @@
-/**
- * Datasets, jobs, workers and clients at the dispatcher, across restarts.
- *
- * @module
- */
+/** Datasets, jobs, workers and clients at the dispatcher, across restarts. */
 import { decodeRecords } from "../../../actors/dispatcher/journal/records.ts";
 import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
 import type { LeatError } from "../../../core/error.ts";

@@ -1,8 +1,6 @@
 /**
  * A dispatcher on a real journal for tests: time moves when told to, the journal can be held back,
  * and the dispatcher can be restarted, or crashed with what it had written so far.
- *
- * @module
  */
 
 import type { DispatcherConfig } from "../../../actors/dispatcher/config.ts";

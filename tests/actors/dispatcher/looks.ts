@@ -1,8 +1,4 @@
-/**
- * Counts what the dispatcher looks at, for tests of how its work grows.
- *
- * @module
- */
+/** Counts what the dispatcher looks at, for tests of how its work grows. */
 import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
 
 /** Counts what is asked of the dispatcher's state, and what is come by in its collections. */

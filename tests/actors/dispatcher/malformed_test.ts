@@ -1,8 +1,4 @@
-/**
- * Requests of another shape than a method's: they are refused by name, and harm nobody.
- *
- * @module
- */
+/** Requests of another shape than a method's: they are refused by name, and harm nobody. */
 import fc from "fast-check";
 import { dispatcherChecks } from "../../../actors/dispatcher/protocol_check.ts";
 import { LeatError } from "../../../core/error.ts";

@@ -1,8 +1,4 @@
-/**
- * Jobs under OFF, for tests.
- *
- * @module
- */
+/** Jobs under OFF, for tests. */
 import type { TestCluster } from "./lib.ts";
 
 export const OFF = { processingMode: "OFF" } as const;

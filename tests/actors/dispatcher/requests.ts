@@ -1,8 +1,4 @@
-/**
- * A request of every method, each of which fits the cluster that it is made for.
- *
- * @module
- */
+/** A request of every method, each of which fits the cluster that it is made for. */
 import { noReport } from "../../lib/no_figures.ts";
 import { hashBytes } from "../../../core/hash.ts";
 import type { DispatcherProtocol, JobParameters } from "../../../actors/dispatcher/protocol.ts";

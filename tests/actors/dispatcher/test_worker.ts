@@ -1,8 +1,4 @@
-/**
- * A worker, for tests of the dispatcher.
- *
- * @module
- */
+/** A worker, for tests of the dispatcher. */
 import type { TaskStatus } from "../../../actors/dispatcher/protocol.ts";
 import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../../../actors/worker/protocol.ts";

@@ -1,8 +1,6 @@
 /**
  * A dispatcher in trouble: its disk is full, its clock jumps, strangers talk to it, its journal is long
  * or gone.
- *
- * @module
  */
 import { hashBytes } from "../../../core/hash.ts";
 import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";

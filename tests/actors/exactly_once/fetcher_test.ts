@@ -1,8 +1,4 @@
-/**
- * Fetching elements over a port, where a sent element is gone from its sender.
- *
- * @module
- */
+/** Fetching elements over a port, where a sent element is gone from its sender. */
 import { ElementFetcher } from "../../../actors/exactly_once/fetcher.ts";
 import { Repeats } from "../../../actors/exactly_once/repeats.ts";
 import type { ActorContext } from "../../../actors/runtime/actor.ts";

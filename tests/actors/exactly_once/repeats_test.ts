@@ -1,8 +1,4 @@
-/**
- * Repeated requests: the same answer, once, until it is acknowledged.
- *
- * @module
- */
+/** Repeated requests: the same answer, once, until it is acknowledged. */
 import { Repeats } from "../../../actors/exactly_once/repeats.ts";
 import type { ElementAnswer } from "../../../actors/worker/protocol.ts";
 import { Payload } from "../../../transport/payload.ts";

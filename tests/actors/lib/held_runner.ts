@@ -1,8 +1,4 @@
-/**
- * A runner that answers when it is told to.
- *
- * @module
- */
+/** A runner that answers when it is told to. */
 import type { Runner, RunnerOutcome } from "../../../actors/worker/runner/runner.ts";
 
 /** The test settles its answers. */

@@ -1,8 +1,4 @@
-/**
- * One node with a task on it, for tests of caches, schedulers and readers of tasks.
- *
- * @module
- */
+/** One node with a task on it, for tests of caches, schedulers and readers of tasks. */
 import {
   dispatcherAt,
   type DispatcherProtocol,

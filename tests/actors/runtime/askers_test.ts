@@ -1,8 +1,6 @@
 /**
  * The answers that the runtime keeps for repeated asks: none for askers that have acknowledged them
  * or ended, and all for live ones.
- *
- * @module
  */
 import type { ActorFactory } from "../../../actors/runtime/actor.ts";
 import { LOOK_FROM, QUIET_MS } from "../../../actors/runtime/asking/answers.ts";

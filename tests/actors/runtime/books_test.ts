@@ -1,7 +1,5 @@
 /**
  * The bookkeeping of the runtime: envelope numbers, answers to repeated asks, deadlines, queues.
- *
- * @module
  */
 import {
   type Answer,

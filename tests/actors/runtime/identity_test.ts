@@ -1,8 +1,4 @@
-/**
- * A sender's identity: handlers get it from the link, never from the message.
- *
- * @module
- */
+/** A sender's identity: handlers get it from the link, never from the message. */
 import type { AskEnvelope, Envelope } from "../../../actors/runtime/envelope.ts";
 import { type Identity, SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../../actors/runtime/link.ts";

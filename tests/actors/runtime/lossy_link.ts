@@ -1,8 +1,4 @@
-/**
- * Two nodes whose link loses messages.
- *
- * @module
- */
+/** Two nodes whose link loses messages. */
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
 import type { Identity } from "../../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../../actors/runtime/link.ts";

@@ -1,8 +1,4 @@
-/**
- * The runtime's guarantees for messages and asks, between two nodes joined inline.
- *
- * @module
- */
+/** The runtime's guarantees for messages and asks, between two nodes joined inline. */
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
 import type { Link } from "../../../actors/runtime/link.ts";
 import { type FencedRef, nameOf, type Ref } from "../../../actors/runtime/ref.ts";
@@ -128,18 +124,18 @@ test("an ask that is repeated is handled once and answered the same", async () =
   let lost = 0;
   await using pair = lossyPair((envelope) => envelope.kind === "reply" && lost++ < 3);
   const ref = spawnProbe(pair.b);
-  const patience = { ...SOON, attemptMs: 10 };
-  assertEquals(await pair.a.system.ask(ref, "echo", "x", patience), { value: "x", calls: 1 });
+  const limits = { ...SOON, attemptMs: 10 };
+  assertEquals(await pair.a.system.ask(ref, "echo", "x", limits), { value: "x", calls: 1 });
   assertEquals(lost, 4);
-  assertEquals(await pair.a.system.ask(ref, "echo", "y", patience), { value: "y", calls: 2 });
+  assertEquals(await pair.a.system.ask(ref, "echo", "y", limits), { value: "y", calls: 2 });
 });
 
 test("a repeated refusal is the same too, but an `unavailable` one is handled anew", async () => {
   let lost = 0;
   await using pair = lossyPair((envelope) => envelope.kind === "failure" && lost++ < 2);
   const ref = spawnProbe(pair.b);
-  const patience = { ...SOON, attemptMs: 10 };
-  const error = await rejection(pair.a.system.ask(ref, "refuse", "aborted", patience), "aborted");
+  const limits = { ...SOON, attemptMs: 10 };
+  const error = await rejection(pair.a.system.ask(ref, "refuse", "aborted", limits), "aborted");
   assertEquals(error.details, { why: "asked to" });
   assertEquals(pair.b.of("deliver").length, 1);
   lost = 0;

@@ -1,8 +1,4 @@
-/**
- * Nodes for tests of the runtime: joined inline, inspected, stopped at the end.
- *
- * @module
- */
+/** Nodes for tests of the runtime: joined inline, inspected, stopped at the end. */
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import type { ActorFactory, ChildSpec } from "../../../actors/runtime/actor.ts";
 import type { InspectionEvent } from "../../../actors/runtime/inspection.ts";

@@ -1,8 +1,4 @@
-/**
- * What a node holds because of other nodes: losing a link costs only its own items, in order.
- *
- * @module
- */
+/** What a node holds because of other nodes: losing a link costs only its own items, in order. */
 import { Groups } from "../../../actors/runtime/asking/groups.ts";
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
 import { SAME_PROCESS } from "../../../actors/runtime/identity.ts";

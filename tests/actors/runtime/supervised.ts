@@ -1,8 +1,4 @@
-/**
- * A parent and its supervised children, for tests.
- *
- * @module
- */
+/** A parent and its supervised children, for tests. */
 import type { ChildSpec, Supervision } from "../../../actors/runtime/actor.ts";
 import type { FencedRef, Ref } from "../../../actors/runtime/ref.ts";
 import { type Probe, probe, type TestNode } from "./nodes.ts";

@@ -1,8 +1,4 @@
-/**
- * How actors are started, restarted and stopped.
- *
- * @module
- */
+/** How actors are started, restarted and stopped. */
 
 import type { Actor, ActorContext, ChildSpec } from "../../../actors/runtime/actor.ts";
 import { nameOf } from "../../../actors/runtime/ref.ts";
@@ -110,8 +106,8 @@ test("a constructor or start() that fails is a death like any other", async () =
         };
       },
     });
-    const patience = { ...SOON, attemptMs: 5 };
-    assertEquals(await node.system.ask(nameOf(ref), "notes", null, patience), []);
+    const limits = { ...SOON, attemptMs: 5 };
+    assertEquals(await node.system.ask(nameOf(ref), "notes", null, limits), []);
     assertEquals(lives, 2, broken);
   }
 });
@@ -139,8 +135,8 @@ test("too many restarts within the period kill the supervisor, and its own resta
   const parent = spawnParent(node, ["one"], { ...FAST, intensity: 2 });
   const one = childOf(parent, "one");
   for (let deaths = 1; deaths <= 3; deaths++) {
-    const patience = { ...SOON, attemptMs: 5 };
-    await node.system.ask(one, "notes", null, patience);
+    const limits = { ...SOON, attemptMs: 5 };
+    await node.system.ask(one, "notes", null, limits);
     node.system.tell(one, "crash", "again");
     await node.happened("stop", deaths);
   }
@@ -212,8 +208,8 @@ test("rest_for_one brings later children back when the one that died is stopped 
   node.system.tell(childOf(parent, "one"), "crash", "a bug");
   await node.happened("restart");
   await node.system.ask(parent, "stop", "one", SOON);
-  const patience = { ...SOON, attemptMs: 5 };
-  assertEquals(await node.system.ask(childOf(parent, "two"), "notes", null, patience), []);
+  const limits = { ...SOON, attemptMs: 5 };
+  assertEquals(await node.system.ask(childOf(parent, "two"), "notes", null, limits), []);
   assertEquals(await node.system.ask(parent, "child", "one", SOON), null);
 });
 

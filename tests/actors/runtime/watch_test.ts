@@ -1,8 +1,4 @@
-/**
- * Watching actors, and the actor that every node has.
- *
- * @module
- */
+/** Watching actors, and the actor that every node has. */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext, WatchEnd } from "../../../actors/runtime/actor.ts";
 import { closedThere } from "../../../actors/runtime/link.ts";

@@ -1,7 +1,5 @@
 /**
  * Malformed requests to workers and element sources: each is refused by name, and loses no element.
- *
- * @module
  */
 import { createCache } from "../../../actors/cache/cache.ts";
 import { dispatcherAt } from "../../../actors/dispatcher/protocol.ts";

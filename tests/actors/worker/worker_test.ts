@@ -1,8 +1,4 @@
-/**
- * The worker: the configuration that it passes to its caches and schedulers.
- *
- * @module
- */
+/** The worker: the configuration that it passes to its caches and schedulers. */
 import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../../../actors/worker/protocol.ts";

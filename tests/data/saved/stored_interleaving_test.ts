@@ -5,7 +5,7 @@
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset, type DatasetIterator, LeatError } from "../../../mod.ts";
 import { TailLoadNode } from "../../../data/saved/tail_load.ts";
-import { JointSave } from "../../../data/saved/distributed/joint_save.ts";
+import { DistributedSaver } from "../../../data/saved/distributed/distributed_saver.ts";
 import type { Begun, RunReport, WrittenRun } from "../../../data/saved/distributed/work.ts";
 import { nameOf, readManifest } from "../../../data/saved/manifest.ts";
 import { saveGraph } from "../../../data/saved/save.ts";
@@ -62,7 +62,7 @@ function joint(dataset: Dataset<unknown>, length: number, overwrite = false): Wr
   const write = async (host: DiskProcess) => {
     const fingerprint = dataset.fingerprint();
     const settings = { folder: FOLDER, overwrite, fingerprint, chunkBytesMax: 1 };
-    const save = new JointSave(dataset.node, settings, 0n, host);
+    const save = new DistributedSaver(dataset.node, settings, 0n, host);
     const { id, table, entries, upTo, runs } = await save.do({ work: "begin", owner }) as Begun;
     const splits = table[0]!.map((split, index) => ({ ...split, index }));
     for (let [first, number] = [upTo, entries], isLast = false; !isLast; number++) {

@@ -1,8 +1,6 @@
 /**
  * The identities under which services know the readers of a dataset, from one iteration to the
  * next.
- *
- * @module
  */
 import { LastReaders } from "../../../data/service/last_readers.ts";
 import { assertEquals, assertNotEquals } from "../../assert.ts";

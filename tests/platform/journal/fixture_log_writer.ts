@@ -1,8 +1,6 @@
 /**
  * Appends numbered records to the log named on its command line endlessly, and prints which are
  * durable.
- *
- * @module
  */
 import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";
 

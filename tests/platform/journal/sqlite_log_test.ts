@@ -1,8 +1,4 @@
-/**
- * The log on SQLite: the conformance suite, and failures that only files have.
- *
- * @module
- */
+/** The log on SQLite: the conformance suite, and failures that only files have. */
 
 import { LeatError } from "../../../core/error.ts";
 import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";

@@ -1,8 +1,4 @@
-/**
- * A folder with a SQLite log, and ways to damage it.
- *
- * @module
- */
+/** A folder with a SQLite log, and ways to damage it. */
 import type { DurableLog } from "../../../actors/runtime/durable_log.ts";
 import { LeatError } from "../../../core/error.ts";
 import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";

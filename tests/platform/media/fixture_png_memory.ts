@@ -3,8 +3,6 @@
  * by how many bytes the process has grown, and how much it keeps after everything is released. It
  * runs in a process of its own: the memory of a process is that of all its threads, and other tests
  * run on those.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { Images } from "../../../platform/media/images.ts";

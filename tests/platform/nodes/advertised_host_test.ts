@@ -1,8 +1,4 @@
-/**
- * The name by which other hosts reach this one.
- *
- * @module
- */
+/** The name by which other hosts reach this one. */
 import { advertisedHost, type HostInterface } from "../../../platform/nodes/advertised_host.ts";
 import { assertEquals } from "../../assert.ts";
 

@@ -1,8 +1,4 @@
-/**
- * The file of tokens: its format, and its changes.
- *
- * @module
- */
+/** The file of tokens: its format, and its changes. */
 import { LeatError } from "../../../core/error.ts";
 import { idOf } from "../../../transport/web_socket/tokens/proof.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";

@@ -1,8 +1,4 @@
-/**
- * A worker's runner that loads, for the test of `slot_folder.ts`.
- *
- * @module
- */
+/** A worker's runner that loads, for the test of `slot_folder.ts`. */
 import { ConfinedRunners } from "../../../platform/sandbox/confined_runners.ts";
 import { sandboxGrants } from "../../../platform/sandbox/grants.ts";
 

@@ -1,8 +1,4 @@
-/**
- * Folders of slot files must be neither left behind nor lost.
- *
- * @module
- */
+/** Folders of slot files must be neither left behind nor lost. */
 import { removeLeftFolders, SlotFolder } from "../../../platform/process/slot_folder.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { startChild } from "../../lib/child.ts";

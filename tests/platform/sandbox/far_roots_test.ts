@@ -1,8 +1,4 @@
-/**
- * The paths below a granted root.
- *
- * @module
- */
+/** The paths below a granted root. */
 import { FarRoots } from "../../../platform/sandbox/host/far_roots.ts";
 import { assertEquals } from "../../assert.ts";
 

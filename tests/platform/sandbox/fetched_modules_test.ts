@@ -1,8 +1,4 @@
-/**
- * Fetching modules for confined processes, and which hosts are contacted.
- *
- * @module
- */
+/** Fetching modules for confined processes, and which hosts are contacted. */
 import { LeatError } from "../../../core/error.ts";
 import { FetchedModules } from "../../../platform/sandbox/modules/fetched_modules.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";

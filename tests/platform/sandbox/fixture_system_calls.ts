@@ -1,8 +1,6 @@
 /**
  * Makes system calls through the C library and prints each result: a program for tests of
  * confinement. Its argument is a list of calls, as JSON.
- *
- * @module
  */
 
 /** A function of the C library and its arguments: a text becomes a pointer to it. */

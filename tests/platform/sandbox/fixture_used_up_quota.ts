@@ -1,8 +1,6 @@
 /**
  * A log and a file whose writes beyond some offset fail with EDQUOT, like an exhausted quota: a
  * filter of system calls makes the kernel answer so. Prints how they end.
- *
- * @module
  */
 import { LeatError } from "../../../mod.ts";
 import { filterProgram, type Instruction } from "../../../platform/sandbox/guards/call_filter.ts";

@@ -1,8 +1,6 @@
 /**
  * A confined cluster on a kernel without Landlock and without filters of system calls: a filter of
  * this process answers so. Prints the cluster's result for a pipeline.
- *
- * @module
  */
 import { Dataset, LocalCluster } from "../../../mod.ts";
 import { filterProgram, type Instruction } from "../../../platform/sandbox/guards/call_filter.ts";

@@ -1,8 +1,6 @@
 /**
  * Functions of pipelines that this program did not build, in processes of their own, give the same
  * as in this process when their author is trusted.
- *
- * @module
  */
 import { fileURLToPath } from "node:url";
 import {

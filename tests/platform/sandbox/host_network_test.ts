@@ -1,8 +1,4 @@
-/**
- * The hosts that the host of a confined runner may connect to.
- *
- * @module
- */
+/** The hosts that the host of a confined runner may connect to. */
 import { hostsOfHost } from "../../../platform/sandbox/host/host_network.ts";
 import { assertEquals } from "../../assert.ts";
 

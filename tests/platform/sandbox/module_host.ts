@@ -1,8 +1,4 @@
-/**
- * A host of JavaScript modules, for tests.
- *
- * @module
- */
+/** A host of JavaScript modules, for tests. */
 
 /** Serves texts by their paths, and redirects for a text `to ` with a URL. */
 export class ModuleHost implements AsyncDisposable {

@@ -1,8 +1,4 @@
-/**
- * Modules of user functions in the form in which a confined process loads them.
- *
- * @module
- */
+/** Modules of user functions in the form in which a confined process loads them. */
 import { sourceOf } from "../../../platform/sandbox/modules/module_source.ts";
 import { assertEquals } from "../../assert.ts";
 

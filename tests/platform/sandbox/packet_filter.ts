@@ -1,8 +1,4 @@
-/**
- * Runs a program of the kernel's packet filter, for tests on machines of any architecture.
- *
- * @module
- */
+/** Runs a program of the kernel's packet filter, for tests on machines of any architecture. */
 
 /** A system call as a filter sees it. */
 export interface FilteredCall {

@@ -1,8 +1,6 @@
 /**
  * The supply of processes: how many load at the same time, which caller is served, cancelled
  * callers, and processes that never load.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { Dataset } from "../../../mod.ts";

@@ -1,8 +1,4 @@
-/**
- * Which remote modules are fetched, and how often a function's module is loaded for it.
- *
- * @module
- */
+/** Which remote modules are fetched, and how often a function's module is loaded for it. */
 import { LeatError } from "../../../core/error.ts";
 import { RemoteModules } from "../../../platform/sandbox/modules/remote_modules.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";

@@ -1,8 +1,6 @@
 /**
  * The kernel's denials in a confined process, whatever Deno's permissions are: system calls that it
  * never needs, and root's privileges.
- *
- * @module
  */
 import { fileURLToPath } from "node:url";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";

@@ -1,8 +1,6 @@
 /**
  * What a confined function is denied, and that it is told so: each of the cases is one that works
  * where nothing confines it.
- *
- * @module
  */
 import type { WireError } from "../../../core/error.ts";
 import { Dataset, LeatError, udf } from "../../../mod.ts";

@@ -1,8 +1,4 @@
-/**
- * Edges between processes, with a hostile peer.
- *
- * @module
- */
+/** Edges between processes, with a hostile peer. */
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
 import { ANYONE } from "../../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../../actors/runtime/link.ts";

@@ -1,8 +1,6 @@
 /**
  * Functions that try to end, block or fill everything they reach: only their own task fails, and
  * the tasks next to it continue.
- *
- * @module
  */
 import type { LeatErrorCode } from "../../../core/error.ts";
 import { Dataset, LeatError, udf } from "../../../mod.ts";

@@ -1,8 +1,6 @@
 /**
  * What confined pipelines reach through their host: decoded images and far files; and that they run
  * like others.
- *
- * @module
  */
 import { tableFromArrays, tableToIPC } from "apache-arrow";
 import { parquetWriteBuffer } from "hyparquet-writer";

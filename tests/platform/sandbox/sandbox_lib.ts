@@ -1,8 +1,4 @@
-/**
- * Pipelines in confined processes, for tests, with given permissions.
- *
- * @module
- */
+/** Pipelines in confined processes, for tests, with given permissions. */
 import type { Runner, RunnerSettings, RunnerSplits } from "../../../actors/worker/runner/runner.ts";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { Dataset } from "../../../mod.ts";

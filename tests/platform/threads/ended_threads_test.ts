@@ -1,8 +1,4 @@
-/**
- * Ended threads leave nothing behind: comlink's registry is cleared with them.
- *
- * @module
- */
+/** Ended threads leave nothing behind: comlink's registry is cleared with them. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import * as comlink from "comlink";

@@ -1,8 +1,4 @@
-/**
- * Runner threads: real threads that spin or die.
- *
- * @module
- */
+/** Runner threads: real threads that spin or die. */
 import { Dataset } from "../../../mod.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import type { Runner, RunnerSettings, RunnerSplits } from "../../../actors/worker/runner/runner.ts";

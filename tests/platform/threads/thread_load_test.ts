@@ -2,8 +2,6 @@
  * The modules that threads load when they start. Each thread has its own copy, so every import of a
  * runner's program is read, compiled and run again for every thread of every worker: what only some
  * pipelines need is imported lazily.
- *
- * @module
  */
 import { assert, assertEquals } from "../../assert.ts";
 

@@ -1,8 +1,4 @@
-/**
- * A worker of a local cluster: starts, stops and deaths, in any order.
- *
- * @module
- */
+/** A worker of a local cluster: starts, stops and deaths, in any order. */
 import { LeatError } from "../../../core/error.ts";
 import { LocalCluster } from "../../../mod.ts";
 import type { FleetNode } from "../../../server/cluster/fleet.ts";

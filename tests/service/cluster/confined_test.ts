@@ -1,8 +1,4 @@
-/**
- * A local cluster whose pipelines are confined, on carriers within one process.
- *
- * @module
- */
+/** A local cluster whose pipelines are confined, on carriers within one process. */
 import { Dataset, LeatError, LocalCluster } from "../../../mod.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";

@@ -1,8 +1,4 @@
-/**
- * The properties of a distributed dataset before it is read, and its errors.
- *
- * @module
- */
+/** The properties of a distributed dataset before it is read, and its errors. */
 import {
   Dataset,
   type DispatcherServerConfig,

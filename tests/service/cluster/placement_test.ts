@@ -1,8 +1,4 @@
-/**
- * The placement of the service's actors is only configuration.
- *
- * @module
- */
+/** The placement of the service's actors is only configuration. */
 import { Dataset, LocalCluster, type LocalClusterOptions } from "../../../mod.ts";
 import { assertEquals } from "../../assert.ts";
 import { CARRIERS } from "../lib/carriers.ts";

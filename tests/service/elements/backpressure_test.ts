@@ -1,8 +1,4 @@
-/**
- * Memory stays bounded for a trainer that stops reading, and for one that keeps reading.
- *
- * @module
- */
+/** Memory stays bounded for a trainer that stops reading, and for one that keeps reading. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Dataset } from "../../../mod.ts";

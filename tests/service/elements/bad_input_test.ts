@@ -1,8 +1,4 @@
-/**
- * Damaged data and faulty functions, through the service: a clear error, and the rest unharmed.
- *
- * @module
- */
+/** Damaged data and faulty functions, through the service: a clear error, and the rest unharmed. */
 import { Dataset, LeatError, type LocalCluster } from "../../../mod.ts";
 import { encodeTfRecord } from "../../../data/formats/tfrecord/tfrecord.ts";
 import { Images } from "../../../platform/media/images.ts";

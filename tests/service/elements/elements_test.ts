@@ -1,8 +1,4 @@
-/**
- * Kinds and numbers of elements: of every kind, none, one, many, and failed ones at the ends.
- *
- * @module
- */
+/** Kinds and numbers of elements: of every kind, none, one, many, and failed ones at the ends. */
 import { Dataset, Tensor, tensor, TensorSpec } from "../../../mod.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { outcomesOf } from "../../data/lib/outcomes.ts";

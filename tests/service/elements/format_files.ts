@@ -1,7 +1,5 @@
 /**
  * A small file of every format in every compression that is documented for it, and the dataset that reads it.
- *
- * @module
  */
 import { Uint8ArrayReader, Uint8ArrayWriter, ZipWriter } from "@zip.js/zip.js";
 import {

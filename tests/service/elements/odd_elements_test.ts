@@ -1,8 +1,4 @@
-/**
- * Unusual elements, unchanged by all that stacks, stores or sends them.
- *
- * @module
- */
+/** Unusual elements, unchanged by all that stacks, stores or sends them. */
 import { Dataset, RaggedTensor, Tensor, tensor } from "../../../mod.ts";
 import { dtypeOf, isTypedArray } from "../../../core/dtype.ts";
 import { isPlainObject } from "../../../core/tree.ts";

@@ -1,8 +1,4 @@
-/**
- * Elements whose memory the training loop gives back.
- *
- * @module
- */
+/** Elements whose memory the training loop gives back. */
 import { Dataset, LocalCluster, releaseElement, type Tensor, tensor } from "../../../mod.ts";
 import { assert, assertEquals } from "../../assert.ts";
 

@@ -1,8 +1,6 @@
 /**
  * A dispatcher of a local cluster that dies: it is not restarted by itself, so readers must not
  * wait for it.
- *
- * @module
  */
 import { DatabaseSync } from "node:sqlite";
 import {

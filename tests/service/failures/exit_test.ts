@@ -1,8 +1,4 @@
-/**
- * A program that has closed its cluster ends by itself.
- *
- * @module
- */
+/** A program that has closed its cluster ends by itself. */
 import { assertEquals } from "../../assert.ts";
 import { startChild } from "../../lib/child.ts";
 import { CARRIERS } from "../lib/carriers.ts";

@@ -1,8 +1,4 @@
-/**
- * Failures in a service, end to end, on every carrier (paper section 3.4).
- *
- * @module
- */
+/** Failures in a service, end to end, on every carrier (paper section 3.4). */
 import { Dataset, LeatError, type Tensor } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { CLOSED_PORT } from "../../lib/closed_port.ts";

@@ -1,8 +1,4 @@
-/**
- * A pipeline that ends its own processes, next to a healthy one on the same workers.
- *
- * @module
- */
+/** A pipeline that ends its own processes, next to a healthy one on the same workers. */
 import { Dataset, LeatError, LocalCluster, type ShardingPolicy } from "../../../mod.ts";
 import { assert, assertEquals } from "../../assert.ts";
 

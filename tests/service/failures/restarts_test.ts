@@ -1,8 +1,4 @@
-/**
- * Dispatchers and workers that stop, come late and come back, in every relevant order.
- *
- * @module
- */
+/** Dispatchers and workers that stop, come late and come back, in every relevant order. */
 import {
   Dataset,
   distributedSave,

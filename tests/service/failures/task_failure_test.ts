@@ -1,10 +1,5 @@
-/**
- * Actors that die on a live worker.
- *
- * @module
- */
-import { Dataset, LocalCluster } from "../../../mod.ts";
-import type { Tensor } from "../../../mod.ts";
+/** Actors that die on a live worker. */
+import { Dataset, LocalCluster, type Tensor } from "../../../mod.ts";
 import { nodeActorOf } from "../../../actors/runtime/node/node_actor.ts";
 import { assertEquals } from "../../assert.ts";
 

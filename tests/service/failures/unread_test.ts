@@ -1,8 +1,6 @@
 /**
  * Pipelines on workers that cannot continue: trainers get the error, despite `ignoreErrors`, and
  * never the end of the data.
- *
- * @module
  */
 import { Dataset, type DistributeOptions, type LocalCluster } from "../../../mod.ts";
 import { assert, assertEquals } from "../../assert.ts";

@@ -1,8 +1,4 @@
-/**
- * Pipelines on workers that read from another service.
- *
- * @module
- */
+/** Pipelines on workers that read from another service. */
 import {
   Dataset,
   LeatError,

@@ -1,8 +1,4 @@
-/**
- * Epochs, repetitions, names and clients that come and go.
- *
- * @module
- */
+/** Epochs, repetitions, names and clients that come and go. */
 import { Dataset, type DistributeOptions, LeatError, type LocalCluster } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { outcomesOf, readOutcomes } from "../../data/lib/outcomes.ts";

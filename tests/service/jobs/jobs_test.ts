@@ -1,8 +1,4 @@
-/**
- * Jobs: shared readers, leftover elements, and jobs without readers.
- *
- * @module
- */
+/** Jobs: shared readers, leftover elements, and jobs without readers. */
 import { Dataset, type LocalCluster, type Tensor } from "../../../mod.ts";
 import { assert, assertEquals, assertNotEquals } from "../../assert.ts";
 import {

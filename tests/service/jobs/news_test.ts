@@ -1,8 +1,4 @@
-/**
- * How news reaches the clients of a job.
- *
- * @module
- */
+/** How news reaches the clients of a job. */
 import { Dataset, type LocalCluster } from "../../../mod.ts";
 import { assertEquals } from "../../assert.ts";
 import { until } from "../../lib/until.ts";

@@ -1,8 +1,6 @@
 /**
  * Saved and restored positions in distributed datasets, datasets that are saved by a service, and
  * those that are read by their ids.
- *
- * @module
  */
 import {
   Dataset,

@@ -1,7 +1,5 @@
 /**
  * Datasets that are registered once and read by their id, and pipelines that are rewritten before.
- *
- * @module
  */
 import { Dataset, LeatError, registerDataset, TensorSpec } from "../../../mod.ts";
 import {

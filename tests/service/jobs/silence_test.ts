@@ -1,8 +1,6 @@
 /**
  * After which time without heartbeats the dispatcher drops a worker or a client, in virtual time:
  * an idle one that lives is never dropped.
- *
- * @module
  */
 import type { DatasetIterator } from "../../../data/dataset_iterator.ts";
 import type { DispatcherConfig } from "../../../actors/dispatcher/config.ts";

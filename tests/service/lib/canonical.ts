@@ -1,8 +1,4 @@
-/**
- * A dataset whose order shows, and its distribution under DETERMINISTIC.
- *
- * @module
- */
+/** A dataset whose order shows, and its distribution under DETERMINISTIC. */
 import { Dataset, type LocalCluster } from "../../../mod.ts";
 
 /** A pipeline with everything that could go out of order: luck, a filter, remainders, a map after. */

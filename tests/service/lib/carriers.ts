@@ -1,8 +1,4 @@
-/**
- * The carriers of the service's tests, and shared helpers.
- *
- * @module
- */
+/** The carriers of the service's tests, and shared helpers. */
 import { LocalCluster, type LocalClusterOptions, type Tensor } from "../../../mod.ts";
 import type { Carrier } from "../../../server/cluster/fleet.ts";
 import { until } from "../../lib/until.ts";

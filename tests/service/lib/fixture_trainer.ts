@@ -1,8 +1,4 @@
-/**
- * A small trainer: reads a job, leaves another in the middle, closes, and has a minute to end.
- *
- * @module
- */
+/** A small trainer: reads a job, leaves another in the middle, closes, and has a minute to end. */
 import { Dataset, LocalCluster } from "../../../mod.ts";
 import type { Carrier } from "../../../server/cluster/fleet.ts";
 

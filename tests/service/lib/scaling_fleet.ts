@@ -1,8 +1,4 @@
-/**
- * Fleets and states of a dispatcher for tests of scaling.
- *
- * @module
- */
+/** Fleets and states of a dispatcher for tests of scaling. */
 import type { PoolScaling } from "../../../actors/dispatcher/protocol_scaling.ts";
 import { autoscale, type DispatcherDescription, LeatError } from "../../../mod.ts";
 import { until } from "../../lib/until.ts";

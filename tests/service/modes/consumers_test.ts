@@ -1,7 +1,5 @@
 /**
  * DETERMINISTIC with several consumers: each has its part of one stream, which is produced once.
- *
- * @module
  */
 import { Dataset, type DatasetIterator, LeatError, type LocalCluster } from "../../../mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";

@@ -1,8 +1,4 @@
-/**
- * Coordinated reads, end to end, on every carrier (paper section 3.6).
- *
- * @module
- */
+/** Coordinated reads, end to end, on every carrier (paper section 3.6). */
 import { Dataset, type LocalCluster, type Tensor } from "../../../mod.ts";
 import { assertEquals } from "../../assert.ts";
 import { until } from "../../lib/until.ts";

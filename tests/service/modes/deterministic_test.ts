@@ -1,8 +1,4 @@
-/**
- * DETERMINISTIC: one stream, the same for any cluster, with every element once, whatever dies.
- *
- * @module
- */
+/** DETERMINISTIC: one stream, the same for any cluster, with every element once, whatever dies. */
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset, LeatError } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";

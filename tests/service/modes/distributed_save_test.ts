@@ -1,8 +1,4 @@
-/**
- * `distributedSave`: the workers of a service write a dataset together.
- *
- * @module
- */
+/** `distributedSave`: the workers of a service write a dataset together. */
 import {
   Dataset,
   distributedSave,

@@ -1,8 +1,4 @@
-/**
- * Assignment of data: dynamic splits, and fixed shares.
- *
- * @module
- */
+/** Assignment of data: dynamic splits, and fixed shares. */
 import {
   Dataset,
   type DistributeOptions,

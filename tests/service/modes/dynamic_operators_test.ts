@@ -1,8 +1,4 @@
-/**
- * DYNAMIC over every operator, read by several workers.
- *
- * @module
- */
+/** DYNAMIC over every operator, read by several workers. */
 import { Dataset, LeatError, LocalCluster, type Tensor } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 

@@ -1,8 +1,4 @@
-/**
- * Large files divided among workers: every element once, whatever the size of parts.
- *
- * @module
- */
+/** Large files divided among workers: every element once, whatever the size of parts. */
 import { assertEquals } from "../../assert.ts";
 import { gzipSync } from "node:zlib";
 import { CsvNode } from "../../../data/sources/csv.ts";

@@ -1,8 +1,4 @@
-/**
- * A dataset in random order, divided among workers.
- *
- * @module
- */
+/** A dataset in random order, divided among workers. */
 import { Dataset } from "../../../mod.ts";
 import { assertEquals, assertNotEquals } from "../../assert.ts";
 import { orderedReference } from "../../data/lib/ordered_reference.ts";

@@ -2,8 +2,6 @@
  * Coordinated reads (paper section 3.6), inline: consumers and workers in different numbers,
  * coming, going, slow, and with invalid requests. `coordinated_test.ts` has the tests that depend
  * on carriers.
- *
- * @module
  */
 import { Dataset, LeatError, type LocalCluster, udf } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";

@@ -1,8 +1,4 @@
-/**
- * The guarantees of each sharding policy, end to end, on every carrier.
- *
- * @module
- */
+/** The guarantees of each sharding policy, end to end, on every carrier. */
 import { Dataset, LeatError } from "../../../mod.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { numbersOf, sorted, testOnEach, upTo } from "../lib/carriers.ts";

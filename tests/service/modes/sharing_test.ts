@@ -1,8 +1,6 @@
 /**
  * Ephemeral data sharing, end to end (paper section 3.5). Tests that depend on the carrier run on
  * each of them.
- *
- * @module
  */
 import {
   Dataset,

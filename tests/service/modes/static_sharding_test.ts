@@ -1,8 +1,6 @@
 /**
  * Static policies end to end: files, elements, hints and custom policies, divided among a fixed
  * list of workers.
- *
- * @module
  */
 import { Dataset, LeatError, SHARD_HINT, shardingPolicy } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";

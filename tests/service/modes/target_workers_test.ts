@@ -1,8 +1,6 @@
 /**
  * Which workers a client reads: those of its own process by direct call, remote ones, those with a
  * tag.
- *
- * @module
  */
 import {
   Dataset,

@@ -1,8 +1,4 @@
-/**
- * Trainers that read one job together: in rounds, or each at its own pace from a shared window.
- *
- * @module
- */
+/** Trainers that read one job together: in rounds, or each at its own pace from a shared window. */
 import { Dataset, type DistributeOptions, LeatError, type LocalCluster } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { readOutcomes } from "../../data/lib/outcomes.ts";

@@ -1,8 +1,4 @@
-/**
- * Copied messages are equivalent to encoded and decoded ones.
- *
- * @module
- */
+/** Copied messages are equivalent to encoded and decoded ones. */
 import fc from "fast-check";
 import { assert, assertEquals, assertNotEquals, assertThrows } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";

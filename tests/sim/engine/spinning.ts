@@ -1,8 +1,4 @@
-/**
- * Modules whose functions spin, for tests of the simulator.
- *
- * @module
- */
+/** Modules whose functions spin, for tests of the simulator. */
 
 import type { ActorContext } from "../../../actors/runtime/actor.ts";
 import { nodeActorOf } from "../../../actors/runtime/node/node_actor.ts";

@@ -1,8 +1,4 @@
-/**
- * Shared by tests of workloads: runs many seeds, none of which may break a promise.
- *
- * @module
- */
+/** Shared by tests of workloads: runs many seeds, none of which may break a promise. */
 import type { Counters } from "../../../sim/engine/counters.ts";
 import { formatRun, runSwarm } from "../../../sim/workloads/swarm.ts";
 import type { RunOptions, Workload } from "../../../sim/workloads/workload.ts";

@@ -14,7 +14,7 @@ import {
 } from "../../../sim/checkers/memory.ts";
 import type { Observer } from "../../../actors/runtime/inspection.ts";
 import { SimCluster } from "../../../sim/engine/cluster.ts";
-import { leftovers } from "../../../sim/workloads/lib/leak_check.ts";
+import { findLeaks } from "../../../sim/workloads/lib/leak_check.ts";
 import { assertEquals } from "../../assert.ts";
 
 interface DeafProtocol {
@@ -43,10 +43,10 @@ function withDeafActor() {
   return { cluster, node, ask };
 }
 
-Deno.test("leftovers lists remaining actors, messages and asks, but no permanent actors", async () => {
+Deno.test("findLeaks lists remaining actors, messages and asks, but no permanent actors", async () => {
   const { cluster, node, ask } = withDeafActor();
   await ask(3);
-  assertEquals(leftovers(cluster), [
+  assertEquals(findLeaks(cluster), [
     "/deaf on node",
     "3 messages in mailboxes of node",
     "3 open asks of node",
@@ -55,7 +55,7 @@ Deno.test("leftovers lists remaining actors, messages and asks, but no permanent
   node.system.stopActor("deaf");
   cluster.after(2_000, "over", () => over = true);
   await cluster.run({ until: () => over, timeMaxMs: 3_000 });
-  assertEquals(leftovers(cluster), []);
+  assertEquals(findLeaks(cluster), []);
 });
 
 Deno.test("MemoryChecker detects mailboxes and asks beyond their bounds, once each", async () => {

@@ -1,8 +1,6 @@
 /**
  * The codec against messages that no writer writes: each is refused with the code in
  * `docs/wire.md`, at little cost.
- *
- * @module
  */
 
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";

@@ -1,8 +1,6 @@
 /**
  * Laws of the codec: over nested elements of every dtype, decoding undoes encoding; and whatever
  * happens to the bytes in between, the worst outcome is a `LeatError`.
- *
- * @module
  */
 
 import { Buffer } from "node:buffer";

@@ -1,8 +1,6 @@
 /**
  * The codec by example: values survive, aligned and uncopied, and values that cannot be sent are
  * refused by their path.
- *
- * @module
  */
 
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";

@@ -1,8 +1,6 @@
 /**
  * Fixes the bytes of the format: by a few messages written out by hand, by the committed vectors,
  * and by a reader in Python that knows only the documentation.
- *
- * @module
  */
 
 import { LeatError } from "../../../core/error.ts";

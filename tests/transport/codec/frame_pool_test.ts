@@ -1,8 +1,4 @@
-/**
- * Memory of frames that is reused.
- *
- * @module
- */
+/** Memory of frames that is reused. */
 import { decodeMessage, encodeMessage, FramePool } from "../../../transport/codec.ts";
 import { assert, assertEquals } from "../../assert.ts";
 

@@ -4,8 +4,6 @@
  *
  * `deno run --allow-write=tests/transport/vectors tests/transport/vectors/generate.ts` writes the
  * file; it must change only when the format does, on purpose.
- *
- * @module
  */
 
 import { RaggedTensor, Tensor, tensor } from "../../../core/tensor.ts";

@@ -3,8 +3,6 @@
  * `docs/wire.md`.
  *
  * `generate.ts` writes the file; it must change only when the format does, on purpose.
- *
- * @module
  */
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
 import { LeatError } from "../../../core/error.ts";

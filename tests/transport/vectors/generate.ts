@@ -1,8 +1,6 @@
 /**
  * Writes `vectors.json` and `frames.json` to this folder. Only for an intended change of the
  * format.
- *
- * @module
  */
 
 import { makeVectors } from "./cases.ts";

@@ -1,8 +1,4 @@
-/**
- * Fixes the bytes of envelopes and frames by the committed `vectors/frames.json`.
- *
- * @module
- */
+/** Fixes the bytes of envelopes and frames by the committed `vectors/frames.json`. */
 import { LeatError } from "../../../core/error.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import { asEnvelope } from "../../../transport/envelopes.ts";

@@ -1,8 +1,4 @@
-/**
- * A socket whose connection is closed from elsewhere.
- *
- * @module
- */
+/** A socket whose connection is closed from elsewhere. */
 import { FramedSocket } from "../../../transport/web_socket/framed_socket.ts";
 import { PLACED_HEAD_BYTES } from "../../../transport/web_socket/socket.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";

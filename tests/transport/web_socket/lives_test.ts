@@ -1,8 +1,4 @@
-/**
- * The owners of incarnations.
- *
- * @module
- */
+/** The owners of incarnations. */
 import type { AccessRole, Identity } from "../../../actors/runtime/identity.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Lives } from "../../../transport/web_socket/tokens/lives.ts";

@@ -1,8 +1,6 @@
 /**
  * Proofs of a token over real sockets: overheard, recorded, reflected or relayed proofs admit
  * nobody.
- *
- * @module
  */
 import { Buffer } from "node:buffer";
 import type { NodeId } from "../../../actors/runtime/link.ts";

@@ -1,8 +1,4 @@
-/**
- * Slots beside a WebSocket: who may share them, and what a hostile end can do with them.
- *
- * @module
- */
+/** Slots beside a WebSocket: who may share them, and what a hostile end can do with them. */
 import { basename, dirname } from "node:path";
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
 import type { Link, NodeId } from "../../../actors/runtime/link.ts";

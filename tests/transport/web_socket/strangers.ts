@@ -1,8 +1,4 @@
-/**
- * Listeners, and strangers that dial them, for tests of sockets.
- *
- * @module
- */
+/** Listeners, and strangers that dial them, for tests of sockets. */
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
 import type { Link, NodeId } from "../../../actors/runtime/link.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";

@@ -1,8 +1,4 @@
-/**
- * Dialling: the listener may be no Leat node, misbehave, freeze or come back.
- *
- * @module
- */
+/** Dialling: the listener may be no Leat node, misbehave, freeze or come back. */
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { Envelope } from "../../../actors/runtime/envelope.ts";

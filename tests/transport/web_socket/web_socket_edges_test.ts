@@ -1,8 +1,4 @@
-/**
- * Failures that only a WebSocket has: strangers, silent peers, servers that come back.
- *
- * @module
- */
+/** Failures that only a WebSocket has: strangers, silent peers, servers that come back. */
 
 import { isClosedThere } from "../../../actors/runtime/link.ts";
 import { LeatError } from "../../../core/error.ts";

@@ -1,8 +1,4 @@
-/**
- * The frames in WebSocket messages, reassembly of fragments, and WebSocket's own framing.
- *
- * @module
- */
+/** The frames in WebSocket messages, reassembly of fragments, and WebSocket's own framing. */
 import { LeatError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage, FramePool } from "../../../transport/codec.ts";
 import {

@@ -1,8 +1,4 @@
-/**
- * The frames for the socket: their order, and how many before the receiver's acknowledgement.
- *
- * @module
- */
+/** The frames for the socket: their order, and how many before the receiver's acknowledgement. */
 import fc from "fast-check";
 import { LeatError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";

@@ -1,8 +1,6 @@
 /**
  * Results of `iterator.save()`: states of iterators. Their checksum is repaired, so that the state
  * itself is read.
- *
- * @module
  */
 import { nodeCrypto } from "../../../core/builtins.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";

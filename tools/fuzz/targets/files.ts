@@ -1,8 +1,4 @@
-/**
- * Files of every format, in memory: read to their end, errors of elements included.
- *
- * @module
- */
+/** Files of every format, in memory: read to their end, errors of elements included. */
 import { Float64, Int32, Table, tableToIPC, Utf8, vectorFromArray } from "apache-arrow";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { deflateSync, gzipSync, zstdCompressSync } from "node:zlib";

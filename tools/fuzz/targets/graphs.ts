@@ -1,8 +1,4 @@
-/**
- * Serialised datasets: graphs, and the texts of functions.
- *
- * @module
- */
+/** Serialised datasets: graphs, and the texts of functions. */
 import { LeatError } from "../../../core/error.ts";
 import { analyzeFunction } from "../../../data/udf/free_names.ts";
 import { SourceFunction } from "../../../data/udf/source_function.ts";

@@ -1,8 +1,4 @@
-/**
- * Images, under the native decoders.
- *
- * @module
- */
+/** Images, under the native decoders. */
 import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import {

@@ -1,8 +1,4 @@
-/**
- * The dispatcher's journal: the file on disk, and the records in it.
- *
- * @module
- */
+/** The dispatcher's journal: the file on disk, and the records in it. */
 import { decodeRecords, RecordBatch } from "../../../actors/dispatcher/journal/records.ts";
 import { decodeSnapshot } from "../../../actors/dispatcher/journal/snapshot.ts";
 import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";

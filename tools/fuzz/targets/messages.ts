@@ -1,8 +1,4 @@
-/**
- * Input from a socket: frames, messages, envelopes, hellos and compressed messages.
- *
- * @module
- */
+/** Input from a socket: frames, messages, envelopes, hellos and compressed messages. */
 import { LeatError } from "../../../core/error.ts";
 import { tensor } from "../../../core/tensor.ts";
 import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";

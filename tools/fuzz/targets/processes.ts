@@ -1,8 +1,6 @@
 /**
  * Answers of a confined process to its worker: messages through a pipe and a shared file, and their
  * contents.
- *
- * @module
  */
 import { LeatError } from "../../../core/error.ts";
 import { tensor } from "../../../core/tensor.ts";

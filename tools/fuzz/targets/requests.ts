@@ -1,8 +1,4 @@
-/**
- * Requests to a dispatcher that has workers, jobs and clients.
- *
- * @module
- */
+/** Requests to a dispatcher that has workers, jobs and clients. */
 import type { DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
 import { dispatcherChecks } from "../../../actors/dispatcher/protocol_check.ts";
 import type { MethodOf } from "../../../actors/runtime/protocol.ts";

@@ -27,7 +27,7 @@ export interface Admission {
 }
 
 /** Options of authentication. */
-export interface DoorOptions {
+interface DoorOptions {
   readonly world: World;
   /** If omitted, everybody is admitted. */
   readonly tokens: AcceptedTokens | undefined;

@@ -5,7 +5,7 @@ import type { RoundSchedule, ScheduleNews } from "../../protocol_schedules.ts";
 import type { DispatcherState } from "../../state/state.ts";
 
 /** The schedules that a consumer reports as known. */
-export type KnownSchedules = Pick<RoundsReport, "scheduleInForce" | "knownSchedule">;
+type KnownSchedules = Pick<RoundsReport, "scheduleInForce" | "knownSchedule">;
 
 /** The schedules in force and the proposal for a client. */
 export function scheduleNews(

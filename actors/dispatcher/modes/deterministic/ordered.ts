@@ -2,8 +2,7 @@
  * Assigns splits under DETERMINISTIC: first come, first served within a window beyond the reader's
  * position, and again when the task producing them has ended.
  */
-import type { OrderSeed } from "../../../../data/deterministic/order.ts";
-import { splitOrder } from "../../../../data/deterministic/order.ts";
+import { type OrderSeed, splitOrder } from "../../../../data/deterministic/order.ts";
 import { LeatError } from "../../../../core/error.ts";
 import type { Client, Iteration, Splits, TaskOfIteration } from "../../state/entities.ts";
 import type { Ordered } from "../mode_state.ts";

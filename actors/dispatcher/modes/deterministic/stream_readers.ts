@@ -8,7 +8,7 @@ import type { DispatcherState } from "../../state/state.ts";
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
 /** A client's role in a stream; empty if it reads no shared stream. */
-export interface StreamRole {
+interface StreamRole {
   readonly stream?: string;
   /** The client was restored: earlier clients of this reader may read no more. */
   readonly restoration?: string;

@@ -1,8 +1,4 @@
-/**
- * The reader of a DETERMINISTIC job: what it sorts, drops and requests.
- *
- * @module
- */
+/** The reader of a DETERMINISTIC job: what it sorts, drops and requests. */
 
 import type { ElementAnswer } from "../../../../actors/worker/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";

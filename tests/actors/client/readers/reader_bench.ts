@@ -1,8 +1,4 @@
-/**
- * An ordered reader among simulated tasks.
- *
- * @module
- */
+/** An ordered reader among simulated tasks. */
 
 import { type ClientOptions, createClient } from "../../../../actors/client/client.ts";
 import { Feed } from "../../../../actors/client/feed.ts";

@@ -1,8 +1,6 @@
 /**
  * Reading first come, first served: how many requests are open at which tasks, and how answers are
  * used.
- *
- * @module
  */
 import { createClient } from "../../../../actors/client/client.ts";
 import { Feed } from "../../../../actors/client/feed.ts";

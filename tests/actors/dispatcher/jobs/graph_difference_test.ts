@@ -1,8 +1,4 @@
-/**
- * What two trainers are told whose pipelines are not the same.
- *
- * @module
- */
+/** What two trainers are told whose pipelines are not the same. */
 import { differenceOf } from "../../../../actors/dispatcher/jobs/graph_difference.ts";
 import { Dataset } from "../../../../mod.ts";
 import { assertEquals, assertStringIncludes } from "../../../assert.ts";

@@ -1,8 +1,4 @@
-/**
- * Learning an iteration's splits from a worker: who is asked, and for how long.
- *
- * @module
- */
+/** Learning an iteration's splits from a worker: who is asked, and for how long. */
 import { unknownNode } from "../../../../actors/runtime/link.ts";
 import { assertEquals } from "../../../assert.ts";
 import { settle, tableOf, TestCluster } from "../lib.ts";

@@ -1,8 +1,6 @@
 /**
  * Whose a client and a job are: what others are refused, also after a restart; and what one identity may
  * take.
- *
- * @module
  */
 import { joinIteration } from "../../../../actors/client/first_answer.ts";
 import type { DispatcherConfig } from "../../../../actors/dispatcher/config.ts";

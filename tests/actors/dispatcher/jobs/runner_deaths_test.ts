@@ -1,7 +1,5 @@
 /**
  * Runners that die: what they ran is counted on all workers, through restarts, and ends its job alone.
- *
- * @module
  */
 import { TASK_ENDED } from "../../../../actors/dispatcher/protocol.ts";
 import { RUNNERS_DIED } from "../../../../actors/dispatcher/jobs/runner_deaths.ts";

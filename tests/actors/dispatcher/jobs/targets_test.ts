@@ -1,8 +1,4 @@
-/**
- * Which workers serve which clients.
- *
- * @module
- */
+/** Which workers serve which clients. */
 import { assertEquals } from "../../../assert.ts";
 import { TestCluster } from "../lib.ts";
 import type { TestWorker } from "../test_worker.ts";

@@ -1,8 +1,4 @@
-/**
- * Workers that say good-bye, and workers at whose address nobody answers.
- *
- * @module
- */
+/** Workers that say good-bye, and workers at whose address nobody answers. */
 import { LeatError } from "../../../../core/error.ts";
 import { assertEquals } from "../../../assert.ts";
 import { settle, TestCluster, workIn } from "../lib.ts";

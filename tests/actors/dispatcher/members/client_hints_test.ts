@@ -1,8 +1,4 @@
-/**
- * Hints to clients that there is news of their iteration.
- *
- * @module
- */
+/** Hints to clients that there is news of their iteration. */
 import type { ClientProtocol } from "../../../../actors/client/protocol.ts";
 import { ClientHints } from "../../../../actors/dispatcher/members/client_hints.ts";
 import type { DispatcherProtocol } from "../../../../actors/dispatcher/protocol.ts";

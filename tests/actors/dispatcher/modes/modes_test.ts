@@ -1,8 +1,4 @@
-/**
- * The modes of jobs: what they refuse, and that the rest of the dispatcher leaves them alone.
- *
- * @module
- */
+/** The modes of jobs: what they refuse, and that the rest of the dispatcher leaves them alone. */
 import { assertEquals, assertRejects, assertStringIncludes } from "../../../assert.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { TestCluster } from "../lib.ts";

@@ -1,8 +1,4 @@
-/**
- * A dispatcher with one DETERMINISTIC job, for tests.
- *
- * @module
- */
+/** A dispatcher with one DETERMINISTIC job, for tests. */
 import { joinIteration } from "../../../../actors/client/first_answer.ts";
 import type { DispatcherProtocol } from "../../../../actors/dispatcher/protocol.ts";
 import type { RequestOf } from "../../../../actors/runtime/protocol.ts";

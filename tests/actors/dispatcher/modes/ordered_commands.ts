@@ -1,8 +1,4 @@
-/**
- * Random commands to the dispatcher of a DETERMINISTIC job, for tests by property.
- *
- * @module
- */
+/** Random commands to the dispatcher of a DETERMINISTIC job, for tests by property. */
 import fc from "fast-check";
 import { openIteration } from "../../../../actors/dispatcher/jobs/join_iteration.ts";
 import { type JournalRecord, RecordBatch } from "../../../../actors/dispatcher/journal/records.ts";

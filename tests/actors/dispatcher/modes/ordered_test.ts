@@ -1,8 +1,6 @@
 /**
  * Handing out splits in an order (DETERMINISTIC): each until its reader has it, within a window, again
  * where its task has ended, and alike after restarts.
- *
- * @module
  */
 import fc from "fast-check";
 import { decodeRecords } from "../../../../actors/dispatcher/journal/records.ts";

@@ -1,8 +1,4 @@
-/**
- * A dispatcher with one job of coordinated reads and its consumers, for tests.
- *
- * @module
- */
+/** A dispatcher with one job of coordinated reads and its consumers, for tests. */
 import { RoundSchedules } from "../../../../actors/client/readers/round_schedules.ts";
 import type { Journal } from "../../../../actors/dispatcher/journal/journal.ts";
 import type { RoundsPosition } from "../../../../actors/dispatcher/protocol_heartbeats.ts";

@@ -1,8 +1,6 @@
 /**
  * Coordinated reads: which task serves which round, while tasks and consumers come and go, which
  * rounds of a lost task are kept, and what people are told of it.
- *
- * @module
  */
 import type { RoundsPosition } from "../../../../actors/dispatcher/protocol_heartbeats.ts";
 import { assert, assertEquals, assertNotEquals } from "../../../assert.ts";

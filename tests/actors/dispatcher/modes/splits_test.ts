@@ -1,8 +1,4 @@
-/**
- * Handing out splits: to one task each, once, across restarts.
- *
- * @module
- */
+/** Handing out splits: to one task each, once, across restarts. */
 import { hashBytes } from "../../../../core/hash.ts";
 import { TASK_ENDED } from "../../../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";

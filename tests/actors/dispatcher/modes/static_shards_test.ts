@@ -1,8 +1,4 @@
-/**
- * Static policies: who has which share of an iteration, and when it is done.
- *
- * @module
- */
+/** Static policies: who has which share of an iteration, and when it is done. */
 import type { DispatcherConfig } from "../../../../actors/dispatcher/config.ts";
 import type { TaskDefinition } from "../../../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";

@@ -1,8 +1,6 @@
 /**
  * Runs of consumers: those that were started together read one stream together, and those of an earlier
  * start are put out.
- *
- * @module
  */
 import { joinIteration } from "../../../../actors/client/first_answer.ts";
 import { READ_BY_ANOTHER, TO_FOLLOW } from "../../../../actors/dispatcher/protocol.ts";

@@ -1,8 +1,4 @@
-/**
- * Reports of figures, as workers and clients send them.
- *
- * @module
- */
+/** Reports of figures, as workers and clients send them. */
 import type {
   ClientFigures,
   ProcessUsage,

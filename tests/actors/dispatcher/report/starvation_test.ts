@@ -1,7 +1,5 @@
 /**
  * What a job waits for that no worker may serve: said to its clients, and in what describes the cluster.
- *
- * @module
  */
 import { WaitLog } from "../../../../actors/client/wait_log.ts";
 import { assertEquals } from "../../../assert.ts";

@@ -1,9 +1,7 @@
 /**
  * The state is a function of the journal: whatever is decided, replaying it gives the same state.
- *
- * @module
  */
-import { SAME_PROCESS } from "../../../../actors/runtime/identity.ts";
+import { ANYONE, SAME_PROCESS } from "../../../../actors/runtime/identity.ts";
 import fc from "fast-check";
 import { Consumers } from "../../../../actors/dispatcher/modes/consumers.ts";
 import { endClient, newsFor } from "../../../../actors/dispatcher/members/clients.ts";
@@ -22,7 +20,6 @@ import { DispatcherState } from "../../../../actors/dispatcher/state/state.ts";
 import type { Transaction } from "../../../../actors/dispatcher/transaction.ts";
 import { loseWorker, workerHeartbeat } from "../../../../actors/dispatcher/members/workers.ts";
 import { QUOTAS } from "../../../../actors/dispatcher/jobs/quotas.ts";
-import { ANYONE } from "../../../../actors/runtime/identity.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { hashBytes } from "../../../../core/hash.ts";
 import { DenoWorld } from "../../../../platform/deno_world.ts";

@@ -1,8 +1,4 @@
-/**
- * Listings of splits on a worker: how many run, which are shared, and which are dropped.
- *
- * @module
- */
+/** Listings of splits on a worker: how many run, which are shared, and which are dropped. */
 import type { DatasetDefinition } from "../../../../actors/dispatcher/protocol.ts";
 import type { World } from "../../../../actors/runtime/world.ts";
 import { Listings } from "../../../../actors/worker/runner/listings.ts";

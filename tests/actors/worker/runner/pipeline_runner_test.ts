@@ -1,8 +1,4 @@
-/**
- * Pipelines that run in their caller's thread.
- *
- * @module
- */
+/** Pipelines that run in their caller's thread. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { PipelineRunners } from "../../../../actors/worker/runner/pipeline_runner.ts";

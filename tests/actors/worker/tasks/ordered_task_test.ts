@@ -1,8 +1,6 @@
 /**
  * Ordered tasks: the order in which they produce and give splits, their answers to a reader whose
  * window is full, and what remains of a split when a runner dies.
- *
- * @module
  */
 import { dispatcherAt, type DispatcherProtocol } from "../../../../actors/dispatcher/protocol.ts";
 import type { AnswerOf, RequestOf } from "../../../../actors/runtime/protocol.ts";

@@ -1,8 +1,4 @@
-/**
- * The items of a split, kept until all of its readers have taken them.
- *
- * @module
- */
+/** The items of a split, kept until all of its readers have taken them. */
 import fc from "fast-check";
 import { type SplitItem, SplitItems } from "../../../../actors/worker/tasks/split_items.ts";
 import { Payload } from "../../../../transport/payload.ts";

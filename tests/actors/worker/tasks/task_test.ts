@@ -1,8 +1,4 @@
-/**
- * Tasks: clients get every element once, and a task runs a bounded way ahead of them.
- *
- * @module
- */
+/** Tasks: clients get every element once, and a task runs a bounded way ahead of them. */
 import { LeatError } from "../../../../core/error.ts";
 import { isLast } from "../../../../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../../../../actors/worker/runner/runner.ts";

@@ -1,8 +1,4 @@
-/**
- * Parquet files written for tests.
- *
- * @module
- */
+/** Parquet files written for tests. */
 import { LeatError } from "../../../../core/error.ts";
 import { ParquetNode } from "../../../../data/sources/parquet.ts";
 import { assertEquals, assertInstanceOf } from "../../../assert.ts";

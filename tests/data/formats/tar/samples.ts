@@ -1,8 +1,4 @@
-/**
- * Reads the samples of an archive written for tests.
- *
- * @module
- */
+/** Reads the samples of an archive written for tests. */
 import { LeatError } from "../../../../core/error.ts";
 import { type SampleOptions, WebDatasetReader } from "../../../../data/formats/tar/web_dataset.ts";
 import { assertEquals, assertInstanceOf, assertStringIncludes } from "../../../assert.ts";

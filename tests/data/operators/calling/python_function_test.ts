@@ -1,8 +1,6 @@
 /**
  * References to Python functions: how they are sent, and where they are refused. `python/tests/`
  * calls them.
- *
- * @module
  */
 import { Dataset, LeatError, python } from "../../../../mod.ts";
 import { PYTHON_CALLS, PythonFunction } from "../../../../data/udf/python_function.ts";

@@ -2,7 +2,7 @@
  * A service on a host of its own: a Linux network namespace, behind a cable whose speed `tc` limits.
  * Needs `ip` and `tc` (iproute2) and the right to create namespaces.
  */
-import { ChildProcess } from "../../cli/cluster/child_process.ts";
+import { ChildProcess } from "../cluster/child_process.ts";
 
 const TRAINER = "10.97.0.1";
 const HOST = "10.97.0.2";

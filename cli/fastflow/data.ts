@@ -1,7 +1,7 @@
 /** Small generated files: speech-like sounds with transcripts, and photographs. */
 import { join } from "node:path";
 import wavefile from "wavefile";
-import { PhotographMaker } from "../../cli/simulate/photographs.ts";
+import { PhotographMaker } from "../simulate/photographs.ts";
 import { encodeExample, encodeTfRecord, Images, RandomStream, Tensor } from "../../mod.ts";
 
 /** Samples per second. */

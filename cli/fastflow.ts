@@ -1,26 +1,22 @@
-/**
- * The experiments of the FastFlow paper with Leat: `deno task fastflow --help`.
- *
- * @module
- */
+/** The experiments of the FastFlow paper with Leat: `deno task fastflow --help`. */
 import { join } from "node:path";
-import { counted } from "../../cli/lib/counted.ts";
-import { runProgram, UsageError } from "../../cli/lib/args.ts";
-import type { Program } from "../../cli/lib/help.ts";
-import { flag, subset, text, type Values } from "../../cli/lib/options.ts";
-import { requireWritable } from "../../cli/lib/page.ts";
-import { StopRequests } from "../../cli/lib/stop_requests.ts";
-import { formatNumber, renderTable } from "../../cli/lib/table.ts";
-import { Progress } from "../../cli/simulate/progress.ts";
-import { LocalCluster } from "../../mod.ts";
-import { measureCosts } from "./costs.ts";
-import { writeData } from "./data.ts";
-import { ENVIRONMENTS, HOSTS } from "./environments.ts";
-import { measureOne, type RealEnvironment, runsPerWorkload } from "./measured.ts";
-import { modelAll, type Outcome } from "./modelled.ts";
-import { RemoteHost } from "./remote_host.ts";
-import { type Results, tablesOf } from "./tables.ts";
-import { type Letter, LETTERS, type Workload, WORKLOADS } from "./workloads.ts";
+import { counted } from "./lib/counted.ts";
+import { runProgram, UsageError } from "./lib/args.ts";
+import type { Program } from "./lib/help.ts";
+import { flag, subset, text, type Values } from "./lib/options.ts";
+import { requireWritable } from "./lib/page.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
+import { formatNumber, renderTable } from "./lib/table.ts";
+import { Progress } from "./simulate/progress.ts";
+import { LocalCluster } from "../mod.ts";
+import { measureCosts } from "./fastflow/costs.ts";
+import { writeData } from "./fastflow/data.ts";
+import { ENVIRONMENTS, HOSTS } from "./fastflow/environments.ts";
+import { measureOne, type RealEnvironment, runsPerWorkload } from "./fastflow/measured.ts";
+import { modelAll, type Outcome } from "./fastflow/modelled.ts";
+import { RemoteHost } from "./fastflow/remote_host.ts";
+import { type Results, tablesOf } from "./fastflow/tables.ts";
+import { type Letter, LETTERS, type Workload, WORKLOADS } from "./fastflow/workloads.ts";
 
 const FULL = {
   ...{ profileSteps: 50, modelledSteps: 600, measuredSteps: 100 },
@@ -91,7 +87,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     }
     const seconds = formatNumber((Date.now() - startedMs) / 1_000, 0);
     // Loaded late: `--help` does not need the drawing library.
-    const { writeReport } = await import("./report.ts");
+    const { writeReport } = await import("./fastflow/report.ts");
     const host = `${counted(navigator.hardwareConcurrency, "core")}, ${Deno.build.arch}`;
     const facts = [["Took", `${seconds} s`], ["Host", host]] as const;
     writeReport(results, facts, [PROGRAM.usage, ...Deno.args].join(" "), path);

@@ -1,7 +1,7 @@
 /** Workers of a distributed save without a service: each kind of work, and storage that fails. */
 import { Dataset, type Host, LeatError } from "../../../../mod.ts";
 import { installedHost } from "../../../../data/host.ts";
-import { JointSave } from "../../../../data/saved/distributed/joint_save.ts";
+import { DistributedSaver } from "../../../../data/saved/distributed/distributed_saver.ts";
 import type {
   Begun,
   RunReport,
@@ -21,7 +21,7 @@ function writerOf(folder: string, dataset: Dataset<unknown>, host: Host = instal
     fingerprint: dataset.fingerprint(),
     chunkBytesMax,
   };
-  return new JointSave(dataset.node, settings, 0n, host);
+  return new DistributedSaver(dataset.node, settings, 0n, host);
 }
 
 /** Some of the splits of a save that has begun. */

@@ -17,7 +17,7 @@ interface Batch {
 }
 
 /** Reads it once, by two readers together. */
-export async function drillFirstCome(
+export async function drillUnordered(
   around: Around,
   mode: "DYNAMIC" | "OFF",
 ): Promise<DrillFigures> {

@@ -1,6 +1,6 @@
 /** What the decision has to reach, and whether it did. */
-import type { Quantity } from "../../cli/lib/quantity.ts";
-import type { Table } from "../../cli/lib/table.ts";
+import type { Quantity } from "../lib/quantity.ts";
+import type { Table } from "../lib/table.ts";
 import { bestOf, type Outcome } from "./modelled.ts";
 import type { Found, Results } from "./tables.ts";
 

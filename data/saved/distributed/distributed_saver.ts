@@ -15,22 +15,29 @@ import { listSplitTable, type SplitTable } from "../../sharding/splits.ts";
 import { Ledger } from "../ledger.ts";
 import { begin } from "./begin.ts";
 import { enter, type EntryPipeline } from "./entry.ts";
-import type { JointFolder } from "./folder.ts";
+import type { DistributedFolder } from "./folder.ts";
 import { RunWriter } from "./run_writer.ts";
-import type { Begun, JointSaveSettings, RunReport, SaveWork, WorkOf, Written } from "./work.ts";
+import type {
+  Begun,
+  DistributedSaveSettings,
+  RunReport,
+  SaveWork,
+  WorkOf,
+  Written,
+} from "./work.ts";
 
 /** The table of a dataset that is not one chain over splits: one worker produces all of it. */
 const WHOLE: SplitTable = [[{ start: 0, stop: 1 }]];
 
 /** A worker's part in a distributed save. */
-export class JointSave {
+export class DistributedSaver {
   readonly #pipeline: EntryPipeline;
-  readonly #folder: JointFolder;
+  readonly #folder: DistributedFolder;
   #running: DatasetIterator<unknown> | undefined;
   #disposed = false;
 
   /** @param seed determines all random draws. */
-  constructor(node: DatasetNode, settings: JointSaveSettings, seed: bigint, host: Host) {
+  constructor(node: DatasetNode, settings: DistributedSaveSettings, seed: bigint, host: Host) {
     const ordered = inOrder(node);
     this.#pipeline = { node: ordered, chain: chainOf(ordered), seed };
     this.#folder = { host, settings, ledger: new Ledger(host, settings.folder) };

@@ -1,10 +1,11 @@
 /** The paper's tables and figures as tables, and the sentences above them. */
-import { modelled, type Quantity, type Unit } from "../../cli/lib/quantity.ts";
-import type { Table } from "../../cli/lib/table.ts";
+import { modelled, type Quantity, type Unit } from "../lib/quantity.ts";
+import type { Table } from "../lib/table.ts";
 import { goalTable, TRAINING_STEPS, trainingMs } from "./goals.ts";
 import { bestOf, type Outcome } from "./modelled.ts";
 import type { Costs } from "./costs.ts";
 import type { Letter, Workload } from "./workloads.ts";
+import { mean } from "../lib/statistics.ts";
 
 const MS_PER_SECOND = 1_000;
 /** Table 4 of the paper: profile time over training time, in %, and with its metrics reloaded. */
@@ -259,10 +260,6 @@ function overhead({ outcomes, costs }: Results): Found {
       }),
     },
   };
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 function percent(share: number): string {

@@ -1,4 +1,5 @@
 /** The same experiments measured: a worker with processes of its own, the accelerator asleep. */
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Dataset,
   type LocalCluster,
@@ -107,8 +108,4 @@ async function timeOfStep(
   const ms = (performance.now() - fromMs) / steps;
   await iterator[Symbol.asyncDispose]();
   return ms;
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

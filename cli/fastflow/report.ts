@@ -8,7 +8,7 @@ import {
   provenanceLegend,
   seriesColor,
   WIDE_WIDTH,
-} from "../../cli/lib/line_chart.ts";
+} from "../lib/line_chart.ts";
 import {
   escape,
   renderFacts,
@@ -16,7 +16,7 @@ import {
   renderPage,
   renderSection,
   writePage,
-} from "../../cli/lib/page.ts";
+} from "../lib/page.ts";
 import type { Outcome } from "./modelled.ts";
 import { type Results, tablesOf } from "./tables.ts";
 

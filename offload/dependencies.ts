@@ -3,7 +3,7 @@ import { LeatError } from "../core/error.ts";
 import type { MetricStore } from "./metric_store.ts";
 
 /** Clocks and storage. */
-export interface OffloadSurroundings {
+export interface OffloadDependencies {
   /** CPU time of this process so far, in ms. */
   readonly cpuMs: () => number;
   /** The machine's CPUs: a part of the metric store's keys. */
@@ -12,15 +12,15 @@ export interface OffloadSurroundings {
   readonly openStore: (path: string) => Promise<MetricStore>;
 }
 
-let installed: OffloadSurroundings | undefined;
+let installed: OffloadDependencies | undefined;
 
 /** Sets what planning uses. */
-export function installOffload(surroundings: OffloadSurroundings): void {
-  installed = surroundings;
+export function installOffload(dependencies: OffloadDependencies): void {
+  installed = dependencies;
 }
 
 /** What planning uses; `failed_precondition` when no entry module has installed it. */
-export function offloadSurroundings(): OffloadSurroundings {
+export function offloadDependencies(): OffloadDependencies {
   if (installed !== undefined) return installed;
   throw new LeatError(
     "failed_precondition",

@@ -20,12 +20,12 @@ import {
 export function alignedSource(node: DatasetNode): DatasetNode | undefined {
   const { division } = node;
   if (division === "element" || division === "position") return alignedSource(node.inputs[0]!);
-  const isJoint = isSplittable(node) && node.isJoint === true;
-  return isJoint || node instanceof IndexedNode || isReplicated(node) ? node : undefined;
+  const isAligned = isSplittable(node) && node.isAligned === true;
+  return isAligned || node instanceof IndexedNode || isReplicated(node) ? node : undefined;
 }
 
 /** Gives every split of a reader to each of `count` sources. */
-export class JointSplits implements SplitSource {
+export class AlignedSplits implements SplitSource {
   readonly #reader: SplitReader;
   /** The splits that some source has not taken yet… */
   readonly #splits: Promise<Split | typeof END>[] = [];

@@ -1,5 +1,5 @@
 /** `deno task fastflow`: what it refuses, and its smallest run: one workload, modelled. */
-import { ModelledTraining, VirtualTime } from "../../examples/fastflow/model.ts";
+import { ModelledTraining, VirtualTime } from "../../cli/fastflow/model.ts";
 import type { OffloadChoice } from "../../mod.ts";
 import {
   assert,
@@ -13,7 +13,7 @@ import { withFiles } from "../lib/temp_folder.ts";
 
 async function run(...args: string[]): Promise<{ code: number; out: string; err: string }> {
   const flags = ["-P=fastflow", "--no-check"];
-  await using child = startChild("examples/fastflow/main.ts", { args, flags });
+  await using child = startChild("cli/fastflow.ts", { args, flags });
   const { code } = await child.status;
   return { code, out: child.stdout.text, err: child.stderr.text };
 }
