@@ -5,8 +5,6 @@
  * ```sh
  * deno run -P=bench bench/service_cost.ts
  * ```
- *
- * @module
  */
 import process from "node:process";
 import { readableSlots, writableSlots } from "../platform/process/slot_files.ts";
