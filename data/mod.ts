@@ -127,4 +127,5 @@ export {
   type NewFiles,
   type Normalization,
   type OpenFile,
+  type PlaceOf,
 } from "./host.ts";
