@@ -41,6 +41,8 @@ import { holderOfName, workerHeartbeat } from "./members/workers.ts";
 
 /** The protocol's version. */
 const VERSION = "0.1";
+/** About the bytes of a description for each job, client and worker. */
+const DESCRIBED_BYTES = 1_024;
 /** `describe` asks workers for new figures when theirs are older than this, in ms. */
 const FIGURES_FRESH_MS = 1_000;
 /** Workers asked for new figures at a time, oldest figures first. */
@@ -77,7 +79,7 @@ export function createDispatcher(
       getSaveWork: (request, delivery) => dispatcher.getSaveWork(request, delivery),
       runnerDied: (request, delivery) => dispatcher.runnerDied(request, delivery),
       describe: (request, by) =>
-        dispatcher.answer(by, () => dispatcher.describe(request?.refresh === true)),
+        dispatcher.answer(by, () => dispatcher.describe(request?.refresh === true, by)),
     },
     checks: dispatcherChecks,
     access: dispatcherAccess,
@@ -209,8 +211,12 @@ class Dispatcher {
     });
   }
 
-  getDataset({ datasetId }: Request<"getDataset">, { sender }: Delivery): Answer<"getDataset"> {
-    return this.#transactions.run(({ state }) => datasetFor(state, datasetId, sender));
+  getDataset({ datasetId }: Request<"getDataset">, by: Delivery): Answer<"getDataset"> {
+    return this.#transactions.run(({ state }) => {
+      const dataset = datasetFor(state, datasetId, by.sender);
+      this.#rates.answered(by, dataset.graph.byteLength);
+      return dataset;
+    });
   }
 
   openIteration(
@@ -322,10 +328,13 @@ class Dispatcher {
   }
 
   /** While the journal waits for disk space this answers at once, so that people see the stall. */
-  describe(refresh: boolean): Answer<"describe"> {
+  describe(refresh: boolean, by: Delivery): Answer<"describe"> {
     const { stall } = this.#transactions;
     const describe = (tx: Transaction) => {
       if (refresh && stall === undefined) this.#refreshFigures(tx.nowMs);
+      const { jobs, clients, workers } = tx.state;
+      const entries = jobs.size + clients.size + workers.size;
+      if (by.sender.role !== "admin") this.#rates.answered(by, entries * DESCRIBED_BYTES);
       const soft = this.#softState(tx);
       const described = describeState(tx.state, soft, this.#scaling.describe(tx.state, soft));
       if (stall === undefined) return described;

@@ -19,6 +19,7 @@ import {
   readFragmentHead,
   writeAck,
 } from "./frames.ts";
+import { HeldFrames } from "./held_frames.ts";
 import { Outbox, WINDOW_BYTES } from "./outbox.ts";
 import type { Peer } from "./peer.ts";
 import { Reassembly } from "./reassembly.ts";
@@ -30,6 +31,7 @@ import {
   writeSlotFile,
 } from "./slots.ts";
 import type { Socket } from "./socket.ts";
+import { isClogged, type Unread } from "./unread.ts";
 
 /** How often a link checks whether it has received anything, and pings if not, in ms. */
 const HEARTBEAT_MS = 5_000;
@@ -54,8 +56,6 @@ const ENVELOPE_BYTES_MAX: Readonly<Record<Identity["role"], number>> = {
   ...{ client: CLIENT_ENVELOPE_BYTES_MAX, viewer: CLIENT_ENVELOPE_BYTES_MAX },
   ...{ worker: WORKER_ENVELOPE_BYTES_MAX, admin: Infinity },
 };
-/** Most bytes that may wait for `start`: a sender that keeps to its window sends no more. */
-const HELD_BYTES_MAX = WINDOW_BYTES + FRAME_BYTES_MAX;
 
 /** Memory of received elements that were released, for later ones on any link of this thread. */
 const received = new FramePool();
@@ -91,9 +91,9 @@ export class WebSocketLink implements Link {
   #outgoingSlots: OutgoingSlots | undefined;
   readonly #incomingSlots: IncomingSlots | undefined;
   #receive: ((envelope: Envelope) => void) | undefined;
-  /** Frames that arrived before `start`, and frames that arrived before those were processed. */
-  #waiting: Uint8Array[] = [];
-  #waitingBytes = 0;
+  /** Frames that came before `start` or while too much waits for the peer, and those after them. */
+  readonly #held = new HeldFrames();
+  readonly #unread: Unread | undefined;
   #bytesTaken = 0;
   #bytesAcknowledged = 0;
   #ackTimer: Timer | undefined;
@@ -132,6 +132,7 @@ export class WebSocketLink implements Link {
     });
     this.#beatTimer = this.#beatLater();
     this.#near = peer.near;
+    this.#unread = peer.unread;
     if (peer.slots === undefined) return;
     const { name, file } = peer.slots;
     this.#incomingSlots = new IncomingSlots(file, limits.messageBytesMax, received);
@@ -144,7 +145,7 @@ export class WebSocketLink implements Link {
 
   start(receive: (envelope: Envelope) => void): void {
     this.#receive = receive;
-    if (this.#waiting.length > 0) this.#world.macrotask(() => this.#openWaiting());
+    if (this.#held.length > 0) this.#world.macrotask(() => this.#openHeld());
   }
 
   send(envelope: Envelope): boolean {
@@ -213,13 +214,19 @@ export class WebSocketLink implements Link {
 
   /** Whether frames are opened as they arrive. */
   get #isOpening(): boolean {
-    return this.#receive !== undefined && this.#waiting.length === 0;
+    return this.#receive !== undefined && this.#held.length === 0 && !this.#isClogged;
+  }
+
+  /** Whether too much waits for a peer that does not read. */
+  get #isClogged(): boolean {
+    return isClogged(this.#outbox.bytes, this.identity, this.#unread);
   }
 
   #frame(frame: Uint8Array): void {
     switch (frame[0]) {
       case FRAME.ACK:
-        return this.#outbox.taken(readAck(frame));
+        this.#outbox.taken(readAck(frame));
+        return this.#openHeld();
       case FRAME.PING:
         // A peer that sends pings without reading gets no answers.
         if (this.#socket.bufferedAmount < WINDOW_BYTES) this.#socket.send(PONG);
@@ -228,27 +235,19 @@ export class WebSocketLink implements Link {
         return;
       default:
         if (this.#isOpening) this.#open(frame);
-        else this.#keep(frame);
+        else this.#held.push(frame);
     }
   }
 
-  #keep(frame: Uint8Array): void {
-    this.#waitingBytes += frame.length;
-    if (this.#waitingBytes > HELD_BYTES_MAX) {
-      throw malformed(`more than the window of ${WINDOW_BYTES} bytes unacknowledged`);
-    }
-    this.#waiting.push(frame);
-  }
-
-  #openWaiting(): void {
+  #openHeld(): void {
+    if (this.#receive === undefined) return;
     try {
-      for (const frame of this.#waiting) {
-        if (!this.#isClosed) this.#open(frame);
+      while (this.#held.length > 0 && !this.#isClosed && !this.#isClogged) {
+        this.#open(this.#held.shift()!);
       }
     } catch (error) {
       this.close(this.#broken(error));
     }
-    this.#waiting = [];
   }
 
   #open(frame: Uint8Array): void {
@@ -376,7 +375,7 @@ export class WebSocketLink implements Link {
     this.#reassembly.clear();
     this.#outgoingSlots?.close();
     this.#incomingSlots?.close();
-    this.#waiting = [];
+    this.#held.clear();
     this.#socket.close();
     this.#settle(reason);
   }

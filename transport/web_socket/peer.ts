@@ -3,6 +3,7 @@ import type { Identity } from "../../actors/runtime/identity.ts";
 import type { NodeId } from "../../actors/runtime/link.ts";
 import type { SlotFile } from "../process/slots.ts";
 import type { NearListener } from "./slots.ts";
+import type { Unread } from "./unread.ts";
 
 /** The other end, according to its hello. */
 export interface Peer {
@@ -15,6 +16,8 @@ export interface Peer {
   readonly messageBytesMax: number;
   /** A dialler of this host may share slots with this node. */
   readonly near?: NearListener | undefined;
+  /** What waits for the peers of a listener; it bounds this for clients and viewers. */
+  readonly unread?: Unread;
   /** This dialler has created a file for slots in the listener's folder. */
   readonly slots?: { readonly name: string; readonly file: SlotFile } | undefined;
 }

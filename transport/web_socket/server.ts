@@ -231,6 +231,7 @@ class Server implements WebSocketServer {
       identity: admission.identity,
       messageBytesMax: hello.messageBytesMax,
       near,
+      unread: { of: ({ name }) => this.#unreadBytesOf(name) },
     };
     const link = new WebSocketLink(world, socket, peer, this.#options);
     this.#links.set(link, admission);
@@ -259,6 +260,14 @@ class Server implements WebSocketServer {
       `"${name}" has ${count} links to this node, as many as one token may: close some, or give programs ` +
         "tokens of their own",
     );
+  }
+
+  #unreadBytesOf(name: string): number {
+    let bytes = 0;
+    for (const link of this.#links.keys()) {
+      if (link.identity.name === name) bytes += link.bufferedBytes;
+    }
+    return bytes;
   }
 
   /** The accepted tokens changed: closes the links whose tokens were withdrawn. */

@@ -4,6 +4,8 @@ import type { Delivery } from "../../runtime/protocol.ts";
 
 /** A bucket's capacity, as ms at the full rate: many clients of one process start at once. */
 const BURST_MS = 5_000;
+/** So many bytes of an answer count as one more request. */
+const BYTES_PER_REQUEST = 16 * 2 ** 10;
 /** Above this number, full buckets are dropped. */
 const BUCKETS_MAX = 4_096;
 
@@ -25,8 +27,7 @@ export class RequestRates {
 
   /** @throws LeatError `resource_exhausted` above the rate. */
   take({ sender, source }: Pick<Delivery, "sender" | "source">): void {
-    // All users of a cluster's single token are admins, so each node has a bucket.
-    const key = sender.role === "admin" ? source.node : sender.name;
+    const key = keyOf({ sender, source });
     const bucket = this.#bucketOf(key);
     if (bucket.tokens < 1) {
       throw new LeatError(
@@ -36,6 +37,11 @@ export class RequestRates {
       );
     }
     bucket.tokens--;
+  }
+
+  /** Counts an answer as further requests, by its size. They may be owed: then the next ones wait. */
+  answered(by: Pick<Delivery, "sender" | "source">, bytes: number): void {
+    this.#bucketOf(keyOf(by)).tokens -= bytes / BYTES_PER_REQUEST;
   }
 
   get #capacity(): number {
@@ -65,4 +71,9 @@ export class RequestRates {
       if (this.#tokensAt(bucket, nowMs) >= this.#capacity) this.#buckets.delete(key);
     }
   }
+}
+
+/** All users of a cluster's single token are admins, so each node has a bucket. */
+function keyOf({ sender, source }: Pick<Delivery, "sender" | "source">): string {
+  return sender.role === "admin" ? source.node : sender.name;
 }

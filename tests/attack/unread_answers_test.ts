@@ -1,0 +1,128 @@
+/**
+ * A client that asks and never acknowledges the answers. They wait for it in the memory of the node
+ * that it asks, which must not grow without limit.
+ *
+ * @module
+ */
+import type { Identity } from "../../actors/runtime/identity.ts";
+import type { World } from "../../actors/runtime/world.ts";
+import { RequestRates } from "../../actors/dispatcher/jobs/request_rates.ts";
+import { encodeMessage } from "../../transport/codec.ts";
+import { writeAck } from "../../transport/web_socket/frames.ts";
+import { WebSocketLink } from "../../transport/web_socket/link.ts";
+import type { Socket, SocketEvents } from "../../transport/web_socket/socket.ts";
+import { assert, assertEquals, assertThrows } from "../assert.ts";
+
+const ANSWER = new Uint8Array(2 ** 20);
+const CLIENT: Identity = { name: "team", role: "client" };
+const SOURCE = { node: "attacker", path: "/client", incarnation: "1-1" };
+const TARGET = { node: "ws://node", path: "/worker", incarnation: "2-1" };
+
+/** A connection whose client sends what a test says, and acknowledges nothing by itself. */
+class Asker implements Socket {
+  readonly isOpen = true;
+  readonly bufferedAmount = 0;
+  readonly released = Promise.resolve();
+  readonly link: WebSocketLink;
+  /** The numbers of the requests that have been answered. */
+  readonly answered: number[] = [];
+  isClosed = false;
+  bytes = 0;
+  #events!: SocketEvents;
+  #asked = 0;
+
+  constructor(identity: Identity, unread: () => number = () => this.link.bufferedBytes) {
+    this.link = new WebSocketLink(world, this, {
+      remote: { node: "attacker", incarnation: "1" },
+      ...{ ownName: "attacker", identity, messageBytesMax: 2 ** 30, unread: { of: unread } },
+    });
+    this.link.start((envelope) => {
+      const { number } = envelope;
+      this.answered.push(number);
+      const reply = { kind: "reply", source: TARGET, target: SOURCE, number, id: number } as const;
+      this.link.send({ ...reply, body: ANSWER });
+    });
+  }
+
+  listen(events: SocketEvents): void {
+    this.#events = events;
+  }
+
+  send(bytes: Uint8Array, head?: Uint8Array): void {
+    this.bytes += bytes.length + (head?.length ?? 0);
+  }
+
+  close(): void {
+    this.isClosed = true;
+  }
+
+  drop(): void {
+    this.isClosed = true;
+  }
+
+  ask(count: number, body?: unknown): void {
+    for (let i = 0; i < count; i++) {
+      const number = ++this.#asked;
+      const ask = { kind: "ask", source: SOURCE, target: TARGET, number, id: number };
+      this.#events.message(encodeMessage({ ...ask, method: "get", timeoutMs: 1_000, body }));
+    }
+  }
+
+  /** Acknowledges what was sent, until no more comes. */
+  acknowledge(): void {
+    for (let before = -1; before !== this.bytes;) {
+      before = this.bytes;
+      this.#events.message(writeAck(before));
+    }
+  }
+}
+
+const world = {
+  timer: () => ({ cancel: () => {} }),
+  macrotask: (fn: () => void) => fn(),
+} as unknown as World;
+
+Deno.test("requests wait while a client does not read the answers, and go on in order when it does", () => {
+  const asker = new Asker(CLIENT);
+  asker.ask(1_000);
+  assert(asker.answered.length < 100, `${asker.answered.length} answers of 1 MiB are unread`);
+  asker.acknowledge();
+  assertEquals(asker.answered, Array.from({ length: 1_000 }, (_, i) => i + 1));
+  assertEquals(asker.isClosed, false);
+});
+
+Deno.test("all links of an identity together hold a bounded number of unread bytes", () => {
+  const askers: Asker[] = [];
+  const all = () => askers.reduce((sum, { link }) => sum + link.bufferedBytes, 0);
+  for (let i = 0; i < 100; i++) askers.push(new Asker(CLIENT, all));
+  for (const asker of askers) asker.ask(100);
+  assert(all() < 500 * 2 ** 20, `${all()} bytes are unread`);
+  // Each of them gets an answer nevertheless.
+  for (const { answered } of askers) assert(answered.length > 0);
+});
+
+Deno.test("a client that goes on asking without reading loses its connection", () => {
+  const asker = new Asker(CLIENT);
+  for (let i = 0; i < 100 && !asker.isClosed; i++) asker.ask(10, "x".repeat(100_000));
+  assertEquals(asker.isClosed, true);
+  assertEquals(asker.link.bufferedBytes, 0);
+});
+
+Deno.test("workers and admins may leave more unread", () => {
+  for (const role of ["worker", "admin"] as const) {
+    const asker = new Asker({ name: "node", role });
+    asker.ask(200);
+    assertEquals(asker.answered.length, 200);
+  }
+});
+
+Deno.test("large answers of a dispatcher count as many requests of the identity that asked", () => {
+  const rates = new RequestRates(100, () => 0);
+  const by = { sender: CLIENT, source: SOURCE };
+  for (let i = 0; i < 4; i++) {
+    rates.take(by);
+    rates.answered(by, 2 ** 21); // as 128 requests of the 500 in a burst
+  }
+  assertThrows(() => rates.take(by), Error, "requests a second");
+  rates.take({ ...by, sender: { name: "others", role: "client" } });
+});
