@@ -38,8 +38,17 @@ export interface Manifest {
   readonly chunks: readonly Chunk[];
 }
 
-/** A path within a folder. */
+/**
+ * The path of a file of a folder. The folder may come from others, and list any names.
+ * @throws LeatError `data_loss` for a name that leads out of the folder.
+ */
 export function within(folder: string, name: string): string {
+  if (/[/\\]|^\.*$/.test(name)) {
+    throw new LeatError(
+      "data_loss",
+      `The folder ${folder} lists "${name}", which is no name of a file in it. Remove the folder to have it written again.`,
+    );
+  }
   return folder.endsWith("/") ? folder + name : `${folder}/${name}`;
 }
 

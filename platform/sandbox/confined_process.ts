@@ -23,7 +23,7 @@ import { permissionFlags, type SandboxGrants } from "./grants.ts";
 import type { HostProcesses, TaskHost } from "./host/host_processes.ts";
 import type { KernelGuards } from "./guards/kernel_guards.ts";
 import type { ConfinedStart } from "./runner_program.ts";
-import { runnerGone } from "./runner_gone.ts";
+import { runnerGone, withoutStack } from "./runner_gone.ts";
 import type { SuppliedProcess } from "./process_supply.ts";
 import { isCount, unexpected } from "./untrusted_answers.ts";
 
@@ -315,7 +315,8 @@ export class ConfinedProcess implements SuppliedProcess {
       );
     }
     if (signal !== null) return runnerGone("unavailable", `its process was ended by ${signal}`);
-    const why = said.trim() === "" ? "" : `: ${said.trim()}`;
+    const text = withoutStack(said);
+    const why = text === "" ? "" : `: ${text}`;
     return runnerGone("unavailable", `its process ended by itself (exit code ${code})${why}`);
   }
 

@@ -8,3 +8,8 @@ export function runnerGone(code: LeatErrorCode, why: string, cause?: LeatError):
     ...(cause === undefined ? {} : { cause }),
   });
 }
+
+/** What a process has printed, without the stack of an error: it names files of this machine. */
+export function withoutStack(said: string): string {
+  return said.replace(/\n\s+at [^]*$/, "").replace(/\bfile:\/\/\S+/g, "…").trim();
+}

@@ -17,8 +17,10 @@ import type { RowBlocks, Rows } from "../row_blocks.ts";
 import "./flatbuffer_lengths.ts";
 
 const MAGIC = "ARROW1";
-/** The magic, padded, at the beginning, and the length of the footer and the magic at the end. */
-const SMALLEST_FILE_BYTES = 8 + 4 + MAGIC.length;
+/** A file ends with the length of the footer and the magic. */
+const FOOTER_END_BYTES = 4 + MAGIC.length;
+/** At the beginning is the magic, padded. */
+const SMALLEST_FILE_BYTES = 8 + FOOTER_END_BYTES;
 
 /** Bytes that a footer takes to name a record batch. */
 const BLOCK_BYTES = 24;
@@ -94,8 +96,12 @@ async function isFile(bytes: ByteRanges): Promise<boolean> {
 async function checkEnd(bytes: ByteRanges): Promise<void> {
   const { sizeBytes } = bytes;
   if (sizeBytes >= SMALLEST_FILE_BYTES) {
-    const end = await bytes.read(sizeBytes - MAGIC.length, sizeBytes);
-    if (new TextDecoder().decode(end) === MAGIC) return;
+    const end = await bytes.read(sizeBytes - FOOTER_END_BYTES, sizeBytes);
+    if (new TextDecoder().decode(end.subarray(-MAGIC.length)) === MAGIC) {
+      const footerBytes = new DataView(end.buffer).getInt32(0, true);
+      if (footerBytes > 0 && footerBytes <= sizeBytes - SMALLEST_FILE_BYTES) return;
+      throw bytes.damaged(`its footer claims ${footerBytes} bytes`);
+    }
   }
   throw bytes.damaged(`it begins with ${MAGIC} and does not end so; it is truncated`);
 }

@@ -3,6 +3,7 @@ import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset, LeatError, tensor, TensorSpec } from "../../../mod.ts";
 import { END } from "../../../data/iterator.ts";
 import { installedHost } from "../../../data/host.ts";
+import { encodeManifest, readManifest } from "../../../data/saved/manifest.ts";
 import { listSplitTable } from "../../../data/sharding/splits.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
@@ -261,4 +262,21 @@ Deno.test("save, snapshot and cache check their arguments", async () => {
   assertEquals(await codeOf(() => dataset.save("x", { chunkBytesMax: 0 })), "invalid_argument");
   assertEquals(await codeOf(() => dataset.save("s3://bucket/key")), "unimplemented");
   assertEquals(await codeOf(() => dataset.save("/not-writable-here")), "permission_denied");
+});
+
+Deno.test("load reads no file outside of the folder, whatever the folder lists", async () => {
+  await inFolder(async (folder) => {
+    const [own, hostile] = [`${folder}/own`, `${folder}/hostile`];
+    await Dataset.range(3).save(own);
+    await Dataset.range(3).save(hostile);
+    const [chunk] = (await readManifest(installedHost(), own))!.chunks;
+    const manifest = (await readManifest(installedHost(), hostile))!;
+    for (const name of [`../own/${chunk!.name}`, `${own}/${chunk!.name}`, "..", ""]) {
+      const forged = encodeManifest({ ...manifest, chunks: [{ ...chunk!, name }] });
+      await Deno.writeFile(`${hostile}/DONE`, forged);
+      const load = async () => await Array.fromAsync(await Dataset.load(hostile));
+      const error = await assertRejects(load, LeatError, "which is no name of a file in it");
+      assertEquals(error.code, "data_loss");
+    }
+  });
 });

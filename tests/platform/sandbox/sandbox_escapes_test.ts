@@ -20,6 +20,7 @@ Deno.test("what ends a process costs its task, which says why, and nothing else"
     ["setTimeout(() => { throw new Error('late') }), new Promise(() => {})", "unavailable", /late/],
     ["Deno.exit(3)", "unavailable", /exit code 3/],
     ["process.exit(4)", "unavailable", /exit code 4/],
+    ["Deno.stdin.close(), Deno.stdout.close(), 1", "unavailable", /BadResource/],
     ["process.abort()", "unavailable", /SIGABRT/],
     ["process.kill(process.pid, 'SIGKILL')", "unavailable", /SIGKILL/],
     ["process.kill(process.ppid, 'SIGKILL')", "permission_denied", /run access/],
@@ -36,7 +37,9 @@ Deno.test("what ends a process costs its task, which says why, and nothing else"
   for (const [i, [expression, code, message]] of ends.entries()) {
     const element = came[i]!;
     assertEquals(codeOf(element), code, `${expression}: ${Deno.inspect(element)}`);
-    assertMatch("message" in element ? element.message : "", message);
+    const text = "message" in element ? element.message : "";
+    assertMatch(text, message);
+    assertEquals(text.includes("file://"), false, `a path of the worker: ${text}`);
   }
   assertEquals(await bystander, Array.from({ length: 1_000 }, (_, i) => ({ value: i + 1 })));
   await sandbox.processesEnded();

@@ -276,7 +276,14 @@ Deno.test("arrow reads files without rows", async () => {
 Deno.test("arrow reports damaged and truncated files as data_loss", async () => {
   const bytes = write(ten(5, 5));
   const stream = write(ten(5, 5), "stream");
+  const withFooterOf = (byteLength: number) => {
+    const damaged = bytes.slice();
+    new DataView(damaged.buffer).setInt32(damaged.length - 10, byteLength, true);
+    return damaged;
+  };
   const cases: [Uint8Array, string][] = [
+    [withFooterOf(2 ** 31 - 1), "its footer claims 2147483647 bytes"],
+    [withFooterOf(-1), "its footer claims -1 bytes"],
     [new Uint8Array(0), "it is empty"],
     [bytes.slice(0, -3), "truncated"],
     [bytes.slice(0, 10), "truncated"],
