@@ -105,6 +105,11 @@ const OPTIONS = {
     default: 16_384,
     min: 1,
   }),
+  tasksMax: integer({
+    help: "Most tasks, each a process, of one identity other than an admin on each worker.",
+    default: 256,
+    min: 1,
+  }),
   clientsMax: integer({
     help: "Most clients of one identity at a time.",
     default: 65_536,
@@ -155,6 +160,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     parametersMib,
     allParametersMib,
     jobsMax,
+    tasksMax,
     clientsMax,
     requestsPerSecondMax,
   } = values;
@@ -179,6 +185,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
         parametersBytesMax: parametersMib * 2 ** 20,
         allParametersBytesMax: allParametersMib * 2 ** 20,
         jobsMax,
+        tasksMax,
         clientsMax,
         requestsPerSecondMax,
       },

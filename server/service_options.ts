@@ -149,6 +149,7 @@ const quotas: Checks<Quotas> = {
   parametersBytesMax: COUNT,
   allParametersBytesMax: COUNT,
   jobsMax: COUNT,
+  tasksMax: COUNT,
   clientsMax: COUNT,
   requestsPerSecondMax: COUNT,
 };

@@ -226,7 +226,7 @@ class Dispatcher {
     const { consumers, clientLinks } = this.#parts;
     return this.#transactions.run((tx) => {
       const request = modeFor(asked.parameters).named(asked);
-      checkQuotas(tx.state, request, sender.name, this.#settings.quotas);
+      checkQuotas(tx.state, request, sender, this.#settings.quotas);
       const answer = openIteration(tx, request, sender, {
         positionOf: (clientId) => consumers.positionOf(clientId),
         isUnreadable: (iterationId) => this.#isUnreadable(tx.state, iterationId),

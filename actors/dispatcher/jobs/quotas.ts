@@ -1,8 +1,10 @@
 /** Quotas of one identity, whose users may be thousands: a cluster may have one token. */
 import { LeatError } from "../../../core/error.ts";
+import type { Identity } from "../../runtime/identity.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import { bytesOfRequest } from "../held_bytes.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
+import type { Iteration } from "../state/entities.ts";
 import type { DispatcherState } from "../state/state.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
@@ -21,6 +23,11 @@ export interface Quotas {
   readonly allParametersBytesMax: number;
   /** Jobs of one identity. Default 16,384. */
   readonly jobsMax: number;
+  /**
+   * Iterations that one identity other than an admin reads or saves at a time. Each has a task, with
+   * a process, on every worker that may serve it. Default 256.
+   */
+  readonly tasksMax: number;
   /** Clients of one identity at a time. Default 65,536. */
   readonly clientsMax: number;
   /** Requests per second of one identity, or of one node of an admin. Default 10,000. */
@@ -35,6 +42,7 @@ export const QUOTAS: Quotas = {
   parametersBytesMax: 32 * 2 ** 20,
   allParametersBytesMax: 128 * 2 ** 20,
   jobsMax: 16_384,
+  tasksMax: 256,
   clientsMax: 65_536,
   requestsPerSecondMax: 10_000,
 };
@@ -82,23 +90,30 @@ export function checkDatasetBytes(
 
 /**
  * Checks a request to open an iteration against the quotas.
- * @throws LeatError `resource_exhausted` for an identity with too many jobs or clients, or whose
- *   parameters would be too large.
+ * @throws LeatError `resource_exhausted` for an identity with too many jobs, tasks or clients, or
+ *   whose parameters would be too large.
  */
 export function checkQuotas(
   state: DispatcherState,
   request: OpenRequest,
-  owner: string,
+  { name: owner, role }: Identity,
   quotas: Quotas,
 ): void {
-  const { requestId, jobName } = request;
-  const { jobsMax, clientsMax } = quotas;
+  const { requestId, jobName, repetition } = request;
+  const { jobsMax, tasksMax, clientsMax } = quotas;
   if (state.clientOfRequest(requestId) !== undefined) return;
-  const isNew = jobName === undefined || state.jobNamed(jobName) === undefined;
-  if (isNew && jobsOf(state, owner, jobsMax) >= jobsMax) {
+  const job = jobName === undefined ? undefined : state.jobNamed(jobName);
+  if (job === undefined && jobsOf(state, owner, jobsMax) >= jobsMax) {
     throw exhausted(
       `"${owner}" has ${jobsMax} jobs (jobsMax)`,
       "end some, or give clients that may share a job one jobName",
+    );
+  }
+  const hasTasks = job !== undefined && isUnderWay(state, state.iterationOf(job.jobId, repetition));
+  if (role !== "admin" && !hasTasks && underWayOf(state, owner, tasksMax) >= tasksMax) {
+    throw exhausted(
+      `"${owner}" has ${tasksMax} tasks on each worker (tasksMax), one for each iteration`,
+      "end some iterators, or give clients that may share a job one jobName",
     );
   }
   if (clientsOf(state, owner, clientsMax) >= clientsMax) {
@@ -137,6 +152,26 @@ function jobsOf({ jobs }: DispatcherState, owner: string, max: number): number {
   let count = 0;
   for (const job of jobs.values()) if (job.owner === owner) count++;
   return count;
+}
+
+/** Iterations of an owner that have tasks. Counted only when the total exceeds the quota. */
+function underWayOf(state: DispatcherState, owner: string, max: number): number {
+  if (state.iterations.size < max) return state.iterations.size;
+  let count = 0;
+  for (const iteration of state.iterations.values()) {
+    const isOwn = state.jobs.get(iteration.jobId)!.owner === owner;
+    if (isOwn && isUnderWay(state, iteration)) count++;
+  }
+  return count;
+}
+
+/** Whether an iteration is read, or saved. */
+function isUnderWay(state: DispatcherState, iteration: Iteration | undefined): boolean {
+  if (iteration === undefined) return false;
+  const { iterationId, jobId } = iteration;
+  if (state.clientsOfIteration(iterationId).size > 0) return true;
+  const { save } = state.jobs.get(jobId)!.parameters;
+  return save !== undefined && state.tasksToComplete(iterationId) > 0;
 }
 
 function clientsOf(state: DispatcherState, owner: string, max: number): number {

@@ -287,6 +287,33 @@ Deno.test("an identity has so many jobs, clients and bytes of pipelines; others 
   await b.ask("openIteration", b.openRequest(datasetId, "job 4"));
 });
 
+Deno.test("an identity has so many tasks on each worker; ended ones and others' do not count", async () => {
+  await using teams = new Teams({ quotas: { tasksMax: 2 } });
+  const [a, b, admin] = [teams.join(A), teams.join(B), teams.join(ADMIN)];
+  const datasetId = await a.register("x", false);
+  const first = a.openRequest(datasetId, "job 1");
+  const { clientId } = await a.ask("openIteration", first);
+  const second = a.openRequest(datasetId, "job 2");
+  await a.ask("openIteration", second);
+  const third = a.openRequest(datasetId, "job 3");
+  for (const request of [third, { ...a.openRequest(datasetId, "job 2"), repetition: 1 }]) {
+    const { code, message } = await a.refused("openIteration", request);
+    assertEquals(code, "resource_exhausted");
+    assertStringIncludes(message, "tasksMax");
+  }
+  // Another client of a job needs no other task, and a repeated request changes nothing.
+  await a.ask("openIteration", a.openRequest(datasetId, "job 2"));
+  await a.ask("openIteration", second);
+  const others = await b.register("y", false);
+  await b.ask("openIteration", b.openRequest(others, "job 4"));
+  for (const name of ["job 5", "job 6", "job 7"]) {
+    await admin.ask("openIteration", admin.openRequest(others, name));
+  }
+  const { secret } = first as { readonly secret?: string };
+  await a.ask("releaseClient", { clientId, ...(secret === undefined ? {} : { secret }) });
+  await a.ask("openIteration", third);
+});
+
 Deno.test("the parameters of an identity's jobs and clients are bounded, together and with those of others", async () => {
   await using cluster = await TestCluster.start({
     quotas: { parametersBytesMax: 10_000, allParametersBytesMax: 10_000 },
