@@ -36,7 +36,7 @@ const COARSE_RATIOS = [0.25, 0.5, 0.75, 1];
 
 const OPTIONS = {
   quick: flag(
-    "Shorter runs, and two workloads with real processes: a minute or two on busy cores.",
+    "Shorter runs, and two workloads with real processes: some minutes.",
   ),
   workloads: subset(LETTERS, {
     placeholder: "T,G,C,S,R,M,L",

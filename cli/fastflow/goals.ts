@@ -96,6 +96,6 @@ function rowOf(
     share(most),
     worst && share(worst.value),
     worst === undefined ? "–" : `${worst.outcome.workload.letter} ${worst.outcome.environment}`,
-    met === found.length ? "met" : "missed",
+    worst === undefined ? "–" : met === found.length ? "met" : "missed",
   ];
 }

@@ -58,7 +58,8 @@ export class RemoteHost implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const child of this.#children.splice(0).toReversed()) await child.stop();
-    // Its end of the cable goes with it, and so the other one.
+    // The system removes the cable of a namespace only later, and another host may need its name.
+    await run("ip", "link", "del", this.#cable).catch(() => {});
     await run("ip", "netns", "del", this.#namespace).catch(() => {});
   }
 
