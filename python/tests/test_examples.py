@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from conftest import SOURCES
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+README = Path(__file__).parents[2] / "README.md"
 
 
 def run(example: str, *options: str, by: tuple[str, ...] = (), kill_at: str | None = None) -> dict[str, float]:
@@ -28,6 +30,16 @@ def run(example: str, *options: str, by: tuple[str, ...] = (), kill_at: str | No
                 program.kill()
     assert program.returncode == 0 or kill_at is not None
     return losses
+
+
+def test_the_program_of_the_readme_runs_as_it_stands_there(tmp_path: Path) -> None:
+    blocks = re.search(r"Or train in Python.*?```ts\n(.*?)```.*?```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert blocks is not None
+    for name, text in zip(("pipeline.ts", "first.py"), blocks.groups()):
+        (tmp_path / name).write_text(text)
+    environment = {**os.environ, "PYTHONPATH": SOURCES}
+    printed = subprocess.run([sys.executable, "first.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert printed.stdout == "32 steps\n"
 
 
 @pytest.mark.parametrize(
@@ -54,3 +66,11 @@ def test_two_ranks_of_torchrun_learn_together() -> None:
     losses = run("train_images.py", "--steps", "60", by=launcher)
     # Only the first one prints, and both need the same number of batches.
     assert len(losses) == 6 and losses["step 60"] < 0.8 * losses["step 10"]
+
+
+def test_the_bench_for_an_accelerator_runs_in_its_tiny_form() -> None:
+    pytest.importorskip("torchvision", reason="torchvision is not installed")
+    bench = EXAMPLES.with_name("bench") / "resnet.py"
+    environment = {**os.environ, "PYTHONPATH": SOURCES}
+    run = subprocess.run([sys.executable, str(bench), "--tiny"], env=environment, capture_output=True, text=True, check=True)
+    assert [row.split("  ")[0] for row in run.stdout.splitlines()[1:]] == ["DataLoader", "Leat", "Leat, offloading"]
