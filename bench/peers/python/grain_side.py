@@ -4,11 +4,14 @@ import multiprocessing
 import os
 
 import grain
+from absl import flags
 import numpy as np
 
 from side import serve
 
 CORES = len(os.sched_getaffinity(0))
+# Grain's processes read flags, which only absl's own main function parses.
+flags.FLAGS.mark_as_parsed()
 
 
 def rows(dataset):
