@@ -1,5 +1,5 @@
 /**
- * `deno task bench:peers`: Leat, tf.data, tf.data service, DataLoader and Grain on the same
+ * `deno task bench:peers`: Leat, tf.data, tf.data service, DataLoader, Grain and SPDL on the same
  * files, in alternating windows of one run. Prints a table; writes JSON and a page of plots.
  */
 import { EXIT_FAILURE, runProgram, UsageError } from "../../cli/lib/args.ts";
