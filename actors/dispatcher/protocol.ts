@@ -264,8 +264,8 @@ export interface DispatcherProtocol {
 
   /**
    * The next split of a source for a task (DYNAMIC, DETERMINISTIC). `number` counts the splits
-   * that the task has requested of this source from 1; a repeated number gets the same split. Under DETERMINISTIC the
-   * answer waits until a split can be assigned or none is left.
+   * that the task has requested of this source from 1; a repeated number gets the same split. Under
+   * DETERMINISTIC the answer waits until a split can be assigned or none is left.
    * @throws `failed_precondition` with `details.reason` {@linkcode TASK_ENDED} when the task has
    *   ended or is unknown (the worker drops it); the error of the split listing, if it failed.
    */

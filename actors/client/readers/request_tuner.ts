@@ -1,8 +1,8 @@
 /**
  * How many requests to keep open at one task. With a short round trip two are enough for elements
  * that take a while: one is served while the next is on its way. With a long one as many are useful
- * as elements arrive per round trip; more only queue. The number moves towards twice the elements per round trip. It at most
- * doubles at a time, and only if the training loop waits.
+ * as elements arrive per round trip; more only queue. The number moves towards twice the elements
+ * per round trip. It at most doubles at a time, and only if the training loop waits.
  */
 
 /** Initial number of requests. */
@@ -10,8 +10,8 @@ export const REQUESTS_START = 2;
 /** Most requests open at one task. */
 export const REQUESTS_MAX = 64;
 /**
- * The round trips of small elements count as this long at least, in ms: threads and processes are woken for several small
- * elements at a time, which costs more than to send one.
+ * The round trips of small elements count as this long at least, in ms: threads and processes are
+ * woken for several small elements at a time, which costs more than to send one.
  */
 const TRAVEL_MIN_MS = 1;
 /** For so many bytes at most: more large elements at a time leave the processor's cache. */
