@@ -58,7 +58,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task cluster --workers 2 --mode OFF --elements 200000
   deno task cluster --kill-after 200000
 
-Ctrl-C stops everything. For a cluster on several hosts see docs/cluster.md, deno task dispatcher and
+Ctrl-C stops everything. For a cluster on several hosts see docs/cluster/, deno task dispatcher and
 deno task worker.`,
 };
 

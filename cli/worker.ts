@@ -106,7 +106,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task worker --dispatcher ws://10.0.0.5:5050 --data-root /data --data-root s3://bucket/shards
 
 Functions of submitted pipelines run in a sandbox: they read below the data roots, and do nothing
-else to this host but what --allow-… grants (docs/cluster.md, "Sandbox").
+else to this host but what --allow-… grants (docs/cluster/sandbox.md).
 
 It waits for its dispatcher as long as it takes. Ctrl-C lets clients fetch what is left for a while
 (--drain-ms), a second one stops at once.`,

@@ -4,7 +4,7 @@
  *
  *     deno run -P --allow-net=127.0.0.1 --allow-run=deno examples/two_processes.ts
  *
- * On several hosts `deno task dispatcher` and `deno task worker` take the place of the two (docs/cluster.md).
+ * On several hosts `deno task dispatcher` and `deno task worker` take the place of the two (docs/cluster/).
  */
 import { Dataset, type LeatError, serveDispatcher, serveWorker } from "../mod.ts";
 
