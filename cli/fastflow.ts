@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { counted } from "./lib/counted.ts";
 import { runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
-import { flag, subset, text, type Values } from "./lib/options.ts";
+import { flag, integer, subset, text, type Values } from "./lib/options.ts";
 import { requireWritable } from "./lib/page.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 import { formatNumber, renderTable } from "./lib/table.ts";
@@ -15,6 +15,7 @@ import { ENVIRONMENTS, HOSTS } from "./fastflow/environments.ts";
 import { measureOne, type RealEnvironment, runsPerWorkload } from "./fastflow/measured.ts";
 import { modelAll, type Outcome } from "./fastflow/modelled.ts";
 import { RemoteHost } from "./fastflow/remote_host.ts";
+import { environmentsOf, sweep } from "./fastflow/sweep/sweep.ts";
 import { type Results, tablesOf } from "./fastflow/tables.ts";
 import { type Letter, LETTERS, type Workload, WORKLOADS } from "./fastflow/workloads.ts";
 
@@ -44,6 +45,15 @@ const OPTIONS = {
       "Learnable Resizer.",
   }),
   modelled: flag("Measure only the costs of a batch, and run the rest in the model."),
+  measured: flag(
+    "Run only the sweep with real processes: some 25 environments, each with brute force over " +
+      "candidates and ratios. It takes at most --minutes, and wants 5 cores or more, and no other load.",
+  ),
+  minutes: integer({
+    help: "How long that sweep takes, about. With more cores it measures more in this time.",
+    ...{ default: 8, min: 1, max: 1_000 },
+  }),
+  out: text({ placeholder: "FILE", help: "Also writes what was found as JSON." }),
   report: text({
     ...{ placeholder: "FILE", default: "./fastflow.html" },
     help: "Where to write the page of plots.",
@@ -67,8 +77,10 @@ export const PROGRAM: Program<typeof OPTIONS> = {
 if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { report: path, workloads: letters } = values;
+  const { report: path, workloads: letters, out, measured, modelled } = values;
   requireWritable(path, "--report");
+  if (out !== undefined) requireWritable(out, "--out");
+  if (measured && modelled) throw new UsageError("There are --measured and --modelled: give one");
   const workloads = WORKLOADS.filter(({ letter }) => letters.includes(letter));
   if (workloads.length === 0) throw new UsageError("--workloads is empty: name one");
   const startedMs = Date.now();
@@ -76,7 +88,10 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   using requests = new StopRequests();
   using progress = new Progress({ experiments: 3 + Object.keys(HOSTS).length });
   try {
-    const results = await requests.interrupting(run(workloads, values, folder, progress), () => {
+    const started = measured
+      ? runSweep(values, folder, progress)
+      : run(workloads, values, folder, progress);
+    const results = await requests.interrupting(started, () => {
       progress.close();
       Deno.removeSync(folder, { recursive: true });
       return "Interrupted: nothing is kept";
@@ -85,6 +100,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     for (const { finding, table } of tablesOf(results)) {
       console.log(`\n${renderTable(table)}\n${finding}`);
     }
+    if (out !== undefined) await Deno.writeTextFile(out, `${JSON.stringify(results, null, 1)}\n`);
     const seconds = formatNumber((Date.now() - startedMs) / 1_000, 0);
     // Loaded late: `--help` does not need the drawing library.
     const { writeReport } = await import("./fastflow/report.ts");
@@ -95,6 +111,22 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+}
+
+async function runSweep(
+  { workloads: letters, minutes }: Values<typeof OPTIONS>,
+  folder: string,
+  progress: Progress,
+): Promise<Results> {
+  const data = await writeData(folder);
+  const { length } = environmentsOf(letters);
+  progress.beginExperiment("measured environments", 1);
+  progress.beginRun("sweep", length, "environments");
+  let done = 0;
+  const onDone = () => progress.update({ done: ++done });
+  const found = await sweep({ letters, data, folder, minutes, onDone });
+  progress.endRun();
+  return { costs: [], outcomes: [], sweep: found };
 }
 
 async function run(

@@ -19,6 +19,8 @@ interface ChildOptions {
   readonly flags?: readonly string[];
   /** The Linux network namespace (`ip netns`). Default: this process's. */
   readonly namespace?: string;
+  /** The CPUs that it may use, as `taskset -c` takes them. Default: this process's. */
+  readonly cpus?: string | undefined;
   /** Receives the lines of its log, which is its standard error. */
   readonly onLog: (line: string) => void;
   /** Receives the lines of its standard output. */
@@ -138,12 +140,17 @@ export class ChildProcess {
 function spawn(
   program: string,
   args: readonly string[],
-  { flags = [], namespace }: ChildOptions,
+  { flags = [], namespace, cpus }: ChildOptions,
 ): Deno.ChildProcess {
+  const [command, ...before] = [
+    ...(namespace === undefined ? [] : ["ip", "netns", "exec", namespace]),
+    ...(cpus === undefined ? [] : ["taskset", "-c", cpus]),
+    "deno",
+  ];
   try {
-    return new Deno.Command(namespace === undefined ? "deno" : "ip", {
+    return new Deno.Command(command!, {
       args: [
-        ...(namespace === undefined ? [] : ["netns", "exec", namespace, "deno"]),
+        ...before,
         "run",
         "--quiet",
         "--no-prompt",

@@ -1,19 +1,12 @@
 /** The same experiments measured: a worker with processes of its own, the accelerator asleep. */
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  type Dataset,
-  type LocalCluster,
-  type OffloadChoice,
-  offloadProgress,
-  planOffload,
-} from "../../mod.ts";
+import { type LocalCluster, type OffloadChoice, offloadProgress, planOffload } from "../../mod.ts";
 import { decide } from "../../offload/decide.ts";
 import type { Costs } from "./costs.ts";
 import type { ExampleData } from "./data.ts";
 import type { Outcome } from "./modelled.ts";
+import { timeOfStep } from "./time_of_step.ts";
 import type { Workload } from "./workloads.ts";
-
-const WARM_UP_STEPS = 10;
 
 /** How much is measured. */
 export interface Effort {
@@ -47,7 +40,7 @@ export async function measureOne(
     onRun(name);
     const isLocal = choice.candidate === null;
     const batches = isLocal ? dataset : dataset.offload({ service, plan: choice, adapt });
-    const ms = await timeOfStep(batches, stepMs, steps);
+    const ms = await timeOfStep(batches, stepMs, { steps });
     if (!isLocal && offloadProgress(batches).fallbacks > 0) {
       console.error(`${workload.letter}, ${name}: the service failed, this host took over`);
     }
@@ -86,26 +79,4 @@ export async function measureOne(
     ...{ stepMs, decision, times, candidates, profileMs },
     sweeps: { [candidate]: sweep },
   };
-}
-
-async function timeOfStep(
-  batches: Dataset<unknown>,
-  stepMs: number,
-  steps: number,
-): Promise<number> {
-  let iterator = batches.iterator();
-  let fromMs = 0;
-  for (let i = -WARM_UP_STEPS; i < steps;) {
-    if (i === 0) fromMs = performance.now();
-    if ((await iterator.next()).done) {
-      await iterator[Symbol.asyncDispose]();
-      iterator = batches.iterator();
-      continue;
-    }
-    await sleep(stepMs);
-    i++;
-  }
-  const ms = (performance.now() - fromMs) / steps;
-  await iterator[Symbol.asyncDispose]();
-  return ms;
 }

@@ -2,7 +2,7 @@
  * A service on a host of its own: a Linux network namespace, behind a cable whose speed `tc` limits.
  * Needs `ip` and `tc` (iproute2) and the right to create namespaces.
  */
-import { ChildProcess } from "../cluster/child_process.ts";
+import { RemoteService, type RemoteServiceOptions } from "./remote_service.ts";
 
 const TRAINER = "10.97.0.1";
 const HOST = "10.97.0.2";
@@ -13,34 +13,30 @@ const BURST = "64kb";
 const QUEUE_MS = "50ms";
 
 /** How the host is reached, and what it has. */
-export interface RemoteHostOptions {
+export interface RemoteHostOptions extends Omit<RemoteServiceOptions, "host" | "namespace"> {
   /** Speed of the cable in each direction. Left out: as fast as this machine copies. */
   readonly bytesPerSecond?: number;
-  /** What its worker may read. */
-  readonly dataRoot: string;
-  /** Added to each open and read of a file on the worker. */
-  readonly storageLatencyMs?: number;
 }
 
-/** A dispatcher and a worker there. Disposing it ends them and removes the host. */
+/** A dispatcher and workers there. Disposing it ends them and removes the host. */
 export class RemoteHost implements AsyncDisposable {
   readonly address = `ws://${HOST}:${PORT}`;
   readonly #namespace = `leat-fastflow-${Deno.pid}`;
   readonly #cable = `leat-${Deno.pid}`;
-  readonly #children: ChildProcess[] = [];
+  #service: RemoteService | undefined;
 
   private constructor() {}
 
   /** Why there can be none here; undefined if there can. */
   static async whyNot(): Promise<string | undefined> {
-    const probe = `leat-fastflow-${Deno.pid}-probe`;
+    const host = new RemoteHost();
     try {
-      await run("ip", "netns", "add", probe);
-      await run("ip", "netns", "del", probe);
-      await run("tc", "-V");
+      await host.#connect(1_000_000);
       return undefined;
     } catch (error) {
       return (error as Error).message;
+    } finally {
+      await host[Symbol.asyncDispose]();
     }
   }
 
@@ -48,7 +44,10 @@ export class RemoteHost implements AsyncDisposable {
     const host = new RemoteHost();
     try {
       await host.#connect(options.bytesPerSecond);
-      await host.#serve(options);
+      host.#service = await RemoteService.start({
+        ...options,
+        ...{ host: HOST, port: PORT, namespace: host.#namespace },
+      });
       return host;
     } catch (error) {
       await host[Symbol.asyncDispose]();
@@ -57,7 +56,7 @@ export class RemoteHost implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const child of this.#children.splice(0).toReversed()) await child.stop();
+    await this.#service?.[Symbol.asyncDispose]();
     // The system removes the cable of a namespace only later, and another host may need its name.
     await run("ip", "link", "del", this.#cable).catch(() => {});
     await run("ip", "netns", "del", this.#namespace).catch(() => {});
@@ -78,21 +77,6 @@ export class RemoteHost implements AsyncDisposable {
     const shape = ["root", "tbf", "rate", rate, "burst", BURST, "latency", QUEUE_MS];
     await run("tc", "qdisc", "add", "dev", cable, ...shape);
     await run("tc", "-n", namespace, "qdisc", "add", "dev", "eth0", ...shape);
-  }
-
-  async #serve({ dataRoot, storageLatencyMs }: RemoteHostOptions): Promise<void> {
-    const start = async (name: string, ...args: string[]) => {
-      const options = { namespace: this.#namespace, onLog: () => {} };
-      const program = `cli/${name}.ts`;
-      this.#children.push(await ChildProcess.start(name, program, args, options));
-    };
-    // Nothing else is on this network.
-    await start("dispatcher", "--host", HOST, "--port", `${PORT}`, "--insecure");
-    const latency = storageLatencyMs === undefined
-      ? []
-      : ["--storage-latency-ms", `${storageLatencyMs}`];
-    const worker = ["--dispatcher", this.address, "--host", HOST, "--insecure"];
-    await start("worker", ...worker, "--data-root", dataRoot, ...latency);
   }
 }
 

@@ -4,6 +4,8 @@ import type { Table } from "../lib/table.ts";
 import { goalTable, TRAINING_STEPS, trainingMs } from "./goals.ts";
 import { bestOf, type Outcome } from "./modelled.ts";
 import type { Costs } from "./costs.ts";
+import type { SweepResults } from "./sweep/sweep.ts";
+import { sweepTable } from "./sweep/sweep_table.ts";
 import type { Letter, Workload } from "./workloads.ts";
 import { mean } from "../lib/statistics.ts";
 
@@ -18,6 +20,8 @@ const PAPER_OVERHEAD: Record<Letter, string> = {
 export interface Results {
   readonly costs: readonly (Costs & { readonly workload: Workload })[];
   readonly outcomes: readonly Outcome[];
+  /** The measured sweep, if it was run. */
+  readonly sweep?: SweepResults;
   /** Why there are no measurements with hosts in network namespaces, if some were wanted. */
   readonly whyNoHosts?: string;
 }
@@ -32,7 +36,9 @@ export interface Found {
 
 /** All tables, in the paper's order. */
 export function tablesOf(results: Results): Found[] {
-  const { outcomes } = results;
+  const { outcomes, sweep } = results;
+  const swept = sweep === undefined ? [] : [sweepTable(sweep)];
+  if (outcomes.length === 0) return swept;
   return [
     costTable(results),
     systems(outcomes),
@@ -40,6 +46,7 @@ export function tablesOf(results: Results): Found[] {
     decisions(outcomes),
     overhead(results),
     goalTable(results),
+    ...swept,
   ];
 }
 

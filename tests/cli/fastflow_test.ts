@@ -34,6 +34,9 @@ Deno.test("fastflow prints every table, and writes the page", async () => {
   const wrong = await run("--workloads", "X");
   assertEquals(wrong.code, 2);
   assertStringIncludes(wrong.err, "--workloads has 'X'");
+  const both = await run("--measured", "--modelled");
+  assertEquals(both.code, 2);
+  assertStringIncludes(both.err, "--measured and --modelled");
 });
 
 const COSTS = {

@@ -1,0 +1,121 @@
+/** Which choices the sweep measures, and what it concludes. Pure. */
+import type { OffloadChoice } from "../../../mod.ts";
+import { mean, quantile } from "../../lib/statistics.ts";
+
+/** The ratios of the first round, in which every candidate takes part. */
+const RATIOS = [0.2, 0.4, 0.6, 0.8, 1];
+/** What was slower by this factor in the first round takes no further part. */
+const SLOW_FACTOR = 1.25;
+/** How many of the fastest take part. */
+const FASTEST = 3;
+/** The fastest candidate is also tried with its ratio changed by this. */
+const RATIO_STEP = 0.1;
+
+export const LOCAL: OffloadChoice = { candidate: null, ratio: 0 };
+export const ALL_REMOTE: OffloadChoice = { candidate: "p'3", ratio: 1 };
+export const HALF_REMOTE: OffloadChoice = { candidate: "p'3", ratio: 0.5 };
+
+/** A choice, and how long a step took with it in each round, in ms. */
+export interface Timed {
+  readonly choice: OffloadChoice;
+  readonly times: readonly number[];
+}
+
+/** What the sweep says about a decision. */
+export interface Verdict {
+  readonly best: OffloadChoice;
+  readonly bestOfThree: OffloadChoice;
+  /** Medians of the rounds, in ms. */
+  readonly decidedMs: number;
+  readonly bestMs: number;
+  readonly bestOfThreeMs: number;
+  /** The throughput that the decision loses against the best of all, as a share. */
+  readonly regret: number;
+  /** The same against the best of local only, all remote and half; negative: it is better. */
+  readonly regretOfThree: number;
+  /** The standard error of `regret` by its rounds. */
+  readonly error: number;
+  /** The mean over choices of how far apart the quartiles of their rounds are, as a share. */
+  readonly spread: number;
+}
+
+/** Each choice of brute force, local only first. */
+export function bruteForce(candidates: readonly string[]): OffloadChoice[] {
+  const offloading = candidates.flatMap((candidate) =>
+    RATIOS.map((ratio): OffloadChoice => ({ candidate, ratio }))
+  );
+  return distinct([LOCAL, ALL_REMOTE, HALF_REMOTE, ...offloading]);
+}
+
+/** The choices that are measured in many rounds. */
+export function finalistsOf(first: readonly Timed[], decision: OffloadChoice): OffloadChoice[] {
+  const sorted = first.toSorted((a, b) => medianOf(a) - medianOf(b));
+  const limit = SLOW_FACTOR * medianOf(sorted[0]!);
+  const { candidate, ratio } = sorted[0]!.choice;
+  const near = [ratio - RATIO_STEP, ratio + RATIO_STEP]
+    .filter((ratio) => candidate !== null && ratio > 0 && ratio <= 1)
+    .map((ratio): OffloadChoice => ({ candidate, ratio }));
+  const isFixed = ({ choice }: Timed) =>
+    [LOCAL, ALL_REMOTE, HALF_REMOTE].some((one) => keyOf(one) === keyOf(choice));
+  return distinct([
+    decision,
+    ...sorted.filter((timed) => isFixed(timed) && medianOf(timed) <= limit).map(choiceOf),
+    ...sorted.slice(0, FASTEST).map(choiceOf),
+    ...near,
+  ]);
+}
+
+/** @param first times of the first round, for those that were in no other. */
+export function judge(
+  decision: OffloadChoice,
+  rounds: readonly Timed[],
+  first: readonly Timed[],
+): Verdict {
+  const timedOf = (choice: OffloadChoice) =>
+    [...rounds, ...first].find((timed) => keyOf(timed.choice) === keyOf(choice))!;
+  const fastest = (some: readonly Timed[]) =>
+    some.reduce((best, timed) => medianOf(timed) < medianOf(best) ? timed : best);
+  const decided = timedOf(decision);
+  const best = fastest(rounds);
+  const bestOfThree = fastest([LOCAL, ALL_REMOTE, HALF_REMOTE].map(timedOf));
+  const regrets = decided.times.map((time, round) => 1 - best.times[round]! / time);
+  const regretTo = (timed: Timed) => 1 - medianOf(timed) / medianOf(decided);
+  return {
+    ...{ best: best.choice, bestOfThree: bestOfThree.choice },
+    ...{ decidedMs: medianOf(decided), bestMs: medianOf(best) },
+    ...{ bestOfThreeMs: medianOf(bestOfThree) },
+    ...{ regret: regretTo(best), regretOfThree: regretTo(bestOfThree) },
+    error: standardErrorOf(regrets),
+    spread: mean(
+      rounds.map((timed) =>
+        (quantile(timed.times, 0.75) - quantile(timed.times, 0.25)) / medianOf(timed)
+      ),
+    ),
+  };
+}
+
+/** For comparing. */
+export function keyOf({ candidate, ratio }: OffloadChoice): string {
+  return `${candidate} ${Math.round(100 * ratio)}`;
+}
+
+export function medianOf({ times }: Timed): number {
+  const sorted = times.toSorted((a, b) => a - b);
+  const middle = sorted.length / 2;
+  return (sorted[Math.ceil(middle) - 1]! + sorted[Math.floor(middle)]!) / 2;
+}
+
+function choiceOf({ choice }: Timed): OffloadChoice {
+  return choice;
+}
+
+function distinct(choices: readonly OffloadChoice[]): OffloadChoice[] {
+  return [...new Map(choices.toReversed().map((choice) => [keyOf(choice), choice])).values()]
+    .toReversed();
+}
+
+function standardErrorOf(values: readonly number[]): number {
+  const middle = mean(values);
+  const variance = mean(values.map((value) => (value - middle) ** 2));
+  return Math.sqrt(variance / Math.max(1, values.length - 1));
+}

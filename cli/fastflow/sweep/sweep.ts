@@ -1,0 +1,124 @@
+/** Runs the environments of the measured sweep, each with processes and CPUs of its own. */
+import type { ExampleData } from "../data.ts";
+import { RemoteHost } from "../remote_host.ts";
+import { RemoteService } from "../remote_service.ts";
+import { dividedMachine, type Lane } from "./cpus.ts";
+import { CABLE, nameOf, SLOW_DISK_MS, SWEPT, type SweptEnvironment } from "./environments.ts";
+import type { TrainerResult, TrainerTask } from "./trainer.ts";
+
+/** To start and stop the processes of an environment, about. */
+const STARTING_MS = 6_000;
+const MS_PER_MINUTE = 60_000;
+
+/** An environment, and what was measured in it. */
+export interface Swept extends TrainerResult {
+  readonly environment: SweptEnvironment;
+  /** Whether each process had CPUs that no other process of this program used. */
+  readonly hasOwnCpus: boolean;
+}
+
+/** What the sweep has found. */
+export interface SweepResults {
+  readonly swept: readonly Swept[];
+  /** How many environments ran at the same time. */
+  readonly lanes: number;
+  /** Why processes had no CPUs of their own, if they had none. */
+  readonly whyShared?: string;
+  /** Why environments with a cable were left out, if they were. */
+  readonly whyNoCable?: string;
+  /** Environments that failed, and why. */
+  readonly failed: readonly string[];
+}
+
+/** Options of {@linkcode sweep}. */
+export interface SweepOptions {
+  readonly letters: readonly string[];
+  readonly data: ExampleData;
+  /** Where the data is. */
+  readonly folder: string;
+  /** How long all may take together. */
+  readonly minutes: number;
+  readonly onDone: (name: string) => void;
+}
+
+/** The environments with these workloads, and how many there are. */
+export function environmentsOf(letters: readonly string[]): readonly SweptEnvironment[] {
+  return SWEPT.filter(({ letter }) => letters.includes(letter));
+}
+
+/** Measures all. */
+export async function sweep(
+  { letters, data, folder, minutes, onDone }: SweepOptions,
+): Promise<SweepResults> {
+  const { lanes, rest, whyShared } = await dividedMachine();
+  const whyNoCable = await RemoteHost.whyNot();
+  // There is one cable at a time: these begin first, on one lane.
+  const [cabled, others] = [true, false].map((isCabled) =>
+    environmentsOf(letters).filter(({ link }) => (link !== "loopback") === isCabled)
+  );
+  const queue = [...others!];
+  const onCable = whyNoCable === undefined ? [...cabled!] : [];
+  const total = queue.length + onCable.length;
+  const limitMs = Math.max(0, MS_PER_MINUTE * minutes * lanes.length / total - STARTING_MS);
+  const swept: Swept[] = [];
+  const failed: string[] = [];
+  await Promise.all(lanes.map(async (lane, number) => {
+    for (;;) {
+      const environment = (number === 0 ? onCable.shift() : undefined) ?? queue.shift();
+      if (environment === undefined) return;
+      const name = `${environment.letter} ${nameOf(environment)}`;
+      try {
+        const result = await runOne(environment, lane, rest, { data, folder, limitMs });
+        swept.push({ ...result, environment, hasOwnCpus: lane.cpus.length > 0 });
+      } catch (error) {
+        failed.push(`${name}: ${(error as Error).message}`);
+      }
+      onDone(name);
+    }
+  }));
+  swept.sort((a, b) => SWEPT.indexOf(a.environment) - SWEPT.indexOf(b.environment));
+  return {
+    ...{ swept, failed, lanes: lanes.length },
+    ...(whyShared === undefined ? {} : { whyShared }),
+    ...(whyNoCable === undefined ? {} : { whyNoCable }),
+  };
+}
+
+async function runOne(
+  environment: SweptEnvironment,
+  { cpus }: Lane,
+  rest: string | undefined,
+  { data, folder, limitMs }: {
+    readonly data: ExampleData;
+    readonly folder: string;
+    readonly limitMs: number;
+  },
+): Promise<TrainerResult> {
+  const { localCpus, workers, link, isDiskSlow } = environment;
+  const options = {
+    dataRoot: folder,
+    dispatcherCpus: rest,
+    workerCpus: Array.from({ length: workers }, (_, i) => cpus[localCpus + i]),
+    ...(isDiskSlow ? { storageLatencyMs: SLOW_DISK_MS } : {}),
+  };
+  await using service = link === "loopback"
+    ? await RemoteService.start({ ...options, host: "127.0.0.1" })
+    : await RemoteHost.start({ ...options, ...CABLE });
+  const task: TrainerTask = { environment, data, limitMs, service: service.address };
+  return await train(task, cpus.slice(0, localCpus));
+}
+
+async function train(task: TrainerTask, cpus: readonly string[]): Promise<TrainerResult> {
+  const [command, ...before] = cpus.length === 0
+    ? ["deno"]
+    : ["taskset", "-c", cpus.join(), "deno"];
+  const program = new URL("./trainer.ts", import.meta.url).href;
+  const args = ["run", "--quiet", "--no-prompt", "-P=fastflow", program, JSON.stringify(task)];
+  const { success, stdout, stderr } = await new Deno.Command(command!, {
+    args: [...before, ...args],
+    env: { NO_COLOR: "1" },
+  }).output();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes).trim();
+  if (!success) throw new Error(text(stderr).split("\n").slice(-5).join(" "));
+  return JSON.parse(text(stdout).split("\n").at(-1)!);
+}
