@@ -26,7 +26,7 @@ import {
 } from "../node.ts";
 import { checkReproducible } from "../deterministic/reproducible.ts";
 import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
-import { type ShardingMode, ShardingPolicy } from "../sharding/sharding_policy.ts";
+import { type ShardingMode, ShardingPolicy, TASK_FACTS } from "../sharding/sharding_policy.ts";
 import { checkReadsNoService } from "../sharding/splits.ts";
 import { ElementsOfInputNode } from "./unary.ts";
 
@@ -153,9 +153,7 @@ export class DistributeNode extends ElementsOfInputNode {
     if (inPreOrder(input).some(({ kind }) => kind === "offload")) throw offloadedBelow();
     const { processingMode } = this.options;
     if (processingMode === ShardingPolicy.DETERMINISTIC) checkReproducible(input);
-    if (
-      processingMode === ShardingPolicy.DETERMINISTIC || processingMode === ShardingPolicy.DYNAMIC
-    ) checkReadsNoService(input);
+    if (TASK_FACTS[modeOf(processingMode)].isSplit) checkReadsNoService(input);
   }
 
   override get attributes(): Attributes {
@@ -176,8 +174,8 @@ export class DistributeNode extends ElementsOfInputNode {
       return UNKNOWN_CARDINALITY;
     }
     if (numConsumers !== undefined) return Infinity;
-    const isKept = once === Infinity && KEEPS_ENDLESS.has(mode) ||
-      once === 0 && (KEEPS_ENDLESS.has(mode) || mode === ShardingPolicy.FILE_OR_DATA);
+    const { keepsEndless, keepsEmpty } = TASK_FACTS[mode];
+    const isKept = once === Infinity && keepsEndless || once === 0 && keepsEmpty;
     return isKept ? once : UNKNOWN_CARDINALITY;
   }
 
@@ -185,14 +183,6 @@ export class DistributeNode extends ElementsOfInputNode {
     return servedIterator(this, context);
   }
 }
-
-/** The policies under which every reader sees an endless dataset endless, and an empty one empty. */
-const KEEPS_ENDLESS: ReadonlySet<ShardingMode> = new Set([
-  ShardingPolicy.OFF,
-  ShardingPolicy.DYNAMIC,
-  ShardingPolicy.DATA,
-  ShardingPolicy.DETERMINISTIC,
-]);
 
 registerNode("distribute", {
   fromWire: (a, [input]) => new DistributeNode(input!, a as unknown as DistributeOptions),

@@ -44,25 +44,40 @@ export interface Shard {
   readonly count: number;
 }
 
-/** Properties of the tasks of a mode. */
+/** What tasks and readers of a mode know of it. */
 interface TaskFacts {
-  /** It requests splits one after the other, and reads only these. */
+  /** The dispatcher divides the sources into splits. */
+  readonly isSplit: boolean;
+  /** A task requests splits one after the other, and reads only these. */
   readonly asksForSplits: boolean;
   /**
    * No other task has the same elements. So element numbers alone would give several tasks the same
    * random state.
    */
   readonly hasElementsOfItsOwn: boolean;
+  /** Every reader sees an endless dataset endless. */
+  readonly keepsEndless: boolean;
+  /** Every reader sees an empty dataset empty. */
+  readonly keepsEmpty: boolean;
 }
+
+const WHOLE: TaskFacts = {
+  isSplit: false,
+  asksForSplits: false,
+  hasElementsOfItsOwn: false,
+  keepsEndless: true,
+  keepsEmpty: true,
+};
+const PART: TaskFacts = { ...WHOLE, keepsEndless: false, keepsEmpty: false };
 
 /** By the mode of the job. DETERMINISTIC tasks run each split as a dataset of its own. */
 export const TASK_FACTS: Readonly<Record<ShardingMode, TaskFacts>> = {
-  OFF: { asksForSplits: false, hasElementsOfItsOwn: false },
-  DYNAMIC: { asksForSplits: true, hasElementsOfItsOwn: true },
-  FILE: { asksForSplits: false, hasElementsOfItsOwn: true },
-  DATA: { asksForSplits: false, hasElementsOfItsOwn: false },
-  FILE_OR_DATA: { asksForSplits: false, hasElementsOfItsOwn: false },
-  HINT: { asksForSplits: false, hasElementsOfItsOwn: false },
-  CUSTOM: { asksForSplits: false, hasElementsOfItsOwn: false },
-  DETERMINISTIC: { asksForSplits: false, hasElementsOfItsOwn: false },
+  OFF: WHOLE,
+  DYNAMIC: { ...WHOLE, isSplit: true, asksForSplits: true, hasElementsOfItsOwn: true },
+  FILE: { ...PART, hasElementsOfItsOwn: true },
+  DATA: WHOLE,
+  FILE_OR_DATA: { ...PART, keepsEmpty: true },
+  HINT: PART,
+  CUSTOM: PART,
+  DETERMINISTIC: { ...WHOLE, isSplit: true },
 };

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { dispatcherChecks } from "../../../actors/dispatcher/protocol_check.ts";
 import { LeatError } from "../../../core/error.ts";
+import { ShardingPolicy } from "../../../data/sharding/sharding_policy.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { settle, TestCluster } from "./lib.ts";
 import { fill, type Method } from "./requests.ts";
@@ -28,8 +29,9 @@ Deno.test("a request of another shape is answered with invalid_argument, the met
     [
       "openIteration",
       { ...open, parameters: { ...parameters, processingMode: "SOME" } },
-      "openIteration: parameters.processingMode must be one of OFF, DYNAMIC, FILE, DATA, " +
-      'FILE_OR_DATA, HINT, DETERMINISTIC, CUSTOM, got "SOME"',
+      `openIteration: parameters.processingMode must be one of ${
+        [...Object.keys(ShardingPolicy), "CUSTOM"].join(", ")
+      }, got "SOME"`,
     ],
     [
       "clientHeartbeat",
