@@ -21,7 +21,6 @@ export class AbortRace {
   readonly #waiting = new Set<(error: Error) => void>();
   #error: Error | undefined;
 
-  /** Whether the end has come. */
   get hasCome(): boolean {
     return this.#error !== undefined;
   }

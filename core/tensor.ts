@@ -239,7 +239,6 @@ export function utf8Length(text: string): number {
   return bytes;
 }
 
-/** The number of elements of a shape. */
 function sizeOf(shape: readonly number[]): number {
   let size = 1;
   for (const length of shape) {

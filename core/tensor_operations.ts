@@ -196,7 +196,6 @@ export function gather<D extends DType>(
   return out;
 }
 
-/** All of them. */
 export const tensors: TensorOperations = { cast, oneHot, stack, pad, gather };
 
 function copy(from: unknown, at: number, into: unknown, to: number, count: number): void {

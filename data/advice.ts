@@ -190,7 +190,6 @@ function largest({ workMs, latencyMs }: Cost): number {
   return Math.max(workMs, latencyMs);
 }
 
-/** An operator with its figures. */
 interface Operator {
   readonly node: DatasetNode;
   readonly stats: OperatorStats;

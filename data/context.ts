@@ -61,7 +61,6 @@ const foreignIterator = lateFactory(async () => {
 /** Passed to `makeIterator`: everything that an operator's iterator may know of its environment. */
 export class IteratorContext {
   readonly randomState: RandomState;
-  /** The figures of this operator. */
   readonly stats: OperatorMeter;
   readonly #iteration: Iteration;
   readonly #place: Place;

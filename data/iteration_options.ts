@@ -29,7 +29,6 @@ export interface IterationOptions {
   readonly splits?: SplitSource;
   /** The identities under which the dataset's iterations have read streams. Default: none. */
   readonly lastReaders?: LastReaders;
-  /** The iteration that contains this one. */
   readonly within?: IteratorContext;
   /**
    * Receives the epoch and the reader identities of a restored iteration: the next one continues
@@ -83,7 +82,6 @@ export interface RootOptions extends ThreadOptions {
 
 /** See `IteratorContext.elsewhere`. */
 export interface Elsewhere {
-  /** The options of the iteration. */
   readonly options: RootOptions;
   /** The host of the iteration, which has `foreignRunners`. */
   readonly host: Host;

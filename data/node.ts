@@ -224,7 +224,6 @@ export function nodeOf(value: unknown): DatasetNode | undefined {
 export interface Facade {
   /** The `Dataset` class, for functions that make datasets. */
   readonly Dataset: unknown;
-  /** A dataset over a node. */
   wrap(node: DatasetNode): HasNode;
 }
 

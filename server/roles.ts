@@ -42,7 +42,6 @@ export interface FrontRole {
   readonly role: "front";
 }
 
-/** The role of a node. */
 export type Role = DispatcherRole | WorkerRole | FrontRole;
 
 /** A running role. */
@@ -67,7 +66,6 @@ export function supervisionOf(role: Role): Supervision {
 /** The name of the dispatcher's journal in its folder. */
 export const JOURNAL_NAME = "dispatcher";
 
-/** How the program of a role is loaded. */
 export interface RolePrograms {
   dispatcher(): Promise<typeof import("./dispatcher_role.ts")>;
   worker(): Promise<typeof import("./worker_role.ts")>;

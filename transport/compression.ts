@@ -6,7 +6,6 @@ import { nodeZlib } from "../core/builtins.ts";
 import { LeatError } from "../core/error.ts";
 import { MESSAGE_BYTES_MAX } from "./codec.ts";
 
-/** The codecs of messages. */
 export type FrameCodec = "zstd" | "gzip";
 
 /** The bytes before the compressed data. */
@@ -73,7 +72,6 @@ export function sampleCompression(
   return { bytes: sample.length, compressedBytes: compress(sample, codec).length };
 }
 
-/** Whether this is a compressed message. */
 export function isCompressed(bytes: Uint8Array): boolean {
   return bytes[0] === EXT32;
 }

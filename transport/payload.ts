@@ -41,7 +41,6 @@ export class Payload {
     this.#recycle = options.recycle;
   }
 
-  /** How many bytes there are. */
   get byteLength(): number {
     return this.bytes.byteLength;
   }

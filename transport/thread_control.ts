@@ -23,7 +23,6 @@ export interface NodeContext {
   readonly endNode: (reason: LeatError) => void;
 }
 
-/** The definition of a node. */
 export interface NodeParts {
   /** The actors that can be started there. Default none. */
   readonly kinds?: Readonly<Record<string, ActorKind>>;

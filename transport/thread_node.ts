@@ -14,7 +14,6 @@ const START_TIMEOUT_MS = 120_000;
 /** Time limit for a node to stop in order before its thread is terminated, in ms. */
 const STOP_TIMEOUT_MS = 15_000;
 
-/** The program of a thread. */
 export interface ThreadNodeOptions {
   /** The node's name, unique in the hub. */
   readonly name: string;
@@ -36,7 +35,6 @@ export interface Member {
   gone(remote: NodeId, error: LeatError): void;
 }
 
-/** A node on a thread of its own. */
 export class ThreadNode implements Member {
   readonly name: string;
   /** Settles when the thread has ended, with the reason. */

@@ -45,7 +45,6 @@ export class SlidingWindow<T> {
     return this.#items.length - this.#head;
   }
 
-  /** How many readers are remembered. */
   get readers(): number {
     return this.#pointers.size;
   }

@@ -11,7 +11,6 @@ export class BlockedMeter {
     this.#nowMs = nowMs;
   }
 
-  /** Notes whether it is blocked from now on. */
   note(isBlocked: boolean): void {
     if (isBlocked === (this.#sinceMs !== undefined)) return;
     this.#ms = this.ms;

@@ -17,7 +17,6 @@ import type { Numbering } from "./readers/numbering.ts";
 interface Position {
   /** The position of the next split in the order of splits. */
   readonly sequence: number;
-  /** How many of its elements were given. */
   readonly given: number;
   /** Rows of earlier splits that wait to fill a batch. */
   readonly carried: readonly CarriedRows[];

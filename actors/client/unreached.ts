@@ -14,7 +14,6 @@ interface Unreached {
 /** By key, oldest first. All clients of a process share one world. */
 const unreached = new WeakMap<World, Map<string, Unreached>>();
 
-/** What is reported. */
 interface UnreachedNews {
   /** Identifies the worker and its address. */
   readonly key: string;

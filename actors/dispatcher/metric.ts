@@ -66,7 +66,6 @@ export interface Metric {
   readonly heading: string | undefined;
 }
 
-/** Names the fields of a row. */
 export function metricOf([origin, name, unit, help, heading]: MetricRow): Metric {
   return { origin, name, unit, help, heading };
 }

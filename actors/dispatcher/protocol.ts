@@ -106,15 +106,12 @@ export interface TaskStatus {
   readonly completed: boolean;
   /** The task has died and lost its position in the data; the worker needs another one. */
   readonly failed?: boolean;
-  /** Its figures. */
   readonly stats?: TaskStats;
   /** Sharing: those of the window in front of it. */
   readonly sharing?: Reported<"sharing">;
 }
 
-/** The dispatcher's protocol. */
 export interface DispatcherProtocol {
-  /** Identifies the dispatcher. */
   hello(request: null): DispatcherInfo;
 
   /**
@@ -253,7 +250,6 @@ export interface DispatcherProtocol {
     readonly process?: string;
     /** Only clients of its own process can reach it. Default false. */
     readonly isPrivate?: boolean;
-    /** All tasks it holds. */
     readonly tasks: readonly TaskStatus[];
     /** The worker is stopping: its tasks end, and it gets no more. */
     readonly leaving?: boolean;
@@ -323,7 +319,6 @@ export interface DispatcherProtocol {
     readonly number: number;
     /** DETERMINISTIC: the split it ran. Save: the first split of the run; missing for an entry. */
     readonly place?: number;
-    /** How it ended. */
     readonly error: WireError;
   }): { readonly mayStart: boolean };
 
@@ -352,7 +347,6 @@ export const READ_BY_ANOTHER = "read_by_another";
 /** The dispatcher's path on its node. */
 const DISPATCHER_PATH = "/dispatcher";
 
-/** A reference to the dispatcher of a node. */
 export function dispatcherAt(node: string): Ref<DispatcherProtocol> {
   return { node, path: DISPATCHER_PATH };
 }

@@ -49,7 +49,6 @@ export const datasetFields = {
   compression: optional(oneOf("none", "zstd", "gzip")),
 };
 
-/** The settings of a distributed save. */
 export const saveSettings = exactObject({
   folder: text,
   compression: optional(oneOf("gzip")),
@@ -103,7 +102,6 @@ const taskStatus = object({
   sharing: optional(object(figuresOf("sharing"))),
 });
 
-/** The checks of a group's figures. */
 type FigureChecks<G extends MetricGroup> =
   & { readonly [K in MetricKey<G, "counter" | "level">]: typeof figure }
   & {
@@ -136,7 +134,6 @@ const report = oneKindOf(
   object({ kind: v.literal("ordered"), mark: count, done: list(count) }),
 );
 
-/** The check of each request. */
 export const dispatcherChecks = checksOf<DispatcherProtocol>()({
   hello: nothing,
   registerDataset: object({

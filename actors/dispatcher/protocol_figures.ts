@@ -70,7 +70,6 @@ export interface RoundsDescription {
 
 /** A client's figures for one task. */
 export interface ReadFigures extends Reported<"read"> {
-  /** The task. */
   readonly taskId: number;
   /** The worker's stable name. */
   readonly worker: string;

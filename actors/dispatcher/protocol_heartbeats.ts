@@ -22,7 +22,6 @@ export interface RoundsReport {
   readonly lostTasks?: readonly { readonly taskId: number; readonly round?: number }[];
 }
 
-/** The position of a consumer. */
 export interface RoundsPosition {
   /**
    * `"ended"`: the round not yet delivered is the end round; all consumers hold it, and it has no
@@ -121,7 +120,6 @@ export interface TaskListChanges {
 /** The answer to a worker's heartbeat. */
 export type WorkerNews = WorkNews | TakeoverNews;
 
-/** For a registered worker. */
 export interface WorkNews {
   readonly kind: "work";
   /** Tasks it should hold and did not report. */

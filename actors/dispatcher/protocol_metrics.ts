@@ -143,7 +143,6 @@ export type Described<G extends MetricGroup> = {
     : number | null;
 };
 
-/** The figures of a group, by key. */
 export function metricsOf(group: MetricGroup): readonly (readonly [key: string, metric: Metric])[] {
   return Object.entries<MetricRow>(METRICS[group]).map(([key, row]) => [key, metricOf(row)]);
 }

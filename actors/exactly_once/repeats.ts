@@ -187,7 +187,6 @@ export class Repeats {
     if (client !== undefined) this.#acknowledged(client, sequence);
   }
 
-  /** Forgets a client. */
   leave(clientId: number): void {
     this.#clients.delete(clientId);
   }

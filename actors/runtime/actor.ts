@@ -22,7 +22,6 @@ export interface Actor<P> {
 /** Makes one incarnation of an actor. */
 export type ActorFactory<P> = (context: ActorContext<P>) => Actor<P>;
 
-/** How an ask waits. */
 export interface AskOptions {
   /** When to give up, in ms. There is no ask without a deadline. */
   readonly timeoutMs: number;

@@ -1,6 +1,5 @@
 /** The durable log in which an actor keeps its state. */
 
-/** The contents of a log when it was opened. */
 export interface LogContents {
   /** The latest snapshot, if the log was ever compacted. */
   readonly snapshot: Uint8Array | undefined;

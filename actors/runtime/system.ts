@@ -92,7 +92,6 @@ export class ActorSystem implements AsyncDisposable {
     this.#node.router.attach(link);
   }
 
-  /** The nodes that it has a link to now. */
   get linkedNodes(): string[] {
     return this.#node.router.nodes;
   }

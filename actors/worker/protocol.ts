@@ -80,7 +80,6 @@ export interface CompressionFigures extends Reported<"compression"> {
   readonly reason: string;
 }
 
-/** One answer to a request for an element. */
 export type ElementAnswer =
   /** An encoded element (see the wire format), which may be compressed. */
   | (
@@ -133,7 +132,6 @@ export function isFinal(
   return answer.kind === "error" && answer.isFinal === true;
 }
 
-/** Asks for one element. */
 export interface GetElementRequest {
   readonly clientId: number;
   /** Numbers this client's requests to this source from 1; a repeated one gets the same answer. */
@@ -258,7 +256,6 @@ export const ROUNDS_AHEAD_MAX = 32;
 /** The worker's path on its node. */
 const WORKER_PATH = "/worker";
 
-/** A reference to the worker of a node. */
 export function workerAt(node: string): Ref<WorkerProtocol> {
   return { node, path: WORKER_PATH };
 }

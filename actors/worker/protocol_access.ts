@@ -28,7 +28,6 @@ export const elementSourceAccess: Access<ElementSourceProtocol> = {
   stats: READERS,
 };
 
-/** What tasks ask of their readers. */
 export const elementReaderAccess: Access<ElementReaderProtocol> = { askAgain: ["worker"] };
 
 /** What tasks ask of readers whose elements they prepare. */

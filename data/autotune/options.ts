@@ -38,7 +38,6 @@ export function checkAutotune(value: unknown): boolean | AutotuneOptions | undef
   };
 }
 
-/** The budgets of a pipeline with this option. */
 export function budgetsOf(option: boolean | AutotuneOptions | undefined): Budgets {
   const { cpuBudget = CPU_DEFAULT, ramBudgetBytes = RAM_BYTES_DEFAULT } = typeof option === "object"
     ? option

@@ -57,7 +57,6 @@ export class RamBudget {
     this.bytesMax = bytesMax;
   }
 
-  /** What is held now. */
   get heldBytes(): number {
     return this.#heldBytes;
   }

@@ -77,7 +77,6 @@ export function sizeOf(batch: DatasetNode): number {
   return batch.attributes["size"] as number;
 }
 
-/** How many rows a batch has. */
 export function rowsIn(batch: unknown): number {
   return commonRows("batch", flattenTree(batch), treePaths(batch));
 }

@@ -9,7 +9,6 @@ export interface Answer {
   readonly value: unknown;
 }
 
-/** The saved state of an answer. */
 export type SavedAnswer =
   | { readonly element: unknown }
   | { readonly token: Token }

@@ -63,7 +63,6 @@ export function assertNamesFree(names: readonly string[]): void {
   if (taken !== undefined) throw notPackable(`${component(taken)} is added by packing; rename it`);
 }
 
-/** One component of rows. */
 interface RowField {
   readonly dtype: DType;
   /** The shape of one token. */

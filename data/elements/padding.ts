@@ -29,7 +29,6 @@ export type PaddingValues =
 /** The operator that errors of elements name. */
 const OPERATOR = "paddedBatch";
 
-/** How elements are padded. */
 export interface Padding {
   readonly shapes?: PaddedShapes | undefined;
   readonly values?: PaddingValues | undefined;

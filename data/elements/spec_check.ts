@@ -14,7 +14,6 @@ import { component } from "./leaf_columns.ts";
 import { specOf } from "./components.ts";
 import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
 
-/** How elements are checked. */
 export interface SpecCheckOptions {
   /** Whether null may replace a leaf, as in rows of files with missing values. Default false. */
   readonly nullable?: boolean;

@@ -56,7 +56,6 @@ export class ByteRanges {
     }
   }
 
-  /** The error of a damaged file. */
   damaged(what: string, cause?: unknown): LeatError {
     return this.refused("data_loss", `Damaged ${this.format} file ${this.path}: ${what}.`, cause);
   }

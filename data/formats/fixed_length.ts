@@ -4,7 +4,6 @@ import { END } from "../iterator.ts";
 import { ByteReader } from "./byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "./format_reader.ts";
 
-/** The layout of a file. */
 export interface RecordLayout {
   readonly recordBytes: number;
   readonly headerBytes: number;

@@ -5,7 +5,6 @@ import { END } from "../iterator.ts";
 import { AGAIN } from "../iterators/stepping.ts";
 import type { FormatReader, ReadFrom } from "./format_reader.ts";
 
-/** Rows that are in memory. */
 export interface Rows {
   readonly length: number;
   /** Makes an element from a row, in memory of its own. If it throws, the row is lost. */

@@ -7,7 +7,6 @@ import type { FormatReader } from "./format_reader.ts";
 /** Largest file that is read whole. */
 const WHOLE_FILE_BYTES_MAX = 1024 * 1024 * 1024;
 
-/** A position in such a file. */
 export interface WholeFilePosition {
   readonly ended: boolean;
 }

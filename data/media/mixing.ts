@@ -96,7 +96,6 @@ function requireBatch(operation: string, { images, labels }: MixedBatch, alpha: 
   );
 }
 
-/** A number of the distribution Beta(alpha, alpha). */
 function beta(alpha: number, random: RandomStream): number {
   const [a, b] = [gamma(alpha, random), gamma(alpha, random)];
   return a + b === 0 ? 0.5 : a / (a + b);

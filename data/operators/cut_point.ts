@@ -9,7 +9,6 @@ import { SameElementsNode } from "./unary.ts";
 export class CutPointNode extends SameElementsNode {
   override readonly division = "element";
   override readonly isSetting = true;
-  /** The name of the candidate. */
   readonly name: string;
 
   constructor(input: DatasetNode, name: unknown) {

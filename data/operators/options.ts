@@ -95,7 +95,6 @@ export class OptionsNode extends SameElementsNode {
 
 registerNode("withOptions", { fromWire: (a, [input]) => new OptionsNode(input!, a) });
 
-/** The seed of a graph. */
 export function seedOf(node: DatasetNode): bigint | undefined {
   return optionOf(node, "seed");
 }

@@ -56,7 +56,6 @@ export interface OptimizationRules {
 /** Which rules are used: none (false), all (true), or the default ones and those named. */
 export type OptimizationOptions = boolean | OptimizationRules;
 
-/** The name of a rule. */
 export type RuleName = keyof OptimizationRules;
 
 /** The rules that a pipeline uses. */
@@ -78,7 +77,6 @@ const DEFAULTS: Readonly<Record<RuleName, boolean>> = {
   prefetchInjection: false,
 };
 
-/** The names of all rules. */
 export const RULE_NAMES = Object.keys(DEFAULTS) as readonly RuleName[];
 
 /** @throws {LeatError} `invalid_argument` for anything but a boolean or rules with booleans. */
@@ -95,7 +93,6 @@ export function checkOptimizations(value: unknown): OptimizationOptions | undefi
   return { ...value };
 }
 
-/** The rules that are on. */
 export function rulesOf(options: OptimizationOptions | undefined): Rules {
   if (typeof options === "boolean") return new Set(options ? RULE_NAMES : []);
   return new Set(RULE_NAMES.filter((name) => options?.[name] ?? DEFAULTS[name]));

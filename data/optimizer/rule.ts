@@ -5,7 +5,6 @@ import type { RuleName } from "./options.ts";
 /** An operator in its graph. */
 export interface Site {
   readonly node: DatasetNode;
-  /** Its number in the graph. */
   readonly number: number;
   /** The operators whose iterators are its inputs: settings and operators left out do not count. */
   readonly inputs: readonly Site[];

@@ -44,7 +44,6 @@ export class Permutation {
   }
 }
 
-/** The number of bits of an integer. */
 function bitsOf(value: number): number {
   let bits = 0;
   for (let rest = value; rest >= 1; rest /= 2) bits++;

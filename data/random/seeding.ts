@@ -20,7 +20,6 @@ export class Seeding implements Shared {
     this.anewEachIteration = anewEachIteration;
   }
 
-  /** The random stream of one iteration. */
   streamOf(context: IteratorContext): RandomStream {
     const epoch = this.anewEachIteration ? context.randomState.epoch : 0;
     const seed = this.seed ?? this.#drawnSeed(context);

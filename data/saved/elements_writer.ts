@@ -18,7 +18,6 @@ import {
   within,
 } from "./manifest.ts";
 
-/** How elements are written. */
 export interface WritingOptions {
   readonly compression?: "gzip" | undefined;
   /** Size in bytes after which a new chunk begins. Default 256 MiB. */
@@ -60,7 +59,6 @@ export class ElementsWriter {
   #begun: number;
   #count: number;
   #spec: ElementSpec;
-  /** The open chunk of each shard. */
   readonly #open = new Map<number, ChunkWriter>();
   #replaces: Manifest | undefined;
   readonly #ledger: Ledger;

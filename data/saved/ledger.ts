@@ -37,7 +37,6 @@ export interface DistributedHead {
    * later. An owner that takes over a save writes its own name here.
    */
   readonly owner: string;
-  /** The fingerprint of the dataset. */
   readonly fingerprint: string;
   /** The digest of the table of splits. */
   readonly digest: string;
@@ -82,7 +81,6 @@ export interface CarriedRest extends Rest {
   readonly rows: number;
 }
 
-/** The ledger of one folder. */
 export class Ledger {
   readonly #host: Host;
   readonly #folder: string;
@@ -125,7 +123,6 @@ export class Ledger {
     );
   }
 
-  /** Adds an entry. */
   async enter(id: string, entry: LedgerEntry): Promise<void> {
     await writeDocument(this.#host, this.#path(entryName(id, entry.number)), ENTRY_FORMAT, entry);
   }
@@ -166,7 +163,6 @@ export class Ledger {
   }
 }
 
-/** The file name of an entry. */
 export function entryName(id: string, number: number): string {
   return `${id}-${String(number).padStart(6, "0")}.ledger`;
 }

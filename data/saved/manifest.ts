@@ -15,13 +15,11 @@ export const MANIFEST_NAME = "DONE";
 
 const FORMAT = "leat-elements-1";
 
-/** One chunk file. */
 export interface Chunk {
   /** File name within the folder. */
   readonly name: string;
   /** The shard of its elements; 0 if there is only one. */
   readonly shard: number;
-  /** Number of elements. */
   readonly count: number;
   readonly sizeBytes: number;
 }

@@ -10,9 +10,7 @@ import type { Nested } from "../operators/combining/opened.ts";
 import { ElementsWriter, type WritingOptions, type WritingState } from "./elements_writer.ts";
 import { type Manifest, readManifest } from "./manifest.ts";
 
-/** How an operator stores. */
 export interface Storing {
-  /** The operator, for messages. */
   readonly operator: string;
   /** Where the dataset is stored. */
   readonly folder: string;

@@ -178,7 +178,6 @@ class GrowingIterator extends ElementIterator {
   }
 }
 
-/** A chunk and how to read it. */
 interface FoundChunk extends Pick<Manifest, "id" | "spec" | "compression"> {
   readonly chunk: Chunk;
 }

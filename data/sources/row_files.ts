@@ -35,7 +35,6 @@ export function columnFileOptions(kind: string): ReturnType<typeof optionsOf> {
   });
 }
 
-/** A dataset of the rows of files. */
 export abstract class RowFileNode extends FileSourceNode {
   readonly columns: readonly string[] | undefined;
   readonly #spec: ElementSpec;

@@ -15,7 +15,6 @@ export interface ThreadFunction {
   readonly random: PhiloxBlock;
   /** The operator, for messages of errors. */
   readonly operator: string;
-  /** Its number in the graph. */
   readonly number: number;
 }
 
@@ -35,7 +34,6 @@ export type CallOutcome =
   | { readonly error: PackedError }
   | { readonly obstacle: string };
 
-/** The outcomes of a block, in its order. */
 export interface BlockOutcome {
   readonly outcomes: readonly CallOutcome[];
   /** How long the thread worked on the block, in ms. */
@@ -72,7 +70,6 @@ export interface OpenFunction {
 
 /** A part of a pipeline for a thread of its own: an operator and all below it. Plain data. */
 export interface Segment {
-  /** The serialised graph. */
   readonly graph: Uint8Array;
   /** The states that its nodes share with other iterations, encoded. */
   readonly shared: Uint8Array;
@@ -86,7 +83,6 @@ export interface Segment {
   readonly first: FirstNumbers;
 }
 
-/** A request to the thread of a segment. */
 export type SegmentRequest =
   | { readonly kind: "next" }
   | { readonly kind: "save" }
@@ -95,7 +91,6 @@ export type SegmentRequest =
 /** A packed element, or why there is none. */
 export type SegmentElement = { readonly value: unknown } | { readonly error: PackedError };
 
-/** Its answer. */
 export interface SegmentAnswer {
   /** For `next`: in order. */
   readonly answers?: readonly SegmentElement[];

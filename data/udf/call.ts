@@ -110,7 +110,6 @@ export class NodeFunction implements BoundFunction {
     return this.fn instanceof PythonFunction ? PYTHON_CALLS : undefined;
   }
 
-  /** The function among deserialised attributes. */
   static among(attributes: Attributes, name: string): NodeFunction {
     const found = attributes[name];
     if (found instanceof NodeFunction) return found;

@@ -186,7 +186,6 @@ function methodAsFunction(source: string): string | undefined {
   return `${keyword} ${member.slice(inSource(fn.start), inSource(fn.end))}`;
 }
 
-/** Parses the script of one expression. */
 function tryParse(expression: string): { program?: Program; error?: unknown } {
   const script = functionScript(expression);
   try {

@@ -94,7 +94,6 @@ export function referenceOf(
   return fn instanceof PythonFunction ? { name: fn.name, place: fn.file } : undefined;
 }
 
-/** The text of a function, if it has one. */
 function sourceOf(fn: UserFunction): string {
   return fn instanceof SourceFunction ? fn.source : Function.prototype.toString.call(fn);
 }

@@ -47,7 +47,6 @@ export interface ServiceNodeConfig extends TokenConfig {
   readonly logLevel?: LogLevel | "off";
 }
 
-/** The parts that a server adds to its node. */
 export interface ServiceNodeParts {
   /** The folder of the node's durable logs; default in memory. */
   readonly logFolder?: string;
@@ -123,7 +122,6 @@ export class ServiceNode {
     });
   }
 
-  /** The port it listens on. */
   get port(): number {
     return this.#server.port;
   }

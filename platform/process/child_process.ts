@@ -11,7 +11,6 @@ import { readableSlots, writableSlots } from "./slot_files.ts";
 import { removeLeftFolders, SlotFolder } from "./slot_folder.ts";
 
 interface ChildOptions {
-  /** The name of its node. */
   readonly name: string;
   /** The URL of its program, which calls `linkToParent`; or a command, to which the link is told. */
   readonly program: string | Command;

@@ -32,7 +32,6 @@ const PATH = "/edge";
 type EdgeMethod = (args: unknown) => unknown;
 export type EdgeMethods = Readonly<Record<string, EdgeMethod>>;
 
-/** The limits of an edge. */
 export interface EdgeOptions {
   /** Most requests of the other side per second; more end the edge. Default: any number. */
   readonly asksPerSecondMax?: number;

@@ -5,7 +5,6 @@ import { LeatError } from "../../core/error.ts";
 export interface SuppliedProcess {
   /** Resolves when it accepts requests; rejects if it never will. */
   readonly loaded: Promise<unknown>;
-  /** Whether it has not ended. */
   readonly isAlive: boolean;
   terminate(): Promise<void>;
 }

@@ -7,7 +7,6 @@ import type { FarSource } from "./far_object.ts";
 import { type HttpAnswer, type HttpClient, type HttpRequest, refusalOf } from "./http_client.ts";
 import type { S3Settings } from "./s3_settings.ts";
 
-/** A page of a listing. */
 interface KeysPage {
   readonly keys: readonly string[];
   /** The token of the next page; `undefined` at the last. */

@@ -29,7 +29,6 @@ export interface S3Options {
   readonly addressing?: "path" | "host";
 }
 
-/** The credentials of requests. */
 interface S3Credentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;

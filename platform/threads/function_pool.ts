@@ -160,7 +160,6 @@ export class FunctionPool implements FunctionThreads {
   }
 }
 
-/** A function of one iterator. */
 export class PooledFunction implements OpenFunction {
   readonly number: number;
   readonly fn: ThreadFunction;

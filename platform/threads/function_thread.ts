@@ -33,7 +33,6 @@ export interface ThreadAnswer {
   readonly error?: PackedError;
 }
 
-/** What a thread reports. */
 export interface ThreadEvents {
   /** It has finished a block. */
   onFree(): void;
@@ -75,17 +74,14 @@ export class FunctionThread {
     this.#worker.unref();
   }
 
-  /** How many blocks it has. */
   get outstanding(): number {
     return this.#blocks.size;
   }
 
-  /** How many functions it holds. */
   get functions(): number {
     return this.#loadings.size;
   }
 
-  /** How many blocks of such functions it has. */
   held(isSuch: (fn: PooledFunction) => boolean): number {
     let count = 0;
     for (const { fn } of this.#blocks.values()) if (isSuch(fn)) count++;

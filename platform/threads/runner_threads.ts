@@ -199,7 +199,6 @@ class ThreadRunner implements Runner {
   readonly #giveBack: () => Promise<void>;
   readonly #splitsPort: MessagePort;
   readonly #stepsPort: MessagePort;
-  /** Steps without an answer, in their order. */
   readonly #asked = new Fifo<PromiseWithResolvers<StepAnswer>>();
   /** Memory of earlier elements, which goes back to the thread with the next request. */
   #spent: ArrayBuffer[] = [];

@@ -25,7 +25,6 @@ const FAILURES_MAX = 1_024;
 /** Without a token, any node that answers is trusted. */
 const NOTHING_PROVED: Credential = { target: "service", identity: ANYONE };
 
-/** Options of dialling. */
 export interface WebSocketConnectorOptions extends WebSocketLinkOptions {
   readonly world: World;
   /**

@@ -109,7 +109,6 @@ export async function writeResponse(
   if (method !== "HEAD") await writeAll(conn, body);
 }
 
-/** Accepts an upgrade. */
 export async function writeUpgrade(
   conn: Deno.Conn,
   accept: string,

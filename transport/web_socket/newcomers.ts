@@ -15,11 +15,9 @@ const NEWCOMERS_MIN = 4;
 
 /** A connection without a hello. */
 export interface Newcomer {
-  /** Its remote address. */
   readonly address: string;
   /** Whether it has sent a request, and was challenged to prove its token. */
   readonly isChallenged: boolean;
-  /** Closes it. */
   drop(): void;
 }
 

@@ -22,7 +22,6 @@ const HELLO_TIMEOUT_MS = 5_000;
 /** Most open links of one identity that is no admin: each takes a file handle. */
 const LINKS_PER_IDENTITY_MAX = 1_024;
 
-/** Options of listening. */
 export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly world: World;
   /** The interface to listen on, such as `127.0.0.1` or `0.0.0.0`. */
@@ -65,7 +64,6 @@ export interface Pages {
   answer(path: string): Promise<Response> | undefined;
 }
 
-/** A server that listens. */
 export interface WebSocketServer {
   /** `ws://host:port`, or `wss:`, with the real port. */
   readonly address: string;

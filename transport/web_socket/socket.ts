@@ -4,7 +4,6 @@ import { FRAGMENT_HEADER_BYTES } from "./frames.ts";
 /** Bytes of a message from which its receiver sees where the others belong. */
 export const PLACED_HEAD_BYTES = FRAGMENT_HEADER_BYTES;
 
-/** The callbacks of a socket. */
 export interface SocketEvents {
   /** A message: binary as bytes that belong to the receiver, text as a string. */
   message(data: Uint8Array | string): void;

@@ -88,7 +88,6 @@ export class TaskFetcher {
     return this.#tuner.wanted;
   }
 
-  /** The figures so far. */
   get figures(): ReadFigures {
     const { roundTripMs } = this.#way;
     return {

@@ -29,7 +29,6 @@ const WORKER_FAILURES: ReadonlySet<string> = new Set([
   "resource_exhausted",
 ]);
 
-/** The result of a listing. */
 export type Listing =
   /** `begun`: an additional record to commit with it. */
   | { readonly bounds: SplitBounds; readonly begun?: JournalRecord }
@@ -63,7 +62,6 @@ interface Asked {
   readonly giveUp: (error: LeatError) => void;
 }
 
-/** The listings in progress. */
 export class SplitListings {
   readonly #options: SplitListingsOptions;
   readonly #running = new Set<number>();

@@ -233,7 +233,6 @@ export type JournalRecord =
   /** All consumers end at this round, also those that join later. */
   | { readonly type: "rounds_ended"; readonly iterationId: number; readonly round: number };
 
-/** The record of one type, or of several. */
 export type RecordOf<T extends JournalRecord["type"]> = Extract<
   JournalRecord,
   { readonly type: T }

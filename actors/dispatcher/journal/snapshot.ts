@@ -18,7 +18,6 @@ import { type LastIds, Tables } from "../state/tables.ts";
 
 const FORMAT = 1;
 
-/** The content of a snapshot. */
 export interface StateSnapshot {
   readonly format: typeof FORMAT;
   readonly clusterId: string;

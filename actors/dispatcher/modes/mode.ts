@@ -69,7 +69,6 @@ export type Beginning = Pick<
   "seed" | "startAt" | "behind" | "run"
 >;
 
-/** The description of an iteration for people. */
 export type IterationDescription = DispatcherDescription["jobs"][number]["iterations"][number];
 
 /** What the handling of a heartbeat needs besides the state. */

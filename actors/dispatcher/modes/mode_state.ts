@@ -56,7 +56,6 @@ export interface Rounds {
 export interface Proposal {
   readonly schedule: RoundSchedule;
   readonly distance: number;
-  /** The clients that have accepted it. */
   readonly acceptedBy: number[];
   /** What each of them holds of tasks that the proposal leaves out, in the same order. */
   readonly held: HeldRounds[];

@@ -44,7 +44,6 @@ export interface SoftState {
   unreachable(worker: string): string | undefined;
 }
 
-/** Describes the state for people. */
 export function describeState(
   state: DispatcherState,
   soft: SoftState,
@@ -158,7 +157,6 @@ function whyNoShard(
   return {};
 }
 
-/** The known figures of an iteration. */
 export function iterationFigures(
   state: DispatcherState,
   soft: SoftState,

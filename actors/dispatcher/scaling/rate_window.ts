@@ -6,7 +6,6 @@ const PLACES = 20;
 /** Above any real count, and far below where sums and quotients overflow. */
 const COUNT_MAX = 2 ** 80;
 
-/** Counts by name. */
 export type Counts = Readonly<Record<string, number>>;
 
 interface Sample {
@@ -25,7 +24,6 @@ export class RateWindow {
     this.#windowMs = windowMs;
   }
 
-  /** The newest report. */
   get newest(): Sample | undefined {
     return this.#samples.at(-1);
   }

@@ -50,7 +50,6 @@ export interface Deaths {
   readonly runners: readonly RunnerDeath[];
 }
 
-/** How a runner ended. */
 export interface RunnerDeath {
   readonly worker: string;
   readonly taskId: number;
@@ -103,7 +102,6 @@ export interface Worker {
   pastLives: string[];
 }
 
-/** A client of an iteration. */
 export interface Client {
   readonly clientId: number;
   readonly iterationId: number;

@@ -15,7 +15,6 @@ export type Deadline<T> = Member<number, T>;
 export class Deadlines<T> {
   readonly #world: World;
   readonly #expire: (item: T) => void;
-  /** Deadlines by the number of their bucket. */
   readonly #buckets = new Groups<number, T>();
   #timer: Timer | undefined;
   #armedFor = Infinity;

@@ -17,7 +17,6 @@ const ENDED_TIMEOUT_MS = 5_000;
 
 type AnswerEnvelope = Extract<Envelope, { kind: "reply" | "failure" | "down" }>;
 
-/** The receiving node. */
 export interface ReceptionOwner {
   readonly id: NodeId;
   readonly world: World;

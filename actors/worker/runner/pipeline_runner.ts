@@ -52,7 +52,6 @@ export async function loadSaving(): Promise<NonNullable<typeof saving>> {
   return saving ??= await import("../../../data/saved/distributed/distributed_saver.ts");
 }
 
-/** Options of a pipeline's runner. */
 interface PipelineRunnerOptions {
   /** Called once, when it is disposed. */
   readonly onDisposed?: () => void;
@@ -62,7 +61,6 @@ interface PipelineRunnerOptions {
   readonly betweenSteps?: () => Promise<void>;
 }
 
-/** Runs one pipeline. */
 export class PipelineRunner implements Runner {
   readonly #settings: RunnerSettings;
   readonly #splits: RunnerSplits;

@@ -49,7 +49,6 @@ export type OnlySplit = Split & {
 /** A step other than the pipeline's next one: of one split alone, or a piece of a save. */
 export type OwnStep = OnlySplit | SaveWork;
 
-/** How an element is to be compressed. */
 export interface CompressionWish {
   readonly codec: FrameCodec;
   /** Only tried, on a part of the element, to measure the gain; the element stays uncompressed. */
@@ -97,7 +96,6 @@ export async function givenBy(
   throw new LeatError("failed_precondition", "This task has no reader that sends elements");
 }
 
-/** A running pipeline. */
 export interface Runner {
   /**
    * The next element, encoded. An element that fails is an outcome, not a rejection. Calls may

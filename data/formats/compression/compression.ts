@@ -1,12 +1,10 @@
 /** Compression of files. */
 
-/** How one file is compressed. */
 export type Compression = "gzip" | "zlib" | "zstd";
 
 /** How files are compressed: all the same way, or `"auto"`: each by its name. */
 export type FileCompression = Compression | "auto";
 
-/** The names of all compressions. */
 export const COMPRESSIONS: readonly Compression[] = ["gzip", "zlib", "zstd"];
 
 const COMPRESSION_OF_SUFFIX: readonly (readonly [suffix: string, Compression])[] = [

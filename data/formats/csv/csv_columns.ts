@@ -87,15 +87,12 @@ function checkColumn(
   return { name: name as string | undefined, dtype, default: normal };
 }
 
-/** The spec of elements of these columns. */
 export function columnsSpec(columns: readonly DeclaredColumn[]): ElementSpec {
   const specs = columns.map(({ dtype }) => new TensorSpec(dtype, []));
   return elementOf(columns.map(({ name }) => name), specs) as ElementSpec;
 }
 
-/** A field that is read. */
 export interface ReadColumn extends DeclaredColumn {
-  /** Its index in the record. */
   readonly index: number;
 }
 

@@ -21,7 +21,6 @@ const PREFIX_BYTES = 8;
 export interface NpyArray {
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** Bytes of one element. */
   readonly itemBytes: number;
   readonly isBigEndian: boolean;
   /** How strings are stored: 1 or 4 bytes per character. */

@@ -111,7 +111,6 @@ export class NpzArchive {
     );
   }
 
-  /** Opens one of the files in the archive. */
   async #open(entry: FileEntry): Promise<ByteRanges> {
     const path = `${entry.filename} in ${this.#bytes.path}`;
     if (entry.compressionMethod === STORED) {

@@ -10,7 +10,6 @@ import type { FormatReader } from "../format_reader.ts";
 import { type DecodedExtension, KEY, PART_DECODERS } from "./sample_parts.ts";
 import { type TarMember, TarReader, then } from "./tar.ts";
 
-/** How samples are read. */
 export interface SampleOptions {
   /** The extensions that samples keep; `undefined` for all. */
   readonly extensions: ReadonlySet<string> | undefined;
@@ -19,7 +18,6 @@ export interface SampleOptions {
   readonly sampleBytesMax: number;
 }
 
-/** A position of a sample reader. */
 export interface SamplePosition {
   /** Offset of the first header of the next sample. */
   readonly offset: number;

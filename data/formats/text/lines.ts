@@ -21,7 +21,6 @@ export interface Line {
   readonly offset: number;
 }
 
-/** A position of a line reader. */
 export interface LinePosition {
   readonly offset: number;
   /** Number of lines before; `null` if it began after lines that were not counted. */

@@ -18,7 +18,6 @@ export const FEATURES = 1;
 export const FEATURE = 1;
 export const KEY = 1;
 export const MAPPED = 2;
-/** The values of a list. */
 export const VALUE = 1;
 
 /** The values that a feature may have. */

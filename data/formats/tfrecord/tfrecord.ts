@@ -49,7 +49,6 @@ export function encodeTfRecord(data: Uint8Array): Uint8Array<ArrayBuffer> {
   return record;
 }
 
-/** A position of a record reader. */
 export interface RecordPosition {
   readonly offset: number;
   readonly ended: boolean;

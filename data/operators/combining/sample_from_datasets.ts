@@ -15,7 +15,6 @@ import { DirectedIterator, type Selector } from "./directed.ts";
 
 const KIND = "sampleFromDatasets";
 
-/** The options without the weights. */
 export type SampleAttributes = Omit<SampleFromDatasetsOptions, "weights">;
 
 /** Options of `sampleFromDatasets`. */

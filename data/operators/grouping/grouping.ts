@@ -16,7 +16,6 @@ import { wholeState } from "../../checkpoint/whole_state.ts";
 
 /** How elements are grouped. Its methods return values, or promises of them. */
 export interface Grouping {
-  /** The functions that it calls. */
   readonly calls: readonly Call[];
   keyOf(element: unknown): unknown;
   /** How many elements make a full window of this key. */
@@ -57,7 +56,6 @@ interface GroupingState {
   readonly input: unknown;
 }
 
-/** What a key function returned, as a number. */
 export function checkKey(operator: string, key: unknown): number {
   const number = typeof key === "bigint" ? Number(key) : key;
   if (typeof number === "number" && Number.isSafeInteger(number)) return number + 0; // -0 is 0
@@ -76,7 +74,6 @@ export class GroupingIterator extends SteppingIterator {
   readonly #meter: BufferMeter;
   readonly #windows = new Map<number, OpenWindow>();
   #held = 0;
-  /** How many windows were opened. */
   #opened = 0;
   #current: Current | undefined;
   #inputEnded = false;

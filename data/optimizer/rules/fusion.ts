@@ -9,7 +9,6 @@ export function fusionOf(upper: LoopKind, lower: LoopKind): RuleName {
   return upper === "map" ? "mapFusion" : "filterFusion";
 }
 
-/** The three rules. */
 export const fusionRules: readonly Rule[] =
   (["mapFusion", "filterFusion", "mapAndFilterFusion"] as const)
     .map((name) => ({

@@ -137,7 +137,6 @@ export class RunWriter {
   }
 }
 
-/** The size of a run. */
 export function writtenIn({ items }: RunNote): Written {
   let [elements, sizeBytes] = [0, 0];
   for (const item of items) {

@@ -61,7 +61,6 @@ export interface WrittenRun {
   readonly attempt: string;
 }
 
-/** How much was written. */
 export interface Written {
   readonly elements: number;
   /** After compression. */
@@ -79,7 +78,6 @@ export interface Begun extends Written {
   readonly runs: readonly WrittenRun[];
 }
 
-/** The result of a run. */
 export interface RunReport extends Written {
   readonly attempt: string;
 }

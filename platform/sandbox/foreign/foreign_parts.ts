@@ -8,7 +8,6 @@ import { explainDenial, IN_A_TRAINER } from "../denials.ts";
 import type { EdgeMethods } from "../edge.ts";
 import { ElementServer } from "./element_server.ts";
 
-/** A request of the trainer. */
 export interface PartRequest {
   /** The number by which the process requests inputs of the part. */
   readonly number: number;

@@ -1,7 +1,6 @@
 /** The seccomp(2) filter of a confined process: a denied call fails as without permission. */
 import { type Architecture, callsOf, NEWEST_CALL } from "./denied_calls.ts";
 
-/** The parameters of a filter. */
 export interface CallFilterOptions {
   readonly architecture: Architecture;
   /** The process id: it may send signals only to itself. */

@@ -170,13 +170,11 @@ const BY_ARGUMENTS = {
   tgkill: [234, 131],
 } as const satisfies Readonly<Record<string, Numbers>>;
 
-/** The calls of one architecture. */
 interface Calls {
   readonly denied: readonly number[];
   readonly byArguments: Readonly<Record<keyof typeof BY_ARGUMENTS, number>>;
 }
 
-/** The numbers of one architecture. */
 export function callsOf(architecture: Architecture): Calls {
   const at = architecture === "x86_64" ? 0 : 1;
   const byArguments = Object.entries(BY_ARGUMENTS).map(([name, numbers]) => [name, numbers[at]]);

@@ -3,7 +3,6 @@
 export interface KernelGuards {
   /** The version of Landlock; 0 if the system has none. */
   readonly landlock: number;
-  /** Whether its system calls are filtered. */
   readonly callFilter: boolean;
 }
 

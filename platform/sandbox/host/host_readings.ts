@@ -21,7 +21,6 @@ interface Reading {
   told: Omit<HostFed, "fed">;
 }
 
-/** The readings of one runner. */
 export class HostReadings {
   readonly #homes: Homes;
   readonly #readings = new Map<number, Reading>();
@@ -72,7 +71,6 @@ export class HostReadings {
     return null;
   }
 
-  /** A registered dataset. */
   async dataset(request: unknown): Promise<unknown> {
     const { service, datasetId } = requestOf(request, "dataset");
     if (typeof service !== "string" || typeof datasetId !== "string") throw malformed("dataset");

@@ -34,7 +34,6 @@ export class HostService {
     this.#roots = roots;
   }
 
-  /** The methods for the runner. */
   methods(): Record<HostMethod, (args: unknown) => unknown> {
     const readings = this.#readings;
     return {

@@ -111,7 +111,6 @@ function s(indices: readonly number[]): string {
   return indices.length === 1 ? "s" : "";
 }
 
-/** All consumers. */
 export function indices(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index);
 }

@@ -4,7 +4,6 @@ import type { RoundsNews, RoundsReport } from "../../protocol_heartbeats.ts";
 import type { RoundSchedule, ScheduleNews } from "../../protocol_schedules.ts";
 import type { DispatcherState } from "../../state/state.ts";
 
-/** The schedules that a consumer reports as known. */
 type KnownSchedules = Pick<RoundsReport, "scheduleInForce" | "knownSchedule">;
 
 /** The schedules in force and the proposal for a client. */

@@ -35,7 +35,6 @@ import {
   type Subject,
 } from "../mode.ts";
 
-/** The mode of distributed saves. */
 export class SaveMode extends Mode {
   override readonly needsSplits = true;
   override readonly endsFailedTasks = false;

@@ -5,7 +5,6 @@ import type { DispatcherProtocol } from "../../protocol.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** The prefix of the names of saves. */
 const PREFIX = "distributedSave ";
 
 /**

@@ -11,12 +11,10 @@ import { need, type Tables } from "../../state/tables.ts";
 
 /** Consecutive splits. */
 export interface Run {
-  /** The position of the first. */
   readonly first: number;
   readonly count: number;
 }
 
-/** The progress of a save. */
 export interface Saving {
   /** The id of the saved dataset. */
   readonly id: string;
@@ -160,7 +158,6 @@ function savingOf(
   return { saving: need(iteration.saving ?? undefined, record), iteration };
 }
 
-/** The amount written. */
 interface SavedAmount {
   readonly elements: number;
   readonly sizeBytes: number;
