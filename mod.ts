@@ -56,6 +56,7 @@ export type { NestedArray, TensorLike, TensorOptions, TensorScalar } from "./cor
 // A service: a local cluster, or servers of a cluster of hosts.
 export type { Credentials } from "./actors/client/starting.ts";
 export type { DispatcherOptions } from "./actors/dispatcher/config.ts";
+export type { WorkerLimits } from "./actors/worker/worker_options.ts";
 export type { Quotas } from "./actors/dispatcher/jobs/quotas.ts";
 export type { ScalingOptions } from "./actors/dispatcher/scaling/autoscaler.ts";
 export type { AccessRole } from "./actors/runtime/identity.ts";

@@ -80,17 +80,10 @@ export async function serveDispatcher(
   const role: DispatcherRole = {
     role: "dispatcher",
     supervision: { intensity: RESTARTS_MAX },
-    ...(journal === undefined ? {} : { journalFolder: journal }),
+    ...given({ journalFolder: journal }),
     config: given({
-      workers,
-      workerTimeoutMs,
-      clientTimeoutMs,
-      clientGraceMs,
-      jobGcTimeoutMs,
-      scaling,
-      windowSplits,
-      runnerDeathsMax,
-      quotas,
+      ...{ workers, workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs },
+      ...{ windowSplits, runnerDeathsMax, scaling, quotas },
     }),
   };
   let isWorker = (_node: string) => false;
@@ -101,7 +94,7 @@ export async function serveDispatcher(
         system.ask(dispatcher, "describe", { refresh: true }, { timeoutMs: DESCRIBE_TIMEOUT_MS }),
       hello: () => system.ask(dispatcher, "hello", null, { timeoutMs: HEALTH_TIMEOUT_MS }),
     }),
-    ...(journal === undefined ? {} : { logFolder: journal }),
+    ...given({ logFolder: journal }),
     supervision: supervisionOf(role),
     dialling: "workers",
   });

@@ -3,7 +3,7 @@ import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import type { Supervision } from "../actors/runtime/actor.ts";
 import type { FencedRef } from "../actors/runtime/ref.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
-import type { WorkerOptions } from "../actors/worker/worker_options.ts";
+import type { WorkerLimits, WorkerOptions } from "../actors/worker/worker_options.ts";
 import type { NodeContext } from "../transport/thread_control.ts";
 import type { SandboxGrants } from "../platform/sandbox/grants.ts";
 import type { WorkerStorage } from "../platform/storage/storage.ts";
@@ -24,9 +24,9 @@ export interface WorkerRole extends WorkerStorage {
   /** The dispatcher's node. */
   readonly dispatcher: string;
   readonly config:
-    & Pick<WorkerOptions, "name" | "tags" | "heartbeatMs" | "dispatcherTimeoutMs">
-    & Pick<WorkerOptions, "windowBytesMax" | "skipAfterMs" | "roundsBytesMax" | "placement">
-    & Pick<WorkerOptions, "process" | "isPrivate">;
+    & WorkerLimits
+    & Pick<WorkerOptions, "name" | "tags" | "windowBytesMax">
+    & Pick<WorkerOptions, "placement" | "process" | "isPrivate">;
   /** Where pipelines run: on threads of their own (default), or in the node's. */
   readonly runners?: "thread" | "inline";
   /** Whether the process is this worker's alone: then its usage is the worker's. Default false. */

@@ -161,14 +161,9 @@ function workerRole(
   sandbox: SandboxGrants | undefined,
 ): WorkerRole {
   const { tags, heartbeatMs, dispatcherTimeoutMs, skipAfterMs, roundsBytesMax } = config;
-  const { windowBytesMax = defaultWindowBytes() } = config;
-  const { runawayAfterMs } = config;
+  const { windowBytesMax = defaultWindowBytes(), runawayAfterMs } = config;
   const { storage, storageLatencyMs, imageBytesMax, services } = config;
-  const { ownProcess = false, local = false } = config;
-  const { token, ca } = config;
-  const ownService = {
-    [dispatcher]: given({ token, ca }),
-  };
+  const { ownProcess = false, local = false, token, ca } = config;
   return {
     role: "worker",
     dispatcher,
@@ -176,14 +171,11 @@ function workerRole(
       name,
       process: PROCESS_ID,
       ...(local ? { isPrivate: true } : {}),
-      ...given({ tags, heartbeatMs, dispatcherTimeoutMs }),
       windowBytesMax,
-      ...given({ skipAfterMs, roundsBytesMax }),
+      ...given({ tags, heartbeatMs, dispatcherTimeoutMs, skipAfterMs, roundsBytesMax }),
     },
-    storage,
-    storageLatencyMs,
-    imageBytesMax,
-    services: { ...ownService, ...services },
+    ...{ storage, storageLatencyMs, imageBytesMax },
+    services: { [dispatcher]: given({ token, ca }), ...services },
     ownProcess,
     ...given({ sandbox, runawayAfterMs }),
   };

@@ -1,4 +1,5 @@
 /** A worker of a cluster, as a server. */
+import type { WorkerLimits } from "../actors/worker/worker_options.ts";
 import type { LeatError } from "../core/error.ts";
 import type { SandboxOptions } from "../platform/sandbox/grants.ts";
 import { requireSecretsOutside } from "./secrets_outside.ts";
@@ -6,7 +7,8 @@ import type { ServiceNodeConfig } from "../platform/nodes/service_node.ts";
 import type { WorkerStorage } from "../platform/storage/storage.ts";
 
 /** Options of a worker server. */
-export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">, WorkerStorage {
+export interface WorkerServerConfig
+  extends Omit<ServiceNodeConfig, "hostname">, WorkerLimits, WorkerStorage {
   /** The dispatcher: `ws://host:port` or `wss://host:port`. */
   readonly dispatcher: string;
   /**
@@ -35,23 +37,12 @@ export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">,
    * rest. Default false.
    */
   readonly local?: boolean;
-  /** Time between heartbeats, in ms. Default 30,000. */
-  readonly heartbeatMs?: number;
-  /** How long a task waits for a split of an unreachable dispatcher, in ms. Default one hour. */
-  readonly dispatcherTimeoutMs?: number;
   /**
    * Most bytes of the sliding windows of its shared tasks together: each of n tasks gets an n-th
    * part, and the others' parts grow when one ends. Default: 10 GiB, or a quarter of this host's
    * memory if that is less (1 GiB without permission to read its size).
    */
   readonly windowBytesMax?: number;
-  /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
-  readonly skipAfterMs?: number;
-  /**
-   * Coordinated reads: most bytes of one task's rounds that wait for slow consumers; beyond it the
-   * task starts no later round. Default 256 MiB.
-   */
-  readonly roundsBytesMax?: number;
   /**
    * Whether this process only serves the worker: then the costs of jobs include its resource usage.
    * Default false.

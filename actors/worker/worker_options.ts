@@ -6,8 +6,26 @@ import type { Ref } from "../runtime/ref.ts";
 import type { ActorKind } from "../runtime/system.ts";
 import type { RunnerFactory } from "./runner/runner.ts";
 
+/** Times and limits of a worker that its operator may set. */
+export interface WorkerLimits {
+  /**
+   * Time between heartbeats, in ms. Default 30,000. At most a share of the dispatcher's
+   * `workerTimeoutMs`.
+   */
+  readonly heartbeatMs?: number;
+  /** How long a task waits for a split of an unreachable dispatcher, in ms. Default one hour. */
+  readonly dispatcherTimeoutMs?: number;
+  /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
+  readonly skipAfterMs?: number;
+  /**
+   * Coordinated reads: most bytes of one task's rounds that wait for slow consumers; beyond it the
+   * task starts no later round. Default 256 MiB.
+   */
+  readonly roundsBytesMax?: number;
+}
+
 /** How a worker is set up. */
-export interface WorkerOptions {
+export interface WorkerOptions extends WorkerLimits {
   /** Stable and unique among workers: its advertised address, or a name given by the operator. */
   readonly name: string;
   readonly dispatcher: Ref<DispatcherProtocol>;
@@ -17,10 +35,6 @@ export interface WorkerOptions {
   readonly process?: string;
   /** Only clients of its own process reach it. Default false. */
   readonly isPrivate?: boolean;
-  /** Time between heartbeats, in ms, at most a share of the worker timeout. Default 30,000. */
-  readonly heartbeatMs?: number;
-  /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
-  readonly dispatcherTimeoutMs?: number;
   /** Bytes that a task makes ahead of requests; beyond them it makes no more. Default 64 MiB. */
   readonly aheadBytesMax?: number;
   /**
@@ -30,10 +44,6 @@ export interface WorkerOptions {
   readonly acknowledgedWithinMs?: number;
   /** Bytes of the windows of its shared tasks together, in equal shares. Default 1 GiB. */
   readonly windowBytesMax?: number;
-  /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
-  readonly skipAfterMs?: number;
-  /** Coordinated reads: bytes of rounds that wait for lagging consumers. Default 256 MiB. */
-  readonly roundsBytesMax?: number;
   /** The cache and scheduler actors that serve the tasks of shared and of coordinated jobs. */
   readonly proxies: { readonly cache: ActorKind; readonly reads: ActorKind };
   /** Nodes on which to place them. Default: this one. */

@@ -1,12 +1,21 @@
 /** The options of a local cluster. */
+import type { DispatcherOptions } from "../../actors/dispatcher/config.ts";
 import type { ScalingOptions } from "../../actors/dispatcher/scaling/autoscaler.ts";
 import type { LogLevel } from "../../actors/runtime/world.ts";
+import type { WorkerLimits } from "../../actors/worker/worker_options.ts";
 import type { SandboxOptions } from "../../platform/sandbox/grants.ts";
 import type { WorkerStorage } from "../../platform/storage/storage.ts";
 import type { Carrier } from "./fleet.ts";
 
 /** Options of a local cluster. */
-export interface LocalClusterOptions extends WorkerStorage {
+export interface LocalClusterOptions
+  extends
+    WorkerStorage,
+    Omit<WorkerLimits, "dispatcherTimeoutMs">,
+    Pick<
+      DispatcherOptions,
+      "workerTimeoutMs" | "clientTimeoutMs" | "jobGcTimeoutMs" | "runnerDeathsMax"
+    > {
   /**
    * The number of workers at the start; only these, and none added later, share jobs of static
    * policies. Default 2. With `{ min, max }` it starts `min` workers, then scales to what its jobs
@@ -29,30 +38,13 @@ export interface LocalClusterOptions extends WorkerStorage {
   };
   /** A folder for the dispatcher's journal. Default: in memory, lost at a restart. */
   readonly journal?: string;
-  /** Time between a worker's heartbeats, in ms. Default 30,000. */
-  readonly heartbeatMs?: number;
   /** Time between a client's heartbeats, in ms. Default 1,000. */
   readonly clientRefreshMs?: number;
-  /** Time without heartbeats after which a worker's tasks end, in ms. Default 60,000. */
-  readonly workerTimeoutMs?: number;
-  /** Time without heartbeats after which a client is released, in ms. Default 120,000. */
-  readonly clientTimeoutMs?: number;
-  /** How long an iteration is kept without clients, in ms; -1: forever. Default 300,000. */
-  readonly jobGcTimeoutMs?: number;
-  /** How many runners one piece of work may kill before its job fails. Default 3. */
-  readonly runnerDeathsMax?: number;
   /**
    * Most bytes of the sliding windows of each worker's shared tasks together. Default: the workers
    * divide 10 GiB, or a quarter of this host's memory if that is less.
    */
   readonly windowBytesMax?: number;
-  /** Coordinated reads: how late a round may be before all skip it, in ms. Default 100. */
-  readonly skipAfterMs?: number;
-  /**
-   * Coordinated reads: most bytes of one task's rounds that wait for slow consumers; beyond it the
-   * task starts no later round. Default 256 MiB.
-   */
-  readonly roundsBytesMax?: number;
   /** Where pipelines run: on threads of their own (default) or in the worker's thread. */
   readonly runners?: "thread" | "inline";
   /**

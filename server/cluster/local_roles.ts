@@ -15,11 +15,11 @@ export function dispatcherRole(
 ): DispatcherRole {
   const { min, max } = workerRange(options);
   const limits = min === max ? {} : { minWorkers: min, maxWorkers: max };
-  const { journal, scaling } = options;
+  const { journal: journalFolder, scaling } = options;
   const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, runnerDeathsMax } = options;
   return {
     role: "dispatcher",
-    ...(journal === undefined ? {} : { journalFolder: journal }),
+    ...given({ journalFolder }),
     config: {
       ...given({ workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, runnerDeathsMax }),
       workers: Array.from({ length: min }, (_, index) => nameOf(index)),
@@ -40,27 +40,20 @@ export function workerRole(
 ): WorkerRole {
   const { max } = workerRange(cluster);
   const merged = { windowBytesMax: defaultWindowBytes(max), ...cluster, ...own };
-  const { windowBytesMax, skipAfterMs, roundsBytesMax, runners, heartbeatMs } = merged;
+  const { tags, windowBytesMax, heartbeatMs, skipAfterMs, roundsBytesMax, runners } = merged;
   const { storage, storageLatencyMs, services, imageBytesMax } = merged;
-  const sandbox = grantsOf(merged.confine);
-  const { tags } = own;
   return {
     role: "worker",
     dispatcher,
     config: {
       name,
       process: PROCESS_ID,
-      ...(tags === undefined ? {} : { tags }),
       placement: proxies,
-      ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
       windowBytesMax,
-      ...given({ skipAfterMs, roundsBytesMax }),
+      ...given({ tags, heartbeatMs, skipAfterMs, roundsBytesMax }),
     },
-    ...given({ runners, sandbox }),
-    storage,
-    storageLatencyMs,
-    services,
-    imageBytesMax,
+    ...given({ runners, sandbox: grantsOf(merged.confine) }),
+    ...{ storage, storageLatencyMs, services, imageBytesMax },
   };
 }
 

@@ -4,9 +4,9 @@
  */
 import { LeatError, type LeatErrorCode, type WireError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage, type MessageSlab } from "../../../transport/codec.ts";
-import type { WrittenRun } from "../../../data/saved/distributed/work.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../../worker/protocol.ts";
+import type { SavingStart } from "../modes/save/saving_state.ts";
 import type { DatasetDefinition, JobParameters } from "../protocol.ts";
 
 /** One change of the dispatcher's state. */
@@ -160,17 +160,7 @@ export type JournalRecord =
     readonly consumerIndex?: number;
   }
   /** A save starts or resumes, with what its folder contains. */
-  | {
-    readonly type: "save_begun";
-    readonly iterationId: number;
-    readonly id: string;
-    /** How many splits the ledger has entered, and in how many entries. */
-    readonly entered: number;
-    readonly entries: number;
-    readonly written: readonly WrittenRun[];
-    readonly elements: number;
-    readonly sizeBytes: number;
-  }
+  | ({ readonly type: "save_begun"; readonly iterationId: number } & SavingStart)
   /** A task starts to write these splits. */
   | {
     readonly type: "save_run_assigned";

@@ -15,21 +15,16 @@ import { CallingIterator } from "./calling.ts";
 import { ParallelCalls } from "./parallel_calls.ts";
 import { UnaryNode } from "../unary.ts";
 
-/** How `filter` runs. */
-export interface FilterAttributes {
-  /** At most this many calls at once; without it one call at a time. */
-  readonly numParallelCalls?: number | undefined;
-  /** Whether elements keep their order; by default what `withOptions` says. */
-  readonly deterministic?: boolean | undefined;
-}
-
 /** Options of `filter`. */
 export interface FilterOptions<C extends Captures> extends FunctionOptions<C> {
   /** At most this many calls at once, or `AUTOTUNE`. Default 1. */
-  readonly numParallelCalls?: number;
+  readonly numParallelCalls?: number | undefined;
   /** Whether parallel calls keep the order of elements. Default: as `withOptions` says (true). */
-  readonly deterministic?: boolean;
+  readonly deterministic?: boolean | undefined;
 }
+
+/** The options without the captures, which belong to the function. */
+export type FilterAttributes = Omit<FilterOptions<Captures>, "captures">;
 
 export class FilterNode extends UnaryNode {
   static readonly options = optionsOf<FilterOptions<Captures>>("filter", {

@@ -15,24 +15,12 @@ import { againByCall, CallingIterator, tokenOfCall } from "./calling.ts";
 import { ParallelCalls } from "./parallel_calls.ts";
 import { OneToOneNode } from "../unary.ts";
 
-/** How `map` runs. */
-export interface MapAttributes {
-  /** At most this many calls at once; without it one call at a time. */
-  readonly numParallelCalls?: number | undefined;
-  /** Whether elements keep their order; by default as set by `withOptions`. */
-  readonly deterministic?: boolean | undefined;
-  /** The spec of the function's results, if declared. */
-  readonly spec?: ElementSpec;
-  /** Whether the function also works on batches. */
-  readonly batchable?: boolean | undefined;
-}
-
 /** Options of `map`. */
 export interface MapOptions<C extends Captures> extends FunctionOptions<C> {
   /** At most this many calls at once, or `AUTOTUNE`. Default 1, and 32 for `python(…)`. */
-  readonly numParallelCalls?: number;
+  readonly numParallelCalls?: number | undefined;
   /** Whether parallel calls keep the order of elements. Default: as `withOptions` says (true). */
-  readonly deterministic?: boolean;
+  readonly deterministic?: boolean | undefined;
   /**
    * The spec of the function's results, for `elementSpec` and the dtype of batched numbers. A result
    * of another dtype, shape or structure fails with `invalid_argument`. A part that is `undefined`,
@@ -44,8 +32,11 @@ export interface MapOptions<C extends Captures> extends FunctionOptions<C> {
    * as `cast()` does. Before `batch`, elements of tensors are then passed to it many at a time. If
    * that fails, or the function uses `index` or `random`, it is called for each. Default false.
    */
-  readonly batchable?: boolean;
+  readonly batchable?: boolean | undefined;
 }
+
+/** The options without the captures, which belong to the function. */
+export type MapAttributes = Omit<MapOptions<Captures>, "captures">;
 
 export class MapNode extends OneToOneNode {
   static readonly options = optionsOf<MapOptions<Captures>>("map", {

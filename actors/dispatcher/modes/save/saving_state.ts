@@ -42,6 +42,7 @@ export interface Saving {
 /** The progress of a save when it starts or resumes here. */
 export interface SavingStart {
   readonly id: string;
+  /** How many splits the ledger has entered, and in how many entries. */
   readonly entered: number;
   readonly entries: number;
   readonly written: readonly WrittenRun[];
