@@ -30,7 +30,6 @@ const LOG_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 /** `setTimeout` fires at once for longer delays. */
 const TIMEOUT_MAX_MS = 2 ** 31 - 1;
 
-/** Actors' access to clocks, timers, random numbers and logs on Deno. */
 export class DenoWorld implements World {
   readonly random: Random;
   readonly #options: DenoWorldOptions;

@@ -22,7 +22,6 @@ const DRAIN_MARGIN_MS = 500;
 /** How often the worker checks again while it cannot reach its own address, in ms. */
 const SELF_CHECK_MS = 10_000;
 
-/** A running worker; serves until it is closed. */
 export class RunningWorker implements WorkerServer {
   readonly name: string;
   readonly failed: Promise<LeatError>;

@@ -5,7 +5,6 @@ import { LeatError, type WireError } from "../core/error.ts";
 /** Ended nodes that are remembered for links that are still being set up. */
 const GONE_MAX = 1_024;
 
-/** The links of a node to other nodes of a hub, to be closed when one of those ends. */
 export class HubLinks {
   readonly #links = new Map<string, Set<Link>>();
   /** In wire form: an error whose stack was never read keeps every object on that stack alive. */

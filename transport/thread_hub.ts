@@ -31,7 +31,6 @@ interface ThreadHubOptions {
   readonly limits?: Partial<LinkLimits>;
 }
 
-/** Starts nodes on threads, and connects them with each other and with nodes of its own thread. */
 export class ThreadHub implements AsyncDisposable {
   readonly #options: ThreadHubOptions;
   readonly #members = new Map<string, Member>();

@@ -22,7 +22,6 @@ import { OrderedIterator } from "./ordered_iterator.ts";
 import { clientOptions, definitionOf } from "./starting.ts";
 import { given } from "../../core/tree.ts";
 
-/** The iterator under DETERMINISTIC; operators that cannot run split by split run here. */
 export function orderedIterator(
   input: DatasetNode,
   options: DistributeOptions,

@@ -29,7 +29,6 @@ export interface Parts {
   readonly liveness: Liveness;
 }
 
-/** Applies the effects of records to the dispatcher's parts. */
 export class Effects {
   readonly #parts: Parts;
   readonly #state: DispatcherState;

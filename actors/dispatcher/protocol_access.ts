@@ -5,7 +5,6 @@ import type { DispatcherProtocol } from "./protocol.ts";
 /** A pipeline on a worker may read from this service: then the worker is a client, too. */
 const READERS = ["client", "worker"] as const;
 
-/** The roles that each request admits. */
 export const dispatcherAccess: Access<DispatcherProtocol> = {
   hello: ["viewer", ...READERS],
   registerDataset: READERS,

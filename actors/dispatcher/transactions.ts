@@ -14,7 +14,6 @@ import { openJournal, type Recovered } from "./journal/recovery.ts";
 import type { DispatcherState } from "./state/state.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** Runs the dispatcher's transactions over its journal. */
 export class Transactions {
   readonly state: DispatcherState;
   readonly #context: ActorContext;

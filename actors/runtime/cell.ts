@@ -28,7 +28,6 @@ interface Waiting {
   readonly deadlineMs: number;
 }
 
-/** One incarnation of an actor, and the context that the actor sees. */
 export class Cell implements ActorContext<unknown> {
   readonly self: FencedRef;
   readonly world: World;

@@ -41,7 +41,6 @@ interface SupervisorOwner<C> {
   giveUp(error: LeatError): void;
 }
 
-/** Keeps the children of one actor. */
 export class Supervisor<C extends SupervisedCell> {
   readonly #owner: SupervisorOwner<C>;
   readonly #rules: Required<Supervision>;

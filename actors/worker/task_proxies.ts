@@ -13,7 +13,6 @@ const PLACE_TIMEOUT_MS = 30_000;
 /** How long one request to that node may go unanswered before it is sent again, in ms. */
 const ATTEMPT_MS = 2_000;
 
-/** Places the proxies of tasks, here or on other nodes, and divides the windows' memory. */
 export class TaskProxies {
   readonly #context: ActorContext<WorkerProtocol>;
   readonly #options: WorkerOptions;

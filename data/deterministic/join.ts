@@ -28,7 +28,6 @@ interface Row {
   readonly row: unknown;
 }
 
-/** Joins remainders in the order of splits. */
 export class RemainderJoin {
   readonly #chain: OrderedChain;
   readonly #options: Pick<IterationOptions, "host" | "seed" | "epoch" | "within">;

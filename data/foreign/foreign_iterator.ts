@@ -17,7 +17,6 @@ const sharedOf = new WeakMap<DatasetNode, Uint8Array>();
 /** Codes of errors by which no process can be started: a permission, feature or file is missing. */
 const OBSTACLES: ReadonlySet<string> = new Set(["permission_denied", "unimplemented", "not_found"]);
 
-/** The iterator of an operator that runs in another process. */
 export function foreignIterator(node: DatasetNode, context: IteratorContext): ElementIterator {
   return new RemoteIterator(
     context,

@@ -6,7 +6,6 @@ import { NodeTokens } from "./node_tokens.ts";
 import type { ServiceNodeConfig } from "./service_node.ts";
 import { PROXY_KINDS } from "./service_kinds.ts";
 
-/** A node that does not listen, with the interface of a `ServiceNode`. */
 export class PrivateNode {
   readonly system: ActorSystem;
 

@@ -74,7 +74,6 @@ const LARGE_LANES = navigator.hardwareConcurrency + 1;
 const NOTHING: Readonly<Record<string, unknown>> = {};
 const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
 
-/** A process that runs one confined pipeline. */
 export class ConfinedProcess implements SuppliedProcess {
   readonly loaded: Promise<unknown>;
   /** The resource usage that the process has reported. */

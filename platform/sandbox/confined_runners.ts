@@ -34,7 +34,6 @@ export interface ConfinedRunnersOptions {
   readonly onGuardMissing?: (guards: KernelGuards) => void;
 }
 
-/** Creates runners, each in a confined process of its own. */
 export class ConfinedRunners implements RunnerFactory {
   readonly #hosts: HostProcesses;
   readonly #modules: FetchedModules;

@@ -37,7 +37,6 @@ const XML = new XMLParser({
   trimValues: false,
 });
 
-/** A client of one S3-compatible store. */
 export class S3Client {
   readonly #scheme: string;
   readonly #settings: S3Settings;

@@ -48,7 +48,6 @@ const SLOW_AFTER_MS = 10_000;
 /** Time limit for loading a thread, in ms. */
 const LOAD_TIMEOUT_MS = 600_000;
 
-/** Creates runners, each on a thread of a pool. */
 export class RunnerThreads implements RunnerFactory {
   readonly #options: WorkerStorage;
   readonly #start: StartThread;

@@ -20,7 +20,6 @@ const PROGRAMS: RolePrograms = {
   inlineRunners: () => import("../../platform/threads/inline_runners.ts"),
 };
 
-/** The nodes of a local cluster, and how they reach each other. */
 export class LocalFleet implements Fleet {
   readonly home: ActorSystem;
   readonly threads: ThreadHub;

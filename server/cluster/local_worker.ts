@@ -10,7 +10,6 @@ export interface WorkerLives {
   died(reason: LeatError): void;
 }
 
-/** A worker that can be stopped and restarted under its name. */
 export class LocalWorker {
   readonly name: string;
   readonly #lives: WorkerLives;

@@ -68,7 +68,6 @@ interface FramedSocketOptions {
   readonly first: Uint8Array;
 }
 
-/** A WebSocket on a TCP connection. */
 export class FramedSocket implements Socket {
   readonly released: Promise<void>;
   readonly #release: () => void;

@@ -70,7 +70,6 @@ export interface WebSocketLinkOptions {
   readonly heartbeatMs?: number;
 }
 
-/** One end of a WebSocket as a link. */
 export class WebSocketLink implements Link {
   readonly remote: NodeId;
   readonly identity: Identity;

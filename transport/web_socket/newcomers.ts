@@ -21,7 +21,6 @@ export interface Newcomer {
   drop(): void;
 }
 
-/** The connections without a hello. */
 export class Newcomers {
   /** By address; each in the order of arrival. */
   readonly #of = new Map<string, Set<Newcomer>>();

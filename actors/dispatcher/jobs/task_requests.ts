@@ -16,7 +16,6 @@ import { WaitingRequests } from "./waiting_requests.ts";
 /** Most waiting requests per iteration. Beyond it: `resource_exhausted`. */
 const WAITING_MAX = 100_000;
 
-/** Answers the tasks' requests, or lets them wait. */
 export class TaskRequests {
   readonly #transactions: Transactions;
   readonly #state: DispatcherState;

@@ -60,7 +60,6 @@ export interface LoggedJournalOptions {
   readonly onFailure: (error: LeatError) => void;
 }
 
-/** A journal in a durable log. */
 export class LoggedJournal implements Journal {
   readonly #options: LoggedJournalOptions;
   /** Most records are short, and allocating a buffer for each costs as much as encoding it. */

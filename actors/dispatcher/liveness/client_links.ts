@@ -21,7 +21,6 @@ interface Watch {
   stop: () => void;
 }
 
-/** Watches the clients' actors and connections. */
 export class ClientLinks {
   /** When the connections of clients closed that have not reconnected, in monotonic ms. */
   readonly closedMs = new Map<number, number>();

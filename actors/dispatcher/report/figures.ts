@@ -59,7 +59,6 @@ interface UsageSums {
 
 type WorkerReport = RequestOf<DispatcherProtocol, "workerHeartbeat">;
 
-/** The reported figures, and the rates and usage derived from them. */
 export class Figures {
   readonly #workers = new Map<string, WorkerEntry>();
   readonly #clients = new Map<number, ClientEntry>();

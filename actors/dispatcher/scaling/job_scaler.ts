@@ -65,7 +65,6 @@ interface Trial {
 
 type Decision = Pick<JobScaling, "kind" | "text" | "wanted">;
 
-/** Decides how many workers one job wants. */
 export class JobScaler {
   readonly #settleMs: number;
   #wanted: number | undefined;

@@ -1,6 +1,5 @@
 /** The recent maximum of a number, which rises at once and falls slowly. */
 
-/** The maximum of a number over a sliding window. */
 export class SlidingMax {
   readonly #forMs: number;
   /** The decreasing candidates for the maximum within the window, oldest first. */

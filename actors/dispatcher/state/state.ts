@@ -21,7 +21,6 @@ import type { RoundIndex } from "../modes/coordinated/round_index.ts";
 import { snapshotOf, type StateSnapshot, tablesOf } from "../journal/snapshot.ts";
 import { likenessOf, Tables } from "./tables.ts";
 
-/** The dispatcher's state, read by decisions. */
 export class DispatcherState {
   #tables = new Tables();
 

@@ -8,7 +8,6 @@ import { storedNode } from "../../saved/stored_node.ts";
 import { type Storing, StoringIterator } from "../../saved/storing_iterator.ts";
 import { Nested } from "../combining/opened.ts";
 
-/** The iterator of a cache in files for the elements of `input`. */
 export function fileCacheIterator(
   context: IteratorContext,
   folder: string,

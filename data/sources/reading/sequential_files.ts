@@ -14,7 +14,6 @@ interface SequentialState {
   readonly reading: SavedReading | undefined;
 }
 
-/** One file after the other. */
 export class SequentialFiles extends FileSourceIterator implements Stepping {
   #reading: OpenReading | undefined;
 

@@ -66,7 +66,6 @@ const AT_FDCWD = 0xffff_ff9cn;
 /** Bytes per read of a file. */
 const READ_BYTES = 64 * 2 ** 10;
 
-/** System calls through the C library. */
 export class KernelCalls {
   readonly #calls: Deno.DynamicLibrary<typeof SYMBOLS>["symbols"] = openLibrary().symbols;
 

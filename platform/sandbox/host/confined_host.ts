@@ -25,7 +25,6 @@ const IMAGE_BYTES_ASKED_MAX = CONFINED_ASK_BYTES_MAX - UNTRUSTED_ENVELOPE_BYTES_
 /** Sends a request to the host's process. */
 export type AskHost = (method: string, args: unknown) => Promise<unknown>;
 
-/** The host of a pipeline in a confined process. */
 export class ConfinedHost extends DenoHost {
   readonly #modules: RemoteModules;
 

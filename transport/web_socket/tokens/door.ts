@@ -15,6 +15,7 @@ import { type AcceptedTokens, bearerOf, holderOf, type NamedToken } from "./toke
 /** How often refused connections are logged, in ms. */
 const LOG_EVERY_MS = 10_000;
 
+/** An admitted connection. */
 export interface Admission {
   readonly identity: Identity;
   /** The id of the proved token; undefined if none is required. */
@@ -25,6 +26,7 @@ export interface Admission {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** Options of authentication. */
 interface DoorOptions {
   readonly world: World;
   /** If omitted, everybody is admitted. */
