@@ -224,19 +224,16 @@ function refuseProto(key: string, path: Path): void {
 function noPlace(value: unknown, path: Path): LeatError {
   return new LeatError(
     "invalid_argument",
-    `${kindOf(value)} at ${
-      pathText(path)
-    } has no place in an element; elements are plain objects and arrays of numbers, ` +
-      "bigints, booleans, strings, null, typed arrays and tensors",
+    `${kindOf(value)} at ${pathText(path)} has no place in an element; elements are plain ` +
+      "objects and arrays of numbers, bigints, booleans, strings, null, typed arrays and tensors",
   );
 }
 
 function differs(trees: readonly unknown[], index: number, path: Path): LeatError {
   return new LeatError(
     "invalid_argument",
-    `elements 0 and ${index} differ in structure at ${pathText(path)}: ${kindOf(trees[0])} and ${
-      kindOf(trees[index])
-    }`,
+    `elements 0 and ${index} differ in structure at ${pathText(path)}: ${kindOf(trees[0])} and ` +
+      `${kindOf(trees[index])}`,
   );
 }
 

@@ -100,10 +100,8 @@ const RULES: readonly Rule[] = [
   {
     when: ({ works, top }) => works && top.node.adviceFacts.callsSideBySide === true,
     say: (facts) =>
-      `${
-        takes(facts)
-      }: ${ELSEWHERE}; or numParallelCalls: AUTOTUNE, so that other cores call its ` +
-      "function.",
+      `${takes(facts)}: ${ELSEWHERE}; or numParallelCalls: AUTOTUNE, so that other cores call ` +
+      "its function.",
   },
   { when: ({ works }) => works, say: (facts) => `${takes(facts)}: ${ELSEWHERE}.` },
   {
@@ -113,10 +111,8 @@ const RULES: readonly Rule[] = [
   {
     when: ({ top }) => top.node.division === "served",
     say: (facts) =>
-      `${
-        waited(facts)
-      }: start more workers, or look at what is slow in one of them by running the ` +
-      "pipeline here without distribute().",
+      `${waited(facts)}: start more workers, or look at what is slow in one of them by running ` +
+      "the pipeline here without distribute().",
   },
   {
     when: ({ numParallelReads }) => numParallelReads === 1,
@@ -140,10 +136,8 @@ const RULES: readonly Rule[] = [
     when: ({ numParallelCalls, readsAhead }) =>
       typeof numParallelCalls === "number" && numParallelCalls > 0 && readsAhead,
     say: (facts) =>
-      `${
-        waited(facts)
-      }: more numParallelCalls than ${facts.numParallelCalls}, if what its function ` +
-      "waits for can take them.",
+      `${waited(facts)}: more numParallelCalls than ${facts.numParallelCalls}, if what its ` +
+      "function waits for can take them.",
   },
   {
     when: ({ readsAhead }) => !readsAhead,

@@ -85,9 +85,8 @@ export class Explanation {
       const call = `${at.operator}(${at.arguments})`;
       const spec = specText(at.elementSpec);
       const indent = "  ".repeat(at.depth);
-      const line = `${indent}${at.number} ${call} → ${count} ${
-        at.cardinality === 1 ? "element" : "elements"
-      } of ${spec}`;
+      const line = `${indent}${at.number} ${call} → ${count} ` +
+        `${at.cardinality === 1 ? "element" : "elements"} of ${spec}`;
       if (at.stats === undefined) return line;
       const run = at.distributed ? "not counted here" : describeStats(at.stats);
       return `${line}\n${indent}  ${run}`;

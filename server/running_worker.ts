@@ -110,10 +110,8 @@ export class RunningWorker implements WorkerServer {
         world.log(
           "warn",
           `Worker "${this.name}" does not reach the address that it advertises, ${this.address} ` +
-            `(${
-              LeatError.from(error).message
-            }). Unless this host alone cannot, no client will: set ` +
-            "one that others reach (--advertise HOST[:PORT])",
+            `(${LeatError.from(error).message}). Unless this host alone cannot, no client will: ` +
+            "set one that others reach (--advertise HOST[:PORT])",
         );
       }
     }
@@ -141,10 +139,8 @@ function privateNode(config: WorkerServerConfig, dispatcher: string): PrivateNod
   if (given.length === 0) return new PrivateNode(config, dispatcher);
   throw new LeatError(
     "invalid_argument",
-    `A worker with local: true listens on nothing, so that ${
-      given.join(", ")
-    } has no meaning; leave ` +
-      "one of the two out",
+    `A worker with local: true listens on nothing, so that ${given.join(", ")} has no meaning; ` +
+      "leave one of the two out",
   );
 }
 

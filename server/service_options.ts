@@ -220,9 +220,8 @@ function check<O extends object>(what: string, checks: Checks<O>, options: O): v
     if (wanted === undefined) {
       throw new LeatError(
         "invalid_argument",
-        `${what}: there is no option ${show(name)}; its options are ${
-          Object.keys(checks).join(", ")
-        }`,
+        `${what}: there is no option ${show(name)}; its options are ` +
+          `${Object.keys(checks).join(", ")}`,
       );
     }
     const [form, holds, isSecret = false] = wanted;

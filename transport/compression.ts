@@ -142,9 +142,8 @@ function headerOf(bytes: Uint8Array): { codec: FrameCodec; byteLength: number } 
   if (codec === undefined) {
     throw new LeatError(
       "invalid_argument",
-      `a message is compressed with codec ${
-        view.getUint8(CODEC_AT)
-      }; known are 1 (zstd) and 2 (gzip)`,
+      `a message is compressed with codec ${view.getUint8(CODEC_AT)}; known are 1 (zstd) and 2 ` +
+        "(gzip)",
     );
   }
   return { codec, byteLength };

@@ -152,11 +152,10 @@ export class Repeats {
     if (bytes <= this.#bytesMax) return;
     throw new LeatError(
       "resource_exhausted",
-      `Client ${clientId} has acknowledged only the elements up to ${acknowledged}, and those that it has ` +
-        `asked for since take about ${
-          Math.round(bytes)
-        } bytes: at most ${this.#bytesMax} are kept for one ` +
-        "client. Acknowledge them, or ask for fewer at a time (maxOutstandingRequests)",
+      `Client ${clientId} has acknowledged only the elements up to ${acknowledged}, and those ` +
+        `that it has asked for since take about ${Math.round(bytes)} bytes: at most ` +
+        `${this.#bytesMax} are kept for one client. Acknowledge them, or ask for fewer at a time ` +
+        "(maxOutstandingRequests)",
     );
   }
 

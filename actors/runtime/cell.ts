@@ -131,9 +131,8 @@ export class Cell implements ActorContext<unknown> {
         envelope,
         new LeatError(
           "resource_exhausted",
-          `The mailbox of ${
-            formatRef(this.self)
-          } is full (${this.#mailbox.length} messages); ask again later`,
+          `The mailbox of ${formatRef(this.self)} is full (${this.#mailbox.length} messages); ` +
+            "ask again later",
         ),
       );
       return;

@@ -128,9 +128,8 @@ class SignatureWriter extends ValueWriter {
 export function unreadableState(cause: unknown): LeatError {
   return new LeatError(
     "invalid_argument",
-    `restore: this state was not written by save() of this pipeline, in this version of Leat: ${
-      LeatError.from(cause).message
-    }`,
+    "restore: this state was not written by save() of this pipeline, in this version of Leat: " +
+      `${LeatError.from(cause).message}`,
     { cause },
   );
 }

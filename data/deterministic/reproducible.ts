@@ -44,9 +44,8 @@ function refused(why: string, operator: string, names: readonly string[], text: 
   ];
   return new LeatError(
     "failed_precondition",
-    `${why}, but the function of ` +
-      `${operator} uses ${names.join(", ")}, which differs from run to run. ` +
-      `${sentence(remedies.join("; "))}. The function: ${text}`,
+    `${why}, but the function of ${operator} uses ${names.join(", ")}, which differs from run to ` +
+      `run. ${sentence(remedies.join("; "))}. The function: ${text}`,
     { details: { operator, ambientNames: [...names] } },
   );
 }

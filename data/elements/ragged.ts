@@ -63,10 +63,8 @@ class RaggedColumn implements Column {
       throw new LeatError(
         "invalid_argument",
         `raggedBatch: ${component(this.#path)} of element ${index} is ${dtype ?? show(value)} of ` +
-          `shape [${shape}], but the first was ${this.#dtype} of shape [${[
-            "any length",
-            ...this.#inner,
-          ]}]; only the first axis may vary`,
+          `shape [${shape}], but the first was ${this.#dtype} of shape ` +
+          `[${["any length", ...this.#inner]}]; only the first axis may vary`,
       );
     }
     this.#rows[index] = value instanceof Tensor

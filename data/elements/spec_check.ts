@@ -143,10 +143,8 @@ function absent(path: string): string {
 }
 
 function contradiction(path: string, found: string, wanted: string): string {
-  return `${
-    component(path)
-  } is ${found}, but the spec says ${wanted}: correct the one or the other ` +
-    "(a null in a shape takes any length)";
+  return `${component(path)} is ${found}, but the spec says ${wanted}: correct the one or the ` +
+    "other (a null in a shape takes any length)";
 }
 
 /** A value in a message: by dtype and shape if it is large. */

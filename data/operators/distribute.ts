@@ -240,9 +240,8 @@ export function checkService(operator: string, service: unknown): void {
   throw invalidArgument(
     operator,
     "service",
-    `ws://host:port, wss://host:port (with TLS), or a LocalCluster${
-      isBare ? ` (here ws://${address})` : ""
-    }`,
+    "ws://host:port, wss://host:port (with TLS), or a " +
+      `LocalCluster${isBare ? ` (here ws://${address})` : ""}`,
     address ?? service,
   );
 }

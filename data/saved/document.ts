@@ -101,9 +101,8 @@ export async function readDocument<T>(
   } catch (cause) {
     throw new LeatError(
       "data_loss",
-      `${path} is damaged, or was written by another version: ${
-        LeatError.from(cause).message
-      }. ${remedy}`,
+      `${path} is damaged, or was written by another version: ${LeatError.from(cause).message}. ` +
+        `${remedy}`,
       { cause },
     );
   }

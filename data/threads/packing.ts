@@ -96,9 +96,7 @@ interface PackedTensor {
 function cannotTravel(value: unknown): LeatError {
   return new LeatError(
     "failed_precondition",
-    `${
-      show(value)
-    } cannot be sent to another thread: elements that travel are plain objects and arrays of ` +
-      "numbers, bigints, booleans, strings, null, typed arrays and tensors",
+    `${show(value)} cannot be sent to another thread: elements that travel are plain objects and ` +
+      "arrays of numbers, bigints, booleans, strings, null, typed arrays and tensors",
   );
 }

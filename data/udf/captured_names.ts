@@ -34,9 +34,8 @@ export function withCapturedNames(source: string, names: readonly string[]): str
   const bare = node.type === "ArrowFunctionExpression" &&
     !/[()]/.test(source.slice(0, inSource(last.end)));
   return bare
-    ? `${source.slice(0, inSource(last.start))}(${
-      last.type === "Identifier" ? last.name : ""
-    }, { ${list} })${source.slice(inSource(last.end))}`
+    ? `${source.slice(0, inSource(last.start))}(${last.type === "Identifier" ? last.name : ""}, ` +
+      `{ ${list} })${source.slice(inSource(last.end))}`
     : insert(last.end, `, { ${list} }`);
 }
 

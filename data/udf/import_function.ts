@@ -44,10 +44,8 @@ async function importInTime(module: string, host: ModuleHost): Promise<Record<st
   const late = host.sleep(MODULE_LOAD_TIMEOUT_MS, imported.signal).then(() => {
     throw new LeatError(
       "deadline_exceeded",
-      `it is not loaded after ${
-        MODULE_LOAD_TIMEOUT_MS / 1_000
-      } s; an "await" at its top level may ` +
-        "wait for something that never happens",
+      `it is not loaded after ${MODULE_LOAD_TIMEOUT_MS / 1_000} s; an "await" at its top level ` +
+        "may wait for something that never happens",
     );
   });
   try {

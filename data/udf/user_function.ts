@@ -197,9 +197,8 @@ function requireSelfContained(analysis: FunctionAnalysis, where: string): void {
     : ` What it assigns to ${assignedNames.join(", ")} would stay there: keep state with scan().`;
   throw new LeatError(
     "failed_precondition",
-    `${which} cannot travel to another thread or host, because it uses ${uses}. ${remedy}${lost} The function: ${
-      excerptOf(source)
-    }`,
+    `${which} cannot travel to another thread or host, because it uses ${uses}. ${remedy}${lost} ` +
+      `The function: ${excerptOf(source)}`,
     { details: { freeNames: [...freeNames], placeBound: [...placeBound] } },
   );
 }
@@ -259,10 +258,9 @@ function cannotCapture(value: unknown, path: Path): LeatError {
     : `is ${String(value)}`;
   return new LeatError(
     "invalid_argument",
-    `captures${
-      pathText(path)
-    } ${found}; captures that travel are plain objects and arrays of numbers, bigints, ` +
-      "booleans, strings, null, typed arrays, tensors and self-contained functions.",
+    `captures${pathText(path)} ${found}; captures that travel are plain objects and arrays of ` +
+      "numbers, bigints, booleans, strings, null, typed arrays, tensors and self-contained " +
+      "functions.",
   );
 }
 

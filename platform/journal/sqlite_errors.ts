@@ -73,10 +73,9 @@ function isQuotaUsedUp(path: string): boolean {
 export function damaged(path: string, what: string): LeatError {
   return new LeatError(
     "data_loss",
-    `${path} is damaged: ${what}. Restore it with its ${`${
-      basename(path)
-    }-wal`} from a copy, or move ` +
-      `it away with all files of the same prefix to begin anew (what it recorded is then forgotten)`,
+    `${path} is damaged: ${what}. Restore it with its ${`${basename(path)}-wal`} from a copy, ` +
+      "or move it away with all files of the same prefix to begin anew (what it recorded is then " +
+      "forgotten)",
   );
 }
 

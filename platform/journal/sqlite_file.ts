@@ -44,10 +44,8 @@ export function createIfMissing(path: string): void {
   if (left.length > 0) {
     throw new LeatError(
       "data_loss",
-      `${path} is gone, but of it ${
-        left.join(" and ")
-      } is left: restore all from a copy, or remove ` +
-        `what is left to begin anew`,
+      `${path} is gone, but of it ${left.join(" and ")} is left: restore all from a copy, or ` +
+        "remove what is left to begin anew",
     );
   }
   const folder = dirname(path);

@@ -79,10 +79,8 @@ export class PythonProcess {
     this.#death.come(
       new LeatError(
         "deadline_exceeded",
-        `The Python function "${name}" ran for more than ${
-          afterMs / 1_000
-        } s; a worker with a larger ` +
-          "--function-timeout-ms allows more",
+        `The Python function "${name}" ran for more than ${afterMs / 1_000} s; a worker with a ` +
+          "larger --function-timeout-ms allows more",
         { details: { reason: PYTHON_DIED } },
       ),
     );

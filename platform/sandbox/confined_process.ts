@@ -191,10 +191,8 @@ export class ConfinedProcess implements SuppliedProcess {
       this.#die(
         new LeatError(
           "unavailable",
-          `A process for a pipeline has not loaded its program within ${
-            loadTimeoutMs / 1_000
-          } s, ` +
-            "and no function has run in it; the machine may have too much to do",
+          `A process for a pipeline has not loaded its program within ${loadTimeoutMs / 1_000} ` +
+            "s, and no function has run in it; the machine may have too much to do",
         ),
       );
     }, loadTimeoutMs);

@@ -56,10 +56,8 @@ export function explainDenial(error: WireError, denier: Denier = ON_A_WORKER): W
 /** If the message does not contain Deno's sentence, it is among the causes. */
 function explained(error: WireError, denier: Denier): string {
   const noPackage = (_: string, name: string | undefined, again: string) =>
-    `it needs the package "${
-      name ?? again
-    }", which no worker fetches for a function: put what is needed of it ` +
-    "into the module, with a bundler for instance";
+    `it needs the package "${name ?? again}", which no worker fetches for a function: put what ` +
+    "is needed of it into the module, with a bundler for instance";
   // Deno's message ends with the place of the import.
   const message = error.message.replaceAll("LeatError: ", "").replace(PACKAGE_SENTENCE, noPackage)
     .replace(/\n\s+at [^]*$/, "");

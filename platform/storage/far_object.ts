@@ -134,11 +134,9 @@ export class FarObject {
       `${version.sizeBytes} bytes${version.tag === undefined ? "" : `, ${version.tag}`}`;
     throw new LeatError(
       "failed_precondition",
-      `Cannot read ${this.name} from byte ${start} on: it has changed since it was opened (${
-        shown(version)
-      }; now ${
-        shown({ sizeBytes, tag })
-      }). Read it again from its beginning, and give new contents new names.`,
+      `Cannot read ${this.name} from byte ${start} on: it has changed since it was opened ` +
+        `(${shown(version)}; now ${shown({ sizeBytes, tag })}). Read it again from its ` +
+        "beginning, and give new contents new names.",
     );
   }
 

@@ -109,18 +109,16 @@ function refuseRange(pattern: string, braces: string): void {
   if (!/^\{[^{}]+\.\.[^{}]+\}$/.test(braces)) return;
   throw new LeatError(
     "invalid_argument",
-    `The pattern ${excerpt(pattern)} has a range in braces, ${
-      excerpt(braces)
-    }: write a set ([0-9]) or all alternatives ({8,9,10}).`,
+    `The pattern ${excerpt(pattern)} has a range in braces, ${excerpt(braces)}: write a set ` +
+      "([0-9]) or all alternatives ({8,9,10}).",
   );
 }
 
 function tooMany(pattern: string, limit: string): LeatError {
   return new LeatError(
     "invalid_argument",
-    `The braces of the pattern ${
-      excerpt(pattern)
-    } stand for more than ${limit}; use wildcards, or list several patterns.`,
+    `The braces of the pattern ${excerpt(pattern)} stand for more than ${limit}; use wildcards, ` +
+      "or list several patterns.",
   );
 }
 

@@ -155,9 +155,8 @@ export function refusalOf(
 ): LeatError {
   const code = codeOfStatus(status);
   const said = reason.replace(/\s+/g, " ").trim().slice(0, REFUSAL_SHOWN_MAX);
-  const message = `Cannot read ${name}: the server answered ${status}${
-    said === "" ? "" : ` (${said})`
-  }.${remedy === "" ? "" : ` ${remedy}`}`;
+  const message = `Cannot read ${name}: the server answered ` +
+    `${status}${said === "" ? "" : ` (${said})`}.${remedy === "" ? "" : ` ${remedy}`}`;
   const seconds = Number(headers.get("retry-after") ?? NaN);
   return new LeatError(code, message, {
     details: { status, ...(seconds >= 0 ? { retryAfterMs: seconds * 1000 } : {}) },

@@ -99,9 +99,8 @@ export class HttpFiles implements Files {
 function leadsOut(name: string, target: URL): LeatError {
   return new LeatError(
     "permission_denied",
-    `Cannot read ${name}: its server redirects out of what is granted: Requires read access to "${
-      shown(target.href)
-    }"`,
+    `Cannot read ${name}: its server redirects out of what is granted: Requires read access to ` +
+      `"${shown(target.href)}"`,
   );
 }
 

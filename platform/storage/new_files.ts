@@ -262,9 +262,8 @@ function writeError(path: string, error: unknown): LeatError {
   if (error instanceof Deno.errors.NotCapable) {
     return new LeatError(
       "permission_denied",
-      `Cannot write ${path}: this program may not. Run it with --allow-read and --allow-write for ${
-        dirname(path)
-      }.`,
+      `Cannot write ${path}: this program may not. Run it with --allow-read and --allow-write ` +
+        `for ${dirname(path)}.`,
       { cause: error },
     );
   }

@@ -111,9 +111,8 @@ export class RangeWindow {
     if (this.#filled < bytes.length) {
       throw new LeatError(
         "unavailable",
-        `Cannot read ${this.#object.name}: the answer ended at byte ${
-          this.start + this.#filled
-        }, before byte ${this.#stop}.`,
+        `Cannot read ${this.#object.name}: the answer ended at byte ` +
+          `${this.start + this.#filled}, before byte ${this.#stop}.`,
       );
     }
   }

@@ -100,9 +100,8 @@ export function uint32At(bytes: Uint8Array, at: number): number {
 export function truncated(what: string, start: number, end: number, present: number): LeatError {
   return new LeatError(
     "data_loss",
-    `a message ends early: ${what} at byte ${start} needs ${end - start} bytes, ${
-      Math.max(0, present - start)
-    } are there`,
+    `a message ends early: ${what} at byte ${start} needs ${end - start} bytes, ` +
+      `${Math.max(0, present - start)} are there`,
     { details: { expectedBytes: end, presentBytes: present } },
   );
 }

@@ -148,9 +148,7 @@ export function datasetFor(state: DispatcherState, datasetId: string, sender: Id
   if (!state.transientDatasets.has(datasetId) || isOwn(state, datasetId, sender)) return dataset;
   throw new LeatError(
     "permission_denied",
-    `The dataset "${datasetId}" is that of jobs of "${
-      state.ownerOfDataset(datasetId)
-    }", and this is ` +
-      `"${sender.name}"; register it (registerDataset) to read it, too`,
+    `The dataset "${datasetId}" is that of jobs of "${state.ownerOfDataset(datasetId)}", and ` +
+      `this is "${sender.name}"; register it (registerDataset) to read it, too`,
   );
 }

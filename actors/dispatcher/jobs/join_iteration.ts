@@ -149,13 +149,15 @@ function describeParameters(state: DispatcherState, parameters: JobParameters): 
     ? processingMode
     : `${policy.name} (${hashJson(policy.shard).slice(0, 12)})`;
   const { compression = "auto" } = state.datasets.get(datasetId) ?? {};
-  return `{ datasetId: "${datasetId}", processingMode: "${mode}", ` +
-    `numConsumers: ${
-      numConsumers ?? "none"
-    }, sharing: ${sharing}, compression: "${compression}", targetWorkers: "${targetWorkers}"` +
-    `${targetTags.length === 0 ? "" : `, targetTags: ${JSON.stringify(targetTags)}`}` +
-    `${ordered === undefined ? "" : `, seed: 0x${ordered.seed}, shuffled: ${ordered.shuffled}`}` +
-    `${save === undefined ? "" : `, save: ${JSON.stringify(save)}`} }`;
+  return `{ datasetId: "${datasetId}", processingMode: "${mode}", numConsumers: ` +
+    `${numConsumers ?? "none"}, sharing: ${sharing}, compression: "${compression}", ` +
+    "targetWorkers: " +
+    `"${targetWorkers}"${
+      targetTags.length === 0 ? "" : `, targetTags: ${JSON.stringify(targetTags)}`
+    }${ordered === undefined ? "" : `, seed: 0x${ordered.seed}, shuffled: ${ordered.shuffled}`}${
+      save === undefined ? "" : `, save: ${JSON.stringify(save)}`
+    } ` +
+    "}";
 }
 
 /** Each consumer index belongs to one client. */
@@ -171,14 +173,11 @@ function checkConsumers(
     const place = positionOf(client.clientId);
     throw new LeatError(
       "failed_precondition",
-      `Consumer index ${consumerIndex} of job "${
-        state.jobs.get(iteration.jobId)?.name
-      }" is held by ` +
-        `client ${client.clientId}, which is alive` +
-        `${
-          place === undefined ? "" : ` and is at round ${place.round}`
-        }. If that is this consumer before a restart, try ` +
-        `again when it has timed out; otherwise give each consumer an index of its own`,
+      `Consumer index ${consumerIndex} of job "${state.jobs.get(iteration.jobId)?.name}" is held ` +
+        `by client ${client.clientId}, which is ` +
+        `alive${place === undefined ? "" : ` and is at round ${place.round}`}. If that is this ` +
+        "consumer before a restart, try again when it has timed out; otherwise give each " +
+        "consumer an index of its own",
       { details: { reason: READ_BY_ANOTHER } },
     );
   }

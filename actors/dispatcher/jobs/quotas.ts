@@ -138,10 +138,8 @@ function checkParameterBytes(
   }
   if (own + more <= parametersBytesMax) return;
   throw exhausted(
-    `The parameters of the jobs and clients of "${owner}" would take ${
-      own + more
-    } bytes together, over ` +
-      `${parametersBytesMax} (parametersBytesMax)`,
+    `The parameters of the jobs and clients of "${owner}" would take ${own + more} bytes ` +
+      `together, over ${parametersBytesMax} (parametersBytesMax)`,
     "end some, or shorten what they say (jobName, targetTags, the captures of a sharding policy)",
   );
 }

@@ -50,13 +50,9 @@ function causeOf(
   const ends = runners.map((death) => `on worker "${death.worker}": ${death.message}`);
   const error: WireError = {
     code: "aborted",
-    message:
-      `${mode.namePiece(place)} "${
-        name ?? iteration.jobId
-      }" was ended, because ${runners.length} runners of it died ` +
-      `(${
-        ends.join("; ")
-      }). Mend the function that ends its process, or raise the limit that ended it`,
+    message: `${mode.namePiece(place)} "${name ?? iteration.jobId}" was ended, because ` +
+      `${runners.length} runners of it died (${ends.join("; ")}). Mend the function that ends ` +
+      "its process, or raise the limit that ended it",
     details: { reason: RUNNERS_DIED },
   };
   return mode.failure({ state, iteration }, worker, error);

@@ -44,10 +44,8 @@ export class NameClaims {
     }
     throw new LeatError(
       "unavailable",
-      `The worker "${name}" at ${formatRef(holder)} lives, and ${
-        formatRef(claimant)
-      } has to wait ` +
-        `until it ends: only one worker of a name can work at a time. ${remedy}`,
+      `The worker "${name}" at ${formatRef(holder)} lives, and ${formatRef(claimant)} has to ` +
+        `wait until it ends: only one worker of a name can work at a time. ${remedy}`,
     );
   }
 

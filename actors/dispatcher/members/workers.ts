@@ -29,10 +29,8 @@ export function workerHeartbeat(
   if (worker?.pastLives.includes(ref.incarnation)) {
     throw new LeatError(
       "failed_precondition",
-      `The worker "${name}" at ${formatRef(ref)} was followed by ${
-        formatRef(worker.ref)
-      }: one life of ` +
-        `a name can work at a time. Give each worker a name of its own`,
+      `The worker "${name}" at ${formatRef(ref)} was followed by ${formatRef(worker.ref)}: one ` +
+        "life of a name can work at a time. Give each worker a name of its own",
     );
   }
   if (request.leaving === true) return leave(tx, request);

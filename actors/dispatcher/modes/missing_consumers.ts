@@ -43,10 +43,8 @@ export function whyHeldUp(
       "and no more is handed out before the others do.";
   }
   const [has, does] = missing.length === 1 ? ["has", "it does"] : ["have", "they do"];
-  return `${
-    capital(named(missing))
-  } of ${consumers.length} ${has} not come, and no more is handed ` +
-    `out before ${does}.${elsewhere(state, iteration, missing)}`;
+  return `${capital(named(missing))} of ${consumers.length} ${has} not come, and no more is ` +
+    `handed out before ${does}.${elsewhere(state, iteration, missing)}`;
 }
 
 /** Where the missing consumers are instead. */

@@ -144,9 +144,8 @@ function workersWait(measured: readonly TaskDescription[], waitingShare: number)
   if (busyShare > BUSY_SHARE) {
     return {
       kind: "balanced",
-      text: `Trainers hardly wait (${
-        percent(waitingShare)
-      } of their time), and the workers are busy.`,
+      text: `Trainers hardly wait (${percent(waitingShare)} of their time), and the workers are ` +
+        "busy.",
     };
   }
   return {

@@ -98,9 +98,8 @@ function aliveOf(state: DispatcherState): string {
   }
   const shown = named.map(({ name, tags, isPrivate }) => {
     const kind = isPrivate ? "of another process alone, " : "";
-    return `"${name}" (${kind}${
-      tags.length === 0 ? "no tags" : `tags ${shownTags(tags).join(", ")}${moreOf(tags)}`
-    })`;
+    const has = tags.length === 0 ? "no tags" : `tags ${shownTags(tags).join(", ")}${moreOf(tags)}`;
+    return `"${name}" (${kind}${has})`;
   });
   const more = state.workersAlive - named.length;
   return shown.join(", ") + (more === 0 ? "" : ` and ${more} more`);

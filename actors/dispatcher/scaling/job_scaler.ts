@@ -157,10 +157,8 @@ export class JobScaler {
       kind: "limited",
       wanted: Math.max(1, needed),
       text: `waits ${percent(rates.waitingShare)} of its time, but its workers are busy only ` +
-        `${
-          percent(rates.busyShare)
-        } of theirs: the way to the trainers is slow, and more workers ` +
-        "do not mend that",
+        `${percent(rates.busyShare)} of theirs: the way to the trainers is slow, and more ` +
+        "workers do not mend that",
     };
   }
 

@@ -100,10 +100,8 @@ function kindAndValues(name: string, value: unknown): [Kind | undefined, Iterabl
   if (kinds.size <= 1 && (values.length === 0 || kind !== undefined)) return [kind, values];
   throw new LeatError(
     "invalid_argument",
-    `example.encode: feature ${
-      show(name)
-    } must be bigints or booleans, numbers (which are floats), ` +
-      `or strings and Uint8Arrays, all of one of these; got ${show(value)}`,
+    `example.encode: feature ${show(name)} must be bigints or booleans, numbers (which are ` +
+      `floats), or strings and Uint8Arrays, all of one of these; got ${show(value)}`,
   );
 }
 

@@ -142,10 +142,8 @@ function makeDefault(plan: Omit<FeaturePlan, "default">, fallback: unknown): unk
   if (varies ? all.length % valueCount !== 0 : all.length !== valueCount) {
     throw new LeatError(
       "invalid_argument",
-      `example.parse: the default of feature ${
-        show(name)
-      } has ${all.length} values, which do not ` +
-        `make the shape [${shape.map((length) => length ?? "null").join(", ")}]`,
+      `example.parse: the default of feature ${show(name)} has ${all.length} values, which do ` +
+        `not make the shape [${shape.map((length) => length ?? "null").join(", ")}]`,
     );
   }
   const data = zerosOf(dtype, all.length);

@@ -14,9 +14,7 @@ export const shuffleAndRepeatFusion: Rule = {
   describe(site) {
     const [input] = site.inputs;
     if (site.node.kind !== "repeat" || input === undefined || !mayOverlap(input.node)) return;
-    return `${nameOf(site)} fills the buffer of ${
-      nameOf(input)
-    } for the next repetition while it ` +
-      "empties: so the consumer need not wait for a full buffer.";
+    return `${nameOf(site)} fills the buffer of ${nameOf(input)} for the next repetition while ` +
+      "it empties: so the consumer need not wait for a full buffer.";
   },
 };

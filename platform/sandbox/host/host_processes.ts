@@ -155,8 +155,7 @@ function gone({ code, signal, said }: ChildEnd): LeatError {
   const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
   return new LeatError(
     "unavailable",
-    `The process that decodes and reads for a runner has ended ${how}${
-      said.trim() === "" ? "" : `: ${said.trim()}`
-    }`,
+    "The process that decodes and reads for a runner has ended " +
+      `${how}${said.trim() === "" ? "" : `: ${said.trim()}`}`,
   );
 }

@@ -44,9 +44,8 @@ export function sourceOf(url: string, type: unknown, text: string, mediaType = "
   if (source !== undefined) return { format: "module", source, shortCircuit: true };
   throw new LeatError(
     "invalid_argument",
-    `Cannot import ${url} with { type: ${
-      JSON.stringify(type)
-    } }: modules of user functions import json and text`,
+    `Cannot import ${url} with { type: ${JSON.stringify(type)} }: modules of user functions ` +
+      "import json and text",
   );
 }
 

@@ -101,9 +101,8 @@ function slower({ lowest, indices }: Slowest, round: number): string {
 export function named(indices: readonly number[]): string {
   const shown = indices.slice(0, NAMED_MAX).join(", ");
   const more = indices.length - NAMED_MAX;
-  return `consumer${indices.length === 1 ? "" : "s"} ${shown}${
-    more > 0 ? ` and ${more} more` : ""
-  }`;
+  return `consumer${indices.length === 1 ? "" : "s"} ` +
+    `${shown}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 /** The verb ending for one consumer. */

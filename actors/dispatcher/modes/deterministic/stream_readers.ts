@@ -74,10 +74,8 @@ export function ofOtherRuns(
   if (named === undefined) return [];
   throw new LeatError(
     "failed_precondition",
-    `Job "${jobName}" is read by the run "${
-      named.run!.runId
-    }", and this reader names none: give all ` +
-      "consumers that are started together one runId",
+    `Job "${jobName}" is read by the run "${named.run!.runId}", and this reader names none: give ` +
+      "all consumers that are started together one runId",
     { details: { reason: READ_BY_ANOTHER } },
   );
 }
