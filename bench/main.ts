@@ -1,5 +1,6 @@
 /**
- * `deno task bench`: runs every bench in this folder and prints its ratio to the bare primitive.
+ * `deno task bench`: runs every bench of the folders below and prints its ratio to the bare
+ * primitive.
  */
 
 import { EXIT_FAILURE, runProgram, UsageError } from "../cli/lib/args.ts";
@@ -8,6 +9,8 @@ import { requireWritable } from "../cli/lib/page.ts";
 import { LeatError } from "../core/error.ts";
 import type { Bench } from "./lib/bench.ts";
 import { runBenches } from "./lib/run.ts";
+
+const FOLDERS = ["engine/", "carriers/", "service/"];
 
 /** Its options and help. */
 export const PROGRAM = {
@@ -45,16 +48,16 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
   if (!results.every((result) => result.passed)) Deno.exitCode = EXIT_FAILURE;
 }
 
-/** The benches of every `*_bench.ts` in this folder, in the order of their names. */
+/** The benches of every `*_bench.ts` in these folders, in the order of their names. */
 async function discover(): Promise<Bench[]> {
-  const here = new URL("./", import.meta.url);
   const files: string[] = [];
-  for await (const { name } of Deno.readDir(here)) {
-    if (name.endsWith("_bench.ts")) files.push(name);
+  for (const folder of FOLDERS) {
+    const found = [...Deno.readDirSync(new URL(folder, import.meta.url))].map(({ name }) => name);
+    files.push(...found.sort().map((name) => folder + name));
   }
   const benches: Bench[] = [];
-  for (const name of files.sort()) {
-    const module: { benches?: Bench[] } = await import(new URL(name, here).href);
+  for (const name of files.filter((name) => name.endsWith("_bench.ts"))) {
+    const module: { benches?: Bench[] } = await import(new URL(name, import.meta.url).href);
     if (module.benches === undefined) throw new LeatError("internal", `${name} exports no benches`);
     benches.push(...module.benches);
   }

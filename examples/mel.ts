@@ -12,11 +12,7 @@ import { writeSweeps } from "../cli/mel/sweeps.ts";
 const SWEEP_FOLDER = fileURLToPath(new URL("../.cache/leat-sweeps", import.meta.url));
 
 const OPTIONS = {
-  wavs: text({
-    help:
-      "Your own WAV files, as a pattern: './speech/**/*.wav'. Default: rising tones, made here.",
-    placeholder: "PATTERN",
-  }),
+  wavs: text({ help: "Your WAV files, as './*.wav'. Default: tones.", placeholder: "PATTERN" }),
   batchSize: integer({ help: "Spectrograms in a batch.", default: 4, min: 1, max: 1024 }),
   melBins: integer({ help: "Bands of pitch.", default: 40, min: 1, max: 512 }),
   frameMs: number({ help: "Length of a frame.", default: 25, min: 1, max: 1_000 }),
@@ -66,11 +62,9 @@ async function printBatches(
   await using iterator = batches.iterator();
   let count = 0;
   for (;;) {
-    let result;
-    try {
-      result = await iterator.next();
-    } catch (error) {
-      console.error(`left out: ${LeatError.from(error).message}`);
+    const result = await iterator.next().catch((error) => LeatError.from(error));
+    if (result instanceof LeatError) {
+      console.error(`left out: ${result.message}`);
       continue;
     }
     if (result.done) return count;

@@ -1,6 +1,6 @@
 /** Invalid values in all programs: refused before anything begins, with status 2. */
 
-import { PROGRAM as memory } from "../../bench/memory.ts";
+import { PROGRAM as memory } from "../../bench/costs/memory.ts";
 import { PROGRAM as bench } from "../../bench/main.ts";
 import { PROGRAM as benchPeers } from "../../bench/peers/main.ts";
 import { PROGRAM as autoscale } from "../../cli/autoscale.ts";

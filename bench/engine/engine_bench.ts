@@ -1,9 +1,9 @@
 /** The data engine against a hand-written loop: range → map → filter → batch(1024) on one core. */
 
-import { Dataset } from "../mod.ts";
-import { BATCH_SIZE, ELEMENTS, keeps, KEPT, open, transform } from "./bare/engine_loop.ts";
-import { pipelinedLoad } from "./bare/load.ts";
-import type { Bench } from "./lib/bench.ts";
+import { Dataset } from "../../mod.ts";
+import { BATCH_SIZE, ELEMENTS, keeps, KEPT, open, transform } from "../bare/engine_loop.ts";
+import { pipelinedLoad } from "../bare/load.ts";
+import type { Bench } from "../lib/bench.ts";
 
 const dataset = Dataset.range(ELEMENTS).map(transform).filter(keeps)
   .batch(BATCH_SIZE);

@@ -2,15 +2,15 @@
  * The cost of running functions in a confined process: the same pipelines on unconfined threads.
  */
 
-import type { RunnerFactory } from "../actors/worker/runner/runner.ts";
-import { LeatError } from "../core/error.ts";
-import { Dataset } from "../mod.ts";
-import { RunnerThreads } from "../platform/threads/runner_threads.ts";
-import { ConfinedRunners } from "../platform/sandbox/confined_runners.ts";
-import { sandboxGrants } from "../platform/sandbox/grants.ts";
-import { Payload } from "../transport/payload.ts";
-import { type Load, pipelinedLoad, sequentialLoad } from "./bare/load.ts";
-import type { Bench } from "./lib/bench.ts";
+import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
+import { LeatError } from "../../core/error.ts";
+import { Dataset } from "../../mod.ts";
+import { RunnerThreads } from "../../platform/threads/runner_threads.ts";
+import { ConfinedRunners } from "../../platform/sandbox/confined_runners.ts";
+import { sandboxGrants } from "../../platform/sandbox/grants.ts";
+import { Payload } from "../../transport/payload.ts";
+import { type Load, pipelinedLoad, sequentialLoad } from "../bare/load.ts";
+import type { Bench } from "../lib/bench.ts";
 
 /** A task's prefetched elements, and one that waits. */
 const IN_FLIGHT = 3;

@@ -3,12 +3,12 @@
  * copy into and out of a slot file costs: the rest is waking and messages.
  *
  * ```sh
- * deno run -P=bench bench/service_cost.ts
+ * deno run -P=bench bench/costs/service.ts
  * ```
  */
 import process from "node:process";
-import { readableSlots, writableSlots } from "../platform/process/slot_files.ts";
-import { service } from "./peers/leat/service.ts";
+import { readableSlots, writableSlots } from "../../platform/process/slot_files.ts";
+import { service } from "../peers/leat/service.ts";
 
 const SIZES = { "1kb": 1_000, "150kb": 150_000, "1mb": 1_000_000, "10mb": 10_000_000 };
 const WINDOW_MS = 1_500;

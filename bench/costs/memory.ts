@@ -7,11 +7,11 @@
  * limit above that of the first.
  */
 
-import { EXIT_FAILURE, runProgram } from "../cli/lib/args.ts";
-import { integer, type Values } from "../cli/lib/options.ts";
-import { renderTable } from "../cli/lib/table.ts";
-import { encodeTfRecord } from "../data/formats/tfrecord/tfrecord.ts";
-import { Dataset } from "../mod.ts";
+import { EXIT_FAILURE, runProgram } from "../../cli/lib/args.ts";
+import { integer, type Values } from "../../cli/lib/options.ts";
+import { renderTable } from "../../cli/lib/table.ts";
+import { encodeTfRecord } from "../../data/formats/tfrecord/tfrecord.ts";
+import { Dataset } from "../../mod.ts";
 
 const RECORD_BYTES = 16 * 1024;
 const RECORDS_PER_FILE = 16 * 1024;

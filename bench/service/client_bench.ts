@@ -2,11 +2,11 @@
  * One client: eight workers over sockets against eight bare sockets, and the cost of compression
  * without a gain, as on loopback.
  */
-import type { Tensor } from "../core/tensor.ts";
-import { Dataset, type DistributeOptions, LocalCluster, tensor } from "../mod.ts";
-import { type Load, pipelinedLoad } from "./bare/load.ts";
-import { LARGE, open as openSocket } from "./bare/websocket.ts";
-import type { Bench } from "./lib/bench.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import { Dataset, type DistributeOptions, LocalCluster, tensor } from "../../mod.ts";
+import { type Load, pipelinedLoad } from "../bare/load.ts";
+import { LARGE, open as openSocket } from "../bare/websocket.ts";
+import type { Bench } from "../lib/bench.ts";
 
 const WORKERS = 8;
 const BYTES = LARGE.messageBytes;

@@ -2,9 +2,9 @@
  * Functions of `map` on other threads against the same pipeline without them. The first rows need
  * as many idle cores as there are threads; the last says what the default costs short functions.
  */
-import { AUTOTUNE, Dataset, type DatasetOptions } from "../mod.ts";
-import { type Load, pipelinedLoad } from "./bare/load.ts";
-import type { Bench } from "./lib/bench.ts";
+import { AUTOTUNE, Dataset, type DatasetOptions } from "../../mod.ts";
+import { type Load, pipelinedLoad } from "../bare/load.ts";
+import type { Bench } from "../lib/bench.ts";
 
 /** About 4 ns a round. */
 function work(x: number, { rounds }: { readonly rounds: number }): number {

@@ -3,15 +3,15 @@
  * encoded, sent, received and decoded.
  */
 
-import { ActorSystem } from "../actors/runtime/system.ts";
-import { nameOf, type Ref } from "../actors/runtime/ref.ts";
-import type { Tensor } from "../core/tensor.ts";
-import { decodeMessage } from "../transport/codec.ts";
-import { webSocketConnector } from "../transport/web_socket.ts";
-import { DenoWorld } from "../platform/deno_world.ts";
-import { type Load, pipelinedLoad } from "./bare/load.ts";
-import { LARGE, open as openBare, SMALL, type Traffic } from "./bare/websocket.ts";
-import type { Bench } from "./lib/bench.ts";
+import { ActorSystem } from "../../actors/runtime/system.ts";
+import { nameOf, type Ref } from "../../actors/runtime/ref.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import { decodeMessage } from "../../transport/codec.ts";
+import { webSocketConnector } from "../../transport/web_socket.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
+import { type Load, pipelinedLoad } from "../bare/load.ts";
+import { LARGE, open as openBare, SMALL, type Traffic } from "../bare/websocket.ts";
+import type { Bench } from "../lib/bench.ts";
 import type { SourceProtocol } from "./websocket_node.ts";
 
 const ASK = { timeoutMs: 30_000 };

@@ -3,11 +3,11 @@
  * and without: CPU time, so that load on the machine changes little.
  *
  * ```sh
- * deno run -P=bench bench/functions_cost.ts
+ * deno run -P=bench bench/costs/functions.ts
  * ```
  */
 import process from "node:process";
-import { Dataset } from "../mod.ts";
+import { Dataset } from "../../mod.ts";
 
 /** About 9 ns a round. */
 function work(x: number, { rounds }: { readonly rounds: number }): number {

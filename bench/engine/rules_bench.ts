@@ -4,10 +4,10 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parquetWriteBuffer } from "hyparquet-writer";
-import { cast, Dataset, oneHot, type OptimizationRules, Tensor } from "../mod.ts";
-import { RULE_NAMES } from "../data/optimizer/options.ts";
-import { type Load, pipelinedLoad } from "./bare/load.ts";
-import type { Bench } from "./lib/bench.ts";
+import { cast, Dataset, oneHot, type OptimizationRules, Tensor } from "../../mod.ts";
+import { RULE_NAMES } from "../../data/optimizer/options.ts";
+import { type Load, pipelinedLoad } from "../bare/load.ts";
+import type { Bench } from "../lib/bench.ts";
 
 interface Case {
   /** The rules that are on. */

@@ -5,12 +5,12 @@
 
 /// <reference lib="deno.worker" />
 
-import { ActorSystem } from "../actors/runtime/system.ts";
-import { tensor } from "../core/tensor.ts";
-import { encodeMessage } from "../transport/codec.ts";
-import { Payload } from "../transport/payload.ts";
-import { serveWebSocket } from "../transport/web_socket/server.ts";
-import { DenoWorld } from "../platform/deno_world.ts";
+import { ActorSystem } from "../../actors/runtime/system.ts";
+import { tensor } from "../../core/tensor.ts";
+import { encodeMessage } from "../../transport/codec.ts";
+import { Payload } from "../../transport/payload.ts";
+import { serveWebSocket } from "../../transport/web_socket/server.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 
 /** The protocol of the node's `/source`. */
 export interface SourceProtocol {

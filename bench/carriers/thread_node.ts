@@ -2,9 +2,9 @@
  * The remote side of the benches of the thread and WebSocket carriers: an actor that adds one, and
  * one that produces blocks.
  */
-import type { ActorFactory } from "../actors/runtime/actor.ts";
-import type { NodeParts } from "../transport/thread_control.ts";
-import { Payload } from "../transport/payload.ts";
+import type { ActorFactory } from "../../actors/runtime/actor.ts";
+import type { NodeParts } from "../../transport/thread_control.ts";
+import { Payload } from "../../transport/payload.ts";
 
 /** The protocol of the actor. */
 export interface Source {

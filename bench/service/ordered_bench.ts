@@ -5,9 +5,9 @@
  * available.
  */
 
-import { Dataset, LocalCluster, type ShardingPolicy, type Tensor } from "../mod.ts";
-import { type Load, pipelinedLoad } from "./bare/load.ts";
-import type { Bench } from "./lib/bench.ts";
+import { Dataset, LocalCluster, type ShardingPolicy, type Tensor } from "../../mod.ts";
+import { type Load, pipelinedLoad } from "../bare/load.ts";
+import type { Bench } from "../lib/bench.ts";
 
 const WORKERS = 2;
 const ROWS_PER_BATCH = 32;

@@ -1,11 +1,11 @@
 /**
  * The cost of encoding and decoding compared with bare msgpackr and with a bare copy, in one run:
- * `deno run bench/codec.ts`.
+ * `deno run bench/costs/codec.ts`.
  */
 
 import { Packr } from "msgpackr/pack";
-import { tensor } from "../core/tensor.ts";
-import { decodeMessage, encodeMessage } from "../transport/codec.ts";
+import { tensor } from "../../core/tensor.ts";
+import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 
 const CONTROL = {
   kind: "ask",

@@ -2,11 +2,11 @@
  * Time to the first batch: of a new job, and of an added worker, against starting a bare thread.
  */
 
-import { Dataset, LocalCluster } from "../mod.ts";
-import { type Load, sequentialLoad } from "./bare/load.ts";
-import * as thread from "./bare/thread_start.ts";
-import { LocalFleet } from "../server/cluster/local_fleet.ts";
-import type { Bench } from "./lib/bench.ts";
+import { Dataset, LocalCluster } from "../../mod.ts";
+import { type Load, sequentialLoad } from "../bare/load.ts";
+import * as thread from "../bare/thread_start.ts";
+import { LocalFleet } from "../../server/cluster/local_fleet.ts";
+import type { Bench } from "../lib/bench.ts";
 
 export const benches: Bench[] = [
   {

@@ -1,15 +1,15 @@
 /** The thread carrier against bare transfer and bare comlink. */
-import type { Ref } from "../actors/runtime/ref.ts";
-import { ActorSystem } from "../actors/runtime/system.ts";
-import { ThreadHub } from "../transport/thread_hub.ts";
-import { DenoWorld } from "../platform/deno_world.ts";
-import * as calls from "./bare/comlink_calls.ts";
-import { type Load, pipelinedLoad } from "./bare/load.ts";
-import * as transfer from "./bare/thread_transfer.ts";
-import type { Bench } from "./lib/bench.ts";
+import type { Ref } from "../../actors/runtime/ref.ts";
+import { ActorSystem } from "../../actors/runtime/system.ts";
+import { ThreadHub } from "../../transport/thread_hub.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
+import * as calls from "../bare/comlink_calls.ts";
+import { type Load, pipelinedLoad } from "../bare/load.ts";
+import * as transfer from "../bare/thread_transfer.ts";
+import type { Bench } from "../lib/bench.ts";
 import type { Source } from "./thread_node.ts";
 
-const ENTRY = new URL("../platform/threads/thread_entry.ts", import.meta.url);
+const ENTRY = new URL("../../platform/threads/thread_entry.ts", import.meta.url);
 const SOURCE: Ref<Source> = { node: "thread", path: "/source" };
 const TIMEOUT = { timeoutMs: 10_000 };
 

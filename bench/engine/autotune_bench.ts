@@ -3,9 +3,9 @@
  * storage, so that the ratio does not depend on the number of cores.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { AUTOTUNE, Dataset } from "../mod.ts";
-import { type Load, sequentialLoad } from "./bare/load.ts";
-import type { Bench } from "./lib/bench.ts";
+import { AUTOTUNE, Dataset } from "../../mod.ts";
+import { type Load, sequentialLoad } from "../bare/load.ts";
+import type { Bench } from "../lib/bench.ts";
 
 /** What both sides set, in the order of the operators. */
 type Settings = readonly number[];

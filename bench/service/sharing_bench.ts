@@ -4,9 +4,9 @@
  * that computes competes with their reading for the same cores.
  */
 
-import { Dataset, LocalCluster } from "../mod.ts";
-import { type Load, pipelinedLoad } from "./bare/load.ts";
-import type { Bench } from "./lib/bench.ts";
+import { Dataset, LocalCluster } from "../../mod.ts";
+import { type Load, pipelinedLoad } from "../bare/load.ts";
+import type { Bench } from "../lib/bench.ts";
 
 const BATCH_BYTES = 4_096;
 

@@ -3,12 +3,12 @@
  * checkers, against bare events that do nothing.
  */
 import process from "node:process";
-import { LeatError } from "../core/error.ts";
-import { drawOptions } from "../sim/workloads/swarm.ts";
-import { WORKLOADS } from "../sim/workloads/workloads.ts";
-import { open as openEvents } from "./bare/events.ts";
-import type { Load } from "./bare/load.ts";
-import type { Bench } from "./lib/bench.ts";
+import { LeatError } from "../../core/error.ts";
+import { drawOptions } from "../../sim/workloads/swarm.ts";
+import { WORKLOADS } from "../../sim/workloads/workloads.ts";
+import { open as openEvents } from "../bare/events.ts";
+import type { Load } from "../bare/load.ts";
+import type { Bench } from "../lib/bench.ts";
 
 /** The seeds that are run repeatedly: others would have other events. */
 const SEEDS = 32;

@@ -3,10 +3,10 @@
  * libjpeg-turbo, which decodes whole images one after another.
  */
 
-import { Dataset, type ImageDecodeOptions } from "../mod.ts";
-import { COUNT, open, photographs } from "./bare/jpeg_addon.ts";
-import { pipelinedLoad } from "./bare/load.ts";
-import type { Bench } from "./lib/bench.ts";
+import { Dataset, type ImageDecodeOptions } from "../../mod.ts";
+import { COUNT, open, photographs } from "../bare/jpeg_addon.ts";
+import { pipelinedLoad } from "../bare/load.ts";
+import type { Bench } from "../lib/bench.ts";
 
 /** The middle of the image, as large as a random crop is on average. */
 const CROP: ImageDecodeOptions = { crop: { x: 100, y: 70, width: 300, height: 240 } };

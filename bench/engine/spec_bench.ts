@@ -3,9 +3,9 @@
  * numbers, the cheapest elements, and on rows of a few components, like parsed records.
  */
 
-import { Dataset, type ElementSpec, tensor, TensorSpec } from "../mod.ts";
-import { pipelinedLoad } from "./bare/load.ts";
-import type { Bench } from "./lib/bench.ts";
+import { Dataset, type ElementSpec, tensor, TensorSpec } from "../../mod.ts";
+import { pipelinedLoad } from "../bare/load.ts";
+import type { Bench } from "../lib/bench.ts";
 
 const NUMBERS = 1 << 18;
 const ROWS = 1 << 13;

@@ -4,24 +4,24 @@
  * time) and against a dispatcher with its journal in memory; heartbeats against asks of an actor
  * that does nothing; and a start on a long journal against one on a short one.
  */
-import { hashBytes } from "../core/hash.ts";
+import { hashBytes } from "../../core/hash.ts";
 import { setImmediate } from "node:timers";
-import { createDispatcher } from "../actors/dispatcher/dispatcher.ts";
-import { dispatcherAt, type DispatcherProtocol } from "../actors/dispatcher/protocol.ts";
-import type { JournalRecord } from "../actors/dispatcher/journal/records.ts";
-import { openJournal } from "../actors/dispatcher/journal/recovery.ts";
-import type { DurableLog } from "../actors/runtime/durable_log.ts";
-import type { RequestOf } from "../actors/runtime/protocol.ts";
-import type { FencedRef, Ref } from "../actors/runtime/ref.ts";
-import { ActorSystem } from "../actors/runtime/system.ts";
-import type { WorkerProtocol } from "../actors/worker/protocol.ts";
-import { LeatError } from "../core/error.ts";
-import { DenoWorld } from "../platform/deno_world.ts";
-import { MemoryLog } from "../platform/journal/memory_log.ts";
-import { openSqliteLog } from "../platform/journal/sqlite_log.ts";
-import { type Load, pipelinedLoad, sequentialLoad } from "./bare/load.ts";
-import { open as openSqlite } from "./bare/sqlite.ts";
-import type { Bench } from "./lib/bench.ts";
+import { createDispatcher } from "../../actors/dispatcher/dispatcher.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
+import { openJournal } from "../../actors/dispatcher/journal/recovery.ts";
+import type { DurableLog } from "../../actors/runtime/durable_log.ts";
+import type { RequestOf } from "../../actors/runtime/protocol.ts";
+import type { FencedRef, Ref } from "../../actors/runtime/ref.ts";
+import { ActorSystem } from "../../actors/runtime/system.ts";
+import type { WorkerProtocol } from "../../actors/worker/protocol.ts";
+import { LeatError } from "../../core/error.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
+import { MemoryLog } from "../../platform/journal/memory_log.ts";
+import { openSqliteLog } from "../../platform/journal/sqlite_log.ts";
+import { type Load, pipelinedLoad, sequentialLoad } from "../bare/load.ts";
+import { open as openSqlite } from "../bare/sqlite.ts";
+import type { Bench } from "../lib/bench.ts";
 
 const IN_FLIGHT = 64;
 const SPLITS = 4_096;
