@@ -23,7 +23,7 @@ import {
   wireError,
   word,
 } from "../runtime/checks.ts";
-import type { CompressionFigures } from "../worker/protocol.ts";
+import { type CompressionFigures, ROUNDS_AHEAD_MAX } from "../worker/protocol.ts";
 import { type DispatcherProtocol, SPLITS_AT_ONCE_MAX } from "./protocol.ts";
 import type { RoundWait } from "./protocol_figures.ts";
 import { type MetricGroup, type MetricKey, metricsOf } from "./protocol_metrics.ts";
@@ -119,6 +119,7 @@ function figuresOf<G extends MetricGroup>(group: G): FigureChecks<G> {
 const report = oneKindOf(
   object({
     kind: v.literal("rounds"),
+    roundsAhead: optional(upTo(ROUNDS_AHEAD_MAX)),
     position: optional(object({
       kind: oneOf("reading", "ended"),
       nextRound: count,

@@ -6,6 +6,8 @@ import type { ScheduleNews } from "./protocol_schedules.ts";
 /** A consumer of coordinated reads. */
 export interface RoundsReport {
   readonly kind: "rounds";
+  /** Most rounds that it requests ahead of its training loop. */
+  readonly roundsAhead?: number;
   /** How far it has read; missing until it knows its first round. */
   readonly position?: RoundsPosition;
   /**

@@ -1,6 +1,6 @@
 /**
  * A small cluster that reads one dataset in rounds (coordinated reads): a dispatcher, two workers
- * and three consumers of one job, of which one may be slow. In some runs schedulers are on their
+ * and three consumers of one job, of which one or two may be slow. In some runs schedulers are on their
  * own node, which may crash as well; in some the dataset ends.
  *
  * Promises: in every step that consumers take together, each receives its own part of one round of
@@ -41,7 +41,7 @@ const FRONT_CRASH_PROBABILITY = 0.5;
 const STEPS = 10;
 /** Longest training step, in ms. */
 const STEP_MAX_MS: [number, ...number[]] = [10, 50, 200];
-/** How much longer the steps of a slow consumer take, in runs that have one. */
+/** How much longer the steps of slow consumers take, in runs that have any. */
 const STRAGGLER_TIMES = 5;
 const STRAGGLER_PROBABILITY = 0.3;
 /** Delay before a refused consumer tries again, in ms. */
@@ -83,7 +83,7 @@ class RoundsRun {
   readonly #crashes: Crashes;
   readonly #stepMaxMs: number;
   readonly #timings: ServiceTimings;
-  readonly #straggler: string | undefined;
+  readonly #stragglers: readonly string[];
   readonly #reading: { readonly bufferBytesMax: number; readonly maxOutstandingRequests: number };
   /** The newest life of each consumer's client. */
   readonly #lives = new Map<string, string>();
@@ -108,9 +108,12 @@ class RoundsRun {
       maxOutstandingRequests: rng.pick(ROUNDS_AHEAD),
     };
     const straggling = this.cluster.random.fork("straggler");
-    this.#straggler = straggling.chance(STRAGGLER_PROBABILITY)
-      ? straggling.pick(CONSUMERS)
-      : undefined;
+    const isStraggling = straggling.chance(STRAGGLER_PROBABILITY);
+    const picked = straggling.pick(CONSUMERS);
+    const isAlone = straggling.chance(0.5);
+    this.#stragglers = isStraggling
+      ? CONSUMERS.filter((name) => (name === picked) === isAlone)
+      : [];
     this.#isEnding = this.cluster.random.fork("ending").chance(ENDING_PROBABILITY);
     const { node } = this.#isEnding ? ENDING : ENDLESS;
     this.#definition = {
@@ -198,6 +201,11 @@ class RoundsRun {
         if (/is held by client \d+, .* is at round \d+/.test(message)) {
           this.cluster.counters.tally("consumer_told_the_round");
         }
+        if (/which it was given/.test(message)) {
+          return this.violations.by("training").add(
+            `${life} began at a round of its earlier life: ${message}`,
+          );
+        }
         if (code === "not_found" || code === "failed_precondition") {
           await stop();
           await node.host.sleep(REFUSED_PAUSE_MS);
@@ -210,7 +218,8 @@ class RoundsRun {
 
   async #read(node: SimNode, index: number, life: string, feed: Feed): Promise<void> {
     const rng = node.world.random.fork(life);
-    const stepMaxMs = this.#stepMaxMs * (node.name === this.#straggler ? STRAGGLER_TIMES : 1);
+    const stepMaxMs = this.#stepMaxMs *
+      (this.#stragglers.includes(node.name) ? STRAGGLER_TIMES : 1);
     for (;;) {
       const fed = await feed.take();
       if (fed.kind === "error") throw LeatError.fromWire(fed.error);

@@ -102,6 +102,7 @@ export class RoundReader implements Reader {
     const { acceptedVersion, proposed, known } = this.#schedules;
     return {
       kind: "rounds",
+      roundsAhead: this.#aheadMax,
       ...(this.#next < 0 ? {} : {
         position: {
           kind: this.#isAtEnd ? "ended" : "reading",
@@ -163,11 +164,16 @@ export class RoundReader implements Reader {
     return this.#rounds[0]?.number ?? this.#next;
   }
 
+  get #aheadMax(): number {
+    const { maxOutstandingRequests = ROUNDS_AHEAD } = this.#deps.options;
+    return Math.max(1, Math.min(maxOutstandingRequests, ROUNDS_AHEAD_MAX));
+  }
+
   #hasRoom(): boolean {
     const { feed, options } = this.#deps;
-    const { maxOutstandingRequests = ROUNDS_AHEAD, bufferBytesMax = BUFFER_BYTES_MAX } = options;
+    const { bufferBytesMax = BUFFER_BYTES_MAX } = options;
     const ahead = this.#rounds.length + feed.length;
-    return ahead === 0 || ahead < Math.min(maxOutstandingRequests, ROUNDS_AHEAD_MAX) &&
+    return ahead === 0 || ahead < this.#aheadMax &&
         feed.bytes + this.earlyBytes < bufferBytesMax;
   }
 

@@ -118,6 +118,8 @@ export type JournalRecord =
     readonly why: "released" | "gone" | "timed_out";
     /** Coordinated reads: its next round, as last reported. */
     readonly nextRound: number | null;
+    /** How many later rounds than any other consumer it may have requested since. Default 0. */
+    readonly unreported?: number;
   }
   | {
     readonly type: "splits_listed";

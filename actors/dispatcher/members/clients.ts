@@ -138,10 +138,8 @@ export function releaseClient(
   const iteration = iterations.get(client.iterationId)!;
   if (cancel) tx.state.modeOf(iteration).cancel(tx, iteration, client);
   // It may have requested further rounds since its last heartbeat.
-  if (nextRound !== undefined) {
-    checkRounds(clientId, [nextRound]);
-    consumers.stopsAt(clientId, nextRound);
-  }
+  checkRounds(clientId, [nextRound ?? 0]);
+  consumers.stopsAt(clientId, nextRound);
   endClient(tx, clientId, "released", consumers);
   return null;
 }
@@ -159,7 +157,12 @@ export function endClient(
   const client = state.clients.get(clientId);
   if (client === undefined) return;
   const nextRound = consumers.nextRound(clientId) ?? null;
-  tx.commit({ type: "client_released", clientId, why, nextRound });
+  const readsRounds = state.roundIndexOf(client.iterationId) !== undefined;
+  const unreported = readsRounds ? consumers.unreported(clientId) : 0;
+  tx.commit({
+    ...{ type: "client_released", clientId, why, nextRound },
+    ...(unreported === 0 ? {} : { unreported }),
+  });
   const iteration = state.iterations.get(client.iterationId)!;
   const { iterationId, jobId } = iteration;
   const isLeft = state.clientsOfIteration(iterationId).size === 0 &&

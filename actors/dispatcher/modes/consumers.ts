@@ -2,11 +2,13 @@
 import type { Client } from "../state/entities.ts";
 import type { ConsumerPosition } from "../protocol_figures.ts";
 import type { RoundsReport } from "../protocol_heartbeats.ts";
+import { ROUNDS_AHEAD_MAX } from "../../worker/protocol.ts";
 
 /** The consumers' last reports. Soft state: after a restart they report again. */
 export class Consumers {
   readonly #nextRounds = new Map<number, number>();
   readonly #places = new Map<number, ConsumerPosition>();
+  readonly #roundsAhead = new Map<number, number>();
   /** Per client, the tasks it cannot reach and since when. */
   readonly #lost = new Map<number, Map<number, number>>();
   /** Iterations where a consumer has not accepted the proposal and may be past its start. */
@@ -21,8 +23,14 @@ export class Consumers {
     return this.#places.get(clientId);
   }
 
+  /** How many rounds beyond those of all others it may have requested since it was heard. */
+  unreported(clientId: number): number {
+    return this.#roundsAhead.get(clientId) ?? ROUNDS_AHEAD_MAX;
+  }
+
   heard(clientId: number, report: RoundsReport, nowMs: number): void {
-    const { position, lostTasks = [] } = report;
+    const { position, lostTasks = [], roundsAhead } = report;
+    if (roundsAhead !== undefined) this.#roundsAhead.set(clientId, roundsAhead);
     if (position !== undefined) {
       const { nextRound, deliveredRound: round, waitsFor = "loop" } = position;
       this.#nextRounds.set(clientId, nextRound);
@@ -33,9 +41,10 @@ export class Consumers {
     this.#lost.set(clientId, new Map(lost));
   }
 
-  /** A consumer that leaves has requested every round before this one. */
-  stopsAt(clientId: number, nextRound: number): void {
-    this.#nextRounds.set(clientId, nextRound);
+  /** A consumer that leaves has requested every round before this one; undefined if it requested none. */
+  stopsAt(clientId: number, nextRound: number | undefined): void {
+    if (nextRound !== undefined) this.#nextRounds.set(clientId, nextRound);
+    this.#roundsAhead.set(clientId, 0);
   }
 
   /** A consumer has not accepted the proposal, and is past its start. */
@@ -55,6 +64,7 @@ export class Consumers {
   left(clientId: number): void {
     this.#nextRounds.delete(clientId);
     this.#places.delete(clientId);
+    this.#roundsAhead.delete(clientId);
     this.#lost.delete(clientId);
   }
 

@@ -50,6 +50,17 @@ export interface Rounds {
   reached: number;
   /** The common end round; null while there is no end. */
   ended: number | null;
+  /** Consumers that ended without telling what they had requested; missing in older snapshots. */
+  vanished?: Vanished | null;
+}
+
+/**
+ * Consumers that had requested up to `roundsAhead` rounds more than those that are left. The next
+ * schedule that is proposed, of this `version` or a later one, begins beyond those.
+ */
+export interface Vanished {
+  readonly version: number;
+  readonly roundsAhead: number;
 }
 
 /** A schedule that waits for the consumers' acceptance. */

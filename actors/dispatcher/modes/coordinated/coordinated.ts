@@ -87,10 +87,13 @@ export function coordinated(Sharding: new () => Mode): new () => Mode {
     override clientReleased(
       _tables: Tables,
       { rounds }: Iteration,
-      _client: Client,
-      { nextRound }: RecordOf<"client_released">,
+      { firstVersion }: Client,
+      { nextRound, unreported = 0 }: RecordOf<"client_released">,
     ): void {
       rounds.reached = Math.max(rounds.reached, nextRound ?? 0);
+      if (firstVersion === null || unreported === 0) return;
+      const roundsAhead = Math.max(unreported, rounds.vanished?.roundsAhead ?? 0);
+      rounds.vanished = { version: rounds.lastVersion + 1, roundsAhead };
     }
   };
 }

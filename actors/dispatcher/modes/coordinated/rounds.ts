@@ -20,14 +20,16 @@
  * end is journaled before any training loop sees it, so a consumer that joins later also learns it
  * and waits for nobody.
  *
- * A consumer starts at the first schedule committed after it joined. When all consumers are new
- * (the job was restarted), none has to accept, and they start together far beyond any earlier
- * round. A consumer that has left blocks nobody; one that stops responding blocks the others until
+ * A consumer starts at the first schedule committed after it joined. One that crashed may have
+ * requested more rounds than all others, but at most as many more as it reads ahead, so the next
+ * schedule begins by so many later: a restarted consumer requests no round that its earlier life
+ * was given. When all consumers are new (the job was restarted), none has to accept, and they start
+ * together far beyond any earlier round. A consumer that has left blocks nobody; one that stops responding blocks the others until
  * it times out.
  */
 import { LeatError } from "../../../../core/error.ts";
 import type { Client, Iteration } from "../../state/entities.ts";
-import type { Proposal } from "../mode_state.ts";
+import type { Proposal, Rounds } from "../mode_state.ts";
 import type { Consumers } from "../consumers.ts";
 import type { RoundsReport } from "../../protocol_heartbeats.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "../../jobs/iterations.ts";
@@ -70,7 +72,7 @@ export function heardConsumer(
   }
   const { proposal } = rounds;
   const isAwaited = state.roundIndexOf(iterationId)!.awaited.has(clientId);
-  if (proposal !== null && isAwaited && nextRound > proposal.schedule.fromRound) {
+  if (proposal !== null && isAwaited && isPast(rounds, proposal, nextRound)) {
     consumers.passed(iterationId);
   } else if (proposal !== null && isAwaited && proposal.schedule.version === acceptedSchedule) {
     tx.commit({
@@ -89,6 +91,15 @@ export function heardConsumer(
       replaceTask(tx, iterationId, taskId);
     }
   }
+}
+
+/**
+ * Whether a consumer with this next round is past the beginning of a proposal, or so near that one
+ * that has vanished may have been past it.
+ */
+function isPast({ vanished }: Rounds, { schedule }: Proposal, nextRound: number): boolean {
+  const isBeyond = vanished != null && schedule.version >= vanished.version;
+  return nextRound + (isBeyond ? vanished.roundsAhead : 0) > schedule.fromRound;
 }
 
 /** Refuses rounds that cannot be counted. */
@@ -190,19 +201,22 @@ function proposeIfNeeded(
   { awaited, isScheduled, newcomers }: RoundIndex,
   { started, nextRounds }: Situation,
 ): void {
-  const { proposal, reached } = iteration.rounds;
+  const { proposal, reached, vanished } = iteration.rounds;
   const newest = Math.max(reached, ...nextRounds);
+  const distanceMin = 1 + (vanished?.roundsAhead ?? 0);
   if (proposal === null) {
     // New consumers wait for a schedule to start at.
-    if (newcomers.size > 0 || !isScheduled) propose(tx, iteration, newest, 1);
+    if (newcomers.size > 0 || !isScheduled) propose(tx, iteration, newest, distanceMin);
     return;
   }
   const { schedule, distance } = proposal;
   const passed = started.some(({ clientId }, i) =>
-    awaited.has(clientId) && nextRounds[i]! > schedule.fromRound
+    awaited.has(clientId) && isPast(iteration.rounds, proposal, nextRounds[i]!)
   );
-  if (passed) propose(tx, iteration, newest, 2 * distance);
-  else if (!isScheduled) propose(tx, iteration, newest, distance);
+  // A newcomer must not begin at a round that its index had before a consumer vanished.
+  const isTooNear = newcomers.size > 0 && schedule.version < (vanished?.version ?? 0);
+  if (!passed && !isTooNear && isScheduled) return;
+  propose(tx, iteration, newest, Math.max(passed ? 2 * distance : distance, distanceMin));
 }
 
 /** Proposes the tasks that serve now. */

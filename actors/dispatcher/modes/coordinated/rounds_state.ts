@@ -53,6 +53,7 @@ export function committed(tables: Tables, record: RecordOf<"schedule_committed">
   rounds.schedules = mayHaveGone ? older.map((old) => replaced(tables, old, schedule)) : older;
   rounds.schedules.push(kept.length === 0 ? schedule : { ...schedule, kept });
   rounds.proposal = null;
+  if (version >= (rounds.vanished?.version ?? Infinity)) rounds.vanished = null;
   for (const client of clients) client.firstVersion ??= version;
   index?.committed(version);
 }

@@ -3,8 +3,9 @@
  * rounds of a lost task are kept, and what people are told of it.
  */
 import type { RoundsPosition } from "../../../../actors/dispatcher/protocol_heartbeats.ts";
+import { ROUNDS_AHEAD_MAX } from "../../../../actors/worker/protocol.ts";
 import { assert, assertEquals, assertNotEquals } from "../../../assert.ts";
-import { roundsNews } from "../lib.ts";
+import { roundsNews, type TestCluster } from "../lib.ts";
 import {
   type Consumer,
   COORDINATED,
@@ -265,6 +266,58 @@ Deno.test("a restarted consumer begins beyond all that its earlier life had requ
   await readUntil([a, again], nextRound + 20);
   const first = again.read.findIndex((taskId) => taskId !== undefined);
   assert(first >= nextRound, `began at round ${first}, and ${nextRound - 1} had been requested`);
+});
+
+/** Lets all clients and workers time out but those that are given. */
+async function timeOut(
+  { world }: TestCluster,
+  others: readonly { heartbeat(): Promise<unknown> }[],
+): Promise<void> {
+  for (let ms = 0; ms < 150_000; ms += 30_000) {
+    await world.advance(30_000);
+    for (const other of others) await other.heartbeat();
+  }
+}
+
+Deno.test("a restarted consumer begins at no round that its earlier life may have had when it crashed", async () => {
+  for (const restarts of [false, true]) {
+    const { cluster, workers, join } = await coordinatedCluster(1);
+    await using _ = cluster;
+    const [a, b] = [await join(0), await join(1)];
+    for (const worker of workers) await worker.heartbeat();
+    await readUntil([a, b], 10);
+    for (const consumer of [a, b]) await consumer.heartbeat();
+    // It reads ahead of the other, and tells nobody.
+    for (let round = 0; round < ROUNDS_AHEAD_MAX; round++) b.step();
+    const had = b.nextRound!;
+    if (restarts) await cluster.restart();
+    await timeOut(cluster, [a, ...workers]);
+    const again = await join(1);
+    await readUntil([a, again], had + 100, 1);
+    const first = again.read.findIndex((taskId) => taskId !== undefined);
+    assert(first >= had, `began at round ${first}, and ${had - 1} had been requested`);
+  }
+});
+
+Deno.test("a proposal from before a consumer crashed is no beginning for its next life", async () => {
+  const { cluster, workers, join } = await coordinatedCluster(1);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  for (const worker of workers) await worker.heartbeat();
+  await readUntil([a, b], 10);
+  for (const consumer of [a, b]) await consumer.heartbeat();
+  const late = cluster.worker("late");
+  for (let i = 0; i < 2; i++) await late.heartbeat();
+  await a.heartbeat();
+  await a.heartbeat();
+  for (let round = 0; round < ROUNDS_AHEAD_MAX; round++) b.step();
+  const had = b.nextRound!;
+  assert(had > a.proposed!.fromRound, "it has not heard of the proposal that the other accepted");
+  await timeOut(cluster, [a, late, ...workers]);
+  const again = await join(1);
+  await readUntil([a, again], had + 100, 1);
+  const first = again.read.findIndex((taskId) => taskId !== undefined);
+  assert(first >= had, `began at round ${first}, and ${had - 1} had been requested`);
 });
 
 Deno.test("consumers that all come anew begin together beyond every earlier round", async () => {
