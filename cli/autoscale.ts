@@ -1,4 +1,5 @@
 /** Workers on this host, as many as a dispatcher wants: `deno task autoscale --help`. */
+import { shownText } from "../core/shown_text.ts";
 import { autoscale, type ScalingStep } from "../server/cluster/scaler.ts";
 import { ProcessFleet } from "./cluster/process_fleet.ts";
 import { CREDENTIAL_OPTIONS, nodeAddress, readCredentials } from "./cluster/server_options.ts";
@@ -93,7 +94,8 @@ async function main(
     minWorkers: min,
     maxWorkers: max,
     intervalMs,
-    onStep: (step) => console.log(lineOf(step)),
+    // Its reason has names of jobs, which are untrusted.
+    onStep: (step) => console.log(shownText(lineOf(step))),
   });
   console.log(`Scaling from ${min} to ${max} workers for ${dispatcher}`);
   const serving = {

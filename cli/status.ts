@@ -1,6 +1,7 @@
 /** A dispatcher's state in a terminal: `deno task status --help`. */
 import { CREDENTIAL_OPTIONS, readCredentials } from "./cluster/server_options.ts";
 import { askForState, stateUrl } from "./cluster/state_request.ts";
+import { shownJson } from "../core/shown_text.ts";
 import { statusText } from "./cluster/status_text.ts";
 import { runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
@@ -48,7 +49,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   do {
     const state = await askForState(dispatcher, credentials);
     console.log(
-      json ? JSON.stringify(state, null, watch ? undefined : 2) : clear + statusText(state),
+      json ? shownJson(state, watch ? undefined : 2) : clear + statusText(state),
     );
     if (watch) await new Promise((resolve) => setTimeout(resolve, intervalMs));
   } while (watch);

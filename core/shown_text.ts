@@ -19,6 +19,15 @@ export function shownText(text: string): string {
   return text.replaceAll(STEERING, escaped);
 }
 
+/** Returns the JSON of `value`, with escapes for the characters that JSON leaves as they are. */
+export function shownJson(value: unknown, space?: number): string {
+  // Line ends are those of the layout: JSON itself escapes those of texts.
+  return JSON.stringify(value, null, space).replaceAll(
+    STEERING,
+    (char) => char === "\n" ? char : `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
 /**
  * Returns `text` as {@linkcode shownText} does, but keeps its lines. Each after the first begins with
  * spaces, so that it does not pass for a line of the program that shows it. Idempotent.

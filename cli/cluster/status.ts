@@ -1,5 +1,6 @@
 /** A dispatcher's state in one line. */
 import type { DispatcherDescription } from "../../mod.ts";
+import { shownText } from "../../core/shown_text.ts";
 import { counted } from "../lib/counted.ts";
 
 /** The line: workers alive, unreachable nodes, running jobs. */
@@ -21,5 +22,6 @@ export function statusLine({ workers, jobs }: DispatcherDescription): string {
       ? "no jobs"
       : `${counted(running.length, "job")} with ${counted(clients, "client")}`,
   );
-  return parts.join(", ");
+  // Names and reasons are untrusted.
+  return shownText(parts.join(", "));
 }

@@ -5,6 +5,7 @@ import type {
   TaskRates,
   WorkerRates,
 } from "../../actors/dispatcher/protocol_figures.ts";
+import { shownText } from "../../core/shown_text.ts";
 import { type MetricGroup, METRICS, metricsOf } from "../../actors/dispatcher/protocol_metrics.ts";
 
 /** Factors to the units of Prometheus, where they differ. */
@@ -105,7 +106,7 @@ export async function scrape(
       if (name === null) continue;
       const samples = rows.flatMap(([labels, figures]) => {
         const value = (figures as Readonly<Record<string, number | null>> | null)?.[key];
-        return value === null || value === undefined ? [] : [{ labels, value }];
+        return value === null || value === undefined ? [] : [{ labels: shown(labels), value }];
       });
       // A metric without labels would report 0 until it is set, but unknown is not 0.
       if (samples.length === 0 && labelNames.length === 0) continue;
@@ -113,14 +114,24 @@ export async function scrape(
       const factor = FACTORS[unit] ?? 1;
       if (name.endsWith("_total")) {
         const counter = new Counter(configuration);
-        for (const { labels, value } of samples) counter.inc({ ...labels }, factor * value);
+        for (const { labels, value } of samples) counter.inc(labels, factor * value);
       } else {
         const gauge = new Gauge(configuration);
-        for (const { labels, value } of samples) gauge.set({ ...labels }, factor * value);
+        for (const { labels, value } of samples) gauge.set(labels, factor * value);
       }
     }
   }
   return { text: await registry.metrics(), contentType: registry.contentType };
+}
+
+/** Names are untrusted, and metrics are also read in terminals. */
+function shown(labels: Labels): Record<string, string | number> {
+  return Object.fromEntries(
+    Object.entries(labels).map(([name, value]) => [
+      name,
+      typeof value === "string" ? shownText(value) : value,
+    ]),
+  );
 }
 
 function iterationsOf(jobs: readonly Job[]) {

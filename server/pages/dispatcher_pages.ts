@@ -1,6 +1,7 @@
 /** A dispatcher's HTTP pages: its state as JSON, as metrics, and as a page that updates itself. */
 import type { DispatcherDescription } from "../../actors/dispatcher/protocol_figures.ts";
 import { LeatError } from "../../core/error.ts";
+import { shownJson } from "../../core/shown_text.ts";
 import type { Pages } from "../../transport/web_socket.ts";
 import { PAGE_COLUMNS } from "./columns.ts";
 import { scrape } from "./dispatcher_metrics.ts";
@@ -31,7 +32,7 @@ export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages
   const describeOnce = () => asked ??= describe().finally(() => asked = undefined);
   const pages: Readonly<Record<string, () => Promise<Response>>> = {
     "/": () => Promise.resolve(respond(PAGE, "text/html; charset=utf-8", PAGE_HEADERS)),
-    "/state": async () => respond(JSON.stringify(await describeOnce()), "application/json"),
+    "/state": async () => respond(shownJson(await describeOnce()), "application/json"),
     "/metrics": async () => {
       const { text, contentType } = await scrape(await describeOnce());
       return respond(text, contentType);
