@@ -11,6 +11,7 @@ import type {
   ClientRates,
   JobUsage,
   ProcessUsage,
+  ReadFigures,
   TaskRates,
   WorkerRates,
 } from "../protocol_figures.ts";
@@ -124,8 +125,14 @@ export class Figures {
     const { iterationId } = state.clients.get(clientId)!;
     const { jobId } = state.iterations.get(iterationId)!;
     this.#sums(state, jobId).clientHours += (figures.atMs - entry.figures.atMs) / MS_PER_HOUR;
-    // Unknown worker names would be kept for every client.
-    entry.reads.add(atMs, reads.filter(({ worker }) => state.workers.has(worker)));
+    // What a client makes up would be kept for it: it may report as many tasks as it likes.
+    const { reads: known } = entry;
+    const isOwn = ({ taskId, worker }: ReadFigures) => {
+      const task = state.tasks.get(taskId);
+      if (task === undefined) return known.has(taskId, worker);
+      return task.iterationId === iterationId && task.worker === worker;
+    };
+    known.add(atMs, reads.filter(isOwn));
     // A job's start-up time says nothing about its later rate.
     const isStarting = entry.figures.elements === 0 && figures.elements > 0;
     if (isStarting) entry.window = new RateWindow(this.#windowMs);

@@ -21,6 +21,11 @@ export class ReadRates {
     this.#windowMs = windowMs;
   }
 
+  /** Whether the last report named a task, as one of this worker. */
+  has(taskId: number, worker: string): boolean {
+    return this.#entries.get(taskId)?.figures.worker === worker;
+  }
+
   /** Adds a report; tasks missing from it are over. */
   add(atMs: number, reads: readonly ReadFigures[]): void {
     const told = new Set(reads.map(({ taskId }) => taskId));

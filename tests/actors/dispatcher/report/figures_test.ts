@@ -82,6 +82,19 @@ Deno.test("rates are exact, by the clock of who reports, whenever the heartbeat 
   });
 });
 
+Deno.test("a client makes the dispatcher keep no figures of tasks that it does not read", async () => {
+  await using cluster = await TestCluster.start();
+  const { taskIds: [taskId = 0], clientId } = await running(cluster, ["w", "other"]);
+  const figures = { elements: 0, bytes: 0, wireBytes: 0, outstanding: 0, answerMs: 0, heldMs: 0 };
+  const reads = Array.from(
+    { length: 64 },
+    (_, i) => ({ ...figures, taskId: taskId + i, worker: "w" }),
+  );
+  await say(cluster, clientId, { atMs: 0, reads });
+  const [reader] = (await iterationOf(cluster)).readers;
+  assertEquals(reader!.figures!.reads.map((read) => read.taskId), [taskId]);
+});
+
 Deno.test("describe tells where a reader's time goes, and how it goes with each of its tasks", async () => {
   await using cluster = await TestCluster.start();
   const { taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
