@@ -38,9 +38,56 @@ const FORMAT = "leat-dataset-1";
 /** How deep attributes and operators may nest in a serialised graph. */
 const DEPTH_MAX = 4096;
 
-/** The bytes of a graph. Fails, naming the operator, if something in it cannot be serialised. */
+/**
+ * Most operators of a serialised graph, shared ones counted each time that they are used: about as
+ * many fit in the 32 MiB that a dispatcher takes by default.
+ */
+const OPERATORS_MAX = 2 ** 18;
+
+/**
+ * The bytes of a graph. Fails, naming the operator, if something in it cannot be serialised.
+ * @throws LeatError `resource_exhausted` for too many operators, before it takes memory for them.
+ */
 export function serializeGraph(root: DatasetNode): Uint8Array {
-  return new TextEncoder().encode(JSON.stringify({ format: FORMAT, root: encodeNode(root) }));
+  checkOperators(root);
+  const text = graphText(root, new ValueWriter());
+  return new TextEncoder().encode(`{"format":${JSON.stringify(FORMAT)},"root":${text}}`);
+}
+
+/**
+ * The JSON of a graph, its attributes written by `writer`. An operator that several others read is
+ * written for each of them, from one text.
+ */
+export function graphText(root: DatasetNode, writer: ValueWriter): string {
+  return perNode<string>(root, (node, inputs) => {
+    const attributes = JSON.stringify(attributesOf(node, writer));
+    const kind = JSON.stringify(node.kind);
+    return `{"kind":${kind},"attributes":${attributes},"inputs":[${inputs.join()}]}`;
+  });
+}
+
+/** @throws LeatError `resource_exhausted` for a graph that is too large to be serialised. */
+export function checkOperators(root: DatasetNode): void {
+  perNode<number>(root, ({ kind }, inputs) => {
+    const operators = inputs.reduce((sum, count) => sum + count, 1);
+    if (operators <= OPERATORS_MAX) return operators;
+    throw new LeatError(
+      "resource_exhausted",
+      `Cannot serialise ${kind}: with all that it reads it has ${operators} operators, over the limit of ` +
+        `${OPERATORS_MAX}. What several operators read is written, and read, once for each of them: ` +
+        "save it to files, and read those",
+    );
+  });
+}
+
+/** Computes something of each operator from the same of its inputs, once for shared ones. */
+function perNode<T>(root: DatasetNode, of: (node: DatasetNode, inputs: readonly T[]) => T): T {
+  const known = new Map<DatasetNode, T>();
+  const compute = (node: DatasetNode): T => {
+    if (!known.has(node)) known.set(node, of(node, node.inputs.map(compute)));
+    return known.get(node)!;
+  };
+  return compute(root);
 }
 
 /** How a graph is read back. */
@@ -73,16 +120,19 @@ export function fingerprintGraph(root: DatasetNode): string {
   return hashBytes(serializeGraph(root));
 }
 
-/** A graph as JSON, its attributes written by `writer`. */
-export function encodeNode(node: DatasetNode, writer = new ValueWriter()): unknown {
-  let attributes: unknown;
+/** A graph as plain data, its attributes written by `writer`. */
+export function encodeNode(node: DatasetNode, writer: ValueWriter): unknown {
+  const attributes = attributesOf(node, writer);
+  return { kind: node.kind, attributes, inputs: node.inputs.map((at) => encodeNode(at, writer)) };
+}
+
+function attributesOf(node: DatasetNode, writer: ValueWriter): unknown {
   try {
-    attributes = writer.write(byName(writer.attributesOf(node)));
+    return writer.write(byName(writer.attributesOf(node)));
   } catch (cause) {
     const { code, message } = LeatError.from(cause, "invalid_argument");
     throw new LeatError(code, `Cannot serialise ${node.kind}: ${message}`, { cause });
   }
-  return { kind: node.kind, attributes, inputs: node.inputs.map((at) => encodeNode(at, writer)) };
 }
 
 /** Attributes have no order, unlike the components of elements; undefined ones were left out. */

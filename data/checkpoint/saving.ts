@@ -16,7 +16,7 @@ import { isUserFunction, referenceOf } from "../udf/user_function.ts";
 import type { SavedAnswer } from "../elements/answer.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { wholeState } from "./whole_state.ts";
-import { encodeNode, ValueWriter } from "../wire.ts";
+import { graphText, ValueWriter } from "../wire.ts";
 
 /** The state of an iteration at one position. */
 export interface SavedIteration {
@@ -100,7 +100,7 @@ const signatures = new WeakMap<DatasetNode, string>();
 export function signatureOf(root: DatasetNode): string {
   let signature = signatures.get(root);
   if (signature === undefined) {
-    signature = hashBytes(JSON.stringify(encodeNode(root, new SignatureWriter())));
+    signature = hashBytes(graphText(root, new SignatureWriter()));
     signatures.set(root, signature);
   }
   return signature;

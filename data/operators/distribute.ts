@@ -28,6 +28,7 @@ import { checkReproducible } from "../deterministic/reproducible.ts";
 import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
 import { type ShardingMode, ShardingPolicy, TASK_FACTS } from "../sharding/sharding_policy.ts";
 import { checkReadsNoService } from "../sharding/splits.ts";
+import { checkOperators } from "../wire.ts";
 import { ElementsOfInputNode } from "./unary.ts";
 
 /** How a dataset is distributed. */
@@ -150,6 +151,7 @@ export class DistributeNode extends ElementsOfInputNode {
   constructor(input: DatasetNode, options: DistributeOptions) {
     super("distribute", input);
     this.options = checkDistributeOptions("distribute", options);
+    checkOperators(input);
     if (inPreOrder(input).some(({ kind }) => kind === "offload")) throw offloadedBelow();
     const { processingMode } = this.options;
     if (processingMode === ShardingPolicy.DETERMINISTIC) checkReproducible(input);
