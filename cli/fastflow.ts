@@ -46,8 +46,8 @@ const OPTIONS = {
   }),
   modelled: flag("Measure only the costs of a batch, and run the rest in the model."),
   measured: flag(
-    "Run only the sweep with real processes: some 25 environments, each with brute force over " +
-      "candidates and ratios. It takes at most --minutes, and wants 5 cores or more, and no other load.",
+    "Run only the sweep with real processes: 24 environments, each with brute force over " +
+      "candidates and ratios. It takes about --minutes, and wants 5 cores or more, and no other load.",
   ),
   minutes: integer({
     help: "How long that sweep takes, about. With more cores it measures more in this time.",

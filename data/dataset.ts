@@ -48,6 +48,7 @@ import { FromIdNode, type FromIdOptions } from "./operators/sources/from_id.ts";
 import { FromGeneratorNode } from "./operators/sources/from_generator.ts";
 // Only a service uses it: registers its kind.
 import "./operators/sources/given.ts";
+import "./operators/stand_in.ts";
 import { GlobalShuffleNode } from "./operators/shuffling/global_shuffle.ts";
 import {
   GroupByReducerNode,

@@ -1,37 +1,53 @@
 /** What the iterators of an `offload` node learn, epoch after epoch: the candidate and its ratio. */
-import type { Pulled } from "../data/iterator.ts";
-import type { OffloadChoice } from "../data/operators/offload.ts";
+import type { OffloadChoice, OffloadNode } from "../data/operators/offload.ts";
 import { RatioControl } from "./adapt.ts";
 import { CutControl } from "./cut_control.ts";
 import { estimateOf, staysLocal } from "./decide.ts";
-import { sizeOf } from "./figures.ts";
+import type { EpochFigures } from "./epoch_meter.ts";
 import { OffloadPlan } from "./plan.ts";
 import type { PlanRequest } from "./planner.ts";
 
 /** An epoch with fewer batches says too little. */
 const BATCHES_MIN = 25;
+/** Within an epoch a candidate is judged by so many batches, after as many in which its ratio settles. */
+const PERIOD: Period = { batches: 500, ms: 5_000 };
 /** The ratio of a candidate that was not chosen at first. */
 const RATIO_FIRST = 0.5;
 /** Planning again takes at most this share of the time since the last plan. */
 const PLANNING_SHARE_MAX = 0.03;
 
+/** The least length of a measurement within an epoch. */
+export interface Period {
+  readonly batches: number;
+  readonly ms: number;
+}
+
 /** Adapts a plan while training runs. */
 export class Adaptation {
+  readonly period: Period;
   readonly #plan: OffloadChoice;
   readonly #cuts: CutControl | undefined;
   readonly #controls = new Map<string, RatioControl>();
   #trainedMs = 0;
   #planAgain: Adaptation["planAgain"];
 
-  constructor(plan: OffloadChoice) {
+  /** @param cuts chooses among candidates. Default: by the estimates of the plan. */
+  constructor(plan: OffloadChoice, cuts?: CutControl, period = PERIOD) {
     this.#plan = plan;
+    this.period = period;
+    this.#cuts = cuts;
     const estimates = plan instanceof OffloadPlan ? estimatesOf(plan) : undefined;
     if (estimates !== undefined && estimates.size > 1) {
-      this.#cuts = new CutControl(estimates, plan.candidate);
+      this.#cuts ??= new CutControl(estimates, plan.candidate);
     }
   }
 
-  /** What the next epoch does. */
+  /** Whether another candidate may be chosen. */
+  get hasChoice(): boolean {
+    return this.#cuts !== undefined;
+  }
+
+  /** What the next epoch, or period, does. */
   get choice(): OffloadChoice {
     const candidate = this.#cuts === undefined ? this.#plan.candidate : this.#cuts.candidate;
     return candidate === null
@@ -68,6 +84,14 @@ export class Adaptation {
     return control;
   }
 
+  /**
+   * A period of an epoch has ended. True if the next one has another candidate, of those in `among`.
+   */
+  periodEnded({ bytes, elapsedMs }: EpochFigures, among: ReadonlySet<string | null>): boolean {
+    this.#trainedMs += elapsedMs;
+    return this.#cuts?.observe(1_000 * bytes / elapsedMs, among) === true;
+  }
+
   /** An epoch has ended. */
   ended({ batches, bytes, elapsedMs, waitMs }: EpochFigures): void {
     this.#trainedMs += elapsedMs;
@@ -86,54 +110,22 @@ export class Adaptation {
   }
 }
 
+const adaptations = new WeakMap<OffloadNode, Adaptation>();
+
+/** What the iterators of a node have learnt so far, if they adapt. */
+export function knownAdaptation(node: OffloadNode): Adaptation | undefined {
+  return adaptations.get(node);
+}
+
+/** From now on the iterators of a node adapt by this, or begin again. */
+export function setAdaptation(node: OffloadNode, adaptation: Adaptation | undefined): void {
+  if (adaptation === undefined) adaptations.delete(node);
+  else adaptations.set(node, adaptation);
+}
+
 /** With how many workers training would not wait, by a plan that has counted them. */
 export function workersOf(plan: OffloadChoice | undefined): number | undefined {
   return plan instanceof OffloadPlan ? plan.decision.workers : undefined;
-}
-
-/** What an epoch gave. */
-export interface EpochFigures {
-  readonly batches: number;
-  readonly bytes: number;
-  readonly elapsedMs: number;
-  /** How long training waited for batches. */
-  readonly waitMs: number;
-}
-
-/** Counts what an epoch gives. */
-export class EpochMeter {
-  readonly #nowMs: () => number;
-  readonly #fromMs: number;
-  #batches = 0;
-  #bytes = 0;
-  #waitMs = 0;
-
-  constructor(nowMs: () => number) {
-    this.#nowMs = nowMs;
-    this.#fromMs = nowMs();
-  }
-
-  /** A batch was given. */
-  count(batch: unknown): void {
-    this.#batches++;
-    this.#bytes += sizeOf(batch);
-  }
-
-  /** Counts how long `next` takes, as time that training waits. */
-  during(next: () => Pulled<unknown>): Pulled<unknown> {
-    const fromMs = this.#nowMs();
-    const waited = (given: unknown) => {
-      this.#waitMs += this.#nowMs() - fromMs;
-      return given;
-    };
-    const given = next();
-    return given instanceof Promise ? given.then(waited) : waited(given);
-  }
-
-  read(): EpochFigures {
-    const elapsedMs = this.#nowMs() - this.#fromMs;
-    return { batches: this.#batches, bytes: this.#bytes, elapsedMs, waitMs: this.#waitMs };
-  }
 }
 
 /** Whether a plan was made without measuring a candidate, though there was time to. */

@@ -1,6 +1,7 @@
 /**
- * Chooses the candidate again after each epoch, by what training was measured to reach. The FastFlow
- * paper decides once. Pure: it sees the throughput of epochs and gives a candidate.
+ * Chooses the candidate again after each epoch, and after periods of a long one, by what training
+ * was measured to reach. The FastFlow paper decides once. Pure: it sees throughputs and gives a
+ * candidate.
  */
 
 /** A candidate that was only estimated is tried if its estimate is so many times as high. */
@@ -37,8 +38,11 @@ export class CutControl {
     this.#candidate = candidate;
   }
 
-  /** An epoch with the candidate has ended. True if the next one has another. */
-  observe(throughput: number): boolean {
+  /**
+   * An epoch, or a period, with the candidate has ended. True if the next one has another.
+   * @param among those that it may have. Default: all.
+   */
+  observe(throughput: number, among?: ReadonlySet<string | null>): boolean {
     const candidate = this.#candidate;
     const last = this.#measured.get(candidate) ?? throughput;
     if (Math.abs(throughput / last - 1) > CHANGE_MIN) this.#measured.clear();
@@ -51,7 +55,8 @@ export class CutControl {
       const isDue = measured !== undefined || this.#epochs >= this.#patience;
       const expected = (measured ?? estimate) / throughput;
       const from = measured === undefined ? TRY_FROM : RETURN_FROM;
-      if (other !== candidate && isDue && expected > from && expected > gain) {
+      const isOpen = other !== candidate && among?.has(other) !== false;
+      if (isOpen && isDue && expected > from && expected > gain) {
         [next, gain] = [other, expected];
       }
     }

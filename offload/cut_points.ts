@@ -10,6 +10,7 @@ import { type DatasetNode, inPreOrder } from "../data/node.ts";
 import { CutPointNode } from "../data/operators/cut_point.ts";
 import { FromNode } from "../data/operators/sources/from.ts";
 import { GivenNode } from "../data/operators/sources/given.ts";
+import { StandInNode } from "../data/operators/stand_in.ts";
 import { FileSourceNode } from "../data/sources/file_source.ts";
 import { serializeGraph } from "../data/wire.ts";
 
@@ -21,6 +22,8 @@ export interface CutPoint {
   readonly name: string;
   readonly root: DatasetNode;
   readonly chain: OrderedChain;
+  /** All that can be cut off together with `root`: itself, or a part above it, too. */
+  readonly whole: DatasetNode;
   /** Whether operators here take elements of several datasets by position. */
   readonly keepsOrder: boolean;
 }
@@ -44,15 +47,16 @@ export function cutPointsOf(pipeline: DatasetNode): CutPoints {
     );
   }
   for (const [number, { root, keepsOrder }] of parts.entries()) {
+    const whole = withoutSettings(root);
     const fullNameOf = (name: string) => parts.length === 1 ? name : `${name}/${number}`;
-    for (const [name, at] of cutsOf(root)) {
+    for (const [name, at] of cutsOf(whole)) {
       const fullName = fullNameOf(name);
       const reason = whyNot(at);
       if (reason !== undefined) {
         refused.push(`${fullName}: ${reason}`);
         continue;
       }
-      candidates.push({ name: fullName, root: at, chain: chainOf(at)!, keepsOrder });
+      candidates.push({ name: fullName, root: at, chain: chainOf(at)!, whole, keepsOrder });
     }
     const source = sourceToReadHere(root);
     const above = candidates.find(({ name }) => name === fullNameOf("p'2"));
@@ -81,8 +85,7 @@ function isCache({ kind }: DatasetNode): boolean {
 }
 
 /** The candidates of one part: everything, everything below the batch, and the marked points. */
-function cutsOf(part: DatasetNode): [name: string, root: DatasetNode][] {
-  const whole = withoutSettings(part);
+function cutsOf(whole: DatasetNode): [name: string, root: DatasetNode][] {
   const { batch, perSplit } = chainOf(whole)!;
   const marked = inPreOrder(whole).filter((node) => node instanceof CutPointNode)
     .map((node): [string, DatasetNode] => [node.name, withoutSettings(node)]);
@@ -106,6 +109,37 @@ function sourceToReadHere(root: DatasetNode): DatasetNode | undefined {
 export function withoutSource(node: DatasetNode, source: DatasetNode, splits: number): DatasetNode {
   if (node === source) return new GivenNode(splits);
   return withInputs(node, node.inputs.map((input) => withoutSource(input, source, splits)));
+}
+
+/** Candidates that can take each other's place while an epoch runs. */
+export interface Exchange {
+  /** All of them are parts of this, split by split. */
+  readonly root: DatasetNode;
+  readonly chain: OrderedChain;
+  readonly candidates: ReadonlyMap<string, CutPoint>;
+}
+
+/**
+ * The candidates that one can be exchanged for within an epoch: those of the paper, from the same
+ * source. A user's cut point cannot: what is above it may be costly to run split by split.
+ */
+export function exchangeOf(cut: CutPoint, { candidates }: CutPoints): Exchange | undefined {
+  const { whole: root, keepsOrder } = cut;
+  if (keepsOrder) return undefined;
+  const chain = chainOf(root)!;
+  const lower = withoutSettings(chain.perSplit);
+  const found = candidates.filter((at) =>
+    at.whole === root && (at.root === root || at.root === lower)
+  );
+  if (found.length < 2 || !found.some(({ name }) => name === cut.name)) return undefined;
+  return { root, chain, candidates: new Map(found.map((at) => [at.name, at])) };
+}
+
+/** `part`, with stand-ins for the operators between it and `whole`: its elements are the same. */
+export function withStandIns(whole: DatasetNode, part: DatasetNode): DatasetNode {
+  if (whole === part) return part;
+  const below = withStandIns(whole.inputs[0]!, part);
+  return whole.isSetting ? below : new StandInNode(below, whole.splitMultiple(1));
 }
 
 /** `prefetch` and options stay on the side that reads the elements. */

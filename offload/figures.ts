@@ -70,10 +70,10 @@ export class OffloadFigures {
     if (candidate === null) this.begin(0);
   }
 
-  /** An epoch begins. */
-  begin(ratio: number): void {
+  /** An epoch begins, or another candidate. */
+  begin(ratio: number, isRemote = ratio > 0): void {
     this.#ratio = ratio;
-    this.#isRemote = ratio > 0;
+    this.#isRemote = isRemote;
   }
 
   /** Counts an element that one side gave. */

@@ -10,17 +10,25 @@ import { refuseForeignService } from "../data/foreign/foreign.ts";
 import { ElementIterator, END, type Pulled } from "../data/iterator.ts";
 import { ReadingFailure } from "../data/iterators/reading_failure.ts";
 import type { OffloadChoice, OffloadNode, OffloadOptions } from "../data/operators/offload.ts";
-import type { DatasetNode } from "../data/node.ts";
 import { digestOfSplits, packSplits } from "../data/sharding/split_table.ts";
 import { cutFiles } from "../data/sharding/splits.ts";
 import { seedOf } from "../data/operators/options.ts";
-import { Adaptation, EpochMeter, workersOf } from "./adaptation.ts";
+import { Adaptation, knownAdaptation, setAdaptation, workersOf } from "./adaptation.ts";
 import {
   ConditionalIterator,
   type ConditionalOptions,
 } from "./conditional/conditional_iterator.ts";
+import type { RemotePart } from "./conditional/remote_part.ts";
 import type { OpenRemote } from "./conditional/remote_side.ts";
-import { type CutPoint, cutPointsOf, withoutSource } from "./cut_points.ts";
+import {
+  type CutPoint,
+  cutPointsOf,
+  type Exchange,
+  exchangeOf,
+  withoutSource,
+  withStandIns,
+} from "./cut_points.ts";
+import { EpochMeter } from "./epoch_meter.ts";
 import { figuresOf } from "./figures.ts";
 import { OffloadPlan } from "./plan.ts";
 import { addressOf, plan, type PlanRequest } from "./planner.ts";
@@ -47,8 +55,16 @@ class OffloadedIterator extends ElementIterator {
   #choice: OffloadChoice | undefined;
   #input: ElementIterator | undefined;
   #meter: EpochMeter | undefined;
-  /** How often the service had failed when the epoch began. */
+  /** How often the service had failed when the epoch, or the period, began. */
   #fallbacks = 0;
+  /** The candidates that may follow each other within the epoch, and the one that was the first. */
+  #exchange: (Exchange & { readonly from: string }) | undefined;
+  /** What runs the exchange now. */
+  #running:
+    | { readonly iterator: ConditionalIterator; readonly context: IteratorContext }
+    | undefined;
+  /** Whether the candidate is new, and its ratio still searched for. */
+  #isSettling = true;
 
   constructor(node: OffloadNode, context: IteratorContext, access: ServiceAccess) {
     super();
@@ -70,20 +86,24 @@ class OffloadedIterator extends ElementIterator {
 
   protected override async saveState(): Promise<unknown> {
     const choice = this.#choice;
-    if (this.#input === undefined || choice === undefined) return { choice: null, input: null };
+    const from = this.#exchange?.from ?? null;
+    if (this.#input === undefined || choice === undefined) {
+      return { choice: null, from, input: null };
+    }
     const { candidate } = choice;
     const ratio = candidate === null
       ? 0
       : this.#adaptation?.controlOf(candidate).ratio ?? choice.ratio;
-    return { choice: { candidate, ratio }, input: await this.#input.save() };
+    return { choice: { candidate, ratio }, from, input: await this.#input.save() };
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
-    const { choice, input } = state as {
+    const { choice, from, input } = state as {
       readonly choice: OffloadChoice | null;
+      readonly from: string | null;
       readonly input: unknown;
     };
-    if (choice !== null) await this.#begin(choice, true).restore(input);
+    if (choice !== null) await this.#begin(choice, { from }).restore(input);
   }
 
   protected override release(): void {
@@ -92,25 +112,54 @@ class OffloadedIterator extends ElementIterator {
 
   async #start(): Promise<unknown> {
     const { plan } = this.#node.options;
-    const known = adaptations.get(this.#node);
+    const known = knownAdaptation(this.#node);
     const choice = await this.#planAgain(known) ?? known?.choice ?? plan ??
       await this.#context.waitFor(this.#decide(this.#node.options));
     if (this.disposed) return END;
-    this.#begin(choice, false);
+    this.#begin(choice);
     return await this.next();
   }
 
   #counted(given: unknown): unknown {
     if (given !== END) {
       this.#meter!.count(given);
-      if (this.#choice!.candidate === null) figuresOf(this.#node).count("local", given);
+      if (this.#exchange !== undefined) this.#considerChange(this.#exchange);
+      else if (this.#choice!.candidate === null) figuresOf(this.#node).count("local", given);
     } else {
-      // The throughput of an epoch in which the service failed is not that of its candidate.
-      const { fallbacks } = figuresOf(this.#node).read();
-      if (fallbacks === this.#fallbacks) this.#adaptation!.ended(this.#meter!.read());
+      if (!this.#hasFailed()) this.#adaptation!.ended(this.#meter!.read());
       this.#meter = undefined;
     }
     return given;
+  }
+
+  /** Changes the candidate after a period, if another one promises more. */
+  #considerChange({ candidates }: Exchange): void {
+    const adaptation = this.#adaptation!;
+    const { period } = adaptation;
+    const figures = this.#meter!.read();
+    if (figures.batches < period.batches || figures.elapsedMs < period.ms) return;
+    this.#meter = this.#newMeter();
+    const isMeasured = !this.#isSettling && !this.#hasFailed();
+    this.#isSettling = false;
+    if (!isMeasured || !adaptation.periodEnded(figures, new Set([null, ...candidates.keys()]))) {
+      return;
+    }
+    this.#isSettling = true;
+    const choice = this.#choice = adaptation.choice;
+    const { iterator, context } = this.#running!;
+    iterator.change(this.#partOf(choice, context));
+  }
+
+  /** The throughput of an epoch in which the service failed is not that of its candidate. */
+  #hasFailed(): boolean {
+    const { fallbacks } = figuresOf(this.#node).read();
+    const hasFailed = fallbacks !== this.#fallbacks;
+    this.#fallbacks = fallbacks;
+    return hasFailed;
+  }
+
+  #newMeter(): EpochMeter {
+    return new EpochMeter(() => this.#context.host.nowMs());
   }
 
   /** If nothing was offloaded, and training has come to wait for data. */
@@ -118,7 +167,7 @@ class OffloadedIterator extends ElementIterator {
     const how = known?.planAgain;
     const { inputs: [pipeline] } = this.#node;
     if (how === undefined || cutPointsOf(pipeline!).candidates.length === 0) return undefined;
-    adaptations.delete(this.#node);
+    setAdaptation(this.#node, undefined);
     try {
       return await this.#context.waitFor(this.#decide(how));
     } catch (error) {
@@ -142,8 +191,8 @@ class OffloadedIterator extends ElementIterator {
     return decided;
   }
 
-  /** @param isSaved whether the choice is that of a saved position. */
-  #begin(choice: OffloadChoice, isSaved: boolean): ElementIterator {
+  /** @param saved of a saved position: the first candidate of an exchange. */
+  #begin(choice: OffloadChoice, saved?: { readonly from: string | null }): ElementIterator {
     const { plan, adapt = plan === undefined, deterministic = false } = this.#node.options;
     const figures = figuresOf(this.#node);
     if (adapt && !deterministic) {
@@ -151,33 +200,75 @@ class OffloadedIterator extends ElementIterator {
         this.#node,
         choice instanceof OffloadPlan ? choice : plan ?? choice,
       );
-      this.#meter = new EpochMeter(() => this.#context.host.nowMs());
+      this.#meter = this.#newMeter();
       this.#fallbacks = figures.read().fallbacks;
     }
     this.#choice = choice;
     const { candidate } = choice;
-    const control = this.#adaptation?.begin(choice, isSaved);
+    const control = this.#adaptation?.begin(choice, saved !== undefined);
     const workers = this.#adaptation?.workers ?? workersOf(plan);
     figures.runs(candidate);
-    if (candidate !== null && (choice.ratio > 0 || control !== undefined)) {
-      const cut = findCut(this.#node, candidate);
-      const ratio = control?.ratio ?? choice.ratio;
-      this.#context.replace(
-        cut.root,
-        (context) =>
-          conditional(this.#node, cut, { ratio, control, workers }, context, this.#access),
-      );
+    const from = saved === undefined && this.#adaptation?.hasChoice === true
+      ? candidate
+      : saved?.from;
+    const exchange = from == null ? undefined : this.#exchangeFrom(from);
+    const cut = exchange ??
+      (candidate !== null && (choice.ratio > 0 || control !== undefined)
+        ? findCut(this.#node, candidate)
+        : undefined);
+    if (cut !== undefined) {
+      this.#context.replace(cut.root, (context) => {
+        // A repetition begins with what the one before has come to.
+        const part = this.#partOf(this.#choice!, context);
+        const iterator = conditional(this.#node, cut, { part, workers, context });
+        this.#running = { iterator, context };
+        return iterator;
+      });
     }
     return this.#input = this.#context.passInput();
   }
+
+  #exchangeFrom(from: string): Exchange | undefined {
+    const exchange = exchangeOf(findCut(this.#node, from), cutPointsOf(this.#node.inputs[0]!));
+    this.#exchange = exchange && { ...exchange, from };
+    return exchange;
+  }
+
+  /** What workers run by a choice. */
+  #partOf(choice: OffloadChoice, context: IteratorContext): RemotePart {
+    const { candidate } = choice;
+    if (candidate === null) return NOTHING_REMOTE;
+    const control = this.#adaptation?.controlOf(candidate);
+    const cut = this.#exchange?.candidates.get(candidate) ?? findCut(this.#node, candidate);
+    const { root, chain } = this.#exchange ?? cut;
+    const part = { ...cut, root: withStandIns(root, cut.root), isShuffled: chain.shuffled };
+    return {
+      ...{ candidate, ratio: control?.ratio ?? choice.ratio, control, readHere: cut.readHere },
+      below: cut.root === root ? undefined : cut.root,
+      openRemote: (table) =>
+        remoteReader(
+          this.#node.options,
+          part,
+          { seed: seedFor(this.#node, context), context, table },
+          this.#access,
+        ),
+    };
+  }
 }
 
-const adaptations = new WeakMap<OffloadNode, Adaptation>();
+const NOTHING_REMOTE: RemotePart = {
+  ...{ candidate: null, ratio: 0 },
+  openRemote: () => {
+    throw new LeatError("internal", "Nothing is offloaded now");
+  },
+};
 
 /** What the iterators of a node have learnt so far. */
 function adaptationOf(node: OffloadNode, choice: OffloadChoice): Adaptation {
-  let adaptation = adaptations.get(node);
-  if (adaptation === undefined) adaptations.set(node, adaptation = new Adaptation(choice));
+  const known = knownAdaptation(node);
+  if (known !== undefined) return known;
+  const adaptation = new Adaptation(choice);
+  setAdaptation(node, adaptation);
   return adaptation;
 }
 
@@ -198,21 +289,23 @@ function findCut({ inputs: [input] }: OffloadNode, candidate: string): CutPoint 
 
 function conditional(
   node: OffloadNode,
-  { root, chain, keepsOrder, readHere }: CutPoint,
-  how: Pick<ConditionalOptions, "ratio" | "control" | "workers">,
-  context: IteratorContext,
-  access: ServiceAccess,
-): ElementIterator {
+  { root, chain, keepsOrder = false }: Pick<CutPoint, "root" | "chain"> & {
+    readonly keepsOrder?: boolean;
+  },
+  how: Pick<ConditionalOptions, "part" | "workers" | "context">,
+): ConditionalIterator {
   const { deterministic = false, timeoutMs = TIMEOUT_MS, service } = node.options;
-  const seed = seedOf(node) ?? (deterministic ? 0n : drawnSeed(context));
   return new ConditionalIterator({
-    ...{ ...how, context, root, chain, seed, timeoutMs, readHere },
+    ...{ ...how, root, chain, timeoutMs },
+    seed: seedFor(node, how.context),
     keepsOrder: keepsOrder || deterministic,
     figures: figuresOf(node),
     address: addressOf(service),
-    openRemote: (table) =>
-      remoteReader(node.options, { root, chain, readHere }, { seed, context, table }, access),
   });
+}
+
+function seedFor(node: OffloadNode, context: IteratorContext): bigint {
+  return seedOf(node) ?? (node.options.deterministic === true ? 0n : drawnSeed(context));
 }
 
 /** The same for a restored iteration, whose random state is restored. */
@@ -224,8 +317,8 @@ function drawnSeed({ randomState }: IteratorContext): bigint {
 /** Reads chosen splits of a DETERMINISTIC job of its own. */
 function remoteReader(
   { service, token, ca, compression, targetTags }: OffloadOptions,
-  { root, chain, readHere }: Pick<CutPoint, "root" | "chain"> & {
-    readHere: DatasetNode | undefined;
+  { root, isShuffled, readHere }: Pick<CutPoint, "root" | "readHere"> & {
+    readonly isShuffled: boolean;
   },
   { seed, context, table }: {
     readonly seed: bigint;
@@ -249,7 +342,7 @@ function remoteReader(
   );
   const ordered = {
     seed: BigInt.asUintN(64, seed).toString(16).padStart(16, "0"),
-    shuffled: chain.shuffled,
+    shuffled: isShuffled,
   };
   const credentials = given({ token, ca });
   // For the service this is a restored reader that is at the end, and lacks some earlier splits.

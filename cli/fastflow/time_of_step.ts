@@ -10,7 +10,7 @@ const STEPS_MIN = 4;
 export interface Length {
   readonly steps: number;
   readonly warmUpSteps?: number;
-  /** Ends the warm-up, and then the measurement, after so many ms and a few steps. Default: never. */
+  /** Ends the measurement after so many ms and a few steps, and the warm-up after half. Default: never. */
   readonly limitMs?: number;
 }
 
@@ -28,7 +28,7 @@ export async function timeOfStep(
     }
     await sleep(stepMs);
   };
-  const run = async (stepsMax: number) => {
+  const run = async (stepsMax: number, limitMs: number) => {
     const fromMs = performance.now();
     for (let at = 1; at <= stepsMax; at++) {
       await step();
@@ -38,8 +38,8 @@ export async function timeOfStep(
     return 0;
   };
   try {
-    await run(warmUpSteps);
-    return await run(steps);
+    await run(warmUpSteps, limitMs / 2);
+    return await run(steps, limitMs);
   } finally {
     await iterator[Symbol.asyncDispose]();
   }

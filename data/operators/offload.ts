@@ -44,7 +44,7 @@ export interface OffloadOptions
   readonly deterministic?: boolean;
   /**
    * Whether the plan is changed while training runs: the ratio at once, depending on which side
-   * training waits for, and the rest between epochs. Has no effect with `deterministic`. Default:
+   * training waits for, and what workers run from time to time. Has no effect with `deterministic`. Default:
    * true without a plan, false with one.
    */
   readonly adapt?: boolean;

@@ -12,15 +12,16 @@ import { type Joined, RemainderJoin } from "../../data/deterministic/join.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { DatasetNode } from "../../data/node.ts";
-import type { RatioControl } from "../adapt.ts";
 import type { OffloadFigures } from "../figures.ts";
 import { Counters, divide } from "./counters.ts";
 import { EpochSplits } from "./epoch_splits.ts";
 import type { Item, Side } from "./items.ts";
 import { Ledger } from "./ledger.ts";
 import { LocalSide } from "./local_side.ts";
-import { type OpenRemote, RemoteSide } from "./remote_side.ts";
+import type { RemotePart } from "./remote_part.ts";
+import { RemoteSide } from "./remote_side.ts";
 import { SourceReader } from "./source_reader.ts";
+import type { OpenUpper } from "./upper_part.ts";
 import { WaitMeter } from "./wait_meter.ts";
 
 /** How many batches, or single elements, local CPUs produce ahead of requests. */
@@ -38,23 +39,17 @@ export interface ConditionalOptions {
   readonly root: DatasetNode;
   readonly chain: OrderedChain;
   readonly seed: bigint;
-  /** The share of remote elements, from 0 to 1. */
-  readonly ratio: number;
+  /** What workers run at first. */
+  readonly part: RemotePart;
   /** Whether elements come in the order of DETERMINISTIC, whichever side produces them. */
   readonly keepsOrder: boolean;
   /** Longest wait for one element of the service, in ms. */
   readonly timeoutMs: number;
-  /** p'1: the source that is read here for workers. */
-  readonly readHere?: DatasetNode | undefined;
   /** The service's. */
   readonly address: string;
-  /** Starts to read splits of a table with this digest. */
-  readonly openRemote: (table: { readonly total: number; readonly digest: string }) => OpenRemote;
   readonly figures: OffloadFigures;
   /** With how many workers training would not wait, for the service. */
   readonly workers?: number | undefined;
-  /** Corrects the ratio. Left out: it stays. Not with `keepsOrder`, where splits keep their side. */
-  readonly control?: RatioControl | undefined;
 }
 
 /** Rows that a split leaves over: they wait for rows of other splits to fill a batch. */
@@ -73,8 +68,11 @@ export class ConditionalIterator extends ElementIterator {
   #splits: EpochSplits | undefined;
   #digest: string | null = null;
   #ledger: Ledger | undefined;
+  #part: RemotePart;
+  /** What workers are to run from the next element on. */
+  #nextPart: RemotePart | undefined;
   #counters: Counters;
-  readonly #waits: WaitMeter;
+  #waits: WaitMeter;
   /** Remainders of which rows wait, by sequence. */
   readonly #remainders = new Map<number, { readonly split: number; readonly remainder: unknown }>();
   #local: LocalSide | undefined;
@@ -88,11 +86,20 @@ export class ConditionalIterator extends ElementIterator {
   constructor(options: ConditionalOptions) {
     super();
     this.#options = options;
-    const { context, chain, seed, ratio } = options;
+    const { context, chain, seed, part } = options;
+    this.#part = part;
     const { host, randomState: { epoch } } = context;
     this.#join = new RemainderJoin(chain, { host, seed, epoch, within: context });
-    this.#counters = new Counters(ratio);
+    this.#counters = new Counters(part.ratio);
     this.#waits = new WaitMeter(() => host.nowMs());
+  }
+
+  /**
+   * From the next element on workers run another part. What they were preparing is prepared again,
+   * and the training loop gets none of it twice: the ledger knows what it has.
+   */
+  change(part: RemotePart): void {
+    this.#nextPart = part;
   }
 
   override next(): Pulled<unknown> {
@@ -143,6 +150,7 @@ export class ConditionalIterator extends ElementIterator {
       await (this.#begun ??= this.#begin());
       for (;;) {
         if (this.disposed) return END;
+        this.#applyChange();
         this.#retry();
         const side = this.#choose();
         if (side === undefined) return await this.#end();
@@ -162,10 +170,30 @@ export class ConditionalIterator extends ElementIterator {
     }
   }
 
+  /** Workers begin to run another part, with a share of the splits that they have not given. */
+  #applyChange(): void {
+    const part = this.#nextPart;
+    if (part === undefined) return;
+    this.#nextPart = undefined;
+    this.#part = part;
+    this.#probed?.dispose();
+    this.#probed = undefined;
+    if (this.#remote !== undefined) this.#returnToLocal(this.#remote);
+    const { context: { host }, figures } = this.#options;
+    this.#counters = new Counters(part.ratio);
+    this.#waits = new WaitMeter(() => host.nowMs());
+    figures.runs(part.candidate);
+    // A service that has failed is tried again when it is time to.
+    const isThere = this.#retryAtMs === Infinity;
+    figures.begin(part.ratio, isThere && part.ratio > 0);
+    if (isThere) this.#openShare();
+  }
+
   /** Lists the splits and divides those that are missing. */
   async #begin(): Promise<void> {
-    const { root, seed, context: { host, randomState: { epoch } }, ratio } = this.#options;
+    const { root, seed, context: { host, randomState: { epoch } } } = this.#options;
     const { chain, figures } = this.#options;
+    const { ratio } = this.#part;
     const splits = this.#splits = await EpochSplits.list({ root, chain, seed, epoch, host });
     const { digest, total } = splits;
     if (this.#digest !== null && this.#digest !== digest) throw new ReadingFailure(tableChanged());
@@ -188,16 +216,20 @@ export class ConditionalIterator extends ElementIterator {
   }
 
   #openRemote(sequences: readonly number[]): RemoteSide {
-    const { openRemote, readHere, timeoutMs, context: { host } } = this.#options;
-    const { total, digest } = this.#splits!;
+    const { timeoutMs, context: { host } } = this.#options;
+    const { openRemote, readHere, below } = this.#part;
+    const splits = this.#splits!;
+    const { total, digest } = splits;
     const open = openRemote({ total, digest });
     const { workers } = this.#options;
     const told = () => ({
       offloadRatio: this.#counters.ratio,
       ...(workers === undefined ? {} : { offloadWorkers: workers }),
     });
-    const source = readHere && new SourceReader((split) => this.#splits!.read(readHere, split));
-    return new RemoteSide(sequences, { host, open, timeoutMs, told, source });
+    const source = readHere && new SourceReader((split) => splits.read(readHere, split));
+    const openUpper: OpenUpper | undefined = below &&
+      ((split, read, onRemainder) => splits.openUpper(below, split, read, onRemainder));
+    return new RemoteSide(sequences, { host, open, timeoutMs, told, source, openUpper });
   }
 
   /** The side of the next element; undefined at the end. */
@@ -346,7 +378,8 @@ export class ConditionalIterator extends ElementIterator {
 
   /** Corrects the ratio by what was waited for. */
   #correct(): void {
-    const { control, keepsOrder, figures } = this.#options;
+    const { keepsOrder, figures } = this.#options;
+    const { control } = this.#part;
     const remote = this.#remote;
     const wasOff = this.#counters.ratio === 0;
     // Without the service there is nothing to compare, unless it was left on purpose.

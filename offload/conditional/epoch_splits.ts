@@ -8,6 +8,7 @@ import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import { digestOfSplits, packSplits } from "../../data/sharding/split_table.ts";
 import { listSplitTable, type Split } from "../../data/sharding/splits.ts";
+import { type ReadLower, UpperNode } from "./upper_part.ts";
 
 /** What the splits depend on. */
 export interface SplitsOptions {
@@ -52,6 +53,18 @@ export class EpochSplits {
   open(sequence: number, onRemainder: (rows: unknown) => void) {
     const split = this.#order[sequence]!;
     return { split, iterator: this.#run(this.#options.chain, split, onRemainder) };
+  }
+
+  /** Runs the part of a split above `lower`, whose elements come from `read`. */
+  openUpper(
+    lower: DatasetNode,
+    split: number,
+    read: ReadLower,
+    onRemainder: (rows: unknown) => void,
+  ): DatasetIterator<unknown> {
+    const { chain } = this.#options;
+    const perSplit = new UpperNode(chain.perSplit, lower, read);
+    return this.#run({ ...chain, perSplit }, split, onRemainder);
   }
 
   /** Reads a split of a source below the chain. */

@@ -4,8 +4,9 @@ import { LeatError } from "../../core/error.ts";
 import type { Host } from "../../data/host.ts";
 import { END } from "../../data/iterator.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
-import type { SourceReader } from "./source_reader.ts";
 import type { Item, Side } from "./items.ts";
+import type { SourceReader } from "./source_reader.ts";
+import { type OpenUpper, UpperPart } from "./upper_part.ts";
 
 /** Starts to read these splits into a feed. Returns the function that stops it. */
 export type OpenRemote = (sequences: readonly number[], feed: Feed) => () => void;
@@ -20,6 +21,8 @@ export interface RemoteSideOptions {
   readonly told: Feed["offload"];
   /** p'1: reads the source for workers. */
   readonly source?: SourceReader | undefined;
+  /** Runs here what is above the part that workers run. Left out: nothing is. */
+  readonly openUpper?: OpenUpper | undefined;
 }
 
 /** Reads splits that workers produce, in order. */
@@ -34,12 +37,19 @@ export class RemoteSide implements Side {
   /** Whether something has arrived, so that the service works. */
   #hasCome = false;
   #failure: ReadingFailure | undefined;
+  readonly #upper: UpperPart | undefined;
 
   /** @throws LeatError when the service's address or the pipeline is invalid. */
   constructor(sequences: readonly number[], options: RemoteSideOptions) {
     this.#options = options;
     this.#owned = new Set(sequences);
     this.#feed.offload = options.told;
+    const { openUpper } = options;
+    this.#upper = openUpper && new UpperPart(
+      openUpper,
+      () => this.#nextOfWorkers(),
+      (sequence) => this.#owned.has(sequence),
+    );
     if (options.source !== undefined) this.#feed.readSource = options.source.read;
     this.#stop = options.open(sequences, this.#feed);
   }
@@ -65,6 +75,8 @@ export class RemoteSide implements Side {
   /** Items of other splits are dropped from now on. */
   keep(sequences: readonly number[]): void {
     this.#owned = new Set(sequences);
+    const { sequence } = this.#upper ?? {};
+    if (sequence !== undefined && !this.#owned.has(sequence)) this.#upper!.drop();
   }
 
   /** A split was given whole. */
@@ -78,7 +90,12 @@ export class RemoteSide implements Side {
     this.#first.catch(() => {});
   }
 
-  async next(): Promise<Item | typeof END> {
+  next(): Promise<Item | typeof END> {
+    return this.#upper === undefined ? this.#nextOfWorkers() : this.#upper.next();
+  }
+
+  /** Items as workers give them. */
+  async #nextOfWorkers(): Promise<Item | typeof END> {
     for (;;) {
       const first = this.#first;
       this.#first = undefined;
@@ -100,6 +117,7 @@ export class RemoteSide implements Side {
   }
 
   dispose(): void {
+    this.#upper?.drop();
     this.#stop();
     this.#feed.end();
     this.#options.source?.dispose();

@@ -1,9 +1,11 @@
 /** Wrong parts of the conditional operator, which prepares elements here and remotely. */
 import { END } from "../../data/iterator.ts";
 import { Counters } from "../../offload/conditional/counters.ts";
+import { EpochSplits } from "../../offload/conditional/epoch_splits.ts";
 import { Ledger, type LedgerState } from "../../offload/conditional/ledger.ts";
 import { LocalSide } from "../../offload/conditional/local_side.ts";
 import { RemoteSide } from "../../offload/conditional/remote_side.ts";
+import { UpperPart } from "../../offload/conditional/upper_part.ts";
 import { changed, type Mutant } from "./mutant.ts";
 
 /** All of them. */
@@ -73,6 +75,47 @@ export const OFFLOAD_MUTANTS: readonly Mutant[] = [
       changed(Ledger.prototype, ({ save }) => ({
         save(): LedgerState {
           return { ...save.call(this), given: [] };
+        },
+      })),
+  },
+  {
+    name: "exchange-skips",
+    wrong: "a client that skips the first element of each split which workers prepared in part",
+    workload: "exchange",
+    install: () =>
+      changed(EpochSplits.prototype, ({ openUpper }) => ({
+        openUpper(lower, split, read, onRemainder) {
+          let isFirst = true;
+          const skipping = async () => {
+            if (isFirst) await read();
+            isFirst = false;
+            return await read();
+          };
+          return openUpper.call(this, lower, split, skipping, onRemainder);
+        },
+      })),
+  },
+  {
+    name: "exchange-drops-rows",
+    wrong: "a client that drops the last rows of each split which workers prepared in part",
+    workload: "exchange",
+    install: () =>
+      changed(UpperPart.prototype, ({ next }) => ({
+        async next() {
+          const item = await next.call(this);
+          if (item === END || item.kind !== "remainder") return item;
+          return { kind: "split_end", place: item.place };
+        },
+      })),
+  },
+  {
+    name: "exchange-counts-anew",
+    wrong: "a ledger that counts the elements of a split from 0 when another candidate prepares it",
+    workload: "exchange",
+    install: () =>
+      changed(Ledger.prototype, ({ note }) => ({
+        note(sequence, index) {
+          return note.call(this, sequence, index) || index === 0 && !this.isDone(sequence);
         },
       })),
   },

@@ -4,10 +4,14 @@
  * from there after a crash, or without a reason.
  *
  * Promises: the training loop takes each element once; in order with `deterministic`. While the
- * service works, each side gives its share. The loop reaches the end, whatever fails.
+ * service works, each side gives its share. The loop reaches the end, whatever fails. The same holds
+ * where what workers run changes while the loop reads.
  */
 import { Dataset } from "../../data/dataset.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
+import type { OffloadNode } from "../../data/operators/offload.ts";
+import { Adaptation, setAdaptation } from "../../offload/adaptation.ts";
+import { CutControl } from "../../offload/cut_control.ts";
 import { figuresOf, type OffloadProgress } from "../../offload/figures.ts";
 import { Violations } from "../checkers/checker.ts";
 import { HalvesChecker } from "../checkers/halves.ts";
@@ -44,8 +48,57 @@ function rowsOf(): Dataset<Rows> {
     .batch(2) as Dataset<Rows>;
 }
 
+/** Which elements there are depends on random numbers: with others some come twice, or never. */
+function randomRowsOf(): Dataset<Rows> {
+  return Dataset.from(Array.from({ length: SPLITS }, (_, i) => i))
+    .flatMap((x, { Dataset }) => Dataset.range(4 * x, 4 * x + 4))
+    .map((x, { random }) => 100 * x + random.int(100))
+    .filter((x) => x % 7 > 1)
+    .shuffle(3)
+    .batch(2)
+    .withOptions({ seed: 0 }) as Dataset<Rows>; // the seed of the reference
+}
+
+/** A trainer's pipeline. */
+interface Variant {
+  readonly rowsOf: () => Dataset<Rows>;
+  /** Whether what workers run changes at random, every few batches. */
+  readonly isExchanged: boolean;
+}
+
+const OFFLOADED: Variant = { rowsOf, isExchanged: false };
+const EXCHANGED: Variant = { rowsOf: randomRowsOf, isExchanged: true };
+
+/** Batches between two changes. */
+const PERIOD = { batches: 3, ms: 0 };
+
+/** Takes any candidate next, or none. */
+class RandomCuts extends CutControl {
+  readonly #rng: SimRandom;
+  #candidate: string | null;
+
+  constructor(rng: SimRandom, first: string) {
+    super(new Map(), first);
+    this.#rng = rng;
+    this.#candidate = first;
+  }
+
+  override get candidate(): string | null {
+    return this.#candidate;
+  }
+
+  override resume(candidate: string | null): void {
+    this.#candidate = candidate;
+  }
+
+  override observe(): boolean {
+    this.#candidate = this.#rng.pick([null, "p'1", "p'2", "p'3"]);
+    return true;
+  }
+}
+
 /** The elements in the order of the pipeline, and in that of its DETERMINISTIC job. */
-async function wantedOf(): Promise<Wanted> {
+async function wantedOf({ rowsOf }: Variant): Promise<Wanted> {
   const canonical: number[] = [];
   await referenceRun(rowsOf, 1, (given) => {
     if ("element" in given) canonical.push(...(given.element as Rows).data);
@@ -58,11 +111,22 @@ interface Wanted {
   readonly canonical: readonly number[];
 }
 
-let wanted: Promise<Wanted> | undefined;
+const wanted = new Map<Variant, Promise<Wanted>>();
 
 /** Runs one seed. */
 export async function runOffload(options: RunOptions): Promise<RunOutcome> {
-  using run = new OffloadRun(options, await (wanted ??= wantedOf()));
+  return await runVariant(options, OFFLOADED);
+}
+
+/** Runs one seed in which what workers run changes. */
+export async function runExchange(options: RunOptions): Promise<RunOutcome> {
+  return await runVariant(options, EXCHANGED);
+}
+
+async function runVariant(options: RunOptions, variant: Variant): Promise<RunOutcome> {
+  let known = wanted.get(variant);
+  if (known === undefined) wanted.set(variant, known = wantedOf(variant));
+  using run = new OffloadRun(options, variant, await known);
   return await outcomeOf(run, ({ checker }) => checker.taken.length);
 }
 
@@ -74,6 +138,7 @@ class OffloadRun implements Disposable {
   readonly #crashes: Crashes;
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #readings = new Readings();
+  readonly #variant: Variant;
   readonly #wanted: readonly number[];
   readonly #ratio: number;
   readonly #candidate: string;
@@ -86,14 +151,16 @@ class OffloadRun implements Disposable {
 
   constructor(
     { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
+    variant: Variant,
     { plain, canonical }: Wanted,
   ) {
+    const { isExchanged } = this.#variant = variant;
     this.cluster = new SimCluster({ seed, faults, readable });
     const rng = this.cluster.random.fork("offload");
     this.#ratio = rng.pick(RATIOS);
     this.#candidate = rng.pick(["p'1", "p'2", "p'3"]);
-    this.#deterministic = rng.chance(0.5);
-    this.#adapt = rng.chance(0.3);
+    this.#deterministic = rng.chance(0.5) && !isExchanged;
+    this.#adapt = rng.chance(0.3) || isExchanged;
     this.#timeoutMs = rng.pick(TIMEOUT_MS);
     this.#stepMaxMs = rng.pick(STEP_MAX_MS);
     this.#wanted = this.#candidate === "p'3" ? canonical : plain;
@@ -124,7 +191,7 @@ class OffloadRun implements Disposable {
 
   async #train(node: SimNode, who: string, rng: SimRandom): Promise<void> {
     for (;;) {
-      const { dataset, next } = this.#open(node);
+      const { dataset, next } = this.#open(node, rng);
       await using iterator = next();
       this.checker.resume(this.#saved?.taken ?? []);
       if (this.#saved !== undefined) await iterator.restore(this.#saved.token);
@@ -166,20 +233,26 @@ class OffloadRun implements Disposable {
     this.checker.shared(remote.elements, local.elements + remote.elements, this.#ratio, who);
   }
 
-  #open(node: SimNode) {
+  #open(node: SimNode, rng: SimRandom) {
+    const { rowsOf, isExchanged } = this.#variant;
+    const plan = { candidate: this.#candidate, ratio: this.#ratio };
     let dataset: Dataset<Rows> | undefined;
     const next = this.#readings.dataset<Rows>(
       node,
       (service) =>
         dataset = rowsOf().offload({
           service,
-          plan: { candidate: this.#candidate, ratio: this.#ratio },
+          plan,
           timeoutMs: this.#timeoutMs,
           deterministic: this.#deterministic,
           adapt: this.#adapt,
         }),
       this.#timings.client,
     );
+    if (isExchanged) {
+      const cuts = new RandomCuts(rng.fork("cuts"), this.#candidate);
+      setAdaptation(dataset!.node as OffloadNode, new Adaptation(plan, cuts, PERIOD));
+    }
     return { dataset: dataset!, next };
   }
 }

@@ -4,7 +4,7 @@ import { runAutoscaling } from "./workload_autoscaling.ts";
 import { runConsumers } from "./workload_consumers.ts";
 import { runDynamic, runRestarts } from "./workload_dynamic.ts";
 import { runEpochs } from "./workload_epochs.ts";
-import { runOffload } from "./workload_offload.ts";
+import { runExchange, runOffload } from "./workload_offload.ts";
 import { runOrdered } from "./workload_ordered.ts";
 import { runPipelines } from "./workload_pipelines.ts";
 import { runPoison } from "./workload_poison.ts";
@@ -60,6 +60,10 @@ const ALL = {
   offload: [
     runOffload,
     "a trainer that prepares a part of its elements itself, saved and restored from time to time",
+  ],
+  exchange: [
+    runExchange,
+    "the same trainer, where what workers run changes every few batches",
   ],
 } satisfies Record<string, readonly [Workload, string]>;
 

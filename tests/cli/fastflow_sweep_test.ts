@@ -44,7 +44,7 @@ const first = (ms: (key: string) => number): Timed[] =>
 
 Deno.test("bruteForce tries every candidate and ratio, and local only", () => {
   const keys = bruteForce(["p'1", "p'2", "p'3"]).map(keyOf);
-  assertEquals(keys.length, 3 * 5 + 2);
+  assertEquals(keys.length, 3 * 4 + 1);
   assertEquals(new Set(keys).size, keys.length);
   for (const fixed of [LOCAL, ALL_REMOTE, HALF_REMOTE]) assert(keys.includes(keyOf(fixed)));
 });
@@ -52,12 +52,12 @@ Deno.test("bruteForce tries every candidate and ratio, and local only", () => {
 Deno.test("finalistsOf keeps the decision, what is fast, and ratios near the fastest", () => {
   const times: Record<string, number> = {
     "null 0": 12,
-    "p'2 60": 10,
-    "p'2 40": 11,
-    "p'3 80": 10.5,
+    "p'2 75": 10,
+    "p'2 50": 11,
+    "p'3 75": 10.5,
   };
   const found = finalistsOf(first((key) => times[key] ?? 40), DECISION).map(keyOf);
-  assertEquals(found, ["p'2 54", "null 0", "p'2 60", "p'3 80", "p'2 40", "p'2 50", "p'2 70"]);
+  assertEquals(found, ["p'2 54", "null 0", "p'2 75", "p'3 75", "p'2 50", "p'2 65", "p'2 85"]);
 });
 
 Deno.test("judge compares medians of the rounds, and says how exact they are", () => {

@@ -3,7 +3,7 @@ import type { OffloadChoice } from "../../../mod.ts";
 import { mean, quantile } from "../../lib/statistics.ts";
 
 /** The ratios of the first round, in which every candidate takes part. */
-const RATIOS = [0.2, 0.4, 0.6, 0.8, 1];
+const RATIOS = [0.25, 0.5, 0.75, 1];
 /** What was slower by this factor in the first round takes no further part. */
 const SLOW_FACTOR = 1.25;
 /** How many of the fastest take part. */

@@ -24,14 +24,14 @@ type Cell = [letters: string, localCpus: number, workers: number, more?: Partial
 
 const CELLS: readonly Cell[] = [
   ["T G C S R M L", 1, 1],
-  ["T G S R", 1, 2],
+  ["T G S", 1, 2],
   ["S", 1, 3],
   ["T R", 2, 1],
   ["S C", 2, 2],
   ["S G", 1, 1, { step: "half" }],
   ["T L", 1, 1, { step: "slow" }],
   ["T S", 1, 1, { isDiskSlow: true }],
-  ["T G M S", 1, 2, { link: "1 Gb/s" }],
+  ["T G S", 1, 2, { link: "1 Gb/s" }],
 ];
 
 /** All of them: the last ones need a cable that `tc` slows down. */

@@ -7,6 +7,7 @@ import { type DatasetNode, type Division, nodeKinds } from "../../../data/node.t
 import { FileShardNode } from "../../../data/sharding/file_shard.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { GivenNode } from "../../../data/operators/sources/given.ts";
+import { StandInNode } from "../../../data/operators/stand_in.ts";
 import { GREY, writePng } from "../../platform/media/png_writer.ts";
 import { npyBytes } from "../formats/npy_bytes.ts";
 import { tar } from "../formats/tar_writer.ts";
@@ -39,6 +40,7 @@ function rowsIn(at: (name: string) => string, saved: Saved): Record<Division, Ro
       [Dataset.from([{ a: 1, b: 2 }, { a: 3, b: 4 }]).select(["b"]), 2, 2],
       [nine.withOptions({ seed: 1 }), 9, 9],
       [nine.cutPoint("here"), 9, 9],
+      [new Dataset(new StandInNode(nine.node, 4)), 9, 9],
     ],
     position: [
       [nine.assertCardinality(9), 9, 9],

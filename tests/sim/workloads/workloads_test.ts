@@ -121,6 +121,12 @@ const CASES: Readonly<Record<string, Case>> = {
     of: drawOptions,
     happened: ["service_fell_back", "iterator_restored"],
   },
+  "an offloaded pipeline gives each element once, whatever part workers run from when on": {
+    workload: "exchange",
+    seeds: 8,
+    of: drawOptions,
+    happened: ["service_fell_back", "iterator_restored"],
+  },
   "pipelines drawn at random give all that their operators' definitions say": {
     workload: "pipelines",
     seeds: 8,

@@ -1,0 +1,39 @@
+/**
+ * `standIn`: stands for an operator that another process runs, above the part that is run here.
+ * What is below keeps its random numbers and its splits.
+ */
+import { checkInteger } from "../check.ts";
+import type { IteratorContext } from "../context.ts";
+import type { ElementIterator, Token } from "../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import { SameElementsNode } from "./unary.ts";
+
+/** Leaves elements unchanged. */
+export class StandInNode extends SameElementsNode {
+  override readonly division = "element";
+  /** By how much the operator multiplies the elements of a split. */
+  readonly multiple: number;
+
+  constructor(input: DatasetNode, multiple: unknown) {
+    super("standIn", input);
+    this.multiple = checkInteger("standIn", "multiple", multiple, 1);
+  }
+
+  override get attributes(): Attributes {
+    return { multiple: this.multiple };
+  }
+
+  override splitMultiple(multiple: number): number {
+    return multiple * this.multiple;
+  }
+
+  override tokenAt(index: number): Token | undefined {
+    return this.input.tokenAt(index);
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    return context.passInput();
+  }
+}
+
+registerNode("standIn", { fromWire: (a, [input]) => new StandInNode(input!, a.multiple) });

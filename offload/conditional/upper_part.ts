@@ -1,0 +1,192 @@
+/**
+ * Runs here, split by split, the operators above the part that workers run. A split then has the
+ * same items as one that only one side prepares.
+ */
+import { LeatError } from "../../core/error.ts";
+import type { IteratorContext } from "../../data/context.ts";
+import type { DatasetIterator } from "../../data/dataset_iterator.ts";
+import { ElementIterator, END } from "../../data/iterator.ts";
+import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
+import type { Attributes, DatasetNode } from "../../data/node.ts";
+import { SameElementsNode } from "../../data/operators/unary.ts";
+import type { Item } from "./items.ts";
+
+/** Gives the elements of the lower part of a split. */
+export type ReadLower = () => Promise<unknown | typeof END>;
+
+/** Opens a split whose lower part is given. */
+export type OpenUpper = (
+  split: number,
+  read: ReadLower,
+  onRemainder: (rows: unknown) => void,
+) => DatasetIterator<unknown>;
+
+interface Run {
+  readonly sequence: number;
+  readonly split: number;
+  readonly iterator: DatasetIterator<unknown>;
+  /** Counts the items that it gives, and those that it takes. */
+  index: number;
+  taken: number;
+  remainder: { readonly rows: unknown } | undefined;
+  hasEnded: boolean;
+}
+
+/** Turns the items that workers give of splits into those of the whole part. */
+export class UpperPart {
+  readonly #open: OpenUpper;
+  readonly #take: () => Promise<Item | typeof END>;
+  readonly #isWanted: (sequence: number) => boolean;
+  #run: Run | undefined;
+  /** What was asked for, and not used yet. */
+  #taking: Promise<Item | typeof END> | undefined;
+
+  constructor(
+    open: OpenUpper,
+    take: () => Promise<Item | typeof END>,
+    isWanted: (sequence: number) => boolean,
+  ) {
+    this.#open = open;
+    this.#take = take;
+    this.#isWanted = isWanted;
+  }
+
+  /** The split in progress. */
+  get sequence(): number | undefined {
+    return this.#run?.sequence;
+  }
+
+  /** The next item; `END` after the last split. */
+  async next(): Promise<Item | typeof END> {
+    const run = this.#run ??= await this.#begin();
+    if (run === undefined) return END;
+    const { sequence, split, iterator } = run;
+    const place = () => ({ sequence, split, index: run.index++ });
+    if (!run.hasEnded) {
+      try {
+        const { done, value } = await iterator.next();
+        if (!done) return { kind: "element", place: place(), element: value };
+      } catch (error) {
+        if (error instanceof ReadingFailure) throw error;
+        return { kind: "error", place: place(), error };
+      }
+      run.hasEnded = true;
+    }
+    this.#run = undefined;
+    const { remainder } = run;
+    return remainder === undefined
+      ? { kind: "split_end", place: place() }
+      : { kind: "remainder", place: place(), rows: remainder.rows };
+  }
+
+  /** The split in progress is not wanted any more. */
+  drop(): void {
+    this.#run?.iterator.return();
+    this.#run = undefined;
+  }
+
+  async #begin(): Promise<Run | undefined> {
+    let item = await (this.#taking ??= this.#take());
+    // The rest of a split that was dropped.
+    while (item !== END && !this.#isWanted(item.place.sequence)) {
+      item = await (this.#taking = this.#take());
+    }
+    if (item === END) return undefined;
+    const { sequence, split, index } = item.place;
+    if (index !== 0) throw brokenOff(split);
+    const read = () => this.#read(run);
+    const iterator = this.#open(split, read, (rows) => run.remainder = { rows });
+    const run: Run = {
+      ...{ sequence, split, iterator },
+      ...{ index: 0, taken: 0, remainder: undefined, hasEnded: false },
+    };
+    return run;
+  }
+
+  /** The next element of the lower part of a split. */
+  async #read(run: Run): Promise<unknown | typeof END> {
+    for (;;) {
+      const taking = this.#taking ??= this.#take();
+      const item = await taking;
+      // Of a split that was dropped meanwhile: what has come belongs to another.
+      if (this.#run !== run) return END;
+      if (item === END || item.place.sequence !== run.sequence) throw brokenOff(run.split);
+      this.#taking = undefined;
+      if (item.kind === "split_end") return END;
+      if (item.place.index < run.taken) continue;
+      run.taken = item.place.index + 1;
+      if (item.kind === "error") throw item.error;
+      if (item.kind === "element") return item.element;
+      throw brokenOff(run.split);
+    }
+  }
+}
+
+function brokenOff(split: number): ReadingFailure {
+  return new ReadingFailure(
+    new LeatError("internal", `The service did not give all elements of split ${split}`),
+  );
+}
+
+/** The part of a pipeline above `lower`, whose elements come from `read`. */
+export class UpperNode extends SameElementsNode {
+  override readonly division = "whole";
+  /** Not an operator of the user's: it must not change the random seeds of theirs. */
+  override readonly isSetting = true;
+  readonly #lower: DatasetNode;
+  readonly #read: ReadLower;
+
+  constructor(input: DatasetNode, lower: DatasetNode, read: ReadLower) {
+    super("upper", input);
+    this.#lower = lower;
+    this.#read = read;
+  }
+
+  override get attributes(): Attributes {
+    return {};
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    context.replace(this.#lower, (context) => new LowerIterator(context, this.#read));
+    return context.passInput();
+  }
+}
+
+/** Gives the elements of the lower part. */
+class LowerIterator extends ElementIterator {
+  readonly #context: IteratorContext;
+  readonly #read: ReadLower;
+  #hasEnded = false;
+
+  constructor(context: IteratorContext, read: ReadLower) {
+    super();
+    this.#context = context;
+    this.#read = read;
+  }
+
+  override async next(): Promise<unknown> {
+    if (this.disposed || this.#hasEnded) return END;
+    const { stats } = this.#context;
+    let element: unknown;
+    try {
+      element = await this.#context.waitFor(this.#read());
+    } catch (error) {
+      throw error instanceof ReadingFailure ? error : stats.failed(error);
+    }
+    if (element === END || this.disposed) {
+      this.#hasEnded = true;
+      return END;
+    }
+    return stats.gave(element);
+  }
+
+  protected override saveState(): Promise<unknown> {
+    throw new LeatError("internal", "A split in progress has no state of its own");
+  }
+
+  protected override restoreState(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  protected override release(): void {}
+}
