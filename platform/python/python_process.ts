@@ -41,7 +41,9 @@ export class PythonProcess {
       this.#death.come(this.#errorOf(end));
       this.#edge.close();
     });
-    this.#loaded = this.#answerOf("ping", null).then(() => this.#hasLoaded = true);
+    this.#loaded = this.#edge.askUntil(this.#death, "ping", null).then(() =>
+      this.#hasLoaded = true
+    );
     this.#loaded.catch(() => {});
   }
 
@@ -63,7 +65,7 @@ export class PythonProcess {
         late = setTimeout(() => this.#endLate(name, callTimeoutMs), callTimeoutMs);
       }
       const asked = { file, name, onlyOwn, calls: new Payload(calls) };
-      return await this.#answerOf("call", asked) as Uint8Array;
+      return await this.#edge.askUntil(this.#death, "call", asked) as Uint8Array;
     } finally {
       clearTimeout(late);
       if (this.isAlive) this.#child.unref();
@@ -85,15 +87,6 @@ export class PythonProcess {
       ),
     );
     this.kill();
-  }
-
-  #answerOf(method: string, args: unknown): Promise<unknown> {
-    const answer = this.#edge.ask(method, args).catch((error) => {
-      // The exit of the process explains more than the end of its pipes.
-      if (this.#edge.isClosed) return new Promise(() => {});
-      throw error;
-    });
-    return this.#death.before(answer);
   }
 
   #errorOf({ code, signal, said }: ChildEnd): LeatError {

@@ -156,7 +156,7 @@ export class ConfinedProcess implements SuppliedProcess {
   async ask(method: string, args?: unknown): Promise<unknown> {
     if (this.#asks++ === 0) this.#beginAsking();
     try {
-      return await this.#answerOf(method, args);
+      return await this.#edge.askUntil(this.#death, method, args);
     } finally {
       if (--this.#asks === 0) this.#endAsking();
     }
@@ -198,20 +198,13 @@ export class ConfinedProcess implements SuppliedProcess {
     }, loadTimeoutMs);
     try {
       // No function has run there yet.
-      this.#options.onGuarded(await this.#answerOf("start", start) as KernelGuards);
+      this.#options.onGuarded(
+        await this.#edge.askUntil(this.#death, "start", start) as KernelGuards,
+      );
       this.#release();
     } finally {
       clearTimeout(late);
     }
-  }
-
-  /** If the channel closes first, wait for the end of the process, which tells why. */
-  #answerOf(method: string, args: unknown): Promise<unknown> {
-    const answer = this.#edge.ask(method, args).catch((error) => {
-      if (this.#edge.isClosed) return new Promise(() => {});
-      throw error;
-    });
-    return this.#death.before(answer);
   }
 
   #methods(): EdgeMethods {
@@ -345,7 +338,7 @@ export class ConfinedProcess implements SuppliedProcess {
 function stalled(stallTimeoutMs: number, remedy: string): LeatError {
   return runnerGone(
     "deadline_exceeded",
-    `a function ran for more than ${stallTimeoutMs / 1_000} s without giving way, as an endless ` +
+    `a function ran for more than ${stallTimeoutMs / 1_000} s without yielding, as an endless ` +
       `loop does; ${remedy}`,
   );
 }

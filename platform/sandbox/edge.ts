@@ -3,6 +3,7 @@
  * few methods, or an answer; anything else ends the edge. There is one actor at each end, so the
  * other end reaches nothing else of this process.
  */
+import type { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { bodyBytes } from "../../transport/limits.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
@@ -106,8 +107,13 @@ export class Edge {
     });
   }
 
-  get isClosed(): boolean {
-    return this.#closed !== undefined;
+  /** As `ask`, but when the edge closes it waits for the death of the process, which says why. */
+  askUntil(death: AbortRace, method: string, args: unknown): Promise<unknown> {
+    const answer = this.ask(method, args).catch((error) => {
+      if (this.#closed !== undefined) return new Promise(() => {});
+      throw error;
+    });
+    return death.before(answer);
   }
 
   /** Resolves when the link has space, or is closed. */

@@ -238,7 +238,7 @@ export class MessagePlan {
 const CANNOT_TRAVEL =
   "has no place in a message; messages are plain objects and arrays of numbers, bigints, booleans, strings, null, typed arrays and tensors";
 const LONE_SURROGATE =
-  "a string with half a surrogate pair has no UTF-8; mend it with toWellFormed() or send bytes";
+  "a string with half a surrogate pair has no UTF-8; repair it with toWellFormed() or send bytes";
 
 function bytesOf(array: TypedArray): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);

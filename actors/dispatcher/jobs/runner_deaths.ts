@@ -51,7 +51,7 @@ function causeOf(
   const error: WireError = {
     code: "aborted",
     message: `${mode.namePiece(place)} "${name ?? iteration.jobId}" was ended, because ` +
-      `${runners.length} runners of it died (${ends.join("; ")}). Mend the function that ends ` +
+      `${runners.length} runners of it died (${ends.join("; ")}). Correct the function that ends ` +
       "its process, or raise the limit that ended it",
     details: { reason: RUNNERS_DIED },
   };

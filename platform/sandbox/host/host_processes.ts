@@ -130,12 +130,7 @@ class HostProcess implements SuppliedProcess {
   }
 
   ask(method: string, args: unknown): Promise<unknown> {
-    const answer = this.#edge.ask(method, args).catch((error) => {
-      // The exit of the process explains more than the end of its pipes.
-      if (this.#edge.isClosed) return new Promise(() => {});
-      throw error;
-    });
-    return this.#death.before(answer);
+    return this.#edge.askUntil(this.#death, method, args);
   }
 
   async terminate(): Promise<void> {
