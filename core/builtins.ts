@@ -4,7 +4,6 @@
  * synchronously: the simulator could not wait for an `import()`.
  */
 
-/** The modules by name. */
 interface Builtins {
   readonly "node:crypto": typeof import("node:crypto");
   readonly "node:zlib": typeof import("node:zlib");

@@ -23,7 +23,6 @@ import { SplitProgress, SplitReader, type SplitSource } from "./sharding/splits.
 import { type IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 import { Cores } from "./threads/cores.ts";
 
-/** What all contexts of one iteration share. */
 interface Iteration {
   readonly host: Host;
   readonly options: RootOptions;

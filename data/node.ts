@@ -183,7 +183,6 @@ export function nodeKind(kind: string): NodeKind {
   return found;
 }
 
-/** The names of all registered kinds. */
 export function nodeKinds(): string[] {
   return [...kinds.keys()];
 }

@@ -8,7 +8,6 @@ import type { NodeContext } from "../transport/thread_control.ts";
 import type { SandboxGrants } from "../platform/sandbox/grants.ts";
 import type { WorkerStorage } from "../platform/storage/storage.ts";
 
-/** A node that runs the dispatcher. */
 export interface DispatcherRole {
   readonly role: "dispatcher";
   /** The folder of its journal. Default: in memory. */
@@ -21,7 +20,6 @@ export interface DispatcherRole {
 /** A node that produces elements. */
 export interface WorkerRole extends WorkerStorage {
   readonly role: "worker";
-  /** The dispatcher's node. */
   readonly dispatcher: string;
   readonly config:
     & WorkerLimits
@@ -44,7 +42,6 @@ export interface FrontRole {
 
 export type Role = DispatcherRole | WorkerRole | FrontRole;
 
-/** A running role. */
 export interface Playing {
   /** The dispatcher or worker. */
   readonly actor?: FencedRef;
@@ -58,12 +55,10 @@ export type RoleThreads = Partial<Pick<NodeContext, "startThread">>;
 /** Starts a role's actors on a node. */
 export type TakeUp = (system: ActorSystem) => Playing;
 
-/** How a node supervises the actors of its role. */
 export function supervisionOf(role: Role): Supervision {
   return role.role === "dispatcher" ? role.supervision ?? {} : {};
 }
 
-/** The name of the dispatcher's journal in its folder. */
 export const JOURNAL_NAME = "dispatcher";
 
 export interface RolePrograms {

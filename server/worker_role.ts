@@ -18,7 +18,6 @@ import type { KernelGuards } from "../platform/sandbox/guards/kernel_guards.ts";
 import type { LateThreads } from "../platform/threads/ending_threads.ts";
 import { PROXY_KINDS } from "../platform/nodes/service_kinds.ts";
 
-/** The options of a worker that are not plain data. */
 export interface WorkerHooks extends Pick<WorkerOptions, "onRefused"> {
   /** Default: runners on threads, according to the role. */
   readonly runners?: RunnerFactory;

@@ -40,7 +40,6 @@ export function envelopeBytes(envelope: Envelope): number {
   return ENVELOPE_BYTES + ("body" in envelope ? bodyBytes(envelope.body) : 0);
 }
 
-/** Approximate bytes of a body, or a part of one. */
 export function bodyBytes(value: unknown): number {
   if (typeof value === "string") return 2 * value.length;
   if (typeof value !== "object" || value === null) return 8;

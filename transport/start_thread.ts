@@ -11,7 +11,6 @@ export type StartThread = (
   onDeath: (why: string) => void,
 ) => () => void;
 
-/** Starts a thread below the calling one. */
 export const startThread: StartThread = (program, name, port, onDeath) => {
   const worker = new Worker(program, { type: "module", name });
   worker.addEventListener("error", (event) => {

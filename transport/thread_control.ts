@@ -39,7 +39,6 @@ export interface NodeParts {
 /** Starts a node on a thread; sent by structured clone. */
 export interface NodeStart {
   readonly name: string;
-  /** The module's URL. */
   readonly module: string;
   readonly config: unknown;
   /** Options of the thread's platform. */
@@ -50,7 +49,6 @@ export interface NodeStart {
 /** A result across threads; comlink would convert an error and lose its code. */
 export type Outcome<T> = { readonly value: T } | { readonly error: WireError };
 
-/** The interface of a node's thread. */
 export interface ThreadControl {
   /** `introductions` leads to a {@linkcode Introducer}. */
   start(start: NodeStart, introductions: MessagePort): Promise<Outcome<NodeId>>;

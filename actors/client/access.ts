@@ -53,7 +53,6 @@ export interface RegisterOptions extends Credentials {
   readonly compression?: ElementCompression;
 }
 
-/** Registers a graph and resolves to its id. */
 export async function registerGraph(
   node: DatasetNode,
   service: DistributeOptions["service"],

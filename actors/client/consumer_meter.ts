@@ -63,7 +63,6 @@ export class ConsumerMeter {
     return Math.min(1, share);
   }
 
-  /** The figures up to now. */
   get figures() {
     if (this.#state !== "before") this.#turn(this.#state);
     return {

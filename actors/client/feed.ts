@@ -9,7 +9,6 @@ import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer, Skipped } from "../worker/protocol.ts";
 import { ConsumerMeter } from "./consumer_meter.ts";
 
-/** One item of the feed. */
 export type Fed =
   & Extract<ElementAnswer, { kind: "element" | "error" | "remainder" | "split_end" | "end" }>
   & {

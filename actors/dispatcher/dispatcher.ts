@@ -39,7 +39,6 @@ import type { Transaction } from "./transaction.ts";
 import { Transactions } from "./transactions.ts";
 import { holderOfName, workerHeartbeat } from "./members/workers.ts";
 
-/** The protocol's version. */
 const VERSION = "0.1";
 /** About the bytes of a description for each job, client and worker. */
 const DESCRIBED_BYTES = 1_024;

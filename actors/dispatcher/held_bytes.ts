@@ -16,7 +16,6 @@ export class HeldBytes {
   readonly #held = new Map<object, { readonly owner: string; readonly bytes: number }>();
   #total = 0;
 
-  /** Bytes of all identities. */
   get total(): number {
     return this.#total;
   }

@@ -344,7 +344,6 @@ export const TO_FOLLOW = "to_follow";
 /** The `details.reason` with which `openIteration` refuses a reader because of other readers. */
 export const READ_BY_ANOTHER = "read_by_another";
 
-/** The dispatcher's path on its node. */
 const DISPATCHER_PATH = "/dispatcher";
 
 export function dispatcherAt(node: string): Ref<DispatcherProtocol> {

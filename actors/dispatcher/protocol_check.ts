@@ -37,7 +37,6 @@ const TASKS_MAX = 2 ** 20;
 
 const tags = list(name, TAGS_MAX);
 
-/** The fields of a dataset in any message. */
 export const datasetFields = {
   graph: bytes,
   fingerprint: text,

@@ -45,7 +45,6 @@ export class Transactions {
     };
   }
 
-  /** Opens the journal and recovers its state. */
   static async open(context: ActorContext, settings: Settings): Promise<Transactions> {
     const { world } = context;
     const opened = await openJournal(await world.openLog(settings.logName), {

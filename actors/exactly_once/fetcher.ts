@@ -25,7 +25,6 @@ const RETRY_MAX_MS = 1_000;
 /** Answers are accepted for this many times the time after which a request is repeated. */
 const LATE_TIMES = 10;
 
-/** The requester and its timeouts. */
 interface ElementFetcherOptions {
   readonly clientId: number;
   readonly trainerId?: string;
@@ -84,7 +83,6 @@ export class ElementFetcher {
     this.#options = options;
   }
 
-  /** Whether the source has ever answered. */
   get hasAnswered(): boolean {
     return this.#acknowledged > 0 || this.#answered.size > 0;
   }

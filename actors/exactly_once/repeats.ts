@@ -81,7 +81,6 @@ export class Repeats {
     this.#sweptMs = world.nowMs();
   }
 
-  /** The number of clients heard recently. */
   get clients(): number {
     return this.#clients.size;
   }

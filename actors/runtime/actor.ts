@@ -19,7 +19,6 @@ export interface Actor<P> {
   stop?(error: LeatError | undefined): void | Promise<void>;
 }
 
-/** Makes one incarnation of an actor. */
 export type ActorFactory<P> = (context: ActorContext<P>) => Actor<P>;
 
 export interface AskOptions {
@@ -74,10 +73,8 @@ export type WatchDown = (error: LeatError, end: WatchEnd) => void;
 
 /** What one incarnation of an actor may use. After its end every method does nothing. */
 export interface ActorContext<P = unknown> {
-  /** The reference to this incarnation. */
   readonly self: FencedRef<P>;
   readonly world: World;
-  /** Its own random numbers. */
   readonly random: Random;
   /** Aborted when this incarnation ends. */
   readonly signal: AbortSignal;

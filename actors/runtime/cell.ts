@@ -98,7 +98,6 @@ export class Cell implements ActorContext<unknown> {
     };
   }
 
-  /** The number of waiting messages. */
   get mailboxLength(): number {
     return this.#mailbox.length;
   }

@@ -27,7 +27,6 @@ export function checksOf<P>(): <S extends Schemas<P>>(schemas: S & Agreeing<P, S
   };
 }
 
-/** Checking stops at the first fault. */
 const FIRST_FAULT = { abortEarly: true } as const;
 /** Characters of the found value that a message shows. */
 const SHOWN_LENGTH = 60;

@@ -5,7 +5,6 @@
 import type { WireError } from "../../core/error.ts";
 import type { FencedRef, Ref } from "./ref.ts";
 
-/** Fields of every envelope. */
 interface Common {
   readonly source: FencedRef;
   readonly target: Ref;
@@ -43,7 +42,6 @@ export interface AskEnvelope extends Common {
   readonly open?: readonly number[];
 }
 
-/** The answer to an ask. */
 export interface ReplyEnvelope extends Common {
   readonly kind: "reply";
   readonly id: number;

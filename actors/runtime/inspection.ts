@@ -29,7 +29,6 @@ export type InspectionEvent =
   | { readonly type: "link_up"; readonly node: string }
   | { readonly type: "link_down"; readonly node: string; readonly error: LeatError };
 
-/** Receives every event of a system. */
 export type Observer = (event: InspectionEvent) => void;
 
 /** The visible state of a living actor. */

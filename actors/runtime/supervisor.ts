@@ -31,7 +31,6 @@ const DEFAULTS = {
   backoffMaxMs: 5_000,
 } as const;
 
-/** What the supervisor needs from its actor. */
 interface SupervisorOwner<C> {
   readonly world: World;
   // deno-lint-ignore no-explicit-any -- see above

@@ -62,7 +62,6 @@ export class ActorSystem implements AsyncDisposable {
     return this.#node.root.spawn(spec);
   }
 
-  /** Stops a top-level actor. */
   stopActor(name: string): Promise<void> {
     return this.#node.root.stopChild(name);
   }
@@ -101,7 +100,6 @@ export class ActorSystem implements AsyncDisposable {
     return this.#node.inspector.observe(observer);
   }
 
-  /** The actors that live on this node. */
   actors(): ActorInfo[] {
     return this.#node.actors();
   }

@@ -172,7 +172,6 @@ export interface ElementSourceProtocol {
   getElement(request: GetElementRequest): ElementAnswer;
   /** Forgets a client; idempotent. Consumers also report one that has departed. */
   leave(request: { readonly clientId: number; readonly consumerIndex?: number }): null;
-  /** Figures for status pages. */
   stats(request: null): ElementSourceStats;
 }
 
@@ -236,7 +235,6 @@ export interface ElementSourceStats {
   readonly sharing?: Reported<"sharing">;
 }
 
-/** Figures of a task, in heartbeats. */
 export interface TaskStats extends Reported<"task"> {
   /** Left out by a task that sends no elements. */
   readonly compression?: CompressionFigures;
@@ -253,7 +251,6 @@ export type TaskSourceStats = ElementSourceStats & TaskStats;
  */
 export const ROUNDS_AHEAD_MAX = 32;
 
-/** The worker's path on its node. */
 const WORKER_PATH = "/worker";
 
 export function workerAt(node: string): Ref<WorkerProtocol> {

@@ -33,7 +33,6 @@ export const elementReaderAccess: Access<ElementReaderProtocol> = { askAgain: ["
 /** What tasks ask of readers whose elements they prepare. */
 export const elementGiverAccess: Access<ElementGiverProtocol> = { readSource: ["worker"] };
 
-/** Sharing: the cache of a task. */
 export const cacheAccess: Access<CacheProtocol> = {
   ...elementSourceAccess,
   ...elementReaderAccess,

@@ -24,7 +24,6 @@ export interface WorkerLimits {
   readonly roundsBytesMax?: number;
 }
 
-/** How a worker is set up. */
 export interface WorkerOptions extends WorkerLimits {
   /** Stable and unique among workers: its advertised address, or a name given by the operator. */
   readonly name: string;

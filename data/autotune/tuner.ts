@@ -72,7 +72,6 @@ export class RamBudget {
   }
 }
 
-/** See the module. */
 export class Tuner {
   /** The bytes in buffers of operators with `AUTOTUNE`. */
   readonly ram: RamBudget;

@@ -26,7 +26,6 @@ export class InputBlock {
     return read;
   }
 
-  /** The remaining elements. */
   get rest(): unknown[] {
     return this.items.slice(this.at, this.end);
   }

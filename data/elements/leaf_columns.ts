@@ -45,7 +45,6 @@ export function component(path: string): string {
   return `component ${path === "" ? "0" : path.replace(/^\./, "")}`;
 }
 
-/** The shape of a leaf in a batch. */
 export function shapeOf(value: unknown): readonly number[] {
   if (value instanceof Tensor) return value.shape;
   return isTypedArray(value) ? [value.length] : [];
@@ -383,12 +382,10 @@ export class NullColumn implements Column {
   }
 }
 
-/** Whether two shapes are equal. */
 export function sameShape(a: readonly number[], b: readonly number[]): boolean {
   return a.length === b.length && a.every((length, axis) => length === b[axis]);
 }
 
-/** A tensor of a dtype over data made for it. */
 export function tensorOf(dtype: DType, shape: readonly number[], data: unknown): Tensor {
   return new Tensor(dtype, shape, data as DTypeArrays[DType]);
 }

@@ -15,12 +15,10 @@ import { ReadingFailure } from "../iterators/reading_failure.ts";
 
 const foreign = new WeakSet<DatasetNode>();
 
-/** Marks a node as not built by this program. */
 export function markForeign(node: DatasetNode): void {
   foreign.add(node);
 }
 
-/** Whether a node was not built by this program. */
 export function isForeign(node: DatasetNode): boolean {
   return foreign.has(node);
 }

@@ -92,7 +92,6 @@ export class RemoteIterator extends ElementIterator {
     return END;
   }
 
-  /** Gives an answer that has arrived. */
   #give(): unknown {
     const { failed, value } = this.#ahead[this.#at++]!;
     if (this.#at === this.#ahead.length) {

@@ -10,7 +10,6 @@ export interface RecordLayout {
   readonly footerBytes: number;
 }
 
-/** A position of a record reader. */
 interface FixedLengthPosition {
   readonly offset: number;
   readonly ended: boolean;

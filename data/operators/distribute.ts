@@ -106,7 +106,6 @@ export interface DistributeOptions {
   readonly ca?: string;
 }
 
-/** The first line of a PEM certificate. */
 const PEM_BEGINNING = "-----BEGIN CERTIFICATE-----";
 
 /** The names of the options that `distribute` and `fromId` share. */
@@ -190,7 +189,6 @@ registerNode("distribute", {
   fromWire: (a, [input]) => new DistributeNode(input!, a as unknown as DistributeOptions),
 });
 
-/** The policy's name. */
 export function modeOf(policy: DistributeOptions["processingMode"]): ShardingMode {
   return policy instanceof CustomShardingPolicy ? "CUSTOM" : policy ?? ShardingPolicy.OFF;
 }

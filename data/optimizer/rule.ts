@@ -2,7 +2,6 @@
 import type { DatasetNode } from "../node.ts";
 import type { RuleName } from "./options.ts";
 
-/** An operator in its graph. */
 export interface Site {
   readonly node: DatasetNode;
   readonly number: number;

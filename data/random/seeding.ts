@@ -68,7 +68,6 @@ export class Draws {
     this.#context = context;
   }
 
-  /** The random stream; created on demand. */
   get stream(): RandomStream {
     return this.#stream ??= this.#seeding.streamOf(this.#context);
   }
@@ -77,7 +76,6 @@ export class Draws {
     return { position: this.#stream?.position ?? 0 };
   }
 
-  /** Resumes from a saved state. */
   restore(state: unknown): void {
     const { position } = wholeState(state) as DrawsState;
     this.#stream = this.#seeding.streamOf(this.#context);

@@ -37,7 +37,6 @@ export class ChunkWriter {
     return new ChunkWriter(file, name, shard, compress);
   }
 
-  /** Bytes written so far. */
   get sizeBytes(): number {
     return this.#sizeBytes;
   }

@@ -65,7 +65,6 @@ export class ElementsWriter {
   #hasLedger = false;
   /** Number of ledger entries; each lists one chunk. */
   #entries = 0;
-  /** Whether the manifest is being committed, or is. */
   #isCommitting = false;
   #abandoned = false;
 
@@ -155,7 +154,6 @@ export class ElementsWriter {
     await this.#removeChunksBut(this.#replaces);
   }
 
-  /** Number of elements written. */
   get count(): number {
     return this.#count;
   }

@@ -38,7 +38,6 @@ export interface DistributedHead {
    */
   readonly owner: string;
   readonly fingerprint: string;
-  /** The digest of the table of splits. */
   readonly digest: string;
 }
 

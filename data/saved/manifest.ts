@@ -10,7 +10,6 @@ import type { Host } from "../host.ts";
 import type { ElementSpec } from "../elements/spec.ts";
 import { encodeDocument, readDocument } from "./document.ts";
 
-/** The name of the manifest within its folder. */
 export const MANIFEST_NAME = "DONE";
 
 const FORMAT = "leat-elements-1";
@@ -24,7 +23,6 @@ export interface Chunk {
   readonly sizeBytes: number;
 }
 
-/** The contents of a folder. */
 export interface Manifest {
   /** Distinguishes one save from another. */
   readonly id: string;
@@ -86,7 +84,6 @@ export async function storedPaths(host: Host, folder: string): Promise<string[]>
   );
 }
 
-/** The last part of a path. */
 export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }

@@ -77,7 +77,6 @@ export interface Segment {
   readonly deterministic: boolean;
   /** The budgets of `AUTOTUNE`; undefined where it is off. */
   readonly budgets: Budgets | undefined;
-  /** The names of the rules that the pipeline uses. */
   readonly rules: readonly RuleName[];
   /** The number of its last operator in the whole graph. */
   readonly first: FirstNumbers;
@@ -100,7 +99,6 @@ export interface SegmentAnswer {
   readonly failure?: PackedError;
   /** For `save`: the encoded state. */
   readonly state?: Uint8Array;
-  /** The figures of its operators. */
   readonly stats: IteratorStats;
 }
 
@@ -118,7 +116,6 @@ export interface FunctionThreads {
   readonly count: number;
   /** Whether they run already; starting them takes time. */
   readonly isWarm: boolean;
-  /** Makes a function ready on the threads. */
   open(fn: ThreadFunction, limits: ThreadLimits): OpenFunction;
   /** Starts a segment on a thread that calls no functions for others. */
   openSegment(segment: Segment): Promise<OpenSegment>;

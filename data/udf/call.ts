@@ -127,11 +127,9 @@ function disposed(): LeatError {
   return new LeatError("cancelled", "the iterator was disposed");
 }
 
-/** What calls need of the context of their operator. */
 export interface CallContext {
   readonly host: Host;
   readonly stats: OperatorMeter;
-  /** The random stream of the operator's calls. */
   callStream(): RandomStream;
 }
 

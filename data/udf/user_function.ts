@@ -98,7 +98,6 @@ function sourceOf(fn: UserFunction): string {
   return fn instanceof SourceFunction ? fn.source : Function.prototype.toString.call(fn);
 }
 
-/** Whether an operator accepts the value as a user function. */
 export function isUserFunction(value: unknown): value is UserFunction {
   return typeof value === "function" || value instanceof ModuleFunction ||
     value instanceof PythonFunction || value instanceof SourceFunction;

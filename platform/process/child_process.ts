@@ -42,7 +42,6 @@ export interface ChildEnd {
 const LOGGED_CHARS_MAX = 2 ** 20;
 /** Characters of it that are kept to explain an end. */
 const SAID_CHARS = 4_096;
-/** The variables that locate Deno's cache. */
 const CACHE_VARIABLES = ["DENO_DIR", "XDG_CACHE_HOME", "HOME"];
 
 /** Whether this process has looked for leftover folders. */

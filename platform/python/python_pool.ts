@@ -11,7 +11,6 @@ export interface PythonBatch {
   readonly calls: Uint8Array;
 }
 
-/** The processes of Python, for one pipeline. */
 export interface PythonPool {
   /** Most bytes of several calls together. Default: any number. */
   readonly bytesMax?: number;

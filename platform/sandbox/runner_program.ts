@@ -33,7 +33,6 @@ import { type KernelGuards, kernelGuards } from "./guards/kernel_guards.ts";
 import { RemoteModules } from "./modules/remote_modules.ts";
 import { wireSplitTable } from "./untrusted_answers.ts";
 
-/** The start message of a confined process. */
 export interface ConfinedStart {
   /** Real paths of folders that may be read. */
   readonly readable: readonly string[];

@@ -101,7 +101,6 @@ export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-/** The error for an invalid answer. */
 export function unexpected(what: string): LeatError {
   return new LeatError("internal", `What a confined process answered is not ${what}`);
 }

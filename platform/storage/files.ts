@@ -5,7 +5,6 @@ import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import { systemCode } from "../system_codes.ts";
 
-/** What was read so far. */
 export interface FileStats {
   /** Bytes that reads returned; for far files, bytes that arrived. */
   readonly bytesRead: number;
@@ -42,7 +41,6 @@ const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
 export class DenoFiles implements Files {
   readonly #stats = { bytesRead: 0, reads: 0, opens: 0 };
 
-  /** A copy of the counts. */
   stats(): FileStats {
     return { ...this.#stats };
   }

@@ -52,7 +52,6 @@ export class S3Client {
     this.#client = client;
   }
 
-  /** How to request an object. */
   source(bucket: string, key: string): FarSource {
     const name = `${this.#scheme}://${bucket}/${key}`;
     return {

@@ -47,7 +47,6 @@ export interface S3Settings {
 /** Reads an environment variable: `undefined` if it is unset, or the program may not read it. */
 type ReadEnv = (name: string) => string | undefined;
 
-/** The environment variables that are read. */
 export const S3_VARIABLES = [
   ...["AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"],
   ...["AWS_REGION", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"],

@@ -40,7 +40,6 @@ export type StepAnswer =
   | { readonly outcome: RunnerOutcome; readonly bytesRead: number }
   | { readonly error: WireError };
 
-/** The interface of a runner's thread. */
 export class RunnerThreadControl {
   #host = new DenoHost({ threads: false });
   /** Ends the calls of Python functions of the pipeline that runs here. */

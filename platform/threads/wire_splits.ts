@@ -32,7 +32,6 @@ interface WireOutcomes {
   readonly error?: WireError;
 }
 
-/** Serves the splits of a runner to its thread. */
 export function wireSplits(splits: RunnerSplits, python: PythonPool): WireSplits {
   return {
     async next(source, repetition) {

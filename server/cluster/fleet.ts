@@ -20,7 +20,6 @@ export interface FleetNode {
   kill(): Promise<void>;
 }
 
-/** Starts nodes. */
 export interface Fleet {
   /** The node of the calling thread, where clients run. */
   readonly home: ActorSystem;

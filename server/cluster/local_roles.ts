@@ -57,7 +57,6 @@ export function workerRole(
   };
 }
 
-/** The least and the most workers. */
 export function workerRange({ workers = 2 }: LocalClusterOptions): { min: number; max: number } {
   const isRange = typeof workers === "object" && workers !== null;
   const range = isRange ? workers : { min: workers, max: workers };

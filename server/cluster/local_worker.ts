@@ -27,7 +27,6 @@ export class LocalWorker {
     return this.#phase;
   }
 
-  /** Its node, unless it is stopping. */
   get node(): FleetNode | undefined {
     return this.#phase === "stopping" ? undefined : this.#node;
   }

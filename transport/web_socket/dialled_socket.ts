@@ -13,7 +13,6 @@ interface DialOptions {
   readonly side: DiallerSide | undefined;
   /** Certificates in PEM that are trusted in addition to the usual ones. */
   readonly ca: string | undefined;
-  /** Cancels dialling. */
   readonly signal: AbortSignal;
 }
 

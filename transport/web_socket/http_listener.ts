@@ -60,7 +60,6 @@ export type Answer =
   /** The connection becomes a WebSocket; the response has these headers, too. */
   | { readonly upgrade: Readonly<Record<string, string>> };
 
-/** An incoming connection. */
 export class Arrival implements Newcomer {
   readonly address: string;
   /** Called on a timeout. Default: the connection is dropped. */
@@ -103,7 +102,6 @@ export class Arrival implements Newcomer {
     this.#timer = world.timer(delayMs, () => this.expired());
   }
 
-  /** Closes it at once. */
   drop(): void {
     if (this.socket === undefined) this.#close();
     else this.socket.drop();
@@ -324,7 +322,6 @@ function upgradeKey({ method, headers }: RequestHead): string | undefined {
   return isValid ? key : undefined;
 }
 
-/** An answer that refuses the request. */
 export function refusal(
   status: number,
   text: string,

@@ -38,7 +38,6 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly isService?: boolean;
   /** Listens beyond this machine without a token. Default false. */
   readonly insecure?: boolean;
-  /** The id of this node; called for each connection. */
   readonly local: () => NodeId;
   /** Receives every link with the identity of its other end; usually `system.attach`. */
   readonly onLink: (link: Link, admission: Admission) => void;

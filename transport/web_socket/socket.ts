@@ -20,7 +20,6 @@ export interface SocketEvents {
   closed(why: string, isByPeer: boolean): void;
 }
 
-/** An open WebSocket. */
 export interface Socket {
   readonly isOpen: boolean;
   /** Bytes passed to `send` that the operating system has not accepted yet. */

@@ -5,7 +5,6 @@
  * per round trip. It at most doubles at a time, and only if the training loop waits.
  */
 
-/** Initial number of requests. */
 export const REQUESTS_START = 2;
 /** Most requests open at one task. */
 export const REQUESTS_MAX = 64;

@@ -27,7 +27,6 @@ const PROBE_MAX_MS = 1_000;
 
 type WithElement = Extract<ElementAnswer, { readonly element: Payload }>;
 
-/** What the reader of a task needs. */
 interface TaskFetcherOptions {
   readonly onUnreachable: () => void;
   /** Resolves when the client has space for elements of a task that can be reached again. */

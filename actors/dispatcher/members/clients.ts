@@ -15,7 +15,6 @@ import { endUnread, mayRead } from "../jobs/targets.ts";
 import type { Transaction } from "../transaction.ts";
 import { whyStarved } from "../report/starvation.ts";
 
-/** Names the client of a request. */
 interface AboutClient {
   readonly clientId: number;
   readonly secret?: string;

@@ -37,7 +37,6 @@ export interface Subject {
   readonly iteration: Iteration;
 }
 
-/** The facts for checking a join request. */
 export interface JoinFacts {
   /** The dispatcher's list of workers, by name; empty: none is configured. */
   readonly listedWorkers: readonly string[];
@@ -45,7 +44,6 @@ export interface JoinFacts {
   readonly cardinality: number;
 }
 
-/** The facts for admitting a client to a job. */
 export interface JobFacts {
   /** Undefined: it does not exist yet. */
   readonly job: Job | undefined;
@@ -55,7 +53,6 @@ export interface JobFacts {
   readonly isUnreadable: (iterationId: number) => boolean;
 }
 
-/** The result of admitting a client. */
 export interface Admission {
   /** The iterations to forget first: the one that the client joins restarts. */
   readonly replaced: readonly Iteration[];

@@ -78,7 +78,6 @@ interface HeldRounds {
   readonly rounds: readonly number[];
 }
 
-/** The rounds of a new iteration. */
 export function noRounds(): Rounds {
   return { lastVersion: 0, schedules: [], proposal: null, reached: 0, ended: null };
 }

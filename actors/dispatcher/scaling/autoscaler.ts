@@ -54,7 +54,6 @@ export function checkScaling(options: ScalingOptions = {}): Required<ScalingOpti
   return settings;
 }
 
-/** The measurements of a cluster at a moment. */
 export interface ClusterSigns {
   /** Reachable workers that count as alive. */
   readonly workers: number;

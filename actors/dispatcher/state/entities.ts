@@ -57,7 +57,6 @@ export interface RunnerDeath {
   readonly message: string;
 }
 
-/** The splits of an iteration and how many are assigned. */
 export interface Splits {
   readonly bounds: SplitBounds;
   readonly digest: string;

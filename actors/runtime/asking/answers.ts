@@ -48,7 +48,6 @@ export class Answers {
   #sweptMs = 0;
   #lookedMs = 0;
 
-  /** How many answers are kept. */
   get size(): number {
     return this.#settled;
   }

@@ -22,7 +22,6 @@ export interface Member<K, T> {
 export class Groups<K, T> {
   readonly #groups = new Map<K, Group<K, T>>();
 
-  /** How many groups there are. */
   get size(): number {
     return this.#groups.size;
   }
@@ -59,7 +58,6 @@ export class Groups<K, T> {
     return true;
   }
 
-  /** How many members a group has. */
   countOf(key: K): number {
     return this.#groups.get(key)?.count ?? 0;
   }

@@ -26,7 +26,6 @@ interface Watch {
   readonly down: WatchDown;
 }
 
-/** A watcher of an actor of this node. */
 interface Watcher {
   readonly key: string;
   readonly ref: FencedRef;

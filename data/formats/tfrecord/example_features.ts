@@ -87,7 +87,6 @@ export function planFeatures(features: Features): readonly FeaturePlan[] {
   return plan;
 }
 
-/** The spec of parsed examples. */
 export function featuresSpec(features: Features): ElementSpec {
   return Object.fromEntries(
     planFeatures(features).map(({ name, dtype, shape }) => [name, new TensorSpec(dtype, shape)]),

@@ -22,7 +22,6 @@ import { type Storing, StoringIterator } from "../../saved/storing_iterator.ts";
 import { Nested } from "../combining/opened.ts";
 import { ElementsOfInputNode } from "../unary.ts";
 
-/** How a snapshot is written and read. */
 export interface SnapshotAttributes {
   readonly compression?: unknown;
   readonly readerFunc?: NodeFunction | undefined;
@@ -75,7 +74,6 @@ export class SnapshotNode extends ElementsOfInputNode {
     return within(this.path, this.pipeline);
   }
 
-  /** The signature of the upstream pipeline. */
   get pipeline(): string {
     return signatureOf(this.input);
   }

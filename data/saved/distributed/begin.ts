@@ -62,7 +62,6 @@ function isLater(owner: string, than: string): boolean {
 
 const NOTHING = { entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 };
 
-/** The unfinished save, if there is one. */
 async function unfinishedIn(
   folder: DistributedFolder,
   head: LedgerHead | undefined,

@@ -24,7 +24,6 @@ import { type DistributedFolder, tidy } from "./folder.ts";
 import { readNote, readRest, type RunNote } from "./run_writer.ts";
 import type { WorkOf, Written } from "./work.ts";
 
-/** The pipeline that makes the elements. */
 export interface EntryPipeline {
   readonly node: DatasetNode;
   /** Undefined if the dataset is produced whole, and leaves no rows over. */

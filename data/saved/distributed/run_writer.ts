@@ -70,7 +70,6 @@ export class RunWriter {
     this.#items.push({ rest: { sequence, index, file, record: this.#restCount++ } });
   }
 
-  /** Commits all files. */
   async finish(): Promise<Written & { readonly attempt: string }> {
     await this.#closeChunk();
     await this.#rests?.finish();

@@ -6,10 +6,8 @@ export interface KernelGuards {
   readonly callFilter: boolean;
 }
 
-/** The guards of a program that was not launched. */
 const UNGUARDED: KernelGuards = { landlock: 0, callFilter: false };
 
-/** The guards of this program, from its last argument. */
 export function kernelGuards(argument: string | undefined): KernelGuards {
   return argument === undefined ? UNGUARDED : JSON.parse(argument);
 }

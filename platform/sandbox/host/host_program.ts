@@ -9,7 +9,6 @@ import type { ReachedByHost } from "../grants.ts";
 import { HostReadings } from "./host_readings.ts";
 import { HOST_METHODS, type HostMethod, HostService } from "./host_service.ts";
 
-/** The start message of a host process. */
 export interface HostStart extends ReachedByHost {
   readonly storage: WorkerStorage;
 }

@@ -23,7 +23,6 @@ const COMING_BYTES_MAX = 256 * 2 ** 20;
 /** Time limit for a module, in ms. */
 const FETCH_TIMEOUT_MS = 60_000;
 
-/** The text of a remote module. */
 export interface FetchedModule {
   /** Its URL after all redirects, without a fragment. */
   readonly url: string;
@@ -87,7 +86,6 @@ export class FetchedModules {
     return await coming;
   }
 
-  /** Cancels what is in transit. */
   close(): void {
     this.#closing.abort(new LeatError("cancelled", "The runners have been closed"));
   }
