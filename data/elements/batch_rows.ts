@@ -10,7 +10,7 @@ import {
 } from "../../core/dtype.ts";
 
 /** Larger batches grow with their rows. */
-const BATCH_BYTES_MAX = 64 << 20;
+const BATCH_BYTES_MAX = 256 << 20;
 
 /** After so many batches in a row that were made otherwise, no more memory is made. */
 const UNUSED_MAX = 64;

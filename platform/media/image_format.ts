@@ -1,6 +1,7 @@
 /** The interface between image formats and the codec, and what decoders share. */
 
 import { LeatError } from "../../core/error.ts";
+import type { DecodePlan } from "./decode_plan.ts";
 
 export interface ImageSize {
   readonly width: number;
@@ -17,7 +18,9 @@ export interface Region extends ImageSize {
 export interface Decoded extends Disposable {
   /** The part of the image that was decoded. */
   readonly region: Region;
-  /** Writes its pixels, row by row. */
+  /** Whether it is the whole result of the plan. If not, it is the decoder's pixels of the region. */
+  readonly isTransformed?: boolean;
+  /** Writes it, row by row. */
   read(into: Uint8Array): void;
 }
 
@@ -38,11 +41,11 @@ export interface ImageFormat {
    */
   bytesToDecode(bytes: Uint8Array): number;
   /**
-   * Decodes at least the wanted part; `bytes` is no longer used when it returns. It or
+   * Decodes at least the plan's crop, to its channels; `bytes` is no longer used when it returns. It or
    * `read()` throws `data_loss` for damage and `unimplemented` for a variant that the library does not
    * decode.
    */
-  decode(bytes: Uint8Array, wanted: Region, channels: Channels): Decoded | Promise<Decoded>;
+  decode(bytes: Uint8Array, plan: DecodePlan): Decoded | Promise<Decoded>;
 }
 
 /** Whether `bytes`, or the part of it that is there, has `begin` at `offset`. */

@@ -7,10 +7,12 @@ import { Tensor, type Tensor as AnyTensor } from "../../core/tensor.ts";
 import { LeatError } from "../../core/error.ts";
 import type { ImageCodec, ImageDecodeOptions, PlaceOf } from "../../data/host.ts";
 import { beginsWith, type Decoded, type ImageFormat, type ImageSize } from "./image_format.ts";
+import { decodingThreads } from "./jpeg/decoding_threads.ts";
 import { JpegFormat } from "./jpeg/jpeg.ts";
 import { PngFormat } from "./png.ts";
 import { type DecodePlan, decodePlan } from "./decode_plan.ts";
 import { Resampler } from "./resampling/resampler.ts";
+import { transform } from "./transform.ts";
 import { WebpFormat } from "./webp.ts";
 
 /** Default limit of bytes for decoding one image: a header of a few bytes may claim any size. */
@@ -188,7 +190,7 @@ export class Images implements ImageCodec {
     const plan = decodePlan(options, whole);
     const byteLength = whole.width * whole.height * plan.channels;
     this.#requireMemory(format, whole, format.bytesToDecode(bytes) + byteLength + plan.madeBytes);
-    const decoded = format.decode(bytes, plan.crop, plan.channels);
+    const decoded = format.decode(bytes, plan);
     return decoded instanceof Promise
       ? decoded.then((decoded) => this.#finish(decoded, plan, placeOf))
       : this.#finish(decoded, plan, placeOf);
@@ -196,20 +198,19 @@ export class Images implements ImageCodec {
 
   #finish(unread: Decoded, plan: DecodePlan, placeOf: PlaceOf | undefined): DecodedTensor {
     using decoded = unread;
-    const { region } = decoded;
-    const { channels, crop, size, flip, dtype, shape, layout, conversion } = plan;
-    const byteLength = region.width * region.height * channels;
+    const { region, isTransformed = plan.isPlain } = decoded;
+    const { dtype, shape } = plan;
     const place = placeOf?.(dtype, shape.reduce((size, length) => size * length, 1));
     const made = place === undefined ? Tensor.zeros(dtype, shape) : new Tensor(dtype, shape, place);
-    if (plan.isPlain) {
-      decoded.read(made.data as Uint8Array);
+    if (isTransformed) {
+      const { buffer, byteOffset, byteLength } = made.data;
+      decoded.read(new Uint8Array(buffer, byteOffset, byteLength));
       return made;
     }
-    decoded.read(this.#resampler.pixels(byteLength));
-    const inside = { ...crop, x: crop.x - region.x, y: crop.y - region.y };
-    const request = { channels, width: region.width, crop: inside, size, flip, layout };
-    if (isUint8(made)) this.#resampler.bytes(made.data, request);
-    else this.#resampler.floats(made.data as Float32Array, request, conversion);
+    const startedAtMs = performance.now();
+    decoded.read(this.#resampler.pixels(region.width * region.height * plan.channels));
+    transform(this.#resampler, plan, region, made.data);
+    decodingThreads.worked(performance.now() - startedAtMs);
     return made;
   }
 

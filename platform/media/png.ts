@@ -3,6 +3,7 @@
 import { Buffer } from "node:buffer";
 import { nodeZlib } from "../../core/builtins.ts";
 import { LeatError } from "../../core/error.ts";
+import type { DecodePlan } from "./decode_plan.ts";
 import {
   beginsWith,
   type Channels,
@@ -11,7 +12,6 @@ import {
   type ImageSize,
   importLibrary,
   packRgba,
-  type Region,
   RGBA_BYTES,
 } from "./image_format.ts";
 import { isSound, PNG_SIGNATURE, type PngChunk, pngChunk, pngChunks } from "./png_chunks.ts";
@@ -68,7 +68,7 @@ export class PngFormat implements ImageFormat {
     return this.#library === undefined ? this.#load() : undefined;
   }
 
-  decode(bytes: Uint8Array, _wanted: Region, channels: Channels): Decoded {
+  decode(bytes: Uint8Array, { channels }: DecodePlan): Decoded {
     const { width, height } = this.readSize(bytes);
     return {
       region: { x: 0, y: 0, width, height },

@@ -1,6 +1,7 @@
 /** WebP images, by libwebp compiled to WebAssembly. */
 
 import { LeatError } from "../../core/error.ts";
+import type { DecodePlan } from "./decode_plan.ts";
 import {
   beginsWith,
   type Channels,
@@ -9,7 +10,6 @@ import {
   type ImageSize,
   importLibrary,
   packRgba,
-  type Region,
   RGBA_BYTES,
 } from "./image_format.ts";
 import { WasmLibrary } from "./wasm_library.ts";
@@ -73,7 +73,7 @@ export class WebpFormat implements ImageFormat {
     return this.#library === undefined ? this.#load() : undefined;
   }
 
-  decode(bytes: Uint8Array, _wanted: Region, channels: Channels): Decoded {
+  decode(bytes: Uint8Array, { channels }: DecodePlan): Decoded {
     const { width, height } = this.readSize(bytes);
     return {
       region: { x: 0, y: 0, width, height },

@@ -49,7 +49,7 @@ export class JpegAddon implements JpegLibrary {
     this.#formats = { 1: addon.FORMAT_GRAY, 3: addon.FORMAT_RGB, 4: addon.FORMAT_RGBA };
   }
 
-  decode(bytes: Uint8Array, { width, height, channels }: DecodeRequest): Decoded {
+  decode(bytes: Uint8Array, { width, height, plan: { channels } }: DecodeRequest): Decoded {
     const pixels = new Uint8Array(width * height * channels);
     this.#addon.decompressSync(bytes, pixels, { format: this.#formats[channels] });
     return {

@@ -6,7 +6,9 @@
  */
 
 import { LeatError } from "../../../core/error.ts";
+import type { DecodePlan } from "../decode_plan.ts";
 import type { Channels, Region } from "../image_format.ts";
+import { decodingThreads } from "./decoding_threads.ts";
 import type { TurboLibrary } from "./turbo_library.ts";
 
 /** Native memory for pixels and for a file is kept between calls up to this size each. */
@@ -31,68 +33,105 @@ export interface DecodeRequest {
   /** The size that the header states. */
   readonly width: number;
   readonly height: number;
-  /** The part of the image that is needed. */
-  readonly wanted: Region;
-  readonly channels: Channels;
+  /** The part of the image that is needed, and what becomes of it. */
+  readonly plan: DecodePlan;
   /** Most scans of a progressive JPEG. */
   readonly scansMax: number;
 }
 
+/** What was decoded: the result of the plan, or the pixels of a part. */
+export interface DecodedPart {
+  readonly region: Region;
+  readonly isTransformed: boolean;
+}
+
+type DecompressArguments = Readonly<Parameters<TurboLibrary["decompressAside"]>>;
+
 /** One decompressor. */
 export class TurboDecoder {
   readonly library: TurboLibrary;
-  readonly #handle: Deno.PointerObject;
+  readonly #handle: bigint;
   readonly #file: NativeBuffer;
   readonly #pixels: NativeBuffer;
+  /** The result of the plan. */
+  readonly #made: NativeBuffer;
+  #isTransformed = false;
 
   constructor(library: TurboLibrary) {
     this.library = library;
-    this.#handle = library.symbols.tj3Init(DECOMPRESS) ?? outOfMemory(0);
+    this.#handle = library.symbols.tj3Init(DECOMPRESS) || outOfMemory(0);
     this.#file = new NativeBuffer(library);
     this.#pixels = new NativeBuffer(library);
+    this.#made = new NativeBuffer(library);
     library.symbols.tj3Set(this.#handle, PARAMETER.stopOnWarning, 1);
     library.symbols.tj3Set(this.#handle, PARAMETER.fastDct, 1); // as the addon
   }
 
   /** Decodes at least the wanted part, and returns which part it is. Throws the library's error. */
-  decode(bytes: Uint8Array, request: DecodeRequest): Region | Promise<Region> {
+  decode(bytes: Uint8Array, request: DecodeRequest): DecodedPart | Promise<DecodedPart> {
+    const { plan } = request;
     const file = this.#file.reserve(bytes.length);
     this.library.symbols.copyIn(file, bytes, BigInt(bytes.length));
     this.#readHeader(file, bytes.length, request);
     const region = this.#crop(request);
-    const pixels = this.#pixels.reserve(region.width * region.height * request.channels);
-    const format = PIXEL_FORMAT[request.channels];
+    const pixels = this.#pixels.reserve(region.width * region.height * plan.channels);
+    const format = PIXEL_FORMAT[plan.channels];
     const args = [this.#handle, file, BigInt(bytes.length), pixels, 0, format] as const;
+    this.#isTransformed = false;
     if (request.width * request.height < ASIDE_PIXELS_MIN) {
       this.#check(this.library.symbols.tj3Decompress8(...args));
-      return region;
+      return { region, isTransformed: false };
     }
-    return this.library.decompressAside(...args).then((status) => {
-      this.#check(status);
-      return region;
-    });
+    return this.#transformAside(args, region, plan) ?? this.#decodeAside(args, region);
   }
 
   /** Copies out the first bytes of what was decoded last. */
   read(into: Uint8Array): void {
-    this.library.symbols.copyOut(into, this.#pixels.pointer, BigInt(into.length));
+    const { address } = this.#isTransformed ? this.#made : this.#pixels;
+    this.library.symbols.copyOut(into, address, BigInt(into.length));
   }
 
   /** Frees memory beyond what is kept. */
   trim(): void {
     this.#file.trim();
     this.#pixels.trim();
+    this.#made.trim();
   }
 
   /** Frees everything. */
   free(): void {
     this.#file.free();
     this.#pixels.free();
+    this.#made.free();
     this.library.symbols.tj3Destroy(this.#handle);
   }
 
+  async #decodeAside(args: DecompressArguments, region: Region): Promise<DecodedPart> {
+    this.#check(await this.library.decompressAside(...args));
+    return { region, isTransformed: false };
+  }
+
+  /** Undefined where no thread is there for it. */
+  #transformAside(
+    args: DecompressArguments,
+    region: Region,
+    plan: DecodePlan,
+  ): Promise<DecodedPart> | undefined {
+    if (plan.isPlain) return undefined;
+    const [handle, file, fileBytes, pixels, , pixelFormat] = args;
+    const made = this.#made.reserve(plan.madeBytes);
+    const outcome = decodingThreads.decode({
+      ...{ handle, file, fileBytes, pixels, pixelFormat, region, plan, made },
+    });
+    return outcome?.then((status) => {
+      this.#check(status);
+      this.#isTransformed = true;
+      return { region, isTransformed: true };
+    });
+  }
+
   #readHeader(
-    file: Deno.PointerObject,
+    file: bigint,
     byteLength: number,
     { width, height, scansMax }: DecodeRequest,
   ): void {
@@ -111,7 +150,7 @@ export class TurboDecoder {
    * margin gives the wanted pixels the neighbours that they have in the whole image, so that their
    * values are the same.
    */
-  #crop({ width, height, wanted }: DecodeRequest): Region {
+  #crop({ width, height, plan: { crop: wanted } }: DecodeRequest): Region {
     const whole = { x: 0, y: 0, width, height };
     const block = BLOCK_WIDTH[this.library.symbols.tj3Get(this.#handle, PARAMETER.subsampling)];
     if (block === undefined) return whole;
@@ -133,19 +172,20 @@ export class TurboDecoder {
 class NativeBuffer {
   readonly #library: TurboLibrary;
   #byteLength = 0;
-  pointer: Deno.PointerValue = null;
+  /** 0 for none. */
+  address = 0n;
 
   constructor(library: TurboLibrary) {
     this.#library = library;
   }
 
   /** At least `byteLength` bytes with any contents. */
-  reserve(byteLength: number): Deno.PointerObject {
-    if (this.pointer !== null && byteLength <= this.#byteLength) return this.pointer;
+  reserve(byteLength: number): bigint {
+    if (this.address !== 0n && byteLength <= this.#byteLength) return this.address;
     this.free();
-    this.pointer = this.#library.symbols.tj3Alloc(BigInt(byteLength)) ?? outOfMemory(byteLength);
+    this.address = this.#library.symbols.tj3Alloc(BigInt(byteLength)) || outOfMemory(byteLength);
     this.#byteLength = byteLength;
-    return this.pointer;
+    return this.address;
   }
 
   trim(): void {
@@ -153,8 +193,8 @@ class NativeBuffer {
   }
 
   free(): void {
-    this.#library.symbols.tj3Free(this.pointer);
-    this.pointer = null;
+    this.#library.symbols.tj3Free(this.address);
+    this.address = 0n;
     this.#byteLength = 0;
   }
 }

@@ -3,10 +3,10 @@
  * needed.
  */
 
-import type { Decoded, ImageSize, Region } from "../image_format.ts";
+import type { Decoded, ImageSize } from "../image_format.ts";
 import { decoderPool } from "./decoder_pool.ts";
 import type { JpegLibrary } from "./jpeg_library.ts";
-import { type DecodeRequest, TurboDecoder } from "./turbo_decoder.ts";
+import { type DecodedPart, type DecodeRequest, TurboDecoder } from "./turbo_decoder.ts";
 import type { TurboLibrary } from "./turbo_library.ts";
 
 const COMPRESS = 0;
@@ -34,7 +34,7 @@ export class TurboJpeg implements JpegLibrary {
     quality: number,
   ): Uint8Array<ArrayBuffer> {
     const { symbols } = this.#library;
-    const handle = symbols.tj3Init(COMPRESS)!;
+    const handle = symbols.tj3Init(COMPRESS);
     const address = new BigUint64Array(1), byteLength = new BigUint64Array(1);
     try {
       symbols.tj3Set(handle, QUALITY, quality);
@@ -45,10 +45,10 @@ export class TurboJpeg implements JpegLibrary {
         throw this.#library.errorOf(handle);
       }
       const jpeg = new Uint8Array(Number(byteLength[0]));
-      symbols.copyFrom(jpeg, address[0]!, byteLength[0]!);
+      symbols.copyOut(jpeg, address[0]!, byteLength[0]!);
       return jpeg;
     } finally {
-      symbols.freeAt(address[0]!);
+      symbols.tj3Free(address[0]!);
       symbols.tj3Destroy(handle);
     }
   }
@@ -66,19 +66,19 @@ function decodeWith(
     library.release();
     throw error;
   };
-  const decoded = (region: Region): Decoded => ({
-    region,
+  const decoded = (part: DecodedPart): Decoded => ({
+    ...part,
     read: (into) => decoder.read(into),
     [Symbol.dispose]: () => {
       decoderPool.give(decoder);
       library.release();
     },
   });
-  let region: Region | Promise<Region>;
+  let part: DecodedPart | Promise<DecodedPart>;
   try {
-    region = decoder.decode(bytes, request);
+    part = decoder.decode(bytes, request);
   } catch (error) {
     return failed(error);
   }
-  return region instanceof Promise ? region.then(decoded, failed) : decoded(region);
+  return part instanceof Promise ? part.then(decoded, failed) : decoded(part);
 }

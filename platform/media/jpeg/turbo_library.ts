@@ -19,31 +19,33 @@ const RECTANGLE = { struct: ["i32", "i32", "i32", "i32"] } as const;
 
 /** Pixels are written to native memory: a JavaScript buffer is freed when its thread is ended. */
 const DECOMPRESS = [
-  ...["pointer", "pointer", "usize"] as const, // handle, JPEG and its length
-  ...["pointer", "i32", "i32"] as const, // pixels, bytes of a row, format
+  ...["u64", "u64", "usize"] as const, // handle, JPEG and its length
+  ...["u64", "i32", "i32"] as const, // pixels, bytes of a row, format
 ] as const;
 
-/** `dlsym` finds `dlopen`, `memcpy` and `strlen` in the C library that the library depends on. */
+/**
+ * Addresses are numbers: pointers of `Deno.UnsafePointer` need permission for all libraries.
+ * `dlsym` finds `dlopen`, `memcpy` and `strlen` in the C library that
+ * the library depends on.
+ */
 const SYMBOLS = {
-  dlopen: { parameters: ["buffer", "i32"], result: "pointer" },
-  copyIn: { name: "memcpy", parameters: ["pointer", "buffer", "usize"], result: "void" },
-  copyOut: { name: "memcpy", parameters: ["buffer", "pointer", "usize"], result: "void" },
-  copyFrom: { name: "memcpy", parameters: ["buffer", "u64", "usize"], result: "void" },
-  strlen: { parameters: ["pointer"], result: "usize" },
-  tj3Init: { parameters: ["i32"], result: "pointer" },
-  tj3Destroy: { parameters: ["pointer"], result: "void" },
-  tj3Set: { parameters: ["pointer", "i32", "i32"], result: "i32" },
-  tj3Get: { parameters: ["pointer", "i32"], result: "i32" },
-  tj3GetErrorStr: { parameters: ["pointer"], result: "pointer" },
-  tj3Alloc: { parameters: ["usize"], result: "pointer" },
-  tj3Free: { parameters: ["pointer"], result: "void" },
-  freeAt: { name: "tj3Free", parameters: ["u64"], result: "void" },
-  tj3DecompressHeader: { parameters: ["pointer", "pointer", "usize"], result: "i32" },
-  tj3SetCroppingRegion: { parameters: ["pointer", RECTANGLE], result: "i32" },
+  dlopen: { parameters: ["buffer", "i32"], result: "u64" },
+  copyIn: { name: "memcpy", parameters: ["u64", "buffer", "usize"], result: "void" },
+  copyOut: { name: "memcpy", parameters: ["buffer", "u64", "usize"], result: "void" },
+  strlen: { parameters: ["u64"], result: "usize" },
+  tj3Init: { parameters: ["i32"], result: "u64" },
+  tj3Destroy: { parameters: ["u64"], result: "void" },
+  tj3Set: { parameters: ["u64", "i32", "i32"], result: "i32" },
+  tj3Get: { parameters: ["u64", "i32"], result: "i32" },
+  tj3GetErrorStr: { parameters: ["u64"], result: "u64" },
+  tj3Alloc: { parameters: ["usize"], result: "u64" },
+  tj3Free: { parameters: ["u64"], result: "void" },
+  tj3DecompressHeader: { parameters: ["u64", "u64", "usize"], result: "i32" },
+  tj3SetCroppingRegion: { parameters: ["u64", RECTANGLE], result: "i32" },
   tj3Decompress8: { parameters: DECOMPRESS, result: "i32" },
   tj3Compress8: {
     // handle; pixels, width, bytes of a row, height, format; addresses of the JPEG and its length
-    parameters: ["pointer", "buffer", "i32", "i32", "i32", "i32", "buffer", "buffer"],
+    parameters: ["u64", "buffer", "i32", "i32", "i32", "i32", "buffer", "buffer"],
     result: "i32",
   },
 } as const satisfies Deno.ForeignLibraryInterface;
@@ -91,7 +93,7 @@ export class TurboLibrary {
   }
 
   /** Why the last call with this handle failed. */
-  errorOf(handle: Deno.PointerObject): Error {
+  errorOf(handle: bigint): Error {
     const text = this.symbols.tj3GetErrorStr(handle);
     const byteLength = this.symbols.strlen(text);
     const bytes = new Uint8Array(Number(byteLength));

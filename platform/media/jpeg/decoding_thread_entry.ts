@@ -1,0 +1,42 @@
+/** The program of a thread that decodes JPEGs. */
+
+import { parentPort } from "node:worker_threads";
+import { TYPED_ARRAYS, type TypedArray } from "../../../core/dtype.ts";
+import { packError } from "../../../data/threads/packed_error.ts";
+import { Resampler } from "../resampling/resampler.ts";
+import { transform } from "../transform.ts";
+import type { DecodingAnswer, DecodingRequest } from "./decoding_threads.ts";
+import { openTurboLibrary } from "./turbo_library.ts";
+
+const { symbols } = openTurboLibrary()!;
+const resampler = new Resampler();
+/** The memory of the last image; the next is often as large. */
+let made: TypedArray = new Uint8Array();
+
+function decode(request: DecodingRequest): number {
+  const { handle, file, fileBytes, pixels, pixelFormat, region, plan } = request;
+  const status = symbols.tj3Decompress8(handle, file, fileBytes, pixels, 0, pixelFormat);
+  if (status !== 0) return status;
+  const byteLength = region.width * region.height * plan.channels;
+  symbols.copyOut(resampler.pixels(byteLength), pixels, BigInt(byteLength));
+  const length = plan.shape.reduce((size, length) => size * length, 1);
+  const Values = TYPED_ARRAYS[plan.dtype];
+  if (made.constructor !== Values || made.length !== length) made = new Values(length);
+  transform(resampler, plan, region, made);
+  symbols.copyIn(request.made, made as Uint8Array<ArrayBuffer>, BigInt(made.byteLength));
+  return status;
+}
+
+parentPort!.once("message", (port: MessagePort) => {
+  port.onmessage = ({ data }: MessageEvent<DecodingRequest>) => {
+    const { number } = data;
+    let answer: DecodingAnswer;
+    try {
+      answer = { number, status: decode(data) };
+    } catch (error) {
+      answer = { number, error: packError(error) };
+    }
+    port.postMessage(answer);
+  };
+  port.postMessage("ready");
+});
