@@ -94,13 +94,15 @@ export class DecodingThreads {
   /** Ends all threads once they have no tasks. Others start when there is work again. */
   async close(): Promise<void> {
     this.#workedMs = 0;
-    await Promise.all([...this.#threads].map((thread) => thread.close()));
+    const threads = [...this.#threads];
+    this.#threads.clear();
+    await Promise.all(threads.map((thread) => thread.close()));
   }
 
   #start(): void {
     const thread: DecodingThread = new DecodingThread(() => {
-      this.#threads.delete(thread);
-      if (!thread.isReady) this.#isOff = true;
+      const isClosed = !this.#threads.delete(thread);
+      if (!isClosed && !thread.isReady) this.#isOff = true;
     });
     this.#threads.add(thread);
   }

@@ -74,6 +74,22 @@ Deno.test({
 });
 
 Deno.test({
+  name: "threads that were ended while they started are replaced",
+  ignore,
+  fn: async () => {
+    const images = new Images();
+    const jpeg = await images.encode(noise(WIDTH, HEIGHT, 3n));
+    decodingThreads.worked(1_000);
+    await images.decode(jpeg, { flip: true });
+    assertEquals(decodingThreads.ready, 0);
+    await decodingThreads.close();
+    await withThreads(images, jpeg, async () => {
+      await images.decode(jpeg, { flip: true });
+    });
+  },
+});
+
+Deno.test({
   name: "a damaged image costs only itself on a thread",
   ignore,
   fn: async () => {
