@@ -1,15 +1,7 @@
 /** The host of pipelines on Deno: clock, timers, entropy, files, images, sound and modules. */
 
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
-import type {
-  AudioCodec,
-  Files,
-  Host,
-  ImageCodec,
-  NewFiles,
-  PythonCallee,
-  PythonRunner,
-} from "../data/host.ts";
+import type { AudioCodec, Files, Host, ImageCodec, NewFiles, PythonRunner } from "../data/host.ts";
 import { installCrc32c } from "../data/formats/tfrecord/crc32c.ts";
 import type { ForeignRunners } from "../data/foreign/foreign_runners.ts";
 import { Audio } from "./media/audio.ts";
@@ -93,7 +85,7 @@ export class DenoHost implements Host {
     this.audio = options.audio ?? new Audio();
     this.foreignRunners = new ForeignProcesses(options.foreign);
     const { python = "python3", pythonPool } = options;
-    if (python !== false) this.python = new LatePython(pythonPool ?? python);
+    if (python !== false) this.python = latePython(pythonPool ?? python);
     const { images, audio, threads = images === undefined && audio === undefined } = options;
     this.threads = threads ? processPool : undefined;
   }
@@ -136,28 +128,19 @@ export class DenoHost implements Host {
   }
 }
 
-/** Loads what calls Python functions with the first call: most pipelines have none. */
-class LatePython implements PythonRunner {
-  readonly #processes: string | PythonPool;
-  #loading: Promise<PythonRunner> | undefined;
-
-  /** @param processes The interpreter, or what calls functions. */
-  constructor(processes: string | PythonPool) {
-    this.#processes = processes;
-  }
-
-  async call(callee: PythonCallee, args: readonly unknown[], seed: number): Promise<unknown> {
-    const calls = await (this.#loading ??= this.#load());
-    return await calls.call(callee, args, seed);
-  }
-
-  async #load(): Promise<PythonRunner> {
+/**
+ * Loads what calls Python functions with the first call: most pipelines have none.
+ * @param processes The interpreter, or what calls functions.
+ */
+function latePython(processes: string | PythonPool): PythonRunner {
+  let loading: Promise<PythonRunner> | undefined;
+  const load = async () => {
     const { PythonCalls } = await import("./python/python_calls.ts");
-    const processes = this.#processes;
     if (typeof processes !== "string") return new PythonCalls(processes);
     const { PythonProcesses } = await import("./python/python_processes.ts");
     return new PythonCalls(new PythonProcesses(processes).open());
-  }
+  };
+  return { call: async (...call) => await (await (loading ??= load())).call(...call) };
 }
 
 /** A host with the files of a worker's pipelines. For `mayFollow` see {@linkcode MayFollow}. */

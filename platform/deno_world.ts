@@ -39,7 +39,7 @@ export class DenoWorld implements World {
   constructor(options: DenoWorldOptions = {}) {
     this.#options = options;
     this.#levelMin = LEVELS.indexOf(options.logLevel ?? "info");
-    this.random = new StreamRandom(new RandomStream(options.seed ?? entropy64()));
+    this.random = randomOf(new RandomStream(options.seed ?? entropy64()));
   }
 
   nowMs(): number {
@@ -136,29 +136,13 @@ class DenoTimer implements Timer {
   }
 }
 
-/** Random numbers from a Philox stream. */
-class StreamRandom implements Random {
-  readonly #stream: RandomStream;
-
-  constructor(stream: RandomStream) {
-    this.#stream = stream;
-  }
-
-  next(): number {
-    return this.#stream.next();
-  }
-
-  int(n: number): number {
-    return this.#stream.int(n);
-  }
-
-  hex64(): string {
-    return word(this.#stream) + word(this.#stream);
-  }
-
-  fork(label: string): Random {
-    return new StreamRandom(this.#stream.fork(label));
-  }
+function randomOf(stream: RandomStream): Random {
+  return {
+    next: () => stream.next(),
+    int: (n) => stream.int(n),
+    hex64: () => word(stream) + word(stream),
+    fork: (label) => randomOf(stream.fork(label)),
+  };
 }
 
 function word(stream: RandomStream): string {

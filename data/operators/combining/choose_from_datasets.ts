@@ -60,7 +60,7 @@ export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
       context,
       count,
       this.stopOnEmptyDataset,
-      () => new Choices(choices, count),
+      () => choicesOf(choices, count),
     );
   }
 }
@@ -81,43 +81,21 @@ function checkChoiceSpec(spec: ElementSpec): void {
 const CHOICES = "plain numbers or bigints, each the place of a dataset; map() it to these";
 
 /** Makes the choices that a dataset gives. */
-class Choices implements Selector {
-  readonly #choices: ElementIterator;
-  readonly #count: number;
-
-  constructor(choices: ElementIterator, count: number) {
-    this.#choices = choices;
-    this.#count = count;
-  }
-
-  select(): unknown {
-    const choice = this.#choices.next();
-    return choice instanceof Promise ? this.#later(choice) : this.#check(choice);
-  }
-
-  async #later(choice: Promise<unknown>): Promise<unknown> {
-    return this.#check(await choice);
-  }
-
-  #check(choice: unknown): unknown {
+function choicesOf(choices: ElementIterator, count: number): Selector {
+  const check = (choice: unknown) => {
     if (choice === END) return END;
     const index = typeof choice === "bigint" ? Number(choice) : choice;
-    if (Number.isInteger(index) && index as number >= 0 && index as number < this.#count) {
-      return index;
-    }
-    const wanted = `an integer from 0 to ${this.#count - 1}`;
+    if (Number.isInteger(index) && index as number >= 0 && index as number < count) return index;
+    const wanted = `an integer from 0 to ${count - 1}`;
     throw invalidArgument(KIND, "a choice", `${wanted} (${CHOICES})`, choice);
-  }
-
-  save(): Promise<unknown> {
-    return this.#choices.save();
-  }
-
-  restore(state: unknown): Promise<void> {
-    return this.#choices.restore(state);
-  }
-
-  release(): void {
-    this.#choices.dispose();
-  }
+  };
+  return {
+    select: () => {
+      const choice = choices.next();
+      return choice instanceof Promise ? choice.then(check) : check(choice);
+    },
+    save: () => choices.save(),
+    restore: (state) => choices.restore(state),
+    release: () => choices.dispose(),
+  };
 }

@@ -114,8 +114,8 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
       (isOpen) => {
         const lot = new Lot(draws, isOpen);
         return varying === undefined
-          ? new FixedWeights(lot, weights!)
-          : new VaryingWeights(lot, varying, count);
+          ? fixedWeights(lot, weights!)
+          : varyingWeights(lot, varying, count);
       },
     );
   }
@@ -172,68 +172,32 @@ class Lot {
   }
 }
 
-class FixedWeights implements Selector {
-  readonly #lot: Lot;
-  readonly #weights: readonly number[];
-
-  constructor(lot: Lot, weights: readonly number[]) {
-    this.#lot = lot;
-    this.#weights = weights;
-  }
-
-  select(): unknown {
-    return this.#lot.draw(this.#weights) ?? END;
-  }
-
-  save(): Promise<unknown> {
-    return Promise.resolve(this.#lot.draws.save());
-  }
-
-  restore(state: unknown): Promise<void> {
-    this.#lot.draws.restore(state);
-    return Promise.resolve();
-  }
-
-  release(): void {}
+function fixedWeights(lot: Lot, weights: readonly number[]): Selector {
+  return {
+    select: () => lot.draw(weights) ?? END,
+    save: () => Promise.resolve(lot.draws.save()),
+    restore: (state) => Promise.resolve(lot.draws.restore(state)),
+    release: () => {},
+  };
 }
 
 /** Takes the weights for every draw from a dataset, and ends with it. */
-class VaryingWeights implements Selector {
-  readonly #lot: Lot;
-  readonly #input: ElementIterator;
-  readonly #count: number;
-
-  constructor(lot: Lot, input: ElementIterator, count: number) {
-    this.#lot = lot;
-    this.#input = input;
-    this.#count = count;
-  }
-
-  select(): unknown {
-    const weights = this.#input.next();
-    return weights instanceof Promise ? this.#later(weights) : this.#draw(weights);
-  }
-
-  async #later(weights: Promise<unknown>): Promise<unknown> {
-    return this.#draw(await weights);
-  }
-
-  #draw(weights: unknown): unknown {
+function varyingWeights(lot: Lot, input: ElementIterator, count: number): Selector {
+  const draw = (weights: unknown) => {
     if (weights === END) return END;
-    return this.#lot.draw(checkWeights("weights of a draw", weights, this.#count)) ?? AGAIN;
-  }
-
-  async save(): Promise<unknown> {
-    return { draws: this.#lot.draws.save(), input: await this.#input.save() };
-  }
-
-  async restore(state: unknown): Promise<void> {
-    const { draws, input } = wholeState(state) as { draws: unknown; input: unknown };
-    this.#lot.draws.restore(draws);
-    await this.#input.restore(input);
-  }
-
-  release(): void {
-    this.#input.dispose();
-  }
+    return lot.draw(checkWeights("weights of a draw", weights, count)) ?? AGAIN;
+  };
+  return {
+    select: () => {
+      const weights = input.next();
+      return weights instanceof Promise ? weights.then(draw) : draw(weights);
+    },
+    save: async () => ({ draws: lot.draws.save(), input: await input.save() }),
+    restore: async (state) => {
+      const whole = wholeState(state) as { draws: unknown; input: unknown };
+      lot.draws.restore(whole.draws);
+      await input.restore(whole.input);
+    },
+    release: () => input.dispose(),
+  };
 }

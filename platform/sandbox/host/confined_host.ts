@@ -6,11 +6,11 @@ import { fileURLToPath } from "node:url";
 import { type FixedDType, TYPED_ARRAYS } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
-import type { Files, ImageCodec, ImageDecodeOptions, OpenFile } from "../../../data/host.ts";
+import type { Files, ImageCodec, OpenFile } from "../../../data/host.ts";
 import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../../transport/process/link.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { DenoHost } from "../../deno_host.ts";
-import type { PythonBatch, PythonPool } from "../../python/python_pool.ts";
+import type { PythonPool } from "../../python/python_pool.ts";
 import { Images } from "../../media/images.ts";
 import { workerFiles } from "../../storage/storage.ts";
 import { isDenial } from "../denials.ts";
@@ -39,8 +39,8 @@ export class ConfinedHost extends DenoHost {
     const local = workerFiles({ storageLatencyMs });
     super({
       files: new ConfinedFiles(ask, local, readable),
-      images: new ConfinedImages(ask),
-      pythonPool: new AskedPython(askPython),
+      images: confinedImages(ask),
+      pythonPool: askedPython(askPython),
     });
     this.#modules = modules;
   }
@@ -80,7 +80,7 @@ class ConfinedFiles implements Files {
     }
     const opening = this.#ask("open", path).then((opened) => {
       const { file, sizeBytes } = opened as Opened;
-      return new HostFile(this.#ask, file, sizeBytes);
+      return hostFile(this.#ask, file, sizeBytes);
     });
     return await unlessAborted(opening, signal, (file) => file.close());
   }
@@ -129,79 +129,55 @@ export interface Opened {
   readonly sizeBytes: number;
 }
 
-class HostFile implements OpenFile {
-  readonly sizeBytes: number;
-  readonly #ask: AskHost;
-  readonly #file: number;
-  #closed = false;
-
-  constructor(ask: AskHost, file: number, sizeBytes: number) {
-    this.#ask = ask;
-    this.#file = file;
-    this.sizeBytes = sizeBytes;
-  }
-
-  async read(into: Uint8Array, offset: number): Promise<number> {
-    const request = { file: this.#file, offset, bytesMax: into.byteLength };
-    const bytes = await this.#ask("read", request) as Uint8Array;
-    into.set(bytes);
-    return bytes.byteLength;
-  }
-
-  close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#ask("close", this.#file).catch(() => {}); // the edge may be closed, and its files with it
-  }
+function hostFile(ask: AskHost, file: number, sizeBytes: number): OpenFile {
+  let isClosed = false;
+  return {
+    sizeBytes,
+    read: async (into, offset) => {
+      const bytes = await ask("read", { file, offset, bytesMax: into.byteLength }) as Uint8Array;
+      into.set(bytes);
+      return bytes.byteLength;
+    },
+    close: () => {
+      if (isClosed) return;
+      isClosed = true;
+      ask("close", file).catch(() => {}); // the edge may be closed, and its files with it
+    },
+  };
 }
 
 /** Python functions are not confined: the worker calls those that its operator has granted. */
-class AskedPython implements PythonPool {
-  readonly bytesMax = CONFINED_ASK_BYTES_MAX - UNTRUSTED_ENVELOPE_BYTES_MAX;
-  readonly #ask: (request: unknown) => Promise<unknown>;
-
-  constructor(ask: (request: unknown) => Promise<unknown>) {
-    this.#ask = ask;
-  }
-
-  async run({ calls, ...callee }: PythonBatch): Promise<Uint8Array> {
-    return await this.#ask({ ...callee, calls: new Payload(calls) }) as Uint8Array;
-  }
-
-  /** The process ends with its pipeline. */
-  close(): void {}
+function askedPython(ask: (request: unknown) => Promise<unknown>): PythonPool {
+  return {
+    bytesMax: CONFINED_ASK_BYTES_MAX - UNTRUSTED_ENVELOPE_BYTES_MAX,
+    run: async ({ calls, ...callee }) =>
+      await ask({ ...callee, calls: new Payload(calls) }) as Uint8Array,
+    close: () => {}, // the process ends with its pipeline
+  };
 }
 
 /** Decoders are native code: the host loads and calls them. */
-class ConfinedImages implements ImageCodec {
-  readonly #ask: AskHost;
-  readonly #local: ImageCodec = new Images();
-
-  constructor(ask: AskHost) {
-    this.#ask = ask;
-  }
-
-  async decode(bytes: Uint8Array, options: ImageDecodeOptions = {}): Promise<Tensor> {
-    if (!(bytes instanceof Uint8Array)) {
-      throw new LeatError("invalid_argument", `An image is a Uint8Array, not ${typeof bytes}`);
-    }
-    if (bytes.byteLength > IMAGE_BYTES_ASKED_MAX) {
-      throw tooMuchAsked(`by an image of ${bytes.byteLength} bytes`);
-    }
-    const { dtype, shape, data } = await this.#ask("decode", { bytes, options }) as Decoded;
-    const { buffer } = data.byteOffset % 8 === 0 ? data : data.slice();
-    const offset = data.byteOffset % 8 === 0 ? data.byteOffset : 0;
-    const store = new TYPED_ARRAYS[dtype](
-      buffer,
-      offset,
-      shape.reduce((size, length) => size * length, 1),
-    );
-    return new Tensor<FixedDType>(dtype, shape, store);
-  }
-
-  size(bytes: Uint8Array): { width: number; height: number } {
-    return this.#local.size(bytes);
-  }
+function confinedImages(ask: AskHost): ImageCodec {
+  const local = new Images();
+  return {
+    decode: async (bytes, options = {}) => {
+      if (!(bytes instanceof Uint8Array)) {
+        throw new LeatError("invalid_argument", `An image is a Uint8Array, not ${typeof bytes}`);
+      }
+      if (bytes.byteLength > IMAGE_BYTES_ASKED_MAX) {
+        throw tooMuchAsked(`by an image of ${bytes.byteLength} bytes`);
+      }
+      const { dtype, shape, data } = await ask("decode", { bytes, options }) as Decoded;
+      const { buffer, byteOffset } = data.byteOffset % 8 === 0 ? data : data.slice();
+      const length = shape.reduce((size, length) => size * length, 1);
+      return new Tensor<FixedDType>(
+        dtype,
+        shape,
+        new TYPED_ARRAYS[dtype](buffer, byteOffset, length),
+      );
+    },
+    size: (bytes) => local.size(bytes),
+  };
 }
 
 /** The pixels of an image. */
