@@ -34,7 +34,7 @@ export function byteSource(
 ): ByteSource {
   return compression === undefined
     ? new PlainBytes(path, file, offset)
-    : new DecompressedBytes(path, file, compression, offset);
+    : decompressedBytes(path, file, compression, offset);
 }
 
 /** Loads the zstd decoder only when such a file is read. */
@@ -49,44 +49,38 @@ function lateZstdDecoder(path: string, file: OpenFile): Decoder {
   };
 }
 
-class DecompressedBytes implements ByteSource {
-  readonly #file: OpenFile;
-  readonly #decoder: Decoder;
-  #chunk: Uint8Array = new Uint8Array(0);
+function decompressedBytes(
+  path: string,
+  file: OpenFile,
+  compression: Compression,
+  offset: number,
+): ByteSource {
+  const decoder: Decoder = compression === "zstd"
+    ? lateZstdDecoder(path, file)
+    : zlibDecoder(path, file, compression);
+  let chunk: Uint8Array = new Uint8Array(0);
   /** Bytes still to drop before the requested offset. */
-  #unwanted: number;
-
-  constructor(path: string, file: OpenFile, compression: Compression, offset: number) {
-    this.#file = file;
-    this.#unwanted = offset;
-    this.#decoder = compression === "zstd"
-      ? lateZstdDecoder(path, file)
-      : zlibDecoder(path, file, compression);
-  }
-
-  read(into: Uint8Array): number | Promise<number> {
-    return this.#chunk.length > 0 ? this.#give(into) : this.#nextChunk(into);
-  }
-
-  close(): void {
-    this.#decoder.destroy();
-    this.#file.close();
-  }
-
-  async #nextChunk(into: Uint8Array): Promise<number> {
-    for (;;) {
-      const { done, value } = await this.#decoder.next();
-      if (done) return 0;
-      this.#chunk = value.subarray(this.#unwanted);
-      this.#unwanted -= value.length - this.#chunk.length;
-      if (this.#chunk.length > 0) return this.#give(into);
-    }
-  }
-
-  #give(into: Uint8Array): number {
-    const count = Math.min(into.length, this.#chunk.length);
-    into.set(this.#chunk.subarray(0, count));
-    this.#chunk = this.#chunk.subarray(count);
+  let unwanted = offset;
+  const give = (into: Uint8Array) => {
+    const count = Math.min(into.length, chunk.length);
+    into.set(chunk.subarray(0, count));
+    chunk = chunk.subarray(count);
     return count;
-  }
+  };
+  const nextChunk = async (into: Uint8Array) => {
+    for (;;) {
+      const { done, value } = await decoder.next();
+      if (done) return 0;
+      chunk = value.subarray(unwanted);
+      unwanted -= value.length - chunk.length;
+      if (chunk.length > 0) return give(into);
+    }
+  };
+  return {
+    read: (into) => chunk.length > 0 ? give(into) : nextChunk(into),
+    close: () => {
+      decoder.destroy();
+      file.close();
+    },
+  };
 }

@@ -63,7 +63,7 @@ export class DenoFiles implements Files {
       file = await Deno.open(path);
       const { size } = file.statSync(); // answers from memory
       this.#stats.opens++;
-      return new OpenDenoFile(path, file, size, this.#stats);
+      return openedFile(path, file, size, this.#stats);
     } catch (error) {
       file?.close();
       throw fileError(`Cannot open ${path}`, error);
@@ -88,47 +88,36 @@ export class DenoFiles implements Files {
   }
 }
 
-class OpenDenoFile implements OpenFile {
-  readonly sizeBytes: number;
-  readonly #path: string;
-  readonly #stats: { bytesRead: number; reads: number };
-  #file: Deno.FsFile | undefined;
-  #position = 0;
-
-  constructor(
-    path: string,
-    file: Deno.FsFile,
-    sizeBytes: number,
-    stats: { bytesRead: number; reads: number },
-  ) {
-    this.#path = path;
-    this.#file = file;
-    this.sizeBytes = sizeBytes;
-    this.#stats = stats;
-  }
-
-  read(into: Uint8Array, offset: number): number {
-    if (this.#file === undefined) {
-      throw new LeatError("failed_precondition", `Cannot read ${this.#path}: it was closed.`);
-    }
-    try {
-      if (offset !== this.#position) {
-        this.#position = this.#file.seekSync(offset, Deno.SeekMode.Start);
+function openedFile(
+  path: string,
+  opened: Deno.FsFile,
+  sizeBytes: number,
+  stats: { bytesRead: number; reads: number },
+): OpenFile {
+  let file: Deno.FsFile | undefined = opened;
+  let position = 0;
+  return {
+    sizeBytes,
+    read: (into, offset) => {
+      if (file === undefined) {
+        throw new LeatError("failed_precondition", `Cannot read ${path}: it was closed.`);
       }
-      const count = this.#file.readSync(into) ?? 0;
-      this.#position += count;
-      this.#stats.reads++;
-      this.#stats.bytesRead += count;
-      return count;
-    } catch (error) {
-      throw fileError(`Cannot read ${this.#path} at byte ${offset}`, error);
-    }
-  }
-
-  close(): void {
-    this.#file?.close();
-    this.#file = undefined;
-  }
+      try {
+        if (offset !== position) position = file.seekSync(offset, Deno.SeekMode.Start);
+        const count = file.readSync(into) ?? 0;
+        position += count;
+        stats.reads++;
+        stats.bytesRead += count;
+        return count;
+      } catch (error) {
+        throw fileError(`Cannot read ${path} at byte ${offset}`, error);
+      }
+    },
+    close: () => {
+      file?.close();
+      file = undefined;
+    },
+  };
 }
 
 /** The same files with `latencyMs` added to opens, reads and listings; concurrent ones overlap. */

@@ -37,7 +37,7 @@ export class DenoNewFiles implements NewFiles {
           this.#folders.givenUp(folder);
           throw error;
         });
-        if (file !== undefined) return new PartialFile(local, partial, file, this.#folders);
+        if (file !== undefined) return partialFile(local, partial, file, this.#folders);
         this.#folders.givenUp(folder);
       }
     } catch (error) {
@@ -194,60 +194,53 @@ async function isSameFile(file: Deno.FsFile, path: string): Promise<boolean> {
 }
 
 /** Writes are synchronous, as reads are: they go to the page cache. */
-class PartialFile implements NewFile {
-  readonly #path: string;
-  readonly #partial: string;
-  readonly #folders: MadeFolders;
-  #file: Deno.FsFile | undefined;
-
-  constructor(path: string, partial: string, file: Deno.FsFile, folders: MadeFolders) {
-    this.#path = path;
-    this.#partial = partial;
-    this.#file = file;
-    this.#folders = folders;
-  }
-
-  append(bytes: Uint8Array): void {
-    const file = this.#opened();
-    try {
-      for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
-    } catch (error) {
-      throw writeError(this.#path, error);
-    }
-  }
-
-  async commit(): Promise<void> {
-    const file = this.#opened();
-    try {
-      await file.sync();
-      if (this.#file === undefined) return; // abandoned meanwhile
-      Deno.renameSync(this.#partial, this.#path); // still locked, so that no other writer takes it over
-      this.#file = undefined;
-      this.#folders.placed(dirname(this.#path));
-      file.close();
-    } catch (error) {
-      throw writeError(this.#path, error);
-    }
-  }
-
-  abandon(): boolean {
-    const file = this.#file;
-    if (file === undefined) return false;
-    this.#file = undefined;
-    try {
-      removeIfThere(this.#partial);
-    } catch {
-      // It stays, unlocked; the next writer starts it from the beginning.
-    }
-    file.close();
-    this.#folders.givenUp(dirname(this.#path));
-    return true;
-  }
-
-  #opened(): Deno.FsFile {
-    if (this.#file !== undefined) return this.#file;
-    throw new LeatError("failed_precondition", `Cannot write ${this.#path}: it was abandoned.`);
-  }
+function partialFile(
+  path: string,
+  partial: string,
+  created: Deno.FsFile,
+  folders: MadeFolders,
+): NewFile {
+  let file: Deno.FsFile | undefined = created;
+  const opened = () => {
+    if (file !== undefined) return file;
+    throw new LeatError("failed_precondition", `Cannot write ${path}: it was abandoned.`);
+  };
+  return {
+    append: (bytes) => {
+      const file = opened();
+      try {
+        for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
+      } catch (error) {
+        throw writeError(path, error);
+      }
+    },
+    commit: async () => {
+      const written = opened();
+      try {
+        await written.sync();
+        if (file === undefined) return; // abandoned meanwhile
+        Deno.renameSync(partial, path); // still locked, so that no other writer takes it over
+        file = undefined;
+        folders.placed(dirname(path));
+        written.close();
+      } catch (error) {
+        throw writeError(path, error);
+      }
+    },
+    abandon: () => {
+      if (file === undefined) return false;
+      const abandoned = file;
+      file = undefined;
+      try {
+        removeIfThere(partial);
+      } catch {
+        // It stays, unlocked; the next writer starts it from the beginning.
+      }
+      abandoned.close();
+      folders.givenUp(dirname(path));
+      return true;
+    },
+  };
 }
 
 function removeIfThere(path: string): void {

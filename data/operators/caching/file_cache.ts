@@ -2,7 +2,6 @@
 import type { IteratorContext } from "../../context.ts";
 import type { DatasetNode } from "../../node.ts";
 import { signatureOf } from "../../checkpoint/saving.ts";
-import type { ElementSpec } from "../../elements/spec.ts";
 import type { Manifest } from "../../saved/manifest.ts";
 import { storedNode } from "../../saved/stored_node.ts";
 import { type Storing, StoringIterator } from "../../saved/storing_iterator.ts";
@@ -13,33 +12,20 @@ export function fileCacheIterator(
   folder: string,
   input: DatasetNode,
 ): StoringIterator {
-  return new StoringIterator(context, new FileCaching(context, folder, input));
+  return new StoringIterator(context, fileCaching(context, folder, input));
 }
 
-class FileCaching implements Storing {
-  readonly operator = "cache";
-  readonly folder: string;
-  readonly options: { readonly spec: ElementSpec; readonly pipeline: string };
-  readonly passesWhileLocked = false;
-  readonly calls = [];
-  readonly #context: IteratorContext;
-
-  constructor(context: IteratorContext, folder: string, input: DatasetNode) {
-    this.#context = context;
-    this.folder = folder;
-    this.options = { spec: input.elementSpec, pipeline: signatureOf(input) };
-  }
-
-  shardOf(): number {
-    return 0;
-  }
-
-  open(manifest: Manifest): Nested {
-    return this.openAgain(manifest);
-  }
-
-  openAgain(manifest: Manifest): Nested {
-    const node = storedNode(this.folder, manifest);
-    return new Nested(node, () => this.#context.randomStream(), this.#context);
-  }
+function fileCaching(context: IteratorContext, folder: string, input: DatasetNode): Storing {
+  const open = (manifest: Manifest) =>
+    new Nested(storedNode(folder, manifest), () => context.randomStream(), context);
+  return {
+    operator: "cache",
+    folder,
+    options: { spec: input.elementSpec, pipeline: signatureOf(input) },
+    passesWhileLocked: false,
+    calls: [],
+    shardOf: () => 0,
+    open,
+    openAgain: open,
+  };
 }

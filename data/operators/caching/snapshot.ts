@@ -13,7 +13,6 @@ import {
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
 import { signatureOf } from "../../checkpoint/saving.ts";
-import type { WritingOptions } from "../../saved/elements_writer.ts";
 import { type Manifest, within } from "../../saved/manifest.ts";
 import { checkWritingCompression } from "../../saved/save.ts";
 import { shardBy, shardDatasets } from "../../saved/shards.ts";
@@ -79,54 +78,31 @@ export class SnapshotNode extends ElementsOfInputNode {
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
-    return new StoringIterator(context, new Snapshotting(context, this));
+    return new StoringIterator(context, snapshotting(context, this));
   }
 }
 
 registerNode("snapshot", { fromWire: (a, [input]) => new SnapshotNode(input!, a.path, a) });
 
-class Snapshotting implements Storing {
-  readonly operator = "snapshot";
-  readonly folder: string;
-  readonly options: WritingOptions & { readonly pipeline: string };
-  readonly passesWhileLocked = true;
-  readonly calls: readonly Call[];
-  readonly #context: IteratorContext;
-  readonly #reader: Call | undefined;
-  readonly #shard: Call | undefined;
-
-  constructor(context: IteratorContext, node: SnapshotNode) {
-    const { folder, pipeline, compression, readerFunc, shardFunc, elementSpec } = node;
-    this.folder = folder;
-    this.options = { compression, spec: elementSpec, pipeline };
-    this.#context = context;
-    this.#reader = readerFunc && new Call(readerFunc, context);
-    this.#shard = shardFunc && new Call(shardFunc, context);
-    this.calls = this.#shard === undefined ? [] : [this.#shard];
-  }
-
-  shardOf(element: unknown): number | Promise<number> {
-    return shardBy("snapshot", this.#shard, element);
-  }
-
-  open(manifest: Manifest): Promise<Nested> {
-    return this.#open(manifest, (reader, datasets) => reader.one(datasets));
-  }
-
-  openAgain(manifest: Manifest): Promise<Nested> {
-    return this.#open(manifest, (reader, datasets) => reader.again(0, datasets));
-  }
-
-  async #open(
-    manifest: Manifest,
-    make: (reader: Call, datasets: unknown) => unknown,
-  ): Promise<Nested> {
-    const reader = this.#reader;
+function snapshotting(context: IteratorContext, node: SnapshotNode): Storing {
+  const { folder, pipeline, compression, elementSpec: spec } = node;
+  const reader = node.readerFunc && new Call(node.readerFunc, context);
+  const shard = node.shardFunc && new Call(node.shardFunc, context);
+  const open = async (manifest: Manifest, make: (reader: Call, datasets: unknown) => unknown) => {
     if (reader === undefined) {
-      const node = storedNode(this.folder, manifest);
-      return new Nested(node, () => this.#context.randomStream(), this.#context);
+      return new Nested(storedNode(folder, manifest), () => context.randomStream(), context);
     }
-    const made = await make(reader, shardDatasets(this.folder, manifest));
-    return Nested.madeBy(reader, 0, made, this.#context);
-  }
+    const made = await make(reader, shardDatasets(folder, manifest));
+    return Nested.madeBy(reader, 0, made, context);
+  };
+  return {
+    operator: "snapshot",
+    folder,
+    options: { compression, spec, pipeline },
+    passesWhileLocked: true,
+    calls: shard === undefined ? [] : [shard],
+    shardOf: (element) => shardBy("snapshot", shard, element),
+    open: (manifest) => open(manifest, (reader, datasets) => reader.one(datasets)),
+    openAgain: (manifest) => open(manifest, (reader, datasets) => reader.again(0, datasets)),
+  };
 }

@@ -12,40 +12,26 @@ import { unexpected } from "../untrusted_answers.ts";
 export type AskOther = (method: string, args: unknown) => Promise<unknown>;
 
 /** The elements of a remote iterator. Answers that are not plain data are refused. */
-export class AskedElements implements RemoteElements {
-  readonly #ask: AskOther;
-  readonly #iterator: number;
-
-  constructor(ask: AskOther, iterator: number) {
-    this.#ask = ask;
-    this.#iterator = iterator;
-  }
-
-  async next(): Promise<RemoteStep> {
-    return stepOf(await this.#call("iteratorNext"));
-  }
-
-  async again(token: unknown): Promise<unknown> {
-    return elementOf(await this.#call("iteratorAgain", token));
-  }
-
-  async save(): Promise<Uint8Array> {
-    const state = await this.#call("iteratorSave");
-    if (state instanceof Uint8Array) return state;
-    throw unexpected("a saved iterator");
-  }
-
-  async restore(state: Uint8Array): Promise<void> {
-    await this.#call("iteratorRestore", state);
-  }
-
-  close(): void {
-    this.#call("iteratorClose").catch(() => {}); // the other side may be gone
-  }
-
-  #call(method: string, argument?: unknown): Promise<unknown> {
-    return this.#ask(method, { iterator: this.#iterator, argument });
-  }
+export function askedElements(
+  ask: AskOther,
+  iterator: number,
+  onClose: () => void = () => {},
+): RemoteElements {
+  const call = (method: string, argument?: unknown) => ask(method, { iterator, argument });
+  return {
+    next: async () => stepOf(await call("iteratorNext")),
+    again: async (token) => elementOf(await call("iteratorAgain", token)),
+    save: async () => {
+      const state = await call("iteratorSave");
+      if (state instanceof Uint8Array) return state;
+      throw unexpected("a saved iterator");
+    },
+    restore: async (state) => void await call("iteratorRestore", state),
+    close: () => {
+      call("iteratorClose").catch(() => {}); // the other side may be gone
+      onClose();
+    },
+  };
 }
 
 function stepOf(answer: unknown): RemoteStep {

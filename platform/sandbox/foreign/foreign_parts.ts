@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { ForeignPart } from "../../../data/foreign/foreign_runners.ts";
 import type { Host } from "../../../data/host.ts";
 import { OpenedPart } from "../../../data/foreign/opened_part.ts";
-import { AskedElements, type AskOther } from "./asked_elements.ts";
+import { askedElements, type AskOther } from "./asked_elements.ts";
 import { explainDenial, IN_A_TRAINER } from "../denials.ts";
 import type { EdgeMethods } from "../edge.ts";
 import { ElementServer } from "./element_server.ts";
@@ -25,7 +25,7 @@ export function partMethods(ask: AskOther, host: () => Host): EdgeMethods {
       const { number, part } = request as PartRequest;
       const openInput = async (input: number, epoch: number) => {
         const opened = await ask("inputOpen", { part: number, input, epoch });
-        return new AskedElements(ask, opened as number);
+        return askedElements(ask, opened as number);
       };
       return parts.open(() => new OpenedPart(part, host(), openInput));
     },

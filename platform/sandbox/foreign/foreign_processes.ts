@@ -1,12 +1,5 @@
 /** Whether foreign functions can run in confined processes here; the code is loaded when needed. */
-import type {
-  ForeignPart,
-  ForeignRunner,
-  ForeignRunners,
-  OpenInput,
-  RemoteElements,
-  ServedElements,
-} from "../../../data/foreign/foreign_runners.ts";
+import type { ForeignRunner, ForeignRunners } from "../../../data/foreign/foreign_runners.ts";
 import type { SandboxOptions } from "../grants.ts";
 
 /** The limits of such a process. The defaults are a worker's. */
@@ -37,34 +30,25 @@ export class ForeignProcesses implements ForeignRunners {
   }
 
   start(): ForeignRunner {
-    return new LateRunner(this.#limits);
+    return lateRunner(this.#limits);
   }
 }
 
 /** Loads the runner with its first part. */
-class LateRunner implements ForeignRunner {
-  readonly #limits: ForeignLimits;
-  #loading: Promise<ForeignRunner> | undefined;
-  #isClosed = false;
-
-  constructor(limits: ForeignLimits) {
-    this.#limits = limits;
-  }
-
-  async open(part: ForeignPart, openInput: OpenInput<ServedElements>): Promise<RemoteElements> {
-    const runner = await (this.#loading ??= this.#load());
-    return await runner.open(part, openInput);
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await this.#loading?.then((runner) => runner.close(), () => {});
-  }
-
-  async #load(): Promise<ForeignRunner> {
+function lateRunner(limits: ForeignLimits): ForeignRunner {
+  let loading: Promise<ForeignRunner> | undefined;
+  let isClosed = false;
+  const load = async () => {
     const { ProcessRunner } = await import("./process_runner.ts");
-    const runner = new ProcessRunner(this.#limits);
-    if (this.#isClosed) runner.close();
+    const runner = new ProcessRunner(limits);
+    if (isClosed) runner.close();
     return runner;
-  }
+  };
+  return {
+    open: async (part, openInput) => await (await (loading ??= load())).open(part, openInput),
+    close: async () => {
+      isClosed = true;
+      await loading?.then((runner) => runner.close(), () => {});
+    },
+  };
 }

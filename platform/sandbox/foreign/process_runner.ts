@@ -9,7 +9,7 @@ import type {
   ServedElements,
 } from "../../../data/foreign/foreign_runners.ts";
 import { GrantedPython } from "../../python/granted_python.ts";
-import { AskedElements } from "./asked_elements.ts";
+import { askedElements } from "./asked_elements.ts";
 import { ConfinedProcess } from "../confined_process.ts";
 import { FetchedModules } from "../modules/fetched_modules.ts";
 import type { PartRequest } from "./foreign_parts.ts";
@@ -47,7 +47,11 @@ export class ProcessRunner implements ForeignRunner {
     const request: PartRequest = { number, part };
     const opened = await process.ask("partOpen", request);
     if (!isCount(opened)) throw unexpected("the name of a part");
-    return new RunningPart(process, opened, () => this.#openers.delete(number));
+    return askedElements(
+      (method, args) => process.ask(method, args),
+      opened,
+      () => this.#openers.delete(number),
+    );
   }
 
   async close(): Promise<void> {
@@ -84,19 +88,5 @@ export class ProcessRunner implements ForeignRunner {
       throw new LeatError("invalid_argument", "This is no request for an input");
     }
     return this.#inputs.open(() => openInput(input, epoch));
-  }
-}
-
-class RunningPart extends AskedElements {
-  readonly #onClose: () => void;
-
-  constructor(process: ConfinedProcess, iterator: number, onClose: () => void) {
-    super((method, args) => process.ask(method, args), iterator);
-    this.#onClose = onClose;
-  }
-
-  override close(): void {
-    super.close();
-    this.#onClose();
   }
 }

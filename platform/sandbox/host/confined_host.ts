@@ -38,7 +38,7 @@ export class ConfinedHost extends DenoHost {
   ) {
     const local = workerFiles({ storageLatencyMs });
     super({
-      files: new ConfinedFiles(ask, local, readable),
+      files: confinedFiles(ask, local, readable),
       images: confinedImages(ask),
       pythonPool: askedPython(askPython),
     });
@@ -62,46 +62,36 @@ export class ConfinedHost extends DenoHost {
  * Local files are read here at full speed, with the process's permission. Deno follows links, so
  * targets are checked first; on Linux the kernel checks, too.
  */
-class ConfinedFiles implements Files {
-  readonly #ask: AskHost;
-  readonly #local: Files;
-  readonly #readable: readonly string[];
-
-  constructor(ask: AskHost, local: Files, readable: readonly string[]) {
-    this.#ask = ask;
-    this.#local = local;
-    this.#readable = readable;
-  }
-
-  async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
-    if (!isFar(path)) {
-      await this.#requireWithin(path);
-      return await this.#local.open(path, signal);
-    }
-    const opening = this.#ask("open", path).then((opened) => {
-      const { file, sizeBytes } = opened as Opened;
-      return hostFile(this.#ask, file, sizeBytes);
-    });
-    return await unlessAborted(opening, signal, (file) => file.close());
-  }
-
-  async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
-    if (!isFar(pattern)) return await this.#local.list(pattern, signal);
-    return await unlessAborted(this.#ask("list", pattern) as Promise<string[]>, signal);
-  }
-
-  async #requireWithin(path: string): Promise<void> {
-    const local = path.startsWith("file:") ? fileURLToPath(path) : path;
+function confinedFiles(ask: AskHost, local: Files, readable: readonly string[]): Files {
+  const requireWithin = async (path: string) => {
+    const name = path.startsWith("file:") ? fileURLToPath(path) : path;
     // Opening reports missing or forbidden files with a better error.
-    const real = await Deno.realPath(local).catch(() => undefined);
+    const real = await Deno.realPath(name).catch(() => undefined);
     const isWithin = real === undefined ||
-      this.#readable.some((root) => root === "/" || `${real}/`.startsWith(`${root}/`));
+      readable.some((root) => root === "/" || `${real}/`.startsWith(`${root}/`));
     if (isWithin) return;
     throw new LeatError(
       "permission_denied",
       `Requires read access to "${real}", where "${path}" leads by a link`,
     );
-  }
+  };
+  return {
+    open: async (path, signal) => {
+      if (!isFar(path)) {
+        await requireWithin(path);
+        return await local.open(path, signal);
+      }
+      const opening = ask("open", path).then((opened) => {
+        const { file, sizeBytes } = opened as Opened;
+        return hostFile(ask, file, sizeBytes);
+      });
+      return await unlessAborted(opening, signal, (file) => file.close());
+    },
+    list: async (pattern, signal) => {
+      if (!isFar(pattern)) return await local.list(pattern, signal);
+      return await unlessAborted(ask("list", pattern) as Promise<string[]>, signal);
+    },
+  };
 }
 
 /** The result of work; a result that comes after the abort goes to `discard`. */

@@ -26,8 +26,7 @@ export interface HostFed {
 
 export function confinedAccess(ask: AskHost): ServiceAccess {
   return {
-    read: (service, _credentials, options, feed) =>
-      new HostReading(ask, service, options, feed).stop,
+    read: (service, _credentials, options, feed) => readFromHost(ask, service, options, feed),
     dataset: async (service, _credentials, datasetId) => {
       const request = { service: addressOf(service), datasetId };
       return await ask("serviceDataset", request) as DatasetDefinition;
@@ -36,68 +35,46 @@ export function confinedAccess(ask: AskHost): ServiceAccess {
 }
 
 /** Forwards the host's feed to a feed of this process. */
-class HostReading {
-  readonly #ask: AskHost;
-  readonly #feed: Feed;
-  readonly #onTable: ((digest: string) => void) | undefined;
-  readonly #onJoined: ((reader: ReaderId) => void) | undefined;
-  readonly #opened: Promise<unknown>;
-  #asking = 0;
-
-  constructor(
-    ask: AskHost,
-    service: DistributeOptions["service"],
-    { ordered, ...options }: ReadingOptions,
-    feed: Feed,
-  ) {
-    this.#ask = ask;
-    this.#feed = feed;
-    const { onTable, onJoined, ...place } = ordered ?? {};
-    this.#onTable = onTable;
-    this.#onJoined = onJoined;
-    const request: ReadRequest = {
-      service: addressOf(service),
-      options: { ...options, ...(ordered === undefined ? {} : { ordered: place }) },
-    };
-    this.#opened = ask("serviceRead", request);
-    this.#opened.catch((error) => feed.fail(LeatError.from(error)));
-    feed.onTaken = () => this.#pump();
-    this.#pump();
-  }
-
-  readonly stop = (): void => {
-    this.#feed.fail(new LeatError("cancelled", "The iterator was disposed"));
-    // The edge may be closed, and its readings with it.
-    this.#opened.then((reading) => this.#ask("serviceStop", reading)).catch(() => {});
+function readFromHost(
+  ask: AskHost,
+  service: DistributeOptions["service"],
+  { ordered, ...options }: ReadingOptions,
+  feed: Feed,
+): () => void {
+  const { onTable, onJoined, ...place } = ordered ?? {};
+  const request: ReadRequest = {
+    service: addressOf(service),
+    options: { ...options, ...(ordered === undefined ? {} : { ordered: place }) },
   };
-
-  #pump(): void {
-    while (!this.#feed.closed && this.#asking + this.#feed.length < AHEAD) {
-      this.#asking++;
-      this.#next();
+  const opened = ask("serviceRead", request);
+  opened.catch((error) => feed.fail(LeatError.from(error)));
+  let asking = 0;
+  const pump = () => {
+    while (!feed.closed && asking + feed.length < AHEAD) {
+      asking++;
+      next();
     }
-  }
-
-  async #next(): Promise<void> {
+  };
+  const next = async () => {
     try {
-      const { fed, digest, reader } = await this.#ask(
-        "serviceNext",
-        await this.#opened,
-      ) as HostFed;
-      this.#asking--;
-      if (reader !== undefined) this.#onJoined?.(reader);
-      if (digest !== undefined) this.#onTable?.(digest);
-      this.#came(fed);
+      const { fed, digest, reader } = await ask("serviceNext", await opened) as HostFed;
+      asking--;
+      if (reader !== undefined) onJoined?.(reader);
+      if (digest !== undefined) onTable?.(digest);
+      if (fed["kind"] === "end") return feed.end();
+      feed.push(fed as Exclude<Fed, { kind: "end" }>);
+      pump();
     } catch (error) {
-      this.#feed.fail(LeatError.from(error));
+      feed.fail(LeatError.from(error));
     }
-  }
-
-  #came(wire: Record<string, unknown>): void {
-    if (wire["kind"] === "end") return this.#feed.end();
-    this.#feed.push(wire as Exclude<Fed, { kind: "end" }>);
-    this.#pump();
-  }
+  };
+  feed.onTaken = pump;
+  pump();
+  return () => {
+    feed.fail(new LeatError("cancelled", "The iterator was disposed"));
+    // The edge may be closed, and its readings with it.
+    opened.then((reading) => ask("serviceStop", reading)).catch(() => {});
+  };
 }
 
 function addressOf(service: DistributeOptions["service"]): string {
