@@ -1,5 +1,5 @@
 /**
- * A client that asks and never acknowledges the answers. They wait for it in the memory of the node
+ * A peer that asks and never acknowledges the answers. They wait for it in the memory of the node
  * that it asks, which must not grow without limit.
  *
  * @module
@@ -108,11 +108,16 @@ Deno.test("a client that goes on asking without reading loses its connection", (
   assertEquals(asker.link.bufferedBytes, 0);
 });
 
-Deno.test("workers and admins may leave more unread", () => {
+Deno.test("workers and admins may leave more unread, and not without limit", () => {
   for (const role of ["worker", "admin"] as const) {
     const asker = new Asker({ name: "node", role });
     asker.ask(200);
     assertEquals(asker.answered.length, 200);
+    asker.ask(1_000);
+    assert(asker.answered.length < 600, `${asker.answered.length} answers of 1 MiB are unread`);
+    asker.acknowledge();
+    assertEquals(asker.answered, Array.from({ length: 1_200 }, (_, i) => i + 1));
+    assertEquals(asker.isClosed, false);
   }
 });
 

@@ -1,21 +1,26 @@
 /**
- * Bounds what waits for clients and viewers that send requests and do not read the answers. A link
- * opens no more of its peer's frames while too much waits for the peer.
+ * Bounds what waits for peers that send requests and do not read the answers. A link opens no more of
+ * its peer's frames while too much waits for the peer.
  *
  * @module
  */
 import type { Identity } from "../../actors/runtime/identity.ts";
 
-/** From so many unread bytes on, a link opens no more frames of its peer. */
+/** From so many unread bytes on, a link opens no more frames of a client or viewer. */
 const UNREAD_BYTES_MAX = 64 * 2 ** 20;
-/** The same for all links of an identity to one node together, */
+/** The same of a worker, to which the pipelines of all its tasks are sent, or an admin. */
+const NODE_UNREAD_BYTES_MAX = 512 * 2 ** 20;
+/** The same for all links of a client or viewer to one node together, */
 const IDENTITY_UNREAD_BYTES_MAX = 256 * 2 ** 20;
 /** except for a link for which no more than this waits. */
 const UNREAD_BYTES_FREE = 2 ** 18;
 
-/** Whose requests wait. A worker has large pipelines sent to it, and an admin is trusted. */
-const BOUNDED: Readonly<Record<Identity["role"], boolean>> = {
-  ...{ client: true, viewer: true, worker: false, admin: false },
+/** By role. All workers, or all programs of a cluster with one token, may be one identity. */
+const BOUNDS: Readonly<Record<Identity["role"], { ofLink: number; ofIdentity: number }>> = {
+  client: { ofLink: UNREAD_BYTES_MAX, ofIdentity: IDENTITY_UNREAD_BYTES_MAX },
+  viewer: { ofLink: UNREAD_BYTES_MAX, ofIdentity: IDENTITY_UNREAD_BYTES_MAX },
+  worker: { ofLink: NODE_UNREAD_BYTES_MAX, ofIdentity: Infinity },
+  admin: { ofLink: NODE_UNREAD_BYTES_MAX, ofIdentity: Infinity },
 };
 
 /** Bytes that wait for the peers of one node. */
@@ -26,6 +31,7 @@ export interface Unread {
 
 /** Whether the requests of a peer wait, for which so many bytes wait. */
 export function isClogged(bytes: number, identity: Identity, unread: Unread | undefined): boolean {
-  if (!BOUNDED[identity.role] || unread === undefined || bytes <= UNREAD_BYTES_FREE) return false;
-  return bytes > UNREAD_BYTES_MAX || unread.of(identity) > IDENTITY_UNREAD_BYTES_MAX;
+  if (unread === undefined || bytes <= UNREAD_BYTES_FREE) return false;
+  const { ofLink, ofIdentity } = BOUNDS[identity.role];
+  return bytes > ofLink || (ofIdentity < Infinity && unread.of(identity) > ofIdentity);
 }
