@@ -7,6 +7,7 @@ import { LeatError, type WireError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import { releaseElement } from "../../data/elements/released.ts";
+import { TENSOR_RANK_MAX } from "../../transport/codec/format.ts";
 import { MessagePlan } from "../../transport/codec/plan.ts";
 import { type Snapshot, Snapshots } from "./snapshots.ts";
 import { withStack } from "./told.ts";
@@ -15,6 +16,12 @@ import { withStack } from "./told.ts";
 const ANSWER_BYTES = 32 * 2 ** 10;
 /** Most bytes of an element: its slot has 1 MiB more. */
 const ELEMENT_BYTES_MAX = 2 ** 30;
+/** How deep an element may nest: a message may nest 128 deep, and has it in a list of a map. */
+const DEPTH_MAX = 120;
+/** Longest axis of a message. */
+const AXIS_MAX = 2 ** 32 - 1;
+/** Most elements of an array in numpy, which counts their bytes in 63 bits. */
+const ARRAY_ELEMENTS_MAX = 2 ** 60;
 /** Most elements of an answer. */
 const ANSWER_ELEMENTS_MAX = 256;
 /** Most time that goes into the elements of an answer with several, in ms. */
@@ -175,7 +182,7 @@ async function soon(): Promise<typeof LATER> {
  * @throws {LeatError} if it cannot be sent: only this element then fails, not its whole answer.
  */
 function sendableSize(element: unknown): number {
-  const size = sizeOf(element);
+  const size = sizeOf(element, 0);
   if (Number.isNaN(size)) new MessagePlan().envelope(element);
   if (size <= ELEMENT_BYTES_MAX) return size;
   throw new LeatError(
@@ -185,7 +192,10 @@ function sendableSize(element: unknown): number {
 }
 
 /** NaN if a part of it cannot be sent. */
-function sizeOf(value: unknown): number {
+function sizeOf(value: unknown, depth: number): number {
+  if (depth > DEPTH_MAX) {
+    throw new LeatError("invalid_argument", `An element nests more than ${DEPTH_MAX} deep`);
+  }
   switch (typeof value) {
     case "string":
       return value.isWellFormed() ? value.length : NaN;
@@ -195,22 +205,35 @@ function sizeOf(value: unknown): number {
     case "bigint":
       return BigInt.asIntN(64, value) === value || BigInt.asUintN(64, value) === value ? 9 : NaN;
     case "object":
-      return value === null ? 9 : sizeOfObject(value);
+      return value === null ? 9 : sizeOfObject(value, depth + 1);
     default:
       return NaN;
   }
 }
 
-function sizeOfObject(value: object): number {
+function sizeOfObject(value: object, depth: number): number {
   if (ArrayBuffer.isView(value)) return dtypeOf(value) === undefined ? NaN : value.byteLength;
-  if (value instanceof Tensor) return 64 + sizeOf(value.data);
-  if (value instanceof RaggedTensor) return sizeOf(value.values) + value.rowSplits.byteLength;
+  if (value instanceof Tensor) return sizeOfTensor(value, depth);
+  if (value instanceof RaggedTensor) {
+    return sizeOfTensor(value.values, depth) + value.rowSplits.byteLength;
+  }
   let sum = 9;
-  if (Array.isArray(value)) { for (const item of value) sum += sizeOf(item); }
-  else if (isPlain(value)) {
-    for (const key in value) sum += sizeOf((value as Record<string, unknown>)[key]);
+  if (Array.isArray(value)) { for (const item of value) sum += sizeOf(item, depth); }
+  else if (isPlain(value) && !Object.hasOwn(value, "__proto__")) {
+    for (const key in value) sum += sizeOf((value as Record<string, unknown>)[key], depth);
   } else return NaN;
   return sum;
+}
+
+function sizeOfTensor({ shape, data }: Tensor, depth: number): number {
+  if (shape.length > TENSOR_RANK_MAX || shape.some((length) => length > AXIS_MAX)) return NaN;
+  // numpy multiplies the axes of an empty array, too.
+  const count = shape.reduce((product, length) => product * Math.max(1, length), 1);
+  if (count < ARRAY_ELEMENTS_MAX) return 64 + sizeOf(data, depth);
+  throw new LeatError(
+    "resource_exhausted",
+    `An element has a tensor of shape [${shape}], which is too large for an array of numpy`,
+  );
 }
 
 function isPlain(value: object): boolean {

@@ -1,6 +1,8 @@
 /** The helper of a Python program: what it does with elements that the program has received. */
 import { Feed } from "../../cli/python/feed.ts";
+import { Tensor } from "../../core/tensor.ts";
 import { Dataset, LocalCluster } from "../../mod.ts";
+import { encodeMessage } from "../../transport/codec.ts";
 import { assertEquals } from "../assert.ts";
 
 Deno.test("Feed frees the memory of a service's elements that the program has received", async () => {
@@ -15,4 +17,43 @@ Deno.test("Feed frees the memory of a service's elements that the program has re
   await feed.take(1);
   assertEquals([lengths(first), lengths(second)], [[0], [200_000]]);
   await feed.close();
+});
+
+Deno.test("an element that no Python program can have costs itself, and none that is sent with it", async () => {
+  let nested: unknown = 1;
+  for (let i = 0; i < 126; i++) nested = [nested];
+  const long = 2 ** 32 - 1;
+  const absurd: Record<string, unknown> = {
+    "no elements, with axes that have 2^96": new Tensor(
+      "int8",
+      [0, long, long, long],
+      new Int8Array(0),
+    ),
+    "33 axes": new Tensor("int8", Array(33).fill(1), new Int8Array(1)),
+    "a longer axis than a message has": new Tensor("int8", [0, 2 ** 33], new Int8Array(0)),
+    "126 lists in each other": nested,
+    "a key that is none": JSON.parse('{"__proto__": 1}'),
+  };
+  for (const [what, element] of Object.entries(absurd)) {
+    const elements = [1, 2, element, 4];
+    const iterator = elements.values();
+    const feed = new Feed(
+      1,
+      {
+        next: () => Promise.resolve(iterator.next()),
+        save: () => Promise.resolve(new Uint8Array()),
+        return: () => Promise.resolve(),
+      } as unknown as ConstructorParameters<typeof Feed>[1],
+    );
+    const given: unknown[] = [];
+    let errors = 0;
+    for (let answers = 0; given.length + errors < elements.length && answers < 10; answers++) {
+      const answer = await feed.take(answers);
+      // The message that the program gets.
+      encodeMessage({ kind: "reply", body: answer });
+      given.push(...answer.elements);
+      errors += answer.error === undefined ? 0 : 1;
+    }
+    assertEquals([given, errors], [[1, 2, 4], 1], what);
+  }
 });

@@ -50,17 +50,35 @@ class LeatError(Exception):
 
 def _path(place: str) -> str:
     """Of a file, its path."""
-    return unquote(place.removeprefix("file://")) if place.startswith("file:///") else place
+    return _shown(unquote(place.removeprefix("file://"))) if place.startswith("file:///") else place
+
+
+# Control characters, line ends, and marks that change the direction of text.
+_STEERING = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def _shown(text: str) -> str:
+    """On one line, with escapes for what a terminal or a log would act on."""
+    return _STEERING.sub(lambda found: repr(found.group())[1:-1], text)
+
+
+def _shown_lines(text: str) -> str:
+    """As `_shown`, with its lines; each after the first begins with spaces."""
+    first, *lines = re.split("\r?\n", text)
+    return "\n".join([_shown(first), *(_shown(line if line == "" or line.startswith("    ") else f"    {line}") for line in lines)])
 
 
 def from_wire(error: Any) -> LeatError:
-    """The error in a message of the helper."""
+    """The error in a message of the helper. It may come from a function that is not this program's."""
     if not isinstance(error, dict):
-        return LeatError("unknown", str(error))
-    cause = error.get("cause")
+        return LeatError("unknown", _shown_lines(str(error)))
+    cause, details = error.get("cause"), error.get("details")
+    if isinstance(details, dict) and "places" in details:
+        places = details["places"] if isinstance(details["places"], list) else []
+        details = {**details, "places": [_shown(place) for place in places if isinstance(place, str)]}
     return LeatError(
-        str(error.get("code", "unknown")),
-        _DENO_FLAG.sub(r'give leat.load allow=["\1\2"]', str(error.get("message", ""))),
-        error.get("details"),
+        _shown(str(error.get("code", "unknown"))),
+        _DENO_FLAG.sub(r'give leat.load allow=["\1\2"]', _shown_lines(str(error.get("message", "")))),
+        details if isinstance(details, dict) else None,
         None if cause is None else from_wire(cause),
     )
