@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -96,3 +97,45 @@ def test_load_state_dict_refuses_what_is_no_state() -> None:
     with pytest.raises(leat.LeatError) as raised:
         iter(other)
     assert raised.value.code == "failed_precondition" and state == {"leat": 1}
+
+
+def as_text(message: bytes) -> str:
+    return base64.b64encode(message).decode()
+
+
+CHANGES: tuple[dict[str, Any], ...] = (
+    *({"skip": skip} for skip in (-1, 2**70, float("inf"), "1e3")),
+    *({"dropped": dropped} for dropped in (10**9, -3)),
+    *({"state": state} for state in ("!", as_text(b"\x91" * 1_000_000))),
+    *({"pending": pending} for pending in ("abcd", {"a": 1})),
+    *(
+        {"pending": [as_text(message)]}
+        for message in (b"", b"\xce\xff\xff\xff\xff\x80", b"\xce\x00\x00\x00\x01\x80", b"\xce\x00\x00\x00\x02\x80\x80")
+    ),
+)
+
+
+def test_no_forged_or_damaged_state_is_taken_or_spoils_the_loader() -> None:
+    loader = leat.load(PIPELINES, export="held", seed=1)
+    batches = iter(loader)
+    state: dict[str, Any] = {}
+
+    def is_saved_with_batches() -> bool:
+        next(batches)
+        state.update(loader.state_dict())
+        return "pending" in state
+
+    until(is_saved_with_batches)
+    forged = {key: value for key, value in state.items() if key != "crc32"}
+    for wrong in ({**known, **change} for known in (state, forged) for change in CHANGES):
+        with pytest.raises(leat.LeatError) as error:
+            loader.load_state_dict(wrong)
+            next(iter(loader))
+        assert error.value.code in ("invalid_argument", "data_loss")
+    message = bytearray(base64.b64decode(state["pending"][0]))
+    message[-1] ^= 1
+    with pytest.raises(leat.LeatError, match="damaged"):
+        loader.load_state_dict({**state, "pending": [as_text(bytes(message)), *state["pending"][1:]]})
+    for known in (state, forged):
+        loader.load_state_dict(known)
+        next(iter(loader))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._checkpoint import Checkpoint
+from ._checkpoint import NO_STATE, Checkpoint
 from ._connection import Connection
 from ._errors import LeatError, from_wire
 from ._helper import Helper, Received
@@ -65,16 +65,25 @@ class Stream:
         start = {"iteration": self.number, "state": beginning.state, "skip": beginning.skip}
         answer = connection.ask("start", {**start, "ended": beginning.ended})
         if beginning.pending:
-            for message in beginning.pending:
-                self._answers.append(_Answer(Received(np.frombuffer(bytearray(message), dtype=np.uint8), None)))
-            for _ in range(beginning.dropped):
-                self._take()
-            self._had = 0
+            self._resume(beginning)
         elif beginning.skip > 0 and beginning.state is not None:
             self._saved = (beginning.state, -beginning.skip)
         elif "state" in answer:
             self._saved = (_bytes(answer["state"]), 0)
         self._request_more()
+
+    def _resume(self, beginning: Checkpoint) -> None:
+        """Takes the answers of a checkpoint, which may have been made up."""
+        try:
+            for message in beginning.pending:
+                self._answers.append(_Answer(Received(np.frombuffer(bytearray(message), dtype=np.uint8), None)))
+            if beginning.dropped > sum(answer.left for answer in self._answers):
+                raise ValueError("it drops elements that it does not have")
+            for _ in range(beginning.dropped):
+                self._take()
+        except Exception as error:
+            raise LeatError("invalid_argument", f"{NO_STATE}: {error}") from error
+        self._had = 0
 
     def next(self) -> Any:
         """The next batch. Raises what an element failed with, and StopIteration at the end."""
