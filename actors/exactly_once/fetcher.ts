@@ -13,6 +13,7 @@ import type {
   ElementSourceProtocol,
   GetElementRequest,
 } from "../worker/protocol.ts";
+import { faultOfAnswer } from "./element_answers.ts";
 import { UNACKNOWLEDGED_MAX } from "./repeats.ts";
 
 /** Default time after which a client's request for an element is repeated, in ms. */
@@ -160,6 +161,8 @@ export class ElementFetcher {
       });
     }
     this.#ask(fetching).then((answer) => {
+      const fault = faultOfAnswer(answer);
+      if (fault !== undefined) return this.#context.run(() => this.#failed(fetching, fault));
       if (this.#settle(fetching)) {
         if (answer.kind === "end") this.#hasEnded = true;
         this.#leaveAtEnd();

@@ -146,6 +146,16 @@ export function oneKindOf<const O extends v.VariantOptions<"kind">>(
   return v.variant("kind", kinds, "an object of a known kind");
 }
 
+/** The `kind` of objects of one kind. */
+export function kind<const W extends string>(word: W): v.LiteralSchema<W, undefined> {
+  return v.literal(word);
+}
+
+/** An instance of a class. */
+export function instance<C extends v.Class>(of: C): v.InstanceSchema<C, string> {
+  return v.instance(of, of.name);
+}
+
 /** A word that is only displayed: a newer peer may send another. */
 export function word<W extends string>(): v.CustomSchema<W, "a word"> {
   return v.custom<W, "a word">(

@@ -12,6 +12,10 @@ export function guardOf(schema: v.GenericSchema): Guard {
       return (value) => typeof value === "boolean";
     case "custom":
       return (schema as v.CustomSchema<unknown, undefined>).check;
+    case "instance": {
+      const { class: of } = schema as v.InstanceSchema<v.Class, undefined>;
+      return (value) => value instanceof of;
+    }
     case "literal":
       return (value) => value === (schema as v.LiteralSchema<v.Literal, undefined>).literal;
     case "variant": {

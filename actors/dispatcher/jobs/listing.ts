@@ -8,6 +8,7 @@ import type { Worker } from "../state/entities.ts";
 import { parametersOf } from "./iterations.ts";
 import { isServedBy } from "./targets.ts";
 import { datasetOf } from "./datasets.ts";
+import { checkPreparation } from "./preparation_check.ts";
 import type { JournalRecord } from "../journal/records.ts";
 import type { SplitBounds } from "../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../state/state.ts";
@@ -140,8 +141,12 @@ export class SplitListings {
     const iteration = state.iterations.get(iterationId)!;
     const mode = state.modeOf(iteration);
     const dataset = datasetOf(state, parametersOf(state, iteration).datasetId);
-    const asked: AskWorker = (method, request) =>
-      this.#unlessLost(worker, context.ask(worker.ref, method, request, limits));
+    const asked: AskWorker = async (method, request) => {
+      const asking = context.ask(worker.ref, method, request, limits);
+      const answer = await this.#unlessLost(worker, asking);
+      checkPreparation(method, answer);
+      return answer;
+    };
     try {
       return await mode.list({ state, iteration }, asked, dataset);
     } catch (error) {

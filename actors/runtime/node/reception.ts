@@ -164,7 +164,8 @@ export class Reception {
         const lives = askers.map(({ path, incarnation }) => ({ path, incarnation }));
         cell.ask(nodeActorOf(node), "ended", { lives }, { timeoutMs: ENDED_TIMEOUT_MS }).then(
           (answer) => {
-            const ended = new Set(answer);
+            // The node may be another party's.
+            const ended = new Set<unknown>(Array.isArray(answer) ? answer : []);
             for (const { incarnation } of lives) {
               if (ended.has(incarnation)) cell.askerEnded(incarnation);
             }

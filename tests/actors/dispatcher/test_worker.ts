@@ -1,5 +1,6 @@
 /** A worker, for tests of the dispatcher. */
 import type { TaskStatus } from "../../../actors/dispatcher/protocol.ts";
+import type { AnswerOf } from "../../../actors/runtime/protocol.ts";
 import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../../../actors/worker/protocol.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -14,6 +15,8 @@ export class TestWorker {
   readonly tasks = new Map<number, TaskStatus>();
   /** What listing splits answers; an error is thrown. */
   table: SplitTable | LeatError;
+  /** What beginning a save answers; it fails without. */
+  begun: AnswerOf<WorkerProtocol, "beginSave"> | undefined;
   /** What listing splits waits for. */
   listing: Promise<void> | undefined;
   /** What it says of where it is. */
@@ -41,6 +44,7 @@ export class TestWorker {
             return { table: this.table };
           },
           beginSave: () => {
+            if (this.begun !== undefined) return this.begun;
             throw new LeatError("unimplemented", "It saves nothing");
           },
           nameWanted: async ({ by }) => {

@@ -85,11 +85,11 @@ export class SaveMode extends Mode {
     const { save, ordered } = parametersOf(state, iteration);
     const owner = saveOwner(state, iteration);
     const request = { dataset, save: save!, seed: ordered!.seed, owner };
-    const { table, upTo, runs, ...begun } = await ask("beginSave", request);
-    return {
-      bounds: packSplits(table),
-      begun: { type: "save_begun", iterationId, ...begun, entered: upTo, written: runs },
-    };
+    // Only these fields: a worker must not add others to the record.
+    const { table, upTo, runs, id, entries, elements, sizeBytes } = await ask("beginSave", request);
+    const written = runs.map(({ first, count, attempt }) => ({ first, count, attempt }));
+    const begun = { id, entered: upTo, entries, written, elements, sizeBytes };
+    return { bounds: packSplits(table), begun: { type: "save_begun", iterationId, ...begun } };
   }
 
   /** Retries only without a result: a finding in the folder does not depend on the worker. */

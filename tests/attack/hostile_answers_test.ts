@@ -1,0 +1,177 @@
+/**
+ * Parties that answer what they are asked with anything. Clients and workers are asked, too: no
+ * answer of a client must end the dispatcher or a worker, and none of a worker a trainer or the
+ * dispatcher, or add to its journal what the worker has no say in.
+ */
+import { ElementFetcher } from "../../actors/exactly_once/fetcher.ts";
+import type { ActorContext } from "../../actors/runtime/actor.ts";
+import { LOOK_FROM, QUIET_MS } from "../../actors/runtime/asking/answers.ts";
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
+import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
+import { LeatError } from "../../core/error.ts";
+import { hashBytes } from "../../core/hash.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
+import { inlinePair } from "../../transport/inline.ts";
+import { Payload } from "../../transport/payload.ts";
+import { settle as settled, tableOf, TestCluster } from "../actors/dispatcher/lib.ts";
+import { settle, SOON, spawnProbe, TestNode, TestPair } from "../actors/runtime/nodes.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
+
+/** Answers of no method. */
+const NONSENSE: readonly unknown[] = [
+  ...[undefined, null, 7, NaN, 2n ** 70n, "text", true, [], {}, [[[]]], { length: 1e9 }],
+  ...[{ kind: "none" }, { kind: ["element"] }, { then: "me" }, new Uint8Array(3)],
+];
+
+/** A world with a manual clock. */
+class LaterWorld extends DenoWorld {
+  laterMs = 0;
+  override nowMs(): number {
+    return super.nowMs() + this.laterMs;
+  }
+}
+
+Deno.test("no client ends a node that asks it which of its actors have ended", async () => {
+  for (const answer of [...NONSENSE, [7, {}, null]]) {
+    const world = new LaterWorld({ logLevel: "off" });
+    await using node = new TestNode("node", { world });
+    const target = spawnProbe(node);
+    const [link, toAttacker] = inlinePair(
+      world,
+      { node: "attacker", incarnation: "1" },
+      world,
+      node.system.id,
+    );
+    node.system.attach(toAttacker);
+    let [number, asked] = [0, 0];
+    const send = (envelope: object) =>
+      link.send({ ...envelope, number: ++number } as unknown as Envelope);
+    link.start((envelope) => {
+      if (envelope.kind !== "ask") return;
+      asked++;
+      const source = { ...nodeActorOf("attacker"), incarnation: "1-2" };
+      send({ kind: "reply", source, target: envelope.source, id: envelope.id, body: answer });
+    });
+    const ask = (actor: string, id: number) => {
+      const source = { node: "attacker", path: `/${actor}`, incarnation: `1-${actor}` };
+      const request = { method: "echo", body: null, timeoutMs: 60_000, settledBelow: 0 };
+      send({ kind: "ask", source, target, id, ...request });
+    };
+    for (let id = 1; id <= LOOK_FROM; id++) ask("first", id);
+    await settle();
+    world.laterMs += QUIET_MS;
+    ask("second", 1);
+    await settle();
+    assertEquals(asked, 1);
+    const { calls } = await node.system.ask(target, "echo", null, SOON);
+    assertEquals(calls, LOOK_FROM + 2, "it still answers");
+  }
+});
+
+const element = new Payload(new Uint8Array(8));
+const place = { sequence: 0, split: 0, index: 0 };
+/** Answers to `getElement` that differ from good ones in one field. */
+const BAD_ELEMENTS: readonly unknown[] = [
+  ...NONSENSE,
+  ...[undefined, null, 7, {}, { bytes: new Uint8Array(8) }].map((element) => ({
+    kind: "element",
+    element,
+  })),
+  ...[null, 7, [place], { ...place, sequence: -1 }, { ...place, index: 1e300 }, { split: 0 }]
+    .flatMap((place) => [
+      { kind: "element", element, place },
+      { kind: "remainder", element, place },
+      { kind: "split_end", place },
+      { kind: "passed", count: 1, place },
+    ]),
+  ...[undefined, 7, {}, { code: "internal" }].map((error) => ({ kind: "error", error })),
+  { kind: "passed", place, count: -1 },
+  { kind: "later", from: "x" },
+  { kind: "element", element, skipped: {} },
+];
+
+Deno.test("no answer of a worker ends the trainer that asks it for an element", async () => {
+  for (const answer of BAD_ELEMENTS) {
+    await using pair = new TestPair();
+    const source = pair.b.system.spawn<ElementSourceProtocol>({
+      name: "source",
+      create: () => ({
+        handlers: {
+          getElement: () => answer as never,
+          leave: () => null,
+          stats: () => ({}) as never,
+        },
+      }),
+    });
+    let client: ActorContext | undefined;
+    pair.a.system.spawn({
+      name: "client",
+      create: (context) => (client = context, { handlers: {} }),
+    });
+    await settle();
+    const fetcher = new ElementFetcher(client!, source, { clientId: 1, requestTimeoutMs: 60_000 });
+    const error = await assertRejects(() => fetcher.fetch(), LeatError);
+    assertEquals(error.code, "invalid_argument", error.message);
+    fetcher.stop();
+  }
+});
+
+const SAVE = {
+  jobName: "distributedSave /saved",
+  processingMode: "DETERMINISTIC",
+  ordered: { seed: "0000000000000000", shuffled: false },
+  save: { folder: "/saved", overwrite: false, fingerprint: hashBytes("numbers") },
+} as const;
+const BEGUN = {
+  ...{ id: "1", table: tableOf(3), entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 },
+};
+
+Deno.test("no answer of a worker that prepares a job ends the dispatcher or its journal", async () => {
+  const tables = [...NONSENSE, [7], [[7]], [[{ start: -1, stop: 2 }]], [[{ start: 0 }]]];
+  const answers = [
+    ...NONSENSE,
+    ...tables.map((table) => ({ ...BEGUN, table })),
+    ...Object.keys(BEGUN).map((key) => ({ ...BEGUN, [key]: key === "id" ? 7 : "x" })),
+    { ...BEGUN, runs: [{ first: 0, count: 1 }] },
+  ];
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w", tableOf(3));
+  await worker.heartbeat();
+  const { clientId } = await cluster.open(await cluster.dataset("victim"), { jobName: "victim" });
+  for (const [i, table] of tables.entries()) {
+    worker.table = table as never;
+    const datasetId = await cluster.dataset(`listed ${i}`);
+    await cluster.open(datasetId, { jobName: `listed ${i}`, processingMode: "DYNAMIC" });
+    await settled();
+  }
+  for (const [i, begun] of answers.entries()) {
+    worker.begun = begun as never;
+    const folder = `/saved/${i}`;
+    const save = { ...SAVE.save, folder };
+    const datasetId = await cluster.dataset(`saved ${i}`);
+    await cluster.open(datasetId, { ...SAVE, jobName: `distributedSave ${folder}`, save });
+    await settled();
+  }
+  await cluster.restart();
+  await cluster.ask("clientHeartbeat", { clientId });
+});
+
+Deno.test("a worker that prepares a job adds no other record to the dispatcher's journal", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w", tableOf(3));
+  await worker.heartbeat();
+  const victim = await cluster.open(await cluster.dataset("victim"), { jobName: "victim" });
+  const { clientId } = victim;
+  worker.begun = {
+    ...BEGUN,
+    ...{ type: "client_released", clientId, why: "gone", nextRound: null },
+  } as never;
+  await cluster.open(await cluster.dataset("saved"), SAVE);
+  await settled();
+  await cluster.ask("clientHeartbeat", { clientId });
+  await cluster.restart();
+  await cluster.ask("clientHeartbeat", { clientId });
+  const { jobs } = await cluster.ask("describe", null);
+  assert(jobs.some(({ name }) => name === "victim"));
+});
