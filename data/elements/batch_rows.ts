@@ -38,6 +38,8 @@ export class Place {
 /** Gives the rows of consecutive batches to the calls of one function, in their order. */
 export class BatchRows {
   readonly #size: number;
+  /** Whether the results that are offered may lie inside of what the function returns. */
+  mayNest = false;
   #offered: { readonly result: Promise<unknown>; readonly place: Place } | undefined;
   #batch: Batch | undefined;
   #row = 0;
@@ -54,11 +56,16 @@ export class BatchRows {
     this.#offered = { result, place };
   }
 
-  /** Notes what the function returned. If it is what was offered, nobody else has it. */
+  /** Notes that the function is about to be called. */
+  begins(): void {
+    this.#offered = undefined;
+  }
+
+  /** Notes what the function returned. If that is or holds what was offered, nobody else has it. */
   returned(result: unknown): void {
     const offered = this.#offered;
-    this.#offered = undefined;
-    if (offered === undefined || offered.result !== result || this.#unused >= UNUSED_MAX) return;
+    if (offered === undefined || this.#unused >= UNUSED_MAX) return;
+    if (offered.result !== result && !this.mayNest) return;
     if (this.#batch === undefined || this.#row === 0) {
       this.#batch = new Batch(this, this.#size, this.#shifts);
       this.#unused++;

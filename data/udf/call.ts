@@ -19,6 +19,7 @@ import { Stopwatch } from "../iterators/stopwatch.ts";
 import { GIVEN_NAMES } from "./captured_names.ts";
 import { type Arity, Extra, withToolbox } from "./extra.ts";
 import type { BatchRows } from "../elements/batch_rows.ts";
+import { returnsImages } from "./returned_images.ts";
 import { PYTHON_CALLS, PythonFunction } from "./python_function.ts";
 import {
   type AnyFunction,
@@ -226,7 +227,7 @@ export class Call {
 
   /** Loads the function before its first call; `arity` counts its arguments before the last. */
   async load(arity: Arity): Promise<void> {
-    if (!this.#loaded) this.#accept(await this.#load(arity));
+    if (!this.#loaded) this.#accept(await this.#load(arity), arity);
   }
 
   /** The result of the call with this index, which another thread has made. Throws if it is invalid. */
@@ -297,11 +298,12 @@ export class Call {
     if (!this.#loaded) {
       const loaded = this.#load(arity);
       if (loaded instanceof Promise) return this.#runLater(loaded, arity, first, second, index);
-      this.#accept(loaded);
+      this.#accept(loaded, arity);
     }
     const extra = this.#overlapping ? this.#makeExtra(index) : this.extra;
     const startedAtMs = index >= this.#watch.dueAt ? this.#context.host.nowMs() : undefined;
     try {
+      this.rows?.begins();
       const result = invoke(this.fn, arity, first, second, extra);
       if (!isThenable(result)) return this.#checked(result);
       this.rows?.returned(result);
@@ -320,8 +322,11 @@ export class Call {
       : withToolbox(loaded, arity);
   }
 
-  #accept({ fn, captures }: LoadedFunction): void {
+  #accept({ fn, captures }: LoadedFunction, arity: Arity): void {
     this.#loaded = true;
+    if (this.rows !== undefined) {
+      this.rows.mayNest = returnsImages(Function.prototype.toString.call(fn), arity);
+    }
     this.fn = fn;
     this.#captures = captures;
     this.extra = this.#makeExtra();
@@ -337,8 +342,9 @@ export class Call {
     this.#watch.dueAt = index + 1;
     try {
       const loaded = await loading;
-      if (!this.#loaded) this.#accept(loaded);
+      if (!this.#loaded) this.#accept(loaded, arity);
       if (this.#stopped) throw disposed();
+      this.rows?.begins();
       const result = invoke(this.fn, arity, first, second, this.#makeExtra(index));
       this.rows?.returned(result);
       return this.#checked(await result);
@@ -351,7 +357,7 @@ export class Call {
     if (!this.#loaded) {
       const loaded = this.#load(arity);
       if (loaded instanceof Promise) return this.#repeatLater(loaded, index, arity, first, second);
-      this.#accept(loaded);
+      this.#accept(loaded, arity);
     }
     try {
       const extra = this.#makeExtra(index);
@@ -374,7 +380,7 @@ export class Call {
     second: unknown,
   ): Promise<unknown> {
     const loaded = await loading;
-    if (!this.#loaded) this.#accept(loaded);
+    if (!this.#loaded) this.#accept(loaded, arity);
     return await this.#repeat(index, arity, first, second);
   }
 

@@ -4,6 +4,10 @@ import { assert, assertEquals } from "../../assert.ts";
 import { RandomStream } from "../../../core/philox.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import { Dataset } from "../../../mod.ts";
+import type { ImageCodec } from "../../../data/host.ts";
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
+import { returnsImages } from "../../../data/udf/returned_images.ts";
 import { Images } from "../../../platform/media/images.ts";
 import { LeatError } from "../../../core/error.ts";
 import { crc32c } from "../../../data/formats/tfrecord/crc32c.ts";
@@ -60,6 +64,72 @@ Deno.test("decoding to a batch gives what decoding and copying gives, errors inc
       assertEquals(found, await outcomes(copied), `whole: ${isWhole}, calls: ${calls}`);
       assertEquals(found.length, 5 + 3);
     }
+  }
+});
+
+Deno.test("images inside of objects are decoded to their batch, errors included", async () => {
+  const files = await jpegs(23);
+  for (const broken of [5, 6, 16]) files[broken] = files[broken]!.slice(0, 2_000);
+  const make = (numParallelCalls: number) =>
+    Dataset.from(files).map(async (jpeg, { image, index, random }) => {
+      const flip = random.next() < 0.5;
+      return { index, image: await image.decode(jpeg, { flip, dtype: "float32" }) };
+    }, { numParallelCalls }).batch(4).withOptions({ seed: 7 });
+  const imagesOf = (batches: Dataset<{ index: Tensor; image: Tensor }>) =>
+    batches.map(({ image }) => image as Tensor<"float32">);
+  for (const calls of [1, 4, 16]) {
+    const copied = make(calls).withOptions({ optimizations: { mapAndBatchFusion: false } });
+    const found = await outcomes(imagesOf(make(calls)));
+    assertEquals(found, await outcomes(imagesOf(copied)), `${calls} calls`);
+    assertEquals(found.length, 5 + 3);
+  }
+  // Whether there is a place is known only after decoding.
+  let placed = 0;
+  const images = new Images();
+  const decode: ImageCodec["decode"] = (bytes, options, placeOf) =>
+    images.decode(bytes, options, (dtype, length) => {
+      const place = placeOf?.(dtype, length);
+      if (place !== undefined) placed++;
+      return place;
+    });
+  const host = new DenoHost({ images: { decode, size: (bytes) => images.size(bytes) } });
+  await using iterator = openIterator(make(4).node, { host });
+  while (!(await iterator.next().catch(() => ({ done: false }))).done);
+  assertEquals(placed, 20);
+});
+
+Deno.test("only images that their function cannot keep are decoded to a batch", () => {
+  const functions: [boolean, string][] = [
+    [true, "async (jpeg, { image }) => ({ image: await image.decode(jpeg) })"],
+    [
+      true,
+      "async (x, { image, side }) => { return { label: x.y, a: await image.decode(x, {side}) }; }",
+    ],
+    [
+      true,
+      "async function (x, { image }) { image.size(x); return { image: await image.decode(x) }; }",
+    ],
+    [false, "async (x, { image }) => { const y = await image.decode(x); return { y }; }"],
+    [false, "async (x, { image }) => ({ y: keep(await image.decode(x)) })"],
+    [false, "async (x, { image }) => ({ y: (z = await image.decode(x)) })"],
+    [false, "async (x, { image }) => ({ y: { z: await image.decode(x) } })"],
+    [false, "async (x, { image }) => keep({ y: await image.decode(x) })"],
+    [
+      false,
+      "async (x, { image }) => { const f = () => { return { y: await image.decode(x) }; }; return f(); }",
+    ],
+    [false, "async (x, { image }) => ({ get: image, y: await image.decode(x) })"],
+    [
+      false,
+      "async (x, { image }) => { const { decode } = image; return { y: await image.decode(x) }; }",
+    ],
+    [false, "async (x, { image }) => ({ y: await image['decode'](x) })"],
+    [false, "async (x, { image: i }) => ({ y: await i.decode(x) })"],
+    [false, "async (x, extra) => ({ y: await extra.image.decode(x) })"],
+    [false, "(x, { image }) => ({ y: image.decode(x) })"],
+  ];
+  for (const [expected, source] of functions) {
+    assertEquals(returnsImages(source, 1), expected, source);
   }
 });
 

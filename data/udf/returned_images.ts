@@ -1,0 +1,84 @@
+/**
+ * Whether the images that a function decodes are its results' alone, so that they may be decoded to
+ * the memory of a batch: a function may keep an image that it has seen, and change it later.
+ */
+import type { AnyNode, Property } from "acorn";
+import { hasSource, parseFunction } from "./free_names.ts";
+
+const IMAGE = "image";
+
+/**
+ * Whether an `async` function with this source decodes images only as values of an object that it
+ * returns: `async ({ jpeg, label }, { image }) => ({ image: await image.decode(jpeg), label })`.
+ * It does not see such an image. False where that is not certain.
+ *
+ * @param arity how many arguments the function takes before the last.
+ */
+export function returnsImages(source: string, arity: number): boolean {
+  if (!hasSource(source)) return false;
+  let node: AnyNode;
+  try {
+    ({ node } = parseFunction(source));
+  } catch {
+    return false;
+  }
+  if (node.type !== "ArrowFunctionExpression" && node.type !== "FunctionExpression") return false;
+  const extra = node.params[arity];
+  if (!node.async || extra?.type !== "ObjectPattern") return false;
+  return extra.properties.some(takesImage) && isSafe(node.body, [node]);
+}
+
+/** `image` itself, under its own name. */
+function takesImage(property: AnyNode): boolean {
+  return property.type === "Property" && property.shorthand &&
+    property.value.type === "Identifier" &&
+    property.value.name === IMAGE;
+}
+
+/** `path`: the nodes around it, the innermost last. */
+function isSafe(node: AnyNode, path: readonly AnyNode[]): boolean {
+  const parent = path.at(-1)!;
+  if (node.type === "Identifier" && node.name === IMAGE) {
+    return isKey(node, parent) || isOwnCall(node, path);
+  }
+  const inside = [...path, node];
+  return childrenOf(node).every((child) => isSafe(child, inside));
+}
+
+/** A name of a property, which is no use of the variable. */
+function isKey(node: AnyNode, parent: AnyNode): boolean {
+  if (parent.type === "MemberExpression") return parent.property === node && !parent.computed;
+  return parent.type === "Property" && parent.key === node && !parent.computed && !parent.shorthand;
+}
+
+/** `image.size(…)`, or a call of `image.decode` whose image goes into the result. */
+function isOwnCall(node: AnyNode, path: readonly AnyNode[]): boolean {
+  const [member, call, awaiting, property, object, end] = path.toReversed();
+  if (member?.type !== "MemberExpression" || member.object !== node || member.computed) {
+    return false;
+  }
+  if (call?.type !== "CallExpression" || call.callee !== member) return false;
+  if (member.property.type !== "Identifier") return false;
+  if (member.property.name !== "decode") return true;
+  const [fn] = path;
+  const isValue = awaiting?.type === "AwaitExpression" &&
+    property?.type === "Property" && property.value === awaiting &&
+    object?.type === "ObjectExpression";
+  if (!isValue) return false;
+  if (end === fn) return (fn as { body?: unknown }).body === object;
+  return end?.type === "ReturnStatement" && !path.slice(1).some(isFunction);
+}
+
+function isFunction({ type }: AnyNode): boolean {
+  return type === "ArrowFunctionExpression" || type === "FunctionExpression" ||
+    type === "FunctionDeclaration";
+}
+
+function childrenOf(node: AnyNode): AnyNode[] {
+  return Object.values(node as object).flat().filter(isNode);
+}
+
+function isNode(value: unknown): value is AnyNode {
+  return typeof value === "object" && value !== null &&
+    typeof (value as Partial<Property>).type === "string";
+}
