@@ -118,11 +118,9 @@ class FullBatchesIterator extends UnaryIterator {
 
   override next(): Pulled<unknown> {
     const batch = this.input.next();
-    return batch instanceof Promise ? this.#later(batch) : this.#pass(batch);
-  }
-
-  async #later(pending: Promise<unknown>): Promise<unknown> {
-    return this.#pass(await this.arrival(pending));
+    return batch instanceof Promise
+      ? this.arrival(batch).then((element) => this.#pass(element))
+      : this.#pass(batch);
   }
 
   #pass(batch: unknown): unknown {

@@ -44,12 +44,8 @@ class TakeWhileIterator extends PassingIterator {
     if (element === END) return END;
     const verdict = this.#call.one(element);
     return verdict instanceof Promise
-      ? this.#settle(element, verdict)
+      ? verdict.then((verdict) => this.#decide(element, verdict))
       : this.#decide(element, verdict);
-  }
-
-  async #settle(element: unknown, verdict: Promise<unknown>): Promise<unknown> {
-    return this.#decide(element, await verdict);
   }
 
   #decide(element: unknown, verdict: unknown): unknown {

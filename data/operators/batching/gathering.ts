@@ -137,11 +137,9 @@ class GatheringIterator extends UnaryIterator implements Stepping {
       return this.disposed ? END : this.#addBlock();
     }
     const element = this.input.next();
-    return element instanceof Promise ? this.#later(element) : this.#add(element);
-  }
-
-  async #later(pending: Promise<unknown>): Promise<unknown> {
-    return this.#add(await this.arrival(pending));
+    return element instanceof Promise
+      ? this.arrival(element).then((element) => this.#add(element))
+      : this.#add(element);
   }
 
   /** Reads several elements to the block, or directly to the column. Answers as `nextBlock()`. */

@@ -63,11 +63,9 @@ class UnbatchIterator extends SteppingIterator {
       return this.stats.gave(rowAt(this.#batch.elements[0], this.#row++));
     }
     const batch = this.input.next();
-    return batch instanceof Promise ? this.#later(batch) : this.#accept(batch);
-  }
-
-  async #later(pending: Promise<unknown>): Promise<unknown> {
-    return this.#accept(await this.arrival(pending));
+    return batch instanceof Promise
+      ? this.arrival(batch).then((element) => this.#accept(element))
+      : this.#accept(batch);
   }
 
   #accept(batch: unknown): unknown {

@@ -82,7 +82,9 @@ class FilterIterator extends CallingIterator implements Stepping {
   step(): unknown {
     if (this.hasFirst) return this.takeFirst();
     const element = this.pull();
-    return element instanceof Promise ? this.#later(element) : this.#judge(element);
+    return element instanceof Promise
+      ? this.arrival(element).then((element) => this.#judge(element))
+      : this.#judge(element);
   }
 
   override leaves(element: unknown, verdict: unknown): boolean {
@@ -123,10 +125,6 @@ class FilterIterator extends CallingIterator implements Stepping {
     } catch (error) {
       throw this.stats.failed(error);
     }
-  }
-
-  async #later(pending: Promise<unknown>): Promise<unknown> {
-    return this.#judge(await this.arrival(pending));
   }
 
   async #settle(element: unknown, verdict: unknown): Promise<unknown> {

@@ -80,10 +80,14 @@ class FlatMapIterator extends SteppingIterator {
   override step(): unknown {
     if (this.#current !== undefined) {
       const element = this.#current.iterator.next();
-      return element instanceof Promise ? this.#innerLater(element) : this.#inner(element);
+      return element instanceof Promise
+        ? this.arrival(element).then((element) => this.#inner(element))
+        : this.#inner(element);
     }
     const outer = this.input.next();
-    return outer instanceof Promise ? this.#outerLater(outer) : this.#outer(outer);
+    return outer instanceof Promise
+      ? this.arrival(outer).then((element) => this.#outer(element))
+      : this.#outer(outer);
   }
 
   #inner(element: unknown): unknown {
@@ -99,7 +103,9 @@ class FlatMapIterator extends SteppingIterator {
     if (outer === END || this.disposed) return END;
     const held = heldFrom(this.input, outer);
     const made = this.#call.one(outer);
-    return made instanceof Promise ? this.#openLater(held, made) : this.#open(held, made);
+    return made instanceof Promise
+      ? made.then((element) => this.#open(held, element))
+      : this.#open(held, made);
   }
 
   #open(outer: HeldElements, made: unknown): typeof AGAIN {
@@ -108,18 +114,6 @@ class FlatMapIterator extends SteppingIterator {
       this.#current = new Opened(this.#call, index - 1, outer, made, this.context);
     }
     return AGAIN;
-  }
-
-  async #innerLater(pending: Promise<unknown>): Promise<unknown> {
-    return this.#inner(await this.arrival(pending));
-  }
-
-  async #outerLater(pending: Promise<unknown>): Promise<unknown> {
-    return this.#outer(await this.arrival(pending));
-  }
-
-  async #openLater(outer: HeldElements, pending: Promise<unknown>): Promise<unknown> {
-    return this.#open(outer, await pending);
   }
 
   protected override async saveState(): Promise<FlatMapState> {

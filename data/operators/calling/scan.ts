@@ -65,11 +65,9 @@ class ScanIterator extends ElementwiseIterator {
   protected override accept(element: unknown): unknown {
     if (element === END) return END;
     const answer = this.#call.two(this.#state, element);
-    return answer instanceof Promise ? this.#settle(answer) : this.#handOn(answer);
-  }
-
-  async #settle(answer: Promise<unknown>): Promise<unknown> {
-    return this.#handOn(await answer);
+    return answer instanceof Promise
+      ? answer.then((answer) => this.#handOn(answer))
+      : this.#handOn(answer);
   }
 
   #handOn(answer: unknown): unknown {

@@ -67,11 +67,9 @@ class ConcatenateIterator extends ElementIterator implements Stepping {
   step(): unknown {
     if (this.#position === 2) return END;
     const element = this.#inputs[this.#position]!.next();
-    return element instanceof Promise ? this.#later(element) : this.#accept(element);
-  }
-
-  async #later(pending: Promise<unknown>): Promise<unknown> {
-    return this.#accept(await this.#context.waitFor(pending));
+    return element instanceof Promise
+      ? this.#context.waitFor(element).then((element) => this.#accept(element))
+      : this.#accept(element);
   }
 
   #accept(element: unknown): unknown {

@@ -130,7 +130,9 @@ class InterleaveIterator extends SteppingIterator {
       return AGAIN;
     }
     const outer = this.input.next();
-    return outer instanceof Promise ? this.#outerLater(outer) : this.#outer(outer);
+    return outer instanceof Promise
+      ? this.arrival(outer).then((element) => this.#outer(element))
+      : this.#outer(outer);
   }
 
   /** A failed element counts in its block like any other. */
@@ -180,7 +182,9 @@ class InterleaveIterator extends SteppingIterator {
     }
     const held = heldFrom(this.input, outer);
     const made = this.#call.one(outer);
-    return made instanceof Promise ? this.#placeLater(held, made) : this.#place(held, made);
+    return made instanceof Promise
+      ? made.then((element) => this.#place(held, element))
+      : this.#place(held, made);
   }
 
   #place(outer: HeldElements, made: unknown): typeof AGAIN {
@@ -199,14 +203,6 @@ class InterleaveIterator extends SteppingIterator {
       throw this.#countFailed(error);
     }
     return this.disposed ? END : this.#inner(element);
-  }
-
-  async #outerLater(pending: Promise<unknown>): Promise<unknown> {
-    return this.#outer(await this.arrival(pending));
-  }
-
-  async #placeLater(outer: HeldElements, pending: Promise<unknown>): Promise<unknown> {
-    return this.#place(outer, await pending);
   }
 
   protected override async saveState(): Promise<InterleaveState> {

@@ -130,11 +130,9 @@ class ResampleIterator extends ElementwiseIterator {
   protected override accept(element: unknown): unknown {
     if (element === END) return END;
     const found = this.#call.one(element);
-    return found instanceof Promise ? this.#settle(element, found) : this.#judge(element, found);
-  }
-
-  async #settle(element: unknown, found: Promise<unknown>): Promise<unknown> {
-    return this.#judge(element, await found);
+    return found instanceof Promise
+      ? found.then((found) => this.#judge(element, found))
+      : this.#judge(element, found);
   }
 
   #judge(element: unknown, found: unknown): unknown {

@@ -87,11 +87,15 @@ export class GroupingIterator extends SteppingIterator {
   override step(): unknown {
     if (this.#current !== undefined) {
       const element = this.#current.nested.iterator.next();
-      return element instanceof Promise ? this.#innerLater(element) : this.#inner(element);
+      return element instanceof Promise
+        ? this.arrival(element).then((element) => this.#inner(element))
+        : this.#inner(element);
     }
     if (this.#inputEnded) return this.#flush();
     const element = this.input.next();
-    return element instanceof Promise ? this.#outerLater(element) : this.#outer(element);
+    return element instanceof Promise
+      ? this.arrival(element).then((element) => this.#outer(element))
+      : this.#outer(element);
   }
 
   #inner(element: unknown): unknown {
@@ -103,14 +107,6 @@ export class GroupingIterator extends SteppingIterator {
     return AGAIN;
   }
 
-  async #innerLater(pending: Promise<unknown>): Promise<unknown> {
-    return this.#inner(await this.arrival(pending));
-  }
-
-  async #outerLater(pending: Promise<unknown>): Promise<unknown> {
-    return this.#outer(await this.arrival(pending));
-  }
-
   #outer(element: unknown): unknown {
     if (this.disposed) return END;
     if (element === END) {
@@ -118,11 +114,9 @@ export class GroupingIterator extends SteppingIterator {
       return AGAIN;
     }
     const key = this.#grouping.keyOf(element);
-    return key instanceof Promise ? this.#keyLater(element, key) : this.#keyed(element, key);
-  }
-
-  async #keyLater(element: unknown, key: Promise<unknown>): Promise<unknown> {
-    return this.#keyed(element, await key);
+    return key instanceof Promise
+      ? key.then((key) => this.#keyed(element, key))
+      : this.#keyed(element, key);
   }
 
   #keyed(element: unknown, key: unknown): unknown {
@@ -134,12 +128,8 @@ export class GroupingIterator extends SteppingIterator {
     if (window !== undefined) return this.#add(key, window, element);
     const size = this.#grouping.sizeOf(key);
     return size instanceof Promise
-      ? this.#sizeLater(key, element, size)
+      ? size.then((size) => this.#begin(key, element, size))
       : this.#begin(key, element, size);
-  }
-
-  async #sizeLater(key: number, element: unknown, size: Promise<unknown>): Promise<unknown> {
-    return this.#begin(key, element, await size);
   }
 
   #begin(key: number, element: unknown, given: unknown): unknown {

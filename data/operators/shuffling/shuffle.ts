@@ -142,11 +142,9 @@ export class ShuffleIterator extends SteppingIterator {
     }
     if (this.#reading !== undefined) return this.#reading.then(() => AGAIN);
     const element = this.input.next();
-    return element instanceof Promise ? this.#later(element) : this.#accept(element);
-  }
-
-  async #later(pending: Promise<unknown>): Promise<unknown> {
-    return this.#accept(await this.arrival(pending));
+    return element instanceof Promise
+      ? this.arrival(element).then((element) => this.#accept(element))
+      : this.#accept(element);
   }
 
   /** An element may leave only when the buffer is full, so that each is one of `size` candidates. */

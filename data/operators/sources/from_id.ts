@@ -107,11 +107,9 @@ class CheckedIterator extends ElementIterator {
 
   override next(): Pulled<unknown> {
     const element = this.#elements.next();
-    return element instanceof Promise ? this.#later(element) : this.#checked(element);
-  }
-
-  async #later(pending: Promise<unknown>): Promise<unknown> {
-    return this.#checked(await pending);
+    return element instanceof Promise
+      ? element.then((element) => this.#checked(element))
+      : this.#checked(element);
   }
 
   #checked(element: unknown): unknown {

@@ -53,11 +53,9 @@ export abstract class IndexedIterator extends ElementIterator {
   override next(): Pulled<unknown> {
     if (this.position >= this.stop) return this.beyond();
     const element = this.at(this.position++);
-    return element instanceof Promise ? this.#later(element) : this.stats.gave(element);
-  }
-
-  async #later(pending: Promise<unknown>): Promise<unknown> {
-    return this.stats.gave(await this.#context.waitFor(pending));
+    return element instanceof Promise
+      ? this.#context.waitFor(element).then((element) => this.stats.gave(element))
+      : this.stats.gave(element);
   }
 
   /** What follows the run that was read: the next split, or the end. */

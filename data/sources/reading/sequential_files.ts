@@ -26,7 +26,9 @@ export class SequentialFiles extends FileSourceIterator implements Stepping {
     const reading = this.#reading;
     if (reading !== undefined) {
       const element = reading.reader.step();
-      return element instanceof Promise ? this.#elementLater(element) : this.#element(element);
+      return element instanceof Promise
+        ? element.then((element) => this.#element(element))
+        : this.#element(element);
     }
     const given = this.input.next();
     return given === END ? END : this.#openLater(given);
@@ -55,10 +57,6 @@ export class SequentialFiles extends FileSourceIterator implements Stepping {
     this.closeReading(this.#reading);
     this.#reading = undefined;
     return AGAIN;
-  }
-
-  async #elementLater(pending: Promise<unknown>): Promise<unknown> {
-    return this.#element(await pending);
   }
 
   async #openLater(pulled: Pulled<unknown>): Promise<unknown> {
