@@ -34,7 +34,7 @@ export function openFixedLength(
   { part, position }: ReadFrom,
   layout: RecordLayout,
   partRecords: number,
-): FixedLengthReader {
+): FormatReader {
   const { recordBytes, headerBytes } = layout;
   const isPlain = source.compression === undefined;
   const count = isPlain ? countRecords(source, layout) : Infinity;
@@ -43,59 +43,46 @@ export function openFixedLength(
   const from = position as FixedLengthPosition | undefined ??
     { offset: isPlain ? headerBytes + start * recordBytes : 0, ended: false };
   const bytes = ByteReader.of(source, from.offset);
-  return new FixedLengthReader(bytes, layout, headerBytes + stop * recordBytes, from.ended);
+  return fixedLengthReader(bytes, layout, headerBytes + stop * recordBytes, from);
 }
 
 /** Reads records up to an offset, or to the footer. */
-export class FixedLengthReader implements FormatReader {
-  readonly #bytes: ByteReader;
-  readonly #layout: RecordLayout;
-  readonly #stop: number;
-  #ended: boolean;
-
-  constructor(bytes: ByteReader, layout: RecordLayout, stop: number, ended: boolean) {
-    this.#bytes = bytes;
-    this.#layout = layout;
-    this.#stop = stop;
-    this.#ended = ended;
-  }
-
-  get disposed(): boolean {
-    return this.#bytes.closed;
-  }
-
-  step(): unknown {
-    if (this.#ended || this.disposed || this.#bytes.position >= this.#stop) return END;
-    this.#ended = true; // unless there is a record
-    const { recordBytes, headerBytes, footerBytes } = this.#layout;
-    const header = this.#bytes.position === 0 ? headerBytes : 0;
-    // A compressed file's size is unknown, so the footer shows only when nothing follows it.
-    const behind = this.#stop === Infinity ? footerBytes : 0;
-    const filled = this.#bytes.fill(header + recordBytes + behind);
-    return filled instanceof Promise
-      ? filled.then((available) => this.#record(header, behind, available))
-      : this.#record(header, behind, filled);
-  }
-
-  save(): FixedLengthPosition {
-    return { offset: this.#bytes.position, ended: this.#ended };
-  }
-
-  close(): void {
-    this.#bytes.close();
-  }
-
-  #record(header: number, behind: number, available: number): unknown {
-    if (this.disposed) return END;
-    const { recordBytes } = this.#layout;
+function fixedLengthReader(
+  bytes: ByteReader,
+  layout: RecordLayout,
+  stop: number,
+  from: FixedLengthPosition,
+): FormatReader {
+  let { ended } = from;
+  const { recordBytes, headerBytes, footerBytes } = layout;
+  const record = (header: number, behind: number, available: number) => {
+    if (bytes.closed) return END;
     if (available < header + recordBytes + behind) {
       if (available === header + behind) return END;
-      throw wrongSize(this.#bytes.path, this.#layout, this.#bytes.position + available);
+      throw wrongSize(bytes.path, layout, bytes.position + available);
     }
-    this.#bytes.skip(header);
-    this.#ended = false;
-    return this.#bytes.take(recordBytes);
-  }
+    bytes.skip(header);
+    ended = false;
+    return bytes.take(recordBytes);
+  };
+  return {
+    get disposed() {
+      return bytes.closed;
+    },
+    step: () => {
+      if (ended || bytes.closed || bytes.position >= stop) return END;
+      ended = true; // unless there is a record
+      const header = bytes.position === 0 ? headerBytes : 0;
+      // A compressed file's size is unknown, so the footer shows only when nothing follows it.
+      const behind = stop === Infinity ? footerBytes : 0;
+      const filled = bytes.fill(header + recordBytes + behind);
+      return filled instanceof Promise
+        ? filled.then((available) => record(header, behind, available))
+        : record(header, behind, filled);
+    },
+    save: () => ({ offset: bytes.position, ended }) satisfies FixedLengthPosition,
+    close: () => bytes.close(),
+  };
 }
 
 function wrongSize(path: string, layout: RecordLayout, sizeBytes: number): LeatError {

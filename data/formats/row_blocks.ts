@@ -39,80 +39,66 @@ export function countParts({ count, blocksPerPart }: RowBlocks): number {
 }
 
 /** The rows of a file, or of a part of it. At most one block is in memory. */
-export class BlockReader implements FormatReader {
-  readonly #file: OpenFile;
-  readonly #blocks: RowBlocks;
-  readonly #stop: number;
-  #block: number;
-  #row: number;
-  #rows: Rows | undefined;
-  #loading: AsyncGenerator<void, Rows | undefined> | undefined;
-  #closed = false;
-
-  /** @throws {LeatError} `out_of_range` if there is no such part. */
-  constructor(file: OpenFile, blocks: RowBlocks, { part, position }: ReadFrom) {
-    const parts = countParts(blocks);
-    if (part !== undefined && !(Number.isInteger(part) && part >= 0 && part < parts)) {
-      throw new LeatError("out_of_range", `There is no part ${part} in a file of ${parts}.`);
-    }
-    const { count, blocksPerPart } = blocks;
-    // With infinitely many blocks there is one part, which begins at 0: 0 times Infinity is NaN.
-    const start = part === undefined || part === 0 ? 0 : part * blocksPerPart;
-    const { block, row } = (position ?? { block: start, row: 0 }) as BlockPosition;
-    this.#file = file;
-    this.#blocks = blocks;
-    this.#stop = part === undefined ? count : Math.min(count, start + blocksPerPart);
-    this.#block = block;
-    this.#row = row;
+export function blockReader(
+  file: OpenFile,
+  blocks: RowBlocks,
+  { part, position }: ReadFrom,
+): FormatReader {
+  const parts = countParts(blocks);
+  if (part !== undefined && !(Number.isInteger(part) && part >= 0 && part < parts)) {
+    throw new LeatError("out_of_range", `There is no part ${part} in a file of ${parts}.`);
   }
-
-  get disposed(): boolean {
-    return this.#closed;
-  }
-
-  step(): unknown {
-    if (this.#closed) return END;
-    if (this.#rows === undefined) return this.#block < this.#stop ? this.#load() : END;
-    if (this.#row < this.#rows.length) return this.#rows.at(this.#row++);
-    this.#advance();
-    return AGAIN;
-  }
-
-  save(): BlockPosition {
-    return { block: this.#block, row: this.#row };
-  }
-
-  close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#rows = this.#loading = undefined;
-    this.#file.close();
-  }
-
-  async #load(): Promise<typeof AGAIN | typeof END> {
+  const { count, blocksPerPart } = blocks;
+  // With infinitely many blocks there is one part, which begins at 0: 0 times Infinity is NaN.
+  const start = part === undefined || part === 0 ? 0 : part * blocksPerPart;
+  const stop = part === undefined ? count : Math.min(count, start + blocksPerPart);
+  let { block, row } = (position ?? { block: start, row: 0 }) as BlockPosition;
+  let rows: Rows | undefined;
+  let loading: AsyncGenerator<void, Rows | undefined> | undefined;
+  let isClosed = false;
+  const close = () => {
+    if (isClosed) return;
+    isClosed = true;
+    rows = loading = undefined;
+    file.close();
+  };
+  const advance = () => {
+    rows = loading = undefined;
+    block++;
+    row = 0;
+  };
+  const load = async () => {
     try {
-      this.#loading ??= this.#blocks.read(this.#block);
-      const { done, value } = await this.#loading.next();
-      if (this.#closed) return END;
+      loading ??= blocks.read(block);
+      const { done, value } = await loading.next();
+      if (isClosed) return END;
       if (!done) return AGAIN;
-      this.#loading = undefined;
+      loading = undefined;
       if (value === undefined) {
-        this.close();
+        close();
         return END;
       }
-      this.#rows = value;
+      rows = value;
       return AGAIN;
     } catch (error) {
       // The result of a closed file is not needed any more.
-      if (this.#closed) return END;
-      this.#advance();
+      if (isClosed) return END;
+      advance();
       throw error;
     }
-  }
-
-  #advance(): void {
-    this.#rows = this.#loading = undefined;
-    this.#block++;
-    this.#row = 0;
-  }
+  };
+  return {
+    get disposed() {
+      return isClosed;
+    },
+    step: () => {
+      if (isClosed) return END;
+      if (rows === undefined) return block < stop ? load() : END;
+      if (row < rows.length) return rows.at(row++);
+      advance();
+      return AGAIN;
+    },
+    save: () => ({ block, row }) satisfies BlockPosition,
+    close,
+  };
 }

@@ -12,76 +12,60 @@ export interface WholeFilePosition {
 }
 
 /** Reads a whole file and makes one element of it. An error loses the file and names it. */
-export class WholeFileReader implements FormatReader {
-  readonly #bytes: ByteReader;
-  readonly #convert: (contents: Uint8Array, path: string) => unknown;
-  #ended: boolean;
-
-  /** @param convert makes the element, synchronously or not. */
-  constructor(
-    bytes: ByteReader,
-    convert: (contents: Uint8Array, path: string) => unknown,
-    position?: WholeFilePosition,
-  ) {
-    this.#bytes = bytes;
-    this.#convert = convert;
-    this.#ended = position?.ended ?? false;
-  }
-
-  get disposed(): boolean {
-    return this.#bytes.closed;
-  }
-
-  step(): unknown {
-    if (this.#ended || this.disposed) return END;
-    this.#ended = true;
-    return this.#read();
-  }
-
-  save(): WholeFilePosition {
-    return { ended: this.#ended };
-  }
-
-  close(): void {
-    this.#bytes.close();
-  }
-
-  async #read(): Promise<unknown> {
-    const contents = await this.#contents();
-    const { path } = this.#bytes;
-    if (this.disposed) return END;
+export function wholeFileReader(
+  bytes: ByteReader,
+  convert: (contents: Uint8Array, path: string) => unknown,
+  position?: WholeFilePosition,
+): FormatReader {
+  let ended = position?.ended ?? false;
+  const read = async () => {
+    const contents = await contentsOf(bytes);
+    const { path } = bytes;
+    if (bytes.closed) return END;
     try {
-      return await this.#convert(contents, path);
+      return await convert(contents, path);
     } catch (cause) {
       const { code, message, details } = LeatError.from(cause);
       throw new LeatError(code, `${path}: ${message}`, { cause, details: { ...details, path } });
     }
-  }
+  };
+  return {
+    get disposed() {
+      return bytes.closed;
+    },
+    step: () => {
+      if (ended || bytes.closed) return END;
+      ended = true;
+      return read();
+    },
+    save: () => ({ ended }) satisfies WholeFilePosition,
+    close: () => bytes.close(),
+  };
+}
 
-  /** Reads an uncompressed file in one read, another one to its end. */
-  async #contents(): Promise<Uint8Array> {
-    const { remaining } = this.#bytes;
-    if (remaining < Infinity) {
-      this.#requireBytes(remaining);
-      const contents = new Uint8Array(remaining);
-      return contents.subarray(0, await this.#bytes.takeInto(contents));
-    }
-    let count = 0;
-    for (let wanted = READ_BYTES; count < wanted; wanted *= 2) {
-      count = await this.#bytes.fill(wanted);
-      this.#requireBytes(count);
-      if (count < wanted) break;
-    }
-    return this.#bytes.take(count);
+/** Reads an uncompressed file in one read, another one to its end. */
+async function contentsOf(bytes: ByteReader): Promise<Uint8Array> {
+  const { remaining } = bytes;
+  if (remaining < Infinity) {
+    requireBytes(bytes, remaining);
+    const contents = new Uint8Array(remaining);
+    return contents.subarray(0, await bytes.takeInto(contents));
   }
+  let count = 0;
+  for (let wanted = READ_BYTES; count < wanted; wanted *= 2) {
+    count = await bytes.fill(wanted);
+    requireBytes(bytes, count);
+    if (count < wanted) break;
+  }
+  return bytes.take(count);
+}
 
-  #requireBytes(count: number): void {
-    if (count <= WHOLE_FILE_BYTES_MAX) return;
-    const { path, stream } = this.#bytes;
-    throw new LeatError(
-      "resource_exhausted",
-      `${path} has ${count} bytes${stream} and more, beyond ${WHOLE_FILE_BYTES_MAX} (WHOLE_FILE_BYTES_MAX).`,
-      { details: { path } },
-    );
-  }
+function requireBytes({ path, stream }: ByteReader, count: number): void {
+  if (count <= WHOLE_FILE_BYTES_MAX) return;
+  throw new LeatError(
+    "resource_exhausted",
+    `${path} has ${count} bytes${stream} and more, beyond ${WHOLE_FILE_BYTES_MAX} ` +
+      "(WHOLE_FILE_BYTES_MAX).",
+    { details: { path } },
+  );
 }

@@ -41,10 +41,10 @@ class StoredNode extends FileSourceNode {
     return Object.values(this.#counts).reduce((sum, count) => sum + count, 0);
   }
 
-  override openReader(source: SourceFile, { position }: ReadFrom): ElementReader {
+  override openReader(source: SourceFile, { position }: ReadFrom): FormatReader {
     const from = position as ElementPosition | undefined;
     const records = new RecordReader(ByteReader.of(source, from?.offset), from?.ended);
-    return new ElementReader(source.path, records, from?.left ?? this.#counts[source.path] ?? 0);
+    return elementReader(source.path, records, from?.left ?? this.#counts[source.path] ?? 0);
   }
 }
 
@@ -67,76 +67,45 @@ interface ElementPosition extends RecordPosition {
 }
 
 /** The elements of one chunk file. Damage and missing elements are `data_loss`. */
-class ElementReader implements FormatReader {
-  readonly #path: string;
-  readonly #records: RecordReader;
-  #left: number;
+function elementReader(path: string, records: RecordReader, count: number): FormatReader {
+  let left = count;
   /** Whether damage was reported: it explains missing elements. */
-  #failed = false;
-
-  constructor(path: string, records: RecordReader, left: number) {
-    this.#path = path;
-    this.#records = records;
-    this.#left = left;
-  }
-
-  get disposed(): boolean {
-    return this.#records.disposed;
-  }
-
-  step(): unknown {
-    let record: unknown;
-    try {
-      record = this.#records.step();
-    } catch (error) {
-      throw this.#damage(error);
-    }
-    return record instanceof Promise ? this.#later(record) : this.#decode(record);
-  }
-
-  async #later(pending: Promise<unknown>): Promise<unknown> {
-    let record: unknown;
-    try {
-      record = await pending;
-    } catch (error) {
-      throw this.#damage(error);
-    }
-    return this.#decode(record);
-  }
-
-  #decode(record: unknown): unknown {
+  let hasFailed = false;
+  const fail = (error: unknown) => {
+    hasFailed = true;
+    return error;
+  };
+  const decode = (record: unknown) => {
     if (record === END) {
-      if (this.#left > 0 && !this.#failed && !this.disposed) throw this.#cutShort();
-      return END;
+      if (left <= 0 || hasFailed || records.disposed) return END;
+      throw fail(
+        new LeatError("data_loss", `${path} is cut short: it lacks ${left} elements.`),
+      );
     }
-    this.#left--;
+    left--;
     try {
       return new EncodedValue(record as Uint8Array).read();
     } catch (cause) {
-      throw new LeatError("data_loss", `${this.#path} holds a record that is no element.`, {
-        cause,
-      });
+      throw new LeatError("data_loss", `${path} holds a record that is no element.`, { cause });
     }
-  }
-
-  #damage(error: unknown): unknown {
-    this.#failed = true;
-    return error;
-  }
-
-  #cutShort(): LeatError {
-    this.#failed = true;
-    return new LeatError(
-      "data_loss",
-      `${this.#path} is cut short: it lacks ${this.#left} elements.`,
-    );
-  }
-
-  save(): ElementPosition {
-    return { ...this.#records.save(), left: this.#left };
-  }
-
-  close(): void {
-    this.#records.close();
-  }
+  };
+  return {
+    get disposed() {
+      return records.disposed;
+    },
+    step: () => {
+      let record: unknown;
+      try {
+        record = records.step();
+      } catch (error) {
+        throw fail(error);
+      }
+      if (!(record instanceof Promise)) return decode(record);
+      return record.then(decode, (error) => {
+        throw fail(error);
+      });
+    },
+    save: () => ({ ...records.save(), left }) satisfies ElementPosition,
+    close: () => records.close(),
+  };
 }

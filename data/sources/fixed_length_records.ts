@@ -1,12 +1,7 @@
 /** `fixedLengthRecords`: the records of files whose records all have one length. */
 import { checkInteger, optionsOf } from "../check.ts";
-import {
-  countRecords,
-  type FixedLengthReader,
-  openFixedLength,
-  type RecordLayout,
-} from "../formats/fixed_length.ts";
-import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
+import { countRecords, openFixedLength, type RecordLayout } from "../formats/fixed_length.ts";
+import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { RECORD_BYTES_MAX } from "../formats/tfrecord/tfrecord.ts";
 import { type Attributes, registerNode } from "../node.ts";
 import { TensorSpec } from "../elements/spec.ts";
@@ -49,7 +44,7 @@ export class FixedLengthRecordsNode extends DividedFilesNode {
     };
   }
 
-  override openReader(source: SourceFile, from: ReadFrom): FixedLengthReader {
+  override openReader(source: SourceFile, from: ReadFrom): FormatReader {
     return openFixedLength(source, from, this.layout, this.#partRecords);
   }
 

@@ -11,8 +11,8 @@ import {
   show,
 } from "../check.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
-import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
-import { type WholeFilePosition, WholeFileReader } from "../formats/whole_file.ts";
+import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
+import { type WholeFilePosition, wholeFileReader } from "../formats/whole_file.ts";
 import { type Host, type ImageDecodeOptions, installedHost } from "../host.ts";
 import { type Attributes, registerNode } from "../node.ts";
 import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
@@ -122,7 +122,7 @@ export class ImageFolderNode extends FileSourceNode {
     source: SourceFile,
     { position }: ReadFrom,
     host: Host,
-  ): Promise<WholeFileReader> {
+  ): Promise<FormatReader> {
     const labels = await this.#labelsOn(host);
     const convert = async (contents: Uint8Array, path: string) => {
       const image = this.decode === false
@@ -130,7 +130,7 @@ export class ImageFolderNode extends FileSourceNode {
         : await host.images.decode(contents, this.decode);
       return { image, label: this.#labelOf(path, labels) };
     };
-    return new WholeFileReader(ByteReader.of(source), convert, position as WholeFilePosition);
+    return wholeFileReader(ByteReader.of(source), convert, position as WholeFilePosition);
   }
 
   #labelOf(path: string, labels: ReadonlyMap<string, number>): number {

@@ -1,7 +1,7 @@
 /** Shared by sources of rows: files of columns or arrays, read in blocks of rows. */
 import { checkArray, invalidArgument, optionsOf } from "../check.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
-import { BlockReader, countParts, type RowBlocks } from "../formats/row_blocks.ts";
+import { blockReader, countParts, type RowBlocks } from "../formats/row_blocks.ts";
 import type { Attributes } from "../node.ts";
 import { checkSpec, type ElementSpec } from "../elements/spec.ts";
 import { SpecCheck } from "../elements/spec_check.ts";
@@ -70,7 +70,7 @@ export abstract class RowFileNode extends FileSourceNode {
   protected abstract openBlocks(source: SourceFile): Promise<RowBlocks>;
 
   override async openReader(source: SourceFile, from: ReadFrom): Promise<FormatReader> {
-    return new BlockReader(source.file, await this.#blocksOf(source), from);
+    return blockReader(source.file, await this.#blocksOf(source), from);
   }
 
   override async countParts(source: SourceFile): Promise<number> {

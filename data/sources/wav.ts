@@ -1,7 +1,7 @@
 /** `wav`: the audio of WAV files. */
 import { ByteReader } from "../formats/byte_reader.ts";
-import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
-import { type WholeFilePosition, WholeFileReader } from "../formats/whole_file.ts";
+import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
+import { type WholeFilePosition, wholeFileReader } from "../formats/whole_file.ts";
 import type { DecodedAudio, Host } from "../host.ts";
 import { registerNode } from "../node.ts";
 import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
@@ -28,12 +28,12 @@ export class WavNode extends FileSourceNode {
     };
   }
 
-  override openReader(source: SourceFile, { position }: ReadFrom, host: Host): WholeFileReader {
+  override openReader(source: SourceFile, { position }: ReadFrom, host: Host): FormatReader {
     const decode = (contents: Uint8Array, path: string): AudioFile => ({
       path,
       ...host.audio.decodeWav(contents),
     });
-    return new WholeFileReader(ByteReader.of(source), decode, position as WholeFilePosition);
+    return wholeFileReader(ByteReader.of(source), decode, position as WholeFilePosition);
   }
 }
 

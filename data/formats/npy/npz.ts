@@ -5,7 +5,7 @@ import { chosenColumns, ColumnRows, type LoadedColumn } from "../column_rows.ts"
 import type { SourceFile } from "../format_reader.ts";
 import { BLOCKS_PER_PART, NpyFile, rowsPerBlock } from "./npy.ts";
 import { readNpyHeader } from "./npy_header.ts";
-import type { RowBlocks, Rows } from "../row_blocks.ts";
+import type { RowBlocks } from "../row_blocks.ts";
 
 /**
  * Maximum bytes of the chosen compressed arrays of one archive: they are in memory while it is
@@ -71,7 +71,7 @@ export class NpzArchive {
    * @throws {LeatError} `invalid_argument` if the arrays differ in length, `data_loss` for a
    * damaged array, and otherwise like {@linkcode readNpyHeader}.
    */
-  async blocks(): Promise<NpzBlocks> {
+  async blocks(): Promise<RowBlocks> {
     const arrays = new Map<string, NpyFile>();
     for (const entry of this.#entries) {
       const bytes = await this.#open(entry);
@@ -79,7 +79,7 @@ export class NpzArchive {
       arrays.set(name, new NpyFile(bytes, await readNpyHeader(bytes)));
     }
     this.#checkLengths(arrays);
-    return new NpzBlocks(this.#bytes, arrays, this.isStored);
+    return npzBlocks(this.#bytes, arrays, this.isStored);
   }
 
   #checkEntries(): void {
@@ -154,34 +154,28 @@ class RangesReader extends Reader<ByteRanges> {
 }
 
 /** Rows of arrays of one length, as objects. */
-export class NpzBlocks implements RowBlocks {
-  readonly count: number;
-  readonly blocksPerPart: number;
-  readonly #bytes: ByteRanges;
-  readonly #arrays: ReadonlyMap<string, NpyFile>;
-  readonly #rowsPerBlock: number;
-  readonly #length: number;
-
-  constructor(bytes: ByteRanges, arrays: ReadonlyMap<string, NpyFile>, isDivided: boolean) {
-    this.#bytes = bytes;
-    const files = [...arrays.values()];
-    this.#arrays = arrays;
-    this.#rowsPerBlock = rowsPerBlock(files.reduce((sum, file) => sum + file.rowBytes, 0));
-    this.#length = files[0]!.length;
-    this.count = Math.ceil(this.#length / this.#rowsPerBlock);
-    this.blocksPerPart = isDivided ? BLOCKS_PER_PART : Infinity;
-  }
-
-  async *read(block: number): AsyncGenerator<void, Rows | undefined> {
-    const start = block * this.#rowsPerBlock;
-    const stop = Math.min(start + this.#rowsPerBlock, this.#length);
-    if (start >= stop) return undefined;
-    const columns: LoadedColumn[] = [];
-    for (const [name, file] of this.#arrays) {
-      const rows = await file.readRows(start, stop);
-      columns.push({ name, valueAt: (row) => rows.at(row) });
-      yield;
-    }
-    return new ColumnRows(stop - start, columns, this.#bytes, `the rows from ${start}`);
-  }
+function npzBlocks(
+  bytes: ByteRanges,
+  arrays: ReadonlyMap<string, NpyFile>,
+  isDivided: boolean,
+): RowBlocks {
+  const files = [...arrays.values()];
+  const { length } = files[0]!;
+  const perBlock = rowsPerBlock(files.reduce((sum, file) => sum + file.rowBytes, 0));
+  return {
+    count: Math.ceil(length / perBlock),
+    blocksPerPart: isDivided ? BLOCKS_PER_PART : Infinity,
+    async *read(block) {
+      const start = block * perBlock;
+      const stop = Math.min(start + perBlock, length);
+      if (start >= stop) return undefined;
+      const columns: LoadedColumn[] = [];
+      for (const [name, file] of arrays) {
+        const rows = await file.readRows(start, stop);
+        columns.push({ name, valueAt: (row) => rows.at(row) });
+        yield;
+      }
+      return new ColumnRows(stop - start, columns, bytes, `the rows from ${start}`);
+    },
+  };
 }
