@@ -17,7 +17,7 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import type { ReadFigures, RoundWait } from "../../dispatcher/protocol_figures.ts";
-import type { RoundsNews, RoundsReport } from "../../dispatcher/protocol_heartbeats.ts";
+import type { RoundsReport } from "../../dispatcher/protocol_heartbeats.ts";
 import type { RoundSchedule } from "../../dispatcher/protocol_schedules.ts";
 import { mayBeTakenLater } from "../../runtime/asking/asks.ts";
 import type { Ref } from "../../runtime/ref.ts";
@@ -28,6 +28,7 @@ import {
   ROUNDS_AHEAD_MAX,
   type RoundSourceProtocol,
 } from "../../worker/protocol.ts";
+import { AbsentConsumers } from "./absent_consumers.ts";
 import {
   BUFFER_BYTES_MAX,
   type HeartbeatNews,
@@ -51,16 +52,13 @@ const CONFIRM_TIMEOUT_MS = 30_000;
 /** Pause before it is sent again to an unreachable source, in ms. */
 const CONFIRM_RETRY_MS = 100;
 
-type Absent = RoundsNews["absent"];
-
 export class RoundReader implements Reader {
   readonly #deps: ReaderDependencies;
   readonly #tasks = new Map<number, OpenTask>();
   readonly #schedules = new RoundSchedules();
   /** Requested and not yet given to the training loop, in order. */
   #rounds: ReadRound[] = [];
-  /** Consumers that take no part in rounds before a given one. */
-  #absent: Absent = [];
+  readonly #absent = new AbsentConsumers();
   /** The next round to request; unknown until the first schedule. */
   #next = -1;
   /** All consumers end at this round; Infinity until the dispatcher sends it. */
@@ -134,7 +132,10 @@ export class RoundReader implements Reader {
     if (isNew) this.#withdraw(this.#schedules.proposed!);
     for (const round of this.#rounds) this.#request(round);
     if (endRound !== undefined) this.#agreeUntil(endRound);
-    this.#learnAbsent(absent);
+    if (this.#absent.learn(absent)) {
+      for (const round of this.#rounds) round.telling = undefined;
+      this.#confirmHeld();
+    }
     this.#deliver();
     if (finished) this.#endIfNobodyServes();
     this.pump();
@@ -190,15 +191,6 @@ export class RoundReader implements Reader {
     }
   }
 
-  /** The consumers to wait for may have changed: confirms all held rounds again. */
-  #learnAbsent(absent: Absent): void {
-    const isSame = JSON.stringify(absent) === JSON.stringify(this.#absent);
-    this.#absent = absent;
-    if (isSame) return;
-    for (const round of this.#rounds) round.telling = undefined;
-    this.#confirmHeld();
-  }
-
   /** A schedule without some tasks was accepted: their outstanding answers are no longer taken. */
   #withdraw(proposed: RoundSchedule): void {
     for (const round of this.#rounds) {
@@ -209,7 +201,8 @@ export class RoundReader implements Reader {
   /** Rounds held here of tasks that the proposed schedule excludes; they may be kept. */
   #heldWithout(proposed: RoundSchedule): number[] {
     return this.#rounds.filter((round) =>
-      round.answer !== undefined && !isServedIn(proposed, round) && !this.#mayEndBefore(round)
+      round.answer !== undefined && !isServedIn(proposed, round) &&
+      !this.#absent.mayEndBefore(round.number, this.#delivered)
     ).map(({ number }) => number);
   }
 
@@ -252,20 +245,12 @@ export class RoundReader implements Reader {
   #confirmHeld(): void {
     // Rounds that are agreed leave the list.
     for (const round of [...this.#rounds]) {
-      if (round.answer === undefined || round.telling || this.#mayEndBefore(round)) continue;
+      if (
+        round.answer === undefined || round.telling ||
+        this.#absent.mayEndBefore(round.number, this.#delivered)
+      ) continue;
       this.#confirm(round);
     }
-  }
-
-  /**
-   * Whether the job may still end before this round, for a consumer that begins at this or an
-   * earlier one.
-   */
-  #mayEndBefore({ number }: ReadRound): boolean {
-    const delivered = this.#delivered;
-    return this.#absent.some(({ beforeRound }) =>
-      beforeRound !== null && delivered < beforeRound && beforeRound <= number
-    );
   }
 
   /** The round's element for this consumer; undefined when the task is gone. */
@@ -274,7 +259,7 @@ export class RoundReader implements Reader {
       const answer = await open.fetcher.fetch({
         round: number,
         floor: this.#delivered,
-        ...this.#absentIn(number),
+        ...this.#absent.in(number),
       });
       open.lost = false;
       return answer;
@@ -292,7 +277,7 @@ export class RoundReader implements Reader {
     const { askedOf: open } = round;
     const telling = round.telling = Symbol();
     if (open === undefined || round.agreed) return;
-    const { absent } = this.#absentIn(round.number);
+    const { absent } = this.#absent.in(round.number);
     const { numConsumers = 1 } = this.#deps.options.parameters;
     if ((absent?.length ?? 0) + 1 >= numConsumers) return this.#agree(round);
     this.#deps.context.run(async () => {
@@ -338,13 +323,6 @@ export class RoundReader implements Reader {
     if (this.#isAtEnd) this.#deps.refresh();
     this.#confirmHeld();
     this.pump();
-  }
-
-  /** The consumers that take no part in a round. */
-  #absentIn(round: number): { absent?: number[] } {
-    const absent = this.#absent.filter(({ beforeRound }) => (beforeRound ?? Infinity) > round)
-      .map(({ consumerIndex }) => consumerIndex);
-    return absent.length === 0 ? {} : { absent };
   }
 
   #isListed(open: OpenTask): boolean {
