@@ -150,10 +150,10 @@ class OffloadedIterator extends ElementIterator {
     iterator.change(this.#partOf(choice, context));
   }
 
-  /** The throughput of an epoch in which the service failed is not that of its candidate. */
+  /** What was reached while the service was away is not what its candidate reaches. */
   #hasFailed(): boolean {
-    const { fallbacks } = figuresOf(this.#node).read();
-    const hasFailed = fallbacks !== this.#fallbacks;
+    const { fallbacks, state, ratio } = figuresOf(this.#node).read();
+    const hasFailed = fallbacks !== this.#fallbacks || state === "local" && ratio > 0;
     this.#fallbacks = fallbacks;
     return hasFailed;
   }

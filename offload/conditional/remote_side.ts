@@ -45,11 +45,7 @@ export class RemoteSide implements Side {
     this.#owned = new Set(sequences);
     this.#feed.offload = options.told;
     const { openUpper } = options;
-    this.#upper = openUpper && new UpperPart(
-      openUpper,
-      () => this.#nextOfWorkers(),
-      (sequence) => this.#owned.has(sequence),
-    );
+    this.#upper = openUpper && new UpperPart(openUpper, () => this.#nextOfWorkers());
     if (options.source !== undefined) this.#feed.readSource = options.source.read;
     this.#stop = options.open(sequences, this.#feed);
   }
@@ -72,11 +68,9 @@ export class RemoteSide implements Side {
     return this.#failure;
   }
 
-  /** Items of other splits are dropped from now on. */
+  /** Items of other splits are dropped from now on; the split in progress is always among these. */
   keep(sequences: readonly number[]): void {
     this.#owned = new Set(sequences);
-    const { sequence } = this.#upper ?? {};
-    if (sequence !== undefined && !this.#owned.has(sequence)) this.#upper!.drop();
   }
 
   /** A split was given whole. */
@@ -117,7 +111,7 @@ export class RemoteSide implements Side {
   }
 
   dispose(): void {
-    this.#upper?.drop();
+    this.#upper?.dispose();
     this.#stop();
     this.#feed.end();
     this.#options.source?.dispose();

@@ -36,24 +36,13 @@ interface Run {
 export class UpperPart {
   readonly #open: OpenUpper;
   readonly #take: () => Promise<Item | typeof END>;
-  readonly #isWanted: (sequence: number) => boolean;
   #run: Run | undefined;
   /** What was asked for, and not used yet. */
   #taking: Promise<Item | typeof END> | undefined;
 
-  constructor(
-    open: OpenUpper,
-    take: () => Promise<Item | typeof END>,
-    isWanted: (sequence: number) => boolean,
-  ) {
+  constructor(open: OpenUpper, take: () => Promise<Item | typeof END>) {
     this.#open = open;
     this.#take = take;
-    this.#isWanted = isWanted;
-  }
-
-  /** The split in progress. */
-  get sequence(): number | undefined {
-    return this.#run?.sequence;
   }
 
   /** The next item; `END` after the last split. */
@@ -79,18 +68,13 @@ export class UpperPart {
       : { kind: "remainder", place: place(), rows: remainder.rows };
   }
 
-  /** The split in progress is not wanted any more. */
-  drop(): void {
+  dispose(): void {
     this.#run?.iterator.return();
     this.#run = undefined;
   }
 
   async #begin(): Promise<Run | undefined> {
-    let item = await (this.#taking ??= this.#take());
-    // The rest of a split that was dropped.
-    while (item !== END && !this.#isWanted(item.place.sequence)) {
-      item = await (this.#taking = this.#take());
-    }
+    const item = await (this.#taking ??= this.#take());
     if (item === END) return undefined;
     const { sequence, split, index } = item.place;
     if (index !== 0) throw brokenOff(split);
@@ -108,7 +92,7 @@ export class UpperPart {
     for (;;) {
       const taking = this.#taking ??= this.#take();
       const item = await taking;
-      // Of a split that was dropped meanwhile: what has come belongs to another.
+      // It was disposed.
       if (this.#run !== run) return END;
       if (item === END || item.place.sequence !== run.sequence) throw brokenOff(run.split);
       this.#taking = undefined;

@@ -1,0 +1,69 @@
+/**
+ * A cable between this process and a Linux network namespace, whose speed `tc` limits. Needs `ip`
+ * and `tc` (iproute2) and the right to create namespaces.
+ */
+
+const BITS_PER_BYTE = 8;
+/** What a cable holds: more than a burst of the sender, less than a batch. */
+const BURST = "64kb";
+const QUEUE_MS = "50ms";
+
+/** The two ends. */
+export interface CableOptions {
+  /** The address of this end, and that in the namespace: of one /30 network. */
+  readonly here: string;
+  readonly there: string;
+  /** Speed in each direction. Left out: as fast as this machine copies. */
+  readonly bytesPerSecond?: number | undefined;
+}
+
+/** Disposing it removes cable and namespace. One of each process at a time. */
+export class Cable implements AsyncDisposable {
+  /** The namespace at its other end. */
+  readonly namespace = `leat-fastflow-${Deno.pid}`;
+  /** The network device at this end. */
+  readonly device = `leat-${Deno.pid}`;
+
+  private constructor() {}
+
+  static async start(options: CableOptions): Promise<Cable> {
+    const cable = new Cable();
+    try {
+      await cable.#connect(options);
+      return cable;
+    } catch (error) {
+      await cable[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // The system removes the cable of a namespace only later, and another one may need its name.
+    await run("ip", "link", "del", this.device).catch(() => {});
+    await run("ip", "netns", "del", this.namespace).catch(() => {});
+  }
+
+  async #connect({ here, there, bytesPerSecond }: CableOptions): Promise<void> {
+    const { namespace, device } = this;
+    await run("ip", "netns", "add", namespace);
+    const peer = ["peer", "name", "eth0", "netns", namespace];
+    await run("ip", "link", "add", device, "type", "veth", ...peer);
+    await run("ip", "addr", "add", `${here}/30`, "dev", device);
+    await run("ip", "link", "set", device, "up");
+    await run("ip", "-n", namespace, "addr", "add", `${there}/30`, "dev", "eth0");
+    await run("ip", "-n", namespace, "link", "set", "eth0", "up");
+    await run("ip", "-n", namespace, "link", "set", "lo", "up");
+    if (bytesPerSecond === undefined) return;
+    const rate = `${Math.round(BITS_PER_BYTE * bytesPerSecond)}bit`;
+    const shape = ["root", "tbf", "rate", rate, "burst", BURST, "latency", QUEUE_MS];
+    await run("tc", "qdisc", "add", "dev", device, ...shape);
+    await run("tc", "-n", namespace, "qdisc", "add", "dev", "eth0", ...shape);
+  }
+}
+
+async function run(program: "ip" | "tc", ...args: string[]): Promise<void> {
+  const { success, stderr } = await new Deno.Command(program, { args }).output();
+  if (success) return;
+  const complaint = new TextDecoder().decode(stderr).trim();
+  throw new Error(`${program} ${args.join(" ")}: ${complaint}`);
+}
