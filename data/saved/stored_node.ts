@@ -20,21 +20,17 @@ interface StoredOptions extends FileSourceOptions {
 
 /** The elements of chunk files, one file after the other. Workers divide it by files. */
 class StoredNode extends FileSourceNode {
-  readonly #spec: ElementSpec;
+  override readonly elementSpec: ElementSpec;
   readonly #counts: Readonly<Record<string, number>>;
 
   constructor(files: DatasetNode, { spec, counts = {}, ...options }: StoredOptions) {
     super("stored", files, options);
-    this.#spec = checkSpec("stored", spec);
+    this.elementSpec = checkSpec("stored", spec);
     this.#counts = counts as Record<string, number>;
   }
 
   override get attributes(): Attributes {
-    return { ...super.attributes, spec: this.#spec, counts: this.#counts };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.#spec;
+    return { ...super.attributes, spec: this.elementSpec, counts: this.#counts };
   }
 
   override get cardinality(): number {

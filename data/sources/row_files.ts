@@ -37,7 +37,7 @@ export function columnFileOptions(kind: string): ReturnType<typeof optionsOf> {
 
 export abstract class RowFileNode extends FileSourceNode {
   readonly columns: readonly string[] | undefined;
-  readonly #spec: ElementSpec;
+  override readonly elementSpec: ElementSpec;
   readonly #check: SpecCheck | undefined;
   /** The blocks of opened files: a file is opened to count its parts, then again to read one. */
   readonly #opened = new WeakMap<SourceFile, Promise<RowBlocks>>();
@@ -62,8 +62,8 @@ export abstract class RowFileNode extends FileSourceNode {
       );
     }
     this.columns = columns === undefined ? undefined : checkColumns(kind, columns);
-    this.#spec = checkSpec(kind, spec);
-    this.#check = SpecCheck.of(this.#spec, { nullable: true });
+    this.elementSpec = checkSpec(kind, spec);
+    this.#check = SpecCheck.of(this.elementSpec, { nullable: true });
   }
 
   /** Reads what is needed of a file before its blocks can be read. */
@@ -82,17 +82,13 @@ export abstract class RowFileNode extends FileSourceNode {
     return {
       ...super.attributes,
       ...(columns === undefined ? {} : { columns }),
-      ...(this.#spec === undefined ? {} : { spec: this.#spec }),
+      ...(this.elementSpec === undefined ? {} : { spec: this.elementSpec }),
     };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.#spec;
   }
 
   /** A spec says what all columns contain: then all are read and checked. */
   override get readsFields(): boolean {
-    return this.#spec === undefined && this.canLeaveOutColumns;
+    return this.elementSpec === undefined && this.canLeaveOutColumns;
   }
 
   /** Whether the format's files are smaller to read without some columns. */

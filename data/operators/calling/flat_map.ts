@@ -31,22 +31,18 @@ export class FlatMapNode extends UnaryNode {
   override readonly adviceFacts = { opensDatasets: true } as const;
   readonly fn: NodeFunction;
   readonly check: SpecCheck | undefined;
-  readonly #spec: ElementSpec;
+  override readonly elementSpec: ElementSpec;
 
   /** `spec`: the spec of the elements of the datasets that `fn` makes, if declared. */
   constructor(input: DatasetNode, fn: NodeFunction, spec?: ElementSpec) {
     super("flatMap", input);
     this.fn = fn;
-    this.#spec = checkSpec("flatMap", spec);
-    this.check = SpecCheck.of(this.#spec);
+    this.elementSpec = checkSpec("flatMap", spec);
+    this.check = SpecCheck.of(this.elementSpec);
   }
 
   override get attributes(): Attributes {
-    return { fn: this.fn, spec: this.#spec };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.#spec;
+    return { fn: this.fn, spec: this.elementSpec };
   }
 
   override makeIterator(context: IteratorContext): FlatMapIterator {

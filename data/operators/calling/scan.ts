@@ -20,23 +20,19 @@ export class ScanNode extends OneToOneNode {
   readonly initial: unknown;
   readonly fn: NodeFunction;
   readonly check: SpecCheck | undefined;
-  readonly #spec: ElementSpec;
+  override readonly elementSpec: ElementSpec;
 
   /** `spec`: the spec of the elements that `fn` returns, if declared. */
   constructor(input: DatasetNode, initial: unknown, fn: NodeFunction, spec?: ElementSpec) {
     super("scan", input);
     this.initial = initial;
     this.fn = fn;
-    this.#spec = checkSpec("scan", spec);
-    this.check = SpecCheck.of(this.#spec);
+    this.elementSpec = checkSpec("scan", spec);
+    this.check = SpecCheck.of(this.elementSpec);
   }
 
   override get attributes(): Attributes {
-    return { initial: this.initial, fn: this.fn, spec: this.#spec };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.#spec;
+    return { initial: this.initial, fn: this.fn, spec: this.elementSpec };
   }
 
   override makeIterator(context: IteratorContext): ScanIterator {

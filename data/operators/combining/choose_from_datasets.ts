@@ -21,7 +21,7 @@ export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
   });
   override readonly division = "whole";
   readonly stopOnEmptyDataset: boolean;
-  readonly #spec: ElementSpec;
+  override readonly elementSpec: ElementSpec;
 
   constructor(
     datasets: readonly DatasetNode[],
@@ -32,15 +32,11 @@ export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
     if (datasets.length === 0) throw invalidArgument(KIND, "datasets", "at least one", datasets);
     checkChoiceSpec(choice.elementSpec);
     this.stopOnEmptyDataset = checkBoolean(KIND, "stopOnEmptyDataset", stopOnEmptyDataset, true);
-    this.#spec = commonSpec(KIND, datasets.map((dataset) => dataset.elementSpec));
+    this.elementSpec = commonSpec(KIND, datasets.map((dataset) => dataset.elementSpec));
   }
 
   override get attributes(): Attributes {
     return { stopOnEmptyDataset: this.stopOnEmptyDataset };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.#spec;
   }
 
   override get cardinality(): number {

@@ -8,15 +8,11 @@ import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 export class ConcatenateNode extends DatasetNode {
   override readonly division = "whole";
   override readonly attributes: Attributes = {};
-  readonly #spec: ElementSpec;
+  override readonly elementSpec: ElementSpec;
 
   constructor(first: DatasetNode, second: DatasetNode) {
     super("concatenate", [first, second]);
-    this.#spec = commonSpec("concatenate", [first.elementSpec, second.elementSpec]);
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.#spec;
+    this.elementSpec = commonSpec("concatenate", [first.elementSpec, second.elementSpec]);
   }
 
   override get cardinality(): number {

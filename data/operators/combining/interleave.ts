@@ -51,14 +51,14 @@ export class InterleaveNode extends UnaryNode {
   readonly numParallelCalls: number | undefined;
   readonly deterministic: boolean | undefined;
   readonly check: SpecCheck | undefined;
-  readonly #spec: ElementSpec;
+  override readonly elementSpec: ElementSpec;
 
   constructor(input: DatasetNode, fn: NodeFunction, options: InterleaveAttributes = {}) {
     super("interleave", input);
     const { cycleLength = AUTOTUNE, blockLength = 1 } = options;
     this.fn = fn;
-    this.#spec = checkSpec("interleave", options.spec);
-    this.check = SpecCheck.of(this.#spec);
+    this.elementSpec = checkSpec("interleave", options.spec);
+    this.check = SpecCheck.of(this.elementSpec);
     this.cycleLength = cycleLength === AUTOTUNE
       ? CYCLE_LENGTH_DEFAULT
       : checkInteger("interleave", "cycleLength", cycleLength, 1);
@@ -69,11 +69,14 @@ export class InterleaveNode extends UnaryNode {
 
   override get attributes(): Attributes {
     const { fn, cycleLength, blockLength, numParallelCalls, deterministic } = this;
-    return { fn, cycleLength, blockLength, numParallelCalls, deterministic, spec: this.#spec };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.#spec;
+    return {
+      fn,
+      cycleLength,
+      blockLength,
+      numParallelCalls,
+      deterministic,
+      spec: this.elementSpec,
+    };
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {

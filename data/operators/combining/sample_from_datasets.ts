@@ -45,7 +45,7 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
   readonly weights: readonly number[] | undefined;
   readonly stopOnEmptyDataset: boolean;
   readonly seeding: Seeding;
-  readonly #spec: ElementSpec;
+  override readonly elementSpec: ElementSpec;
 
   /** `weights`: one for each dataset, a dataset of such arrays, or equal ones. */
   constructor(
@@ -65,7 +65,7 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
       checkSeed(KIND, seed),
       checkBoolean(KIND, "rerandomizeEachIteration", rerandomizeEachIteration, false),
     );
-    this.#spec = commonSpec(KIND, datasets.map((dataset) => dataset.elementSpec));
+    this.elementSpec = commonSpec(KIND, datasets.map((dataset) => dataset.elementSpec));
   }
 
   override get attributes(): Attributes {
@@ -75,10 +75,6 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
       rerandomizeEachIteration: this.seeding.anewEachIteration,
       stopOnEmptyDataset: this.stopOnEmptyDataset,
     };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.#spec;
   }
 
   /** Exact where each dataset is sampled to its end. */

@@ -43,7 +43,7 @@ export class GroupByReducerNode extends UnaryNode {
   override readonly division = "whole";
   readonly functions: ReducerFunctions;
   readonly check: SpecCheck | undefined;
-  readonly #spec: ElementSpec;
+  override readonly elementSpec: ElementSpec;
 
   /** `spec`: the spec of the last function's results, if declared. */
   constructor(input: DatasetNode, functions: ReducerFunctions, spec?: ElementSpec) {
@@ -55,16 +55,12 @@ export class GroupByReducerNode extends UnaryNode {
       );
     }
     this.functions = functions;
-    this.#spec = checkSpec("groupByReducer", spec);
-    this.check = SpecCheck.of(this.#spec);
+    this.elementSpec = checkSpec("groupByReducer", spec);
+    this.check = SpecCheck.of(this.elementSpec);
   }
 
   override get attributes(): Attributes {
-    return { ...this.functions, spec: this.#spec };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.#spec;
+    return { ...this.functions, spec: this.elementSpec };
   }
 
   override makeIterator(context: IteratorContext): GroupByReducerIterator {
