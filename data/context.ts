@@ -125,7 +125,7 @@ export class IteratorContext {
    */
   knob(parameter: KnobParameter, range: KnobRange): Knob {
     if (this.stats.isNested) return new Knob(parameter, range);
-    return this.#place.knob ??= this.tuner.knob(parameter, range);
+    return this.#place.knob ??= this.tuner.knob(parameter, range, this.#place.node);
   }
 
   /** The threads that may call functions. Functions of other programs run in their own process. */

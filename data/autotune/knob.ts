@@ -8,9 +8,12 @@ export type KnobParameter = "numParallelCalls" | "bufferSize";
 export interface KnobRange {
   readonly min: number;
   readonly max: number;
-  /** Its value until something was measured. */
+  /** Its value until something was measured, in the first iteration. */
   readonly initial: number;
 }
+
+/** What the knobs of earlier iterations were set to last, by operator: the next epoch begins so. */
+const lastValues = new WeakMap<object, number>();
 
 /** One number. Its operator reads `value` whenever it decides whether to begin something. */
 export class Knob implements Setting {
@@ -18,11 +21,19 @@ export class Knob implements Setting {
   readonly min: number;
   readonly max: number;
   value: number;
+  readonly #operator: object | undefined;
 
-  constructor(parameter: KnobParameter, { min, max, initial }: KnobRange) {
+  /** @param operator The node that it belongs to; undefined: an operator of one iteration only. */
+  constructor(parameter: KnobParameter, { min, max, initial }: KnobRange, operator?: object) {
     this.parameter = parameter;
     this.min = min;
     this.max = max;
-    this.value = initial;
+    this.#operator = operator;
+    this.value = (operator && lastValues.get(operator)) ?? initial;
+  }
+
+  /** Lets the next iteration of its operator begin with this value. */
+  remember(): void {
+    if (this.#operator !== undefined) lastValues.set(this.#operator, this.value);
   }
 }

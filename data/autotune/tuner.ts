@@ -99,8 +99,8 @@ export class Tuner {
   }
 
   /** A new knob. Within the CPU budget, all knobs of calls begin with an equal share. */
-  knob(parameter: KnobParameter, range: KnobRange): Knob {
-    const knob = new Knob(parameter, range);
+  knob(parameter: KnobParameter, range: KnobRange, operator?: object): Knob {
+    const knob = new Knob(parameter, range, this.#options.isOff ? undefined : operator);
     this.#knobs.push(knob);
     this.#periodMs = PERIOD_FIRST_MS; // the structure of the pipeline has changed
     this.#share();
@@ -150,6 +150,7 @@ export class Tuner {
     const consumed = 1_000 / this.#pace.pauseMs;
     if (!(outputLatencyMs(root, Infinity) > 0)) return; // nothing took any time
     climb(root, this.#knobs, consumed, this.#options.budgets);
+    for (const knob of this.#knobs) knob.remember();
     const measured = measuredMs(recent, waitedMs);
     outputLatencyMs(root, consumed, (stage, expectedMs) => {
       const operator = operators.get(stage)!;

@@ -29,10 +29,12 @@ from torchvision.transforms import v2
 
 PIPELINE = Path(__file__).with_name("resnet.ts")
 CLASSES = 8
+# Of each generated JPEG.
+NAMES = 8
 
 
 def generate(folder: Path, count: int) -> Path:
-    """JPEGs of about ImageNet's size: coarse noise, enlarged."""
+    """JPEGs of about ImageNet's size: coarse noise, enlarged. Each has several names: epochs are long, as in training."""
     random = torch.Generator().manual_seed(1)
     for i in range(count):
         coarse = torch.randint(0, 256, (1, 3, 24, 32), generator=random, dtype=torch.uint8).float()
@@ -40,6 +42,8 @@ def generate(folder: Path, count: int) -> Path:
         path = folder / f"class-{i % CLASSES}" / f"{i}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         torchvision.io.write_jpeg(image, str(path), quality=90)
+        for name in range(1, NAMES):
+            os.link(path, path.with_stem(f"{i}-{name}"))
     return folder
 
 
@@ -144,7 +148,7 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     with contextlib.ExitStack() as stack:
         folder = options.images or generate(
-            Path(stack.enter_context(tempfile.TemporaryDirectory())), 16 if options.tiny else 2_048
+            Path(stack.enter_context(tempfile.TemporaryDirectory())), 8 if options.tiny else 2_048
         )
         folder = folder.resolve()
         service = options.service or stack.enter_context(local_service(folder))

@@ -87,6 +87,20 @@ Deno.test("AUTOTUNE decides the same in virtual time, again and again", async ()
   assertEquals(await once(), await once());
 });
 
+Deno.test("AUTOTUNE begins an epoch with what it had set in the last one", async () => {
+  const clock = new Clock();
+  const dataset = slowMap(clock);
+  const valueOf = (stats: readonly OperatorStats[]) =>
+    stats.find(({ operator }) => operator === "map")!.tuning!.value;
+  const first = valueOf(await read(dataset, clock, { pauseMs: 1 }));
+  assert(first > 4, `${first} calls`);
+  // Too few elements for a decision.
+  assertEquals(valueOf(await read(dataset, clock, { count: 2 })), first);
+  assertEquals(valueOf(await read(slowMap(clock), clock, { count: 2 })), 4);
+  const off = dataset.withOptions({ autotune: false });
+  assertEquals(valueOf(await read(off, clock, { count: 2 })), 4);
+});
+
 Deno.test("withOptions({ autotune: false }) keeps the first values", async () => {
   const clock = new Clock();
   const dataset = slowMap(clock).prefetch(AUTOTUNE).withOptions({ autotune: false });
