@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +232,8 @@ def test_the_command_line_is_leats() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a file system")
-def test_a_full_disk_under_the_slots_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("waits", [False, True], ids=["while it runs", "after it has ended"])
+def test_a_full_disk_under_the_slots_is_an_error(tmp_path: Path, waits: bool) -> None:
     small = tmp_path / "small"
     small.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "leat", str(small)], capture_output=True).returncode:
@@ -239,7 +241,9 @@ def test_a_full_disk_under_the_slots_is_an_error(tmp_path: Path) -> None:
     try:
         loader = leat.load(PIPELINES, export="large", args={"count": 30}, folder=str(small), memory=2**30)
         with pytest.raises(leat.LeatError, match="full") as raised:
-            list(loader)
+            for _ in loader:
+                while waits and loader._connection.helper._process.is_running:
+                    time.sleep(0.01)
         assert raised.value.code == "resource_exhausted"
         loader.close()
     finally:

@@ -33,6 +33,8 @@ SAID_CHARS = 4_096
 ENDING_SECONDS = 3.0
 # When a program is told why its first batch does not come.
 SLOW_START_MS = 5_000
+# A helper that takes no requests has said why, and ends.
+LAST_WORD_MS = 5_000
 NOT_CACHED = (
     "The first loader on a machine downloads Leat's npm packages, and the registry cannot be reached: run it once with "
     "a network, name another registry in NPM_CONFIG_REGISTRY, or copy the folder DENO_DIR of a machine that has them"
@@ -213,8 +215,20 @@ class Helper:
             raise self._end_of_it() from None
 
     def _end_of_it(self) -> LeatError:
-        self._ended = self._process.why_ended()
+        self._ended = self._farewell() or self._process.why_ended()
         return self._ended
+
+    def _farewell(self) -> LeatError | None:
+        """What the helper said last, where a request meets its end: messages before that are not needed any more."""
+        try:
+            while _is_readable(self._process.read, LAST_WORD_MS) and (chunk := os.read(self._process.read, PIPE_BYTES)):
+                self._input += chunk
+        except OSError:
+            pass
+        while (received := self._parse()) is not None:
+            if received.value.get("kind") == "bye":
+                return from_wire(received.value.get("error"))
+        return None
 
 
 def _is_readable(descriptor: int, milliseconds: int | None = None) -> bool:
