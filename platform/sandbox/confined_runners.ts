@@ -22,6 +22,9 @@ import { HostProcesses } from "./host/host_processes.ts";
 import { ProcessSupply } from "./process_supply.ts";
 import { splitTableOf, steppedOf } from "./untrusted_answers.ts";
 
+/** How long a process that has listed the splits of a graph waits for the task that runs it, in ms. */
+const LISTED_MS_MAX = 2_000;
+
 /** Processes that load at the same time: more than there are cores would delay each other. */
 const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
 
@@ -42,6 +45,14 @@ export class ConfinedRunners implements RunnerFactory {
   /** The memory of elements of all processes: each is overwritten as a whole before it is used. */
   readonly #pool = new FramePool();
   #storing: Promise<void> | undefined;
+  /** Has listed the splits of a graph. The task that is to follow need not wait for another process. */
+  #listed:
+    | {
+      readonly graph: Uint8Array;
+      readonly process: ConfinedProcess;
+      readonly timer: ReturnType<typeof setTimeout>;
+    }
+    | undefined;
   /** The resource usage of ended processes. */
   readonly #ended = { cpuSeconds: 0 };
 
@@ -95,22 +106,52 @@ export class ConfinedRunners implements RunnerFactory {
   }
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
-    return new ConfinedRunner(this.#supply, settings, splits, this.#pool);
+    const disposing = new AbortController();
+    const process = this.#takeListed(settings.graph) ?? this.#supply.take(disposing.signal);
+    return new ConfinedRunner(process, disposing, settings, splits, this.#pool);
   }
 
   async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
     const process = await this.#supply.take(signal);
-    signal?.addEventListener("abort", () => process.terminate(), { once: true });
+    const stop = () => process.terminate();
+    signal?.addEventListener("abort", stop, { once: true });
     try {
-      return splitTableOf(await process.ask("listSplits", graph));
-    } finally {
+      const table = splitTableOf(await process.ask("listSplits", graph));
+      this.#keepListed(graph, process);
+      return table;
+    } catch (error) {
       process.terminate();
+      throw error;
+    } finally {
+      signal?.removeEventListener("abort", stop);
     }
+  }
+
+  /** No other graph runs in this process: functions may have changed everything in it. */
+  #keepListed(graph: Uint8Array, process: ConfinedProcess): void {
+    this.#dropListed();
+    const timer = setTimeout(() => this.#dropListed(), LISTED_MS_MAX);
+    this.#listed = { graph, process, timer };
+  }
+
+  #takeListed(graph: Uint8Array): Promise<ConfinedProcess> | undefined {
+    const listed = this.#listed;
+    if (listed === undefined || !equalBytes(graph, listed.graph)) return undefined;
+    this.#listed = undefined;
+    clearTimeout(listed.timer);
+    return listed.process.isAlive ? Promise.resolve(listed.process) : undefined;
+  }
+
+  #dropListed(): void {
+    clearTimeout(this.#listed?.timer);
+    this.#listed?.process.terminate();
+    this.#listed = undefined;
   }
 
   /** Resolves when no process is left. */
   async close(): Promise<void> {
     this.#supply.close();
+    this.#dropListed();
     this.#modules.close();
     await Promise.all([...this.#processes].map((process) => process.terminate()));
     await this.#storing;
@@ -119,7 +160,7 @@ export class ConfinedRunners implements RunnerFactory {
 }
 
 class ConfinedRunner implements Runner {
-  readonly #disposing = new AbortController();
+  readonly #disposing: AbortController;
   readonly #process: Promise<ConfinedProcess>;
   readonly #started: Promise<ConfinedProcess>;
   /** Whether several threads share the memory of elements. */
@@ -128,14 +169,16 @@ class ConfinedRunner implements Runner {
   bytesRead = 0;
 
   constructor(
-    supply: ProcessSupply<ConfinedProcess>,
+    process: Promise<ConfinedProcess>,
+    disposing: AbortController,
     settings: RunnerSettings,
     splits: RunnerSplits,
     pool: FramePool,
   ) {
     this.#pool = pool;
     this.#isShared = settings.shared;
-    this.#process = supply.take(this.#disposing.signal);
+    this.#process = process;
+    this.#disposing = disposing;
     this.#started = this.#process.then(async (process) => {
       process.serve(splits);
       await process.ask("run", { ...settings, shared: false });
@@ -176,4 +219,8 @@ class ConfinedRunner implements Runner {
     if (frame.buffer instanceof ArrayBuffer) this.recycle(frame.buffer);
     return copy;
   }
+}
+
+function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
