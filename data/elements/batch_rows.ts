@@ -8,9 +8,13 @@ import {
   TYPED_ARRAYS,
   type TypedArray,
 } from "../../core/dtype.ts";
+import type { ElementMemory } from "./released.ts";
 
 /** Larger batches grow with their rows. */
 const BATCH_BYTES_MAX = 256 << 20;
+
+/** Batches whose memory waits for another one: one is read, and one is on its way. */
+const FREE_MAX = 4;
 
 /** After so many batches in a row that were made otherwise, no more memory is made. */
 const UNUSED_MAX = 64;
@@ -45,6 +49,10 @@ export class BatchRows {
   #row = 0;
   #shifts = 0;
   #unused = 0;
+  /** The arrays of the batch that was made last. */
+  #finished: TypedArray[] = [];
+  /** Arrays of earlier batches, which nobody has any more. */
+  #free: TypedArray[] = [];
 
   /** @param size rows of a batch. */
   constructor(size: number) {
@@ -75,8 +83,34 @@ export class BatchRows {
   }
 
   /** Notes that a batch was made of these rows. */
-  used(): void {
+  used(data: TypedArray): void {
     this.#unused = 0;
+    this.#finished.push(data);
+  }
+
+  /** The memory of the batch that was made last. Undefined if it was made otherwise. */
+  memory(): ElementMemory | undefined {
+    const finished = this.#finished;
+    if (finished.length === 0) return undefined;
+    this.#finished = [];
+    return { release: () => finished.forEach((data) => this.#release(data)) };
+  }
+
+  /** Whoever still has the batch, or a row, has an empty array from now on. */
+  #release(data: TypedArray): void {
+    const { buffer } = data as Uint8Array<ArrayBuffer>;
+    if (buffer.detached) return;
+    const Values = data.constructor as new (buffer: ArrayBuffer) => TypedArray;
+    const free = new Values(buffer.transfer());
+    if (this.#free.length < FREE_MAX) this.#free.push(free);
+  }
+
+  /** Memory of this size with any contents. */
+  allocate(dtype: FixedDType, length: number): TypedArray {
+    const free = this.#free.pop();
+    if (free?.constructor === TYPED_ARRAYS[dtype] && free.length === length) return free;
+    this.#free = []; // the batches have changed
+    return new TYPED_ARRAYS[dtype](length);
   }
 
   /**
@@ -119,7 +153,7 @@ class Batch {
   #allocate(dtype: FixedDType, length: number): TypedArray | undefined {
     const bytes = this.#size * length * TYPED_ARRAYS[dtype].BYTES_PER_ELEMENT;
     if (bytes === 0 || bytes > BATCH_BYTES_MAX) return undefined;
-    const data = new TYPED_ARRAYS[dtype](this.#size * length);
+    const data = this.rows.allocate(dtype, this.#size * length);
     untaken.set(data.buffer, this);
     return data;
   }
@@ -158,7 +192,7 @@ export class WrittenBatch {
 
   /** All rows, once each was there. */
   finish(): TypedArray {
-    this.#batch.rows.used();
+    this.#batch.rows.used(this.data);
     return this.data;
   }
 }

@@ -1,4 +1,4 @@
-/** The memory of elements that came from a service, which a training loop may free early. */
+/** The memory of elements that a training loop may free early. */
 
 /** Frees memory that nothing else uses. */
 export interface ElementMemory {
@@ -18,14 +18,15 @@ export function keepMemory(element: unknown): void {
 }
 
 /**
- * Frees the memory of an element that `distribute()` gave, at once. Without it, the garbage
- * collector frees the memory later. Batches of 1 MB and more make it run often, which takes about
- * half of the time that the trainer's process spends on receiving them.
+ * Frees the memory of an element that `distribute()` gave, or of a batch that images were decoded
+ * to, at once. Without it, the garbage collector frees the memory later. Batches of 1 MB and more
+ * make it run often, which takes about half of the time that the trainer's process spends on
+ * receiving them. The memory of a batch of images is used for the next one.
  *
  * Call it once nothing uses the element any more, such as at the end of a training step. Its
  * tensors, and other views of their memory, are empty then. It does nothing for other elements:
- * those smaller than 64 KiB, those that `map`, `batch` and so on made in this process, and those
- * that `cache()`, `flatMap` and `interleave` keep.
+ * those of a service that are smaller than 64 KiB, others that `map`, `batch` and so on made in
+ * this process, and those that `cache()`, `flatMap` and `interleave` keep.
  *
  * @example
  * ```ts

@@ -1,6 +1,7 @@
 /** Base of `batch`, `paddedBatch` and `raggedBatch`. */
 import { LeatError } from "../../../core/error.ts";
 import { BatchRows } from "../../elements/batch_rows.ts";
+import { noteMemory } from "../../elements/released.ts";
 import { InputBlock } from "../../elements/block.ts";
 import { checkBoolean, checkInteger } from "../../check.ts";
 import { type Column, ScalarColumn } from "../../elements/leaf_columns.ts";
@@ -99,6 +100,8 @@ class GatheringIterator extends UnaryIterator implements Stepping {
   #ended = false;
   /** Rule `mapAndBatchFusion`: the input, if its functions write numbers to the column. */
   readonly #calling: CallingIterator | undefined;
+  /** The same rule: where functions of the input decode images to. */
+  readonly #rows: BatchRows | undefined;
   /** Rule `mapVectorization`: the input, whose function may take batches. */
   readonly #batchable: MapIterator | undefined;
   #rowsAtOnce = 8;
@@ -117,7 +120,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     const fuses = context.uses("mapAndBatchFusion");
     this.#calling = fuses && input instanceof CallingIterator ? input : undefined;
     if (fuses && isPlain && (input instanceof MapIterator || input instanceof ParallelCalls)) {
-      input.call.rows = new BatchRows(size);
+      input.call.rows = this.#rows = new BatchRows(size);
     }
     const vectorizes = context.uses("mapVectorization") && input instanceof MapIterator;
     this.#batchable = vectorizes ? input : undefined;
@@ -231,7 +234,10 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     this.#column = this.#numbers = undefined;
     this.#count = 0;
     try {
-      return this.stats.gave(within(this.stats.operator, () => column.finish(count)));
+      const batch = within(this.stats.operator, () => column.finish(count));
+      const memory = this.#rows?.memory();
+      if (memory !== undefined) noteMemory(batch, memory);
+      return this.stats.gave(batch);
     } catch (error) {
       throw this.stats.failed(error);
     }

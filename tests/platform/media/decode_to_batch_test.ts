@@ -3,7 +3,7 @@
 import { assert, assertEquals } from "../../assert.ts";
 import { RandomStream } from "../../../core/philox.ts";
 import { Tensor } from "../../../core/tensor.ts";
-import { Dataset } from "../../../mod.ts";
+import { Dataset, releaseElement } from "../../../mod.ts";
 import type { ImageCodec } from "../../../data/host.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
@@ -96,6 +96,29 @@ Deno.test("images inside of objects are decoded to their batch, errors included"
   await using iterator = openIterator(make(4).node, { host });
   while (!(await iterator.next().catch(() => ({ done: false }))).done);
   assertEquals(placed, 20);
+});
+
+Deno.test("a released batch is empty for whoever kept it, and later ones are right", async () => {
+  const files = await jpegs(24);
+  const make = () =>
+    Dataset.from(files).map(
+      async (jpeg, { image }) => ({ image: await image.decode(jpeg) }),
+      { numParallelCalls: 4 },
+    ).batch(4).prefetch(1);
+  const expected: number[] = [];
+  for await (const { image } of make()) {
+    expected.push(crc32c(image.data as Uint8Array<ArrayBuffer>));
+  }
+  const found: number[] = [], kept: Tensor[] = [];
+  let previous: unknown;
+  for await (const batch of make()) {
+    found.push(crc32c(batch.image.data as Uint8Array<ArrayBuffer>));
+    kept.push(batch.image as Tensor);
+    releaseElement(previous);
+    previous = batch;
+  }
+  assertEquals(found, expected);
+  assertEquals(kept.map(({ data }) => data.length > 0), [false, false, false, false, false, true]);
 });
 
 Deno.test("only images that their function cannot keep are decoded to a batch", () => {
