@@ -235,7 +235,13 @@ class InterleaveIterator extends SteppingIterator {
       );
     }
     this.#open = slots.filter((slot) => slot !== null).length;
-    this.#turn = turn;
+    this.#turn = checkInteger(
+      "restore",
+      "turn",
+      turn,
+      0,
+      Math.max(this.#cycleLength, slots.length) - 1,
+    );
     this.#givenInBlock = givenInBlock;
     this.#inputEnded = inputEnded;
   }

@@ -1,4 +1,5 @@
 /** Parallel `interleave`: the open datasets fetch their elements in parallel. */
+import { checkInteger } from "../../check.ts";
 import type { Answer } from "../../elements/answer.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
@@ -172,7 +173,13 @@ export class ParallelInterleave extends SteppingIterator {
     for (const place of places) {
       this.#places.push(place === null ? undefined : await this.#fetcher.restoreOne(place));
     }
-    this.#turn = turn;
+    this.#turn = checkInteger(
+      "restore",
+      "turn",
+      turn,
+      0,
+      Math.max(this.#cycleLength, places.length) - 1,
+    );
     this.#givenInBlock = givenInBlock;
   }
 
