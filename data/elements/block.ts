@@ -2,6 +2,7 @@
  * Blocks: several elements read from an input at once. Between operators that answer at once they
  * save a call per element and operator.
  */
+import { invalidArgument } from "../check.ts";
 import { type ElementIterator, END } from "../iterator.ts";
 
 /** Elements read from an input and not processed yet, in order. */
@@ -30,8 +31,10 @@ export class InputBlock {
     return this.items.slice(this.at, this.end);
   }
 
-  /** Puts elements into the empty block. */
+  /** Puts saved elements into the empty block. @throws LeatError if they are no list. */
   put(elements: readonly unknown[]): void {
+    // An object may have any length.
+    if (!Array.isArray(elements)) throw invalidArgument("restore", "elements", "a list", elements);
     this.clear();
     for (let i = 0; i < elements.length; i++) this.items[i] = elements[i];
     this.end = elements.length;
