@@ -4,13 +4,17 @@
  *
  * @module
  */
+import type { ClientProtocol } from "../../actors/client/protocol.ts";
+import type { ActorContext } from "../../actors/runtime/actor.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { RequestRates } from "../../actors/dispatcher/jobs/request_rates.ts";
 import { encodeMessage } from "../../transport/codec.ts";
+import { Payload } from "../../transport/payload.ts";
 import { writeAck } from "../../transport/web_socket/frames.ts";
 import { WebSocketLink } from "../../transport/web_socket/link.ts";
 import type { Socket, SocketEvents } from "../../transport/web_socket/socket.ts";
+import { settle, TestCluster } from "../actors/dispatcher/lib.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
 
 const ANSWER = new Uint8Array(2 ** 20);
@@ -130,4 +134,40 @@ Deno.test("large answers of a dispatcher count as many requests of the identity 
   }
   assertThrows(() => rates.take(by), Error, "requests a second");
   rates.take({ ...by, sender: { name: "others", role: "client" } });
+});
+
+Deno.test("a client that reads nothing makes the dispatcher keep few hints for it", async () => {
+  await using cluster = await TestCluster.start();
+  const { clientId } = await cluster.open(await cluster.dataset());
+  let wakes = 0;
+  let asking: ActorContext | undefined;
+  cluster.system.spawn<ClientProtocol>({
+    name: "client",
+    create: (context) => {
+      asking = context;
+      return {
+        handlers: {
+          wake: () => (wakes++, null),
+          askAgain: () => ({}),
+          readSource: () => ({ given: new Payload(new Uint8Array()) }),
+        },
+      };
+    },
+  });
+  await settle();
+  const heartbeat = () =>
+    asking!.ask(cluster.dispatcher, "clientHeartbeat", { clientId }, { timeoutMs: 60_000 });
+  await heartbeat();
+  for (let i = 0; i < 100; i++) {
+    await cluster.worker(`w${i}`).heartbeat();
+    await settle();
+    await cluster.world.advance(100);
+  }
+  assert(wakes >= 1 && wakes <= 32, `${wakes} hints without a heartbeat`);
+  const before = wakes;
+  await heartbeat();
+  await cluster.worker("another").heartbeat();
+  await settle();
+  await cluster.world.advance(100);
+  assertEquals(wakes, before + 1, "one that is there again is told again");
 });

@@ -16,11 +16,19 @@ const PAUSE_MS = 20;
  * a second: as many as in the regular heartbeats of 1,000 clients that read 100 workers.
  */
 const TASKS_AT_ONCE = 2_000;
+/** Hints to a client that has not sent a heartbeat since. They wait for one that does not read. */
+const UNHEARD_MAX = 32;
+
+interface Receiver {
+  readonly client: FencedRef<ClientProtocol>;
+  /** Hints since its last heartbeat. */
+  hints: number;
+}
 
 export class ClientHints {
   readonly #context: ActorContext;
   readonly #transactions: Pick<Transactions, "state" | "whenDurable">;
-  readonly #clients = new Map<number, FencedRef<ClientProtocol>>();
+  readonly #clients = new Map<number, Receiver>();
   /** Iterations whose clients lack the newest change. */
   readonly #changed = new Set<number>();
   /** Clients to send a hint to, longest waiting first. */
@@ -35,7 +43,7 @@ export class ClientHints {
 
   /** A client sent a heartbeat, and gets all news in the answer. */
   heard(clientId: number, client: FencedRef<ClientProtocol>): void {
-    this.#clients.set(clientId, client);
+    this.#clients.set(clientId, { client, hints: 0 });
     this.#due.delete(clientId);
   }
 
@@ -68,10 +76,11 @@ export class ClientHints {
     for (const clientId of this.#due) {
       if (tasks >= TASKS_AT_ONCE) return this.#schedule();
       this.#due.delete(clientId);
-      const client = this.#clients.get(clientId);
+      const receiver = this.#clients.get(clientId);
       const iterationId = state.clients.get(clientId)?.iterationId;
-      if (client === undefined || iterationId === undefined) continue;
-      this.#context.tell(client, "wake", null);
+      if (receiver === undefined || iterationId === undefined) continue;
+      if (++receiver.hints > UNHEARD_MAX) continue;
+      this.#context.tell(receiver.client, "wake", null);
       tasks += Math.max(1, state.tasksOfIteration(iterationId).size);
     }
   }
