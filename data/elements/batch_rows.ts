@@ -72,6 +72,7 @@ export class BatchRows {
   /** Notes what the function returned. If that is or holds what was offered, nobody else has it. */
   returned(result: unknown): void {
     const offered = this.#offered;
+    this.#offered = undefined;
     if (offered === undefined || this.#unused >= UNUSED_MAX) return;
     if (offered.result !== result && !this.mayNest) return;
     if (this.#batch === undefined || this.#row === 0) {
