@@ -6,7 +6,8 @@ import { Ledger, type LedgerState } from "../../offload/conditional/ledger.ts";
 import { LocalSide } from "../../offload/conditional/local_side.ts";
 import { RemoteSide } from "../../offload/conditional/remote_side.ts";
 import { UpperPart } from "../../offload/conditional/upper_part.ts";
-import { changed, type Mutant } from "./mutant.ts";
+import { CutControl } from "../../offload/cut_control.ts";
+import { changed, type Mutant, PerInstance } from "./mutant.ts";
 
 /** All of them. */
 export const OFFLOAD_MUTANTS: readonly Mutant[] = [
@@ -118,5 +119,29 @@ export const OFFLOAD_MUTANTS: readonly Mutant[] = [
           return note.call(this, sequence, index) || index === 0 && !this.isDone(sequence);
         },
       })),
+  },
+  {
+    name: "profile-stale",
+    wrong: "a trainer that believes its profile, whatever it measures",
+    workload: "decisions",
+    install: () => changed(CutControl.prototype, { observe: () => false }),
+  },
+  {
+    name: "decision-never-undone",
+    wrong: "a trainer that never comes back to a candidate that it has left",
+    workload: "decisions",
+    install: () => {
+      const left = new PerInstance<CutControl, Set<string | null>>(() => new Set());
+      return changed(CutControl.prototype, ({ observe }) => ({
+        observe(throughput, among) {
+          const before = this.candidate;
+          const isChanged = observe.call(this, throughput, among);
+          left.of(this).add(before);
+          if (!isChanged || !left.of(this).has(this.candidate)) return isChanged;
+          this.resume(before);
+          return false;
+        },
+      }));
+    },
   },
 ];

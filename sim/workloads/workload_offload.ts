@@ -12,8 +12,11 @@ import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import type { OffloadNode } from "../../data/operators/offload.ts";
 import { Adaptation, setAdaptation } from "../../offload/adaptation.ts";
 import { CutControl } from "../../offload/cut_control.ts";
+import { decide } from "../../offload/decide.ts";
 import { figuresOf, type OffloadProgress } from "../../offload/figures.ts";
+import { OffloadPlan } from "../../offload/plan.ts";
 import { Violations } from "../checkers/checker.ts";
+import { DecisionsChecker } from "../checkers/decisions.ts";
 import { HalvesChecker } from "../checkers/halves.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import type { SimNode } from "../engine/node.ts";
@@ -62,12 +65,32 @@ function randomRowsOf(): Dataset<Rows> {
 /** A trainer's pipeline. */
 interface Variant {
   readonly rowsOf: () => Dataset<Rows>;
-  /** Whether what workers run changes at random, every few batches. */
-  readonly isExchanged: boolean;
+  /** How what workers run changes: never, at random, or by what was measured. */
+  readonly changes: "never" | "random" | "measured";
 }
 
-const OFFLOADED: Variant = { rowsOf, isExchanged: false };
-const EXCHANGED: Variant = { rowsOf: randomRowsOf, isExchanged: true };
+const OFFLOADED: Variant = { rowsOf, changes: "never" };
+const EXCHANGED: Variant = { rowsOf: randomRowsOf, changes: "random" };
+const DECIDED: Variant = { rowsOf: randomRowsOf, changes: "measured" };
+
+/** The profile of the variant with measurements, which is wrong: a step with each candidate, in ms. */
+const PROFILE = { "p'3": 700, "p'2": 1_400 };
+const LOCAL_STEP_MS = 15_000;
+const BATCH_BYTES = 16;
+
+function profiledPlan(): OffloadPlan {
+  const rate = (ms: number) => 1_000 * BATCH_BYTES / ms;
+  const Lthp = rate(LOCAL_STEP_MS);
+  const metrics = {
+    ...{ Gthp: rate(1), Lthp, Pcycle: 1 },
+    candidates: Object.entries(PROFILE).map(([name, ms]) => ({
+      ...{ name, Rthp: rate(ms) - Lthp, Ocycle: 0 },
+    })),
+  };
+  return new OffloadPlan({
+    ...{ decision: decide(metrics), metrics, refused: [], source: "stored", planningMs: 0 },
+  });
+}
 
 /** Batches between two changes. */
 const PERIOD = { batches: 3, ms: 0 };
@@ -118,6 +141,11 @@ export async function runOffload(options: RunOptions): Promise<RunOutcome> {
   return await runVariant(options, OFFLOADED);
 }
 
+/** Runs one seed whose trainer has a profile that does not hold any more. */
+export async function runDecisions(options: RunOptions): Promise<RunOutcome> {
+  return await runVariant(options, DECIDED);
+}
+
 /** Runs one seed in which what workers run changes. */
 export async function runExchange(options: RunOptions): Promise<RunOutcome> {
   return await runVariant(options, EXCHANGED);
@@ -144,6 +172,9 @@ class OffloadRun implements Disposable {
   readonly #candidate: string;
   readonly #deterministic: boolean;
   readonly #adapt: boolean;
+  /** How long a step takes, by candidate, if that depends on it. */
+  readonly #stepMs: Readonly<Record<string, number>> | undefined;
+  readonly #decisions: DecisionsChecker;
   readonly #timeoutMs: number;
   readonly #stepMaxMs: number;
   /** The trainer's checkpoint on its disk. */
@@ -154,7 +185,8 @@ class OffloadRun implements Disposable {
     variant: Variant,
     { plain, canonical }: Wanted,
   ) {
-    const { isExchanged } = this.#variant = variant;
+    const { changes } = this.#variant = variant;
+    const isExchanged = changes !== "never";
     this.cluster = new SimCluster({ seed, faults, readable });
     const rng = this.cluster.random.fork("offload");
     this.#ratio = rng.pick(RATIOS);
@@ -164,6 +196,14 @@ class OffloadRun implements Disposable {
     this.#timeoutMs = rng.pick(TIMEOUT_MS);
     this.#stepMaxMs = rng.pick(STEP_MAX_MS);
     this.#wanted = this.#candidate === "p'3" ? canonical : plain;
+    const helps = changes === "measured" && rng.chance(0.5);
+    if (changes === "measured") {
+      this.#stepMs = { "p'3": 2_800, "p'2": helps ? 1_400 : 5_600, null: LOCAL_STEP_MS };
+    }
+    this.#decisions = new DecisionsChecker(
+      helps ? "p'2" : "p'3",
+      this.violations.by("decisions"),
+    );
     const findings = this.violations.by("halves");
     this.checker = new HalvesChecker(this.#wanted, this.#deterministic, findings);
     this.#timings = drawStreamTimings(this.cluster, this.cluster.random.fork("timings"));
@@ -194,6 +234,7 @@ class OffloadRun implements Disposable {
       const { dataset, next } = this.#open(node, rng);
       await using iterator = next();
       this.checker.resume(this.#saved?.taken ?? []);
+      this.#decisions.forget();
       if (this.#saved !== undefined) await iterator.restore(this.#saved.token);
       if (await this.#read(iterator, dataset, { node, who, rng })) return this.checker.ended(who);
       this.cluster.counters.tally("iterator_restored");
@@ -208,15 +249,25 @@ class OffloadRun implements Disposable {
   ): Promise<boolean> {
     const progress = () => figuresOf(dataset.node).read();
     const isRestored = this.#saved !== undefined;
+    let failed = 0;
     for (;;) {
       const { done, value } = await iterator.next();
       if (done) {
+        if (this.#stepMs !== undefined) this.#decisions.ended();
         if (progress().fallbacks > 0) this.cluster.counters.tally("service_fell_back");
         return true;
       }
       for (const element of value.data) this.checker.took(element, who);
       if (!isRestored) this.#checkShare(progress(), who);
       this.#crashes.delivered(this.checker.taken.length);
+      if (this.#stepMs !== undefined) {
+        const { candidate = null, fallbacks } = progress();
+        if (fallbacks > failed) this.#decisions.forget();
+        failed = fallbacks;
+        this.#decisions.took(candidate);
+        await node.host.sleep(this.#stepMs[`${candidate}`]!);
+        continue;
+      }
       if (rng.chance(SAVE_PROBABILITY)) {
         const token = await iterator.save();
         this.#saved = { token, taken: this.checker.taken };
@@ -234,8 +285,10 @@ class OffloadRun implements Disposable {
   }
 
   #open(node: SimNode, rng: SimRandom) {
-    const { rowsOf, isExchanged } = this.#variant;
-    const plan = { candidate: this.#candidate, ratio: this.#ratio };
+    const { rowsOf, changes } = this.#variant;
+    const plan = changes === "measured"
+      ? profiledPlan()
+      : { candidate: this.#candidate, ratio: this.#ratio };
     let dataset: Dataset<Rows> | undefined;
     const next = this.#readings.dataset<Rows>(
       node,
@@ -249,8 +302,10 @@ class OffloadRun implements Disposable {
         }),
       this.#timings.client,
     );
-    if (isExchanged) {
-      const cuts = new RandomCuts(rng.fork("cuts"), this.#candidate);
+    if (changes !== "never") {
+      const cuts = changes === "random"
+        ? new RandomCuts(rng.fork("cuts"), this.#candidate)
+        : undefined;
       setAdaptation(dataset!.node as OffloadNode, new Adaptation(plan, cuts, PERIOD));
     }
     return { dataset: dataset!, next };

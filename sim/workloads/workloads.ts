@@ -4,7 +4,7 @@ import { runAutoscaling } from "./workload_autoscaling.ts";
 import { runConsumers } from "./workload_consumers.ts";
 import { runDynamic, runRestarts } from "./workload_dynamic.ts";
 import { runEpochs } from "./workload_epochs.ts";
-import { runExchange, runOffload } from "./workload_offload.ts";
+import { runDecisions, runExchange, runOffload } from "./workload_offload.ts";
 import { runOrdered } from "./workload_ordered.ts";
 import { runPipelines } from "./workload_pipelines.ts";
 import { runPoison } from "./workload_poison.ts";
@@ -64,6 +64,10 @@ const ALL = {
   exchange: [
     runExchange,
     "the same trainer, where what workers run changes every few batches",
+  ],
+  decisions: [
+    runDecisions,
+    "a trainer whose plan does not hold any more, so that it has to find the fastest candidate",
   ],
 } satisfies Record<string, readonly [Workload, string]>;
 
