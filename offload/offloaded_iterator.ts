@@ -3,36 +3,30 @@
  * conditional operator.
  */
 import type { ServiceAccess } from "../actors/client/access.ts";
-import { clientOptions, definitionOf } from "../actors/client/starting.ts";
 import { LeatError } from "../core/error.ts";
 import type { IteratorContext } from "../data/context.ts";
 import { refuseForeignService } from "../data/foreign/foreign.ts";
 import { ElementIterator, END, type Pulled } from "../data/iterator.ts";
 import { ReadingFailure } from "../data/iterators/reading_failure.ts";
-import type { OffloadChoice, OffloadNode, OffloadOptions } from "../data/operators/offload.ts";
-import { digestOfSplits, packSplits } from "../data/sharding/split_table.ts";
-import { cutFiles } from "../data/sharding/splits.ts";
-import { seedOf } from "../data/operators/options.ts";
+import type { OffloadChoice, OffloadNode } from "../data/operators/offload.ts";
 import { Adaptation, knownAdaptation, setAdaptation, workersOf } from "./adaptation.ts";
 import {
   ConditionalIterator,
   type ConditionalOptions,
 } from "./conditional/conditional_iterator.ts";
 import type { RemotePart } from "./conditional/remote_part.ts";
-import type { OpenRemote } from "./conditional/remote_side.ts";
 import {
   type CutPoint,
   cutPointsOf,
   type Exchange,
   exchangeOf,
-  withoutSource,
   withStandIns,
 } from "./cut_points.ts";
 import { EpochMeter } from "./epoch_meter.ts";
 import { figuresOf } from "./figures.ts";
 import { OffloadPlan } from "./plan.ts";
 import { addressOf, plan, type PlanRequest } from "./planner.ts";
-import { given } from "../core/tree.ts";
+import { remoteReader, seedFor } from "./remote_reader.ts";
 
 const TIMEOUT_MS = 30_000;
 
@@ -302,54 +296,4 @@ function conditional(
     figures: figuresOf(node),
     address: addressOf(service),
   });
-}
-
-function seedFor(node: OffloadNode, context: IteratorContext): bigint {
-  return seedOf(node) ?? (node.options.deterministic === true ? 0n : drawnSeed(context));
-}
-
-/** The same for a restored iteration, whose random state is restored. */
-function drawnSeed({ randomState }: IteratorContext): bigint {
-  const [low, high] = randomState.root().fork("offload").name;
-  return BigInt.asUintN(64, BigInt(low) << 32n ^ BigInt(high >>> 0));
-}
-
-/** Reads chosen splits of a DETERMINISTIC job of its own. */
-function remoteReader(
-  { service, token, ca, compression, targetTags }: OffloadOptions,
-  { root, isShuffled, readHere }: Pick<CutPoint, "root" | "readHere"> & {
-    readonly isShuffled: boolean;
-  },
-  { seed, context, table }: {
-    readonly seed: bigint;
-    readonly context: IteratorContext;
-    readonly table: { readonly total: number; readonly digest: string };
-  },
-  access: ServiceAccess,
-): OpenRemote {
-  const { total } = table;
-  const expectedDigest = readHere === undefined
-    ? table.digest
-    : digestOfSplits(packSplits([cutFiles(total)]));
-  const reading = clientOptions(
-    definitionOf(readHere === undefined ? root : withoutSource(root, readHere, total), compression),
-    {
-      service,
-      processingMode: "DETERMINISTIC",
-      ...(targetTags === undefined ? {} : { targetTags }),
-    },
-    context.randomState.epoch,
-  );
-  const ordered = {
-    seed: BigInt.asUintN(64, seed).toString(16).padStart(16, "0"),
-    shuffled: isShuffled,
-  };
-  const credentials = given({ token, ca });
-  // For the service this is a restored reader that is at the end, and lacks some earlier splits.
-  return (sequences, feed) =>
-    access.read(service, credentials, {
-      ...reading,
-      parameters: { ...reading.parameters, ordered },
-      ordered: { startAt: total, behind: sequences, expectedDigest },
-    }, feed);
 }

@@ -7,14 +7,11 @@
  * service works, each side gives its share. The loop reaches the end, whatever fails. The same holds
  * where what workers run changes while the loop reads.
  */
-import { Dataset } from "../../data/dataset.ts";
+import type { Dataset } from "../../data/dataset.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import type { OffloadNode } from "../../data/operators/offload.ts";
 import { Adaptation, setAdaptation } from "../../offload/adaptation.ts";
-import { CutControl } from "../../offload/cut_control.ts";
-import { decide } from "../../offload/decide.ts";
 import { figuresOf, type OffloadProgress } from "../../offload/figures.ts";
-import { OffloadPlan } from "../../offload/plan.ts";
 import { Violations } from "../checkers/checker.ts";
 import { DecisionsChecker } from "../checkers/decisions.ts";
 import { HalvesChecker } from "../checkers/halves.ts";
@@ -25,6 +22,17 @@ import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.t
 import { drawStreamTimings, type ServiceTimings } from "../engine/timings.ts";
 import { Crashes } from "../faults/crashes.ts";
 import { referenceRun } from "../reference/reference_stream.ts";
+import {
+  DECIDED,
+  EXCHANGED,
+  LOCAL_STEP_MS,
+  OFFLOADED,
+  PERIOD,
+  profiledPlan,
+  RandomCuts,
+  type Rows,
+  type Variant,
+} from "./lib/offload_variants.ts";
 import { Readings, Trainings } from "./lib/reading.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
@@ -32,8 +40,6 @@ const WORKERS = ["worker-1", "worker-2"] as const;
 const TRAINER = "trainer";
 const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: [TRAINER] } as const;
 
-/** Splits, and elements of each before some are filtered out. */
-const SPLITS = 40;
 /** Longest training step, in ms: a run takes some retries of the service. */
 const STEP_MAX_MS: [number, ...number[]] = [20, 500];
 /** How long an element of the service is waited for, in ms. */
@@ -42,83 +48,6 @@ const RATIOS: [number, ...number[]] = [0.2, 0.5, 0.9];
 /** Probabilities, per element, that the loop saves its iterator, and that it then restores one. */
 const SAVE_PROBABILITY = 0.2;
 const RESTORE_PROBABILITY = 0.2;
-
-/** Its splits have one to three elements, so that batches join rows of several. */
-function rowsOf(): Dataset<Rows> {
-  return Dataset.from(Array.from({ length: SPLITS }, (_, i) => i))
-    .flatMap((x, { Dataset }) => Dataset.range(3 * x, 3 * x + 3))
-    .filter((x) => x % 7 !== 0)
-    .batch(2) as Dataset<Rows>;
-}
-
-/** Which elements there are depends on random numbers: with others some come twice, or never. */
-function randomRowsOf(): Dataset<Rows> {
-  return Dataset.from(Array.from({ length: SPLITS }, (_, i) => i))
-    .flatMap((x, { Dataset }) => Dataset.range(4 * x, 4 * x + 4))
-    .map((x, { random }) => 100 * x + random.int(100))
-    .filter((x) => x % 7 > 1)
-    .shuffle(3)
-    .batch(2)
-    .withOptions({ seed: 0 }) as Dataset<Rows>; // the seed of the reference
-}
-
-/** A trainer's pipeline. */
-interface Variant {
-  readonly rowsOf: () => Dataset<Rows>;
-  /** How what workers run changes: never, at random, or by what was measured. */
-  readonly changes: "never" | "random" | "measured";
-}
-
-const OFFLOADED: Variant = { rowsOf, changes: "never" };
-const EXCHANGED: Variant = { rowsOf: randomRowsOf, changes: "random" };
-const DECIDED: Variant = { rowsOf: randomRowsOf, changes: "measured" };
-
-/** The profile of the variant with measurements, which is wrong: a step with each candidate, in ms. */
-const PROFILE = { "p'3": 700, "p'2": 1_400 };
-const LOCAL_STEP_MS = 15_000;
-const BATCH_BYTES = 16;
-
-function profiledPlan(): OffloadPlan {
-  const rate = (ms: number) => 1_000 * BATCH_BYTES / ms;
-  const Lthp = rate(LOCAL_STEP_MS);
-  const metrics = {
-    ...{ Gthp: rate(1), Lthp, Pcycle: 1 },
-    candidates: Object.entries(PROFILE).map(([name, ms]) => ({
-      ...{ name, Rthp: rate(ms) - Lthp, Ocycle: 0 },
-    })),
-  };
-  return new OffloadPlan({
-    ...{ decision: decide(metrics), metrics, refused: [], source: "stored", planningMs: 0 },
-  });
-}
-
-/** Batches between two changes. */
-const PERIOD = { batches: 3, ms: 0 };
-
-/** Takes any candidate next, or none. */
-class RandomCuts extends CutControl {
-  readonly #rng: SimRandom;
-  #candidate: string | null;
-
-  constructor(rng: SimRandom, first: string) {
-    super(new Map(), first);
-    this.#rng = rng;
-    this.#candidate = first;
-  }
-
-  override get candidate(): string | null {
-    return this.#candidate;
-  }
-
-  override resume(candidate: string | null): void {
-    this.#candidate = candidate;
-  }
-
-  override observe(): boolean {
-    this.#candidate = this.#rng.pick([null, "p'1", "p'2", "p'3"]);
-    return true;
-  }
-}
 
 /** The elements in the order of the pipeline, and in that of its DETERMINISTIC job. */
 async function wantedOf({ rowsOf }: Variant): Promise<Wanted> {
@@ -311,6 +240,3 @@ class OffloadRun implements Disposable {
     return { dataset: dataset!, next };
   }
 }
-
-/** A batch of numbers. */
-type Rows = { readonly data: Iterable<number> };

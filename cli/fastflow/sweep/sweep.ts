@@ -119,6 +119,9 @@ async function train(task: TrainerTask, cpus: readonly string[]): Promise<Traine
     env: { NO_COLOR: "1" },
   }).output();
   const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes).trim();
-  if (!success) throw new Error(text(stderr).split("\n").slice(-5).join(" "));
+  if (!success) {
+    const lines = text(stderr).split("\n");
+    throw new Error(lines.find((line) => line.startsWith("error:")) ?? lines.at(-1));
+  }
   return JSON.parse(text(stdout).split("\n").at(-1)!);
 }

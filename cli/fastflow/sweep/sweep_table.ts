@@ -58,6 +58,7 @@ export function sweepTable(results: SweepResults): Found {
 
 function findingOf({ swept, lanes, whyShared, whyNoCable, failed }: SweepResults): string {
   const met = (isMet: (at: Swept) => boolean) => `${swept.filter(isMet).length} of ${swept.length}`;
+  if (swept.length === 0) return `Nothing could be measured: ${failed.join(". ")}.`;
   const sentences = [
     `The decision is at most ${percent(REGRET_MAX)} below the best of brute force in ` +
     `${met(({ verdict }) => verdict.regret <= REGRET_MAX)} environments, and at most ` +

@@ -1,0 +1,62 @@
+/** Reads what workers prepare for the conditional operator: chosen splits of a DETERMINISTIC job. */
+import type { ServiceAccess } from "../actors/client/access.ts";
+import { clientOptions, definitionOf } from "../actors/client/starting.ts";
+import { given } from "../core/tree.ts";
+import type { IteratorContext } from "../data/context.ts";
+import type { OffloadNode, OffloadOptions } from "../data/operators/offload.ts";
+import { seedOf } from "../data/operators/options.ts";
+import { digestOfSplits, packSplits } from "../data/sharding/split_table.ts";
+import { cutFiles } from "../data/sharding/splits.ts";
+import type { OpenRemote } from "./conditional/remote_side.ts";
+import { type CutPoint, withoutSource } from "./cut_points.ts";
+
+/** The seed of a pipeline on both sides. */
+export function seedFor(node: OffloadNode, context: IteratorContext): bigint {
+  return seedOf(node) ?? (node.options.deterministic === true ? 0n : drawnSeed(context));
+}
+
+/** The same for a restored iteration, whose random state is restored. */
+function drawnSeed({ randomState }: IteratorContext): bigint {
+  const [low, high] = randomState.root().fork("offload").name;
+  return BigInt.asUintN(64, BigInt(low) << 32n ^ BigInt(high >>> 0));
+}
+
+/** Each time it is opened it reads a job of its own. */
+export function remoteReader(
+  { service, token, ca, compression, targetTags }: OffloadOptions,
+  { root, isShuffled, readHere }: Pick<CutPoint, "root" | "readHere"> & {
+    readonly isShuffled: boolean;
+  },
+  { seed, context, table }: {
+    readonly seed: bigint;
+    readonly context: IteratorContext;
+    readonly table: { readonly total: number; readonly digest: string };
+  },
+  access: ServiceAccess,
+): OpenRemote {
+  const { total } = table;
+  const expectedDigest = readHere === undefined
+    ? table.digest
+    : digestOfSplits(packSplits([cutFiles(total)]));
+  const reading = clientOptions(
+    definitionOf(readHere === undefined ? root : withoutSource(root, readHere, total), compression),
+    {
+      service,
+      processingMode: "DETERMINISTIC",
+      ...(targetTags === undefined ? {} : { targetTags }),
+    },
+    context.randomState.epoch,
+  );
+  const ordered = {
+    seed: BigInt.asUintN(64, seed).toString(16).padStart(16, "0"),
+    shuffled: isShuffled,
+  };
+  const credentials = given({ token, ca });
+  // For the service this is a restored reader that is at the end, and lacks some earlier splits.
+  return (sequences, feed) =>
+    access.read(service, credentials, {
+      ...reading,
+      parameters: { ...reading.parameters, ordered },
+      ordered: { startAt: total, behind: sequences, expectedDigest },
+    }, feed);
+}
