@@ -128,6 +128,7 @@ class Task implements RunningTask {
   readonly #recycle = (buffer: ArrayBuffer) => this.#pipeline.runner?.recycle?.(buffer);
   /** Size of the newest element. */
   #newestBytes = 0;
+  /** Steps open at the current runner. Those of one that died do not count. */
   #pulling = 0;
   #ended = false;
   /**
@@ -269,12 +270,12 @@ class Task implements RunningTask {
         try {
           outcome = await this.#pipeline.step(runner);
         } catch (error) {
-          this.#pulling--;
           this.#runnerDied(runner, LeatError.from(error, "unavailable"));
           return;
         }
+        if (runner !== this.#pipeline.runner) return;
         this.#pulling--;
-        if (runner === this.#pipeline.runner) this.#came(outcome);
+        this.#came(outcome);
       });
     }
   }
@@ -361,6 +362,7 @@ class Task implements RunningTask {
       // Where the job has failed, the dispatcher tells clients why.
       if (!mayStart) return this.#options.onFenced();
       this.#pipeline.start();
+      this.#pulling = 0;
       this.#came({ kind: "error", error: error.toWire() });
     });
   }

@@ -1,7 +1,7 @@
 /** Tasks: clients get every element once, and a task runs a bounded way ahead of them. */
 import { LeatError } from "../../../../core/error.ts";
 import { isLast } from "../../../../actors/worker/protocol.ts";
-import type { RunnerFactory } from "../../../../actors/worker/runner/runner.ts";
+import type { RunnerFactory, RunnerOutcome } from "../../../../actors/worker/runner/runner.ts";
 import { Dataset } from "../../../../mod.ts";
 import { assertEquals, assertRejects } from "../../../assert.ts";
 import { until } from "../../../lib/until.ts";
@@ -74,6 +74,38 @@ Deno.test("task whose runner dies reports it and starts another while the dispat
   await bench.system.stopActor("task");
   assertEquals((await assertRejects(() => third, LeatError)).code, "not_found");
   assertEquals([bench.completed, bench.unreadable], [false, false]);
+});
+
+Deno.test("task asks its new runner although the one that died has answered only some of its steps", async () => {
+  const open: ReturnType<typeof Promise.withResolvers<RunnerOutcome>>[] = [];
+  let runnersStarted = 0;
+  const runnersOf = (runners: RunnerFactory): RunnerFactory => ({
+    start: (settings, splits) => {
+      const runner = runners.start(settings, splits);
+      if (++runnersStarted > 1) return runner;
+      return {
+        next: () => {
+          const step = Promise.withResolvers<RunnerOutcome>();
+          open.push(step);
+          return step.promise;
+        },
+        bytesRead: 0,
+        dispose: () => runner.dispose(),
+      };
+    },
+    listSplits: (graph) => runners.listSplits(graph),
+    close: () => runners.close(),
+  });
+  await using bench = new TaskBench(Dataset.range(3), { runnersOf });
+  const answers = [1, 2].map((client) => bench.get(bench.task, client));
+  // Two that the clients wait for, and two ahead of them.
+  await until(() => open.length === 4);
+  open.pop()!.reject(new LeatError("unavailable", "out of memory"));
+  assertEquals((await Promise.all(answers)).map(opened), ["out of memory", 0]);
+  for (const step of open) step.resolve({ kind: "end" });
+  const rest: unknown[] = [];
+  for (let i = 0; i < 3; i++) rest.push(opened(await bench.get(bench.task, 1)));
+  assertEquals(rest, [1, 2, "end"]);
 });
 
 Deno.test("task is drained when everything is acknowledged, not when everything is given", async () => {
