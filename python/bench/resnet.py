@@ -157,19 +157,24 @@ def main() -> None:
         # As fast as it can train: the same batch again and again.
         batch = [part.to(device) for part in next(leat_loader(device, None, **made))]
         alone = step_seconds(train, endless([batch]), options.steps)
-        sides = {
-            "DataLoader": data_loader(folder, side, options.batch, options.workers),
-            "Leat": leat_loader(device, None, **made),
-            "Leat, offloading": leat_loader(device, service, **made, stepMs=1_000 * alone, profileSteps=min(50, options.steps)),
-        }
-        took: dict[str, list[float]] = {name: [] for name in sides}
-        for _ in range(options.rounds):
-            for name, batches in sides.items():
-                took[name].append(step_seconds(train, batches, options.steps))
-        print(f"{device}: training alone {options.batch / alone:,.1f} images/s")
-        for name, seconds in took.items():
-            median = sorted(seconds)[len(seconds) // 2]
-            print(f"{name:18}{options.batch / median:12,.1f} images/s{alone / median:8.0%} of the time in steps")
+        print(f"{device}: training alone {options.batch / alone:,.1f} images/s", flush=True)
+
+        def measure(sides: dict[str, Iterator[Any]]) -> None:
+            took: dict[str, list[float]] = {name: [] for name in sides}
+            for number in range(options.rounds):
+                for name, batches in sides.items():
+                    print(f"round {number + 1} of {options.rounds}: {name} …", file=sys.stderr, flush=True)
+                    took[name].append(step_seconds(train, batches, options.steps))
+            for name, seconds in took.items():
+                median = sorted(seconds)[len(seconds) // 2]
+                share = f"{alone / median:8.0%} of the time in steps"
+                print(f"{name:18}{options.batch / median:12,.1f} images/s{share}", flush=True)
+
+        loaded = data_loader(folder, side, options.batch, options.workers)
+        measure({"DataLoader": loaded, "Leat": leat_loader(device, None, **made)})
+        # Planning reads the pipeline through the service, which takes a while.
+        planned = {"stepMs": 1_000 * alone, "profileSteps": min(50, options.steps)}
+        measure({"Leat, offloading": leat_loader(device, service, **made, **planned)})
 
 
 if __name__ == "__main__":
