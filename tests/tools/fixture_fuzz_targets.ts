@@ -27,9 +27,10 @@ const held: Uint8Array[] = [];
 export const TARGETS: Readonly<Record<string, Target>> = {
   sound: failing(() => {}),
   error: failing((input) => input.at(BYTES_MAX + 1_000)!.toFixed()),
-  // Every mutated input hangs; one is enough.
+  // Every mutated input hangs; one is enough. It sleeps: a loop would keep a core busy for the whole
+  // time limit.
   hang: failing(() => {
-    for (;;);
+    for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   }, (input) => Uint8Array.of(...input, 0)),
   crash: failing(() => Deno.exit(9)),
   memory: failing(() => held.push(new Uint8Array(300 * 2 ** 20).fill(1))),
