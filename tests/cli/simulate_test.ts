@@ -130,13 +130,14 @@ Deno.test("simulate stops at Ctrl-C and reports the finished experiments", async
   await withFolder(async (folder) => {
     const report = join(folder, "report.html");
     const data = await writeData(folder);
-    await using child = simulate("--quick", "--only", "c,d", ...data, "--report", report);
+    const chosen = ["--only", "b,d", "--trainers", "1"];
+    await using child = simulate("--quick", ...chosen, ...data, "--report", report);
     await child.stderr.match(/^worker failure: 1 run/);
     child.kill("SIGINT");
     assertEquals((await child.status).code, 130, child.stderr.text);
     assertStringIncludes(child.stdout.text, "Interrupted after 1 of 2 experiments");
     const results = await readResults(report);
-    assertEquals(results.experiments.map(({ kind }) => kind), ["coordinated_reads"]);
+    assertEquals(results.experiments.map(({ kind }) => kind), ["sharing"]);
   });
 });
 
