@@ -3,6 +3,7 @@
  * copy of the training state, with the local pipeline and with each candidate.
  */
 import { LeatError } from "../core/error.ts";
+import { keepMemory } from "../data/elements/released.ts";
 import { sizeOf } from "./figures.ts";
 import { type Clocks, EndlessRun, type StepFigures, StepMeter } from "./step_meter.ts";
 import type { CandidateMetrics, OffloadMetrics } from "./decide.ts";
@@ -107,6 +108,8 @@ async function throughputOf(
     return taken.element;
   };
   const first = await next();
+  // It is trained on again, to measure how fast that is without waiting.
+  keepMemory(first);
   await step(first);
   const warmUp = Math.min(STEPS_MIN, Math.ceil(WARM_UP_SHARE * steps));
   const limitMs = LOCAL_STEPS_MAX * localStepMs;

@@ -14,7 +14,7 @@ import type { ElementMemory } from "./released.ts";
 const BATCH_BYTES_MAX = 256 << 20;
 
 /** Batches whose memory waits for another one: one is read, and one is on its way. */
-const FREE_MAX = 4;
+const FREE_MAX = 2;
 
 /** After so many batches in a row that were made otherwise, no more memory is made. */
 const UNUSED_MAX = 64;

@@ -18,7 +18,7 @@ import { WrittenBatch } from "./batch_rows.ts";
  * Bytes that a column allocates at most before it has as many rows. Growing copies all rows, and the
  * system provides pages of memory only when they are written.
  */
-const INITIAL_BYTES_MAX = 256 << 20;
+const INITIAL_BYTES_MAX = 64 << 20;
 
 /** The rows of one leaf, or of one part of the structure. */
 export interface Column {

@@ -1,4 +1,5 @@
 /** `listFiles`: the names of the files that match a pattern. */
+import { ListedHost } from "../deterministic/listed_host.ts";
 import { mapConcurrent } from "../../core/map_concurrent.ts";
 import { LeatError } from "../../core/error.ts";
 import type { RandomStream } from "../../core/philox.ts";
@@ -80,7 +81,12 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
    * @throws {LeatError} `not_found` naming the patterns if nothing matches.
    */
   async list(host: Host, signal?: AbortSignal): Promise<string[]> {
-    const { files } = host;
+    // Other splits wait for the same listing, so it is not aborted.
+    if (host instanceof ListedHost) return await host.listing(this, () => this.#list(host));
+    return await this.#list(host, signal);
+  }
+
+  async #list({ files }: Host, signal?: AbortSignal): Promise<string[]> {
     const lists = await mapConcurrent(
       this.patterns,
       LISTED_AT_ONCE,

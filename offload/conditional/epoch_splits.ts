@@ -3,6 +3,7 @@ import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import type { OrderedChain } from "../../data/deterministic/chain.ts";
 import { splitOrder } from "../../data/deterministic/order.ts";
 import { openSplit } from "../../data/deterministic/split_run.ts";
+import { ListedHost } from "../../data/deterministic/listed_host.ts";
 import type { Host } from "../../data/host.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { DatasetNode } from "../../data/node.ts";
@@ -29,7 +30,7 @@ export class EpochSplits {
 
   private constructor(options: SplitsOptions, splits: readonly Split[], digest: string) {
     const { seed, epoch, chain: { shuffled } } = options;
-    this.#options = options;
+    this.#options = { ...options, host: new ListedHost(options.host) };
     this.#splits = splits;
     this.#order = splitOrder(splits.length, { seed, epoch, shuffled });
     this.digest = digest;

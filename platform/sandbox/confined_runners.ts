@@ -127,7 +127,7 @@ export class ConfinedRunners implements RunnerFactory {
     }
   }
 
-  /** No other graph runs in this process: functions may have changed everything in it. */
+  /** Listing calls no function. Once its graph runs, functions may change everything in the process. */
   #keepListed(graph: Uint8Array, process: ConfinedProcess): void {
     this.#dropListed();
     const timer = setTimeout(() => this.#dropListed(), LISTED_MS_MAX);

@@ -9,6 +9,7 @@ import type { DatasetNode } from "../../../data/node.ts";
 import type { GivenElements } from "../../../data/operators/sources/given.ts";
 import { seedOf } from "../../../data/operators/options.ts";
 import { chainOf, type OrderedChain } from "../../../data/deterministic/chain.ts";
+import { ListedHost } from "../../../data/deterministic/listed_host.ts";
 import { openSplit } from "../../../data/deterministic/split_run.ts";
 import { ReadingFailure, toldOf } from "../../../data/iterators/reading_failure.ts";
 import { CustomShardingPolicy } from "../../../data/sharding/custom_policy.ts";
@@ -65,6 +66,8 @@ export class PipelineRunner implements Runner {
   readonly #settings: RunnerSettings;
   readonly #splits: RunnerSplits;
   readonly #host: MeteredHost;
+  /** Of the splits that run as datasets of their own. */
+  readonly #listed: ListedHost;
   readonly #options: PipelineRunnerOptions;
   #graph: DatasetNode | undefined;
   #chain: OrderedChain | undefined;
@@ -89,6 +92,7 @@ export class PipelineRunner implements Runner {
     this.#settings = settings;
     this.#splits = splits;
     this.#host = new MeteredHost(host);
+    this.#listed = new ListedHost(this.#host);
   }
 
   get bytesRead(): number {
@@ -221,7 +225,7 @@ export class PipelineRunner implements Runner {
     }
     const { seed, epoch } = this.#settings;
     return openSplit(chain, {
-      host: this.#host,
+      host: this.#listed,
       seed: BigInt(`0x${seed}`),
       epoch,
       index,

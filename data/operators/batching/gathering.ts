@@ -119,7 +119,12 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     const { input } = this;
     const fuses = context.uses("mapAndBatchFusion");
     this.#calling = fuses && input instanceof CallingIterator ? input : undefined;
-    if (fuses && isPlain && (input instanceof MapIterator || input instanceof ParallelCalls)) {
+    // A split that runs alone often has fewer rows than a batch.
+    const isWhole = context.randomState.split === 0;
+    if (
+      fuses && isPlain && isWhole &&
+      (input instanceof MapIterator || input instanceof ParallelCalls)
+    ) {
       input.call.rows = this.#rows = new BatchRows(size);
     }
     const vectorizes = context.uses("mapVectorization") && input instanceof MapIterator;

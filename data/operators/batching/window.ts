@@ -3,6 +3,7 @@ import { isPlainObject, TREE_DEPTH_MAX } from "../../../core/tree.ts";
 import { checkBoolean, checkInteger, invalidArgument, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { restoreHeld, saveHeld } from "../../elements/held.ts";
+import { keepMemory } from "../../elements/released.ts";
 import { END, type Token } from "../../iterator.ts";
 import {
   type Attributes,
@@ -117,6 +118,7 @@ class WindowIterator extends ElementwiseIterator {
       return AGAIN;
     }
     if (this.#held.length > 0) assertAlike(this.#held[0], element, this.#held.length);
+    keepMemory(element);
     this.#held.push(element);
     const token = this.input.token();
     if (token !== undefined) this.#tokens.push(token);

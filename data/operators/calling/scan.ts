@@ -7,6 +7,7 @@ import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
+import { keepMemory } from "../../elements/released.ts";
 import { SpecCheck } from "../../elements/spec_check.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { OneToOneNode } from "../unary.ts";
@@ -74,6 +75,7 @@ class ScanIterator extends ElementwiseIterator {
     if (this.#check?.fits(element) === false) {
       throw this.#call.failure(this.#check.failure(element));
     }
+    keepMemory(state);
     this.#state = state;
     return this.stats.gave(element);
   }

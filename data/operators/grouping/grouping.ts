@@ -4,6 +4,7 @@ import type { Call } from "../../udf/call.ts";
 import { show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type HeldElements, restoreHeld, saveHeld } from "../../elements/held.ts";
+import { keepMemory } from "../../elements/released.ts";
 import { END } from "../../iterator.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
@@ -148,6 +149,7 @@ export class GroupingIterator extends SteppingIterator {
 
   #add(key: number, window: OpenWindow, element: unknown): unknown {
     if (this.disposed) return END;
+    keepMemory(element);
     window.elements.push(element);
     const token = this.input.token();
     if (token !== undefined) window.tokens.push(token);

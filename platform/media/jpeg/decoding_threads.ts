@@ -39,12 +39,16 @@ export interface DecodingAnswer {
 
 /** Before the first thread starts, the asking thread has transformed images for so long, in ms. */
 const COLD_WORK_MS = 200;
+/** Address space for the generated code of a thread, in MiB. */
+const CODE_RANGE_MIB = 16;
+/** Address space of a thread in all, with a margin, in bytes. */
+const THREAD_BYTES = 96 * 2 ** 20;
 /** While more threads start, one has so many tasks. */
 const TASKS_PER_THREAD = 2;
 
 /** The threads that decode for one thread: at most `max`, as many as there was work for at once. */
 export class DecodingThreads {
-  readonly #max: number;
+  #max: number;
   readonly #threads = new Set<DecodingThread>();
   #workedMs = 0;
   #decoded = 0;
@@ -54,6 +58,11 @@ export class DecodingThreads {
   constructor(max: number) {
     this.#max = max;
     this.#isOff = max < 2;
+  }
+
+  /** Starts no more than fit half of the memory that the process may take. */
+  fit(memoryBytesMax: number): void {
+    this.#max = Math.min(this.#max, Math.floor(memoryBytesMax / 2 / THREAD_BYTES));
   }
 
   /** Notes for how long the asking thread has transformed an image. */
@@ -94,17 +103,23 @@ export class DecodingThreads {
   /** Ends all threads once they have no tasks. Others start when there is work again. */
   async close(): Promise<void> {
     this.#workedMs = 0;
+    this.#isOff = this.#max < 2;
     const threads = [...this.#threads];
     this.#threads.clear();
     await Promise.all(threads.map((thread) => thread.close()));
   }
 
   #start(): void {
-    const thread: DecodingThread = new DecodingThread(() => {
-      const isClosed = !this.#threads.delete(thread);
-      if (!isClosed && !thread.isReady) this.#isOff = true;
-    });
-    this.#threads.add(thread);
+    try {
+      const thread: DecodingThread = new DecodingThread(() => {
+        const isClosed = !this.#threads.delete(thread);
+        if (!isClosed && !thread.isReady) this.#isOff = true;
+      });
+      this.#threads.add(thread);
+    } catch {
+      // A program without permission to read Leat's own files goes on without threads.
+      this.#isOff = true;
+    }
   }
 }
 
@@ -122,6 +137,8 @@ class DecodingThread {
     this.#onEnded = onEnded;
     this.#worker = new Worker(new URL("./decoding_thread_entry.ts", import.meta.url), {
       name: "leat-images",
+      // By default the engine reserves half a gigabyte for each, which a process with a limit lacks.
+      resourceLimits: { codeRangeSizeMb: CODE_RANGE_MIB },
     });
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;

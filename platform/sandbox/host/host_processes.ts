@@ -120,7 +120,7 @@ class HostProcess implements SuppliedProcess {
       this.#edge.close();
       onEnded();
     });
-    const start: HostStart = { far, net, storage };
+    const start: HostStart = { far, net, storage, memoryBytesMax };
     this.loaded = this.ask("start", start);
     this.loaded.catch(() => {});
   }

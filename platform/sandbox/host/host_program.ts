@@ -1,5 +1,6 @@
 /** The program of a process that serves one confined runner. It runs no user code. */
 import { LeatError } from "../../../core/error.ts";
+import { decodingThreads } from "../../media/jpeg/decoding_threads.ts";
 import type { WorkerStorage } from "../../storage/storage.ts";
 import { workerHost } from "../../deno_host.ts";
 import { linkToParent, localNode } from "../../process/parent_link.ts";
@@ -11,6 +12,8 @@ import { HOST_METHODS, type HostMethod, HostService } from "./host_service.ts";
 
 export interface HostStart extends ReachedByHost {
   readonly storage: WorkerStorage;
+  /** What this process may take. */
+  readonly memoryBytesMax: number;
 }
 
 let service: HostService | undefined;
@@ -25,7 +28,8 @@ const served = (method: HostMethod) => (args: unknown) => {
 
 const edge = new Edge(linkToParent(), localNode(), {
   start(start) {
-    const { far, net, storage } = start as HostStart;
+    const { far, net, storage, memoryBytesMax } = start as HostStart;
+    decodingThreads.fit(memoryBytesMax);
     const roots = new FarRoots(far);
     // A server below a root must not redirect this process out of the roots.
     const host = workerHost(storage, { mayFollow: (target) => roots.has(target) });

@@ -121,6 +121,35 @@ Deno.test("a released batch is empty for whoever kept it, and later ones are rig
   assertEquals(kept.map(({ data }) => data.length > 0), [false, false, false, false, false, true]);
 });
 
+Deno.test("releasing a batch leaves those that an operator gives again", async () => {
+  const files = await jpegs(16);
+  const batches = () =>
+    Dataset.from(files).map((jpeg, { image }) => image.decode(jpeg), { numParallelCalls: 4 })
+      .batch(2);
+  const given: Record<string, () => Dataset<Tensor>> = {
+    window: () => batches().window(3, { shift: 1 }).flatMap((window) => window as Dataset<Tensor>),
+    groupByWindow: () =>
+      batches().groupByWindow({
+        key: () => 0,
+        reduce: (_key, window) => (window as Dataset<Tensor>).repeat(2),
+        windowSize: 2,
+      }),
+    scan: () =>
+      batches().scan(null as Tensor | null, (state, batch) => [state ?? batch, state ?? batch]),
+  };
+  for (const [operator, make] of Object.entries(given)) {
+    const read = async (releases: boolean) => {
+      const found: number[] = [];
+      for await (const batch of make()) {
+        found.push(crc32c(batch.data as Uint8Array<ArrayBuffer>));
+        if (releases) releaseElement(batch);
+      }
+      return found;
+    };
+    assertEquals(await read(true), await read(false), operator);
+  }
+});
+
 Deno.test("only images that their function cannot keep are decoded to a batch", () => {
   const functions: [boolean, string][] = [
     [true, "async (jpeg, { image }) => ({ image: await image.decode(jpeg) })"],

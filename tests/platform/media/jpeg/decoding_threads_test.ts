@@ -90,6 +90,37 @@ Deno.test({
 });
 
 Deno.test({
+  name: "a program that may read none of Leat's files decodes without threads",
+  ignore,
+  permissions: { ffi: true, read: false },
+  fn: async () => {
+    const images = new Images();
+    const jpeg = await images.encode(noise(WIDTH, HEIGHT, 4n));
+    decodingThreads.worked(1_000);
+    for (let i = 0; i < 3; i++) {
+      assertEquals((await images.decode(jpeg, { flip: true })).shape, [HEIGHT, WIDTH, 3]);
+    }
+    assertEquals(decodingThreads.ready, 0);
+    await decodingThreads.close();
+    await decoderPool.empty();
+  },
+});
+
+// Each would reserve half a gigabyte by default: a host process with a limit would end.
+Deno.test({
+  name: "eight threads fit the memory that a host process has by default",
+  ignore: ignore || Deno.build.os !== "linux",
+  fn: async () => {
+    const program = import.meta.resolve("./fixture_many_threads.ts");
+    const shell = `ulimit -d ${4 * 2 ** 20} && exec deno run --no-check --allow-ffi --allow-read ${
+      new URL(program).pathname
+    }`;
+    const { stdout, stderr } = await new Deno.Command("sh", { args: ["-c", shell] }).output();
+    assertEquals(new TextDecoder().decode(stdout), "8\n", new TextDecoder().decode(stderr));
+  },
+});
+
+Deno.test({
   name: "a damaged image costs only itself on a thread",
   ignore,
   fn: async () => {

@@ -1,0 +1,34 @@
+/** A host for the splits of one epoch: what they all read from is listed once. */
+import { DelegatingHost } from "../foreign/delegating_host.ts";
+import type { Files, Host } from "../host.ts";
+
+export class ListedHost extends DelegatingHost implements Host {
+  readonly files: Files;
+  declare readonly runsForeign?: NonNullable<Host["runsForeign"]>;
+  declare readonly foreignRunners?: NonNullable<Host["foreignRunners"]>;
+  declare readonly python?: Host["python"];
+  declare readonly threads?: Host["threads"];
+  declare readonly evaluate?: NonNullable<Host["evaluate"]>;
+  readonly #listings = new WeakMap<object, Promise<string[]>>();
+
+  constructor(host: Host) {
+    super(host);
+    this.files = host.files;
+    const { runsForeign, foreignRunners, python, threads } = host;
+    if (runsForeign !== undefined) this.runsForeign = runsForeign;
+    if (foreignRunners !== undefined) this.foreignRunners = foreignRunners;
+    if (python !== undefined) this.python = python;
+    if (threads !== undefined) this.threads = threads;
+    if (host.evaluate !== undefined) this.evaluate = (script) => host.evaluate!(script);
+  }
+
+  /** The listing of a source: `list` is called for the first split, and again after it has failed. */
+  listing(source: object, list: () => Promise<string[]>): Promise<string[]> {
+    let listing = this.#listings.get(source);
+    if (listing === undefined) {
+      this.#listings.set(source, listing = list());
+      listing.catch(() => this.#listings.delete(source));
+    }
+    return listing;
+  }
+}
