@@ -1,4 +1,5 @@
 /** The programs of a cluster as child processes, which end when this one does, for any reason. */
+import { loaderVariables } from "../../platform/process/loader_variables.ts";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 
@@ -161,7 +162,7 @@ function spawn(
         "--stop-at-eof",
       ],
       cwd: ROOT,
-      env: { NO_COLOR: "1" },
+      env: { NO_COLOR: "1", ...loaderVariables() },
       stdin: "piped",
       stdout: "piped",
       stderr: "piped",

@@ -6,6 +6,7 @@ import { shownText } from "../../core/shown_text.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { openProcessLink, type ProcessLinkOptions } from "../../transport/process/link.ts";
 import type { Launch } from "../sandbox/guards/launcher.ts";
+import { loaderVariables } from "./loader_variables.ts";
 import { streamReader, streamWriter } from "./pipes.ts";
 import { readableSlots, writableSlots } from "./slot_files.ts";
 import { removeLeftFolders, SlotFolder } from "./slot_folder.ts";
@@ -150,7 +151,7 @@ function spawn(options: ChildOptions, local: NodeId, folder: SlotFolder): Deno.C
     : { command: program.command, args: [...program.args, ...told] };
   const spawned = new Deno.Command(command, {
     args,
-    ...(hasEnvironment ? {} : cacheOnly()),
+    ...(hasEnvironment ? { env: loaderVariables() } : cacheOnly()),
     stdin: "piped",
     stdout: "piped",
     stderr: "piped",
@@ -244,7 +245,7 @@ function cacheOnly(): Pick<Deno.CommandOptions, "clearEnv" | "env"> {
   const isGranted = CACHE_VARIABLES.every((variable) =>
     Deno.permissions.querySync({ name: "env", variable }).state === "granted"
   );
-  if (!isGranted || Deno.build.os === "windows") return {};
+  if (!isGranted || Deno.build.os === "windows") return { env: loaderVariables() };
   // The log would escape colour codes again.
   const env: Record<string, string> = { NO_COLOR: "1" };
   for (const name of CACHE_VARIABLES) {

@@ -1,4 +1,5 @@
 /** Which CPUs the processes of the sweep get. */
+import { loaderVariables } from "../../../platform/process/loader_variables.ts";
 import { CPUS_MAX } from "./environments.ts";
 
 /** A part of the machine in which one environment runs at a time. */
@@ -71,7 +72,10 @@ export function parseCpuList(list: string): Set<string> {
 }
 
 async function output(program: "taskset" | "lscpu", ...args: string[]): Promise<string> {
-  const { success, stdout, stderr } = await new Deno.Command(program, { args }).output();
+  const { success, stdout, stderr } = await new Deno.Command(program, {
+    args,
+    env: loaderVariables(),
+  }).output();
   if (!success) throw new Error(new TextDecoder().decode(stderr).trim());
   return new TextDecoder().decode(stdout);
 }

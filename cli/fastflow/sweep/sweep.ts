@@ -1,4 +1,5 @@
 /** Runs the environments of the measured sweep, each with processes and CPUs of its own. */
+import { loaderVariables } from "../../../platform/process/loader_variables.ts";
 import type { ExampleData } from "../data.ts";
 import { RemoteHost } from "../remote_host.ts";
 import { RemoteService } from "../remote_service.ts";
@@ -116,7 +117,7 @@ async function train(task: TrainerTask, cpus: readonly string[]): Promise<Traine
   const args = ["run", "--quiet", "--no-prompt", "-P=fastflow", program, JSON.stringify(task)];
   const { success, stdout, stderr } = await new Deno.Command(command!, {
     args: [...before, ...args],
-    env: { NO_COLOR: "1" },
+    env: { NO_COLOR: "1", ...loaderVariables() },
   }).output();
   const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes).trim();
   if (!success) {
