@@ -15,7 +15,7 @@ import { ENVIRONMENTS, HOSTS } from "./fastflow/environments.ts";
 import { measureOne, type RealEnvironment, runsPerWorkload } from "./fastflow/measured.ts";
 import { modelAll, type Outcome } from "./fastflow/modelled.ts";
 import { RemoteHost } from "./fastflow/remote_host.ts";
-import { environmentsOf, sweep } from "./fastflow/sweep/sweep.ts";
+import { environmentsOf, sweep, type SweepResults } from "./fastflow/sweep/sweep.ts";
 import { type Results, tablesOf } from "./fastflow/tables.ts";
 import { type Letter, LETTERS, type Workload, WORKLOADS } from "./fastflow/workloads.ts";
 
@@ -87,20 +87,23 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "leat-fastflow-" });
   using requests = new StopRequests();
   using progress = new Progress({ experiments: 3 + Object.keys(HOSTS).length });
+  /** What a sweep has found so far. */
+  let found: Results | undefined;
   try {
     const started = measured
-      ? runSweep(values, folder, progress)
+      ? runSweep(values, folder, progress, (results) => found = results)
       : run(workloads, values, folder, progress);
     const results = await requests.interrupting(started, () => {
       progress.close();
       Deno.removeSync(folder, { recursive: true });
-      return "Interrupted: nothing is kept";
+      if (found === undefined) return "Interrupted: nothing is kept";
+      printTables(found);
+      if (out !== undefined) Deno.writeTextFileSync(out, jsonOf(found));
+      return "Interrupted: the table has the environments that were done";
     });
     progress.close();
-    for (const { finding, table } of tablesOf(results)) {
-      console.log(`\n${renderTable(table)}\n${finding}`);
-    }
-    if (out !== undefined) await Deno.writeTextFile(out, `${JSON.stringify(results, null, 1)}\n`);
+    printTables(results);
+    if (out !== undefined) await Deno.writeTextFile(out, jsonOf(results));
     const seconds = formatNumber((Date.now() - startedMs) / 1_000, 0);
     // Loaded late: `--help` does not need the drawing library.
     const { writeReport } = await import("./fastflow/report.ts");
@@ -113,20 +116,35 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   }
 }
 
+function printTables(results: Results): void {
+  for (const { finding, table } of tablesOf(results)) {
+    console.log(`\n${renderTable(table)}\n${finding}`);
+  }
+}
+
+function jsonOf(results: Results): string {
+  return `${JSON.stringify(results, null, 1)}\n`;
+}
+
 async function runSweep(
   { workloads: letters, minutes }: Values<typeof OPTIONS>,
   folder: string,
   progress: Progress,
+  onFound: (results: Results) => void,
 ): Promise<Results> {
   const data = await writeData(folder);
   const { length } = environmentsOf(letters);
   progress.beginExperiment("measured environments", 1);
   progress.beginRun("sweep", length, "environments");
   let done = 0;
-  const onDone = () => progress.update({ done: ++done });
+  const resultsOf = (found: SweepResults): Results => ({ costs: [], outcomes: [], sweep: found });
+  const onDone = (found: SweepResults) => {
+    progress.update({ done: ++done });
+    onFound(resultsOf(found));
+  };
   const found = await sweep({ letters, data, folder, minutes, onDone });
   progress.endRun();
-  return { costs: [], outcomes: [], sweep: found };
+  return resultsOf(found);
 }
 
 async function run(

@@ -39,7 +39,8 @@ export interface SweepOptions {
   readonly folder: string;
   /** How long all may take together. */
   readonly minutes: number;
-  readonly onDone: (name: string) => void;
+  /** Receives what was found so far, each time that an environment is done. */
+  readonly onDone: (found: SweepResults) => void;
 }
 
 /** The environments with these workloads, and how many there are. */
@@ -63,6 +64,12 @@ export async function sweep(
   const limitMs = Math.max(0, MS_PER_MINUTE * minutes * lanes.length / total - STARTING_MS);
   const swept: Swept[] = [];
   const failed: string[] = [];
+  const found = (): SweepResults => ({
+    swept: swept.toSorted((a, b) => SWEPT.indexOf(a.environment) - SWEPT.indexOf(b.environment)),
+    ...{ failed: [...failed], lanes: lanes.length },
+    ...(whyShared === undefined ? {} : { whyShared }),
+    ...(whyNoCable === undefined ? {} : { whyNoCable }),
+  });
   await Promise.all(lanes.map(async (lane, number) => {
     for (;;) {
       const environment = (number === 0 ? onCable.shift() : undefined) ?? queue.shift();
@@ -74,15 +81,10 @@ export async function sweep(
       } catch (error) {
         failed.push(`${name}: ${(error as Error).message}`);
       }
-      onDone(name);
+      onDone(found());
     }
   }));
-  swept.sort((a, b) => SWEPT.indexOf(a.environment) - SWEPT.indexOf(b.environment));
-  return {
-    ...{ swept, failed, lanes: lanes.length },
-    ...(whyShared === undefined ? {} : { whyShared }),
-    ...(whyNoCable === undefined ? {} : { whyNoCable }),
-  };
+  return found();
 }
 
 async function runOne(
