@@ -46,6 +46,8 @@ export interface ImageFormat {
    * decode.
    */
   decode(bytes: Uint8Array, plan: DecodePlan): Decoded | Promise<Decoded>;
+  /** Notes for how long the asking thread has transformed an image of this format, in ms. */
+  transformed?(ms: number): void;
 }
 
 /** Whether `bytes`, or the part of it that is there, has `begin` at `offset`. */

@@ -7,12 +7,10 @@ import { Tensor, type Tensor as AnyTensor } from "../../core/tensor.ts";
 import { LeatError } from "../../core/error.ts";
 import type { ImageCodec, ImageDecodeOptions, PlaceOf } from "../../data/host.ts";
 import { beginsWith, type Decoded, type ImageFormat, type ImageSize } from "./image_format.ts";
-import { decodingThreads } from "./jpeg/decoding_threads.ts";
 import { JpegFormat } from "./jpeg/jpeg.ts";
 import { PngFormat } from "./png.ts";
 import { type DecodePlan, decodePlan } from "./decode_plan.ts";
-import { Resampler } from "./resampling/resampler.ts";
-import { transform } from "./transform.ts";
+import { Resampler, transform } from "./resampling/resampler.ts";
 import { WebpFormat } from "./webp.ts";
 
 /** Default limit of bytes for decoding one image: a header of a few bytes may claim any size. */
@@ -192,11 +190,16 @@ export class Images implements ImageCodec {
     this.#requireMemory(format, whole, format.bytesToDecode(bytes) + byteLength + plan.madeBytes);
     const decoded = format.decode(bytes, plan);
     return decoded instanceof Promise
-      ? decoded.then((decoded) => this.#finish(decoded, plan, placeOf))
-      : this.#finish(decoded, plan, placeOf);
+      ? decoded.then((decoded) => this.#finish(format, decoded, plan, placeOf))
+      : this.#finish(format, decoded, plan, placeOf);
   }
 
-  #finish(unread: Decoded, plan: DecodePlan, placeOf: PlaceOf | undefined): DecodedTensor {
+  #finish(
+    format: ImageFormat,
+    unread: Decoded,
+    plan: DecodePlan,
+    placeOf: PlaceOf | undefined,
+  ): DecodedTensor {
     using decoded = unread;
     const { region, isTransformed = plan.isPlain } = decoded;
     const { dtype, shape } = plan;
@@ -210,7 +213,7 @@ export class Images implements ImageCodec {
     const startedAtMs = performance.now();
     decoded.read(this.#resampler.pixels(region.width * region.height * plan.channels));
     transform(this.#resampler, plan, region, made.data);
-    decodingThreads.worked(performance.now() - startedAtMs);
+    format.transformed?.(performance.now() - startedAtMs);
     return made;
   }
 

@@ -3,8 +3,7 @@
 import { parentPort } from "node:worker_threads";
 import { TYPED_ARRAYS, type TypedArray } from "../../../core/dtype.ts";
 import { packError } from "../../../data/threads/packed_error.ts";
-import { Resampler } from "../resampling/resampler.ts";
-import { transform } from "../transform.ts";
+import { Resampler, transform } from "../resampling/resampler.ts";
 import type { DecodingAnswer, DecodingRequest } from "./decoding_threads.ts";
 import { openTurboLibrary } from "./turbo_library.ts";
 

@@ -52,6 +52,10 @@ export class JpegFormat implements ImageFormat {
     }
   }
 
+  transformed(ms: number): void {
+    this.#library!.transformed?.(ms);
+  }
+
   /** Encodes RGB bytes as JPEG with 4:2:0 chroma subsampling. The library must be loaded. */
   encode(pixels: Uint8Array, size: ImageSize, quality: number): Uint8Array<ArrayBuffer> {
     return this.#library!.encode(pixels, size, quality);

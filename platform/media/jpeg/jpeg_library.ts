@@ -7,6 +7,8 @@ import type { DecodeRequest } from "./turbo_decoder.ts";
 export interface JpegLibrary {
   /** Decodes at least the wanted part; refuses damaged images, warnings included. */
   decode(bytes: Uint8Array, request: DecodeRequest): Decoded | Promise<Decoded>;
+  /** Notes for how long the asking thread has transformed an image, in ms. */
+  transformed?(ms: number): void;
   /** Encodes RGB bytes with 4:2:0 chroma subsampling. */
   encode(pixels: Uint8Array, size: ImageSize, quality: number): Uint8Array<ArrayBuffer>;
 }

@@ -5,6 +5,7 @@
 
 import type { Decoded, ImageSize } from "../image_format.ts";
 import { decoderPool } from "./decoder_pool.ts";
+import { decodingThreads } from "./decoding_threads.ts";
 import type { JpegLibrary } from "./jpeg_library.ts";
 import { type DecodedPart, type DecodeRequest, TurboDecoder } from "./turbo_decoder.ts";
 import type { TurboLibrary } from "./turbo_library.ts";
@@ -26,6 +27,10 @@ export class TurboJpeg implements JpegLibrary {
     return taken instanceof TurboDecoder
       ? decodeWith(taken, bytes, request)
       : taken.then((decoder) => decodeWith(decoder, bytes, request));
+  }
+
+  transformed(ms: number): void {
+    decodingThreads.worked(ms);
   }
 
   encode(

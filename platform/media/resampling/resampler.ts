@@ -2,6 +2,8 @@
 
 import type { ImageLayout } from "../../../data/host.ts";
 import { LeatError } from "../../../core/error.ts";
+import type { TypedArray } from "../../../core/dtype.ts";
+import type { DecodePlan } from "../decode_plan.ts";
 import type { ImageSize, Region } from "../image_format.ts";
 import { ROW_WASM } from "./row_wasm.ts";
 
@@ -156,6 +158,25 @@ export class Resampler {
     }
     return memory.buffer;
   }
+}
+
+/**
+ * Writes the image of a plan.
+ *
+ * @param resampler holds the decoded pixels.
+ * @param region the part of the image that they are.
+ * @param into an array of the plan's dtype.
+ */
+export function transform(
+  resampler: Resampler,
+  { channels, crop, size, flip, layout, conversion }: DecodePlan,
+  region: Region,
+  into: TypedArray,
+): void {
+  const inside = { ...crop, x: crop.x - region.x, y: crop.y - region.y };
+  const request = { channels, width: region.width, crop: inside, size, flip, layout };
+  if (into instanceof Uint8Array) resampler.bytes(into, request);
+  else resampler.floats(into as Float32Array | Float16Array, request, conversion);
 }
 
 const NO_CONVERSION: Conversion = { scale: [], offset: [] };
