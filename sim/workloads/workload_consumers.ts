@@ -7,7 +7,8 @@
  * or of an iterator of one dataset, and each consumer moves to the next epoch separately. When one
  * crashes there, all restart from the last step that all have saved, as a launcher of training
  * programs does it. In half of all runs each such start has a `runId`. Then readers of the previous
- * start may live on for a while, and some starts follow a failed start of one consumer.
+ * start may live on for a while, and some starts follow a failed start of one consumer. Without a
+ * `runId` the launcher also restarts all when they wait for each other in different epochs.
  *
  * Promises: whatever happens, and however many workers there are, consumer i of n receives every
  * n-th element of the canonical stream of each epoch from the i-th on, in order. Once the cluster
@@ -56,7 +57,10 @@ const LINGER_PROBABILITY = 0.5;
 const STRAY_MS = 1_000;
 /** Number of epochs that a surviving reader tries to read. */
 const LINGER_EPOCHS = 3;
-/** Time without an element for any consumer after which one that has ended restarts, in ms. */
+/**
+ * Time without an element for any consumer after which one that has ended restarts, or all do, in
+ * ms.
+ */
 const STUCK_MS = 8_000;
 /** Delay before a consumer restarts, or checks again whether others have, in ms. */
 const PAUSE_MS = 300;
@@ -130,9 +134,11 @@ class ConsumersRun implements Disposable {
     this.#fleet = new SimFleet(this.cluster, workers, bootWorker(worker));
     this.#consumers = Array.from({ length: count }, (_, index) => {
       const nodes = [`trainer-${index}a`, `trainer-${index}b`];
-      const own = epochs.flatMap((all) => all.filter((_, place) => place % count === index));
-      const stream = new StreamChecker(own, this.violations.by("stream"));
-      return { index, nodes, active: nodes[0]!, stream, saved: new Map(), hasEnded: false };
+      const own = epochs.map((all) => all.filter((_, place) => place % count === index));
+      const stream = new StreamChecker(own.flat(), this.violations.by("stream"));
+      const ends = own.map((_, epoch) => own.slice(0, epoch + 1).flat().length);
+      const begin = { active: nodes[0]!, position: 0, hasEnded: false };
+      return { index, nodes, stream, ends, saved: new Map(), ...begin };
     });
     for (const consumer of this.#consumers) {
       for (const name of consumer.nodes) {
@@ -162,6 +168,7 @@ class ConsumersRun implements Disposable {
       max: WORKERS_MAX,
       until: () => scheduler.nowUs > 1_000 * CHANGES_MS,
     }).catch((error) => this.violations.by("fleet").add(LeatError.from(error).message));
+    if (this.#areOneGroup && !this.#areNamed) this.#restartWhenApart();
     await runThroughTrouble(this.cluster, this.#crashes, () => this.#isDone);
     for (const iterator of this.#lingering) iterator.return()?.catch(() => {});
   }
@@ -203,6 +210,20 @@ class ConsumersRun implements Disposable {
     this.#restart.resolve("restarted");
     this.#restart = Promise.withResolvers();
     this.#launch = this.#launch.then(() => this.#start());
+  }
+
+  /**
+   * Without a `runId` a consumer that comes to an epoch after another has finished it waits there
+   * for that one, which waits for it in the next epoch.
+   */
+  #restartWhenApart(): void {
+    const epochs = new Set(this.#consumers.map(finishedEpochs));
+    const areApart = epochs.size > 1 || this.#consumers.some(({ hasEnded }) => hasEnded);
+    if (this.#isStuck && areApart) {
+      this.#progressUs = this.cluster.scheduler.nowUs;
+      this.#restartAll();
+    }
+    this.cluster.after(PAUSE_MS, "launcher looks", () => this.#restartWhenApart());
   }
 
   /** Starts all; in some runs one of them alone before, in vain. */
@@ -299,7 +320,7 @@ class ConsumersRun implements Disposable {
       }
       consumer.hasEnded = true;
       // Even if all have ended: one that crashes then may need the others again.
-      while ((this.#areNamed || !this.#isStuck) && this.#restart === restart) {
+      while ((this.#areOneGroup || !this.#isStuck) && this.#restart === restart) {
         await node.host.sleep(PAUSE_MS);
       }
       this.#progressUs = this.cluster.scheduler.nowUs;
@@ -315,7 +336,7 @@ class ConsumersRun implements Disposable {
     const { saved, stream } = consumer;
     const restart = this.#restart.promise;
     const [begin, place] = [...saved].at(-1) ?? [0];
-    let position = begin;
+    let position = consumer.position = begin;
     let iterator = next();
     let epoch = place?.epoch ?? 0;
     if (place !== undefined) await iterator.restore(place.token);
@@ -345,6 +366,7 @@ class ConsumersRun implements Disposable {
       }
       this.#progressUs = this.cluster.scheduler.nowUs;
       stream.took(position++, textOf(given), who);
+      consumer.position = position;
       this.#crashes.delivered(this.delivered);
       if (this.#isSaving(position, rng)) {
         const token = await iterator.save();
@@ -377,4 +399,9 @@ class ConsumersRun implements Disposable {
     };
     return this.#readings.dataset(node, distributed, this.#timings.client);
   }
+}
+
+/** The number of epochs of which the consumer has all its elements. */
+function finishedEpochs({ ends, position }: Consumer): number {
+  return ends.filter((end) => end <= position).length;
 }

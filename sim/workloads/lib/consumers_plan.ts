@@ -23,6 +23,10 @@ export interface Consumer {
   readonly stream: StreamChecker;
   /** Its checkpoints by position, in order, on a disk that all its nodes share. */
   readonly saved: Map<number, Place>;
+  /** How many of its elements end with each epoch, counted from the first epoch on. */
+  readonly ends: readonly number[];
+  /** How many of its elements it has received, or had before it was restored. */
+  position: number;
   hasEnded: boolean;
 }
 
