@@ -173,11 +173,12 @@ class OrderedRun implements Disposable {
   async #train(node: SimNode, who: string, rng: SimRandom): Promise<void> {
     const { counters } = this.cluster;
     let left: DatasetIterator<unknown> | undefined;
+    let hasRival = false;
     let next = this.#dataset(node);
     let begin = this.#saved ?? START;
     for (;;) {
       const iterator = next();
-      const outcome = await this.#readOn(iterator, begin, { node, who, rng });
+      const outcome = await this.#readOn(iterator, begin, { node, who, rng, hasRival });
       await left?.return();
       left = undefined;
       if (outcome === "goes back") left = iterator;
@@ -190,6 +191,7 @@ class OrderedRun implements Disposable {
         continue;
       }
       counters.tally(left === undefined ? "iterator_restored" : "iterator_left_open");
+      hasRival = left !== undefined && begin.isRestored;
       begin = this.#saved ?? START;
       // An iterator that is not restored would be the next epoch's.
       const isSame = this.#iterators > 1 && "token" in begin && rng.chance(0.5);
@@ -197,15 +199,24 @@ class OrderedRun implements Disposable {
     }
   }
 
-  /** Reads until it is to be restored, or to its end. */
+  /**
+   * Reads until it is to be restored, or to its end.
+   * @param at.hasRival Whether another restored iterator was left open when the last one was restored.
+   *   It takes the stream over if its first request comes later.
+   */
   async #readOn(
     iterator: DatasetIterator<unknown>,
     begin: Beginning | Saved,
-    { node, who, rng }: { node: SimNode; who: string; rng: SimRandom },
+    { node, who, rng, hasRival }: {
+      node: SimNode;
+      who: string;
+      rng: SimRandom;
+      hasRival: boolean;
+    },
   ): Promise<{ readonly endedAt: number } | "restores" | "goes back"> {
     if ("token" in begin) await iterator.restore(begin.token);
     for (let { position } = begin;; position++) {
-      const given = await take(iterator, begin.isRestored);
+      const given = await take(iterator, begin.isRestored && !hasRival);
       if (given === "lost") {
         await node.host.sleep(LOST_PAUSE_MS);
         return "restores";

@@ -72,7 +72,7 @@ export class Readings implements Disposable {
 /**
  * The next element; `undefined` at the end, "lost" if the dispatcher does not know this reader any
  * more.
- * @param isRestored Whether it replaces the current reader.
+ * @param isRestored Whether it was restored, and no reader can be restored after it.
  * @throws if it was restored, and is refused because of another reader.
  */
 export async function take(

@@ -277,5 +277,20 @@ testInline(
       assert(error.message.includes("was restored by another one"), error.message);
       assertEquals((await readOutcomes(second, 2 * size)).length, 2 * size);
     }
+    {
+      // Of two restored ones, the one whose first request comes last reads on.
+      const dataset = job().repeat();
+      await using first = dataset.iterator();
+      const state = await savedAfter(first, 5);
+      await using late = dataset.iterator();
+      await late.restore(state);
+      await using last = dataset.iterator();
+      await last.restore(state);
+      await readOutcomes(last, size - 5);
+      assertEquals(await late.next(), { done: false, value: 5 });
+      const error = await assertRejects(() => last.next(), LeatError);
+      assert(error.message.includes("was restored by another one"), error.message);
+      assertEquals((await readOutcomes(late, 2 * size)).length, 2 * size);
+    }
   },
 );
