@@ -1,5 +1,5 @@
 /** Images: decoding alone, and the two usual chains of a classifier. */
-import { AUTOTUNE, Dataset } from "../../../mod.ts";
+import { AUTOTUNE, Dataset, releaseElement, type Tensor } from "../../../mod.ts";
 import type { PeerFiles } from "../files.ts";
 import { type Pipelines, taking } from "./step.ts";
 
@@ -42,7 +42,7 @@ export const images: Pipelines = {
         .prefetch(AUTOTUNE),
       () => 1,
     ),
-  "resize-crop": (files) => taking(resizeCrop(files), ({ shape }) => shape[0]!),
+  "resize-crop": (files) => taking(resizeCrop(files), trained),
   "random-resized-crop": (files) =>
     taking(
       jpegs(files).map((jpeg, { image, random, side, normalize }) =>
@@ -53,6 +53,12 @@ export const images: Pipelines = {
           normalize,
         }), { numParallelCalls: AUTOTUNE, captures: { side: SIDE, normalize: NORMALIZE } })
         .batch(BATCH).prefetch(AUTOTUNE),
-      ({ shape }) => shape[0]!,
+      trained,
     ),
 };
+
+/** The end of a step: frees the batch, as Python's reference counting does. */
+function trained(batch: Tensor): number {
+  releaseElement(batch);
+  return batch.shape[0]!;
+}
