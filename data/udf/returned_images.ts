@@ -15,7 +15,8 @@ const IMAGE = "image";
  * @param arity how many arguments the function takes before the last.
  */
 export function returnsImages(source: string, arity: number): boolean {
-  if (!hasSource(source)) return false;
+  // Both reach the last argument without naming it.
+  if (!hasSource(source) || /\b(arguments|eval)\b/.test(source)) return false;
   let node: AnyNode;
   try {
     ({ node } = parseFunction(source));
@@ -25,7 +26,16 @@ export function returnsImages(source: string, arity: number): boolean {
   if (node.type !== "ArrowFunctionExpression" && node.type !== "FunctionExpression") return false;
   const extra = node.params[arity];
   if (!node.async || extra?.type !== "ObjectPattern") return false;
-  return extra.properties.some(takesImage) && isSafe(node.body, [node]);
+  const own = extra.properties.find(takesImage);
+  const others = extra.properties.filter((property) => property !== own);
+  return own !== undefined && isSafe(node.body, [node]) &&
+    others.every((property) => isOther(property) && isSafe(property, [node]));
+}
+
+/** A property that cannot be `image` under another name. */
+function isOther(property: AnyNode): boolean {
+  return property.type === "Property" && !property.computed &&
+    property.key.type === "Identifier" && property.key.name !== IMAGE;
 }
 
 /** `image` itself, under its own name. */

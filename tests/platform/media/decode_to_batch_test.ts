@@ -179,6 +179,12 @@ Deno.test("only images that their function cannot keep are decoded to a batch", 
     [false, "async (x, { image: i }) => ({ y: await i.decode(x) })"],
     [false, "async (x, extra) => ({ y: await extra.image.decode(x) })"],
     [false, "(x, { image }) => ({ y: image.decode(x) })"],
+    [true, "async (x, { image, side = 2 }) => ({ y: await image.decode(x.image, { side }) })"],
+    [false, "async (x, { image, y = image.decode(x) }) => ({ z: keep(await y) })"],
+    [false, "async (x, { image, image: other }) => ({ y: keep(await other.decode(x)) })"],
+    [false, "async (x, { image, ['image']: other }) => ({ y: keep(await other.decode(x)) })"],
+    [false, "async function (x, { image }) { return keep(await arguments[1].image.decode(x)); }"],
+    [false, "async (x, { image }) => keep(await eval('image').decode(x))"],
   ];
   for (const [expected, source] of functions) {
     assertEquals(returnsImages(source, 1), expected, source);
