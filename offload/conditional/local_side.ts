@@ -4,22 +4,13 @@ import type { Host } from "../../data/host.ts";
 import { END } from "../../data/iterator.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { Item, Side } from "./items.ts";
+import { nextElement, nextPlace, type SplitRun } from "./split_run.ts";
 
 /** Opens a split. */
 export type OpenSplit = (
   sequence: number,
   onRemainder: (rows: unknown) => void,
 ) => { readonly split: number; readonly iterator: DatasetIterator<unknown> };
-
-/** The split in progress. */
-interface Run {
-  readonly sequence: number;
-  readonly split: number;
-  readonly iterator: DatasetIterator<unknown>;
-  index: number;
-  remainder: { readonly rows: unknown } | undefined;
-  ended: boolean;
-}
 
 /** Options of a {@linkcode LocalSide}. */
 export interface LocalSideOptions {
@@ -34,7 +25,7 @@ export class LocalSide implements Side {
   readonly #options: LocalSideOptions;
   /** Splits that were not begun, ascending. */
   #queue: number[];
-  #run: Run | undefined;
+  #run: SplitRun | undefined;
   #ready: (Item | { readonly failure: unknown })[] = [];
   #waiting: PromiseWithResolvers<Item | typeof END> | undefined;
   #isWorking = false;
@@ -144,32 +135,22 @@ export class LocalSide implements Side {
   async #produce(): Promise<Item | typeof END> {
     const run = this.#run ??= this.#open();
     if (run === undefined) return END;
-    const { sequence, split, iterator } = run;
-    const place = () => ({ sequence, split, index: run.index++ });
-    if (!run.ended) {
-      try {
-        const { done, value } = await iterator.next();
-        if (!done) return { kind: "element", place: place(), element: value };
-      } catch (error) {
-        if (error instanceof ReadingFailure) throw error;
-        return { kind: "error", place: place(), error };
-      }
-      run.ended = true;
-    }
+    const element = await nextElement(run);
+    if (element !== undefined) return element;
     const { remainder } = run;
     run.remainder = undefined;
     if (remainder !== undefined) {
-      return { kind: "remainder", place: place(), rows: remainder.rows };
+      return { kind: "remainder", place: nextPlace(run), rows: remainder.rows };
     }
     this.#run = undefined;
-    return { kind: "split_end", place: place() };
+    return { kind: "split_end", place: nextPlace(run) };
   }
 
-  #open(): Run | undefined {
+  #open(): SplitRun | undefined {
     const sequence = this.#queue.shift();
     if (sequence === undefined) return undefined;
     const opened = this.#options.open(sequence, (rows) => run.remainder = { rows });
-    const run: Run = { sequence, ...opened, index: 0, remainder: undefined, ended: false };
+    const run: SplitRun = { sequence, ...opened, index: 0, remainder: undefined, hasEnded: false };
     return run;
   }
 }

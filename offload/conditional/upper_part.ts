@@ -10,6 +10,7 @@ import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { Attributes, DatasetNode } from "../../data/node.ts";
 import { SameElementsNode } from "../../data/operators/unary.ts";
 import type { Item } from "./items.ts";
+import { nextElement, nextPlace, type SplitRun } from "./split_run.ts";
 
 /** Gives the elements of the lower part of a split. */
 export type ReadLower = () => Promise<unknown | typeof END>;
@@ -21,15 +22,9 @@ export type OpenUpper = (
   onRemainder: (rows: unknown) => void,
 ) => DatasetIterator<unknown>;
 
-interface Run {
-  readonly sequence: number;
-  readonly split: number;
-  readonly iterator: DatasetIterator<unknown>;
-  /** Counts the items that it gives, and those that it takes. */
-  index: number;
+interface Run extends SplitRun {
+  /** Counts the items that it takes. */
   taken: number;
-  remainder: { readonly rows: unknown } | undefined;
-  hasEnded: boolean;
 }
 
 /** Turns the items that workers give of splits into those of the whole part. */
@@ -49,23 +44,13 @@ export class UpperPart {
   async next(): Promise<Item | typeof END> {
     const run = this.#run ??= await this.#begin();
     if (run === undefined) return END;
-    const { sequence, split, iterator } = run;
-    const place = () => ({ sequence, split, index: run.index++ });
-    if (!run.hasEnded) {
-      try {
-        const { done, value } = await iterator.next();
-        if (!done) return { kind: "element", place: place(), element: value };
-      } catch (error) {
-        if (error instanceof ReadingFailure) throw error;
-        return { kind: "error", place: place(), error };
-      }
-      run.hasEnded = true;
-    }
+    const element = await nextElement(run);
+    if (element !== undefined) return element;
     this.#run = undefined;
-    const { remainder } = run;
+    const { remainder } = run, place = nextPlace(run);
     return remainder === undefined
-      ? { kind: "split_end", place: place() }
-      : { kind: "remainder", place: place(), rows: remainder.rows };
+      ? { kind: "split_end", place }
+      : { kind: "remainder", place, rows: remainder.rows };
   }
 
   dispose(): void {

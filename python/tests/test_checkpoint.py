@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
+from typing import Any, Iterator
 
 import leat
 import numpy as np
@@ -49,8 +49,8 @@ def test_a_stream_without_a_seed_is_continued_too() -> None:
     assert first[0] != plain(next(iter(numbers(seed=None))))
 
 
-def test_a_pipeline_that_holds_much_is_continued_with_what_is_on_its_way() -> None:
-    loader = leat.load(PIPELINES, export="held", seed=1)
+def read_until_saved_with_batches(loader: leat.Loader) -> tuple[Iterator[Any], dict[str, Any]]:
+    """At first there is little on its way, and a position to skip from."""
     batches = iter(loader)
     state: dict[str, Any] = {}
 
@@ -59,8 +59,13 @@ def test_a_pipeline_that_holds_much_is_continued_with_what_is_on_its_way() -> No
         state.update(loader.state_dict())
         return "pending" in state
 
-    # At first there is little, and a position to skip from.
     until(is_saved_with_batches)
+    return batches, state
+
+
+def test_a_pipeline_that_holds_much_is_continued_with_what_is_on_its_way() -> None:
+    loader = leat.load(PIPELINES, export="held", seed=1)
+    batches, _ = read_until_saved_with_batches(loader)
     state = loader.state_dict()
     assert "skip" not in state
     rest = [plain(next(batches)) for _ in range(40)]
@@ -117,15 +122,7 @@ CHANGES: tuple[dict[str, Any], ...] = (
 
 def test_no_forged_or_damaged_state_is_taken_or_spoils_the_loader() -> None:
     loader = leat.load(PIPELINES, export="held", seed=1)
-    batches = iter(loader)
-    state: dict[str, Any] = {}
-
-    def is_saved_with_batches() -> bool:
-        next(batches)
-        state.update(loader.state_dict())
-        return "pending" in state
-
-    until(is_saved_with_batches)
+    batches, state = read_until_saved_with_batches(loader)
     forged = {key: value for key, value in state.items() if key != "crc32"}
     for wrong in ({**known, **change} for known in (state, forged) for change in CHANGES):
         with pytest.raises(leat.LeatError) as error:

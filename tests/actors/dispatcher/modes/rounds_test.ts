@@ -14,6 +14,12 @@ import {
   readUntil,
 } from "./rounds_cluster.ts";
 
+/** Whether a consumer's next life began beyond the rounds that it had requested. */
+function assertBeganFrom({ read }: Consumer, had: number): void {
+  const first = read.findIndex((taskId) => taskId !== undefined);
+  assert(first >= had, `began at round ${first}, and ${had - 1} had been requested`);
+}
+
 Deno.test("rounds begin when all consumers are there and a task can be read, each round with one task", async () => {
   const { cluster, workers, join } = await coordinatedCluster(2);
   await using _ = cluster;
@@ -294,8 +300,7 @@ Deno.test("a restarted consumer begins at no round that its earlier life may hav
     await timeOut(cluster, [a, ...workers]);
     const again = await join(1);
     await readUntil([a, again], had + 100, 1);
-    const first = again.read.findIndex((taskId) => taskId !== undefined);
-    assert(first >= had, `began at round ${first}, and ${had - 1} had been requested`);
+    assertBeganFrom(again, had);
   }
 });
 
@@ -316,8 +321,7 @@ Deno.test("a proposal from before a consumer crashed is no beginning for its nex
   await timeOut(cluster, [a, late, ...workers]);
   const again = await join(1);
   await readUntil([a, again], had + 100, 1);
-  const first = again.read.findIndex((taskId) => taskId !== undefined);
-  assert(first >= had, `began at round ${first}, and ${had - 1} had been requested`);
+  assertBeganFrom(again, had);
 });
 
 Deno.test("consumers that all come anew begin together beyond every earlier round", async () => {

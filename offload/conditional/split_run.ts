@@ -1,0 +1,37 @@
+/** A split that runs on this host, as items. */
+import type { DatasetIterator } from "../../data/dataset_iterator.ts";
+import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
+import type { Item, ItemPlace } from "./items.ts";
+
+/** The split in progress. */
+export interface SplitRun {
+  readonly sequence: number;
+  readonly split: number;
+  readonly iterator: DatasetIterator<unknown>;
+  /** Counts the items that it gives. */
+  index: number;
+  remainder: { readonly rows: unknown } | undefined;
+  hasEnded: boolean;
+}
+
+/** The position of the next item. */
+export function nextPlace(run: SplitRun): ItemPlace {
+  return { sequence: run.sequence, split: run.split, index: run.index++ };
+}
+
+/**
+ * The next element or error; undefined once there are no more.
+ * @throws {ReadingFailure} when the split cannot be read on.
+ */
+export async function nextElement(run: SplitRun): Promise<Item | undefined> {
+  if (run.hasEnded) return undefined;
+  try {
+    const { done, value } = await run.iterator.next();
+    if (!done) return { kind: "element", place: nextPlace(run), element: value };
+  } catch (error) {
+    if (error instanceof ReadingFailure) throw error;
+    return { kind: "error", place: nextPlace(run), error };
+  }
+  run.hasEnded = true;
+  return undefined;
+}
