@@ -14,6 +14,7 @@ export const PARTS = {
   records: "Reading TFRecords",
   service: "The service: one worker process, one client process, TCP over loopback",
   host: "The service: a client process on the worker's host, which may use more than TCP",
+  coordinated: "Coordinated reads: synchronous training on texts of uneven length",
   checkpoints: "Saving an iterator's position",
   python: "PyTorch reads: batches in a Python program",
 } as const;
@@ -34,6 +35,8 @@ export interface PeerCase {
   readonly cores: "one" | "all";
   /** The peers that can run it. */
   readonly peers: readonly Peer[];
+  /** What Leat's rate ÷ a peer's should be at least. */
+  readonly goals?: Partial<Record<Peer, number>>;
   /** Whether Leat's side is a program in Python, too. */
   readonly isInPython?: boolean;
 }
@@ -46,12 +49,21 @@ function images(name: string, peers: readonly Peer[]): PeerCase[] {
   return (["one", "all"] as const).map((cores) => ({
     ...{ name: `${name}-${cores}-core${cores === "one" ? "" : "s"}`, part: "images" as const },
     ...{ pipeline: name, unit: "images/s", cores, peers },
+    goals: { tensorflow: cores === "one" ? 1.3 : 1.5, torch: 2, spdl: 2 },
   }));
 }
 
-function service(part: "service" | "host", size: string): PeerCase {
-  const name = `${part}-${size}`;
-  return { name, part, pipeline: name, unit: "batches/s", cores: "all", peers: ["tensorflow"] };
+function service(part: "service" | "host", what: string, goal?: number): PeerCase {
+  const name = `${part}-${what}`;
+  const unit = what === "splits" ? "splits/s" : "batches/s";
+  return {
+    ...{ name, part, pipeline: name, unit, cores: "all", peers: ["tensorflow"] },
+    ...(goal === undefined ? {} : { goals: { tensorflow: goal } }),
+  };
+}
+
+function coordinated(name: string, unit: string): PeerCase {
+  return { name, part: "coordinated", pipeline: name, unit, cores: "all", peers: ["tensorflow"] };
 }
 
 function inPython(what: string, unit: string, peers: readonly Peer[]): PeerCase {
@@ -74,15 +86,23 @@ export const CASES: readonly PeerCase[] = [
   ),
   {
     ...{ name: "text-bucket-pad", part: "text", pipeline: "text-bucket-pad", unit: "texts/s" },
-    ...{ cores: "all", peers: ["tensorflow", "torch"] },
+    ...{ cores: "all", peers: ["tensorflow", "torch"], goals: { tensorflow: 5 } },
   },
   ...(["records-large", "records-small", "records-shuffle"] as const).map((name): PeerCase => ({
     ...{ name, part: "records", pipeline: name, unit: "records/s", cores: "all" },
-    peers: ["tensorflow"],
+    ...{ peers: ["tensorflow"], goals: { tensorflow: 1.5 } },
   })),
-  ...["1kb", "150kb", "1mb", "10mb", "1mb-compressed"].map((size) => service("service", size)),
-  { ...service("service", "splits"), unit: "splits/s" },
-  ...["1kb", "150kb", "1mb", "10mb"].map((size) => service("host", size)),
+  service("service", "1kb", 4),
+  service("service", "150kb", 2),
+  service("service", "1mb", 1.2),
+  service("service", "10mb", 1.2),
+  service("service", "1mb-compressed"),
+  service("service", "splits", 5),
+  ...["1kb", "150kb", "1mb", "10mb"].map((size) => service("host", size, 4)),
+  ...["padded-4", "coordinated-4", "padded-16", "coordinated-16"].map((name) =>
+    coordinated(name, "tokens/s")
+  ),
+  coordinated("coordinated-rounds", "rounds/s"),
   {
     ...{ name: "checkpoint-shuffle", part: "checkpoints", pipeline: "checkpoint-shuffle" },
     ...{ unit: "saves/s", cores: "all", peers: ["tensorflow"] },

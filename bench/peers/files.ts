@@ -1,9 +1,10 @@
 /**
  * The files that all sides read, generated once below `.cache/peers/`: images of ImageNet's size in
- * TFRecords, small records, and texts.
+ * TFRecords, small records, texts, and sequences of tokens.
  */
 import { RandomStream } from "../../core/philox.ts";
 import { type CorpusFolder, openCorpus } from "../../cli/simulate/corpus_folder.ts";
+import { drawTokens } from "../../cli/simulate/text_corpus.ts";
 import { generateImages } from "../../cli/simulate/image_corpus.ts";
 import { encodeTfRecord } from "../../mod.ts";
 
@@ -14,12 +15,14 @@ const RECORD_BYTES = 1_024;
 const TEXTS = 60_000;
 const WORDS_MEAN = 55;
 const VOCABULARY = 20_000;
+const SEQUENCES = 20_000;
 
 /** Paths of the files, by what they hold. */
 export interface PeerFiles {
   readonly images: readonly string[];
   readonly records: readonly string[];
   readonly texts: readonly string[];
+  readonly sequences: readonly string[];
 }
 
 /** Generates what is not there yet. */
@@ -34,7 +37,11 @@ export async function openFiles(
   });
   const records = await openCorpus(directory, { kind: "records", release: 1 }, writeRecords);
   const texts = await openCorpus(directory, { kind: "texts", release: 1 }, writeTexts);
-  return { images: images.files, records: records.files, texts: texts.files };
+  const sequences = await openCorpus(directory, { kind: "sequences", release: 1 }, writeSequences);
+  return {
+    ...{ images: images.files, records: records.files },
+    ...{ texts: texts.files, sequences: sequences.files },
+  };
 }
 
 async function writeRecords(folder: CorpusFolder): Promise<null> {
@@ -60,6 +67,17 @@ async function writeTexts(folder: CorpusFolder): Promise<null> {
       () => `w${random.int(VOCABULARY)}`,
     );
     await file.write(encoder.encode(`${words.join(" ")}\n`));
+  }
+  return null;
+}
+
+/** Lines of tokens. Lengths are log-normal, at most 512, as for the models of the paper. */
+async function writeSequences(folder: CorpusFolder): Promise<null> {
+  const random = new RandomStream(1, ["sequences"]);
+  const encoder = new TextEncoder();
+  const file = folder.create("sequences.txt");
+  for (let index = 0; index < SEQUENCES; index++) {
+    await file.write(encoder.encode(`${drawTokens(random.fork(index)).join(" ")}\n`));
   }
   return null;
 }

@@ -9,6 +9,7 @@ import { StopRequests } from "../../cli/lib/stop_requests.ts";
 import { renderTable } from "../../cli/lib/table.ts";
 import { CASES, PARTS, type PeerCase } from "./cases.ts";
 import { type Environment, type Needed, openEnvironment } from "./environment.ts";
+import { renderMarkdown } from "./markdown.ts";
 import { openFiles, type PeerFiles } from "./files.ts";
 import { type CaseResult, LEAT, measureCase } from "./measure.ts";
 import { type PeerReport, renderReport, resultTable } from "./report.ts";
@@ -33,6 +34,11 @@ export const PROGRAM = {
     windowMs: milliseconds({ help: "Length of a window.", default: 2_000, min: 10 }),
     json: text({ help: "The file for all results.", default: `${FOLDER}/results.json` }),
     page: text({ help: "The page of plots.", default: `${FOLDER}/index.html` }),
+    markdown: text({
+      help:
+        "Also writes the results to this file as Markdown; bench/results.md is the page of the project.",
+      placeholder: "FILE",
+    }),
   },
 };
 
@@ -50,6 +56,7 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
   await Deno.mkdir(FOLDER, { recursive: true });
   requireWritable(values.json, "--json");
   requireWritable(values.page, "--page");
+  if (values.markdown !== undefined) requireWritable(values.markdown, "--markdown");
   const files = await openFiles(`${FOLDER}/files`, (what, done, total) => {
     if (done % 64 === 0 || done === total) console.error(`generating ${what}: ${done} of ${total}`);
   });
@@ -59,6 +66,7 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
   const environment = await openEnvironment(`${FOLDER}/venv`, wanted, console.error);
   for (const [peer, why] of environment.missing) console.error(`${peer} is left out: ${why}`);
   const results: CaseResult[] = [];
+  const { markdown } = values;
   const finish = () => {
     const report: PeerReport = {
       ...{ startedAt, results, machine: machineFacts() },
@@ -67,13 +75,23 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
     };
     Deno.writeTextFileSync(values.json, JSON.stringify(report, null, 2));
     writePage(renderReport(report), values.page);
+    if (markdown !== undefined) {
+      writePage(renderMarkdown(report), markdown);
+      new Deno.Command("deno", { args: ["fmt", "--quiet", markdown] }).outputSync();
+    }
     console.log(renderTable(resultTable(results, "Leat and its peers")));
     console.log(`${values.page}, ${values.json}`);
   };
   using requests = new StopRequests();
+  const beganAtMs = performance.now();
+  const timeLeft = (done: number) => {
+    if (done === 0) return "";
+    const leftMs = (performance.now() - beganAtMs) / done * (cases.length - done);
+    return ` (about ${Math.ceil(leftMs / 60_000)} min left)`;
+  };
   const runAll = async () => {
     for (const [index, one] of cases.entries()) {
-      console.error(`${index + 1} of ${cases.length}: ${one.name} …`);
+      console.error(`${index + 1} of ${cases.length}: ${one.name} …${timeLeft(index)}`);
       const result = await measureCase(one, commandsOf(one, files, environment), values);
       for (const [side, why] of Object.entries(result.failed)) console.error(`  ${side}: ${why}`);
       results.push(result);

@@ -4,7 +4,7 @@
  */
 import { median } from "../bare/load.ts";
 import type { PeerCase } from "./cases.ts";
-import { Side, type SideCommand } from "./side.ts";
+import { Side, type SideCommand, type Window } from "./side.ts";
 
 /** Options of measuring. */
 interface MeasureOptions {
@@ -23,7 +23,8 @@ interface SideResult {
   readonly spread: number;
   /** The median over the rounds of Leat's rate to this one's; 1 for Leat. */
   readonly leatRatio: number;
-  readonly bytes?: number;
+  /** What else was measured, by what it is. */
+  readonly also?: Window["also"];
 }
 
 /** The result of a case. */
@@ -46,7 +47,7 @@ export async function measureCase(
   { rounds, windowMs }: MeasureOptions,
 ): Promise<CaseResult> {
   const failed: Record<string, string> = {};
-  const windows = new Map<string, { rates: number[]; bytes?: number }>();
+  const windows = new Map<string, { rates: number[]; also?: Window["also"] }>();
   await using stack = new AsyncDisposableStack();
   const sides = new Map<string, Side>();
   for (const [side, command] of commands) {
@@ -56,10 +57,10 @@ export async function measureCase(
   const runAll = async (ms: number, keep: boolean) => {
     for (const [side, process] of sides) {
       try {
-        const { rate, bytes } = await process.window(ms);
+        const { rate, also } = await process.window(ms);
         const kept = windows.get(side)!;
         if (keep) kept.rates.push(rate);
-        if (bytes !== undefined) kept.bytes = bytes;
+        if (also !== undefined) kept.also = also;
       } catch (error) {
         failed[side] = error instanceof Error ? error.message : String(error);
         sides.delete(side);
@@ -72,13 +73,13 @@ export async function measureCase(
   const leat = windows.get(LEAT)?.rates ?? [];
   return {
     ...{ name, part, unit, failed },
-    sides: [...windows].map(([side, { rates, bytes }]) => {
+    sides: [...windows].map(([side, { rates, also }]) => {
       const middle = median(rates);
       return {
         ...{ side, rates, median: middle },
         spread: (Math.max(...rates) - Math.min(...rates)) / middle,
         leatRatio: median(rates.map((rate, round) => (leat[round] ?? NaN) / rate)),
-        ...(bytes === undefined ? {} : { bytes }),
+        ...(also === undefined ? {} : { also }),
       };
     }),
   };

@@ -40,18 +40,23 @@ export function resultTable(results: readonly CaseResult[], title: string): Tabl
       { heading: "per second" },
       { heading: "spread in %", digits: 0 },
       { heading: "Leat ÷ it", digits: 2 },
-      { heading: "bytes" },
+      { heading: "also measured" },
     ],
     rows: results.flatMap(({ name, unit, sides, failed }) => [
-      ...sides.map(({ side, median, spread, leatRatio, bytes }) => [
+      ...sides.map(({ side, median, spread, leatRatio, also = {} }) => [
         ...[name, side, formatNumber(median), unit.replace("/s", "")],
         100 * spread,
         side === LEAT ? undefined : leatRatio,
-        bytes,
+        moreText(also),
       ]),
       ...Object.keys(failed).map((side) => [name, side, "failed"]),
     ]),
   };
+}
+
+/** What else was measured, as text. */
+export function moreText(also: Readonly<Record<string, number>>): string {
+  return Object.entries(also).map(([what, value]) => `${formatNumber(value)} ${what}`).join(", ");
 }
 
 /** The page as HTML. */
@@ -63,8 +68,8 @@ export function renderReport(report: PeerReport): string {
     ...Object.entries(missing).map(([peer, why]): [string, string] => [`No ${peer}`, why]),
   ], commandLine);
   const parts = [...new Set(results.map(({ part }) => part))];
-  const sections = parts.map((part, index) =>
-    sectionOf(part, index, results.filter((result) => result.part === part))
+  const sections = parts.map((part) =>
+    sectionOf(part, results.filter((result) => result.part === part))
   );
   return renderPage({
     title: "Leat and its peers",
@@ -78,10 +83,10 @@ ${sections.join("\n")}`,
   });
 }
 
-function sectionOf(part: Part, index: number, results: readonly CaseResult[]): string {
+function sectionOf(part: Part, results: readonly CaseResult[]): string {
   return renderSection({
     id: part,
-    letter: String.fromCharCode("a".charCodeAt(0) + index),
+    letter: letterOf(part),
     title: PARTS[part],
     finding: findingOf(results),
     figures: [ratioFigure(part, results)],
@@ -89,11 +94,34 @@ function sectionOf(part: Part, index: number, results: readonly CaseResult[]): s
     notes: [
       "A ratio is the median over the rounds, each of which compares neighbouring windows.",
       "Only ratios carry over to another machine.",
+      ...(part === "coordinated" ? [coordinationGains(results)] : []),
       ...results.flatMap(({ name, failed }) =>
         Object.entries(failed).map(([side, why]) => `${name}, ${side} failed: ${why}`)
       ),
     ],
   });
+}
+
+/** The same letter in every run, whatever parts it has. */
+function letterOf(part: Part): string {
+  return String.fromCharCode("a".charCodeAt(0) + Object.keys(PARTS).indexOf(part));
+}
+
+/** What coordinating gives each side, as in Fig. 11 of the paper. */
+export function coordinationGains(results: readonly CaseResult[]): string {
+  const rate = (name: string, of: string) =>
+    results.find((result) => result.name === name)?.sides.find(({ side }) => side === of)?.median;
+  const gains = [4, 16].flatMap((consumers) =>
+    [LEAT, ...PEERS].flatMap((side) => {
+      const padded = rate(`padded-${consumers}`, side);
+      const coordinated = rate(`coordinated-${consumers}`, side);
+      if (padded === undefined || coordinated === undefined) return [];
+      return [`${formatNumber(coordinated / padded)} (${consumers} trainers, ${side})`];
+    })
+  );
+  return gains.length === 0
+    ? ""
+    : `Coordinated ÷ padded: ${gains.join(", ")}. The paper has 1.5 to 3.5.`;
 }
 
 function findingOf(results: readonly CaseResult[]): string {

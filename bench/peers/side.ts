@@ -21,11 +21,11 @@ export interface SideCommand {
 }
 
 /** One window. */
-interface Window {
+export interface Window {
   /** Units per second. */
   readonly rate: number;
-  /** What else was measured, such as bytes of a checkpoint. */
-  readonly bytes?: number;
+  /** What else was measured, by what it is, such as the bytes of a checkpoint. */
+  readonly also?: Readonly<Record<string, number>>;
 }
 
 /** The process of one side. Disposing it ends the process. */

@@ -146,7 +146,8 @@ async function open(
   return { files, statistics: found, reused };
 }
 
-function drawTokens(random: RandomStream): number[] {
+/** The tokens of one generated text, none of them 0. */
+export function drawTokens(random: RandomStream): number[] {
   const drawn = Math.round(LENGTH.median * Math.exp(LENGTH.sigma * random.normal()));
   const length = Math.min(Math.max(drawn, 1), TOKENS_MAX);
   return Array.from(

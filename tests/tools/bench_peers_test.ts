@@ -1,8 +1,10 @@
 /** The comparison with other libraries: every side has every case. */
-import { assert, assertEquals } from "../assert.ts";
+import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { CASES } from "../../bench/peers/cases.ts";
 import * as pipelines from "../../bench/peers/leat/python.ts";
 import { PIPELINES } from "../../bench/peers/leat/pipelines.ts";
+import { renderMarkdown } from "../../bench/peers/markdown.ts";
+import type { PeerReport } from "../../bench/peers/report.ts";
 
 Deno.test("bench:peers knows each case's pipeline on every side", async () => {
   const scripts = new Map<string, string>();
@@ -27,9 +29,46 @@ Deno.test("bench:peers reads every pipeline of Leat's side in Python", async () 
 });
 
 Deno.test("bench:peers runs Leat's small pipelines and counts their elements", async () => {
-  const files = { images: [], records: [], texts: [] };
+  const files = { images: [], records: [], texts: [], sequences: [] };
   for (const { pipeline } of CASES.filter(({ part }) => part === "overhead")) {
     await using running = await PIPELINES[pipeline]!(files);
     assertEquals(await running.step(), 1_024, pipeline);
   }
+});
+
+Deno.test("bench:peers trains on batches of one bucket in each coordinated step", async () => {
+  const path = await Deno.makeTempFile();
+  try {
+    const lines = Array.from({ length: 64 }, (_, at) => Array(1 + at * 8).fill(7).join(" "));
+    await Deno.writeTextFile(path, lines.join("\n"));
+    const files = { images: [], records: [], texts: [], sequences: [path] };
+    await using running = await PIPELINES["coordinated-rounds"]!(files);
+    for (let step = 0; step < 8; step++) assertEquals(await running.step(), 1);
+    const padding = running.also!["% padding"]!;
+    assert(padding > 0 && padding < 50, `${padding} % padding`);
+  } finally {
+    await Deno.remove(path);
+  }
+});
+
+Deno.test("bench:peers writes a page of Markdown with the goals that were missed", () => {
+  const result = (name: string, part: "text" | "records", leatRatio: number) => ({
+    ...{ name, part, unit: "texts/s", failed: {} },
+    sides: [
+      { side: "leat", rates: [6], median: 6, spread: 0.1, leatRatio: 1 },
+      { side: "tensorflow", rates: [2], median: 2, spread: 0.2, leatRatio },
+    ],
+  });
+  const report: PeerReport = {
+    startedAt: "2026-01-02T03:04:05Z",
+    commandLine: "deno task bench:peers",
+    machine: { Cores: "2" },
+    missing: {},
+    results: [result("text-bucket-pad", "text", 6), result("records-large", "records", 1)],
+  };
+  const page = renderMarkdown(report);
+  assertStringIncludes(page, "1 of 2 goals are met");
+  assertStringIncludes(page, "| records-large | tf.data | 1.00 | 1.50 |");
+  assertStringIncludes(page, "| text-bucket-pad | texts/s | 6.00 | 2.00 | 6.00 | 10, 20 |");
+  assert(!page.includes("| text-bucket-pad | tf.data |"));
 });

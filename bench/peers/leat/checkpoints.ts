@@ -16,8 +16,8 @@ export const checkpoints: Pipelines = {
         bytes = state.length;
         return 1;
       },
-      get bytes() {
-        return bytes;
+      get also() {
+        return { bytes };
       },
       async [Symbol.asyncDispose]() {
         await iterator.return();

@@ -19,8 +19,8 @@ for await (const line of lines) {
   const ms = Number(line);
   await run(LEAD_IN * ms);
   const { units, tookMs } = await run((1 - LEAD_IN) * ms);
-  const { bytes } = running;
-  console.log(JSON.stringify({ rate: 1_000 * units / tookMs, bytes }));
+  const { also } = running;
+  console.log(JSON.stringify({ rate: 1_000 * units / tookMs, also }));
 }
 
 async function run(ms: number): Promise<{ units: number; tookMs: number }> {

@@ -1,5 +1,6 @@
 /** All pipelines of Leat's side, by name. */
 import { checkpoints } from "./checkpoints.ts";
+import { coordinated } from "./coordinated.ts";
 import { images } from "./images.ts";
 import { overhead } from "./overhead.ts";
 import { records } from "./records.ts";
@@ -13,5 +14,6 @@ export const PIPELINES: Pipelines = {
   ...texts,
   ...records,
   ...service,
+  ...coordinated,
   ...checkpoints,
 };

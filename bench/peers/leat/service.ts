@@ -13,7 +13,8 @@ interface Read {
   readonly started?: ServiceOptions;
 }
 
-async function reading({ dataset, options, started = {} }: Read): Promise<Running> {
+/** Starts a service. Disposing it ends its process. */
+export async function startService(started: ServiceOptions) {
   const program = import.meta.resolve("./service_process.ts");
   const process = new Deno.Command("deno", {
     args: ["run", "--no-prompt", "-P=bench", program, JSON.stringify(started)],
@@ -22,9 +23,25 @@ async function reading({ dataset, options, started = {} }: Read): Promise<Runnin
   }).spawn();
   const lines = process.stdout.pipeThrough(new TextDecoderStream())
     .pipeThrough(new TextLineStream()).getReader();
-  const { value: service = "" } = await lines.read();
+  const { value: address = "" } = await lines.read();
+  return {
+    address,
+    async [Symbol.asyncDispose]() {
+      await process.stdin.close();
+      await lines.cancel();
+      await process.status;
+    },
+  };
+}
+
+async function reading({ dataset, options, started = {} }: Read): Promise<Running> {
+  const service = await startService(started);
   const running = taking(
-    dataset.repeat().distribute({ compression: "none", ...options, service }),
+    dataset.repeat().distribute({
+      compression: "none",
+      ...options,
+      service: service.address,
+    }),
     (batch) => {
       // As Python's reference counting does.
       releaseElement(batch);
@@ -35,9 +52,7 @@ async function reading({ dataset, options, started = {} }: Read): Promise<Runnin
     step: () => running.step(),
     async [Symbol.asyncDispose]() {
       await running[Symbol.asyncDispose]();
-      await process.stdin.close();
-      await lines.cancel();
-      await process.status;
+      await service[Symbol.asyncDispose]();
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * A dispatcher and one worker in a process of their own. Its argument is JSON of further options of
- * both. Prints the address, and ends with its standard input.
+ * A dispatcher and its workers in a process of their own. Its argument is JSON of further options
+ * of both. Prints the address, and ends with its standard input.
  */
 import {
   type DispatcherServerConfig,
@@ -13,14 +13,17 @@ import {
 export interface ServiceOptions {
   readonly dispatcher?: Partial<DispatcherServerConfig>;
   readonly worker?: Partial<WorkerServerConfig>;
+  /** Default: one. */
+  readonly workers?: number;
 }
 
-const { dispatcher: more, worker } = JSON.parse(Deno.args[0]!) as ServiceOptions;
+const { dispatcher: more, worker, workers = 1 } = JSON.parse(Deno.args[0]!) as ServiceOptions;
 await using dispatcher = await serveDispatcher({ logLevel: "error", ...more });
-await using _worker = await serveWorker({
-  dispatcher: dispatcher.address,
-  logLevel: "error",
-  ...worker,
-});
+await using stack = new AsyncDisposableStack();
+for (let started = 0; started < workers; started++) {
+  stack.use(
+    await serveWorker({ dispatcher: dispatcher.address, logLevel: "error", ...worker }),
+  );
+}
 console.log(dispatcher.address);
 for await (const _ of Deno.stdin.readable);

@@ -6,8 +6,8 @@ import type { PeerFiles } from "../files.ts";
 export interface Running extends AsyncDisposable {
   /** Does one step; resolves to the number of units it did. */
   step(): Promise<number>;
-  /** What else was measured. */
-  readonly bytes?: number;
+  /** What else was measured, by what it is. */
+  readonly also?: Readonly<Record<string, number>>;
 }
 
 /** Ways to start pipelines, by name. */

@@ -19,13 +19,13 @@ def run(step, ms):
 
 
 def serve(pipelines):
-    """`pipelines`: by name, a function of the files that returns `step`, or `(step, bytes)`."""
+    """`pipelines`: by name, a function of the files that returns `step`, or `(step, also)`: what else was measured, by what it is."""
     name, files = sys.argv[1], json.loads(sys.argv[2])
     made = pipelines[name](files)
-    step, size = made if isinstance(made, tuple) else (made, None)
+    step, also = made if isinstance(made, tuple) else (made, None)
     for line in sys.stdin:
         ms = float(line)
         run(step, LEAD_IN * ms)
         units, took = run(step, (1 - LEAD_IN) * ms)
-        more = {} if size is None else {"bytes": size()}
+        more = {} if also is None else {"also": also()}
         print(json.dumps({"rate": 1000 * units / took, **more}), flush=True)

@@ -5,6 +5,8 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -113,17 +115,29 @@ def texts_in_python(files, length=64):
     return as_numpy(lines.map(tokens, num_parallel_calls=AUTOTUNE).batch(256))
 
 
-def serve_service(pipe, journal):
+def serve_service(pipe, journal, workers):
     service = tf.data.experimental.service
     config = service.DispatcherConfig(port=0, fault_tolerant_mode=journal is not None, work_dir=journal)
     dispatcher = service.DispatchServer(config)
     address = dispatcher.target.split("//")[1]
-    worker = service.WorkerServer(service.WorkerConfig(dispatcher_address=address))
+    config = service.WorkerConfig(dispatcher_address=address)
+    running = [service.WorkerServer(config) for _ in range(workers)]
     pipe.send(dispatcher.target)
     try:
         pipe.recv()
     except EOFError:
-        del worker
+        del running
+
+
+def start_service(journaled=False, workers=1):
+    """The service's address, and the end of a pipe: the service ends when it is closed."""
+    here, there = multiprocessing.get_context("spawn").Pipe()
+    journal = tempfile.mkdtemp() if journaled else None
+    process = multiprocessing.get_context("spawn").Process(
+        target=serve_service, args=(there, journal, workers), daemon=True
+    )
+    process.start()
+    return here.recv(), here
 
 
 def payload(size):
@@ -137,23 +151,108 @@ def payload(size):
 
 def service(dataset, compression=None, policy="OFF", journaled=False):
     def opened(_files):
-        here, there = multiprocessing.get_context("spawn").Pipe()
-        journal = tempfile.mkdtemp() if journaled else None
-        process = multiprocessing.get_context("spawn").Process(
-            target=serve_service, args=(there, journal), daemon=True
-        )
-        process.start()
+        address, here = start_service(journaled)
         remote = tf.data.experimental.service.distribute(
             processing_mode=getattr(tf.data.experimental.service.ShardingPolicy, policy),
-            service=here.recv(),
+            service=address,
             compression=compression,
         )
         take = taking(dataset().repeat().apply(remote), lambda _: 1)
 
-        def step(_kept=here):  # the service ends when this end of the pipe is closed
+        def step(_kept=here):
             return take()
 
         return step
+
+    return opened
+
+
+class Training:
+    """Synchronous training on simulated accelerators, each of which takes a batch in a step."""
+
+    def __init__(self, readers, bucket, constant_ms, token_ms):
+        # A round begins when all of its readers ask, so each needs a thread.
+        self.pool = ThreadPoolExecutor(len(readers))
+        self.readers = list(self.pool.map(iter, readers))
+        self.bucket = bucket
+        self.constant_ms = constant_ms
+        self.token_ms = token_ms
+        self.late_ms = self.busy_ms = self.steps_ms = self.real = self.padded = 0
+
+    def step(self):
+        batches = list(self.pool.map(next, self.readers))
+        buckets = {(batch.shape[1] - 1) // self.bucket for batch in batches} if self.bucket else ()
+        if len(buckets) > 1:
+            raise RuntimeError(f"a step has batches of the buckets {buckets}")
+        real = sum(np.count_nonzero(batch.numpy()) for batch in batches)
+        sizes = [int(batch.shape[0] * batch.shape[1]) for batch in batches]
+        times = [self.constant_ms + self.token_ms * size for size in sizes]
+        self.real += real
+        self.padded += sum(sizes)
+        self.busy_ms += sum(times)
+        self.steps_ms += len(times) * max(times)
+        if self.steps_ms == 0:
+            return 1
+        started = time.perf_counter()
+        time.sleep(max(0, max(times) - self.late_ms) / 1000)
+        self.late_ms += 1000 * (time.perf_counter() - started) - max(times)
+        return int(real)
+
+    def also(self):
+        idle = {} if self.steps_ms == 0 else {"% idle": 100 * (1 - self.busy_ms / self.steps_ms)}
+        return {**idle, "% padding": 100 * (1 - self.real / self.padded)}
+
+
+def sequences(files):
+    lines = tf.data.TextLineDataset(files["sequences"]).repeat().shuffle(1000)
+    return lines.map(lambda line: tf.strings.to_number(tf.strings.split(line, " "), tf.int32))
+
+
+def padded(consumers, constant_ms=10, token_ms=0.01):
+    """Each trainer pads its own batches, without a service."""
+
+    def opened(files):
+        readers = [sequences(files).padded_batch(16).prefetch(1) for _ in range(consumers)]
+        training = Training(readers, None, constant_ms, token_ms)
+        return training.step, training.also
+
+    return opened
+
+
+def coordinated(consumers, workers, bucket, constant_ms=10, token_ms=0.01):
+    def opened(files):
+        address, here = start_service(workers=workers)
+        boundaries = [1 + bound for bound in range(bucket, 512, bucket)]
+        rounds = (
+            sequences(files)
+            .bucket_by_sequence_length(
+                lambda tokens: tf.shape(tokens)[0], boundaries, [16] * (len(boundaries) + 1)
+            )
+            .group_by_window(
+                lambda batch: tf.cast((tf.shape(batch)[1] - 1) // bucket, tf.int64),
+                lambda _bucket, batches: batches,
+                window_size=consumers,
+            )
+        )
+        readers = [
+            rounds.apply(
+                tf.data.experimental.service.distribute(
+                    processing_mode="parallel_epochs",
+                    service=address,
+                    job_name="coordinated",
+                    consumer_index=index,
+                    num_consumers=consumers,
+                    compression=None,
+                )
+            )
+            for index in range(consumers)
+        ]
+        training = Training(readers, bucket, constant_ms, token_ms)
+
+        def step(_kept=here):
+            return training.step()
+
+        return step, training.also
 
     return opened
 
@@ -168,10 +267,10 @@ def checkpoint(_files):
         saved.write(folder + "/state")
         return 1
 
-    def size():
-        return sum(os.path.getsize(path) for path in glob.glob(folder + "/state*"))
+    def also():
+        return {"bytes": sum(os.path.getsize(path) for path in glob.glob(folder + "/state*"))}
 
-    return step, size
+    return step, also
 
 
 PIPELINES = {
@@ -205,6 +304,11 @@ PIPELINES = {
     "service-splits": service(
         lambda: tf.data.Dataset.range(256), policy="DYNAMIC", journaled=True
     ),
+    "padded-4": padded(4),
+    "padded-16": padded(16),
+    "coordinated-4": coordinated(4, workers=1, bucket=128),
+    "coordinated-16": coordinated(16, workers=4, bucket=64),
+    "coordinated-rounds": coordinated(4, workers=1, bucket=128, constant_ms=0, token_ms=0),
     "checkpoint-shuffle": checkpoint,
     "python-images": images_in_python,
     "python-text": texts_in_python,

@@ -1,0 +1,118 @@
+/** The results of a comparison as a page of Markdown, with the goals that they miss. */
+import { cellText, formatNumber, isTextColumn, type Table } from "../../cli/lib/table.ts";
+import { CASES, type Part, PARTS, type Peer, PEERS } from "./cases.ts";
+import { type CaseResult, LEAT } from "./measure.ts";
+import { coordinationGains, moreText, type PeerReport } from "./report.ts";
+
+const NAMES: Readonly<Record<Peer, string>> = {
+  tensorflow: "tf.data",
+  torch: "DataLoader",
+  grain: "Grain",
+  spdl: "SPDL",
+};
+
+/** The page. Its tables are not aligned; `deno fmt` does that. */
+export function renderMarkdown(report: PeerReport): string {
+  const { results, startedAt, commandLine, machine, missing } = report;
+  const parts = [...new Set(results.map(({ part }) => part))];
+  const failures = results.flatMap(({ name, failed }) =>
+    Object.entries(failed).map(([side, why]) => `- ${name}: ${side} failed: ${why}`)
+  );
+  const facts = [
+    ...Object.entries(machine),
+    ...Object.entries(missing).map(([peer, why]) => [`No ${peer}`, why]),
+  ].map(([name, value]) => `${name}: ${value}`);
+  return `# Leat and its peers: results of a run
+
+This program has written the page; [README.md](README.md#peers-peers) says what limits Leat.
+
+\`\`\`sh
+${commandLine}
+\`\`\`
+
+${startedAt.slice(0, 16).replace("T", " ")} UTC. ${facts.join(". ")}.
+
+A number is the median of all windows, per second. A ratio is the median over the rounds, each of
+which compares neighbouring windows. A spread is (highest − lowest) ÷ median, of the sides in the
+order of the columns. Only ratios carry over to another machine.
+
+## Goals
+
+${goalsOf(results)}
+${failures.length === 0 ? "" : `\n## Failures\n\n${failures.join("\n")}\n`}
+${parts.map((part) => sectionOf(part, results.filter((one) => one.part === part))).join("\n")}`;
+}
+
+function goalsOf(results: readonly CaseResult[]): string {
+  const rows = results.flatMap(({ name, sides }) => {
+    const goals = CASES.find((one) => one.name === name)?.goals ?? {};
+    return sides.filter(({ side }) => side in goals).map(({ side, leatRatio }) => {
+      const goal = goals[side as Peer]!;
+      return { name, peer: NAMES[side as Peer], leatRatio, goal, isMet: leatRatio >= goal };
+    });
+  });
+  const missed = rows.filter(({ isMet }) => !isMet);
+  const summary = `${rows.length - missed.length} of ${rows.length} goals are met.`;
+  if (missed.length === 0) return summary;
+  return `${summary} These are not:
+
+${
+    markdownTable({
+      title: "",
+      columns: [
+        { heading: "case" },
+        { heading: "peer" },
+        { heading: "Leat ÷ it", digits: 2 },
+        { heading: "goal", digits: 2 },
+      ],
+      rows: missed.map(({ name, peer, leatRatio, goal }) => [name, peer, leatRatio, goal]),
+    })
+  }`;
+}
+
+function sectionOf(part: Part, results: readonly CaseResult[]): string {
+  const peers = PEERS.filter((peer) =>
+    results.some(({ sides }) => sides.some(({ side }) => side === peer))
+  );
+  const hasMore = results.some(({ sides }) => sides.some(({ also }) => also !== undefined));
+  const gains = coordinationGains(results);
+  return `## ${PARTS[part]}
+
+${
+    markdownTable({
+      title: PARTS[part],
+      columns: [
+        { heading: "case" },
+        { heading: "unit" },
+        { heading: "Leat" },
+        ...peers.map((peer) => ({ heading: NAMES[peer] })),
+        ...peers.map((peer) => ({ heading: `Leat ÷ ${NAMES[peer]}`, digits: 2 })),
+        { heading: "spreads in %" },
+        ...(hasMore ? [{ heading: "also measured, in the same order" }] : []),
+      ],
+      rows: results.map(({ name, unit, sides }) => {
+        const of = (wanted: string) => sides.find(({ side }) => side === wanted);
+        const present = [LEAT, ...peers].flatMap((side) => of(side) ?? []);
+        const rate = (side: string) => {
+          const found = of(side);
+          return found && formatNumber(found.median);
+        };
+        return [
+          ...[name, unit, rate(LEAT), ...peers.map(rate)],
+          ...peers.map((peer) => of(peer)?.leatRatio),
+          present.map(({ spread }) => formatNumber(100 * spread, 0)).join(", "),
+          ...(hasMore ? [present.map(({ also = {} }) => moreText(also)).join("; ")] : []),
+        ];
+      }),
+    })
+  }${gains === "" ? "" : `\n${gains}\n`}`;
+}
+
+function markdownTable(table: Table): string {
+  const { columns, rows } = table;
+  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |\n`;
+  const isText = columns.map((_, index) => isTextColumn(table, index) && index !== 2);
+  return line(columns.map(({ heading }) => heading)) +
+    line(isText.map((text) => text ? "---" : "---:")) +
+    rows.map((row) => line(row.map((cell, index) => cellText(cell, columns[index]!)))).join("");
+}
