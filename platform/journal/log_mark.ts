@@ -11,6 +11,9 @@ import { isDiskFull } from "../system_codes.ts";
 const NUMBER_BYTES = 8;
 const MARK_BYTES = NUMBER_BYTES + 4;
 
+/** Other users of the host must read no log: its records hold pipelines, and secrets of clients. */
+export const OWN_FILE = 0o600;
+
 export class LogMark {
   readonly #path: string;
   readonly #descriptor: number;
@@ -19,7 +22,7 @@ export class LogMark {
   /** Opens the mark for writing; its content stays until the first write. */
   constructor(path: string) {
     this.#path = path;
-    this.#descriptor = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o644);
+    this.#descriptor = openSync(path, constants.O_RDWR | constants.O_CREAT, OWN_FILE);
   }
 
   /** The newest record that was written; undefined if the mark is missing or torn. */

@@ -1,5 +1,6 @@
 /** The file of a log: creates it, opens it and checks that it is whole. */
 import {
+  chmodSync,
   closeSync,
   copyFileSync,
   fsyncSync,
@@ -12,7 +13,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { LeatError } from "../../core/error.ts";
-import { LogMark } from "./log_mark.ts";
+import { LogMark, OWN_FILE } from "./log_mark.ts";
 import { damaged, translate } from "./sqlite_errors.ts";
 
 /** Pages of the write-ahead file after which SQLite moves them into the database. */
@@ -22,6 +23,8 @@ const CHECKPOINT_PAGES = 4096;
 const APPLICATION_ID = 0x4c656174;
 
 const LAYOUT_VERSION = 1;
+
+const OWN_FOLDER = 0o700;
 
 const SCHEMA = `
   CREATE TABLE snapshot (
@@ -51,7 +54,9 @@ export function createIfMissing(path: string): void {
   const folder = dirname(path);
   const draft = join(folder, `.${basename(path)}.${crypto.randomUUID()}`);
   try {
-    mkdirSync(folder, { recursive: true });
+    mkdirSync(folder, { recursive: true, mode: OWN_FOLDER });
+    // SQLite gives its other files the mode of this one.
+    closeSync(openSync(draft, "wx", OWN_FILE));
     const database = new DatabaseSync(draft);
     try {
       database.exec(`
@@ -71,6 +76,7 @@ export function createIfMissing(path: string): void {
 
 export function openDatabase(path: string): DatabaseSync {
   if (statSync(path).size === 0) throw damaged(path, "it is empty");
+  for (const file of [path, walOf(path), markOf(path)]) closeToOthers(file);
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(path);
@@ -130,6 +136,16 @@ export function checkMark(path: string, written: number): void {
 
 export function exists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+/** An older program has left it open to others; its mode belongs to its owner. */
+function closeToOthers(file: string): void {
+  try {
+    chmodSync(file, OWN_FILE);
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    if (code !== "ENOENT" && code !== "EPERM") throw error;
+  }
 }
 
 /** A new name is durable only when its folder is; not every platform can sync a folder. */
