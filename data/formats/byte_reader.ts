@@ -19,6 +19,8 @@ const DIRECT_BYTES_MIN = 32 * 1024;
 /** Bytes read ahead after a direct read: the next one should find few that must be copied. */
 const READ_AHEAD_BYTES_MIN = 4 * 1024;
 
+const EMPTY = new Uint8Array(0);
+
 /** A buffer that moves along a file. Returns synchronously where the file does. */
 export class ByteReader {
   /** The file, for messages. */
@@ -27,7 +29,8 @@ export class ByteReader {
   readonly stream: string;
   readonly #source: ByteSource;
   readonly #sizeBytes: number;
-  #buffer: Uint8Array<ArrayBuffer>;
+  /** Made when it is needed: some files are read without it. */
+  #buffer: Uint8Array<ArrayBuffer> = EMPTY;
   #start = 0;
   #stop = 0;
   #position: number;
@@ -47,9 +50,6 @@ export class ByteReader {
     this.stream = compression === undefined ? "" : " of its decompressed contents";
     this.#sizeBytes = compression === undefined ? file.sizeBytes : Infinity;
     this.#position = offset;
-    this.#buffer = new Uint8Array(
-      Math.min(READ_BYTES, Math.max(BUFFER_BYTES_MIN, this.#sizeBytes)),
-    );
     this.#source = byteSource(path, file, compression, offset);
   }
 
@@ -230,11 +230,16 @@ export class ByteReader {
     this.#start = this.#stop = 0;
   }
 
+  get #initialBytes(): number {
+    return Math.min(READ_BYTES, Math.max(BUFFER_BYTES_MIN, this.#sizeBytes));
+  }
+
   #makeRoom(count: number): void {
     const kept = this.#buffer.subarray(this.#start, this.#stop);
     if (count > this.#buffer.length) {
       // Doubled; otherwise a long line would be copied once for every chunk of it.
-      const grown = new Uint8Array(Math.max(count, 2 * this.#buffer.length));
+      const length = this.#buffer === EMPTY ? this.#initialBytes : 2 * this.#buffer.length;
+      const grown = new Uint8Array(Math.max(count, length));
       grown.set(kept);
       this.#buffer = grown;
     } else if (this.#start > 0) this.#buffer.copyWithin(0, this.#start, this.#stop);
