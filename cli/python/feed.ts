@@ -6,7 +6,7 @@ import { dtypeOf } from "../../core/dtype.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
-import { releaseElement } from "../../data/elements/released.ts";
+import { reuseElement } from "../../data/elements/released.ts";
 import { TENSOR_RANK_MAX } from "../../transport/codec/format.ts";
 import { MessagePlan } from "../../transport/codec/plan.ts";
 import { type Snapshot, Snapshots } from "./snapshots.ts";
@@ -78,7 +78,7 @@ export class Feed {
   /** @param received How many answers to this method the program has received. */
   take(received: number): Promise<Taken> {
     for (; this.#released < received; this.#released++) {
-      for (const element of this.#sent.shift() ?? []) releaseElement(element);
+      for (const element of this.#sent.shift() ?? []) reuseElement(element);
     }
     return this.#inOrder(async () => {
       let elements: unknown[] = [];

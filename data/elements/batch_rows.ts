@@ -52,7 +52,7 @@ export class BatchRows {
   /** The arrays of the batch that was made last. */
   #finished: TypedArray[] = [];
   /** Arrays of earlier batches, which nobody has any more. */
-  #free: TypedArray[] = [];
+  #unfilled: TypedArray[] = [];
 
   /** @param size rows of a batch. */
   constructor(size: number) {
@@ -94,23 +94,21 @@ export class BatchRows {
     const finished = this.#finished;
     if (finished.length === 0) return undefined;
     this.#finished = [];
-    return { release: () => finished.forEach((data) => this.#release(data)) };
+    return {
+      release: () => finished.forEach((data) => this.#free(emptied(data))),
+      reuse: () => finished.forEach((data) => this.#free(data)),
+    };
   }
 
-  /** Whoever still has the batch, or a row, has an empty array from now on. */
-  #release(data: TypedArray): void {
-    const { buffer } = data as Uint8Array<ArrayBuffer>;
-    if (buffer.detached) return;
-    const Values = data.constructor as new (buffer: ArrayBuffer) => TypedArray;
-    const free = new Values(buffer.transfer());
-    if (this.#free.length < FREE_MAX) this.#free.push(free);
+  #free(data: TypedArray): void {
+    if (this.#unfilled.length < FREE_MAX && data.length > 0) this.#unfilled.push(data);
   }
 
   /** Memory of this size with any contents. */
   allocate(dtype: FixedDType, length: number): TypedArray {
-    const free = this.#free.pop();
+    const free = this.#unfilled.pop();
     if (free?.constructor === TYPED_ARRAYS[dtype] && free.length === length) return free;
-    this.#free = []; // the batches have changed
+    this.#unfilled = []; // the batches have changed
     return new TYPED_ARRAYS[dtype](length);
   }
 
@@ -124,6 +122,13 @@ export class BatchRows {
     this.#batch = undefined;
     this.#row = (this.#row + by + this.#size) % this.#size;
   }
+}
+
+/** The same memory. Whoever still has `data`, or a row of it, has an empty array from now on. */
+function emptied(data: TypedArray): TypedArray {
+  const { buffer } = data as Uint8Array<ArrayBuffer>;
+  const Values = data.constructor as new (buffer: ArrayBuffer) => TypedArray;
+  return new Values(buffer.detached ? new ArrayBuffer(0) : buffer.transfer());
 }
 
 /** Memory for one batch. */

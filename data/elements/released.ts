@@ -2,7 +2,10 @@
 
 /** Frees memory that nothing else uses. */
 export interface ElementMemory {
+  /** Whoever still has the element has empty tensors from now on. */
   release(): void;
+  /** Frees it for the next element, where nobody has this one. Left out: as `release`. */
+  reuse?(): void;
 }
 
 const memories = new WeakMap<object, ElementMemory>();
@@ -40,7 +43,22 @@ export function keepMemory(element: unknown): void {
  * ```
  */
 export function releaseElement(element: unknown): void {
-  if (typeof element !== "object" || element === null) return;
-  memories.get(element)?.release();
+  take(element)?.release();
+}
+
+/**
+ * The same where nobody has a tensor of the element, or a view, any more. Emptying these makes the
+ * engine collect garbage after each batch of 64 MB and more, because it counts their memory again.
+ */
+export function reuseElement(element: unknown): void {
+  const memory = take(element);
+  if (memory?.reuse === undefined) memory?.release();
+  else memory.reuse();
+}
+
+function take(element: unknown): ElementMemory | undefined {
+  if (typeof element !== "object" || element === null) return undefined;
+  const memory = memories.get(element);
   memories.delete(element);
+  return memory;
 }

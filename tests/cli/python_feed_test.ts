@@ -2,6 +2,7 @@
 import { Feed } from "../../cli/python/feed.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { Dataset, LocalCluster } from "../../mod.ts";
+import { Images } from "../../platform/media/images.ts";
 import { encodeMessage } from "../../transport/codec.ts";
 import { assertEquals } from "../assert.ts";
 
@@ -16,6 +17,24 @@ Deno.test("Feed frees the memory of a service's elements that the program has re
   assertEquals([lengths(first), lengths(second)], [[200_000], [200_000]]);
   await feed.take(1);
   assertEquals([lengths(first), lengths(second)], [[0], [200_000]]);
+  await feed.close();
+});
+
+Deno.test("Feed uses the memory of batches of images again, as it is", async () => {
+  const jpeg = await new Images().encode(Tensor.zeros("uint8", [120, 160, 3]));
+  const dataset = Dataset.from(Array(24).fill(jpeg))
+    .map((jpeg: Uint8Array, { image }) => image.decode(jpeg), { numParallelCalls: 2 }).batch(2);
+  const feed = new Feed(1, dataset.iterator());
+  const buffers: ArrayBuffer[] = [];
+  for (let received = 0; buffers.length < 12; received++) {
+    for (const { data } of (await feed.take(received)).elements as Tensor<"uint8">[]) {
+      buffers.push(data.buffer as ArrayBuffer);
+    }
+  }
+  assertEquals([new Set(buffers).size < 12, buffers.some(({ detached }) => detached)], [
+    true,
+    false,
+  ]);
   await feed.close();
 });
 
