@@ -5,6 +5,8 @@ import { isDiskFull } from "../system_codes.ts";
 
 /** See {@linkcode DenoSlotFile}. */
 const CHUNK_BYTES = 4 * 2 ** 20;
+/** Most bytes of one call on another thread, which a process that ends has to wait for. */
+const ASIDE_BYTES_MAX = 64 * 2 ** 20;
 
 export function writableSlots(path: string): SlotFile {
   return new DenoSlotFile(Deno.openSync(path, { write: true }));
@@ -50,7 +52,7 @@ export class DenoSlotFile implements SlotFile {
     try {
       for (const bytes of blocks) {
         for (let at = 0; at < bytes.length;) {
-          at += await this.#file.write(bytes.subarray(at, at + this.#chunkBytes));
+          at += await this.#file.write(bytes.subarray(at, at + ASIDE_BYTES_MAX));
         }
       }
     } catch (error) {

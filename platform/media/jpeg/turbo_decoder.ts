@@ -199,8 +199,16 @@ class NativeBuffer {
   }
 }
 
+const corners = new Int32Array(4);
+const cornerBytes = new Uint8Array(corners.buffer);
+
+/** The same memory each time: the library reads it during the call. */
 function rectangle(x: number, y: number, width: number, height: number): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(Int32Array.of(x, y, width, height).buffer);
+  corners[0] = x;
+  corners[1] = y;
+  corners[2] = width;
+  corners[3] = height;
+  return cornerBytes;
 }
 
 function outOfMemory(byteLength: number): never {
