@@ -9,12 +9,13 @@
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Fifo } from "../runtime/fifo.ts";
-import type { FencedRef } from "../runtime/ref.ts";
+import type { FencedRef, Ref } from "../runtime/ref.ts";
 import { ElementFetcher, refusedAnswer } from "../exactly_once/fetcher.ts";
-import { Repeats } from "../exactly_once/repeats.ts";
+import { type ReaderId, readerId, Repeats } from "../exactly_once/repeats.ts";
 import {
   type CacheProtocol,
   type ElementAnswer,
+  type ElementReaderProtocol,
   type ElementSourceProtocol,
   type ElementSourceStats,
   type GetElementRequest,
@@ -47,9 +48,10 @@ export function createCache(
   const cache = new Cache(context, config);
   return {
     handlers: {
-      getElement: (request) => cache.getElement(request),
-      leave: ({ clientId }) => {
-        cache.leave(clientId);
+      getElement: (request, { source }) =>
+        cache.getElement(request, source as Ref<ElementReaderProtocol>),
+      leave: ({ clientId }, { source }) => {
+        cache.leave(clientId, source);
         return null;
       },
       stats: () => cache.stats(),
@@ -67,7 +69,7 @@ export function createCache(
 
 /** A request for an element that was not produced yet. */
 interface Waiting {
-  readonly clientId: number;
+  readonly reader: ReaderId;
   readonly answer: PromiseWithResolvers<ElementAnswer>;
 }
 
@@ -96,7 +98,10 @@ class Cache {
     });
   }
 
-  getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
+  getElement(
+    request: GetElementRequest,
+    asker: Ref<ElementReaderProtocol>,
+  ): ElementAnswer | Promise<ElementAnswer> {
     const { trainerId, way } = request;
     if (trainerId === undefined) {
       throw new LeatError(
@@ -105,14 +110,16 @@ class Cache {
       );
     }
     if (way !== undefined) this.#way = way;
-    return this.#repeats.answer(request, () => this.#take(request, trainerId));
+    const reader = readerId(asker as Ref, request.clientId);
+    return this.#repeats.answer(request, () => this.#take(request, trainerId, reader), asker);
   }
 
   /** Elements that the client waited for go to the next client with its trainer id. */
-  leave(clientId: number): void {
-    this.#repeats.leave(clientId);
+  leave(clientId: number, asker: Ref): void {
+    const reader = readerId(asker, clientId);
+    this.#repeats.leave(reader);
     for (const trainerId of this.#waiting.keys()) {
-      this.#stopWaiting(trainerId, (one) => one.clientId === clientId, ({ answer }) => {
+      this.#stopWaiting(trainerId, (one) => one.reader === reader, ({ answer }) => {
         answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
       });
     }
@@ -151,8 +158,9 @@ class Cache {
   }
 
   #take(
-    { clientId, waitMs }: GetElementRequest,
+    { waitMs }: GetElementRequest,
     trainerId: string,
+    reader: ReaderId,
   ): ElementAnswer | Promise<ElementAnswer> {
     const element = this.#read(trainerId);
     if (element !== undefined) {
@@ -163,7 +171,7 @@ class Cache {
     const answer = Promise.withResolvers<ElementAnswer>();
     let waiting = this.#waiting.get(trainerId);
     if (waiting === undefined) this.#waiting.set(trainerId, waiting = new Fifo());
-    const one = { clientId, answer };
+    const one = { reader, answer };
     waiting.push(one);
     this.#fetch();
     if (waitMs !== undefined) this.#waitFor(trainerId, one, waitMs);

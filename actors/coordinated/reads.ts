@@ -8,10 +8,11 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
-import type { FencedRef } from "../runtime/ref.ts";
+import type { FencedRef, Ref } from "../runtime/ref.ts";
 import { ElementFetcher, refusedAnswer, type Wanted } from "../exactly_once/fetcher.ts";
 import {
   type ElementAnswer,
+  type ElementReaderProtocol,
   type ElementSourceProtocol,
   type GetElementRequest,
   isFinal,
@@ -22,7 +23,7 @@ import {
 import { roundSourceAccess } from "../worker/protocol_access.ts";
 import { roundSourceChecks } from "../worker/protocol_check.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
-import { Repeats } from "../exactly_once/repeats.ts";
+import { type ReaderId, readerId, Repeats } from "../exactly_once/repeats.ts";
 import { type Round, Rounds } from "./rounds.ts";
 
 /** The scheduler's client id at its task; real clients count from 0. */
@@ -52,10 +53,11 @@ export function createReads(
   const reads = new Reads(context, config);
   return {
     handlers: {
-      getElement: (request) => reads.getElement(request),
+      getElement: (request, { source }) =>
+        reads.getElement(request, source as Ref<ElementReaderProtocol>),
       confirm: (request) => reads.confirm(request),
-      leave: ({ clientId }) => {
-        reads.leave(clientId);
+      leave: ({ clientId }, { source }) => {
+        reads.leave(readerId(source, clientId));
         return null;
       },
       stats: () => reads.stats(),
@@ -103,7 +105,10 @@ class Reads {
     this.#next.catch(() => {});
   }
 
-  getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
+  getElement(
+    request: GetElementRequest,
+    asker: Ref<ElementReaderProtocol>,
+  ): ElementAnswer | Promise<ElementAnswer> {
     const { consumerIndex, round, floor = 0, way } = request;
     if (way !== undefined) this.#way = way;
     if (consumerIndex === undefined || round === undefined) {
@@ -117,7 +122,7 @@ class Reads {
     return this.#repeats.answer(request, () => {
       this.#rounds.noteWanted(consumerIndex, { floor, number: round, absent });
       return this.#read(consumerIndex, round);
-    });
+    }, asker);
   }
 
   confirm(request: RequestOf<RoundSourceProtocol, "confirm">): null | Promise<null> {
@@ -138,8 +143,8 @@ class Reads {
     return wait === undefined ? null : wait.then(() => null);
   }
 
-  leave(clientId: number): void {
-    this.#repeats.leave(clientId);
+  leave(reader: ReaderId): void {
+    this.#repeats.leave(reader);
   }
 
   /** See {@linkcode ElementFetcher.askAgain}. */

@@ -20,6 +20,16 @@ const UNKNOWN_MAX = 128;
 /** A client idle for this long is forgotten, in ms. */
 const CLIENT_IDLE_MS = 600_000;
 
+/**
+ * A reader of a source: its client's number, which counts only for its own node. So no node can
+ * take, acknowledge or end what another one reads.
+ */
+export type ReaderId = string;
+
+export function readerId({ node }: Ref, clientId: number): ReaderId {
+  return `${clientId} ${node}`;
+}
+
 /** One shared error: capturing a stack takes longer than answering, and loss may be frequent. */
 const ASKED_AGAIN = new LeatError("aborted", "This element was asked for again");
 
@@ -37,7 +47,7 @@ class Pending {
 
 /** A client that has not acknowledged everything it was given. */
 export interface Awaited {
-  readonly clientId: number;
+  readonly reader: ReaderId;
   readonly asker: Ref<ElementReaderProtocol>;
   /** Until when to wait for the acknowledgement, in ms. */
   readonly untilMs: number;
@@ -51,12 +61,12 @@ interface Client {
   begun: number;
   acknowledged: number;
   heardMs: number;
-  /** The latest requester, where the source wants to know. */
-  asker?: Ref<ElementReaderProtocol>;
+  /** The latest requester. */
+  asker: Ref<ElementReaderProtocol>;
 }
 
 /**
- * Produces one answer for each (client, sequence), in order, and repeats that answer if the request
+ * Produces one answer for each (reader, sequence), in order, and repeats that answer if the request
  * is repeated. If the answer is still being produced, it goes to the latest request; the earlier
  * one is refused with `aborted`.
  */
@@ -66,7 +76,7 @@ export class Repeats {
   readonly #onArrived: (answer: ElementAnswer) => void;
   #given = 0;
   #givenBytes = 0;
-  readonly #clients = new Map<number, Client>();
+  readonly #clients = new Map<ReaderId, Client>();
   #sweptMs: number;
 
   /** @param onArrived Called with each answer that its client has acknowledged. */
@@ -92,11 +102,10 @@ export class Repeats {
   answer(
     request: GetElementRequest,
     produce: () => ElementAnswer | Promise<ElementAnswer>,
-    asker?: Ref<ElementReaderProtocol>,
+    asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
     const askedMs = this.#world.nowMs();
-    const client = this.#heard(request, askedMs);
-    if (asker !== undefined) client.asker = asker;
+    const client = this.#heard(request, asker, askedMs);
     const answer = this.#answerOnce(client, request, produce);
     if (!(answer instanceof Promise)) return answer;
     return answer.then((late) => {
@@ -171,22 +180,22 @@ export class Repeats {
   awaited(patienceMs: number): readonly Awaited[] {
     const nowMs = this.#world.nowMs();
     const awaited: Awaited[] = [];
-    for (const [clientId, { answers, heardMs, asker }] of this.#clients) {
+    for (const [reader, { answers, heardMs, asker }] of this.#clients) {
       const untilMs = heardMs + patienceMs;
-      if (asker === undefined || untilMs <= nowMs || !answers.values().some(isMissed)) continue;
-      awaited.push({ clientId, asker, untilMs });
+      if (untilMs <= nowMs || !answers.values().some(isMissed)) continue;
+      awaited.push({ reader, asker, untilMs });
     }
     return awaited;
   }
 
   /** All answers up to this sequence have arrived. */
-  acknowledge(clientId: number, sequence: number): void {
-    const client = this.#clients.get(clientId);
+  acknowledge(reader: ReaderId, sequence: number): void {
+    const client = this.#clients.get(reader);
     if (client !== undefined) this.#acknowledged(client, sequence);
   }
 
-  leave(clientId: number): void {
-    this.#clients.delete(clientId);
+  leave(reader: ReaderId): void {
+    this.#clients.delete(reader);
   }
 
   #begin(
@@ -231,12 +240,15 @@ export class Repeats {
     return pending.asked.promise;
   }
 
-  #heard(request: GetElementRequest, now: number): Client {
-    let client = this.#clients.get(request.clientId);
+  #heard(request: GetElementRequest, asker: Ref<ElementReaderProtocol>, now: number): Client {
+    const reader = readerId(asker as Ref, request.clientId);
+    let client = this.#clients.get(reader);
     if (client === undefined) {
-      client = { answers: new Map(), early: new Map(), begun: 0, acknowledged: 0, heardMs: now };
-      this.#clients.set(request.clientId, client);
+      const [answers, early] = [new Map(), new Map()];
+      client = { answers, early, begun: 0, acknowledged: 0, heardMs: now, asker };
+      this.#clients.set(reader, client);
     }
+    client.asker = asker;
     client.heardMs = now;
     this.#sweep(now);
     this.#acknowledged(client, request.acknowledged);
@@ -268,10 +280,10 @@ export class Repeats {
   #sweep(now: number): void {
     if (now - this.#sweptMs < CLIENT_IDLE_MS) return;
     this.#sweptMs = now;
-    for (const [id, { answers, heardMs }] of this.#clients) {
+    for (const [reader, { answers, heardMs }] of this.#clients) {
       const isSilent = now - heardMs > CLIENT_IDLE_MS;
       if (isSilent && !answers.values().some((answer) => answer instanceof Pending)) {
-        this.#clients.delete(id);
+        this.#clients.delete(reader);
       }
     }
   }

@@ -65,7 +65,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
     install: () =>
       changed(RequestQueue.prototype, ({ push }) => ({
         push(waiting) {
-          const older = this.leave(waiting.clientId);
+          const older = this.leave(waiting.reader);
           for (const each of [waiting, ...older]) push.call(this, each);
         },
       })),
@@ -172,19 +172,19 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
       type Given = { newest: number; repeated: boolean; last?: ReturnType<Repeats["answer"]> };
       const clients = new PerInstance<Repeats, Map<number, Given>>(() => new Map());
       return changed(Repeats.prototype, ({ answer }) => ({
-        answer(request, produce) {
+        answer(request, produce, asker) {
           const known = clients.of(this);
           const given = known.get(request.clientId) ?? { newest: 0, repeated: false };
           known.set(request.clientId, given);
           if (request.sequence <= given.newest) {
             given.repeated = true;
-            return answer.call(this, request, produce);
+            return answer.call(this, request, produce, asker);
           }
           given.newest = request.sequence;
           const { last, repeated } = given;
           given.repeated = false;
-          if (repeated && last !== undefined) return answer.call(this, request, () => last);
-          return answer.call(this, request, () => given.last = produce());
+          if (repeated && last !== undefined) return answer.call(this, request, () => last, asker);
+          return answer.call(this, request, () => given.last = produce(), asker);
         },
       }));
     },

@@ -70,14 +70,14 @@ export class Drain {
     const timeoutMs = Math.min(CALL_TIMEOUT_MS, this.#leftMs(awaited));
     try {
       const { acknowledged } = await context.ask(awaited.asker, "askAgain", null, { timeoutMs });
-      if (acknowledged === undefined) repeats.leave(awaited.clientId);
-      else repeats.acknowledge(awaited.clientId, acknowledged);
+      if (acknowledged === undefined) repeats.leave(awaited.reader);
+      else repeats.acknowledge(awaited.reader, acknowledged);
     } catch (error) {
       const { code, details } = LeatError.from(error);
       if (code === "cancelled") throw error;
       // An unreachable reader may come back, and then repeats its requests.
       if (!GONE.includes(details?.["reason"])) return;
-      repeats.leave(awaited.clientId);
+      repeats.leave(awaited.reader);
     }
     onChange();
   }

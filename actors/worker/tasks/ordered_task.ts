@@ -5,13 +5,15 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";
-import { Repeats } from "../../exactly_once/repeats.ts";
+import { type ReaderId, readerId, Repeats } from "../../exactly_once/repeats.ts";
 import { HeldSplit } from "./held_split.ts";
+import type { RequestOf } from "../../runtime/protocol.ts";
 import type { Ref } from "../../runtime/ref.ts";
 import type {
   ElementAnswer,
   ElementGiverProtocol,
   ElementReaderProtocol,
+  ElementSourceProtocol,
   GetElementRequest,
   Own,
   TaskStats,
@@ -41,7 +43,7 @@ interface Wish {
 }
 
 interface Waiting {
-  readonly clientId: number;
+  readonly reader: ReaderId;
   readonly wish: Wish;
   readonly answer: PromiseWithResolvers<ElementAnswer>;
 }
@@ -116,15 +118,19 @@ class OrderedTask implements RunningTask {
   ): ElementAnswer | Promise<ElementAnswer> {
     this.#pipeline.heard(request.way);
     this.#splits.readBy(asker as Ref as Ref<ElementGiverProtocol>);
-    return this.#repeats.answer(request, () => this.#take(request));
+    return this.#repeats.answer(request, () => this.#take(request, asker), asker);
   }
 
   /** Elements that only a departed consumer had still to take are dropped. */
-  leave(clientId: number, consumerIndex: number | undefined): void {
-    this.#repeats.leave(clientId);
+  leave(
+    { clientId, consumerIndex }: RequestOf<ElementSourceProtocol, "leave">,
+    asker: Ref,
+  ): void {
+    const reader = readerId(asker, clientId);
+    this.#repeats.leave(reader);
     if (consumerIndex !== undefined) this.#pass(consumerIndex, Infinity);
-    const left = this.#waiting.filter((waiting) => waiting.clientId === clientId);
-    this.#waiting = this.#waiting.filter((waiting) => waiting.clientId !== clientId);
+    const left = this.#waiting.filter((waiting) => waiting.reader === reader);
+    this.#waiting = this.#waiting.filter((waiting) => waiting.reader !== reader);
     for (const { answer } of left) {
       answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
     }
@@ -141,7 +147,10 @@ class OrderedTask implements RunningTask {
     });
   }
 
-  #take(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
+  #take(
+    request: GetElementRequest,
+    asker: Ref<ElementReaderProtocol>,
+  ): ElementAnswer | Promise<ElementAnswer> {
     const { clientId, upTo = Infinity, own } = request;
     const wish = { reader: this.#readerOf(request), upTo, own };
     if (own !== undefined) this.#pass(wish.reader, own.sequence);
@@ -151,7 +160,7 @@ class OrderedTask implements RunningTask {
       return now;
     }
     const answer = Promise.withResolvers<ElementAnswer>();
-    this.#waiting.push({ clientId, wish, answer });
+    this.#waiting.push({ reader: readerId(asker as Ref, clientId), wish, answer });
     this.#progress();
     return answer.promise;
   }

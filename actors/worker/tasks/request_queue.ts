@@ -2,10 +2,11 @@
  * Requests that wait for an element, served round-robin by client, however many one has open. A
  * client that asks elsewhere keeps its place for a while, or it would always come last.
  */
+import type { ReaderId } from "../../exactly_once/repeats.ts";
 import type { ElementAnswer } from "../protocol.ts";
 
 export interface Waiting {
-  readonly clientId: number;
+  readonly reader: ReaderId;
   readonly answer: PromiseWithResolvers<ElementAnswer>;
 }
 
@@ -21,7 +22,7 @@ interface Transaction {
 /** The requests of a client are served in the order in which they came. */
 export class RequestQueue {
   /** By client, the next to be served first. */
-  readonly #byClient = new Map<number, Transaction>();
+  readonly #byClient = new Map<ReaderId, Transaction>();
   #length = 0;
 
   get length(): number {
@@ -29,9 +30,9 @@ export class RequestQueue {
   }
 
   push(waiting: Waiting): void {
-    const turn = this.#byClient.get(waiting.clientId);
+    const turn = this.#byClient.get(waiting.reader);
     if (turn === undefined) {
-      this.#byClient.set(waiting.clientId, { requests: new Set([waiting]), passed: 0 });
+      this.#byClient.set(waiting.reader, { requests: new Set([waiting]), passed: 0 });
     } else turn.requests.add(waiting);
     this.#length++;
   }
@@ -39,17 +40,17 @@ export class RequestQueue {
   /** The next to be served. */
   shift(): Waiting | undefined {
     if (this.#length === 0) return undefined;
-    for (const [clientId, turn] of this.#byClient) {
+    for (const [reader, turn] of this.#byClient) {
       const { requests } = turn;
       const [first] = requests;
       if (first === undefined) {
-        if (++turn.passed === PASSED_MAX) this.#byClient.delete(clientId);
+        if (++turn.passed === PASSED_MAX) this.#byClient.delete(reader);
         continue;
       }
       // Behind the others, if it wants more.
-      this.#byClient.delete(clientId);
+      this.#byClient.delete(reader);
       requests.delete(first);
-      if (requests.size > 0) this.#byClient.set(clientId, { requests, passed: 0 });
+      if (requests.size > 0) this.#byClient.set(reader, { requests, passed: 0 });
       this.#length--;
       return first;
     }
@@ -58,14 +59,14 @@ export class RequestQueue {
 
   /** The request no longer waits; its client keeps its place. Returns whether it did wait. */
   delete(waiting: Waiting): boolean {
-    if (this.#byClient.get(waiting.clientId)?.requests.delete(waiting) !== true) return false;
+    if (this.#byClient.get(waiting.reader)?.requests.delete(waiting) !== true) return false;
     this.#length--;
     return true;
   }
 
-  leave(clientId: number): Waiting[] {
-    const requests = [...this.#byClient.get(clientId)?.requests ?? []];
-    this.#byClient.delete(clientId);
+  leave(reader: ReaderId): Waiting[] {
+    const requests = [...this.#byClient.get(reader)?.requests ?? []];
+    this.#byClient.delete(reader);
     this.#length -= requests.length;
     return requests;
   }

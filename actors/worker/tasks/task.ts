@@ -5,6 +5,7 @@ import { Payload } from "../../../transport/payload.ts";
 import type { DispatcherProtocol, TaskDefinition } from "../../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";
 import { Fifo } from "../../runtime/fifo.ts";
+import type { RequestOf } from "../../runtime/protocol.ts";
 import type { Ref } from "../../runtime/ref.ts";
 import type {
   ElementAnswer,
@@ -17,7 +18,7 @@ import type {
 import { elementSourceAccess } from "../protocol_access.ts";
 import { elementSourceChecks } from "../protocol_check.ts";
 import { REQUEST_TIMEOUT_MS } from "../../exactly_once/fetcher.ts";
-import { Repeats } from "../../exactly_once/repeats.ts";
+import { readerId, Repeats } from "../../exactly_once/repeats.ts";
 import { Drain } from "./drain.ts";
 import type { Runner, RunnerFactory, RunnerOutcome } from "../runner/runner.ts";
 import { RunnerDeaths } from "../runner/runner_deaths.ts";
@@ -83,7 +84,7 @@ export interface RunningTask {
     request: GetElementRequest,
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer>;
-  leave(clientId: number, consumerIndex: number | undefined): void;
+  leave(request: RequestOf<ElementSourceProtocol, "leave">, asker: Ref): void;
   stats(): TaskStats;
 }
 
@@ -97,8 +98,8 @@ export function taskActor(task: RunningTask): Actor<TaskProtocol> {
     handlers: {
       getElement: (request, { source }) =>
         task.getElement(request, source as Ref<ElementReaderProtocol>),
-      leave: ({ clientId, consumerIndex }) => {
-        task.leave(clientId, consumerIndex);
+      leave: (request, { source }) => {
+        task.leave(request, source);
         return null;
       },
       stats: () => sourceStats(task.stats()),
@@ -203,15 +204,16 @@ class Task implements RunningTask {
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
     this.#pipeline.heard(request.way);
-    const answer = this.#repeats.answer(request, () => this.#take(request), asker);
+    const answer = this.#repeats.answer(request, () => this.#take(request, asker), asker);
     this.#noteDrained();
     return answer;
   }
 
   /** Elements that the client waits for go to others. */
-  leave(clientId: number): void {
-    this.#repeats.leave(clientId);
-    for (const { answer } of this.#waiting.leave(clientId)) {
+  leave({ clientId }: RequestOf<ElementSourceProtocol, "leave">, asker: Ref): void {
+    const reader = readerId(asker, clientId);
+    this.#repeats.leave(reader);
+    for (const { answer } of this.#waiting.leave(reader)) {
       answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
     }
     this.#noteDrained();
@@ -228,7 +230,10 @@ class Task implements RunningTask {
     };
   }
 
-  #take({ clientId, waitMs }: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
+  #take(
+    { clientId, waitMs }: GetElementRequest,
+    asker: Ref<ElementReaderProtocol>,
+  ): ElementAnswer | Promise<ElementAnswer> {
     const ready = this.#ahead.shift();
     if (ready !== undefined) {
       if (ready.kind === "element") this.#aheadBytes -= ready.element.byteLength;
@@ -239,7 +244,7 @@ class Task implements RunningTask {
     if (this.#failure !== undefined) return this.#failure;
     if (this.#ended && !this.#isCutShort) return { kind: "end" };
     const answer = Promise.withResolvers<ElementAnswer>();
-    const waiting = { clientId, answer };
+    const waiting = { reader: readerId(asker as Ref, clientId), answer };
     this.#waiting.push(waiting);
     this.#pull();
     if (waitMs !== undefined) this.#waitFor(waiting, waitMs);

@@ -6,7 +6,12 @@ import { Dataset } from "../../../mod.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
-import type { ElementAnswer, RoundSourceProtocol } from "../../../actors/worker/protocol.ts";
+import type { Ref } from "../../../actors/runtime/ref.ts";
+import type {
+  ElementAnswer,
+  ElementReaderProtocol,
+  RoundSourceProtocol,
+} from "../../../actors/worker/protocol.ts";
 import { opened, TaskBench } from "../lib/task_bench.ts";
 
 function coordinated(dataset: Dataset<unknown>, numConsumers: number, skipAfterMs = 60_000) {
@@ -55,10 +60,11 @@ Deno.test("reads requests each element once, even with more consumers than a tas
     name: "counted",
     create: () => ({
       handlers: {
-        getElement(request) {
+        getElement(request, { source }) {
           asked.push(request.sequence);
           const place = new Payload(encodeMessage(request.sequence - 1));
-          return repeats.answer(request, () => ({ kind: "element", element: place }));
+          const asker = source as Ref<ElementReaderProtocol>;
+          return repeats.answer(request, () => ({ kind: "element", element: place }), asker);
         },
         leave: () => null,
         stats: () => {

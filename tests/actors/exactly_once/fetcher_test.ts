@@ -2,9 +2,11 @@
 import { ElementFetcher } from "../../../actors/exactly_once/fetcher.ts";
 import { Repeats } from "../../../actors/exactly_once/repeats.ts";
 import type { ActorContext } from "../../../actors/runtime/actor.ts";
+import type { Ref } from "../../../actors/runtime/ref.ts";
 import type { Link, NodeId } from "../../../actors/runtime/link.ts";
 import type {
   ElementAnswer,
+  ElementReaderProtocol,
   ElementSourceProtocol,
   GetElementRequest,
 } from "../../../actors/worker/protocol.ts";
@@ -49,9 +51,10 @@ class FetchBench implements AsyncDisposable {
       name: "source",
       create: () => ({
         handlers: {
-          getElement: (request) => {
+          getElement: (request, { source }) => {
             this.requests.push(request);
-            return repeats.answer(request, () => produce(request));
+            const asker = source as Ref<ElementReaderProtocol>;
+            return repeats.answer(request, () => produce(request), asker);
           },
           leave: () => null,
           stats: () => {

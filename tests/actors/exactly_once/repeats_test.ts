@@ -1,5 +1,5 @@
 /** Repeated requests: the same answer, once, until it is acknowledged. */
-import { Repeats } from "../../../actors/exactly_once/repeats.ts";
+import { readerId, Repeats } from "../../../actors/exactly_once/repeats.ts";
 import type { ElementAnswer } from "../../../actors/worker/protocol.ts";
 import { Payload } from "../../../transport/payload.ts";
 import {
@@ -15,6 +15,9 @@ import type { World } from "../../../actors/runtime/world.ts";
 let nowMs = 0;
 const world = { nowMs: () => nowMs } as World;
 
+/** Who asks, where the tests do not say. */
+const asker = { node: "reader", path: "/client" };
+
 function element(...bytes: number[]): ElementAnswer {
   return { kind: "element", element: new Payload(new Uint8Array(bytes)) };
 }
@@ -24,8 +27,8 @@ Deno.test("Repeats gives a repeated request the same answer without producing ag
   let produced = 0;
   const produce = () => element(++produced);
   const request = { clientId: 1, sequence: 1, acknowledged: 0 };
-  const first = repeats.answer(request, produce);
-  assertStrictEquals(repeats.answer(request, produce), first);
+  const first = repeats.answer(request, produce, asker);
+  assertStrictEquals(repeats.answer(request, produce, asker), first);
   assertEquals(produced, 1);
 });
 
@@ -33,21 +36,21 @@ Deno.test("Repeats gives an answer in production to the repeated request, not th
   const repeats = new Repeats(world);
   const later = Promise.withResolvers<ElementAnswer>();
   const request = { clientId: 1, sequence: 1, acknowledged: 0 };
-  const first = repeats.answer(request, () => later.promise);
-  const again = repeats.answer(request, () => element(9));
+  const first = repeats.answer(request, () => later.promise, asker);
+  const again = repeats.answer(request, () => element(9), asker);
   const error = await assertRejects(async () => await first, LeatError);
   assertEquals(error.code, "aborted");
   later.resolve(element(1));
   assertEquals(await again, element(1));
-  assertEquals(repeats.answer(request, () => element(9)), element(1));
+  assertEquals(repeats.answer(request, () => element(9), asker), element(1));
 });
 
 Deno.test("Repeats forgets acknowledged answers and refuses to repeat them", () => {
   const repeats = new Repeats(world);
-  repeats.answer({ clientId: 1, sequence: 1, acknowledged: 0 }, () => element(1));
-  repeats.answer({ clientId: 1, sequence: 2, acknowledged: 1 }, () => element(2));
+  repeats.answer({ clientId: 1, sequence: 1, acknowledged: 0 }, () => element(1), asker);
+  repeats.answer({ clientId: 1, sequence: 2, acknowledged: 1 }, () => element(2), asker);
   const late = { clientId: 1, sequence: 1, acknowledged: 0 };
-  const error = assertThrows(() => repeats.answer(late, () => element(3)), LeatError);
+  const error = assertThrows(() => repeats.answer(late, () => element(3), asker), LeatError);
   assertEquals(error.code, "aborted");
 });
 
@@ -55,7 +58,7 @@ Deno.test("Repeats answers requests in the order of their sequence", async () =>
   const repeats = new Repeats(world);
   let produced = 0;
   const ask = (sequence: number) =>
-    repeats.answer({ clientId: 1, sequence, acknowledged: 0 }, () => element(++produced));
+    repeats.answer({ clientId: 1, sequence, acknowledged: 0 }, () => element(++produced), asker);
   const [third, second, first] = [ask(3), ask(2), ask(1)];
   const answers = await Promise.all([first, second, third]);
   assertEquals(answers, [element(1), element(2), element(3)]);
@@ -63,8 +66,16 @@ Deno.test("Repeats answers requests in the order of their sequence", async () =>
 
 Deno.test("Repeats keeps clients apart", () => {
   const repeats = new Repeats(world);
-  const one = repeats.answer({ clientId: 1, sequence: 1, acknowledged: 0 }, () => element(1));
-  const two = repeats.answer({ clientId: 2, sequence: 1, acknowledged: 0 }, () => element(2));
+  const one = repeats.answer(
+    { clientId: 1, sequence: 1, acknowledged: 0 },
+    () => element(1),
+    asker,
+  );
+  const two = repeats.answer(
+    { clientId: 2, sequence: 1, acknowledged: 0 },
+    () => element(2),
+    asker,
+  );
   assertEquals([one, two], [element(1), element(2)]);
 });
 
@@ -74,16 +85,17 @@ Deno.test("Repeats produces again after a request that failed", async () => {
   const failing = repeats.answer(
     request,
     () => Promise.reject(new LeatError("unavailable", "gone")),
+    asker,
   );
   await assertRejects(async () => await failing, LeatError);
-  assertEquals(await repeats.answer(request, () => element(1)), element(1));
+  assertEquals(await repeats.answer(request, () => element(1), asker), element(1));
 });
 
 Deno.test("Repeats bounds a client's unacknowledged answers", () => {
   const repeats = new Repeats(world);
   const fill = () => {
     for (let sequence = 1; sequence < 10_000; sequence++) {
-      repeats.answer({ clientId: 1, sequence, acknowledged: 0 }, () => ({ kind: "end" }));
+      repeats.answer({ clientId: 1, sequence, acknowledged: 0 }, () => ({ kind: "end" }), asker);
     }
   };
   assertEquals(assertThrows(fill, LeatError).code, "resource_exhausted");
@@ -93,7 +105,7 @@ Deno.test("Repeats accepts the lowest request after later ones, and none too far
   const repeats = new Repeats(world);
   const ask = (sequence: number, acknowledged: number) =>
     Promise.resolve().then(() =>
-      repeats.answer({ clientId: 1, sequence, acknowledged }, () => element(sequence % 256))
+      repeats.answer({ clientId: 1, sequence, acknowledged }, () => element(sequence % 256), asker)
     ).then((answer) => answer.kind, (error) => LeatError.from(error).code);
   const wanted = Array.from({ length: 2_100 }, (_, i) => i + 1);
   const first = await Promise.all(wanted.map((sequence) => ask(sequence, 0)));
@@ -113,12 +125,12 @@ Deno.test("Repeats.awaited lists clients with unacknowledged elements or errors,
   };
   for (const [id, answer] of Object.entries(given)) {
     const clientId = Number(id);
-    const asker = { node: `node-${id}`, path: "/client" };
-    repeats.answer({ clientId, sequence: 1, acknowledged: 0 }, () => answer, asker);
+    const by = { node: `node-${id}`, path: "/client" };
+    repeats.answer({ clientId, sequence: 1, acknowledged: 0 }, () => answer, by);
   }
   const awaited = () => repeats.awaited(1_000).map(({ asker: { node } }) => node);
   assertEquals(awaited(), ["node-1", "node-2"]);
-  repeats.acknowledge(1, 1);
+  repeats.acknowledge(readerId({ node: "node-1", path: "/client" }, 1), 1);
   assertEquals(awaited(), ["node-2"]);
   nowMs += 1_000;
   assertEquals(awaited(), []);
@@ -126,9 +138,9 @@ Deno.test("Repeats.awaited lists clients with unacknowledged elements or errors,
 
 Deno.test("Repeats forgets clients that have been idle for long", () => {
   const repeats = new Repeats(world);
-  repeats.answer({ clientId: 1, sequence: 1, acknowledged: 0 }, () => element(1));
+  repeats.answer({ clientId: 1, sequence: 1, acknowledged: 0 }, () => element(1), asker);
   nowMs += 3_600_000;
-  repeats.answer({ clientId: 2, sequence: 1, acknowledged: 0 }, () => element(1));
+  repeats.answer({ clientId: 2, sequence: 1, acknowledged: 0 }, () => element(1), asker);
   assertEquals(repeats.clients, 1);
 });
 
@@ -138,25 +150,34 @@ Deno.test("Repeats forgets an idle client without further requests, but none tha
   const waiting = repeats.answer(
     { clientId: 1, sequence: 1, acknowledged: 0 },
     () => answer.promise,
+    asker,
   );
   for (const clientId of [2, 3]) {
-    repeats.answer({ clientId, sequence: 1, acknowledged: 0 }, () => element(1));
+    repeats.answer({ clientId, sequence: 1, acknowledged: 0 }, () => element(1), asker);
   }
   nowMs += 3_600_000;
-  repeats.answer({ clientId: 3, sequence: 2, acknowledged: 1 }, () => element(2));
+  repeats.answer({ clientId: 3, sequence: 2, acknowledged: 1 }, () => element(2), asker);
   assertEquals(repeats.clients, 2);
   answer.resolve(element(1));
   await waiting;
   nowMs += 3_600_000;
-  repeats.answer({ clientId: 3, sequence: 3, acknowledged: 2 }, () => element(3));
+  repeats.answer({ clientId: 3, sequence: 3, acknowledged: 2 }, () => element(3), asker);
   assertEquals(repeats.clients, 1);
 });
 
 Deno.test("Repeats does not wait for a request that its client gave up", async () => {
   const repeats = new Repeats(world);
-  const second = repeats.answer({ clientId: 1, sequence: 2, acknowledged: 0 }, () => element(2));
+  const second = repeats.answer(
+    { clientId: 1, sequence: 2, acknowledged: 0 },
+    () => element(2),
+    asker,
+  );
   // The first one never came, and its client has settled it.
-  const third = repeats.answer({ clientId: 1, sequence: 3, acknowledged: 1 }, () => element(3));
+  const third = repeats.answer(
+    { clientId: 1, sequence: 3, acknowledged: 1 },
+    () => element(3),
+    asker,
+  );
   assertEquals(await Promise.all([second, third]), [element(2), element(3)]);
 });
 
@@ -166,9 +187,9 @@ for (const kind of ["element", "remainder"] as const) {
     const bytes = new Uint8Array(8);
     const request = { clientId: 1, sequence: 1, acknowledged: 0 };
     const place = { sequence: 0, split: 0, index: 0 };
-    repeats.answer(request, () => ({ kind, element: new Payload(bytes), place }));
+    repeats.answer(request, () => ({ kind, element: new Payload(bytes), place }), asker);
     structuredClone(bytes, { transfer: [bytes.buffer] });
-    const again = () => repeats.answer(request, () => element(1));
+    const again = () => repeats.answer(request, () => element(1), asker);
     assertEquals(assertThrows(again, LeatError).code, "aborted");
   });
 }
@@ -178,19 +199,23 @@ Deno.test("Repeats reports each answer once its client has acknowledged it, and 
   const repeats = new Repeats(world, (answer) => arrived.push(answer));
   for (const sequence of [1, 2, 3]) {
     const request = { clientId: 1, sequence, acknowledged: 0 };
-    repeats.answer(request, () => element(sequence));
+    repeats.answer(request, () => element(sequence), asker);
   }
-  repeats.acknowledge(1, 2);
-  repeats.acknowledge(1, 2);
+  repeats.acknowledge(readerId(asker, 1), 2);
+  repeats.acknowledge(readerId(asker, 1), 2);
   assertEquals(arrived, [element(1), element(2)]);
-  repeats.leave(1);
+  repeats.leave(readerId(asker, 1));
   assertEquals(arrived.length, 2);
 });
 
 Deno.test("Repeats refuses requests beyond a limit of unacknowledged bytes, until they are acknowledged", () => {
   const repeats = new Repeats(world, undefined, 1_000);
   const ask = (clientId: number, sequence: number, acknowledged = 0) =>
-    repeats.answer({ clientId, sequence, acknowledged }, () => element(...new Uint8Array(300)));
+    repeats.answer(
+      { clientId, sequence, acknowledged },
+      () => element(...new Uint8Array(300)),
+      asker,
+    );
   for (const sequence of [1, 2, 3]) ask(1, sequence);
   const error = assertThrows(() => ask(1, 4), LeatError);
   assertEquals(error.code, "resource_exhausted");
@@ -203,16 +228,17 @@ Deno.test("Repeats refuses requests beyond a limit of unacknowledged bytes, unti
 Deno.test("Repeats refuses requests beyond a limit of estimated bytes waited for", () => {
   const repeats = new Repeats(world, undefined, 1_000);
   const wait = (sequence: number) =>
-    repeats.answer({ clientId: 1, sequence, acknowledged: 0 }, () => new Promise(() => {}));
+    repeats.answer({ clientId: 1, sequence, acknowledged: 0 }, () => new Promise(() => {}), asker);
   for (let sequence = 1; sequence <= 128; sequence++) wait(sequence);
   assertEquals(assertThrows(() => wait(129), LeatError).code, "resource_exhausted");
   const known = new Repeats(world, undefined, 1_000);
   known.answer(
     { clientId: 9, sequence: 1, acknowledged: 0 },
     () => element(...new Uint8Array(100)),
+    asker,
   );
   const asked = (sequence: number) =>
-    known.answer({ clientId: 1, sequence, acknowledged: 0 }, () => new Promise(() => {}));
+    known.answer({ clientId: 1, sequence, acknowledged: 0 }, () => new Promise(() => {}), asker);
   for (let sequence = 1; sequence <= 10; sequence++) asked(sequence);
   assertEquals(assertThrows(() => asked(11), LeatError).code, "resource_exhausted");
 });
@@ -220,6 +246,6 @@ Deno.test("Repeats refuses requests beyond a limit of estimated bytes waited for
 Deno.test("Repeats gives a single element of any size", () => {
   const repeats = new Repeats(world, undefined, 1_000);
   const request = { clientId: 1, sequence: 1, acknowledged: 0 };
-  const answer = repeats.answer(request, () => element(...new Uint8Array(5_000)));
+  const answer = repeats.answer(request, () => element(...new Uint8Array(5_000)), asker);
   assertEquals(answer, element(...new Uint8Array(5_000)));
 });
