@@ -37,6 +37,7 @@ export class RunningWorker implements WorkerServer {
     const dispatcher = serviceAddress(config.dispatcher, "The dispatcher's address");
     const { sandbox = false, runawayThreadsMax = Infinity } = config;
     checkTags(config.tags);
+    checkTls(config, dispatcher);
     // Checked before listening: an impossible grant is the caller's mistake.
     const grants = grantsOf(sandbox);
     this.#node = config.local === true ? privateNode(config, dispatcher) : new ServiceNode({
@@ -141,6 +142,16 @@ function privateNode(config: WorkerServerConfig, dispatcher: string): PrivateNod
     "invalid_argument",
     `A worker with local: true listens on nothing, so that ${given.join(", ")} has no meaning; ` +
       "leave one of the two out",
+  );
+}
+
+/** Clients of a dispatcher with TLS read from no worker without it. */
+function checkTls({ local, cert }: WorkerServerConfig, dispatcher: string): void {
+  if (local === true || cert !== undefined || !dispatcher.startsWith("wss:")) return;
+  throw new LeatError(
+    "invalid_argument",
+    `The dispatcher at ${dispatcher} has TLS, and so must its workers, because its clients send ` +
+      "nothing without it: give this one a certificate (cert and key; --cert, --key)",
   );
 }
 

@@ -1,6 +1,7 @@
 /** Where clients of this process run: next to a cluster in it, or on a node that dials out. */
 import type { ClientHome, Credentials, OpenHome } from "../../actors/client/starting.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
+import { LeatError } from "../../core/error.ts";
 import type { Connector } from "../../actors/runtime/link.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { nearDialler } from "../process/near_slots.ts";
@@ -91,12 +92,15 @@ export class Homes {
     const far = webSocketConnector({
       world,
       // The reader chose this address; the addresses of workers come from it.
-      credentials: (node) => ({
-        ...(token === undefined ? {} : { token }),
-        ...(node === service
-          ? { target: "service", identity: DISPATCHER }
-          : { target: "node", identity: { name: node, role: "worker" } }),
-      }),
+      credentials: (node) => {
+        requireTls(service, node);
+        return {
+          ...(token === undefined ? {} : { token }),
+          ...(node === service
+            ? { target: "service", identity: DISPATCHER }
+            : { target: "node", identity: { name: node, role: "worker" } }),
+        };
+      },
       ...(ca === undefined ? {} : { ca }),
       near: nearDialler,
     });
@@ -104,6 +108,15 @@ export class Homes {
     const system = new ActorSystem({ node, world, connector });
     return { system, leaveProcess: admitClient(system), uses: 0 };
   }
+}
+
+/** A service with TLS must not lead its readers to a worker without it. */
+function requireTls(service: string, node: string): void {
+  if (!service.startsWith("wss:") || node.startsWith("wss:")) return;
+  throw new LeatError(
+    "unavailable",
+    `${node} has no TLS, but ${service} has: start that worker with a certificate (--cert, --key)`,
+  );
 }
 
 /** The part of an error message that follows a service name which is not a URL. */

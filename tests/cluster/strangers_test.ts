@@ -123,6 +123,8 @@ Deno.test("with TLS the service is read by clients that trust its authority", as
   assertEquals(error.code, "unavailable");
   assertMatch(error.message, /certificate/i);
   assertStringIncludes(error.message, "--ca");
+  const open = await failureOf(WORKER, "--dispatcher", service, "--ca", CA, ...ROOT);
+  assertMatch(open, /has TLS, and so must its workers.*--cert, --key/);
   const untrusting = await failureOf(STATUS, "--dispatcher", service);
   assertStringIncludes(untrusting, "pass the authority that signed its certificate (--ca)");
   const plain = await failureOf(STATUS, "--dispatcher", service.replace("wss:", "ws:"));
