@@ -16,7 +16,7 @@ import { inlinePair } from "../../transport/inline.ts";
 import { Payload } from "../../transport/payload.ts";
 import { settle as settled, tableOf, TestCluster } from "../actors/dispatcher/lib.ts";
 import { settle, SOON, spawnProbe, TestNode, TestPair } from "../actors/runtime/nodes.ts";
-import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 
 /** Answers of no method. */
 const NONSENSE: readonly unknown[] = [
@@ -127,15 +127,28 @@ const BEGUN = {
   ...{ id: "1", table: tableOf(3), entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 },
 };
 
-Deno.test("no answer of a worker that prepares a job ends the dispatcher or its journal", async () => {
+/** A table may list no source. */
+function hasNoSource(table: unknown): boolean {
+  return Array.isArray(table) && table.length === 0;
+}
+
+Deno.test("every malformed answer of a worker that prepares a job fails that job, and no other", async () => {
   const tables = [...NONSENSE, [7], [[7]], [[{ start: -1, stop: 2 }]], [[{ start: 0 }]]];
   const answers = [
-    ...NONSENSE,
+    // The worker of this test has no answer for the first, `undefined`.
+    ...NONSENSE.slice(1),
     ...tables.map((table) => ({ ...BEGUN, table })),
     ...Object.keys(BEGUN).map((key) => ({ ...BEGUN, [key]: key === "id" ? 7 : "x" })),
     { ...BEGUN, runs: [{ first: 0, count: 1 }] },
   ];
   await using cluster = await TestCluster.start();
+  const { errors } = cluster.world;
+  const assertRefused = (jobName: string, method: string) => {
+    const [said = "", ...more] = errors.splice(0);
+    assert(said.startsWith(`Job "${jobName}" cannot continue repetition 0: `), said);
+    assertStringIncludes(said, `The worker's answer to ${method} is malformed`);
+    assertEquals(more, []);
+  };
   const worker = cluster.worker("w", tableOf(3));
   await worker.heartbeat();
   const { clientId } = await cluster.open(await cluster.dataset("victim"), { jobName: "victim" });
@@ -144,6 +157,7 @@ Deno.test("no answer of a worker that prepares a job ends the dispatcher or its 
     const datasetId = await cluster.dataset(`listed ${i}`);
     await cluster.open(datasetId, { jobName: `listed ${i}`, processingMode: "DYNAMIC" });
     await settled();
+    if (!hasNoSource(table)) assertRefused(`listed ${i}`, "listSplits");
   }
   for (const [i, begun] of answers.entries()) {
     worker.begun = begun as never;
@@ -152,6 +166,8 @@ Deno.test("no answer of a worker that prepares a job ends the dispatcher or its 
     const datasetId = await cluster.dataset(`saved ${i}`);
     await cluster.open(datasetId, { ...SAVE, jobName: `distributedSave ${folder}`, save });
     await settled();
+    const { table } = (begun ?? {}) as { table?: unknown };
+    if (!hasNoSource(table)) assertRefused(`distributedSave ${folder}`, "beginSave");
   }
   await cluster.restart();
   await cluster.ask("clientHeartbeat", { clientId });
