@@ -26,7 +26,7 @@ import {
 } from "../node.ts";
 import { checkReproducible } from "../deterministic/reproducible.ts";
 import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
-import { type ShardingMode, ShardingPolicy, TASK_FACTS } from "../sharding/sharding_policy.ts";
+import { MODE_FACTS, type ShardingMode, ShardingPolicy } from "../sharding/sharding_policy.ts";
 import { checkReadsNoService } from "../sharding/splits.ts";
 import { checkOperators } from "../wire.ts";
 import { ElementsOfInputNode } from "./unary.ts";
@@ -154,7 +154,7 @@ export class DistributeNode extends ElementsOfInputNode {
     if (inPreOrder(input).some(({ kind }) => kind === "offload")) throw offloadedBelow();
     const { processingMode } = this.options;
     if (processingMode === ShardingPolicy.DETERMINISTIC) checkReproducible(input);
-    if (TASK_FACTS[modeOf(processingMode)].isSplit) checkReadsNoService(input);
+    if (MODE_FACTS[modeOf(processingMode)].isSplit) checkReadsNoService(input);
   }
 
   override get attributes(): Attributes {
@@ -175,7 +175,7 @@ export class DistributeNode extends ElementsOfInputNode {
       return UNKNOWN_CARDINALITY;
     }
     if (numConsumers !== undefined) return Infinity;
-    const { keepsEndless, keepsEmpty } = TASK_FACTS[mode];
+    const { keepsEndless, keepsEmpty } = MODE_FACTS[mode];
     const isKept = once === Infinity && keepsEndless || once === 0 && keepsEmpty;
     return isKept ? once : UNKNOWN_CARDINALITY;
   }

@@ -44,8 +44,8 @@ export interface Shard {
   readonly count: number;
 }
 
-/** What tasks and readers of a mode know of it. */
-interface TaskFacts {
+/** What a mode means for its tasks and readers. */
+interface ModeFacts {
   /** The dispatcher divides the sources into splits. */
   readonly isSplit: boolean;
   /** A task requests splits one after the other, and reads only these. */
@@ -61,17 +61,17 @@ interface TaskFacts {
   readonly keepsEmpty: boolean;
 }
 
-const WHOLE: TaskFacts = {
+const WHOLE: ModeFacts = {
   isSplit: false,
   asksForSplits: false,
   hasElementsOfItsOwn: false,
   keepsEndless: true,
   keepsEmpty: true,
 };
-const PART: TaskFacts = { ...WHOLE, keepsEndless: false, keepsEmpty: false };
+const PART: ModeFacts = { ...WHOLE, keepsEndless: false, keepsEmpty: false };
 
 /** By the mode of the job. DETERMINISTIC tasks run each split as a dataset of its own. */
-export const TASK_FACTS: Readonly<Record<ShardingMode, TaskFacts>> = {
+export const MODE_FACTS: Readonly<Record<ShardingMode, ModeFacts>> = {
   OFF: WHOLE,
   DYNAMIC: { ...WHOLE, isSplit: true, asksForSplits: true, hasElementsOfItsOwn: true },
   FILE: { ...PART, hasElementsOfItsOwn: true },

@@ -1,6 +1,6 @@
 /** A task: one pipeline on one worker, a little ahead of its clients, served round-robin. */
 import { LeatError } from "../../../core/error.ts";
-import { TASK_FACTS } from "../../../data/sharding/sharding_policy.ts";
+import { MODE_FACTS } from "../../../data/sharding/sharding_policy.ts";
 import { Payload } from "../../../transport/payload.ts";
 import type { DispatcherProtocol, TaskDefinition } from "../../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";
@@ -187,7 +187,7 @@ class Task implements RunningTask {
     this.#splits.close();
     this.#drained ??= Promise.withResolvers<void>();
     const { processingMode } = this.#options.definition.parameters;
-    if (!TASK_FACTS[processingMode].asksForSplits) this.#end();
+    if (!MODE_FACTS[processingMode].asksForSplits) this.#end();
     this.#noteDrained();
     return this.#drained.promise;
   }
@@ -377,7 +377,7 @@ class Task implements RunningTask {
 function settingsOf(definition: TaskDefinition): TaskPipelineOptions["settings"] {
   const { taskId, parameters, repetition, shard } = definition;
   const { processingMode: mode, policy, sharing } = parameters;
-  const { asksForSplits, hasElementsOfItsOwn } = TASK_FACTS[mode];
+  const { asksForSplits, hasElementsOfItsOwn } = MODE_FACTS[mode];
   return {
     task: hasElementsOfItsOwn ? taskId : 0,
     epoch: repetition,
