@@ -146,13 +146,13 @@ function latePython(processes: string | PythonPool): PythonRunner {
 /** A host with the files of a worker's pipelines. For `mayFollow` see {@linkcode MayFollow}. */
 export function workerHost(
   storage: WorkerStorage,
-  { mayFollow, ...options }:
+  { mayFollow, files = workerFiles(storage, mayFollow), ...options }:
     & { readonly mayFollow?: MayFollow }
-    & Pick<DenoHostOptions, "pythonPool"> = {},
+    & Pick<DenoHostOptions, "files" | "pythonPool"> = {},
 ): DenoHost {
   return new DenoHost({
     ...options,
-    files: workerFiles(storage, mayFollow),
+    files,
     images: new Images(storage),
     threads: false,
   });

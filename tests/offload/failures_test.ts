@@ -1,5 +1,6 @@
 /** What fails while a training is measured or runs: every element once all the same, or a clear error. */
-import { Dataset, fit, offloadProgress, type Tensor } from "../../mod.ts";
+import { installedHost, installHost } from "../../data/host.ts";
+import { Dataset, DenoHost, fit, offloadProgress, type Tensor } from "../../mod.ts";
 import { offloadDependencies } from "../../offload/dependencies.ts";
 import { keysOf } from "../../offload/metric_store.ts";
 import { decide } from "../../offload/decide.ts";
@@ -16,6 +17,37 @@ const count = (length: number) => Array.from({ length }, (_, i) => i);
 function numbersIn(outcomes: readonly Outcome[]): number[] {
   return outcomes.flatMap((at) => [...(at as { element: { data: Iterable<number> } }).element.data])
     .sort((a, b) => a - b);
+}
+
+const LOST_AFTER_MS = 200;
+
+/** A host on which only a lost service takes too long: a slow machine does not change a test. */
+class LossHost extends DenoHost implements Disposable {
+  readonly #lost = Promise.withResolvers<void>();
+  readonly #before = installedHost();
+
+  constructor() {
+    super();
+    installHost(this);
+  }
+
+  /** Called when the service is lost. */
+  lose(): void {
+    this.#lost.resolve();
+  }
+
+  override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (ms === LOST_AFTER_MS) {
+      const aborted = Promise.withResolvers<void>();
+      signal?.addEventListener("abort", () => aborted.resolve(), { once: true });
+      await Promise.race([this.#lost.promise, aborted.promise]);
+    }
+    await super.sleep(ms, signal);
+  }
+
+  [Symbol.dispose](): void {
+    installHost(this.#before);
+  }
 }
 
 /** Stores for the model "m" that steps wait for data, so that candidates are measured. */
@@ -35,6 +67,7 @@ function keysFor(dataset: Dataset<unknown>) {
 testInline(
   "fit trains on each element once when the service is lost while it is measured",
   async (start) => {
+    using host = new LossHost();
     await using service = await start({ workers: 1 });
     const dataset = Dataset.range(400).map(async (x) => {
       await new Promise((resolve) => setTimeout(resolve, 2));
@@ -42,7 +75,7 @@ testInline(
     }).batch(5) as Dataset<Tensor>;
     const seen: number[] = [];
     const trained = fit({
-      ...{ dataset, service, timeoutMs: 200, profileSteps: 10, state: { isCopy: false } },
+      ...{ dataset, service, timeoutMs: LOST_AFTER_MS, profileSteps: 10, state: { isCopy: false } },
       cloneState: () => ({ isCopy: true }),
       trainStep: (batch, { isCopy }) => {
         if (!isCopy) seen.push(...(batch.data as Float64Array));
@@ -50,6 +83,7 @@ testInline(
     });
     await until(async () => (await service.describe()).jobs.length > 0);
     await service.stopWorker(0);
+    host.lose();
     const { plan, steps } = await trained;
     assertEquals([plan!.candidate, steps], [null, 80]);
     assertEquals(seen.sort((a, b) => a - b), count(400));
@@ -60,6 +94,7 @@ for (const adapt of [false, true]) {
   testInline(
     `fit trains on each element once when the service is lost, adapt: ${adapt}`,
     async (start) => {
+      using host = new LossHost();
       const service = await start({ workers: 1 });
       const metrics = {
         ...{ Gthp: 1e9, Lthp: 1e6, Pcycle: 10 },
@@ -70,11 +105,13 @@ for (const adapt of [false, true]) {
       });
       const seen: number[] = [];
       const { offload } = await fit({
-        ...{ service, offload: plan, adapt, epochs: 2, timeoutMs: 200, state: null },
+        ...{ service, offload: plan, adapt, epochs: 2, timeoutMs: LOST_AFTER_MS, state: null },
         dataset: Dataset.range(8_000).shuffle(10).map((x) => x).batch(5) as Dataset<Tensor>,
         trainStep: async (batch) => {
           seen.push(...(batch.data as Float64Array));
-          if (seen.length === 150) await service[Symbol.asyncDispose]();
+          if (seen.length !== 150) return;
+          await service[Symbol.asyncDispose]();
+          host.lose();
         },
       });
       for (const epoch of [seen.slice(0, 8_000), seen.slice(8_000)]) {
@@ -108,15 +145,18 @@ testInline(
 testInline(
   "offload fills a cache whole, once, when the service is lost meanwhile",
   async (start) => {
+    using host = new LossHost();
     const service = await start({ workers: 1 });
     const dataset = Dataset.range(200).map((x) => x).cache().shuffle(10).batch(10)
-      .offload({ service, plan: { candidate: "p'2", ratio: 0.5 }, timeoutMs: 200 });
+      .offload({ service, plan: { candidate: "p'2", ratio: 0.5 }, timeoutMs: LOST_AFTER_MS });
     await using iterator = dataset.iterator();
     const before = await readOutcomes(iterator, 5);
     await service[Symbol.asyncDispose]();
+    host.lose();
     assertEquals(numbersIn([...before, ...await outcomesOf(iterator)]), count(200));
     const { local, remote, fallbacks } = offloadProgress(dataset);
-    assert(fallbacks === 1 && remote.elements > 0);
+    assertEquals(fallbacks, 1);
+    assert(remote.elements > 0);
     assertEquals(numbersIn(await outcomesOf(dataset.iterator())), count(200));
     const after = offloadProgress(dataset);
     assertEquals([after.local, after.remote], [local, remote]);
