@@ -33,6 +33,8 @@ const GZIP_LEVEL = 1;
 /** Most bytes that the library allocates at once, so that memory grows only with real data. */
 const CHUNK_BYTES_MAX = 2 ** 20;
 const CHUNK_BYTES_MIN = 1_024;
+/** The same for compressing, whose result is usually much smaller than the message. */
+const COMPRESSED_CHUNK_BYTES = 128 * 2 ** 10;
 
 const SAMPLE_PIECES = 3;
 const SAMPLE_PIECE_BYTES = 32 * 2 ** 10;
@@ -103,7 +105,7 @@ export function decompressFrame(bytes: Uint8Array, bytesMax = MESSAGE_BYTES_MAX)
 }
 
 function compress(frame: Uint8Array, codec: FrameCodec): Uint8Array {
-  const chunkSize = chunkSizeFor(frame.length);
+  const chunkSize = Math.min(chunkSizeFor(frame.length), COMPRESSED_CHUNK_BYTES);
   return codec === "zstd"
     ? nodeZlib().zstdCompressSync(frame, { ...zstdOptions(), chunkSize })
     : nodeZlib().gzipSync(frame, { level: GZIP_LEVEL, chunkSize });
