@@ -333,7 +333,7 @@ export interface DispatcherProtocol {
 export const SPARE_SERIES = 1;
 
 /** Most splits that one request asks for. */
-export const SPLITS_AT_ONCE_MAX = 8;
+export const SPLITS_AT_ONCE_MAX = 32;
 
 /** The `details.reason` with which `getSplit` refuses a task that has ended. */
 export const TASK_ENDED = "task_ended";

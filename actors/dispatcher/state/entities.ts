@@ -6,8 +6,11 @@ import type { ModeState } from "../modes/mode_state.ts";
 import type { DatasetDefinition, JobParameters } from "../protocol.ts";
 import type { SplitBounds } from "../../../data/sharding/split_table.ts";
 
-/** A task's newest requests per source that are remembered, so that repeats get the same answer. */
-export const SPLIT_REQUESTS_KEPT = 16;
+/**
+ * A task's newest requests per source that are remembered, so that repeats get the same answer. A
+ * request for several splits counts as often; two of the largest have to fit.
+ */
+export const SPLIT_REQUESTS_KEPT = 64;
 
 /** The job that clients with the same name and parameters share. */
 export interface Job {

@@ -1,6 +1,6 @@
 /** Handing out splits: to one task each, once, across restarts. */
 import { hashBytes } from "../../../../core/hash.ts";
-import { TASK_ENDED } from "../../../../actors/dispatcher/protocol.ts";
+import { SPLITS_AT_ONCE_MAX, TASK_ENDED } from "../../../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../../assert.ts";
 import { settle, tableOf, TestCluster } from "../lib.ts";
@@ -60,7 +60,7 @@ Deno.test("getSplit gives several splits at once, and a repeated request the sam
   assertEquals(await ask(1, 4), [0, 1, 2, 3]);
   assertEquals(await ask(5, 8), [4, 5, 6, 7]);
   assertEquals(await ask(13, 8), []);
-  const request = { taskId, number: 21, count: 9, source: 0, repetition: 0 };
+  const request = { taskId, number: 21, count: SPLITS_AT_ONCE_MAX + 1, source: 0, repetition: 0 };
   assertEquals((await cluster.refused("getSplit", request)).code, "invalid_argument");
 });
 
@@ -74,10 +74,10 @@ Deno.test("getSplit gives requests that overtake each other a split each", async
 Deno.test("getSplit refuses a number far behind those it remembers instead of giving it a new split", async () => {
   const { cluster, tasks: [task = 0], take } = await dynamicCluster(100);
   await using _ = cluster;
-  for (let number = 1; number <= 40; number++) await take(task, number);
+  for (let number = 1; number <= 90; number++) await take(task, number);
   const request = { taskId: task, number: 2, source: 0, repetition: 0 };
   assertEquals((await cluster.refused("getSplit", request)).code, "failed_precondition");
-  assertEquals(await take(task, 40), 39);
+  assertEquals(await take(task, 90), 89);
 });
 
 Deno.test("getSplit hands out no split twice when the dispatcher dies between append and answer", async () => {

@@ -1,4 +1,5 @@
 /** How many splits a task requests at once, by a clock that the test moves. */
+import { SPLITS_AT_ONCE_MAX } from "../../../../actors/dispatcher/protocol.ts";
 import { SplitSupply } from "../../../../actors/worker/tasks/split_supply.ts";
 import { assertEquals } from "../../../assert.ts";
 
@@ -43,12 +44,12 @@ Deno.test("SplitSupply requests one split after the other while requests are sho
 });
 
 Deno.test("SplitSupply requests several splits at once while work on them is short", async () => {
-  const { counts, read } = supplyOf(20, 2);
-  assertEquals(await read(0, 4), upTo(20));
+  const { counts, read } = supplyOf(400, 2);
+  assertEquals(await read(0, 4, 20), upTo(20));
   assertEquals(counts.slice(0, 3), [1, 2, 2]);
   assertEquals(Math.max(...counts), 2);
-  assertEquals(await read(1, 0.5, 12), upTo(12));
-  assertEquals(Math.max(...counts), 8);
+  assertEquals(await read(1, 0.01), upTo(400));
+  assertEquals(Math.max(...counts), SPLITS_AT_ONCE_MAX);
 });
 
 Deno.test("SplitSupply keeps what it has for a runner that begins with earlier repetitions", async () => {
