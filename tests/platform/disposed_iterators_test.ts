@@ -1,0 +1,23 @@
+/** What a process holds after it has opened many iterators and disposed them midway. */
+import { assert } from "../assert.ts";
+
+/** A leaked decompressor, file or result of each iterator would be more. */
+const GROWTH_BYTES_MAX = 64e6;
+
+Deno.test({
+  name: "10,000 iterators that are disposed midway leave no thread, handle or memory behind",
+  // Its handles and threads are counted in /proc.
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    const program = new URL("fixture_disposed_iterators.ts", import.meta.url).pathname;
+    const { success, stdout, stderr } = await new Deno.Command("deno", {
+      args: ["run", "--allow-all", "--v8-flags=--expose-gc", program],
+    }).output();
+    const said = new TextDecoder().decode(stdout);
+    assert(success, new TextDecoder().decode(stderr));
+    const [early, late] = said.trim().split("\n").map((line) => JSON.parse(line));
+    assert(late.handles <= early.handles, said);
+    assert(late.threads <= early.threads, said);
+    assert(late.bytes - early.bytes < GROWTH_BYTES_MAX, said);
+  },
+});
