@@ -49,6 +49,7 @@ import { FromGeneratorNode } from "./operators/sources/from_generator.ts";
 // Only a service uses it: registers its kind.
 import "./operators/sources/given.ts";
 import "./operators/stand_in.ts";
+import "./sources/file_groups.ts";
 import { GlobalShuffleNode } from "./operators/shuffling/global_shuffle.ts";
 import {
   GroupByReducerNode,

@@ -11,6 +11,7 @@ import { CutPointNode } from "../data/operators/cut_point.ts";
 import { FromNode } from "../data/operators/sources/from.ts";
 import { GivenNode } from "../data/operators/sources/given.ts";
 import { StandInNode } from "../data/operators/stand_in.ts";
+import { withFileGroups } from "../data/sources/file_groups.ts";
 import { FileSourceNode } from "../data/sources/file_source.ts";
 import { serializeGraph } from "../data/wire.ts";
 
@@ -24,6 +25,8 @@ export interface CutPoint {
   readonly chain: OrderedChain;
   /** All that can be cut off together with `root`: itself, or a part above it, too. */
   readonly whole: DatasetNode;
+  /** The node of the pipeline that a node of `whole` stands for. */
+  readonly original: (node: DatasetNode) => DatasetNode;
   /** Whether operators here take elements of several datasets by position. */
   readonly keepsOrder: boolean;
 }
@@ -35,8 +38,11 @@ export interface CutPoints {
   readonly refused: readonly string[];
 }
 
-/** Walks the graph from its last operator. */
-export function cutPointsOf(pipeline: DatasetNode): CutPoints {
+/**
+ * Walks the graph from its last operator.
+ * @param groupsFiles whether splits may be other than in a DETERMINISTIC job of the same part.
+ */
+export function cutPointsOf(pipeline: DatasetNode, groupsFiles = true): CutPoints {
   const parts = remotableParts(pipeline, false);
   const candidates: CutPoint[] = [];
   const refused: string[] = [];
@@ -47,7 +53,10 @@ export function cutPointsOf(pipeline: DatasetNode): CutPoints {
     );
   }
   for (const [number, { root, keepsOrder }] of parts.entries()) {
-    const whole = withoutSettings(root);
+    const given = withoutSettings(root);
+    // Order matters with `keepsOrder`.
+    const whole = groupsFiles && !keepsOrder ? withFileGroups(given) : given;
+    const original = (node: DatasetNode) => counterpart(whole, given, node)!;
     const fullNameOf = (name: string) => parts.length === 1 ? name : `${name}/${number}`;
     for (const [name, at] of cutsOf(whole)) {
       const fullName = fullNameOf(name);
@@ -56,9 +65,10 @@ export function cutPointsOf(pipeline: DatasetNode): CutPoints {
         refused.push(`${fullName}: ${reason}`);
         continue;
       }
-      candidates.push({ name: fullName, root: at, chain: chainOf(at)!, whole, keepsOrder });
+      const chain = chainOf(at)!;
+      candidates.push({ name: fullName, root: at, chain, whole, original, keepsOrder });
     }
-    const source = sourceToReadHere(root);
+    const source = sourceToReadHere(whole);
     const above = candidates.find(({ name }) => name === fullNameOf("p'2"));
     if (source === undefined) refused.push(`${fullNameOf("p'1")}: ${NOTHING_TO_SEND}`);
     else if (above !== undefined) {
@@ -66,6 +76,21 @@ export function cutPointsOf(pipeline: DatasetNode): CutPoints {
     }
   }
   return { candidates, refused };
+}
+
+/** Where `others` has what `nodes` has at `wanted`: beside groups of files they are alike. */
+function counterpart(
+  nodes: DatasetNode,
+  others: DatasetNode,
+  wanted: DatasetNode,
+): DatasetNode | undefined {
+  if (nodes === wanted) return others;
+  for (const [i, input] of nodes.inputs.entries()) {
+    const other = others.inputs[i];
+    const found = other && counterpart(input, other, wanted);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** The largest parts that can be run split by split. They end below a cache, which stays local. */
@@ -115,6 +140,7 @@ export function withoutSource(node: DatasetNode, source: DatasetNode, splits: nu
 export interface Exchange {
   /** All of them are parts of this, split by split. */
   readonly root: DatasetNode;
+  readonly original: CutPoint["original"];
   readonly chain: OrderedChain;
   readonly candidates: ReadonlyMap<string, CutPoint>;
 }
@@ -124,7 +150,7 @@ export interface Exchange {
  * source. A user's cut point cannot: what is above it may be costly to run split by split.
  */
 export function exchangeOf(cut: CutPoint, { candidates }: CutPoints): Exchange | undefined {
-  const { whole: root, keepsOrder } = cut;
+  const { whole: root, original, keepsOrder } = cut;
   if (keepsOrder) return undefined;
   const chain = chainOf(root)!;
   const lower = withoutSettings(chain.perSplit);
@@ -132,7 +158,7 @@ export function exchangeOf(cut: CutPoint, { candidates }: CutPoints): Exchange |
     at.whole === root && (at.root === root || at.root === lower)
   );
   if (found.length < 2 || !found.some(({ name }) => name === cut.name)) return undefined;
-  return { root, chain, candidates: new Map(found.map((at) => [at.name, at])) };
+  return { root, original, chain, candidates: new Map(found.map((at) => [at.name, at])) };
 }
 
 /** `part`, with stand-ins for the operators between it and `whole`: its elements are the same. */

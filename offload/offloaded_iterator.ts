@@ -17,6 +17,7 @@ import {
 import type { RemotePart } from "./conditional/remote_part.ts";
 import {
   type CutPoint,
+  type CutPoints,
   cutPointsOf,
   type Exchange,
   exchangeOf,
@@ -211,7 +212,7 @@ class OffloadedIterator extends ElementIterator {
         ? findCut(this.#node, candidate)
         : undefined);
     if (cut !== undefined) {
-      this.#context.replace(cut.root, (context) => {
+      this.#context.replace(cut.original(cut.root), (context) => {
         // A repetition begins with what the one before has come to.
         const part = this.#partOf(this.#choice!, context);
         const iterator = conditional(this.#node, cut, { part, workers, context });
@@ -223,7 +224,7 @@ class OffloadedIterator extends ElementIterator {
   }
 
   #exchangeFrom(from: string): Exchange | undefined {
-    const exchange = exchangeOf(findCut(this.#node, from), cutPointsOf(this.#node.inputs[0]!));
+    const exchange = exchangeOf(findCut(this.#node, from), cutsOf(this.#node));
     this.#exchange = exchange && { ...exchange, from };
     return exchange;
   }
@@ -266,9 +267,13 @@ function adaptationOf(node: OffloadNode, choice: OffloadChoice): Adaptation {
   return adaptation;
 }
 
+function cutsOf({ inputs: [input], options: { deterministic = false } }: OffloadNode): CutPoints {
+  return cutPointsOf(input!, !deterministic);
+}
+
 /** @throws {ReadingFailure} `failed_precondition` for a plan of another pipeline. */
-function findCut({ inputs: [input] }: OffloadNode, candidate: string): CutPoint {
-  const { candidates, refused } = cutPointsOf(input!);
+function findCut(node: OffloadNode, candidate: string): CutPoint {
+  const { candidates, refused } = cutsOf(node);
   const found = candidates.find(({ name }) => name === candidate);
   if (found !== undefined) return found;
   const names = candidates.map(({ name }) => name).join(", ");

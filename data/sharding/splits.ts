@@ -64,10 +64,15 @@ const RUNS_MAX = 1 << 18;
 export function cutRuns(count: number, multiple = 1): Split[] {
   const longest = Math.max(RUN_ELEMENTS_MAX, Math.ceil(count / RUNS_MAX));
   const even = Math.min(Math.max(Math.ceil(count / RUNS_PER_SOURCE), 1), longest);
-  const length = Math.ceil(even / multiple) * multiple;
+  return cutEvery(count, Math.ceil(even / multiple) * multiple);
+}
+
+/** Cuts `count` units into runs of `length`; more only if there would be too many. */
+export function cutEvery(count: number, length: number): Split[] {
+  const step = length * Math.ceil(count / (length * RUNS_MAX));
   const splits: Split[] = [];
-  for (let start = 0; start < count; start += length) {
-    splits.push({ start, stop: Math.min(start + length, count) });
+  for (let start = 0; start < count; start += step) {
+    splits.push({ start, stop: Math.min(start + step, count) });
   }
   return splits;
 }

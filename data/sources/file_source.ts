@@ -96,6 +96,15 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
     return undefined;
   }
 
+  /** Whether each file is one element. */
+  get isOnePerFile(): boolean {
+    return false;
+  }
+
+  override splitMultiple(multiple: number): number {
+    return this.isOnePerFile ? multiple : super.splitMultiple(multiple);
+  }
+
   /** Whether some files can be divided. */
   protected get dividesFiles(): boolean {
     return this.countParts !== undefined &&

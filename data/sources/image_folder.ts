@@ -114,6 +114,10 @@ export class ImageFolderNode extends FileSourceNode {
     };
   }
 
+  override get isOnePerFile(): boolean {
+    return true;
+  }
+
   override get elementSpec(): ElementSpec {
     return { image: imageSpec(this.decode), label: new TensorSpec("int32", []) };
   }

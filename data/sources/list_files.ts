@@ -231,7 +231,7 @@ class ListFilesIterator extends ElementIterator {
 }
 
 /** A copy in random order (Fisher and Yates). */
-function shuffled(paths: readonly string[], randomState: RandomStream): string[] {
+export function shuffled(paths: readonly string[], randomState: RandomStream): string[] {
   const order = [...paths];
   for (let last = order.length - 1; last > 0; last--) {
     const other = randomState.int(last + 1);

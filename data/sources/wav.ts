@@ -20,6 +20,10 @@ export class WavNode extends FileSourceNode {
     super("wav", files, options);
   }
 
+  override get isOnePerFile(): boolean {
+    return true;
+  }
+
   override get elementSpec(): ElementSpec {
     return {
       path: new TensorSpec("string", []),

@@ -7,6 +7,7 @@ import { type DatasetNode, type Division, nodeKinds } from "../../../data/node.t
 import { FileShardNode } from "../../../data/sharding/file_shard.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { GivenNode } from "../../../data/operators/sources/given.ts";
+import { FileGroupsNode } from "../../../data/sources/file_groups.ts";
 import { StandInNode } from "../../../data/operators/stand_in.ts";
 import { GREY, writePng } from "../../platform/media/png_writer.ts";
 import { npyBytes } from "../formats/npy_bytes.ts";
@@ -82,6 +83,7 @@ function rowsIn(at: (name: string) => string, saved: Saved): Record<Division, Ro
       [Dataset.imageFolder(at("images"), { shuffle: false }), 2, 2],
       [Dataset.jsonLines(two("lines.json")), 4, 2],
       [Dataset.listFiles(at("lines.*"), { shuffle: false }), 2],
+      [new Dataset(new FileGroupsNode(saved.names.node, 1)), 2, 2],
       [Dataset.npy(two("numbers.npy")), 64, 2],
       [Dataset.npz(two("numbers.npz")), 64, 2],
       [Dataset.parquet(two("table.parquet")), 64, 2],
@@ -94,6 +96,10 @@ function rowsIn(at: (name: string) => string, saved: Saved): Record<Division, Ro
     shuffle: [
       [nine.shuffle(4, { seed: 1 }), 9, 9],
       [Dataset.listFiles(at("lines.*"), { seed: 1 }), 2],
+      [
+        new Dataset(new FileGroupsNode(Dataset.listFiles(at("lines.*"), { seed: 1 }).node, 1)),
+        ...[2, 2],
+      ],
     ],
     rows: [
       [nine.filter((x) => x !== 1).batch(4), 2, 8, 9],
