@@ -34,7 +34,6 @@ const OPTIONS = {
   ...CREDENTIAL_OPTIONS,
 };
 
-/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task autoscale --dispatcher ws://HOST:PORT",
   summary:

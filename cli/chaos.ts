@@ -70,7 +70,6 @@ const OPTIONS = {
   ...jobOptions({ elements: 20_000, work: 100_000 }),
 };
 
-/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task chaos",
   summary:
@@ -112,7 +111,6 @@ and victims, but not what is in progress then. A relay before each process cuts 
 needs no permissions.`,
 };
 
-/** Runs the program. */
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>
   runProgram(PROGRAM, main, args);
 

@@ -39,7 +39,6 @@ const OPTIONS = {
   }),
 };
 
-/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task cluster",
   summary:
@@ -62,7 +61,6 @@ Ctrl-C stops everything. For a cluster on several hosts see docs/cluster/, deno 
 deno task worker.`,
 };
 
-/** Runs the program. */
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>
   runProgram(PROGRAM, main, args);
 

@@ -123,7 +123,6 @@ const OPTIONS = {
   ...SERVER_OPTIONS,
 };
 
-/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task dispatcher",
   summary: "Serves the dispatcher of a cluster: it knows workers and jobs, and assigns splits. " +
@@ -143,7 +142,6 @@ export const PROGRAM: Program<typeof OPTIONS> = {
 Ctrl-C stops it; a restart continues from its journal.`,
 };
 
-/** Runs the program. */
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>
   runProgram(PROGRAM, main, args);
 

@@ -60,7 +60,6 @@ const OPTIONS = {
   }),
 };
 
-/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task fastflow",
   summary:

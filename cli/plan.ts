@@ -88,7 +88,6 @@ const OPTIONS = {
   out: text({ help: "Writes a page with plots.", placeholder: "FILE" }),
 };
 
-/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task plan",
   summary:
@@ -104,7 +103,6 @@ The module may read files and decode images. What else it needs is granted with 
     --step-ms 120`,
 };
 
-/** Runs the program. */
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>
   runProgram(PROGRAM, main, args);
 

@@ -48,7 +48,6 @@ const OPTIONS = {
   quick: flag("Small clusters: ends within a minute."),
 };
 
-/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task scale",
   summary:
@@ -65,7 +64,6 @@ The page is written after each size. Where a size fails the others are measured 
 status is 1.`,
 };
 
-/** Runs the program. */
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>
   runProgram(PROGRAM, main, args);
 

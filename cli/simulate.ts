@@ -93,7 +93,6 @@ const OPTIONS = {
   }),
 };
 
-/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task simulate",
   summary:
@@ -110,7 +109,6 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "Progress goes to standard error, the tables to standard output. Ctrl-C stops and reports what there is.",
 };
 
-/** Runs the program. */
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>
   runProgram(PROGRAM, main, args);
 

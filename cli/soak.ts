@@ -60,7 +60,6 @@ const OPTIONS = {
   }),
 };
 
-/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task soak",
   summary:
@@ -95,7 +94,6 @@ What rises all the way, and no slower at the end, may be ${100 * CREEP_SHARE} % 
 Threads and file handles are read from /proc, and left out where there is none.`,
 };
 
-/** Runs the program. */
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>
   runProgram(PROGRAM, main, args);
 

@@ -22,7 +22,6 @@ const OPTIONS = {
   json: flag("Prints the whole state as JSON; with --watch, a line each time."),
 };
 
-/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task status",
   summary:
@@ -35,7 +34,6 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task status --json`,
 };
 
-/** Runs the program. */
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>
   runProgram(PROGRAM, main, args);
 

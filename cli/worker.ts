@@ -94,7 +94,6 @@ const OPTIONS = {
   ...SERVER_OPTIONS,
 };
 
-/** Its options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task worker --dispatcher ws://HOST:PORT",
   summary: "Serves a worker of a cluster: it runs pipelines and sends their elements to clients, " +
@@ -112,7 +111,6 @@ It waits for its dispatcher as long as it takes. Ctrl-C lets clients fetch what 
 (--drain-ms), a second one stops at once.`,
 };
 
-/** Runs the program. */
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>
   runProgram(PROGRAM, main, args);
 

@@ -92,7 +92,6 @@ export class Adaptation {
     return this.#cuts?.observe(1_000 * bytes / elapsedMs, among) === true;
   }
 
-  /** An epoch has ended. */
   ended({ batches, bytes, elapsedMs, waitMs }: EpochFigures): void {
     this.#trainedMs += elapsedMs;
     if (batches < BATCHES_MIN || elapsedMs === 0) return;

@@ -2,7 +2,6 @@
 import type { Pulled } from "../data/iterator.ts";
 import { sizeOf } from "./figures.ts";
 
-/** What an epoch gave. */
 export interface EpochFigures {
   readonly batches: number;
   readonly bytes: number;
@@ -24,7 +23,6 @@ export class EpochMeter {
     this.#fromMs = nowMs();
   }
 
-  /** A batch was given. */
   count(batch: unknown): void {
     this.#batches++;
     this.#bytes += sizeOf(batch);

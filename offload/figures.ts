@@ -76,7 +76,6 @@ export class OffloadFigures {
     this.#isRemote = isRemote;
   }
 
-  /** Counts an element that one side gave. */
   count(side: "local" | "remote", element: unknown): void {
     const counted = this.#sides[side];
     counted.elements++;

@@ -188,7 +188,6 @@ function offloaded<T, S>(options: FitOptions<T, S>, plan: OffloadPlan): Dataset<
   return dataset.offload({ service, plan, ...Object.fromEntries(set) });
 }
 
-/** The options that planning takes. */
 function planningOf<T, S>(options: FitOptions<T, S>): Omit<PlanningOptions, "service"> {
   return Object.fromEntries(Object.entries(options).filter(([name]) => name in PLANNING));
 }

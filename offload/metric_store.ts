@@ -71,7 +71,6 @@ export function readLocal(value: unknown): { Lthp: number; Pcycle: number } | un
   return Lthp === undefined || Pcycle === undefined ? undefined : { Lthp, Pcycle };
 }
 
-/** The metrics of each candidate. */
 export function readCandidates(value: unknown): CandidateMetrics[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const metrics = value.flatMap((at): CandidateMetrics[] => {

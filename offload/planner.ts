@@ -20,7 +20,6 @@ import { offloadDependencies } from "./dependencies.ts";
 
 type LocalMetrics = Omit<OffloadMetrics, "candidates">;
 
-/** What to plan. */
 export interface PlanRequest {
   readonly pipeline: DatasetNode;
   /** The service, and what its clients need. */
@@ -35,7 +34,6 @@ export interface PlanRequest {
   readonly profileSteps?: number | undefined;
   /** Names the model in the metric store. Needed for a store. */
   readonly model?: string | undefined;
-  /** The file of the metric store. */
   readonly metricsStore?: string | undefined;
   /** Describes the workers in the metric store. Default: the service's address and tags. */
   readonly remoteResources?: string | undefined;

@@ -21,7 +21,6 @@ const LOCAL_STEPS_MAX = 20;
 /** The fewest steps of such a measurement. */
 const SLOW_STEPS_MIN = 3;
 
-/** What is measured, and how. */
 export interface ProfileOptions {
   readonly clocks: Clocks;
   /** Resolves after so many ms. */

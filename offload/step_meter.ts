@@ -1,6 +1,5 @@
 /** Measures the steps of a loop: how long they take, and how much CPU time. */
 
-/** The clocks of a measurement. */
 export interface Clocks {
   /** A monotonic clock, in ms. */
   readonly nowMs: () => number;
@@ -8,7 +7,6 @@ export interface Clocks {
   readonly cpuMs: () => number;
 }
 
-/** What was measured. */
 export interface StepFigures {
   readonly steps: number;
   readonly elapsedMs: number;
@@ -38,7 +36,6 @@ export class StepMeter {
     return this.#steps;
   }
 
-  /** A step has ended. */
   step(): void {
     this.#steps++;
   }

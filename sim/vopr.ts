@@ -68,7 +68,6 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   }),
 };
 
-/** The runs of a campaign. */
 interface Runs {
   /** The noun for one run, such as `seed`. */
   readonly noun: string;

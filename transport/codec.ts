@@ -22,7 +22,6 @@ import type { FramePool, MessageSlab } from "./codec/memory.ts";
 export { FramePool, MessageSlab } from "./codec/memory.ts";
 export { ENVELOPE_DEPTH_MAX, MESSAGE_BYTES_MAX, PAYLOAD_ALIGNMENT } from "./codec/format.ts";
 
-/** Options of {@linkcode encodeMessage}. */
 export interface EncodeOptions {
   /** A larger message is refused before it is allocated. Default {@linkcode MESSAGE_BYTES_MAX}. */
   readonly bytesMax?: number;
@@ -44,7 +43,6 @@ export interface EncodeOptions {
   readonly inPlaceBytesMax?: number;
 }
 
-/** Options of {@linkcode decodeMessage}. */
 export interface DecodeOptions {
   /** A larger message is refused before it is read. Default {@linkcode MESSAGE_BYTES_MAX}. */
   readonly bytesMax?: number;

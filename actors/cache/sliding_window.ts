@@ -5,7 +5,6 @@ interface Item<T> {
   readonly bytes: number;
 }
 
-/** What a reader gets. */
 interface Read<T> {
   readonly value: T;
   /** How many items before this one the reader missed because they had left the window. */

@@ -5,11 +5,9 @@ import type { FencedRef } from "./ref.ts";
 /** The names of a protocol's methods. */
 export type MethodOf<P> = Extract<keyof P, string>;
 
-/** The request of method `M`. */
 export type RequestOf<P, M extends keyof P> = P[M] extends
   (request: infer R, ...rest: never[]) => unknown ? R : never;
 
-/** The answer of method `M`. */
 export type AnswerOf<P, M extends keyof P> = P[M] extends (...args: never[]) => infer A ? Awaited<A>
   : never;
 

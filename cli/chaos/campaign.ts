@@ -42,7 +42,6 @@ interface CampaignOptions extends JobSize {
   readonly patienceS: number;
 }
 
-/** A campaign. */
 export class Campaign {
   #nemesis: Nemesis | undefined;
   readonly #values: CampaignOptions;

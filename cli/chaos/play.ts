@@ -17,7 +17,6 @@ const LOG_DELAY_MS = 500;
 /** How often a run is checked for progress, in ms. */
 const STALL_CHECK_MS = 500;
 
-/** Options of playing drills. */
 interface PlayOptions {
   readonly seed: number;
   readonly size: JobSize;
@@ -38,7 +37,6 @@ export interface RunFigures extends DrillFigures {
   readonly longestWaitMs: number;
 }
 
-/** Plays drills. */
 export class Play {
   /** The expected stream of the DETERMINISTIC job, once known. */
   wanted: KnownStream | undefined;

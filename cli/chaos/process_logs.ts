@@ -2,7 +2,6 @@
 import { join } from "node:path";
 import type { LogLevel } from "../../actors/runtime/world.ts";
 
-/** The logs of a campaign. */
 export class ProcessLogs {
   readonly folder: string;
   readonly #startedMs = performance.now();

@@ -55,7 +55,6 @@ export function brokenPromises(
   ];
 }
 
-/** The table. */
 export function outcomeTable(outcome: ChaosOutcome): string {
   const { faults, hash, streams, runs, givenUp, scaled, warnings, served, held, open } = outcome;
   const { longestWaitMs, seconds } = outcome;

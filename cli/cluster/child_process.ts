@@ -14,7 +14,6 @@ const USAGE_END = "exit code 2";
 /** Characters of a child's log that are kept, to explain its end. */
 const LOG_CHARS_MAX = 4_096;
 
-/** Options of a child process. */
 interface ChildOptions {
   /** Deno's own flags. */
   readonly flags?: readonly string[];

@@ -18,7 +18,6 @@ interface Front {
   readonly advertise: string;
 }
 
-/** Options of a deployment. */
 export interface DeploymentOptions {
   /** The folder of the dispatcher's journal; default: in memory. */
   readonly journal?: string;

@@ -5,7 +5,6 @@ import { ChildProcess } from "./child_process.ts";
 /** Time limit for stopping, in addition to the drain time, in ms. */
 const STOP_MARGIN_MS = 5_000;
 
-/** Options of a fleet. */
 interface ProcessFleetOptions {
   /** The prefix of their names, before a number. */
   readonly prefix: string;

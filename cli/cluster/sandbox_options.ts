@@ -5,7 +5,6 @@ import { requireSecretsOutside, type Secret } from "../../server/secrets_outside
 import { UsageError } from "../lib/args.ts";
 import { flag, integer, milliseconds, type Options, texts, type Values } from "../lib/options.ts";
 
-/** Options of the sandbox. */
 export const SANDBOX_OPTIONS = {
   dataRoot: texts({
     help:

@@ -16,7 +16,6 @@ export interface Outcome {
   readonly interrupted: boolean;
 }
 
-/** The processes of a cluster. */
 interface Processes {
   readonly dispatcher: ChildProcess;
   readonly workers: readonly ChildProcess[];

@@ -10,7 +10,6 @@ const PLAIN_INTERVAL_MS = 1_000;
 /** Returns to the line's beginning, and erases the line. */
 const CLEAR_LINE = "\r\x1b[K";
 
-/** The live view. */
 export class LiveView implements Disposable {
   readonly #isTerminal = Deno.stderr.isTerminal();
   #drawn = false;

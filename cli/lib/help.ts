@@ -2,7 +2,6 @@
 
 import type { Options, Values } from "./options.ts";
 
-/** The description of a program. */
 export interface Program<O extends Options> {
   /** How to call it, without its options: `deno task worker`. */
   readonly usage: string;

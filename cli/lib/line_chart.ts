@@ -58,7 +58,6 @@ export interface Marker {
   text: string;
 }
 
-/** A line chart. */
 export interface LineChart {
   title: string;
   description: string;

@@ -22,7 +22,6 @@ export interface Option<T> {
 /** The options of a program by name: `storageLatencyMs` is `--storage-latency-ms`. */
 export type Options = Readonly<Record<string, Option<unknown>>>;
 
-/** The values of options. */
 export type Values<O extends Options> = {
   readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never;
 };

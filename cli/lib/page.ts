@@ -14,7 +14,6 @@ import {
   type Table,
 } from "./table.ts";
 
-/** A page. */
 interface Page {
   readonly title: string;
   /** Its content as HTML. */
@@ -23,7 +22,6 @@ interface Page {
   readonly results: unknown;
 }
 
-/** A part of a page. */
 export interface PageSection {
   readonly id: string;
   readonly letter: string;

@@ -32,7 +32,6 @@ export interface Quantity {
   provenance: Provenance;
 }
 
-/** A measured number. */
 export function measured(value: number, unit: Unit): Quantity {
   return { value, unit, provenance: "measured" };
 }

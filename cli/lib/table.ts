@@ -81,7 +81,6 @@ export function displayValue(quantity: Quantity, unit: DisplayUnit): number {
   return quantity.value * conversion.factor;
 }
 
-/** A quantity in another unit. */
 export function inUnit(quantity: Quantity, unit: Unit): Quantity {
   return { ...quantity, value: displayValue(quantity, unit), unit };
 }

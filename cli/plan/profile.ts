@@ -96,7 +96,6 @@ export interface Profile {
   readonly advice: string;
 }
 
-/** Options of a profile. */
 export interface ProfileOptions {
   /** How long to measure after the warm-up. */
   readonly seconds: number;

@@ -11,7 +11,6 @@ import { UsageError } from "../lib/args.ts";
 import { type Profile, profilePipeline } from "./profile.ts";
 import { loadPipeline } from "./user_pipeline.ts";
 
-/** What to profile. */
 export interface ProfileRequest {
   readonly module: string;
   readonly export: string | undefined;

@@ -9,13 +9,11 @@ import type { Profile, ProfileOptions } from "./profile.ts";
 import type { ProfileNews, ProfileRequest } from "./profile_thread.ts";
 import { measureSplitMs } from "./split_cost.ts";
 
-/** The result. */
 export interface ProfiledModule {
   readonly dataset: Dataset<unknown>;
   readonly profile: Profile;
 }
 
-/** How to profile a module. */
 interface ProfileModuleOptions extends ProfileOptions {
   /** Which export; see `loadPipeline`. */
   readonly export?: string | undefined;

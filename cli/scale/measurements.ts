@@ -55,7 +55,6 @@ export interface Gap {
 /** The series of sizes. */
 export type Series = "cluster sizes" | "worker sweep of the paper";
 
-/** The measurements. */
 export interface ScaleResults {
   readonly sizes: readonly SizeRun[];
   readonly sweep: readonly SweepRun[];

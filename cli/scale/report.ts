@@ -58,7 +58,6 @@ export function sweepTable(sweep: readonly SweepRun[]): Table {
   };
 }
 
-/** The page. */
 export function renderScaleReport(report: ScaleReport): string {
   const { startedAt, durationSeconds, commandLine, host, sizes, sweep, gaps } = report;
   const facts: [string, string][] = [

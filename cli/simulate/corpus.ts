@@ -25,7 +25,6 @@ const IMAGES = { quick: 128, full: 480 };
 const TEXTS = { quick: 4_000, full: 16_000 };
 const DECODE_SAMPLES = 64;
 
-/** Options of {@linkcode prepareCorpus}. */
 interface PrepareCorpusOptions {
   /** The cache folder; default {@linkcode CORPUS_DIRECTORY}. */
   directory?: string;

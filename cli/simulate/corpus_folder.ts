@@ -75,7 +75,6 @@ export class CorpusFolder {
     this.#path = path;
   }
 
-  /** Creates a file. */
   create(name: string): CorpusFile {
     const file = new CorpusFile(this.#path, name);
     this.#files.push(file);
@@ -119,7 +118,6 @@ export class CorpusFile {
     Deno.writeFileSync(this.#path, new Uint8Array());
   }
 
-  /** Appends bytes. */
   write(bytes: Uint8Array): void {
     Deno.writeFileSync(this.#path, bytes, { append: true });
     this.#hash.update(bytes);

@@ -49,7 +49,6 @@ interface SkippedFile {
 /** Receives the number of finished samples and the total; not called for a cached corpus. */
 export type OnProgress = (done: number, total: number) => void;
 
-/** Options of generated images. */
 interface GenerateImagesOptions {
   /** The cache folder. */
   directory: string;

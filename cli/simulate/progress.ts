@@ -19,7 +19,6 @@ interface ProgressOptions {
   plainIntervalMs?: number;
 }
 
-/** The progress of a run. */
 interface RunProgress {
   /** How many units are done. */
   done: number;

@@ -39,7 +39,6 @@ export interface Headline {
   meaning: string;
 }
 
-/** Summarizes an experiment. */
 export function summarize(experiment: Experiment): Summary {
   switch (experiment.kind) {
     case "scale_out":
@@ -61,7 +60,6 @@ function fastestRun(curve: ScaleOutCurve): ScaleOutRun | undefined {
   );
 }
 
-/** The name of a curve. */
 export function curveName(curve: ScaleOutCurve): string {
   return curve.storageLatencyMs === 0
     ? "local files"

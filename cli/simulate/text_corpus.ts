@@ -45,7 +45,6 @@ interface TextStatistics {
   lengthMax: number;
 }
 
-/** Options of generated text. */
 interface GenerateTextOptions {
   /** The cache folder. */
   directory: string;

@@ -88,7 +88,6 @@ export interface MonitorProtocol {
   progressed(request: TrainProgress): null;
 }
 
-/** The progress of a trainer. */
 export interface TrainProgress {
   readonly trainer: string;
   readonly batches: number;
@@ -96,7 +95,6 @@ export interface TrainProgress {
   readonly waitedMs: number;
 }
 
-/** The configuration of a trainer's thread. */
 export interface TrainerThreadConfig {
   /** The name of the service within this process. */
   readonly service: string;

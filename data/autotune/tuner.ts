@@ -32,7 +32,6 @@ export interface Consumption {
 /** Sets knobs; for tests, instead of the model. */
 export type TuningPolicy = (knobs: readonly Knob[]) => void;
 
-/** How an iteration is tuned. */
 export interface TunerOptions {
   readonly budgets: Budgets;
   /** Whether knobs keep their first values. */

@@ -11,7 +11,6 @@ import { ElementsOfInputNode, UnaryIterator } from "../operators/unary.ts";
 import type { ReadGiven, Split } from "../sharding/splits.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
 
-/** Which split to run, and with which seed. */
 export interface SplitRunOptions extends Pick<IterationOptions, "host" | "keepsReadingFailures"> {
   readonly seed: bigint;
   readonly epoch: number;

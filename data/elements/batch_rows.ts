@@ -27,7 +27,6 @@ export class Place {
   #batch: Batch | undefined;
   #row = 0;
 
-  /** It is row `row` of a batch. */
   assign(batch: Batch, row: number): void {
     this.#batch = batch;
     this.#row = row;

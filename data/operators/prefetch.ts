@@ -93,7 +93,6 @@ interface Arrived extends Answer {
   readonly token: Token | undefined;
 }
 
-/** The saved state of a `prefetch`. */
 export interface PrefetchState {
   readonly buffer: readonly SavedAnswer[];
   readonly input: unknown;

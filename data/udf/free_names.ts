@@ -34,7 +34,6 @@ export interface FunctionAnalysis {
    * `import.meta`, `import()`.
    */
   readonly placeBound: readonly string[];
-  /** The free names that it assigns to. */
   readonly assignedNames: readonly string[];
   /**
    * Clocks and ambient random sources that it uses (`Date`, `Math.random`, …), in order of first

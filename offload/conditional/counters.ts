@@ -23,7 +23,6 @@ export class Counters {
     return this.#remote + 1 <= this.ratio * count + TOLERANCE ? "remote" : "local";
   }
 
-  /** Counts an element. */
   count(side: "local" | "remote"): void {
     if (side === "local") this.#local++;
     else this.#remote++;

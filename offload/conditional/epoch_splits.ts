@@ -11,7 +11,6 @@ import { digestOfSplits, packSplits } from "../../data/sharding/split_table.ts";
 import { listSplitTable, type Split } from "../../data/sharding/splits.ts";
 import { type ReadLower, UpperNode } from "./upper_part.ts";
 
-/** What the splits depend on. */
 export interface SplitsOptions {
   readonly root: DatasetNode;
   readonly chain: OrderedChain;
@@ -20,7 +19,6 @@ export interface SplitsOptions {
   readonly host: Host;
 }
 
-/** The splits of an epoch. */
 export class EpochSplits {
   readonly #options: SplitsOptions;
   readonly #splits: readonly Split[];

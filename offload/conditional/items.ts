@@ -11,7 +11,6 @@ export interface ItemPlace {
   readonly index: number;
 }
 
-/** One item of a split. */
 export type Item =
   & { readonly place: ItemPlace }
   & (

@@ -4,7 +4,6 @@ import { isPlainObject } from "../../core/tree.ts";
 
 const BITS = 8;
 
-/** The saved ledger. */
 export interface LedgerState {
   readonly total: number;
   /** One bit per split that was given whole. */

@@ -6,13 +6,11 @@ import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { Item, Side } from "./items.ts";
 import { nextElement, nextPlace, type SplitRun } from "./split_run.ts";
 
-/** Opens a split. */
 export type OpenSplit = (
   sequence: number,
   onRemainder: (rows: unknown) => void,
 ) => { readonly split: number; readonly iterator: DatasetIterator<unknown> };
 
-/** Options of a {@linkcode LocalSide}. */
 export interface LocalSideOptions {
   readonly host: Pick<Host, "yield">;
   readonly open: OpenSplit;
@@ -48,7 +46,6 @@ export class LocalSide implements Side {
     return this.#queue.length === 0 && this.#run === undefined && this.#ready.length === 0;
   }
 
-  /** Adds splits. */
   add(sequences: readonly number[]): void {
     this.#queue = [...this.#queue, ...sequences].sort((a, b) => a - b);
   }

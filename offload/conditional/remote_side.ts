@@ -11,7 +11,6 @@ import { type OpenUpper, UpperPart } from "./upper_part.ts";
 /** Starts to read these splits into a feed. Returns the function that stops it. */
 export type OpenRemote = (sequences: readonly number[], feed: Feed) => () => void;
 
-/** Options of a {@linkcode RemoteSide}. */
 export interface RemoteSideOptions {
   readonly host: Pick<Host, "sleep">;
   readonly open: OpenRemote;

@@ -14,7 +14,6 @@ const ELEMENTS_MAX = 256;
 /** Splits that are open at once: each task has a few under way. */
 const OPEN_MAX = 64;
 
-/** Opens a split of the source. */
 export type OpenSource = (split: number) => DatasetIterator<unknown>;
 
 interface OpenSplit {

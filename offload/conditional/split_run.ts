@@ -3,7 +3,6 @@ import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { Item, ItemPlace } from "./items.ts";
 
-/** The split in progress. */
 export interface SplitRun {
   readonly sequence: number;
   readonly split: number;
@@ -14,7 +13,6 @@ export interface SplitRun {
   hasEnded: boolean;
 }
 
-/** The position of the next item. */
 export function nextPlace(run: SplitRun): ItemPlace {
   return { sequence: run.sequence, split: run.split, index: run.index++ };
 }

@@ -15,7 +15,6 @@ export interface DecodePlan {
   readonly flip: boolean;
   readonly dtype: "uint8" | "float16" | "float32";
   readonly layout: ImageLayout;
-  /** The shape of the result. */
   readonly shape: readonly number[];
   /** How bytes become floats, unless the dtype is uint8. */
   readonly conversion: Conversion;

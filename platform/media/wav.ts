@@ -10,7 +10,6 @@ import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import type { DecodedAudio } from "../../data/host.ts";
 
-/** The format chunk. */
 interface WavFormat {
   readonly code: number;
   readonly channels: number;

@@ -60,7 +60,6 @@ export class NodeTokens {
     this.accepted = new Both(ownSet, others);
   }
 
-  /** A node has dialled in. */
   heard(node: string, { tokenId }: Admission): void {
     if (tokenId === undefined) return;
     this.#known.delete(node);

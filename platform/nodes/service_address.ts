@@ -67,7 +67,6 @@ export function bareHost(host: string): string {
 /** Where a server listens. */
 interface Listening {
   readonly scheme: "ws" | "wss";
-  /** The interface. */
   readonly hostname: string;
   readonly port: number;
 }

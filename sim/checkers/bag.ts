@@ -19,7 +19,6 @@ export class BagChecker {
     this.#findings = findings;
   }
 
-  /** Number of values delivered. */
   get delivered(): number {
     return this.#delivered;
   }

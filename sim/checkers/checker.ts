@@ -17,7 +17,6 @@ export class Violations {
   readonly #checkers = new Set<string>();
   #count = 0;
 
-  /** The findings of the checker with that name. */
   by(checker: string): Findings {
     return { add: (what) => this.#add(checker, what) };
   }

@@ -35,7 +35,6 @@ interface Life {
 
 /** Watches the journal of one node's dispatcher, life after life. */
 export class JournalChecker {
-  /** The violations. */
   readonly found: string[] = [];
   /** Records of earlier lives that are known to be on disk. */
   readonly #kept: JournalRecord[] = [];

@@ -31,7 +31,6 @@ export class LoadingChecker {
     this.#findings = findings;
   }
 
-  /** Number of elements delivered. */
   get delivered(): number {
     return this.#delivered;
   }

@@ -29,7 +29,6 @@ export class RoundsChecker {
     this.#findings = findings;
   }
 
-  /** Number of elements delivered. */
   get delivered(): number {
     return [...this.#steps.values()].reduce((sum, steps) => sum + steps.length, 0);
   }

@@ -47,7 +47,6 @@ export class SimCluster {
   readonly files = new SharedFiles();
   /** Called before each event. */
   onStep: () => void = () => {};
-  /** Called when a node has started. */
   onStart: (node: SimNode) => void = () => {};
   /** The names of nodes with training processes. */
   trainers: readonly string[] = [];

@@ -5,7 +5,6 @@
  */
 import type { ScheduledEvent, Scheduler } from "./scheduler.ts";
 
-/** The state of one life. */
 export class Life {
   readonly node: string;
   /** Numbers the lives of the node from 1. */
@@ -36,7 +35,6 @@ export class Life {
     return this.#pausedUntilUs;
   }
 
-  /** Ends the life. */
   end(): void {
     this.#alive = false;
     this.#ended.resolve();

@@ -68,7 +68,6 @@ export class LinkEnd implements Link {
     return this.#buffered.bytes;
   }
 
-  /** The other end. */
   get peer(): LinkEnd {
     return this.#peer;
   }

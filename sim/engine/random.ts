@@ -39,7 +39,6 @@ export class SimRandom implements Random {
     return min + (max - min) * this.#stream.next();
   }
 
-  /** One of the items. */
   pick<T>(items: readonly [T, ...T[]]): T {
     return items[this.#stream.int(items.length)]!;
   }

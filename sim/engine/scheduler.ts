@@ -11,7 +11,6 @@ const SWEEP_EVENTS_MIN = 64;
 /** Maximum number of kinds of pending events listed when a run takes too long. */
 const PENDING_KINDS_MAX = 12;
 
-/** A scheduled event. */
 export interface ScheduledEvent {
   sequence: number;
   readonly what: string;

@@ -82,7 +82,6 @@ function spawnDispatcher(
   });
 }
 
-/** The settings of workers. */
 export type WorkerSettings =
   & Pick<
     WorkerOptions,

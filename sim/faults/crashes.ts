@@ -19,7 +19,6 @@ export const DOWN_MAX_MS = 1_000;
 /** The role of a node in the cluster. */
 export type Role = "dispatcher" | "worker" | "client";
 
-/** All roles. */
 export const ROLES: readonly Role[] = ["dispatcher", "worker", "client"];
 
 /** Number of crashes of a role, in a run in which it crashes. */
@@ -41,7 +40,6 @@ export interface CrashPoint {
   readonly lives?: number;
 }
 
-/** The crashes of a run. */
 interface CrashesOptions {
   /** The names of the nodes of each role. */
   readonly nodes: Readonly<Record<Role, readonly string[]>>;

@@ -126,7 +126,6 @@ export const NO_FAULTS: FaultOptions = {
 /** Share of runs that copy messages; the others use the codec. */
 const COPIED_SHARE = 31 / 32;
 
-/** Draws the faults of a run. */
 export function drawFaults(random: SimRandom): FaultOptions {
   const some = (...values: [number, ...number[]]) => random.pick(values);
   return {

@@ -7,7 +7,6 @@ import type {
 } from "../../actors/worker/runner/runner.ts";
 import type { SplitTable } from "../../data/sharding/splits.ts";
 
-/** A step of a runner. */
 type Step = Runner["next"];
 
 /** Wraps the steps of other runners. */

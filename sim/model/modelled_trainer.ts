@@ -3,14 +3,12 @@ import type { Feed } from "../../actors/client/feed.ts";
 import { LeatError } from "../../core/error.ts";
 import type { SimHost } from "../host.ts";
 
-/** The counts of trainers. */
 export interface TrainerCounts {
   batches: number;
   /** Time spent waiting for batches, in ms. */
   waitedMs: number;
 }
 
-/** The training loop of a modelled trainer. */
 export class ModelledTrainer {
   readonly #host: SimHost;
   readonly #feed: Feed;

@@ -35,7 +35,6 @@ export interface Mutant {
   readonly install: () => Disposable;
 }
 
-/** The options of a mutant's run. */
 export function mutantOptions({ crashes = ROLES, faults }: Mutant, seed: bigint): RunOptions {
   return { seed, crashes, faults: { ...WORKLOAD_FAULTS, ...faults } };
 }

@@ -13,7 +13,6 @@ import { SCALING_MUTANTS } from "./scaling.ts";
 import { STATIC_MUTANTS } from "./static.ts";
 import { WINDOW_MUTANTS } from "./windows.ts";
 
-/** Mutants by name. */
 export const MUTANTS: ReadonlyMap<string, Mutant> = new Map(
   [
     ...JOURNAL_MUTANTS,

@@ -28,13 +28,10 @@ const PIPELINES = {
   "no elements": () => Dataset.range(0).map((x) => x).batch(4),
 };
 
-/** The name of a pipeline. */
 export type PipelineName = keyof typeof PIPELINES;
 
-/** All names. */
 export const PIPELINE_NAMES = Object.keys(PIPELINES) as [PipelineName, ...PipelineName[]];
 
-/** The pipeline of that name. */
 export function pipelineOf(name: PipelineName): Dataset<unknown> {
   return PIPELINES[name]() as Dataset<unknown>;
 }

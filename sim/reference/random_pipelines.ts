@@ -50,7 +50,6 @@ interface Draft {
   readonly isFlat: boolean;
 }
 
-/** Draws a pipeline. */
 export function drawPipeline(rng: SimRandom): RandomPipeline {
   let draft = drawSource(rng);
   for (let left = rng.int(DEPTH_MAX); left > 0; left--) {

@@ -24,7 +24,6 @@ const BYTES_MAX = 2 ** 50;
 /** Beyond it a clock could stop, or run backwards. */
 const DRIFT_PPM_MAX = 500_000;
 
-/** The kinds of partitions. */
 export const PARTITIONS: readonly FaultOptions["partition"][] = ["none", "isolate_one", "halves"];
 
 /** Every fault that can be set, with a value of its type. */
@@ -35,7 +34,6 @@ const KINDS: Readonly<Record<string, unknown>> = {
   ...NO_FAULTS,
 };
 
-/** The names of these faults. */
 export const FAULT_NAMES: readonly string[] = Object.keys(KINDS);
 
 /** Pairs of which the first must not exceed the second. */

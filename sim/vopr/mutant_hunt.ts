@@ -37,7 +37,6 @@ export async function huntMutant(
   return { mutant, checkers, seeds: run.index + 1, caughtAt, violation: violation! };
 }
 
-/** The seeds of a mutant. */
 export function* mutantRuns(mutant: Mutant, first: bigint, count: number): Iterable<SeedRun> {
   const { workload, name } = mutant;
   for (let index = 0; index < count; index++) {
@@ -46,7 +45,6 @@ export function* mutantRuns(mutant: Mutant, first: bigint, count: number): Itera
   }
 }
 
-/** A table of the results. */
 export function mutantTable(hunted: readonly Hunted[]): string {
   return renderTable({
     title: "Mutants",

@@ -23,7 +23,6 @@ export class SeedPool implements Disposable {
     this.#lanes = Array.from({ length: jobs }, () => new Lane({ seedTimeoutMs }));
   }
 
-  /** Runs one seed. */
   run(run: SeedRun): Promise<SeedOutcome> {
     if (this.#lanes.length === 0) return runSeed(run);
     return this.#lanes[this.#next++ % this.#lanes.length]!.run(run);

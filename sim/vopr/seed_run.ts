@@ -10,7 +10,6 @@ import { WORKLOADS } from "../workloads/workloads.ts";
 /** The first message of a thread. */
 export const READY = "ready";
 
-/** A requested run. */
 export interface SeedRun {
   /** Its index in the campaign, from 0. */
   readonly index: number;

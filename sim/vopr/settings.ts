@@ -34,7 +34,6 @@ function parsed<T>(help: string, placeholder: string, parse: (text: string) => T
   return option;
 }
 
-/** The options. */
 export const OPTIONS = {
   seeds: integer({
     help: `How many seeds to run; ${SEEDS} unless the time is given.`,
@@ -89,7 +88,6 @@ export const OPTIONS = {
   }),
 };
 
-/** The parsed options. */
 export type Settings = Values<typeof OPTIONS>;
 
 /** The given options that could be ignored, or make others be ignored. */

@@ -6,7 +6,6 @@ import type { SeedOutcome, SeedRun } from "./seed_run.ts";
 /** Times of the end of all faults that are tried, in ms. */
 const HEAL_AFTER_MS = [250, 1_000, 4_000];
 
-/** How to shrink. */
 interface ShrinkOptions {
   /** Runs one; several calls may be in progress. */
   readonly run: (run: SeedRun) => Promise<SeedOutcome>;
@@ -23,7 +22,6 @@ interface ShrinkOptions {
 export interface Shrunk {
   readonly run: SeedRun;
   readonly violations: readonly string[];
-  /** Number of runs that it took. */
   readonly runs: number;
 }
 

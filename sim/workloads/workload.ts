@@ -26,7 +26,6 @@ const LIVENESS_MAX_MS = 300_000;
 /** Maximum number of events of each half of a run. */
 const STEPS_MAX = 500_000;
 
-/** One run. */
 export interface RunOptions {
   readonly seed: bigint;
   readonly faults: FaultOptions;
@@ -38,14 +37,12 @@ export interface RunOptions {
   readonly readable?: boolean;
 }
 
-/** The result. */
 export interface RunOutcome {
   /** Broken promises, each with its checker's name before it; empty if there are none. */
   readonly violations: readonly string[];
   /** The checkers that found one. */
   readonly checkers: readonly string[];
   readonly hash: string;
-  /** Number of elements delivered. */
   readonly delivered: number;
   readonly cluster: SimCluster;
 }

@@ -60,7 +60,6 @@ const CLIENT = { refreshMs: 1_000, requestTimeoutMs: 2_000 };
 const SOONER_PROBABILITY = 0.5;
 const SOONER = { intervalMs: 1_000, downAfterMs: 4_000 };
 
-/** Runs one seed. */
 export async function runAutoscaling(options: RunOptions): Promise<RunOutcome> {
   const rng = new SimCluster({ seed: options.seed }).random.fork("mode");
   const pipeline = rng.pick(PIPELINE_NAMES);

@@ -73,7 +73,6 @@ const CLIENT_TIMEOUTS = { clientTimeoutMs: 30_000, clientGraceMs: 30_000 };
 /** How far beyond the slowest consumer splits are assigned. */
 const WINDOW_SPLITS = 8;
 
-/** Runs one seed. */
 export async function runConsumers(options: RunOptions): Promise<RunOutcome> {
   const rng = new SimCluster({ seed: options.seed }).random.fork("pipeline");
   const pipeline = rng.pick(PIPELINE_NAMES);

@@ -63,7 +63,6 @@ const RESTART_MESSAGES_MAX = 12;
 /** Maximum length of its journal, in records. */
 const JOURNAL_RECORDS_MAX: [number, ...number[]] = [1, 5, 20];
 
-/** One run. */
 export interface DynamicOptions extends RunOptions {
   /** Wraps the dispatcher's journal, to observe it. */
   readonly wrapJournal?: (node: SimNode) => NonNullable<DispatcherConfig["wrapJournal"]>;
@@ -87,7 +86,6 @@ export async function runRestarts(options: DynamicOptions): Promise<RunOutcome> 
   });
 }
 
-/** Runs one seed. */
 export async function runDynamic(options: DynamicOptions): Promise<RunOutcome> {
   const run = new DynamicRun(options);
   return await outcomeOf(run, ({ deliveries }) => deliveries.delivered);

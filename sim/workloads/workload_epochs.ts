@@ -41,7 +41,6 @@ const LEFT_AFTER_MAX = 4;
  */
 const JOB_GC_TIMEOUT_MS = 120_000;
 
-/** Runs one seed. */
 export async function runEpochs(options: RunOptions): Promise<RunOutcome> {
   using run = new EpochsRun(options);
   return await outcomeOf(run, ({ deliveries }) => deliveries.delivered);

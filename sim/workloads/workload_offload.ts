@@ -65,7 +65,6 @@ interface Wanted {
 
 const wanted = new Map<Variant, Promise<Wanted>>();
 
-/** Runs one seed. */
 export async function runOffload(options: RunOptions): Promise<RunOutcome> {
   return await runVariant(options, OFFLOADED);
 }

@@ -68,7 +68,6 @@ interface OrderedStream {
   readonly wanted: readonly string[];
 }
 
-/** Runs one seed. */
 export async function runOrdered(options: RunOptions): Promise<RunOutcome> {
   const rng = new SimCluster({ seed: options.seed }).random.fork("pipeline");
   const pipeline = rng.pick(PIPELINE_NAMES);

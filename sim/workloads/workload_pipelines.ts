@@ -41,7 +41,6 @@ const CLIENTS = ["client-1", "client 2 ☂"] as const;
 
 const OUTSTANDING: [number, ...number[]] = [1, 4, 16];
 
-/** Runs one seed. */
 export async function runPipelines(options: RunOptions): Promise<RunOutcome> {
   const rng = new SimCluster({ seed: options.seed }).random.fork("random pipeline");
   const pipeline = drawPipeline(rng);

@@ -49,7 +49,6 @@ const QUICK = {
   client: { refreshMs: 200, requestTimeoutMs: 1_000 },
 };
 
-/** Runs one seed. */
 export async function runPoison(options: RunOptions): Promise<RunOutcome> {
   using run = new PoisonRun(options);
   return await outcomeOf(run, ({ delivered }) => delivered);

@@ -70,7 +70,6 @@ const ENDING_PROBABILITY = 0.3;
 /** The cardinality of a dataset of unknown size. */
 const UNKNOWN = -2;
 
-/** Runs one seed. */
 export async function runRounds(options: RunOptions): Promise<RunOutcome> {
   const run = new RoundsRun(options);
   return await outcomeOf(run, ({ rounds }) => rounds.delivered);

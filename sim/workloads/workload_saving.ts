@@ -105,7 +105,6 @@ const WORKER_TIMEOUT_MS: [number, ...number[]] = [3_000, 20_000];
 
 const CLIENT_TIMINGS = { refreshMs: 200 };
 
-/** Runs one seed. */
 export async function runSaving(options: RunOptions): Promise<RunOutcome> {
   const rng = new SimCluster({ seed: options.seed }).random;
   const { plot, savers } = drawPlot(rng);

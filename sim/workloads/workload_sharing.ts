@@ -74,7 +74,6 @@ const OUTSTANDING: [number, ...number[]] = [1, 2, 8];
 const WORK_MAX_MS: [number, ...number[]] = [0, 0, 30];
 const MODES: [ShardingPolicy, ...ShardingPolicy[]] = [ShardingPolicy.OFF, ShardingPolicy.DYNAMIC];
 
-/** Runs one seed. */
 export async function runSharing(options: RunOptions): Promise<RunOutcome> {
   const run = new SharingRun(options);
   const outcome = await outcomeOf(run, ({ checker }) => checker.delivered);

@@ -35,7 +35,6 @@ const ELEMENTS: [number, ...number[]] = [0, 1, 2, 25];
 const FOLDER = "/data";
 const LINES_MAX = 100;
 
-/** Runs one seed. */
 export async function runStatic(options: RunOptions): Promise<RunOutcome> {
   using run = new StaticRun(options);
   return await outcomeOf(run, ({ shares }) => shares.delivered);

@@ -71,7 +71,6 @@ const ALL = {
   ],
 } satisfies Record<string, readonly [Workload, string]>;
 
-/** Workloads by name. */
 export const WORKLOADS: Readonly<Record<string, Workload>> = tableOf(0);
 
 /** One line about each workload. */

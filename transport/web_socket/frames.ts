@@ -17,7 +17,6 @@ export const FRAME = {
   IN_SLOT: 0x07,
   /** The message of a slot was copied; in place of a message. */
   SLOT_FREED: 0x08,
-  /** A message. */
   MESSAGE: 0xce,
 } as const;
 

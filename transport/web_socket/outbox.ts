@@ -31,7 +31,6 @@ interface Held {
 interface InFlight {
   /** Bytes of frames up to its end since the link began. */
   readonly end: number;
-  /** Bytes of messages it carries. */
   readonly messageBytes: number;
 }
 

@@ -26,7 +26,6 @@ export function createTask(tx: Transaction, iteration: Iteration, worker: string
   tx.commit({ type: "task_created", taskId: state.nextTaskId, iterationId, worker, seed });
 }
 
-/** Fences a task. */
 export function endTask(tx: Transaction, { taskId }: Task, why: TaskEnd): void {
   tx.commit({ type: "task_ended", taskId, why });
 }

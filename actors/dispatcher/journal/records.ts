@@ -90,7 +90,6 @@ export type JournalRecord =
     /** The piece that it ran; see `Deaths`. */
     readonly place: number | null;
     readonly code: LeatErrorCode;
-    /** How it ended. */
     readonly message: string;
   }
   | {

@@ -47,7 +47,6 @@ export class ClientLinks {
     watch.stop = this.#context.watch(client, (_error, end) => this.#over(clientId, client, end));
   }
 
-  /** A client is released. */
   gone(clientId: number): void {
     this.closedMs.delete(clientId);
     this.#watches.get(clientId)?.stop();

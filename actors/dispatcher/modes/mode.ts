@@ -276,10 +276,8 @@ export abstract class Mode {
 
   iterationCreated(_tables: Tables, _iteration: Iteration): void {}
 
-  /** A client has joined. */
   clientOpened(_tables: Tables, _iteration: Iteration, _record: RecordOf<"client_opened">): void {}
 
-  /** A client has left. */
   clientReleased(
     _tables: Tables,
     _iteration: Iteration,

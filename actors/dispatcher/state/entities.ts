@@ -149,7 +149,6 @@ interface SaveEnd {
   readonly error: WireError | null;
 }
 
-/** A dataset as registered. */
 export type Dataset = DatasetDefinition;
 
 /** Whether clients can read the task: a completed one may still hold rounds, or the end. */

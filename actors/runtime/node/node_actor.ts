@@ -48,7 +48,6 @@ export interface NodeProtocol {
 /** One incarnation of an actor of a known node. */
 export type Life = Pick<FencedRef, "path" | "incarnation">;
 
-/** A reference to the `/node` of a node. */
 export function nodeActorOf(node: string): Ref<NodeProtocol> {
   return { node, path: `/${NODE_ACTOR_NAME}` };
 }

@@ -10,7 +10,6 @@ import type { ReaderOptions } from "../readers.ts";
 export const MODES = ["DETERMINISTIC", "DYNAMIC", "OFF", "sharing", "coordinated", "save"] as const;
 export type Mode = (typeof MODES)[number];
 
-/** The size of a job. */
 export interface JobSize {
   readonly elements: number;
   /** Steps of computation per element, about a nanosecond each. */

@@ -18,7 +18,6 @@ export interface Swept extends TrainerResult {
   readonly hasOwnCpus: boolean;
 }
 
-/** What the sweep has found. */
 export interface SweepResults {
   readonly swept: readonly Swept[];
   /** How many environments ran at the same time. */
@@ -31,7 +30,6 @@ export interface SweepResults {
   readonly failed: readonly string[];
 }
 
-/** Options of {@linkcode sweep}. */
 export interface SweepOptions {
   readonly letters: readonly string[];
   readonly data: ExampleData;

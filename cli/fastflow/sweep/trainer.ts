@@ -17,7 +17,6 @@ import { type Letter, WORKLOADS } from "../workloads.ts";
 import { bruteForce, finalistsOf, judge, keyOf, type Timed, type Verdict } from "./choices.ts";
 import { coresWantedOf, type SweptEnvironment } from "./environments.ts";
 
-/** What to measure. */
 export interface TrainerTask {
   readonly environment: SweptEnvironment;
   readonly service: string;
@@ -26,7 +25,6 @@ export interface TrainerTask {
   readonly limitMs: number;
 }
 
-/** What was measured. */
 export interface TrainerResult {
   readonly letter: Letter;
   readonly stepMs: number;

@@ -47,7 +47,6 @@ const OTHERS_CORES_MIN = 0.2;
 const OUTSTANDING_PER_WORKER = 2;
 const BYTES_PER_GB = 1e9;
 
-/** Runs the experiment. */
 export async function scaleOut(simulation: Simulation): Promise<ScaleOutExperiment> {
   const scale = SCALES[simulation.quick ? "quick" : "full"];
   const { progress, storageLatencyMs: farMs, hostCores, workers } = simulation;

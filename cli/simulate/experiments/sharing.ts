@@ -38,7 +38,6 @@ const OUTSTANDING_REQUESTS = 2;
 /** About 50 batches of 16 images. */
 const WINDOW_BYTES_MAX = 128 * 2 ** 20;
 
-/** Runs the experiment. */
 export async function sharing(simulation: Simulation): Promise<SharingExperiment> {
   const scale = SCALES[simulation.quick ? "quick" : "full"];
   const counts = simulation.trainers ?? scale.trainers;

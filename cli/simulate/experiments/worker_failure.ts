@@ -39,7 +39,6 @@ interface Failure {
   readonly restartedMs: number;
 }
 
-/** Runs the experiment. */
 export async function workerFailure(simulation: Simulation): Promise<WorkerFailureExperiment> {
   const { corpus, progress, signal, quick } = simulation;
   progress.beginExperiment("worker failure", 1);

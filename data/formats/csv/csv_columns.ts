@@ -46,7 +46,6 @@ export interface DeclaredColumn {
   readonly default: unknown;
 }
 
-/** Describes a record, for messages. */
 export type DescribeRecord = () => { text: string; details: Record<string, unknown> };
 
 /** Makes an element from a record's fields. Throws `data_loss` if it cannot. */

@@ -42,7 +42,6 @@ export class NpyFile {
     return rowBytesOf(this.array);
   }
 
-  /** The rows from `start` up to `stop`. */
   async readRows(start: number, stop: number): Promise<TensorRows> {
     const { dtype, shape, dataOffset } = this.array;
     const offset = dataOffset + start * this.rowBytes;

@@ -126,7 +126,6 @@ function packedSpec(spec: ElementSpec, length: number): ElementSpec {
   return { ...row, [SEGMENT_IDS]: index, [POSITIONS]: index };
 }
 
-/** A piece, and its element. */
 interface HeldPiece extends Piece {
   readonly held: HeldElements;
 }

@@ -25,7 +25,6 @@ export interface DecodingTask {
   readonly made: bigint;
 }
 
-/** A task by its number. */
 export interface DecodingRequest extends DecodingTask {
   readonly number: number;
 }
@@ -154,7 +153,6 @@ class DecodingThread {
     this.#worker.unref();
   }
 
-  /** How many it has. */
   get tasks(): number {
     return this.#asked.size;
   }
@@ -193,5 +191,4 @@ class DecodingThread {
   }
 }
 
-/** The threads that decode for this one. */
 export const decodingThreads: DecodingThreads = new DecodingThreads(navigator.hardwareConcurrency);

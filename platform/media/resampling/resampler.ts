@@ -14,7 +14,6 @@ export interface ResampleRequest {
   readonly width: number;
   /** The rectangle to use, inside the image. */
   readonly crop: Region;
-  /** The resulting size. */
   readonly size: ImageSize;
   /** Whether to swap left and right. */
   readonly flip: boolean;

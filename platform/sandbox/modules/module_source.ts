@@ -75,7 +75,6 @@ export function isNotFound(error: unknown): boolean {
   return LeatError.from(error).message.includes(NOT_FOUND);
 }
 
-/** The text of a `data:` URL. */
 export function dataText(url: string): string {
   const fragment = url.indexOf("#");
   const end = fragment < 0 ? url.length : fragment;

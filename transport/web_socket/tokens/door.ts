@@ -22,11 +22,9 @@ export interface Admission {
   readonly tokenId?: string;
   /** Whether it has proved or shown a token. */
   readonly isProved: boolean;
-  /** Headers for the response. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Options of authentication. */
 interface DoorOptions {
   readonly world: World;
   /** If omitted, everybody is admitted. */

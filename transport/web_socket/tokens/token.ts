@@ -52,7 +52,6 @@ export class TokenSet implements AcceptedTokens {
   }
 }
 
-/** The holder of a token, if the text is an accepted one. */
 export function holderOf(tokens: AcceptedTokens, text: string): NamedToken | undefined {
   const known = tokens.find(idOf(text));
   return known !== undefined && isSecret(text, known.token) ? known : undefined;
