@@ -1,7 +1,7 @@
 /** The bytes that a `ByteReader` reads: of a plain or a compressed file. */
 import type { OpenFile } from "../host.ts";
 import type { Compression } from "./compression/compression.ts";
-import { PlainBytes } from "./plain_bytes.ts";
+import { plainBytes } from "./plain_bytes.ts";
 import { zlibDecoder } from "./compression/zlib_decoder.ts";
 
 /** Bytes in order. `read` returns 0 at the end. */
@@ -33,7 +33,7 @@ export function byteSource(
   offset: number,
 ): ByteSource {
   return compression === undefined
-    ? new PlainBytes(path, file, offset)
+    ? plainBytes(path, file, offset)
     : decompressedBytes(path, file, compression, offset);
 }
 

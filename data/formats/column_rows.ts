@@ -66,36 +66,29 @@ export interface LoadedColumn {
   valueAt(row: number): unknown;
 }
 
-/** Rows as objects, with the columns in the given order. */
-export class ColumnRows implements Rows {
-  readonly length: number;
-  readonly #columns: readonly LoadedColumn[];
-  readonly #bytes: ByteRanges;
-  readonly #place: string;
-
-  /** @param place the rows in messages: `"row group 3"`. */
-  constructor(
-    length: number,
-    columns: readonly LoadedColumn[],
-    bytes: ByteRanges,
-    place: string,
-  ) {
-    this.length = length;
-    this.#columns = columns;
-    this.#bytes = bytes;
-    this.#place = place;
-  }
-
-  at(index: number): unknown {
-    const row: Record<string, unknown> = {};
-    for (const column of this.#columns) {
-      try {
-        row[column.name] = column.valueAt(index);
-      } catch (error) {
-        const where = `row ${index} of ${this.#place}, column ${column.name}`;
-        throw this.#bytes.failed(where, error);
+/**
+ * Rows as objects, with the columns in the given order.
+ *
+ * @param place the rows in messages: `"row group 3"`.
+ */
+export function columnRows(
+  length: number,
+  columns: readonly LoadedColumn[],
+  bytes: ByteRanges,
+  place: string,
+): Rows {
+  return {
+    length,
+    at(index) {
+      const row: Record<string, unknown> = {};
+      for (const column of columns) {
+        try {
+          row[column.name] = column.valueAt(index);
+        } catch (error) {
+          throw bytes.failed(`row ${index} of ${place}, column ${column.name}`, error);
+        }
       }
-    }
-    return row;
-  }
+      return row;
+    },
+  };
 }

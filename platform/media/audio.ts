@@ -3,7 +3,7 @@
 import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import type { AudioCodec, DecodedAudio, MelSpectrogramOptions } from "../../data/host.ts";
-import { MelSpectrogram } from "./mel_spectrogram.ts";
+import { type MelSpectrogram, melSpectrogram } from "./mel_spectrogram.ts";
 import { decodeWav } from "./wav.ts";
 
 /** Most kinds of spectrograms whose tables are kept. */
@@ -31,14 +31,14 @@ export class Audio implements AudioCodec {
     samples: Float32Array | Tensor,
     options: MelSpectrogramOptions,
   ): Tensor<"float32"> {
-    return this.#kind(options).of(oneChannel(samples));
+    return this.#kind(options)(oneChannel(samples));
   }
 
   #kind(options: MelSpectrogramOptions): MelSpectrogram {
     const key = JSON.stringify(Object.entries(options).sort());
     let kind = this.#kinds.get(key);
     if (kind !== undefined) return kind;
-    kind = new MelSpectrogram(options);
+    kind = melSpectrogram(options);
     for (const oldest of this.#kinds.keys()) {
       if (this.#kinds.size < KINDS_MAX) break;
       this.#kinds.delete(oldest);

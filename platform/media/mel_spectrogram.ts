@@ -25,58 +25,43 @@ interface Band {
   readonly weights: Float64Array;
 }
 
-/** Computes mel spectrograms of one kind; created once for many sounds, on one thread. */
-export class MelSpectrogram {
-  readonly #frameStep: number;
-  readonly #window: Float64Array;
-  readonly #bands: readonly Band[];
-  readonly #fft: RealFft;
-  readonly #frame: Float64Array;
-  readonly #spectrum: Float64Array;
-  readonly #magnitudes: Float64Array;
+/** float32 of shape [frames, mel bins]; no frames for fewer samples than a frame has. */
+export type MelSpectrogram = (samples: ArrayLike<number>) => Tensor<"float32">;
 
-  /** @throws {LeatError} `invalid_argument` naming the option with an invalid value. */
-  constructor(options: MelSpectrogramOptions) {
-    const { frameLength, frameStep } = options;
-    requireCount("frameLength", frameLength, FFT_LENGTH_MAX);
-    requireCount("frameStep", frameStep, Number.MAX_SAFE_INTEGER);
-    const fftLength = checkFftLength(options);
-    this.#frameStep = frameStep;
-    this.#window = hannWindow(frameLength);
-    this.#bands = melBands(options, fftLength);
-    this.#fft = new FFT(fftLength) as unknown as RealFft;
-    this.#frame = new Float64Array(fftLength);
-    this.#spectrum = new Float64Array(2 * fftLength);
-    this.#magnitudes = new Float64Array(fftLength / 2 + 1);
-  }
-
-  /** float32 of shape [frames, mel bins]; no frames for fewer samples than a frame has. */
-  of(samples: ArrayLike<number>): Tensor<"float32"> {
-    const frameLength = this.#window.length;
+/**
+ * Computes mel spectrograms of one kind; created once for many sounds, on one thread.
+ * @throws {LeatError} `invalid_argument` naming the option with an invalid value.
+ */
+export function melSpectrogram(options: MelSpectrogramOptions): MelSpectrogram {
+  const { frameLength, frameStep } = options;
+  requireCount("frameLength", frameLength, FFT_LENGTH_MAX);
+  requireCount("frameStep", frameStep, Number.MAX_SAFE_INTEGER);
+  const fftLength = checkFftLength(options);
+  const window = hannWindow(frameLength);
+  const bands = melBands(options, fftLength);
+  const fft = new FFT(fftLength) as unknown as RealFft;
+  const frame = new Float64Array(fftLength);
+  const spectrum = new Float64Array(2 * fftLength);
+  const magnitudes = new Float64Array(fftLength / 2 + 1);
+  const transform = (samples: ArrayLike<number>, start: number) => {
+    // The rest of the frame stays zero: frames are padded at the end.
+    for (let i = 0; i < frameLength; i++) frame[i] = samples[start + i]! * window[i]!;
+    fft.realTransform(spectrum, frame);
+    for (let bin = 0; bin < magnitudes.length; bin++) {
+      magnitudes[bin] = Math.hypot(spectrum[2 * bin]!, spectrum[2 * bin + 1]!);
+    }
+  };
+  return (samples) => {
     const frames = samples.length < frameLength
       ? 0
-      : 1 + Math.floor((samples.length - frameLength) / this.#frameStep);
-    const bins = this.#bands.length;
-    const out = new Float32Array(frames * bins);
-    for (let frame = 0; frame < frames; frame++) {
-      this.#transform(samples, frame * this.#frameStep);
-      this.#bands.forEach((band, bin) => {
-        out[frame * bins + bin] = weigh(this.#magnitudes, band);
-      });
+      : 1 + Math.floor((samples.length - frameLength) / frameStep);
+    const out = new Float32Array(frames * bands.length);
+    for (let index = 0; index < frames; index++) {
+      transform(samples, index * frameStep);
+      bands.forEach((band, bin) => out[index * bands.length + bin] = weigh(magnitudes, band));
     }
-    return new Tensor("float32", [frames, bins], out);
-  }
-
-  #transform(samples: ArrayLike<number>, start: number): void {
-    // The rest of the frame stays zero: frames are padded at the end.
-    for (let i = 0; i < this.#window.length; i++) {
-      this.#frame[i] = samples[start + i]! * this.#window[i]!;
-    }
-    this.#fft.realTransform(this.#spectrum, this.#frame);
-    for (let bin = 0; bin < this.#magnitudes.length; bin++) {
-      this.#magnitudes[bin] = Math.hypot(this.#spectrum[2 * bin]!, this.#spectrum[2 * bin + 1]!);
-    }
-  }
+    return new Tensor("float32", [frames, bands.length], out);
+  };
 }
 
 function weigh(magnitudes: Float64Array, { firstBin, weights }: Band): number {

@@ -6,7 +6,6 @@ import {
   type AcceptedTokens,
   type Admission,
   type Credential,
-  type NamedToken,
   TokenSet,
 } from "../../transport/web_socket.ts";
 import { acceptedTokens, type TokenEntry, TokensFile } from "./tokens_file.ts";
@@ -57,7 +56,7 @@ export class NodeTokens {
     }
     const others = isFile(tokens) ? new TokensFile(world, tokens.file) : acceptedTokens(tokens);
     if (others instanceof TokensFile) this.#file = others;
-    this.accepted = new Both(ownSet, others);
+    this.accepted = both(ownSet, others);
   }
 
   heard(node: string, { tokenId }: Admission): void {
@@ -113,22 +112,11 @@ export class NodeTokens {
 export const DISPATCHER: Identity = { name: "the dispatcher", role: "admin" };
 
 /** Tokens of two kinds; the first kind takes precedence. */
-class Both implements AcceptedTokens {
-  readonly #first: AcceptedTokens;
-  readonly #second: AcceptedTokens;
-
-  constructor(first: AcceptedTokens, second: AcceptedTokens) {
-    this.#first = first;
-    this.#second = second;
-  }
-
-  find(id: string): NamedToken | undefined {
-    return this.#first.find(id) ?? this.#second.find(id);
-  }
-
-  whenChanged(changed: () => void): () => void {
-    return this.#second.whenChanged?.(changed) ?? (() => {});
-  }
+function both(first: AcceptedTokens, second: AcceptedTokens): AcceptedTokens {
+  return {
+    find: (id) => first.find(id) ?? second.find(id),
+    whenChanged: (changed) => second.whenChanged?.(changed) ?? (() => {}),
+  };
 }
 
 function isFile(tokens: NonNullable<TokenConfig["tokens"]>): tokens is { readonly file: string } {

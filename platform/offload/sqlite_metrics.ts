@@ -29,7 +29,7 @@ export function openSqliteMetrics(path: string): MetricStore {
     mkdirSync(dirname(path), { recursive: true });
     database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
     checkLayout(database, path);
-    return new SqliteMetrics(database);
+    return sqliteMetrics(database);
   } catch (error) {
     database?.close();
     if (error instanceof LeatError) throw error;
@@ -39,26 +39,18 @@ export function openSqliteMetrics(path: string): MetricStore {
   }
 }
 
-class SqliteMetrics implements MetricStore {
-  readonly #database: DatabaseSync;
-
-  constructor(database: DatabaseSync) {
-    this.#database = database;
-  }
-
-  get(key: string): unknown {
-    const row = this.#database.prepare("SELECT value FROM metric WHERE key = ?").get(key);
-    return row === undefined ? undefined : JSON.parse(String(row["value"]));
-  }
-
-  set(key: string, value: unknown): void {
-    this.#database.prepare("INSERT OR REPLACE INTO metric (key, value) VALUES (?, ?)")
-      .run(key, JSON.stringify(value));
-  }
-
-  [Symbol.dispose](): void {
-    this.#database.close();
-  }
+function sqliteMetrics(database: DatabaseSync): MetricStore {
+  return {
+    get(key) {
+      const row = database.prepare("SELECT value FROM metric WHERE key = ?").get(key);
+      return row === undefined ? undefined : JSON.parse(String(row["value"]));
+    },
+    set(key, value) {
+      database.prepare("INSERT OR REPLACE INTO metric (key, value) VALUES (?, ?)")
+        .run(key, JSON.stringify(value));
+    },
+    [Symbol.dispose]: () => database.close(),
+  };
 }
 
 function checkLayout(database: DatabaseSync, path: string): void {

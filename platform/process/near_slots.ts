@@ -6,7 +6,7 @@
 import { dirname } from "node:path";
 import type { SlotFile } from "../../transport/process/slots.ts";
 import type { NearDialler, NearListener } from "../../transport/web_socket.ts";
-import { DenoSlotFile } from "./slot_files.ts";
+import { slotFile } from "./slot_files.ts";
 import { newFile, PREFIX, PrivateFolder, removeLeftFolders } from "./slot_folder.ts";
 
 /** The worker's part: a private folder for as long as it listens. */
@@ -25,7 +25,7 @@ export class NearFolder implements NearListener {
     try {
       const file = Deno.openSync(path, { write: true });
       Deno.removeSync(path);
-      return new DenoSlotFile(file, Infinity);
+      return slotFile(file, Infinity);
     } catch {
       return undefined;
     }
@@ -68,7 +68,7 @@ export const nearDialler: NearDialler = {
       if (!isPrivate) return undefined;
       const [bits] = crypto.getRandomValues(new BigUint64Array(1));
       const name = bits!.toString(16).padStart(16, "0");
-      return { name, file: new DenoSlotFile(newFile(`${path}/${name}`), Infinity) };
+      return { name, file: slotFile(newFile(`${path}/${name}`), Infinity) };
     } catch {
       // It is on another host, or in another container, or not permitted.
       return undefined;

@@ -3,68 +3,56 @@ import { LeatError } from "../../core/error.ts";
 import { SLOT_BYTES_MAX, type SlotFile } from "../../transport/process/slots.ts";
 import { isDiskFull } from "../system_codes.ts";
 
-/** See {@linkcode DenoSlotFile}. */
+/** More bytes are read or written with pauses for the event loop. */
 const CHUNK_BYTES = 4 * 2 ** 20;
 /** Most bytes of one call on another thread, which a process that ends has to wait for. */
 const ASIDE_BYTES_MAX = 64 * 2 ** 20;
 
 export function writableSlots(path: string): SlotFile {
-  return new DenoSlotFile(Deno.openSync(path, { write: true }));
+  return slotFile(Deno.openSync(path, { write: true }));
 }
 
 export function readableSlots(path: string): SlotFile {
-  return new DenoSlotFile(Deno.openSync(path, { read: true }));
+  return slotFile(Deno.openSync(path, { read: true }));
 }
 
-export class DenoSlotFile implements SlotFile {
-  readonly #file: Deno.FsFile;
-  readonly #chunkBytes: number;
-
-  /** @param chunkBytes are read or written without yielding to the event loop. */
-  constructor(file: Deno.FsFile, chunkBytes = CHUNK_BYTES) {
-    this.#file = file;
-    this.#chunkBytes = chunkBytes;
-  }
-
-  write(slot: number, blocks: readonly Uint8Array[]): void | Promise<void> {
-    this.#file.seekSync(slot * SLOT_BYTES_MAX, Deno.SeekMode.Start);
-    if (blocks.some(({ length }) => length > this.#chunkBytes)) return this.#writeLong(blocks);
-    try {
-      for (const bytes of blocks) {
-        for (let at = 0; at < bytes.length;) at += this.#file.writeSync(bytes.subarray(at));
-      }
-    } catch (error) {
-      throw whyUnwritten(error);
-    }
-  }
-
-  read(slot: number, into: Uint8Array): void | Promise<void> {
-    this.#file.seekSync(slot * SLOT_BYTES_MAX, Deno.SeekMode.Start);
-    if (into.length > this.#chunkBytes) return this.#readLong(into);
-    for (let at = 0; at < into.length;) at += countOf(this.#file.readSync(into.subarray(at)));
-  }
-
-  close(): void {
-    this.#file.close();
-  }
-
-  async #writeLong(blocks: readonly Uint8Array[]): Promise<void> {
+/** @param chunkBytes are read or written without yielding to the event loop. */
+export function slotFile(file: Deno.FsFile, chunkBytes = CHUNK_BYTES): SlotFile {
+  const writeLong = async (blocks: readonly Uint8Array[]) => {
     try {
       for (const bytes of blocks) {
         for (let at = 0; at < bytes.length;) {
-          at += await this.#file.write(bytes.subarray(at, at + ASIDE_BYTES_MAX));
+          at += await file.write(bytes.subarray(at, at + ASIDE_BYTES_MAX));
         }
       }
     } catch (error) {
       throw whyUnwritten(error);
     }
-  }
-
-  async #readLong(into: Uint8Array): Promise<void> {
+  };
+  const readLong = async (into: Uint8Array) => {
     for (let at = 0; at < into.length;) {
-      at += countOf(await this.#file.read(into.subarray(at, at + this.#chunkBytes)));
+      at += countOf(await file.read(into.subarray(at, at + chunkBytes)));
     }
-  }
+  };
+  return {
+    write(slot, blocks): void | Promise<void> {
+      file.seekSync(slot * SLOT_BYTES_MAX, Deno.SeekMode.Start);
+      if (blocks.some(({ length }) => length > chunkBytes)) return writeLong(blocks);
+      try {
+        for (const bytes of blocks) {
+          for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
+        }
+      } catch (error) {
+        throw whyUnwritten(error);
+      }
+    },
+    read(slot, into): void | Promise<void> {
+      file.seekSync(slot * SLOT_BYTES_MAX, Deno.SeekMode.Start);
+      if (into.length > chunkBytes) return readLong(into);
+      for (let at = 0; at < into.length;) at += countOf(file.readSync(into.subarray(at)));
+    },
+    close: () => file.close(),
+  };
 }
 
 function whyUnwritten(cause: unknown): unknown {

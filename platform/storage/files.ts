@@ -14,6 +14,12 @@ export interface FileStats {
   readonly opens: number;
 }
 
+/** Files of one kind of storage. */
+export interface CountingFiles extends Files {
+  /** A copy of the counts. */
+  stats(): FileStats;
+}
+
 /** The codes of system errors; others keep the code of their class, or `unknown`. */
 const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
   EMFILE: "resource_exhausted",

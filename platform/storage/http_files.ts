@@ -1,10 +1,10 @@
 /** Files behind `http:` and `https:` URLs, read by ranges. */
 
 import { LeatError } from "../../core/error.ts";
-import type { Files, OpenFile } from "../../data/host.ts";
+import type { Files } from "../../data/host.ts";
 import { FarFile } from "./far_file.ts";
 import { FarObject, type FarSource, type FileCounts } from "./far_object.ts";
-import type { FileStats } from "./files.ts";
+import type { CountingFiles } from "./files.ts";
 import { type HttpClient, type HttpRequest, refusalOf } from "./http_client.ts";
 
 /** Whether a redirect to a URL may be followed. Default: any. Workers pass their grants. */
@@ -24,75 +24,58 @@ export interface HttpOptions {
 /**
  * Files by URL. Redirects are followed; content that a server stores compressed arrives compressed.
  *
- * Needs `--allow-net` for the host, and for the targets of redirects.
+ * Needs `--allow-net` for the host, and for the targets of redirects. Opening a file throws
+ * `not_found`, `permission_denied` (also if the program may not connect, or not follow a redirect),
+ * `unavailable`, or `failed_precondition` for invalid answers of the server.
+ *
+ * @param mayFollow Called before each redirect is followed.
  */
-export class HttpFiles implements Files {
-  readonly #client: HttpClient;
-  readonly #headers: ReadonlyMap<string, Readonly<Record<string, string>>>;
-  readonly #mayFollow: MayFollow;
-  readonly #counts: FileCounts = { bytesRead: 0, reads: 0, opens: 0 };
-
-  /** @param mayFollow Called before each redirect is followed. */
-  constructor(client: HttpClient, options: HttpOptions = {}, mayFollow: MayFollow = () => true) {
-    this.#client = client;
-    this.#mayFollow = mayFollow;
-    const entries = Object.entries(options.headers ?? {});
-    this.#headers = new Map(entries.map(([origin, headers]) => [originOf(origin), headers]));
-  }
-
-  /** A copy of the counts; a read is one request. */
-  stats(): FileStats {
-    return { ...this.#counts };
-  }
-
-  /**
-   * Opens the file at a URL.
-   * @throws {LeatError} `not_found`, `permission_denied` (also if the program may not connect, or
-   * not follow a redirect), `unavailable`, or `failed_precondition` for invalid answers of the
-   * server.
-   */
-  async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
-    const file = await FarFile.open(
-      new FarObject(this.#client, this.#source(path), this.#counts),
-      signal,
-    );
-    this.#counts.opens++;
-    return file;
-  }
-
-  /** Returns the URL itself if it is a file: HTTP has no listing. */
-  async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
-    const { pathname } = parse(pattern);
-    if (/[*[\]{}]|%7B|%7D/i.test(pathname)) {
-      throw new LeatError(
-        "unimplemented",
-        `Cannot list ${shown(pattern)}: HTTP has no listing of files. Name the files one by one.`,
-      );
-    }
-    return await listOne(this, pattern, signal);
-  }
-
-  #source(path: string): FarSource {
+export function httpFiles(
+  client: HttpClient,
+  { headers: perOrigin = {} }: HttpOptions = {},
+  mayFollow: MayFollow = () => true,
+): CountingFiles {
+  const entries = Object.entries(perOrigin);
+  const headersOf = new Map(entries.map(([origin, headers]) => [originOf(origin), headers]));
+  const counts: FileCounts = { bytesRead: 0, reads: 0, opens: 0 };
+  const requestOf = (name: string, url: URL, headers: OwnHeaders): HttpRequest => ({
+    ...{ name, url: url.href, headers },
+    redirected: (target) => {
+      if (!mayFollow(target.href)) throw leadsOut(name, target);
+      const { range } = headers;
+      return requestOf(name, target, target.origin === url.origin ? headers : { range });
+    },
+  });
+  const sourceOf = (path: string): FarSource => {
     const url = parse(path);
-    const headers = this.#headers.get(url.origin) ?? {};
+    const headers = headersOf.get(url.origin) ?? {};
     const name = shown(path);
     return {
       name,
-      request: (range) => this.#request(name, url, { ...headers, range }),
+      request: (range) => requestOf(name, url, { ...headers, range }),
       refusal: async (request, answer) => refusalOf(request, answer, await answer.reason()),
     };
-  }
-
-  #request(name: string, url: URL, headers: OwnHeaders): HttpRequest {
-    return {
-      ...{ name, url: url.href, headers },
-      redirected: (target) => {
-        if (!this.#mayFollow(target.href)) throw leadsOut(name, target);
-        const { range } = headers;
-        return this.#request(name, target, target.origin === url.origin ? headers : { range });
-      },
-    };
-  }
+  };
+  const files: CountingFiles = {
+    stats: () => ({ ...counts }),
+    async open(path, signal) {
+      const file = await FarFile.open(new FarObject(client, sourceOf(path), counts), signal);
+      counts.opens++;
+      return file;
+    },
+    /** Returns the URL itself if it is a file: HTTP has no listing. */
+    async list(pattern, signal) {
+      const { pathname } = parse(pattern);
+      if (/[*[\]{}]|%7B|%7D/i.test(pathname)) {
+        throw new LeatError(
+          "unimplemented",
+          `Cannot list ${shown(pattern)}: HTTP has no listing of files. Name the files one by one.`,
+        );
+      }
+      return await listOne(files, pattern, signal);
+    },
+  };
+  return files;
 }
 
 /** Uses the words of Deno's denials, from which a worker derives how its operator can grant it. */

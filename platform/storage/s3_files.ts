@@ -1,10 +1,9 @@
 /** Files in S3-compatible stores: `s3://bucket/key`. */
 
 import { LeatError } from "../../core/error.ts";
-import type { Files, OpenFile } from "../../data/host.ts";
 import { FarFile } from "./far_file.ts";
 import { FarObject, type FileCounts } from "./far_object.ts";
-import type { FileStats } from "./files.ts";
+import type { CountingFiles } from "./files.ts";
 import { type Glob, GlobPlaces, parseGlobs } from "./glob.ts";
 import { LISTED_FILES_MAX, tooManyFiles } from "./glob_walk.ts";
 import type { HttpClient } from "./http_client.ts";
@@ -15,76 +14,69 @@ import type { S3Settings } from "./s3_settings.ts";
 /**
  * The objects of a store. A key is literal, not percent-encoded.
  *
- * Needs `--allow-net` for the store's host.
+ * Needs `--allow-net` for the store's host. Opening an object throws `not_found`,
+ * `permission_denied` (of the store, or of Deno for its host), `unavailable`.
+ *
+ * @param scheme of its paths: `"s3"`, or another store's.
  */
-export class S3Files implements Files {
-  readonly #scheme: string;
-  readonly #http: HttpClient;
-  readonly #store: S3Client;
-  readonly #counts: FileCounts = { bytesRead: 0, reads: 0, opens: 0 };
+export function s3Files(scheme: string, settings: S3Settings, http: HttpClient): CountingFiles {
+  const store = new S3Client(scheme, settings, http);
+  const counts: FileCounts = { bytesRead: 0, reads: 0, opens: 0 };
+  const files: CountingFiles = {
+    stats: () => ({ ...counts }),
+    async open(path, signal) {
+      const { bucket, key } = parse(scheme, path);
+      const file = await FarFile.open(
+        new FarObject(http, store.source(bucket, key), counts),
+        signal,
+      );
+      counts.opens++;
+      return file;
+    },
+    /** The objects that match a pattern, as patterns of local files; sorted by code units. */
+    async list(pattern, signal = new AbortController().signal) {
+      const { bucket, key } = parse(scheme, pattern);
+      const globs = parseGlobs(key);
+      const root = `${scheme}://${bucket}/`;
+      const [only] = globs;
+      if (globs.length === 1 && only!.segments === undefined) {
+        return await listOne(files, root + only!.start, signal);
+      }
+      const matches = keyMatcher(globs);
+      const found: string[] = [];
+      for await (const key of keysOf(store, bucket, literalPrefix(globs), signal)) {
+        // Stores list folders as keys that end with a slash, and the bucket as an empty key.
+        if (key === "" || key.endsWith("/") || !matches(key)) continue;
+        if (found.length >= LISTED_FILES_MAX) throw tooManyFiles();
+        found.push(root + key);
+      }
+      return found.sort();
+    },
+  };
+  return files;
+}
 
-  /** @param scheme of its paths: `"s3"`, or another store's. */
-  constructor(scheme: string, settings: S3Settings, http: HttpClient) {
-    this.#scheme = scheme;
-    this.#http = http;
-    this.#store = new S3Client(scheme, settings, http);
-  }
+async function* keysOf(
+  store: S3Client,
+  bucket: string,
+  prefix: string,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  let token: string | undefined;
+  do {
+    const page = await store.list(bucket, prefix, token, signal);
+    yield* page.keys;
+    token = page.next;
+  } while (token !== undefined);
+}
 
-  /** A copy of the counts; a read is one request for bytes of an object. */
-  stats(): FileStats {
-    return { ...this.#counts };
-  }
-
-  /**
-   * Opens an object.
-   * @throws {LeatError} `not_found`, `permission_denied` (of the store, or of Deno for its host),
-   * `unavailable`.
-   */
-  async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
-    const { bucket, key } = this.#parse(path);
-    const source = this.#store.source(bucket, key);
-    const file = await FarFile.open(new FarObject(this.#http, source, this.#counts), signal);
-    this.#counts.opens++;
-    return file;
-  }
-
-  /** The objects that match a pattern, as patterns of local files; sorted by code units. */
-  async list(pattern: string, signal = new AbortController().signal): Promise<string[]> {
-    const { bucket, key } = this.#parse(pattern);
-    const globs = parseGlobs(key);
-    const root = `${this.#scheme}://${bucket}/`;
-    const [only] = globs;
-    if (globs.length === 1 && only!.segments === undefined) {
-      return await listOne(this, root + only!.start, signal);
-    }
-    const matches = keyMatcher(globs);
-    const found: string[] = [];
-    for await (const key of this.#keys(bucket, literalPrefix(globs), signal)) {
-      // Stores list folders as keys that end with a slash, and the bucket as an empty key.
-      if (key === "" || key.endsWith("/") || !matches(key)) continue;
-      if (found.length >= LISTED_FILES_MAX) throw tooManyFiles();
-      found.push(root + key);
-    }
-    return found.sort();
-  }
-
-  async *#keys(bucket: string, prefix: string, signal: AbortSignal): AsyncGenerator<string> {
-    let token: string | undefined;
-    do {
-      const page = await this.#store.list(bucket, prefix, token, signal);
-      yield* page.keys;
-      token = page.next;
-    } while (token !== undefined);
-  }
-
-  #parse(path: string): { bucket: string; key: string } {
-    const [, bucket, key] = /^[a-z0-9]+:\/\/([A-Za-z0-9._-]+)\/(.+)$/s.exec(path) ?? [];
-    if (bucket !== undefined && key !== undefined) return { bucket, key };
-    throw new LeatError(
-      "invalid_argument",
-      `Cannot read ${path}: a path is ${this.#scheme}://BUCKET/KEY, with a bucket's name of letters, digits, ".", "_" and "-".`,
-    );
-  }
+function parse(scheme: string, path: string): { bucket: string; key: string } {
+  const [, bucket, key] = /^[a-z0-9]+:\/\/([A-Za-z0-9._-]+)\/(.+)$/s.exec(path) ?? [];
+  if (bucket !== undefined && key !== undefined) return { bucket, key };
+  throw new LeatError(
+    "invalid_argument",
+    `Cannot read ${path}: a path is ${scheme}://BUCKET/KEY, with a bucket's name of letters, digits, ".", "_" and "-".`,
+  );
 }
 
 /** Whether a key matches a pattern. Keys arrive sorted: neighbours often share their folder. */

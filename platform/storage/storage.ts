@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import type { ServiceCredentials } from "../nodes/client_homes.ts";
-import { DenoFiles, type FileStats, withStorageLatency } from "./files.ts";
+import { type CountingFiles, DenoFiles, type FileStats, withStorageLatency } from "./files.ts";
 import { HttpClient, type RequestOptions } from "./http_client.ts";
 import type { HttpOptions, MayFollow } from "./http_files.ts";
 import type { ImageLimits } from "../media/images.ts";
@@ -50,9 +50,6 @@ export function workerFiles(
 
 /** Where `gs:` files are. */
 export const GOOGLE_ENDPOINT = "https://storage.googleapis.com";
-
-/** Files of one kind of storage, with counts of reads. */
-type CountingFiles = Files & { stats(): FileStats };
 
 /**
  * Files by path:
@@ -135,14 +132,14 @@ export class StorageFiles implements Files {
     const { s3 = {}, gs = {}, http } = this.#options;
     switch (kind) {
       case "http": {
-        const { HttpFiles } = await import("./http_files.ts");
-        return new HttpFiles(this.#http, http, this.#mayFollow);
+        const { httpFiles } = await import("./http_files.ts");
+        return httpFiles(this.#http, http, this.#mayFollow);
       }
       case "s3":
-        return await s3Files("s3", s3Settings(s3, readEnv), this.#http);
+        return await lateS3Files("s3", s3Settings(s3, readEnv), this.#http);
       case "gs": {
         const settings = s3Settings({ endpoint: GOOGLE_ENDPOINT, region: "auto", ...gs }, noEnv);
-        return await s3Files("gs", settings, this.#http);
+        return await lateS3Files("gs", settings, this.#http);
       }
     }
     throw new LeatError(
@@ -153,9 +150,9 @@ export class StorageFiles implements Files {
 }
 
 /** Loaded lazily: signing and XML take longer to load than everything else. */
-async function s3Files(...args: ConstructorParameters<typeof import("./s3_files.ts").S3Files>) {
-  const { S3Files } = await import("./s3_files.ts");
-  return new S3Files(...args);
+async function lateS3Files(...args: Parameters<typeof import("./s3_files.ts").s3Files>) {
+  const { s3Files } = await import("./s3_files.ts");
+  return s3Files(...args);
 }
 
 function noEnv(): undefined {

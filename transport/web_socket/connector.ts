@@ -1,7 +1,7 @@
 /** The dialling side: connects to nodes whose names are URLs. */
 import { LeatError } from "../../core/error.ts";
 import { ANYONE, type Identity } from "../../actors/runtime/identity.ts";
-import { type Connector, type Link, type NodeId, unknownNode } from "../../actors/runtime/link.ts";
+import { type Connector, type NodeId, unknownNode } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { readHello, writeHello } from "../hello.ts";
@@ -61,52 +61,37 @@ interface Failure {
  * `unauthenticated`, `failed_precondition` for another protocol version, `not_found` for no URL.
  */
 export function webSocketConnector(options: WebSocketConnectorOptions): Connector {
-  return new WebSocketConnector(options);
-}
-
-class WebSocketConnector implements Connector {
-  readonly #options: WebSocketConnectorOptions;
-  readonly #failures = new Map<string, Failure>();
-
-  constructor(options: WebSocketConnectorOptions) {
-    this.#options = options;
-  }
-
-  async connect(node: string, local: NodeId): Promise<Link> {
-    const url = URL.parse(node);
-    // The URL parser drops characters such as line breaks: the proof would cover another text.
-    const isClean = /^[!-~]{1,2048}$/.test(node);
-    if (url === null || !isClean || (url.protocol !== "ws:" && url.protocol !== "wss:")) {
-      throw unknownNode(
-        `"${node}" cannot be dialled: it is no ws:// or wss:// address, and has no link to this node`,
-      );
-    }
-    const credential = this.#options.credentials?.(node) ?? NOTHING_PROVED;
-    const nowMs = this.#options.world.nowMs();
-    const failure = this.#failures.get(node);
-    if (failure !== undefined && nowMs < failure.untilMs) throw failure.error;
-    try {
-      const link = await dial(node, url, local, credential, this.#options);
-      this.#failures.delete(node);
-      return link;
-    } catch (error) {
-      throw this.#failed(node, LeatError.from(error, "unavailable"), failure?.count ?? 0);
-    }
-  }
-
-  #failed(node: string, error: LeatError, count: number): LeatError {
+  const { world } = options;
+  const failures = new Map<string, Failure>();
+  const failed = (node: string, error: LeatError, count: number) => {
     const delayMs = Math.min(BACK_OFF_MAX_MS, BACK_OFF_MIN_MS * 2 ** Math.min(count, 20));
-    const untilMs = this.#options.world.nowMs() + delayMs;
-    this.#failures.delete(node);
-    this.#failures.set(node, { error, count: count + 1, untilMs });
-    if (this.#failures.size > FAILURES_MAX) {
-      for (const oldest of this.#failures.keys()) {
-        this.#failures.delete(oldest);
-        break;
-      }
-    }
+    failures.delete(node);
+    failures.set(node, { error, count: count + 1, untilMs: world.nowMs() + delayMs });
+    if (failures.size > FAILURES_MAX) failures.delete(failures.keys().next().value!);
     return error;
-  }
+  };
+  return {
+    async connect(node, local) {
+      const url = URL.parse(node);
+      // The URL parser drops characters such as line breaks: the proof would cover another text.
+      const isClean = /^[!-~]{1,2048}$/.test(node);
+      if (url === null || !isClean || (url.protocol !== "ws:" && url.protocol !== "wss:")) {
+        throw unknownNode(
+          `"${node}" cannot be dialled: it is no ws:// or wss:// address, and has no link to this node`,
+        );
+      }
+      const credential = options.credentials?.(node) ?? NOTHING_PROVED;
+      const failure = failures.get(node);
+      if (failure !== undefined && world.nowMs() < failure.untilMs) throw failure.error;
+      try {
+        const link = await dial(node, url, local, credential, options);
+        failures.delete(node);
+        return link;
+      } catch (error) {
+        throw failed(node, LeatError.from(error, "unavailable"), failure?.count ?? 0);
+      }
+    },
+  };
 }
 
 /** Opens a connection and performs the handshake. */

@@ -10,9 +10,9 @@ import {
 import { rowsHeld, UnsupportedType, valuesOf } from "./arrow_values.ts";
 import { unlz4, unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
-import { chosenColumns, ColumnRows } from "../column_rows.ts";
+import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
 import type { SourceFile } from "../format_reader.ts";
-import type { RowBlocks, Rows } from "../row_blocks.ts";
+import type { RowBlocks } from "../row_blocks.ts";
 // Must be imported before any message is read.
 import "./flatbuffer_lengths.ts";
 
@@ -64,7 +64,7 @@ type Reader = AsyncRecordBatchFileReader | AsyncRecordBatchStreamReader;
 export async function openArrow(
   source: SourceFile,
   columns: readonly string[] | undefined,
-): Promise<ArrowBlocks> {
+): Promise<RowBlocks> {
   const bytes = ByteRanges.of("Arrow", source);
   if (bytes.sizeBytes === 0) throw bytes.damaged("it is empty");
   if (await isFile(bytes)) await checkEnd(bytes);
@@ -78,11 +78,8 @@ export async function openArrow(
       throw new Error(`${reader.numRecordBatches} record batches are more than it can hold`);
     }
     const names = reader.schema.fields.map(({ name }) => name);
-    return new ArrowBlocks(
-      bytes,
-      reader,
-      chosenColumns(bytes, names, columns, { wanted: source.wantedFields }),
-    );
+    const chosen = chosenColumns(bytes, names, columns, { wanted: source.wantedFields });
+    return arrowBlocks(bytes, reader, chosen);
   } catch (error) {
     throw bytes.failed("its schema", error);
   }
@@ -152,70 +149,70 @@ class Handle {
  * The record batches of a file or a stream. A row is an object of the chosen columns, in the chosen
  * order. A batch is read whole: its columns are views of it.
  */
-export class ArrowBlocks implements RowBlocks {
-  readonly count: number;
-  readonly blocksPerPart: number;
-  readonly #bytes: ByteRanges;
-  readonly #reader: Reader;
-  readonly #columns: readonly string[];
-  /** In a stream, the number of the next batch; `undefined` after the last one. */
-  #next: number | undefined = 0;
-
-  constructor(bytes: ByteRanges, reader: Reader, columns: readonly string[]) {
-    this.#bytes = bytes;
-    this.#reader = reader;
-    this.#columns = columns;
-    const isFile = reader instanceof AsyncRecordBatchFileReader;
-    this.count = isFile ? reader.numRecordBatches : Infinity;
-    this.blocksPerPart = isFile ? 1 : Infinity;
-  }
-
-  async *read(block: number): AsyncGenerator<void, Rows | undefined> {
-    try {
-      for await (const batch of this.#batches(block)) {
-        if (batch === undefined) yield;
-        else return this.#rows(batch, block);
-      }
-      return undefined;
-    } catch (error) {
-      throw this.#bytes.failed(`record batch ${block}`, error);
-    }
-  }
-
-  #rows(batch: RecordBatch, block: number): ColumnRows {
-    const { numRows } = batch;
-    const columns = this.#columns.map((name) => {
-      const vector = batch.getChild(name)!;
-      // The library treats missing bytes as null.
-      const held = rowsHeld(vector.data[0]!);
-      if (held < numRows) throw new Error(`it has ${numRows} rows, and ${held} in column ${name}`);
+function arrowBlocks(bytes: ByteRanges, reader: Reader, columns: readonly string[]): RowBlocks {
+  const isFile = reader instanceof AsyncRecordBatchFileReader;
+  const batches = isFile ? batchOf(reader) : batchesOf(reader);
+  return {
+    count: isFile ? reader.numRecordBatches : Infinity,
+    blocksPerPart: isFile ? 1 : Infinity,
+    async *read(block) {
+      const name = `record batch ${block}`;
       try {
-        return { name, valueAt: valuesOf(vector) };
+        for await (const batch of batches(block)) {
+          if (batch === undefined) yield;
+          else return columnRows(batch.numRows, loadedColumns(bytes, batch, columns), bytes, name);
+        }
+        return undefined;
       } catch (error) {
-        if (!(error instanceof UnsupportedType)) throw error;
-        throw this.#bytes.unsupported(`column ${name}: ${error.message}`);
+        throw bytes.failed(name, error);
       }
-    });
-    return new ColumnRows(numRows, columns, this.#bytes, `record batch ${block}`);
-  }
+    },
+  };
+}
 
-  /** The batch, preceded by `undefined` for each skipped batch of a stream. */
-  async *#batches(block: number): AsyncGenerator<RecordBatch | undefined> {
-    const reader = this.#reader;
-    if (reader instanceof AsyncRecordBatchFileReader) {
-      const batch = await reader.readRecordBatch(block);
-      if (batch === null) throw new Error("there is none where the footer says");
-      yield batch;
-      return;
+function loadedColumns(
+  bytes: ByteRanges,
+  batch: RecordBatch,
+  columns: readonly string[],
+): LoadedColumn[] {
+  const { numRows } = batch;
+  return columns.map((name) => {
+    const vector = batch.getChild(name)!;
+    // The library treats missing bytes as null.
+    const held = rowsHeld(vector.data[0]!);
+    if (held < numRows) throw new Error(`it has ${numRows} rows, and ${held} in column ${name}`);
+    try {
+      return { name, valueAt: valuesOf(vector) };
+    } catch (error) {
+      if (!(error instanceof UnsupportedType)) throw error;
+      throw bytes.unsupported(`column ${name}: ${error.message}`);
     }
-    while (this.#next !== undefined && this.#next <= block) {
-      const number = this.#next;
+  });
+}
+
+/** Gives a batch, preceded by `undefined` for each skipped batch of a stream. */
+type Batches = (block: number) => AsyncGenerator<RecordBatch | undefined>;
+
+function batchOf(reader: AsyncRecordBatchFileReader): Batches {
+  return async function* (block) {
+    const batch = await reader.readRecordBatch(block);
+    if (batch === null) throw new Error("there is none where the footer says");
+    yield batch;
+  };
+}
+
+function batchesOf(reader: AsyncRecordBatchStreamReader): Batches {
+  /** The number of the next batch; `undefined` after the last one. */
+  let next: number | undefined = 0;
+  return async function* (block) {
+    while (next !== undefined && next <= block) {
+      const number: number = next;
       // A stream cannot continue after an error.
-      this.#next = undefined;
+      next = undefined;
       const { done, value } = await reader.next();
       if (done) return;
-      this.#next = number + 1;
+      next = number + 1;
       yield number === block ? value : undefined;
     }
-  }
+  };
 }

@@ -4,7 +4,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { OpenFile } from "../../host.ts";
 import type { Decoder } from "../byte_source.ts";
 import type { Compression } from "./compression.ts";
-import { PlainBytes, READ_BYTES } from "../plain_bytes.ts";
+import { plainBytes, READ_BYTES } from "../plain_bytes.ts";
 
 /** Bytes decompressed together. Their output is held: at most 1032 bytes for each. */
 const STEP_BYTES = 32 * 1024;
@@ -75,7 +75,7 @@ class Members {
    * The bytes from `start` on, then nothing; those after the first `sound` ones come one by one.
    */
   async *#inputs(start: number, sound: number): AsyncGenerator<Uint8Array> {
-    const bytes = new PlainBytes(this.#path, this.#file, start);
+    const bytes = plainBytes(this.#path, this.#file, start);
     const buffer = new Uint8Array(READ_BYTES);
     for (let done = 0;;) {
       const count = await bytes.read(buffer);
@@ -90,7 +90,7 @@ class Members {
   }
 
   async #pastZeros(start: number): Promise<number> {
-    const bytes = new PlainBytes(this.#path, this.#file, start);
+    const bytes = plainBytes(this.#path, this.#file, start);
     const buffer = new Uint8Array(READ_BYTES);
     for (let offset = start;;) {
       const count = await bytes.read(buffer);

@@ -3,7 +3,7 @@ import { Decompress } from "fzstd";
 import { LeatError } from "../../../core/error.ts";
 import type { OpenFile } from "../../host.ts";
 import type { Decoder } from "../byte_source.ts";
-import { PlainBytes, READ_BYTES } from "../plain_bytes.ts";
+import { plainBytes, READ_BYTES } from "../plain_bytes.ts";
 import { ZstdFrames } from "./zstd_frames.ts";
 
 /** Bytes given to zstd together. Their output is held: at most 128 KiB for 4 of them. */
@@ -22,7 +22,7 @@ async function* decode(path: string, file: OpenFile): AsyncGenerator<Uint8Array>
   const decoded: Uint8Array[] = [];
   const stream = new Decompress((chunk) => void decoded.push(chunk));
   const frames = new ZstdFrames();
-  const source = new PlainBytes(path, file, 0);
+  const source = plainBytes(path, file, 0);
   let offset = 0;
   for (let count = -1; count !== 0;) {
     const bytes = new Uint8Array(READ_BYTES);

@@ -6,7 +6,6 @@ import {
   type TypedArray,
 } from "../../../core/dtype.ts";
 import { Tensor } from "../../../core/tensor.ts";
-import type { NestedArray } from "../../../core/tensor_values.ts";
 import { ByteRanges } from "../byte_ranges.ts";
 import type { SourceFile } from "../format_reader.ts";
 import { type NpyArray, readNpyHeader, rowBytesOf } from "./npy_header.ts";
@@ -18,10 +17,26 @@ const BLOCK_BYTES = 256 * 1024;
 /** About 4 MiB: large compared with the header, which is read again for each part. */
 export const BLOCKS_PER_PART = 16;
 
-/** Reads the header of a file. Throws like {@linkcode readNpyHeader}. */
-export async function openNpy(source: SourceFile): Promise<NpyBlocks> {
+/**
+ * The rows of a file: plain values if the array has one axis, otherwise tensors. Throws like
+ * {@linkcode readNpyHeader}.
+ */
+export async function openNpy(source: SourceFile): Promise<RowBlocks> {
   const bytes = ByteRanges.of(".npy", source);
-  return new NpyBlocks(new NpyFile(bytes, await readNpyHeader(bytes)));
+  const file = new NpyFile(bytes, await readNpyHeader(bytes));
+  const blockRows = rowsPerBlock(file.rowBytes);
+  return {
+    blocksPerPart: BLOCKS_PER_PART,
+    count: Math.ceil(file.length / blockRows),
+    async *read(block) {
+      const start = block * blockRows;
+      const stop = Math.min(start + blockRows, file.length);
+      if (start >= stop) return undefined;
+      const rows = await file.readRows(start, stop);
+      yield;
+      return rows;
+    },
+  };
 }
 
 /** An array whose rows are read directly from the file. */
@@ -42,7 +57,7 @@ export class NpyFile {
     return rowBytesOf(this.array);
   }
 
-  async readRows(start: number, stop: number): Promise<TensorRows> {
+  async readRows(start: number, stop: number): Promise<Rows> {
     const { dtype, shape, dataOffset } = this.array;
     const offset = dataOffset + start * this.rowBytes;
     const stored = await this.#bytes.read(offset, offset + (stop - start) * this.rowBytes);
@@ -51,11 +66,11 @@ export class NpyFile {
     if (isFixedDType(dtype)) {
       const { BYTES_PER_ELEMENT: itemBytes } = TYPED_ARRAYS[dtype];
       const data = new TYPED_ARRAYS[dtype](stored.buffer, 0, stored.length / itemBytes);
-      return new TensorRows(new Tensor(dtype, whole, data as DTypeArrays[typeof dtype]));
+      return tensorRows(new Tensor(dtype, whole, data as DTypeArrays[typeof dtype]));
     }
     const count = whole.reduce((size, length) => size * length, 1);
     try {
-      return new TensorRows(new Tensor("string", whole, texts(this.array, stored, count)));
+      return tensorRows(new Tensor("string", whole, texts(this.array, stored, count)));
     } catch (error) {
       throw this.#bytes.failed(`its texts from row ${start} to ${stop}`, error);
     }
@@ -89,57 +104,22 @@ function texts(
   });
 }
 
-/** The rows of an array: plain values if it has one axis, otherwise tensors. */
-class NpyBlocks implements RowBlocks {
-  readonly blocksPerPart = BLOCKS_PER_PART;
-  readonly count: number;
-  readonly #file: NpyFile;
-  readonly #rowsPerBlock: number;
-
-  constructor(file: NpyFile) {
-    this.#file = file;
-    this.#rowsPerBlock = rowsPerBlock(file.rowBytes);
-    this.count = Math.ceil(file.length / this.#rowsPerBlock);
-  }
-
-  async *read(block: number): AsyncGenerator<void, Rows | undefined> {
-    const start = block * this.#rowsPerBlock;
-    const stop = Math.min(start + this.#rowsPerBlock, this.#file.length);
-    if (start >= stop) return undefined;
-    const rows = await this.#file.readRows(start, stop);
-    yield;
-    return rows;
-  }
-}
-
 /** Number of rows of `rowBytes` bytes that are read together; at least one. */
 export function rowsPerBlock(rowBytes: number): number {
   return Math.max(1, Math.floor(BLOCK_BYTES / Math.max(1, rowBytes)));
 }
 
 /** The rows of a tensor, each copied: a view would keep all of them alive. */
-class TensorRows implements Rows {
-  readonly #tensor: Tensor;
-  readonly #rowShape: readonly number[];
-  readonly #rowSize: number;
-
-  constructor(tensor: Tensor) {
-    this.#tensor = tensor;
-    this.#rowShape = tensor.shape.slice(1);
-    this.#rowSize = this.#rowShape.reduce((size, length) => size * length, 1);
-  }
-
-  get length(): number {
-    return this.#tensor.shape[0]!;
-  }
-
-  at(index: number): Tensor | NestedArray {
-    const { dtype, data, shape } = this.#tensor;
-    if (shape.length === 1) {
-      return dtype === "bool" ? data[index] !== 0 : data[index]!;
-    }
-    const start = index * this.#rowSize;
-    const row = (data as TypedArray).slice(start, start + this.#rowSize);
-    return new Tensor(dtype, this.#rowShape, row as DTypeArrays[typeof dtype]);
-  }
+function tensorRows({ dtype, data, shape }: Tensor): Rows {
+  const [length = 0, ...rowShape] = shape;
+  const rowSize = rowShape.reduce((size, length) => size * length, 1);
+  return {
+    length,
+    at(index) {
+      if (shape.length === 1) return dtype === "bool" ? data[index] !== 0 : data[index]!;
+      const start = index * rowSize;
+      const row = (data as TypedArray).slice(start, start + rowSize);
+      return new Tensor(dtype, rowShape, row as DTypeArrays[typeof dtype]);
+    },
+  };
 }

@@ -1,7 +1,7 @@
 /** NumPy's .npz archives: several .npy files in a zip file; their rows are combined. */
 import { type Entry, type FileEntry, Reader, Uint8ArrayWriter, ZipReader } from "@zip.js/zip.js";
 import { ByteRanges, memoryFile } from "../byte_ranges.ts";
-import { chosenColumns, ColumnRows, type LoadedColumn } from "../column_rows.ts";
+import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
 import type { SourceFile } from "../format_reader.ts";
 import { BLOCKS_PER_PART, NpyFile, rowsPerBlock } from "./npy.ts";
 import { readNpyHeader } from "./npy_header.ts";
@@ -175,7 +175,7 @@ function npzBlocks(
         columns.push({ name, valueAt: (row) => rows.at(row) });
         yield;
       }
-      return new ColumnRows(stop - start, columns, bytes, `the rows from ${start}`);
+      return columnRows(stop - start, columns, bytes, `the rows from ${start}`);
     },
   };
 }

@@ -14,7 +14,7 @@ import {
 import { compressors as libraries } from "hyparquet-compressors";
 import { unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
-import { chosenColumns, ColumnRows, type LoadedColumn } from "../column_rows.ts";
+import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
 import type { SourceFile } from "../format_reader.ts";
 import { checkPages } from "./parquet_pages.ts";
 import { type Piece, piecesOf } from "./parquet_pieces.ts";
@@ -192,7 +192,7 @@ export class ParquetBlocks implements RowBlocks {
       }
       loaded.push({ name, valueAt: (row) => values.convert(rows.at(row)) });
     }
-    return new ColumnRows(length, loaded, this.#bytes, `row group ${block}`);
+    return columnRows(length, loaded, this.#bytes, `row group ${block}`);
   }
 
   /** The bytes of the chosen columns by their offsets. */

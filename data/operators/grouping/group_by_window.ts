@@ -6,10 +6,8 @@ import { Call, NodeFunction } from "../../udf/call.ts";
 import { checkInteger, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type Attributes, type DatasetNode, facade, registerNode } from "../../node.ts";
-import type { ElementSpec } from "../../elements/spec.ts";
 import { FromNode } from "../sources/from.ts";
 import { type Grouping, GroupingIterator } from "./grouping.ts";
-import type { RandomStream } from "../../../core/philox.ts";
 import { nodeMadeBy } from "../combining/opened.ts";
 import { UnaryNode } from "../unary.ts";
 
@@ -56,7 +54,7 @@ export class GroupByWindowNode extends UnaryNode {
   }
 
   override makeIterator(context: IteratorContext): GroupingIterator {
-    return new GroupingIterator(context, new Windows(context, this));
+    return new GroupingIterator(context, windowsOf(context, this));
   }
 }
 
@@ -71,50 +69,26 @@ registerNode("groupByWindow", {
 });
 
 /** Windows that a function makes into datasets. */
-class Windows implements Grouping {
-  readonly calls: readonly Call[];
-  readonly #context: IteratorContext;
-  readonly #spec: ElementSpec;
-  readonly #key: Call;
-  readonly #reduce: Call;
-  readonly #size: number | Call;
-
-  constructor(context: IteratorContext, { key, reduce, windowSize, inputs }: GroupByWindowNode) {
-    this.#context = context;
-    this.#spec = inputs[0]!.elementSpec;
-    this.#key = new Call(key, context);
-    this.#reduce = new Call(reduce, context);
-    this.#size = windowSize instanceof NodeFunction ? new Call(windowSize, context) : windowSize;
-    this.calls = [this.#key, this.#reduce, this.#size].filter((at) => at instanceof Call);
-  }
-
-  keyOf(element: unknown): unknown {
-    return this.#key.one(element);
-  }
-
-  sizeOf(key: number): unknown {
-    return this.#size instanceof Call ? this.#size.one(key) : this.#size;
-  }
-
-  make(_number: number, key: number, elements: readonly unknown[]): unknown {
-    return this.#nodeOf(this.#reduce.two(key, this.#datasetOf(elements)));
-  }
-
-  makeAgain(number: number, key: number, elements: readonly unknown[]): unknown {
-    return this.#nodeOf(this.#reduce.againTwo(number, key, this.#datasetOf(elements)));
-  }
-
-  randomState(number: number): () => RandomStream {
-    return this.#reduce.nestedRandomState(number);
-  }
-
-  #datasetOf(elements: readonly unknown[]): unknown {
-    return facade().wrap(new FromNode(elements, this.#spec));
-  }
-
-  #nodeOf(made: unknown): unknown {
-    return made instanceof Promise
-      ? made.then((made) => nodeMadeBy(made, this.#context))
-      : nodeMadeBy(made, this.#context);
-  }
+function windowsOf(
+  context: IteratorContext,
+  { key, reduce, windowSize, inputs }: GroupByWindowNode,
+): Grouping {
+  const keys = new Call(key, context);
+  const made = new Call(reduce, context);
+  const size = windowSize instanceof NodeFunction ? new Call(windowSize, context) : windowSize;
+  const { elementSpec } = inputs[0]!;
+  const datasetOf = (elements: readonly unknown[]) =>
+    facade().wrap(new FromNode(elements, elementSpec));
+  const nodeOf = (dataset: unknown) =>
+    dataset instanceof Promise
+      ? dataset.then((dataset) => nodeMadeBy(dataset, context))
+      : nodeMadeBy(dataset, context);
+  return {
+    calls: [keys, made, size].filter((at) => at instanceof Call),
+    keyOf: (element) => keys.one(element),
+    sizeOf: (key) => size instanceof Call ? size.one(key) : size,
+    make: (_number, key, elements) => nodeOf(made.two(key, datasetOf(elements))),
+    makeAgain: (number, key, elements) => nodeOf(made.againTwo(number, key, datasetOf(elements))),
+    randomState: (number) => made.nestedRandomState(number),
+  };
 }

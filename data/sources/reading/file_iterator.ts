@@ -10,7 +10,7 @@ import { wholeState } from "../../checkpoint/whole_state.ts";
 import { checkPart, type FilePart, FileParts } from "./file_parts.ts";
 import type { FileSourceNode } from "../file_source.ts";
 import { isFileListing } from "../files.ts";
-import { MeteredFile, ReadingMeter } from "./metered_reading.ts";
+import { meteredFile, type MeterReader, readerMeter } from "./metered_reading.ts";
 
 /** A file that is being read. */
 export interface OpenReading {
@@ -29,14 +29,14 @@ export interface SavedReading {
 /** Opens the files of one source, and tracks the open ones. */
 export abstract class FileSourceIterator extends UnaryIterator {
   readonly #node: FileSourceNode;
-  readonly #meter: ReadingMeter;
+  readonly #metered: MeterReader;
   readonly #open = new Set<OpenReading>();
   readonly #closing = new AbortController();
 
   constructor(context: IteratorContext, node: FileSourceNode) {
     super(context, inputOf(context, node));
     this.#node = node;
-    this.#meter = new ReadingMeter(context);
+    this.#metered = readerMeter(context);
   }
 
   /**
@@ -102,7 +102,7 @@ export abstract class FileSourceIterator extends UnaryIterator {
   ): Promise<OpenReading | undefined> {
     const { signal } = this.#closing;
     const opened = await this.#node.openFile(this.context.host, path, signal);
-    const file = new MeteredFile(opened.file, this.context);
+    const file = meteredFile(opened.file, this.context);
     const wantedFields = this.#node.readsFields ? this.context.wantedFields : undefined;
     const source = { ...opened, file, wantedFields };
     // The format's first reads may take long, too.
@@ -113,7 +113,7 @@ export abstract class FileSourceIterator extends UnaryIterator {
       if (!this.disposed) {
         const { host } = this.context;
         const unmetered = await this.#node.openReader(source, await fromOf(source), host);
-        const reader = this.#meter.of(unmetered, file);
+        const reader = this.#metered(unmetered, file);
         held = reader;
         if (!this.disposed) {
           const reading = { path: source.path, sizeBytes: file.sizeBytes, reader };

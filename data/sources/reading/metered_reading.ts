@@ -8,97 +8,77 @@ import type { OperatorMeter } from "../../iterators/stats.ts";
 import { Stopwatch } from "../../iterators/stopwatch.ts";
 
 /** An open file that counts the bytes read of it. */
-export class MeteredFile implements OpenFile {
+export interface MeteredFile extends OpenFile {
   /** How long reads were waited for, in ms. */
-  waitedMs = 0;
-  readonly #file: OpenFile;
-  readonly #context: IteratorContext;
-
-  constructor(file: OpenFile, context: IteratorContext) {
-    this.#file = file;
-    this.#context = context;
-  }
-
-  get sizeBytes(): number {
-    return this.#file.sizeBytes;
-  }
-
-  read(into: Uint8Array, offset: number): number | Promise<number> {
-    const read = this.#file.read(into, offset);
-    return read instanceof Promise ? this.#later(read) : this.#count(read);
-  }
-
-  close(): void {
-    this.#file.close();
-  }
-
-  async #later(pending: Promise<number>): Promise<number> {
-    const { host } = this.#context;
-    const startedAtMs = host.nowMs();
-    try {
-      return this.#count(await pending);
-    } finally {
-      this.waitedMs += host.nowMs() - startedAtMs;
-    }
-  }
-
-  #count(bytes: number): number {
-    this.#context.stats.received(bytes);
-    return bytes;
-  }
+  readonly waitedMs: number;
 }
 
-/** The steps of one source's readers. */
-export class ReadingMeter {
-  readonly #context: IteratorContext;
-  readonly #stats: OperatorMeter;
-  readonly #watch: Stopwatch;
-  #inFlight = 0;
+export function meteredFile(file: OpenFile, { host, stats }: IteratorContext): MeteredFile {
+  let waitedMs = 0;
+  const count = (bytes: number) => {
+    stats.received(bytes);
+    return bytes;
+  };
+  const later = async (pending: Promise<number>) => {
+    const startedAtMs = host.nowMs();
+    try {
+      return count(await pending);
+    } finally {
+      waitedMs += host.nowMs() - startedAtMs;
+    }
+  };
+  return {
+    sizeBytes: file.sizeBytes,
+    get waitedMs() {
+      return waitedMs;
+    },
+    read(into, offset) {
+      const read = file.read(into, offset);
+      return read instanceof Promise ? later(read) : count(read);
+    },
+    close: () => file.close(),
+  };
+}
 
-  constructor(context: IteratorContext) {
-    this.#context = context;
-    this.#stats = context.stats;
-    this.#watch = new Stopwatch(context.host, context.stats);
-  }
+/** Meters the readers of one source; `file` is the file that a reader reads. */
+export type MeterReader = (reader: FormatReader, file: MeteredFile) => FormatReader;
 
-  /** The same reader, metered. `file` is the file that it reads. */
-  of(reader: FormatReader, file: MeteredFile): FormatReader {
+export function readerMeter({ host, stats }: IteratorContext): MeterReader {
+  const watch = new Stopwatch(host, stats);
+  let inFlight = 0;
+  /** The time of a step without its reads is decoding. Concurrent steps share the time. */
+  const later = async (pending: Promise<unknown>, file: MeteredFile) => {
+    const startedAtMs = host.nowMs();
+    const waitedBefore = file.waitedMs;
+    inFlight++;
+    try {
+      return await pending;
+    } catch (error) {
+      throw stats.failed(error);
+    } finally {
+      const waitedMs = file.waitedMs - waitedBefore;
+      const spentMs = Math.max(0, host.nowMs() - startedAtMs - waitedMs);
+      stats.waited(waitedMs / inFlight);
+      stats.spent(spentMs / inFlight);
+      inFlight--;
+    }
+  };
+  return (reader, file) => {
     const step = () => reader.step();
     return {
       get disposed() {
         return reader.disposed;
       },
-      step: () => this.#step(step, file),
+      step() {
+        try {
+          const result = watch.time(step);
+          return result instanceof Promise ? later(result, file) : result;
+        } catch (error) {
+          throw stats.failed(error);
+        }
+      },
       save: () => reader.save(),
       close: () => reader.close(),
     };
-  }
-
-  #step(step: () => unknown, file: MeteredFile): unknown {
-    try {
-      const result = this.#watch.time(step);
-      return result instanceof Promise ? this.#later(result, file) : result;
-    } catch (error) {
-      throw this.#stats.failed(error);
-    }
-  }
-
-  /** The time of a step without its reads is decoding. Concurrent steps share the time. */
-  async #later(pending: Promise<unknown>, file: MeteredFile): Promise<unknown> {
-    const { host } = this.#context;
-    const startedAtMs = host.nowMs();
-    const waitedBefore = file.waitedMs;
-    this.#inFlight++;
-    try {
-      return await pending;
-    } catch (error) {
-      throw this.#stats.failed(error);
-    } finally {
-      const waitedMs = file.waitedMs - waitedBefore;
-      const spentMs = Math.max(0, host.nowMs() - startedAtMs - waitedMs);
-      this.#stats.waited(waitedMs / this.#inFlight);
-      this.#stats.spent(spentMs / this.#inFlight);
-      this.#inFlight--;
-    }
-  }
+  };
 }

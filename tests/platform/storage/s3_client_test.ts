@@ -5,7 +5,8 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { S3Client } from "../../../platform/storage/s3_client.ts";
-import { S3Files } from "../../../platform/storage/s3_files.ts";
+import { s3Files } from "../../../platform/storage/s3_files.ts";
+import type { CountingFiles } from "../../../platform/storage/files.ts";
 import { HttpClient } from "../../../platform/storage/http_client.ts";
 import { type S3Options, s3Settings } from "../../../platform/storage/s3_settings.ts";
 import { type Fault, noise, RangeServer } from "./range_server.ts";
@@ -15,13 +16,13 @@ const KEYS = { accessKeyId: "id", secretAccessKey: "secret" };
 /** Files of a store with given answers. */
 async function withStore(
   fault: Fault,
-  fn: (files: S3Files, server: RangeServer) => Promise<void>,
+  fn: (files: CountingFiles, server: RangeServer) => Promise<void>,
   options: S3Options = {},
 ): Promise<void> {
   await using server = new RangeServer(noise(100));
   server.fault = fault;
   const settings = s3Settings({ endpoint: server.origin, ...KEYS, ...options }, () => undefined);
-  await fn(new S3Files("s3", settings, new HttpClient({ backoffMs: 0 })), server);
+  await fn(s3Files("s3", settings, new HttpClient({ backoffMs: 0 })), server);
 }
 
 Deno.test("a bucket that reports another region is read there", async () => {
