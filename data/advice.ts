@@ -6,7 +6,6 @@ import { bytesText, percentText } from "./amounts.ts";
 import { type DatasetNode, inPreOrder } from "./node.ts";
 import type { IteratorStats, OperatorStats } from "./iterators/stats.ts";
 
-/** A pipeline that is running or has run. */
 export interface Run {
   readonly root: DatasetNode;
   /** The operators' figures, in pre-order. */
@@ -29,7 +28,6 @@ interface Cost {
   readonly latencyMs: number;
 }
 
-/** The input of the rules. */
 interface Facts {
   /** The operator that costs most. */
   readonly top: Cost;

@@ -18,7 +18,6 @@ export function show(value: unknown): string {
   return String(value);
 }
 
-/** An integer from `min` to `max`. */
 export function checkInteger(
   operator: string,
   argument: string,

@@ -83,7 +83,6 @@ export interface RootOptions extends ThreadOptions {
 /** See `IteratorContext.elsewhere`. */
 export interface Elsewhere {
   readonly options: RootOptions;
-  /** The host of the iteration, which has `foreignRunners`. */
   readonly host: Host;
   readonly deterministic: boolean;
   readonly place: Place;

@@ -40,7 +40,6 @@ export class StepMeter {
     this.#steps++;
   }
 
-  /** The figures up to now. */
   read(): StepFigures {
     return {
       steps: this.#steps,

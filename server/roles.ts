@@ -43,7 +43,6 @@ export interface FrontRole {
 export type Role = DispatcherRole | WorkerRole | FrontRole;
 
 export interface Playing {
-  /** The dispatcher or worker. */
   readonly actor?: FencedRef;
   /** Releases what the role holds besides its actors; called after the system has stopped. */
   close(): Promise<void>;

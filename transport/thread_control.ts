@@ -54,7 +54,6 @@ export interface ThreadControl {
   start(start: NodeStart, introductions: MessagePort): Promise<Outcome<NodeId>>;
   /** A node that wants to reach this one has the other end of `port`. */
   connect(remote: NodeId, port: MessagePort): void;
-  /** A node that this one was connected to has ended. */
   gone(remote: NodeId, error: WireError): void;
   spawn(kind: string, name: string, config: unknown): Promise<Outcome<FencedRef>>;
   stop(): Promise<Outcome<null>>;

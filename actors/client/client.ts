@@ -43,7 +43,6 @@ const RELEASE_TIMEOUT_MS = 1_000;
 /** The most tasks that a heartbeat reports on. */
 const READS_TOLD_MAX = 64;
 
-/** How a client is set up. */
 export interface ClientOptions {
   readonly dispatcher: Ref<DispatcherProtocol>;
   /** The pipeline, or the id under which it was registered. */

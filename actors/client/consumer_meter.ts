@@ -23,7 +23,6 @@ export class ConsumerMeter {
     this.#nowMs = nowMs;
   }
 
-  /** The loop asks for an element. */
   asked(): void {
     this.#turn("waiting");
   }

@@ -57,7 +57,6 @@ export type MetricRow = readonly [
   heading?: string,
 ];
 
-/** A {@linkcode MetricRow} with names. */
 export interface Metric {
   readonly origin: MetricOrigin;
   readonly name: string | null;

@@ -32,7 +32,6 @@ import { type MetricGroup, type MetricKey, metricsOf } from "./protocol_metrics.
 const TAGS_MAX = 64;
 /** Most characters of a sharding policy's function, with what it captures. */
 const POLICY_LENGTH_MAX = 2 ** 20;
-/** Most tasks of a worker. */
 const TASKS_MAX = 2 ** 20;
 
 const tags = list(name, TAGS_MAX);

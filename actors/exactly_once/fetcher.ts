@@ -50,7 +50,6 @@ interface Fetching {
   readonly wanted: Wanted;
   readonly resolve: (answer: ElementAnswer) => void;
   readonly reject: (error: unknown) => void;
-  /** How often it was requested. */
   attempts: number;
   /** When it is requested again; infinite while it is not in flight. */
   dueMs: number;

@@ -37,7 +37,6 @@ export class RefusalLog {
     this.#world = world;
   }
 
-  /** Notes a refusal. */
   note({ name }: Identity, { message }: LeatError): void {
     const nowMs = this.#world.nowMs();
     const known = this.#names.get(name);

@@ -102,7 +102,6 @@ export class Cell implements ActorContext<unknown> {
     return this.#mailbox.length;
   }
 
-  /** The number of asks being handled. */
   get beingAnswered(): number {
     return this.#answering.size;
   }

@@ -15,7 +15,6 @@ export interface NodeId {
  * most once, envelopes of one (source, target) pair arrive in order, and `closed` always settles.
  */
 export interface Link {
-  /** The node at the other end. */
   readonly remote: NodeId;
   /** The proved identity of the other end. */
   readonly identity: Identity;

@@ -1,7 +1,6 @@
 /** The platform of actors, which a simulator replaces: they use no globals for these. */
 import type { DurableLog } from "./durable_log.ts";
 
-/** A timer that has been set. */
 export interface Timer {
   /** Prevents the timer from firing; does nothing once it has. */
   cancel(): void;

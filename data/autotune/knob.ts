@@ -1,7 +1,6 @@
 /** Knobs: the numbers of a running pipeline that the tuner may change. */
 import type { Setting } from "./model.ts";
 
-/** The argument that a knob stands for. */
 export type KnobParameter = "numParallelCalls" | "bufferSize";
 
 /** The bounds and the first value of a knob. */

@@ -37,7 +37,6 @@ const FORMAT = new TextEncoder().encode("LEATIT01");
 const DIGEST_BYTES = 32;
 const HEADER_BYTES = FORMAT.length + DIGEST_BYTES;
 
-/** The bytes of an iteration of the graph `root`. */
 export function encodeIteration(root: DatasetNode, saved: SavedIteration): Uint8Array<ArrayBuffer> {
   const bytes = encodeValue({ signature: signatureOf(root), ...saved }, HEADER_BYTES);
   bytes.set(FORMAT);

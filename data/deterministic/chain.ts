@@ -6,7 +6,6 @@ import { rebuilt } from "../foreign/foreign.ts";
 import type { DatasetNode, Division } from "../node.ts";
 import { isSplittable } from "../sharding/splits.ts";
 
-/** Operators that run on a split. */
 const PER_SPLIT: readonly Division[] = ["element", "split", "shuffle"];
 
 /** A pipeline with one source that is read split by split. */

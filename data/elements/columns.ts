@@ -47,7 +47,6 @@ export function columnFor(
   return new RecordColumn(keys, parts, path);
 }
 
-/** A column that stacks leaves of one shape. */
 export function stackedColumn(
   element: unknown,
   spec: ElementSpec,

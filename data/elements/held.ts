@@ -20,7 +20,6 @@ export function heldFrom(input: ElementIterator, element: unknown): HeldElements
   return { elements: [element], tokens: token === undefined ? [] : [token] };
 }
 
-/** The saved state of held elements. */
 export function saveHeld({ elements, tokens }: HeldElements): unknown {
   return tokens.length === elements.length ? { tokens: [...tokens] } : { elements: [...elements] };
 }

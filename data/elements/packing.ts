@@ -65,7 +65,6 @@ export function assertNamesFree(names: readonly string[]): void {
 
 interface RowField {
   readonly dtype: DType;
-  /** The shape of one token. */
   readonly inner: readonly number[];
   /** The value after the last token of a row. */
   readonly fill: Fill;

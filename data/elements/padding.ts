@@ -264,7 +264,6 @@ function holds(dtype: DType, value: number): boolean {
   return dtype.startsWith("float") || (zerosOf(dtype, 1) as Int8Array).fill(value)[0] === value;
 }
 
-/** A structure of padded leaves. */
 class PaddedParts implements Column {
   /** The names of the parts; `null` for a tuple. */
   readonly #keys: readonly string[] | null;

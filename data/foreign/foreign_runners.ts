@@ -51,7 +51,6 @@ export type RemoteStep =
 export interface RemoteElements {
   /** @throws {LeatError} when the other side is gone. An element's error is an answer. */
   next(): Promise<RemoteStep>;
-  /** See `ElementIterator.again`. */
   again(token: unknown): Promise<unknown>;
   /** Its state. The bytes are untrusted: only `restore` may read them. */
   save(): Promise<Uint8Array>;

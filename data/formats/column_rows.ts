@@ -8,10 +8,8 @@ export const COLUMNS_MAX = 65_536;
 /** Maximum number of names in a message. */
 const NAMES_LISTED_MAX = 20;
 
-/** Maximum length of a name in a message. */
 const NAME_LENGTH_MAX = 100;
 
-/** The first names, for a message. */
 export function listNames(names: readonly string[]): string {
   const more = names.length - NAMES_LISTED_MAX;
   const listed = names.slice(0, NAMES_LISTED_MAX)

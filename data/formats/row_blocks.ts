@@ -11,11 +11,9 @@ export interface Rows {
   at(index: number): unknown;
 }
 
-/** An open file as blocks of rows. */
 export interface RowBlocks {
   /** Number of blocks; `Infinity` if only reading shows it. */
   readonly count: number;
-  /** Number of consecutive blocks in a part. */
   readonly blocksPerPart: number;
   /**
    * Reads a block. Yields where other work may run, and returns `undefined` after the last block.

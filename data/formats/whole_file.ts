@@ -4,7 +4,6 @@ import { END } from "../iterator.ts";
 import { type ByteReader, READ_BYTES } from "./byte_reader.ts";
 import type { FormatReader } from "./format_reader.ts";
 
-/** Largest file that is read whole. */
 const WHOLE_FILE_BYTES_MAX = 1024 * 1024 * 1024;
 
 export interface WholeFilePosition {

@@ -43,7 +43,6 @@ export class LateIterator extends ElementIterator {
     this.#fetched?.dispose();
   }
 
-  /** The iterator that runs in its place. */
   protected fetched(): Promise<ElementIterator> {
     return this.#fetching ??= this.#take();
   }

@@ -17,7 +17,6 @@ const CHECK_MS = 0.005;
 /** The clock is read after at most this many calls of `due()`. */
 const CHECKS_MAX = 256;
 
-/** The longest `blockLength`. */
 const BLOCK_LENGTH_MAX = 128;
 
 /** Counts calls, then reads the clock. Shared by all iterators of one iteration. */

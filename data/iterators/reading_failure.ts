@@ -33,7 +33,6 @@ export function isOfStream({ failed, value }: Answer): boolean {
   return !(failed && value instanceof ReadingFailure);
 }
 
-/** The error as reported to a user. */
 export function toldOf(error: unknown): unknown {
   return error instanceof ReadingFailure ? error.reason : error;
 }

@@ -226,7 +226,6 @@ export class OperatorMeter {
     this.#opener?.spent(ms);
   }
 
-  /** Counts time of waiting. */
   waited(ms: number): void {
     this.#waitMs += ms;
   }
@@ -355,7 +354,6 @@ export class BufferMeter {
     return this.#sampled === 0 ? 0 : this.#sampledBytes / this.#sampled;
   }
 
-  /** Counts an element that enters the buffer. */
   enters(element: unknown): void {
     if (this.#ram !== undefined) {
       this.#largestBytes = Math.max(sizeOf(element), this.#largestBytes * LARGEST_KEPT);

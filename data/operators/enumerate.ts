@@ -37,7 +37,6 @@ export class EnumerateNode extends OneToOneNode {
 registerNode("enumerate", { fromWire: (a, [input]) => new EnumerateNode(input!, a.start) });
 
 interface EnumerateState {
-  /** The number of the next element. */
   readonly number: number;
   readonly input: unknown;
 }

@@ -107,7 +107,6 @@ export class PrefetchIterator extends UnaryIterator {
   readonly #limit: Setting;
   readonly #meter: BufferMeter;
   readonly #buffer: Arrived[] = [];
-  /** The pull in flight. */
   #pending: Promise<void> | undefined;
   #background = false;
   #inputWaits = false;

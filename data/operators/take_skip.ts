@@ -58,7 +58,6 @@ export class TakeNode extends CountingNode {
 
 registerNode("take", { fromWire: (a, [input]) => new TakeNode(input!, a.count) });
 
-/** An iterator that counts elements down. */
 abstract class CountdownIterator extends PassingIterator {
   protected left: number;
 

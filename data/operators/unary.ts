@@ -32,7 +32,6 @@ export abstract class OneToOneNode extends UnaryNode {
   }
 }
 
-/** The node of an operator whose elements are elements of its input. */
 export abstract class ElementsOfInputNode extends UnaryNode {
   override get elementSpec(): ElementSpec {
     return this.input.elementSpec;

@@ -75,7 +75,6 @@ function commonExtra(extra: object): object {
   return Object.create(extra, { index: refused("index"), random: refused("random") });
 }
 
-/** Elements of tensors as one batch. */
 function stackTensors(elements: readonly unknown[]): unknown {
   try {
     if (!flattenTree(elements[0]).every((leaf) => leaf instanceof Tensor)) return undefined;

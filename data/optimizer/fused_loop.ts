@@ -45,7 +45,6 @@ export type FusedLoop = (
   to: number,
 ) => number;
 
-/** The most loops that are kept. */
 const LOOPS_MAX = 256;
 
 const loops = new Map<string, FusedLoop>();

@@ -58,7 +58,6 @@ export type OptimizationOptions = boolean | OptimizationRules;
 
 export type RuleName = keyof OptimizationRules;
 
-/** The rules that a pipeline uses. */
 export type Rules = ReadonlySet<RuleName>;
 
 /** Whether each rule is used unless `withOptions` says otherwise. */

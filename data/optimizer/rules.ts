@@ -35,7 +35,6 @@ const RULES: readonly Rule[] = [
   prefetchInjection,
 ];
 
-/** One use of a rule. */
 export interface Rewrite {
   readonly rule: RuleName;
   /** What was done, and why, as a sentence. */

@@ -50,7 +50,6 @@ export const saveOptions = optionsOf<SaveOptions<unknown, Captures>>("save", {
   captures: true,
 });
 
-/** The options without the function. */
 export type SaveAttributes = Omit<SaveOptions<never, Captures>, "shardFunc" | "captures">;
 
 /** Checks the argument `compression` of operators that write elements. */

@@ -18,7 +18,6 @@ export interface Storing {
   readonly options: WritingOptions & { readonly pipeline: string };
   /** Whether elements pass unstored while another writer is active; otherwise that is an error. */
   readonly passesWhileLocked: boolean;
-  /** The functions that `shardOf` calls. */
   readonly calls: readonly Call[];
   shardOf(element: unknown): number | Promise<number>;
   /** Checks and opens what is stored. */

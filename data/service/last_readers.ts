@@ -80,7 +80,6 @@ export class LastReaders {
 
 /** What everything that continues after a restore needs to know of it. */
 interface Restoring {
-  /** The streams that were opened since. */
   readonly opened: Set<string>;
   name: string | undefined;
 }

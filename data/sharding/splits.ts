@@ -29,7 +29,6 @@ export interface SplitSource {
   readonly read?: ReadGiven | undefined;
 }
 
-/** Reads elements of a split, from element `from` on. */
 export type ReadGiven = (split: number, from: number) => Promise<GivenElements>;
 
 /** A source node whose reading can be divided. */

@@ -28,7 +28,6 @@ export interface Decoded extends Disposable {
 export type Channels = 1 | 3 | 4;
 
 export interface ImageFormat {
-  /** The name in messages: `JPEG`. */
   readonly name: string;
   /** Whether bytes begin like such a file; with too few bytes to tell, whether they may. */
   matches(bytes: Uint8Array): boolean;

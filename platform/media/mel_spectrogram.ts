@@ -8,7 +8,6 @@ import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import type { MelSpectrogramOptions } from "../../data/host.ts";
 
-/** Longest FFT, in samples. */
 const FFT_LENGTH_MAX = 65_536;
 
 const MEL_BINS_MAX = 4_096;

@@ -2,7 +2,6 @@
 
 import { nodeZlib } from "../../core/builtins.ts";
 
-/** The first bytes of a PNG. */
 export const PNG_SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 
 /** Length and type before the data, and the checksum after it. */
@@ -37,7 +36,6 @@ export function isSound({ whole }: PngChunk): boolean {
   return viewOf(whole).getUint32(whole.length - CRC_BYTES) === crcOf(whole);
 }
 
-/** Encodes a chunk as in a file. */
 export function pngChunk(type: string, data: Uint8Array): Uint8Array<ArrayBuffer> {
   const whole = new Uint8Array(FRAME_BYTES + data.length);
   const view = viewOf(whole);

@@ -92,7 +92,6 @@ function wrong(where: string, why: string): LeatError {
   return new LeatError("invalid_argument", `${where}: ${why}`);
 }
 
-/** The tokens of a file, in its current state. */
 export class TokensFile implements AcceptedTokens {
   readonly #world: World;
   readonly #path: string;

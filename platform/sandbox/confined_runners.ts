@@ -90,7 +90,6 @@ export class ConfinedRunners implements RunnerFactory {
     }, loadingMax);
   }
 
-  /** The number of processes, the spare one included. */
   get processes(): number {
     return this.#processes.size;
   }

@@ -80,7 +80,6 @@ class MadeFolders {
     if (this.#left(folder) === 0) this.#keep(folder);
   }
 
-  /** A file was abandoned. */
   givenUp(path: string): void {
     this.#left(resolve(path));
     this.tidy(path);

@@ -79,7 +79,6 @@ export class FunctionPool implements FunctionThreads {
     return thread;
   }
 
-  /** Resolves when a thread has loaded the function. */
   async load(fn: PooledFunction): Promise<void> {
     await this.#grow(fn);
     const [first] = this.#threads;

@@ -34,7 +34,6 @@ export interface ThreadAnswer {
 }
 
 export interface ThreadEvents {
-  /** It has finished a block. */
   onFree(): void;
   onEnded(): void;
 }

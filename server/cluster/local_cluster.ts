@@ -60,7 +60,6 @@ export class LocalCluster implements AsyncDisposable {
   readonly #fleet: Fleet;
   readonly #forget: (() => void)[] = [];
   readonly #workers: LocalWorker[] = [];
-  /** Workers that are being killed. */
   readonly #killing = new Set<Promise<unknown>>();
   #dispatcher: FleetNode | undefined;
   /** Why the dispatcher died, unless it was stopped. */

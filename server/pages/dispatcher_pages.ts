@@ -13,7 +13,6 @@ import script from "./live_page.js" with { type: "text" };
 const PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " +
   "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** What the pages ask the dispatcher. */
 export interface DispatcherQuestions {
   /** Its whole state. The first call starts measuring; later figures are at most a second old. */
   readonly describe: () => Promise<DispatcherDescription>;

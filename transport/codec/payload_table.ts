@@ -71,7 +71,6 @@ export class PayloadTable {
     return this.#copy ? this.#bytes.slice(start, end) : this.#bytes.subarray(start, end);
   }
 
-  /** The payload as elements of `dtype`. */
   array(index: number, dtype: FixedDType, at: number): TypedArray {
     const bytes = this.bytes(index, at);
     const constructor = TYPED_ARRAYS[dtype];

@@ -38,14 +38,12 @@ export function pipedFrames(messages: readonly Uint8Array[]): Uint8Array {
   return whole;
 }
 
-/** Announces a message in a slot. */
 export function slotFrame(length: number, slot: number): Uint8Array {
   const frame = new Uint8Array(HEADER_BYTES);
   writeHeader(frame, 0, length, slot);
   return frame;
 }
 
-/** Acknowledges that a slot was read. */
 export function freedFrame(slot: number): Uint8Array {
   return slotFrame(0, FREED + slot);
 }

@@ -16,7 +16,6 @@ import {
 import { SLOTS } from "./slots.ts";
 import { type ProcessStreams, writeQuietly } from "./streams.ts";
 
-/** A waiting message. */
 interface Queued {
   /** Written one after another. A message of several blocks is too long for the pipe. */
   readonly blocks: readonly Uint8Array<ArrayBuffer>[];
@@ -25,7 +24,6 @@ interface Queued {
   readonly isGivenAway: boolean;
 }
 
-/** Callbacks of an outbox to its link. */
 interface OutboxEvents {
   /** The memory of a message that has been written. */
   recycle(buffer: ArrayBuffer): void;

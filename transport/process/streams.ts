@@ -18,9 +18,7 @@ export interface PipeWriter {
 export interface ProcessStreams {
   readonly incoming: PipeReader;
   readonly outgoing: PipeWriter;
-  /** The file that this process reads. */
   readonly incomingSlots: SlotFile;
-  /** The file that this process writes. */
   readonly outgoingSlots: SlotFile;
 }
 
@@ -33,7 +31,6 @@ export function writeQuietly(pipe: PipeWriter, bytes: Uint8Array): void {
   }
 }
 
-/** Closes all of it. */
 export function closeStreams(streams: ProcessStreams): void {
   streams.incomingSlots.close();
   streams.outgoingSlots.close();

@@ -38,7 +38,6 @@ const ACCEPTS_PER_MACROTASK = 4;
 /** How long after a shortage fewer newcomers are admitted, in ms. */
 const SHORTAGE_MS = 60_000;
 
-/** Options of listening, with the callbacks that decide. */
 interface HttpListenerOptions {
   readonly world: World;
   readonly hostname: string;
@@ -79,7 +78,6 @@ export class Arrival implements Newcomer {
     newcomers.add(this);
   }
 
-  /** Whether it is the connection of a link. */
   get isLinked(): boolean {
     return this.#isSettled && this.socket !== undefined;
   }

@@ -8,7 +8,6 @@
  */
 
 const PER_ADDRESS_MAX = 128;
-/** Most newcomers together. */
 const NEWCOMERS_MAX = 256;
 /** Newcomers that are allowed however few file handles are left. */
 const NEWCOMERS_MIN = 4;

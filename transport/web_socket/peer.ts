@@ -12,7 +12,6 @@ export interface Peer {
   /** As it calls itself; a dialled node may have several addresses. */
   readonly ownName: string;
   readonly identity: Identity;
-  /** The largest message that it accepts. */
   readonly messageBytesMax: number;
   /** A dialler of this host may share slots with this node. */
   readonly near?: NearListener | undefined;

@@ -45,7 +45,6 @@ export function readSlotFile(frame: Uint8Array): string {
   return name;
 }
 
-/** Announces a message in a slot. */
 export function writeInSlot(slot: number, length: number): Uint8Array {
   const frame = new Uint8Array(9);
   const view = new DataView(frame.buffer);

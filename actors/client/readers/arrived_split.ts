@@ -52,7 +52,6 @@ export class ArrivedSplit {
   }
 }
 
-/** The index after the item. */
 function endOf(item: Placed): number {
   return item.place.index + (item.kind === "passed" ? (item as Passed).count : 1);
 }

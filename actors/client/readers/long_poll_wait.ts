@@ -24,7 +24,6 @@ export class LongPollWait {
     this.#sinceMs = nowMs;
   }
 
-  /** An element has come. */
   came(nowMs: number): void {
     this.#meanMs += (Math.min(TIME_MAX_MS, nowMs - this.#sinceMs) - this.#meanMs) / MEAN_OF;
     this.#sinceMs = nowMs;

@@ -34,7 +34,6 @@ export interface Reader {
   readonly nextRound?: number | undefined;
   joined(clientId: number): void;
   report(): ReaderReport | undefined;
-  /** Handles the answer to a heartbeat. */
   learn(answer: Pick<HeartbeatNews, "news" | "finished">, changes: TaskChanges): void;
   /**
    * A source drains: repeats its open requests. Returns the request up to which all answers have

@@ -103,7 +103,6 @@ export class RoundSchedules {
   }
 }
 
-/** A task that the consumer reads. */
 export interface OpenTask {
   readonly task: TaskSource;
   readonly fetcher: TaskFetcher;

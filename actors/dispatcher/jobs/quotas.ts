@@ -34,7 +34,6 @@ export interface Quotas {
   readonly requestsPerSecondMax: number;
 }
 
-/** The defaults of {@linkcode Quotas}. */
 export const QUOTAS: Quotas = {
   datasetBytesMax: 32 * 2 ** 20,
   datasetsBytesMax: 256 * 2 ** 20,

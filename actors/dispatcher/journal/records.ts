@@ -77,7 +77,6 @@ export type JournalRecord =
     readonly taskId: number;
     readonly source: FencedRef<ElementSourceProtocol>;
   }
-  /** The task has produced everything. */
   | { readonly type: "task_completed"; readonly taskId: number }
   /** The task is fenced: it gets no splits and no clients. */
   | { readonly type: "task_ended"; readonly taskId: number; readonly why: TaskEnd }

@@ -34,7 +34,6 @@ export class ClientLinks {
     this.#onEnded = onEnded;
   }
 
-  /** A client sent a request. */
   heard(clientId: number, client: FencedRef): void {
     const wasClosed = this.closedMs.delete(clientId);
     const { incarnation } = client;

@@ -28,7 +28,6 @@ export class ReachabilityProbe {
     this.#dial = dial;
   }
 
-  /** A worker sent a heartbeat. */
   heard(name: string, worker: FencedRef<WorkerProtocol>): void {
     if (this.#dial === undefined) return;
     const { world } = this.#context;

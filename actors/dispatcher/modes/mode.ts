@@ -285,10 +285,8 @@ export abstract class Mode {
     _record: RecordOf<"client_released">,
   ): void {}
 
-  /** A task has produced everything. */
   taskCompleted(_iteration: Iteration, _task: Task, _workers: readonly string[] | null): void {}
 
-  /** A task has ended and loses its work. */
   taskEnded(_iteration: Iteration, _task: Task): void {}
 
   /** The mode's fields of the iteration's description. */

@@ -2,7 +2,6 @@
 import { LeatError } from "../../../core/error.ts";
 import { SPLIT_REQUESTS_KEPT, type Task } from "../state/entities.ts";
 
-/** Remembers the grant of a request. */
 export function noteRequest(
   { requests }: Task,
   series: number,

@@ -8,7 +8,6 @@ import { knownAnswer } from "./split_requests.ts";
 import { splitAt, splitCount } from "../../../data/sharding/split_table.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** A task's request. */
 export type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 export type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 

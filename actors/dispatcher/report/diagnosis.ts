@@ -17,7 +17,6 @@ const IDLE_SHARE = 0.05;
 /** Shared, as creating a formatter costs more than the rest of the description. */
 const COUNT_FORMAT = new Intl.NumberFormat("en");
 
-/** The facts of an iteration for its diagnosis. */
 export interface IterationFigures {
   readonly tasks: readonly TaskDescription[];
   readonly readers: readonly ClientDescription[];
@@ -155,7 +154,6 @@ function workersWait(measured: readonly TaskDescription[], waitingShare: number)
   };
 }
 
-/** The facts of a worker for its diagnosis. */
 export interface WorkerSigns {
   readonly alive: boolean;
   readonly address: string;

@@ -43,7 +43,6 @@ export interface JobSigns {
   readonly usable?: number | undefined;
 }
 
-/** The rates of {@linkcode JobSigns}. */
 export interface JobRates {
   /** The share of time, 0 to 1, in which the training loops waited. */
   readonly waitingShare: number;

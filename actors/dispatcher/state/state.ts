@@ -115,7 +115,6 @@ export class DispatcherState {
     return this.#tables.datasetsOfLikeness.of(likenessOf(dataset));
   }
 
-  /** The identity that registered a dataset. */
   ownerOfDataset(datasetId: string): string | undefined {
     return this.#tables.datasetOwners.get(datasetId);
   }
@@ -195,7 +194,6 @@ export class DispatcherState {
     return this.#tables.runs.get(stream);
   }
 
-  /** A released client, if still remembered. */
   releasedClient(clientId: number): ReleasedClient | undefined {
     return this.#tables.released.get(clientId);
   }

@@ -37,7 +37,6 @@ export class Tables {
   readonly lastIds: LastIds = { dataset: 0, job: 0, iteration: 0, task: 0, client: 0 };
   readonly datasets: Map<string, Dataset> = new Map();
   readonly transient: Set<string> = new Set();
-  /** The identities that registered the datasets. */
   readonly datasetOwners: Map<string, string> = new Map();
   readonly jobs: Map<number, Job> = new Map();
   readonly iterations: Map<number, Iteration> = new Map();

@@ -31,7 +31,6 @@ class Source {
   readonly ref: FencedRef;
   /** The asker's last deadline. */
   untilMs = 0;
-  /** When it last asked. */
   heardMs = 0;
   /** How long it may be idle before it is checked; doubles, so that a live asker costs few messages. */
   patienceMs = QUIET_MS;

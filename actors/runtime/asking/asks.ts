@@ -22,7 +22,6 @@ export interface Refusal {
   readonly error: () => LeatError;
 }
 
-/** An ask that waits for its answer. */
 export interface OpenAsk {
   readonly id: number;
   readonly asker: Cell;

@@ -37,7 +37,6 @@ export class Deadlines<T> {
     if (this.#buckets.size === 0) this.#disarm();
   }
 
-  /** Forgets everything. */
   clear(): void {
     this.#buckets.clear();
     this.#disarm();

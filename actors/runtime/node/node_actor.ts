@@ -31,7 +31,6 @@ const OWNER_RETRY_MS = 5_000;
  */
 const OWNER_FOUND_MS = 20_000;
 
-/** What `/node` can be asked. */
 export interface NodeProtocol {
   /**
    * Starts a top-level actor of an offered kind. An owner that repeats the request gets its actor.

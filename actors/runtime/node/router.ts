@@ -19,7 +19,6 @@ interface RouterOwner {
   receive(envelope: Envelope, sender: Identity): void;
   /** The envelopes could not be sent. */
   unreachable(envelopes: readonly Envelope[], error: LeatError): void;
-  /** The envelope cannot be sent. */
   refused(envelope: Envelope, error: LeatError): void;
   /** The first link to the node is open, and envelopes that waited for it are sent. */
   linkUp(node: string): void;

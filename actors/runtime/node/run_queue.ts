@@ -22,7 +22,6 @@ export class RunQueue {
     this.#deliver = deliver;
   }
 
-  /** A cell has messages to handle. */
   schedule(cell: Cell): void {
     if (cell.queued) return;
     cell.queued = true;

@@ -54,7 +54,6 @@ export async function loadSaving(): Promise<NonNullable<typeof saving>> {
 }
 
 interface PipelineRunnerOptions {
-  /** Called once, when it is disposed. */
   readonly onDisposed?: () => void;
   /** Gives the memory of elements, and gets it back once they are sent. */
   readonly pool?: FramePool;

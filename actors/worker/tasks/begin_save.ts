@@ -18,7 +18,6 @@ export class SaveBeginnings {
     this.#runners = runners;
   }
 
-  /** See `WorkerProtocol.beginSave`. */
   begin(request: RequestOf<WorkerProtocol, "beginSave">): Promise<Begun> {
     const { owner } = request;
     const known = this.#underWay.get(owner);

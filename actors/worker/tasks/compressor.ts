@@ -71,7 +71,6 @@ export class Compressor {
     return { codec: AUTO_CODEC, isTrial: true };
   }
 
-  /** Figures for status pages. */
   get figures(): CompressionFigures {
     return {
       setting: this.#setting,

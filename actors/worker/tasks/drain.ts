@@ -9,7 +9,6 @@ import type { ActorContext } from "../../runtime/actor.ts";
 /** Pause before readers are called, and called again, in ms; doubles each time up to the maximum. */
 const PAUSE_MIN_MS = 100;
 const PAUSE_MAX_MS = 2_000;
-/** Time limit for a call, in ms. */
 const CALL_TIMEOUT_MS = 2_000;
 /** Reasons for which a reader's node refuses requests to an actor that has ended. */
 const GONE: readonly unknown[] = ["no_such_actor", "stale_incarnation"];

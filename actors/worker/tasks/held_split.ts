@@ -19,7 +19,6 @@ interface HeldSplitOptions {
   readonly context: ActorContext;
   /** See `OnlySplit`. */
   readonly grant: number;
-  /** How many readers the split has. */
   readonly readers: number;
   /** Bytes produced ahead of requests beyond which nothing more is asked of the runner. */
   readonly aheadBytesMax: number;

@@ -37,7 +37,6 @@ export class RequestQueue {
     this.#length++;
   }
 
-  /** The next to be served. */
   shift(): Waiting | undefined {
     if (this.#length === 0) return undefined;
     for (const [reader, turn] of this.#byClient) {

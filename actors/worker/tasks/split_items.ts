@@ -26,7 +26,6 @@ export class SplitItems {
     return this.#items.length;
   }
 
-  /** Their size in bytes. */
   get bytes(): number {
     return this.#bytes;
   }

@@ -127,7 +127,6 @@ class Task implements RunningTask {
   readonly #waiting = new RequestQueue();
   #aheadBytes = 0;
   readonly #recycle = (buffer: ArrayBuffer) => this.#pipeline.runner?.recycle?.(buffer);
-  /** Size of the newest element. */
   #newestBytes = 0;
   /** Steps open at the current runner. Those of one that died do not count. */
   #pulling = 0;

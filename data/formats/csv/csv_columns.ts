@@ -95,7 +95,6 @@ export interface ReadColumn extends DeclaredColumn {
   readonly index: number;
 }
 
-/** What is read of the records of one file. */
 export interface RecordPlan {
   readonly columns: readonly ReadColumn[];
   /** Number of fields of a record; `undefined` if only the fields that are read must exist. */

@@ -8,7 +8,6 @@
 import type { DType } from "../../../core/dtype.ts";
 import type { ByteRanges } from "../byte_ranges.ts";
 
-/** Longest header that is read. */
 export const NPY_HEADER_BYTES_MAX = 1024 * 1024;
 
 /** Longest row: it must fit in memory. */
@@ -25,7 +24,6 @@ export interface NpyArray {
   readonly isBigEndian: boolean;
   /** How strings are stored: 1 or 4 bytes per character. */
   readonly characterBytes: number;
-  /** Offset of the elements in the file. */
   readonly dataOffset: number;
 }
 

@@ -40,7 +40,6 @@ const PAX_HEADERS: readonly string[] = ["ExtendedHeader", "OldExtendedHeader"];
 export interface TarMember {
   readonly name: string;
   readonly sizeBytes: number;
-  /** Offset of its first header. */
   readonly offset: number;
 }
 

@@ -27,7 +27,6 @@ export interface SamplePosition {
 /** Names of WebDataset's own. */
 const META_NAME = /^__[^/]*__(\/|$)/;
 
-/** A sample that is being assembled. */
 interface Sample {
   readonly key: string;
   readonly offset: number;

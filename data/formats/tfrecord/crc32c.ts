@@ -33,7 +33,6 @@ function makeTables(): Int32Array {
 /** Inputs from this length on are computed natively. */
 const NATIVE_BYTES_MIN = 192;
 
-/** Computes the CRC-32C of bytes. */
 export type Crc32c = (bytes: Uint8Array) => number;
 
 let loadNative: (() => Crc32c | undefined) | undefined;

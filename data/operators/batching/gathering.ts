@@ -72,7 +72,6 @@ export abstract class GatheringNode extends UnaryNode {
 }
 
 interface GatheringState {
-  /** The elements gathered. */
   readonly rows: readonly unknown[];
   /** Elements read and not added yet. */
   readonly leftover: readonly unknown[];

@@ -57,7 +57,6 @@ registerNode("flatMap", {
 
 interface FlatMapState {
   readonly current: OpenedState | null;
-  /** How many calls were begun. */
   readonly calls: number;
   readonly input: unknown;
 }

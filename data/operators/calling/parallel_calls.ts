@@ -35,7 +35,6 @@ export type SavedSlot = SavedAnswer | Origin;
 /** The saved state of several calls. */
 export interface WindowState {
   readonly window: readonly SavedSlot[];
-  /** How many calls were begun. */
   readonly calls: number;
   readonly input: unknown;
 }

@@ -24,7 +24,6 @@ export interface FetcherState {
   /** An element of the input to which the function was not applied yet. */
   readonly outer: unknown;
   readonly inputEnded: boolean;
-  /** How many calls were begun. */
   readonly calls: number;
 }
 
@@ -86,7 +85,6 @@ export class DatasetFetcher {
     return this.#upcoming.shift();
   }
 
-  /** Counts an answer that was taken. */
   taken(): void {
     this.#meter.holds(--this.#answers);
   }
@@ -282,7 +280,6 @@ export class DatasetFetcher {
     this.#inputEnded = inputEnded;
   }
 
-  /** Recreates one dataset. */
   async restoreOne(state: ReadAheadState): Promise<ReadAhead> {
     const ahead = await ReadAhead.restore(
       state,

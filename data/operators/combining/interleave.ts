@@ -96,7 +96,6 @@ interface InterleaveState {
   readonly turn: number;
   readonly givenInBlock: number;
   readonly inputEnded: boolean;
-  /** How many calls were begun. */
   readonly calls: number;
   readonly input: unknown;
 }

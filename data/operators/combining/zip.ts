@@ -41,7 +41,6 @@ export class ZipNode extends DatasetNode implements Splittable {
     return assemble(this.keys, this.inputs.map((input) => input.elementSpec)) as ElementSpec;
   }
 
-  /** The cardinality of the shortest input. */
   override get cardinality(): number {
     const all = this.inputs.map((input) => input.cardinality);
     if (all.includes(0)) return 0;
@@ -105,7 +104,6 @@ interface Held extends Answer {
 
 const NONE: readonly never[] = [];
 
-/** The error of one input. */
 interface Failure {
   readonly error: unknown;
 }

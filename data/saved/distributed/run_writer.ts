@@ -106,7 +106,6 @@ export class RunWriter {
     for (const name of this.#files) host.newFiles.remove(within(folder, name));
   }
 
-  /** The files that its note lists. */
   get #files(): ReadonlySet<string> {
     return new Set(
       this.#items.map((item) => "chunk" in item ? item.chunk.name : item.rest.file),

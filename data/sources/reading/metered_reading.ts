@@ -4,7 +4,6 @@
 import type { IteratorContext } from "../../context.ts";
 import type { FormatReader } from "../../formats/format_reader.ts";
 import type { OpenFile } from "../../host.ts";
-import type { OperatorMeter } from "../../iterators/stats.ts";
 import { Stopwatch } from "../../iterators/stopwatch.ts";
 
 /** An open file that counts the bytes read of it. */

@@ -89,7 +89,6 @@ export class DecoderPool {
  */
 const DECODERS_PER_CORE = 4;
 
-/** The decompressors of this thread. */
 export const decoderPool: DecoderPool = new DecoderPool(
   DECODERS_PER_CORE * navigator.hardwareConcurrency,
 );

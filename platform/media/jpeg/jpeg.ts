@@ -12,7 +12,6 @@ export const SCANS_MAX = 200;
 /** Bytes per coefficient of a progressive JPEG; there is one coefficient per sample. */
 const COEFFICIENT_BYTES = 2;
 
-/** Decodes and encodes JPEGs. */
 export class JpegFormat implements ImageFormat {
   readonly name = "JPEG";
   #library: JpegLibrary | undefined;

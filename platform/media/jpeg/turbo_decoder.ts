@@ -47,13 +47,11 @@ export interface DecodedPart {
 
 type DecompressArguments = Readonly<Parameters<TurboLibrary["decompressAside"]>>;
 
-/** One decompressor. */
 export class TurboDecoder {
   readonly library: TurboLibrary;
   readonly #handle: bigint;
   readonly #file: NativeBuffer;
   readonly #pixels: NativeBuffer;
-  /** The result of the plan. */
   readonly #made: NativeBuffer;
   #isTransformed = false;
 
@@ -98,7 +96,6 @@ export class TurboDecoder {
     this.#made.trim();
   }
 
-  /** Frees everything. */
   free(): void {
     this.#file.free();
     this.#pixels.free();

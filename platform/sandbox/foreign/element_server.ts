@@ -50,7 +50,6 @@ export class ElementServer {
     return this.#opened;
   }
 
-  /** The methods for the other side. */
   methods(): EdgeMethods {
     return {
       iteratorNext: (request) => this.#inOrder(request, (_, __, open) => this.#next(open)),

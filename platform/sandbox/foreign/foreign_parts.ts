@@ -14,7 +14,6 @@ export interface PartRequest {
   readonly part: ForeignPart;
 }
 
-/** The methods of a process that runs parts. */
 export function partMethods(ask: AskOther, host: () => Host): EdgeMethods {
   const parts = new ElementServer((error) =>
     LeatError.fromWire(explainDenial(error.toWire(), IN_A_TRAINER))

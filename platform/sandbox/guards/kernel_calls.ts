@@ -63,7 +63,6 @@ const O_PATH = 0o10000000;
 const O_CLOEXEC = 0o2000000;
 const AT_FDCWD = 0xffff_ff9cn;
 
-/** Bytes per read of a file. */
 const READ_BYTES = 64 * 2 ** 10;
 
 export class KernelCalls {

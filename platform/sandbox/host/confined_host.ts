@@ -170,10 +170,8 @@ function confinedImages(ask: AskHost): ImageCodec {
   };
 }
 
-/** The pixels of an image. */
 export interface Decoded {
   readonly dtype: FixedDType;
   readonly shape: number[];
-  /** The bytes of the values. */
   readonly data: Uint8Array;
 }

@@ -7,7 +7,6 @@ import type { Decoded, Opened } from "./confined_host.ts";
 import type { FarRoots } from "./far_roots.ts";
 import type { HostReadings } from "./host_readings.ts";
 
-/** Most open files of one runner. */
 const OPEN_FILES_MAX = 1_024;
 /** Most bytes of one read; a reader that wants more sends another request. */
 const READ_BYTES_MAX = 16 * 2 ** 20;

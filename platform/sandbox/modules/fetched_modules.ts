@@ -10,7 +10,6 @@ import { hostOf } from "../grants.ts";
 const REDIRECTS_MAX = 10;
 /** Most bytes of a module's text. */
 const MODULE_BYTES_MAX = 16 * 2 ** 20;
-/** Longest URL, in characters. */
 const URL_CHARS_MAX = 8 * 1024;
 /** How many characters of a longer one a message quotes. */
 const URL_CHARS_SHOWN = 200;

@@ -23,7 +23,6 @@ export class Challenges {
     this.#world = world;
   }
 
-  /** A new nonce. */
   give(): string {
     const time = Math.floor(this.#world.nowMs()).toString(16).padStart(TIME_DIGITS, "0");
     const body = time + newNonce().slice(0, RANDOM_DIGITS);

@@ -15,7 +15,6 @@ import { type AcceptedTokens, bearerOf, holderOf, type NamedToken } from "./toke
 /** How often refused connections are logged, in ms. */
 const LOG_EVERY_MS = 10_000;
 
-/** An admitted connection. */
 export interface Admission {
   readonly identity: Identity;
   /** The id of the proved token; undefined if none is required. */

@@ -32,7 +32,6 @@ export interface AcceptedTokens {
   whenChanged?(changed: () => void): () => void;
 }
 
-/** Tokens that never change. */
 export class TokenSet implements AcceptedTokens {
   readonly #byId: ReadonlyMap<string, NamedToken>;
 

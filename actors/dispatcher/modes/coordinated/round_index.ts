@@ -53,7 +53,6 @@ export class RoundIndex {
     return this.added.size + this.removed.size === 0;
   }
 
-  /** A task starts to serve. */
   serves(taskId: number): void {
     if (!this.removed.delete(taskId) && !this.#scheduled.has(taskId)) this.added.add(taskId);
   }

@@ -12,7 +12,6 @@ import { splitAt, splitCount } from "../../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../../state/state.ts";
 import type { Transaction } from "../../transaction.ts";
 
-/** A task's request. */
 export type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
 export type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
 

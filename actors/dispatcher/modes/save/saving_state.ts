@@ -16,7 +16,6 @@ export interface Run {
 }
 
 export interface Saving {
-  /** The id of the saved dataset. */
   readonly id: string;
   /** Splits from this one on were never assigned. */
   next: number;
