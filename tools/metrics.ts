@@ -64,11 +64,11 @@ function derivation({ origin }: Metric): string {
   if ("rate" in origin) return `The growth of \`${origin.rate}\` per second; over tasks, the sum.`;
   if ("share" in origin) {
     return origin.of === "time"
-      ? `The growth of \`${origin.share}\` per time; over tasks, the largest.`
-      : `The growth of \`${origin.share}\` by that of \`${origin.of.join("` + `")}\`.`;
+      ? `The growth of \`${origin.share}\` divided by the time; over tasks, the largest.`
+      : `The growth of \`${origin.share}\`, divided by that of \`${origin.of.join("` + `")}\`.`;
   }
   return "mean" in origin
-    ? `The growth of \`${origin.mean}\` by that of \`${origin.per}\`.`
+    ? `The growth of \`${origin.mean}\`, divided by that of \`${origin.per}\`.`
     : `\`${origin.quotient}\` by \`${origin.per}\`.`;
 }
 

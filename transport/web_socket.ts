@@ -4,7 +4,7 @@
  * programs load it.
  */
 export type { Pages, WebSocketServer, WebSocketServerOptions } from "./web_socket/server.ts";
-export type { Admission } from "./web_socket/tokens/door.ts";
+export type { Admission } from "./web_socket/tokens/authenticator.ts";
 export {
   type Credential,
   webSocketConnector,

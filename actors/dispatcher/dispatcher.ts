@@ -122,7 +122,7 @@ class Dispatcher {
     const consumers = new Consumers();
     const clientLinks = new ClientLinks(
       context,
-      (clientId) => transactions.runUnasked((tx) => endClient(tx, clientId, "gone", consumers)),
+      (clientId) => transactions.runUnrequested((tx) => endClient(tx, clientId, "gone", consumers)),
     );
     const taskRequests = new TaskRequests(context, settings, transactions);
     this.#parts = {
@@ -381,7 +381,7 @@ class Dispatcher {
   /** Observes at intervals, also without requests: decisions depend on earlier observations. */
   #scaleLater(): void {
     this.#context.timer(this.#scaling.intervalMs, () => {
-      this.#transactions.runUnasked((tx) => {
+      this.#transactions.runUnrequested((tx) => {
         const isOfInterest = this.#scaling.observe(tx.state, this.#softState(tx));
         if (isOfInterest) this.#refreshFigures(tx.nowMs);
       });

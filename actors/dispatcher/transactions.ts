@@ -99,7 +99,7 @@ export class Transactions {
    * Runs a transaction that nobody requested, such as a timeout. Nobody receives its error, so each
    * is a bug: logged if the transaction changed nothing, otherwise the end of this life.
    */
-  runUnasked(decide: (tx: Transaction) => void): void {
+  runUnrequested(decide: (tx: Transaction) => void): void {
     this.#decide(() => {
       decide(this.#tx);
       return () => {};

@@ -18,7 +18,7 @@ export const VOCABULARY_SIZE = 30_000;
 /** Most lines of the user's text that are packed. */
 const USER_TEXTS_MAX = 100_000;
 
-/** JSON lines files of a corpus; fewer texts have one file each. */
+/** Most JSON lines files of a corpus. */
 const TEXT_SHARDS = 8;
 
 /** Log-normal: half the texts have at most 60 tokens, two thirds 22 to 163. */

@@ -15,7 +15,7 @@ export interface Stepping {
   step(): unknown;
 }
 
-/** Steps until there is something to give: at once or, if a step waits or the slice ends, later. */
+/** Steps until there is something to give. A promise if a step waits, or the time slice is over. */
 export function stepOn(iterator: Stepping, pacer: Pacer): Pulled<unknown> {
   for (;;) {
     const result = iterator.step();

@@ -5,7 +5,7 @@
  */
 import { ElementFetcher } from "../../actors/exactly_once/fetcher.ts";
 import type { ActorContext } from "../../actors/runtime/actor.ts";
-import { LOOK_FROM, QUIET_MS } from "../../actors/runtime/asking/answers.ts";
+import { CHECK_FROM, IDLE_MS } from "../../actors/runtime/asking/answers.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
@@ -58,14 +58,14 @@ Deno.test("no client ends a node that asks it which of its actors have ended", a
       const request = { method: "echo", body: null, timeoutMs: 60_000, settledBelow: 0 };
       send({ kind: "ask", source, target, id, ...request });
     };
-    for (let id = 1; id <= LOOK_FROM; id++) ask("first", id);
+    for (let id = 1; id <= CHECK_FROM; id++) ask("first", id);
     await settle();
-    world.laterMs += QUIET_MS;
+    world.laterMs += IDLE_MS;
     ask("second", 1);
     await settle();
     assertEquals(asked, 1);
     const { calls } = await node.system.ask(target, "echo", null, SOON);
-    assertEquals(calls, LOOK_FROM + 2, "it still answers");
+    assertEquals(calls, CHECK_FROM + 2, "it still answers");
   }
 });
 

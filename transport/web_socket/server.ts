@@ -4,14 +4,14 @@ import type { AccessRole, Identity } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
-import { type Admission, Door } from "./tokens/door.ts";
+import { type Admission, Authenticator } from "./tokens/authenticator.ts";
 import { HELLO_BYTES_MAX, readHello, writeBye, writeHello } from "../hello.ts";
 import { type Answer, type Arrival, HttpListener, refusal } from "./http_listener.ts";
 import { certificateRemedy } from "./remedies.ts";
 import type { RequestHead } from "./http_request.ts";
 import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Peer } from "./peer.ts";
-import { Lives } from "./tokens/lives.ts";
+import { IncarnationOwners } from "./tokens/incarnation_owners.ts";
 import type { NearListener } from "./slots.ts";
 import type { Socket } from "./socket.ts";
 import type { AcceptedTokens } from "./tokens/token.ts";
@@ -34,7 +34,10 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly key?: string;
   /** A client that proves none of them gets 401 and no socket. Default: everybody is admitted. */
   readonly tokens?: AcceptedTokens;
-  /** Whether users dial this node by names that it does not know. Default: only by its own name. */
+  /**
+   * Whether users configure the address of this node, which may be another than its name: a load
+   * balancer's, for example. Default: nodes dial it by its own name.
+   */
   readonly isService?: boolean;
   /** Listens beyond this machine without a token. Default false. */
   readonly insecure?: boolean;
@@ -87,9 +90,9 @@ class Server implements WebSocketServer {
   readonly port: number;
   readonly #options: WebSocketServerOptions;
   readonly #listener: HttpListener;
-  readonly #door: Door;
+  readonly #authenticator: Authenticator;
   readonly #links = new Map<Link, Admission>();
-  readonly #lives = new Lives();
+  readonly #owners = new IncarnationOwners();
   /** Connections that become WebSockets. */
   readonly #admissions = new WeakMap<Arrival, Admission>();
   readonly #unfollow: () => void;
@@ -98,7 +101,12 @@ class Server implements WebSocketServer {
     checkOptions(options);
     this.#options = options;
     const { hostname, world, tokens, isService = false } = options;
-    this.#door = new Door({ world, tokens, isService, node: () => options.local().node });
+    this.#authenticator = new Authenticator({
+      world,
+      tokens,
+      isService,
+      node: () => options.local().node,
+    });
     this.#listener = this.#listen();
     this.#unfollow = tokens?.whenChanged?.(() => this.#closeWithdrawn()) ?? (() => {});
     const scheme = options.cert === undefined ? "ws" : "wss";
@@ -142,7 +150,7 @@ class Server implements WebSocketServer {
     }
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return { response: await this.#show(request, arrival) };
-    const admission = this.#door.admit(request.headers);
+    const admission = this.#authenticator.admit(request.headers);
     // The client answers the challenge over the same connection.
     if (admission instanceof Response) {
       arrival.isChallenged = true;
@@ -154,8 +162,8 @@ class Server implements WebSocketServer {
   }
 
   /**
-   * Without a token only this machine sees pages. A foreign page can resolve its own name to this
-   * host, and then its reads carry no origin; but they carry that name.
+   * Against DNS rebinding, where no token protects the pages: a foreign page whose host name
+   * resolves to this machine reads without an origin, but sends that name.
    */
   #isOwnHost({ url }: RequestHead): boolean {
     const { tokens, hostname, insecure = false } = this.#options;
@@ -172,7 +180,7 @@ class Server implements WebSocketServer {
     const inUrl = pathname === pages.home ? searchParams.get("token") ?? undefined : undefined;
     const admission = pathname === pages.open
       ? undefined
-      : this.#door.admitToPage(request.headers, inUrl);
+      : this.#authenticator.admitToPage(request.headers, inUrl);
     if (admission instanceof Response) return admission;
     if (admission?.isProved === true) arrival.settle();
     if (!this.#isOwnHost(request)) return refusal(403, "No access for web pages.");
@@ -238,11 +246,13 @@ class Server implements WebSocketServer {
 
   /** @throws LeatError `permission_denied` when the incarnation belongs to another identity. */
   #claim(incarnation: string, { identity }: Admission): void {
-    this.#lives.claim(incarnation, identity);
+    this.#owners.claim(incarnation, identity);
     for (const link of [...this.#links.keys()]) {
       if (link.remote.incarnation !== incarnation) continue;
-      if (this.#lives.isOf(incarnation, link.identity)) continue;
-      link.close(new LeatError("permission_denied", `The life belongs to "${identity.name}"`));
+      if (this.#owners.isOf(incarnation, link.identity)) continue;
+      link.close(
+        new LeatError("permission_denied", `The incarnation belongs to "${identity.name}"`),
+      );
     }
   }
 
@@ -270,7 +280,7 @@ class Server implements WebSocketServer {
   /** The accepted tokens changed: closes the links whose tokens were withdrawn. */
   #closeWithdrawn(): void {
     for (const [link, admission] of [...this.#links]) {
-      if (this.#door.isStillKnown(admission)) continue;
+      if (this.#authenticator.isStillKnown(admission)) continue;
       const { name } = admission.identity;
       this.#options.world.log("info", `The token of "${name}" was withdrawn: its link is closed`);
       link.close(new LeatError("unauthenticated", `The token of "${name}" was withdrawn`));

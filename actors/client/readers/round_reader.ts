@@ -94,7 +94,7 @@ export class RoundReader implements Reader {
 
   report(): RoundsReport {
     const lostTasks = [...this.#tasks.values()].filter((open) => open.lost).map(({ task }) => {
-      const round = this.#rounds.find(({ askedOf }) => askedOf?.task.taskId === task.taskId);
+      const round = this.#rounds.find(({ askedFrom }) => askedFrom?.task.taskId === task.taskId);
       return { taskId: task.taskId, ...(round === undefined ? {} : { round: round.number }) };
     });
     const { acceptedVersion, proposed, known } = this.#schedules;
@@ -125,7 +125,7 @@ export class RoundReader implements Reader {
     this.#learnTasks(changes);
     // A consumer that ended may be absent already; no consumer may continue alone.
     if (endRound !== undefined) this.#end = endRound;
-    const { schedules, proposed } = this.#schedules.read(inForce, toAccept);
+    const { schedules, proposed } = this.#schedules.complete(inForce, toAccept);
     for (const fresh of this.#schedules.learn(schedules)) this.#settle(fresh);
     if (this.#next < 0) this.#next = this.#schedules.firstRound ?? -1;
     const isNew = this.#schedules.consider(proposed, this.#next);
@@ -133,7 +133,7 @@ export class RoundReader implements Reader {
     for (const round of this.#rounds) this.#request(round);
     if (endRound !== undefined) this.#agreeUntil(endRound);
     if (this.#absent.learn(absent)) {
-      for (const round of this.#rounds) round.telling = undefined;
+      for (const round of this.#rounds) round.confirming = undefined;
       this.#confirmHeld();
     }
     this.#deliver();
@@ -149,7 +149,7 @@ export class RoundReader implements Reader {
       this.#isServed(this.#next)
     ) {
       const number = this.#next++;
-      const round: ReadRound = { number, askedOf: undefined, answer: undefined, ...UNCONFIRMED };
+      const round: ReadRound = { number, askedFrom: undefined, answer: undefined, ...UNCONFIRMED };
       this.#rounds.push(round);
       this.#request(round);
     }
@@ -194,7 +194,7 @@ export class RoundReader implements Reader {
   /** A schedule without some tasks was accepted: their outstanding answers are no longer taken. */
   #withdraw(proposed: RoundSchedule): void {
     for (const round of this.#rounds) {
-      if (round.answer === undefined && !isServedIn(proposed, round)) round.askedOf = undefined;
+      if (round.answer === undefined && !isServedIn(proposed, round)) round.askedFrom = undefined;
     }
   }
 
@@ -214,7 +214,7 @@ export class RoundReader implements Reader {
     for (const round of this.#rounds) {
       if (isServedIn({ taskIds }, round)) continue;
       if (kept.includes(round.number)) round.agreed = true;
-      else Object.assign(round, { askedOf: undefined, answer: undefined, ...UNCONFIRMED });
+      else Object.assign(round, { askedFrom: undefined, answer: undefined, ...UNCONFIRMED });
     }
   }
 
@@ -231,11 +231,11 @@ export class RoundReader implements Reader {
   /** Requests a round from the task that serves it now, unless that was done before. */
   #request(round: ReadRound): void {
     const open = this.#taskFor(round.number);
-    if (round.answer !== undefined || open === undefined || open === round.askedOf) return;
-    round.askedOf = open;
+    if (round.answer !== undefined || open === undefined || open === round.askedFrom) return;
+    round.askedFrom = open;
     this.#deps.context.run(async () => {
       const answer = await this.#fetch(round.number, open);
-      if (answer === undefined || round.askedOf !== open) return;
+      if (answer === undefined || round.askedFrom !== open) return;
       round.answer = answer;
       this.#confirmHeld();
     });
@@ -246,7 +246,7 @@ export class RoundReader implements Reader {
     // Rounds that are agreed leave the list.
     for (const round of [...this.#rounds]) {
       if (
-        round.answer === undefined || round.telling ||
+        round.answer === undefined || round.confirming ||
         this.#absent.mayEndBefore(round.number, this.#delivered)
       ) continue;
       this.#confirm(round);
@@ -274,15 +274,15 @@ export class RoundReader implements Reader {
 
   /** Reports that this consumer holds the round, again and again until all consumers hold it. */
   #confirm(round: ReadRound): void {
-    const { askedOf: open } = round;
-    const telling = round.telling = Symbol();
+    const { askedFrom: open } = round;
+    const confirming = round.confirming = Symbol();
     if (open === undefined || round.agreed) return;
     const { absent } = this.#absent.in(round.number);
     const { numConsumers = 1 } = this.#deps.options.parameters;
     if ((absent?.length ?? 0) + 1 >= numConsumers) return this.#agree(round);
     this.#deps.context.run(async () => {
       const isWanted = () =>
-        round.telling === telling && round.askedOf === open && !round.agreed &&
+        round.confirming === confirming && round.askedFrom === open && !round.agreed &&
         this.#isListed(open);
       while (isWanted()) {
         const heard = await this.#hearConfirmed(round.number, open, absent);

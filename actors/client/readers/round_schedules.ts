@@ -1,4 +1,4 @@
-/** Rounds as a consumer of coordinated reads knows them, and which task serves each. */
+/** The schedules that one consumer of coordinated reads knows: which task serves each round. */
 import { LeatError } from "../../../core/error.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ElementAnswer } from "../../worker/protocol.ts";
@@ -14,19 +14,19 @@ export class RoundSchedules {
   #schedules: readonly RoundSchedule[] = [];
   #proposed: RoundSchedule | undefined;
   /** The newest schedule received, accepted or not. */
-  #newest: RoundSchedule | undefined;
+  #received: RoundSchedule | undefined;
 
   /** The first round of this consumer; undefined before a schedule is in force for it. */
   get firstRound(): number | undefined {
     return this.#schedules[0]?.fromRound;
   }
 
-  get newest(): RoundSchedule | undefined {
+  get inForce(): RoundSchedule | undefined {
     return this.#schedules.at(-1);
   }
 
   get acceptedVersion(): number | undefined {
-    return (this.#proposed ?? this.newest)?.version;
+    return (this.#proposed ?? this.inForce)?.version;
   }
 
   /** No round from this one on is requested. */
@@ -42,25 +42,25 @@ export class RoundSchedules {
   /** What the dispatcher need not send again. */
   get known(): { scheduleInForce?: number; knownSchedule?: number } {
     return {
-      ...(this.newest === undefined ? {} : { scheduleInForce: this.newest.version }),
-      ...(this.#newest === undefined ? {} : { knownSchedule: this.#newest.version }),
+      ...(this.inForce === undefined ? {} : { scheduleInForce: this.inForce.version }),
+      ...(this.#received === undefined ? {} : { knownSchedule: this.#received.version }),
     };
   }
 
   /** Fills in the tasks that the dispatcher left out because they were reported as known. */
-  read(
+  complete(
     inForce: readonly ScheduleNews[],
     toAccept: ScheduleNews | undefined,
   ): { schedules: readonly RoundSchedule[]; proposed: RoundSchedule | undefined } {
     const schedules = inForce.map((news) => this.#whole(news));
     const proposed = toAccept === undefined ? undefined : this.#whole(toAccept);
-    this.#newest = proposed ?? schedules.at(-1) ?? this.#newest;
+    this.#received = proposed ?? schedules.at(-1) ?? this.#received;
     return { schedules, proposed };
   }
 
   #whole({ taskIds, added, removed, ...schedule }: ScheduleNews): RoundSchedule {
-    const known = added !== undefined && removed !== undefined && this.#newest !== undefined
-      ? changedTasks(this.#newest.taskIds, { added, removed })
+    const known = added !== undefined && removed !== undefined && this.#received !== undefined
+      ? changedTasks(this.#received.taskIds, { added, removed })
       : this.#tasksOf(schedule.version);
     const tasks = taskIds ?? known;
     if (tasks !== undefined) return { ...schedule, taskIds: tasks };
@@ -72,12 +72,12 @@ export class RoundSchedules {
 
   #tasksOf(version: number): readonly number[] | undefined {
     const inForce = this.#schedules.find((schedule) => schedule.version === version);
-    return (inForce ?? (this.#newest?.version === version ? this.#newest : undefined))?.taskIds;
+    return (inForce ?? (this.#received?.version === version ? this.#received : undefined))?.taskIds;
   }
 
   /** Takes in the schedules in force and returns the new ones, oldest first. */
   learn(schedules: readonly RoundSchedule[]): readonly RoundSchedule[] {
-    const known = this.newest?.version ?? -1;
+    const known = this.inForce?.version ?? -1;
     const fresh = schedules.filter(({ version }) => version > known);
     if (fresh.length > 0) this.#schedules = schedules;
     return fresh;
@@ -91,7 +91,7 @@ export class RoundSchedules {
   consider(proposed: RoundSchedule | undefined, nextRound: number): boolean {
     const before = this.#proposed?.version;
     const isAcceptable = proposed !== undefined && nextRound <= proposed.fromRound &&
-      proposed.version > (this.newest?.version ?? -1);
+      proposed.version > (this.inForce?.version ?? -1);
     this.#proposed = isAcceptable ? proposed : undefined;
     return this.#proposed !== undefined && this.#proposed.version !== before;
   }
@@ -113,21 +113,21 @@ export interface OpenTask {
 export interface ReadRound {
   readonly number: number;
   /** The task it was last requested from; undefined while its task is unknown. */
-  askedOf: OpenTask | undefined;
+  askedFrom: OpenTask | undefined;
   answer: ElementAnswer | undefined;
   /** The confirmation in flight. If undefined, it must be sent, perhaps again. */
-  telling: symbol | undefined;
+  confirming: symbol | undefined;
   /** All consumers hold their part of it. */
   agreed: boolean;
 }
 
 /** A round that this consumer has not confirmed. */
-export const UNCONFIRMED = { telling: undefined, agreed: false };
+export const UNCONFIRMED = { confirming: undefined, agreed: false };
 
 /** Whether the schedule contains the task that the round was requested from. */
 export function isServedIn(
   { taskIds }: Pick<RoundSchedule, "taskIds">,
-  { askedOf }: Pick<ReadRound, "askedOf">,
+  { askedFrom }: Pick<ReadRound, "askedFrom">,
 ): boolean {
-  return askedOf !== undefined && taskIds.includes(askedOf.task.taskId);
+  return askedFrom !== undefined && taskIds.includes(askedFrom.task.taskId);
 }

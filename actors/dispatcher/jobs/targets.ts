@@ -52,7 +52,7 @@ export function serveNewClient(tx: Transaction, client: Client): void {
 /** A client has left: ends tasks that no other client can read. */
 export function endUnread(tx: Transaction, iteration: Iteration, client: Client): void {
   const { state } = tx;
-  // Workers of other processes keep their readers.
+  // Only a worker of its own process can have served this client alone.
   for (const worker of state.workersOfProcess(client.process)) {
     const task = state.taskAt(iteration.iterationId, worker.name);
     if (task === undefined || isServedBy(state, iteration, worker)) continue;

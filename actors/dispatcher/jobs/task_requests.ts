@@ -3,7 +3,7 @@ import type { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { Settings } from "../config.ts";
 import { taskInForce } from "./iterations.ts";
-import { type Listing, SplitListings } from "./listing.ts";
+import { type Listing, SplitListings } from "./split_listings.ts";
 import type { Mode, Subject } from "../modes/mode.ts";
 import type { SaveAnswer, SaveRequest } from "../modes/save/saving.ts";
 import { digestOfSplits } from "../../../data/sharding/split_table.ts";
@@ -122,7 +122,7 @@ export class TaskRequests {
   }
 
   #listed(iterationId: number, listing: Listing): void {
-    this.#transactions.runUnasked(({ commit }) => {
+    this.#transactions.runUnrequested(({ commit }) => {
       if ("error" in listing) {
         commit({ type: "iteration_failed", iterationId, error: listing.error.toWire() });
       } else {

@@ -23,7 +23,7 @@ interface Watch {
 
 export class ClientLinks {
   /** When the connections of clients closed that have not reconnected, in monotonic ms. */
-  readonly closedMs = new Map<number, number>();
+  readonly closedAtMs = new Map<number, number>();
   readonly #context: ActorContext;
   readonly #onEnded: (clientId: number) => void;
   readonly #watches = new Map<number, Watch>();
@@ -35,7 +35,7 @@ export class ClientLinks {
   }
 
   heard(clientId: number, client: FencedRef): void {
-    const wasClosed = this.closedMs.delete(clientId);
+    const wasClosed = this.closedAtMs.delete(clientId);
     const { incarnation } = client;
     const known = this.#watches.get(clientId);
     if (known?.incarnation === incarnation && !wasClosed) return;
@@ -47,7 +47,7 @@ export class ClientLinks {
   }
 
   gone(clientId: number): void {
-    this.closedMs.delete(clientId);
+    this.closedAtMs.delete(clientId);
     this.#watches.get(clientId)?.stop();
     this.#watches.delete(clientId);
   }
@@ -61,7 +61,7 @@ export class ClientLinks {
 
   /** A node that reconnects reports by itself if the client is gone. */
   #closed(clientId: number, client: FencedRef): void {
-    this.closedMs.set(clientId, this.#context.world.nowMs());
+    this.closedAtMs.set(clientId, this.#context.world.nowMs());
     const back = this.#context.whenLinked(client.node, () => this.heard(clientId, client));
     this.#watches.set(clientId, { incarnation: client.incarnation, stop: back });
   }

@@ -13,7 +13,7 @@ import type { Transaction } from "../transaction.ts";
 import type { Transactions } from "../transactions.ts";
 import { loseWorker } from "../members/workers.ts";
 
-/** Timeouts are checked this often per shortest timeout, within these bounds, in ms. */
+/** There are so many checks within the shortest timeout; the time between two has these bounds. */
 const SWEEP_FRACTION = 4;
 const SWEEP_MIN_MS = 10;
 const SWEEP_MAX_MS = 5_000;
@@ -102,7 +102,7 @@ export class Liveness {
     const dueMs = this.#nowMs + delayMs;
     context.timer(delayMs, () => {
       this.#forgive(this.#nowMs - dueMs);
-      transactions.runUnasked((tx) => this.#sweep(tx));
+      transactions.runUnrequested((tx) => this.#sweep(tx));
       this.watch();
     });
   }
@@ -115,8 +115,8 @@ export class Liveness {
   #forgive(lateMs: number): void {
     if (lateMs <= 0) return;
     const nowMs = this.#nowMs;
-    const { closedMs } = this.#options.clientLinks;
-    const since: Map<unknown, number>[] = [this.#workersHeardMs, this.#clientsHeardMs, closedMs];
+    const { closedAtMs } = this.#options.clientLinks;
+    const since: Map<unknown, number>[] = [this.#workersHeardMs, this.#clientsHeardMs, closedAtMs];
     for (const times of since) {
       for (const [who, ms] of times) times.set(who, Math.min(nowMs, ms + lateMs));
     }
@@ -136,14 +136,14 @@ export class Liveness {
     for (const [clientId, heardMs] of this.#clientsHeardMs) {
       if (nowMs - heardMs >= clientTimeoutMs) endClient(tx, clientId, "timed_out", consumers);
     }
-    for (const [clientId, sinceMs] of clientLinks.closedMs) {
+    for (const [clientId, sinceMs] of clientLinks.closedAtMs) {
       if (nowMs - sinceMs >= clientGraceMs) endClient(tx, clientId, "gone", consumers);
     }
     if (jobGcTimeoutMs < 0) return;
     for (const [iterationId, sinceMs] of this.#idleSinceMs) {
       if (nowMs - sinceMs < jobGcTimeoutMs) continue;
       const iteration = state.iterations.get(iterationId)!;
-      if (state.modeOf(iteration).whenUnread(iteration) === "goes on") continue;
+      if (state.modeOf(iteration).whenUnread(iteration) === "continues") continue;
       tx.commit({ type: "iteration_collected", iterationId });
     }
     this.#forgetDatasets(tx, Math.max(jobGcTimeoutMs, DATASET_UNUSED_MIN_MS));

@@ -10,7 +10,7 @@ import type { Random } from "../../runtime/world.ts";
 import type { Consumers } from "./consumers.ts";
 import type { Client, Dataset, Iteration, Job, Task, TaskOfIteration } from "../state/entities.ts";
 import { type ModeState, noRounds } from "./mode_state.ts";
-import type { AskWorker, Listing, ListingFailure } from "../jobs/listing.ts";
+import type { AskWorker, Listing, ListingFailure } from "../jobs/split_listings.ts";
 import type { DispatcherProtocol, JobParameters } from "../protocol.ts";
 import type {
   ConsumerPosition,
@@ -258,7 +258,7 @@ export abstract class Mode {
   cancel(_tx: Transaction, _iteration: Iteration, _client: Client): void {}
 
   /** What an iteration without clients does; in most modes it waits until garbage-collected. */
-  whenUnread(_iteration: Iteration): "waits" | "ends" | "goes on" {
+  whenUnread(_iteration: Iteration): "waits" | "ends" | "continues" {
     return "waits";
   }
 

@@ -8,12 +8,12 @@ const ANSWERS_LEFT = 15_360;
 /** An asker's answers are dropped this long after its last deadline, in ms: it repeats nothing any more. */
 export const FORGET_AFTER_MS = 60_000;
 /** From this many answers on, the actor finds out whether their askers are still alive. */
-export const LOOK_FROM = 64;
+export const CHECK_FROM = 64;
 /** An asker idle for this long is checked, in ms: a waiting one repeats its request sooner. */
-export const QUIET_MS = 3_000;
+export const IDLE_MS = 3_000;
 /** How often idle askers are looked for, in ms, and how many of them at a time. */
-const LOOK_EVERY_MS = 1_000;
-const QUIET_MAX = 256;
+const CHECK_EVERY_MS = 1_000;
+const IDLE_MAX = 256;
 
 /** An answer without the numbering of a particular envelope. */
 export type Answer =
@@ -26,14 +26,14 @@ export type RepeatableAsk = Pick<AskEnvelope, "id" | "timeoutMs" | "open"> & {
 };
 
 /** The answers to one asker. */
-class Source {
+class Asker {
   readonly answers = new Map<number, Answer | "pending">();
   readonly ref: FencedRef;
   /** The asker's last deadline. */
   untilMs = 0;
   heardMs = 0;
   /** How long it may be idle before it is checked; doubles, so that a live asker costs few messages. */
-  patienceMs = QUIET_MS;
+  idleMs = IDLE_MS;
 
   constructor(ref: FencedRef) {
     this.ref = ref;
@@ -42,10 +42,10 @@ class Source {
 
 /** The answers that one actor has given to asks that may be repeated. */
 export class Answers {
-  readonly #sources = new Map<string, Source>();
+  readonly #askers = new Map<string, Asker>();
   #settled = 0;
   #sweptMs = 0;
-  #lookedMs = 0;
+  #checkedMs = 0;
 
   get size(): number {
     return this.#settled;
@@ -53,62 +53,62 @@ export class Answers {
 
   /** Notes that an ask has come: `"new"` means it must be handled now. */
   begin(
-    source: FencedRef,
+    asker: FencedRef,
     { id, settledBelow, open, timeoutMs }: RepeatableAsk,
     nowMs: number,
   ): Answer | "pending" | "new" {
     if (nowMs - this.#sweptMs >= FORGET_AFTER_MS) this.#sweep(nowMs);
-    let asker = this.#sources.get(source.incarnation);
-    if (asker === undefined) this.#sources.set(source.incarnation, asker = new Source(source));
-    asker.heardMs = nowMs;
-    asker.untilMs = Math.max(asker.untilMs, nowMs + timeoutMs);
-    const { answers } = asker;
+    let known = this.#askers.get(asker.incarnation);
+    if (known === undefined) this.#askers.set(asker.incarnation, known = new Asker(asker));
+    known.heardMs = nowMs;
+    known.untilMs = Math.max(known.untilMs, nowMs + timeoutMs);
+    const { answers } = known;
     this.#forget(answers, settledBelow, open);
-    const known = answers.get(id);
-    if (known !== undefined) return known;
+    const answer = answers.get(id);
+    if (answer !== undefined) return answer;
     answers.set(id, "pending");
     return "new";
   }
 
   /** Whether enough is kept to find out which askers have ended. */
-  isLookDue(nowMs: number): boolean {
-    return this.#settled >= LOOK_FROM && nowMs - this.#lookedMs >= LOOK_EVERY_MS;
+  isIdleCheckDue(nowMs: number): boolean {
+    return this.#settled >= CHECK_FROM && nowMs - this.#checkedMs >= CHECK_EVERY_MS;
   }
 
   /** Askers that have been idle for so long that they may have ended. */
-  quiet(nowMs: number): FencedRef[] {
-    this.#lookedMs = nowMs;
-    const quiet: FencedRef[] = [];
-    for (const source of this.#sources.values()) {
-      if (nowMs - source.heardMs < source.patienceMs) continue;
-      source.patienceMs *= 2;
-      if (quiet.push(source.ref) >= QUIET_MAX) break;
+  idleAskers(nowMs: number): FencedRef[] {
+    this.#checkedMs = nowMs;
+    const idle: FencedRef[] = [];
+    for (const asker of this.#askers.values()) {
+      if (nowMs - asker.heardMs < asker.idleMs) continue;
+      asker.idleMs *= 2;
+      if (idle.push(asker.ref) >= IDLE_MAX) break;
     }
-    return quiet;
+    return idle;
   }
 
   /** Drops the answers of an asker that has ended. Its late envelopes must not be accepted any more. */
-  forget(source: string): void {
-    const answers = this.#sources.get(source)?.answers ?? [];
+  forget(asker: string): void {
+    const answers = this.#askers.get(asker)?.answers ?? [];
     for (const [, answer] of answers) if (answer !== "pending") this.#settled--;
-    this.#sources.delete(source);
+    this.#askers.delete(asker);
   }
 
   /** Keeps the answer of an ask that `begin` called new. */
-  settle(source: string, id: number, answer: Answer): void {
-    const answers = this.#sources.get(source)?.answers;
+  settle(asker: string, id: number, answer: Answer): void {
+    const answers = this.#askers.get(asker)?.answers;
     if (answers?.get(id) !== "pending") return;
     answers.set(id, answer);
     if (++this.#settled > ANSWERS_MAX) this.#makeRoom();
   }
 
   /** Forgets an ask, so that a repetition is handled again. */
-  drop(source: string, id: number): void {
-    const answers = this.#sources.get(source)?.answers;
+  drop(asker: string, id: number): void {
+    const answers = this.#askers.get(asker)?.answers;
     if (answers === undefined) return;
     if (typeof answers.get(id) === "object") this.#settled--;
     answers.delete(id);
-    if (answers.size === 0) this.#sources.delete(source);
+    if (answers.size === 0) this.#askers.delete(asker);
   }
 
   #forget(
@@ -129,18 +129,18 @@ export class Answers {
   /** Drops the answers of askers idle for long, which may have ended. */
   #sweep(nowMs: number): void {
     this.#sweptMs = nowMs;
-    for (const [source, { answers, untilMs }] of this.#sources) {
+    for (const [asker, { answers, untilMs }] of this.#askers) {
       if (nowMs - untilMs < FORGET_AFTER_MS) continue;
-      for (const [id, answer] of answers) if (answer !== "pending") this.drop(source, id);
+      for (const [id, answer] of answers) if (answer !== "pending") this.drop(asker, id);
     }
   }
 
   #makeRoom(): void {
-    const quietFirst = [...this.#sources].sort(([, a], [, b]) => a.heardMs - b.heardMs);
-    for (const [source, { answers }] of quietFirst) {
+    const longestIdleFirst = [...this.#askers].sort(([, a], [, b]) => a.heardMs - b.heardMs);
+    for (const [asker, { answers }] of longestIdleFirst) {
       for (const [id, answer] of answers) {
         if (this.#settled <= ANSWERS_LEFT) return;
-        if (answer !== "pending") this.drop(source, id);
+        if (answer !== "pending") this.drop(asker, id);
       }
     }
   }

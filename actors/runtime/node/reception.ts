@@ -144,7 +144,7 @@ export class Reception {
     if (envelope.settledBelow !== undefined) {
       const nowMs = this.#owner.world.nowMs();
       const known = cell.answers.begin(envelope.source, envelope as RepeatableAsk, nowMs);
-      if (cell.answers.isLookDue(nowMs)) this.#findEndedAskers(cell, nowMs);
+      if (cell.answers.isIdleCheckDue(nowMs)) this.#findEndedAskers(cell, nowMs);
       if (known === "pending") return;
       if (known !== "new") return this.#owner.answer(cell, envelope, known);
     }
@@ -157,7 +157,7 @@ export class Reception {
    */
   #findEndedAskers(cell: Cell, nowMs: number): void {
     const owner = this.#owner;
-    for (const [node, askers] of Map.groupBy(cell.answers.quiet(nowMs), ({ node }) => node)) {
+    for (const [node, askers] of Map.groupBy(cell.answers.idleAskers(nowMs), ({ node }) => node)) {
       if (node === owner.id.node) {
         for (const asker of askers) if (owner.isEnded(asker)) cell.askerEnded(asker.incarnation);
       } else if (owner.isLinked(node)) {

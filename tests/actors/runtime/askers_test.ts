@@ -3,7 +3,7 @@
  * or ended, and all for live ones.
  */
 import type { ActorFactory } from "../../../actors/runtime/actor.ts";
-import { LOOK_FROM, QUIET_MS } from "../../../actors/runtime/asking/answers.ts";
+import { CHECK_FROM, IDLE_MS } from "../../../actors/runtime/asking/answers.ts";
 import type { AskEnvelope, Envelope } from "../../../actors/runtime/envelope.ts";
 import type { FencedRef, Ref } from "../../../actors/runtime/ref.ts";
 import { inlinePair } from "../../../transport/inline.ts";
@@ -80,7 +80,7 @@ class AskersBench implements AsyncDisposable {
 
   /** Time passes, and another actor asks. */
   async later(): Promise<void> {
-    this.world.laterMs += QUIET_MS;
+    this.world.laterMs += IDLE_MS;
     await this.a.system.ask(this.probe, "notes", null, PATIENTLY);
     await settle();
   }
@@ -115,7 +115,7 @@ Deno.test("answers are dropped while an earlier ask still waits", async () => {
 
 Deno.test("answers to ended actors are forgotten, and their late attempts dropped", async () => {
   await using bench = new AskersBench();
-  const names = namesOf(LOOK_FROM);
+  const names = namesOf(CHECK_FROM);
   await bench.ask("living", ...names);
   for (const name of names) await bench.a.system.stopActor(name);
   await bench.later();
@@ -132,37 +132,37 @@ Deno.test("answers to ended actors are forgotten, and their late attempts droppe
 
 Deno.test("answers to a restarted node are forgotten, and its late attempts dropped", async () => {
   await using bench = new AskersBench();
-  await bench.ask(...namesOf(LOOK_FROM));
+  await bench.ask(...namesOf(CHECK_FROM));
   await bench.restart();
   await bench.later();
   assertEquals(bench.kept, 1);
   await bench.again("asker-0");
   assertEquals(bench.b.drops, ["not_newer"]);
-  assertEquals(await bench.calls(), LOOK_FROM + 1);
+  assertEquals(await bench.calls(), CHECK_FROM + 1);
 });
 
 Deno.test("answers to an unreachable node are kept, because it may ask again", async () => {
   await using bench = new AskersBench();
-  await bench.ask(...namesOf(LOOK_FROM));
+  await bench.ask(...namesOf(CHECK_FROM));
   await bench.a.system.stop();
-  bench.world.laterMs += QUIET_MS;
+  bench.world.laterMs += IDLE_MS;
   await bench.b.system.ask(bench.probe, "notes", null, PATIENTLY);
   await settle();
-  assert(bench.kept >= LOOK_FROM);
+  assert(bench.kept >= CHECK_FROM);
   await bench.again("asker-0");
-  assertEquals(await bench.calls(), LOOK_FROM + 1);
+  assertEquals(await bench.calls(), CHECK_FROM + 1);
 });
 
 Deno.test("answers to actors of the same node are forgotten when they have ended", async () => {
   const world = new LaterWorld({ logLevel: "off" });
   await using node = new TestNode("a", { world });
   const probe = spawnProbe(node);
-  for (const name of namesOf(LOOK_FROM)) {
+  for (const name of namesOf(CHECK_FROM)) {
     const ref: FencedRef<Asker> = node.system.spawn({ name, create: askerOf(probe) });
     await node.system.ask(ref, "go", null, SOON);
     await node.system.stopActor(name);
   }
-  world.laterMs += QUIET_MS;
+  world.laterMs += IDLE_MS;
   await node.system.ask(probe, "notes", null, PATIENTLY);
   assertEquals(node.system.held.keptAnswers, 1);
 });

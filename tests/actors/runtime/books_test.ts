@@ -4,9 +4,9 @@
 import {
   type Answer,
   Answers,
+  CHECK_FROM,
   FORGET_AFTER_MS,
-  LOOK_FROM,
-  QUIET_MS,
+  IDLE_MS,
 } from "../../../actors/runtime/asking/answers.ts";
 import { copyBody } from "../../../actors/runtime/body.ts";
 import { Deadlines } from "../../../actors/runtime/asking/deadlines.ts";
@@ -62,25 +62,25 @@ Deno.test("Answers checks idle askers when much is kept, ever more rarely, and f
     begin(answers, source, 1, 1, nowMs);
     answers.settle(source, 1, reply(source));
   };
-  for (let i = 0; i < LOOK_FROM - 1; i++) settle(`early ${i}`, 0);
-  assert(!answers.isLookDue(QUIET_MS), "few are worth no message");
-  settle("late", QUIET_MS - 1);
-  assert(answers.isLookDue(QUIET_MS));
-  const quiet = answers.quiet(QUIET_MS);
-  assertEquals(quiet.length, LOOK_FROM - 1);
+  for (let i = 0; i < CHECK_FROM - 1; i++) settle(`early ${i}`, 0);
+  assert(!answers.isIdleCheckDue(IDLE_MS), "few are worth no message");
+  settle("late", IDLE_MS - 1);
+  assert(answers.isIdleCheckDue(IDLE_MS));
+  const quiet = answers.idleAskers(IDLE_MS);
+  assertEquals(quiet.length, CHECK_FROM - 1);
   assert(quiet.every(({ incarnation }) => incarnation !== "late"));
-  assert(!answers.isLookDue(QUIET_MS + 1), "it has just looked");
-  assertEquals(answers.quiet(2 * QUIET_MS - 1).map(({ incarnation }) => incarnation), ["late"]);
+  assert(!answers.isIdleCheckDue(IDLE_MS + 1), "it has just looked");
+  assertEquals(answers.idleAskers(2 * IDLE_MS - 1).map(({ incarnation }) => incarnation), ["late"]);
   assertEquals(
-    answers.quiet(2 * QUIET_MS).length,
-    LOOK_FROM - 1,
+    answers.idleAskers(2 * IDLE_MS).length,
+    CHECK_FROM - 1,
     "who may live is asked after again",
   );
-  assertEquals(answers.quiet(3 * QUIET_MS - 2).length, 0, "but later each time");
+  assertEquals(answers.idleAskers(3 * IDLE_MS - 2).length, 0, "but later each time");
   begin(answers, "early 0", 2, 1, 0);
   answers.forget("early 0");
   answers.settle("early 0", 2, reply(2));
-  assertEquals(answers.size, LOOK_FROM - 1, "an answer that its asker did not live to hear too");
+  assertEquals(answers.size, CHECK_FROM - 1, "an answer that its asker did not live to hear too");
 });
 
 Deno.test("Answers recognises an ask in progress, and handles a dropped one again", () => {

@@ -10,7 +10,7 @@ import type {
   TaskOfIteration,
 } from "../../state/entities.ts";
 import { endTask, forgetIteration, parametersOf } from "../../jobs/iterations.ts";
-import type { AskWorker, Listing, ListingFailure } from "../../jobs/listing.ts";
+import type { AskWorker, Listing, ListingFailure } from "../../jobs/split_listings.ts";
 import type { SaveNews } from "../../protocol_heartbeats.ts";
 import {
   assignSaveWork,
@@ -140,8 +140,8 @@ export class SaveMode extends Mode {
   }
 
   /** A save continues without clients. */
-  override whenUnread(iteration: Iteration): "waits" | "goes on" {
-    return isSaveOver(iteration) ? "waits" : "goes on";
+  override whenUnread(iteration: Iteration): "waits" | "continues" {
+    return isSaveOver(iteration) ? "waits" : "continues";
   }
 
   override describe(subject: Subject): Partial<IterationDescription> {

@@ -51,7 +51,7 @@ export class Consumer {
     const news = roundsNews(
       await this.#cluster.ask("clientHeartbeat", { clientId: this.clientId, report }),
     );
-    const { schedules, proposed } = this.#known.read(news.schedules, news.proposed);
+    const { schedules, proposed } = this.#known.complete(news.schedules, news.proposed);
     for (
       const { taskIds = [], added = [], removed = [] } of [
         ...news.schedules,

@@ -16,7 +16,7 @@ import type { DispatcherState } from "../state/state.ts";
 /** Time limit of the first worker, in ms; doubles each time all have failed. */
 const TIMEOUT_MIN_MS = 10_000;
 const TIMEOUT_MAX_MS = 600_000;
-/** Pause before a worker that did not answer is asked again, in ms. It handles a request once. */
+/** A request without an answer is repeated after this time, in ms; the worker handles it once. */
 const ATTEMPT_MS = 2_000;
 /** Pause after all workers have failed, in ms. */
 const PAUSE_MS = 1_000;
@@ -31,7 +31,7 @@ const WORKER_FAILURES: ReadonlySet<string> = new Set([
 ]);
 
 export type Listing =
-  /** `begun`: an additional record to commit with it. */
+  /** `begun`: a save has begun, which this record journals. */
   | { readonly bounds: SplitBounds; readonly begun?: JournalRecord }
   | { readonly error: LeatError };
 
@@ -141,14 +141,14 @@ export class SplitListings {
     const iteration = state.iterations.get(iterationId)!;
     const mode = state.modeOf(iteration);
     const dataset = datasetOf(state, parametersOf(state, iteration).datasetId);
-    const asked: AskWorker = async (method, request) => {
+    const askWorker: AskWorker = async (method, request) => {
       const asking = context.ask(worker.ref, method, request, limits);
       const answer = await this.#unlessLost(worker, asking);
       checkPreparation(method, answer);
       return answer;
     };
     try {
-      return await mode.list({ state, iteration }, asked, dataset);
+      return await mode.list({ state, iteration }, askWorker, dataset);
     } catch (error) {
       const failure = LeatError.from(error);
       if (context.signal.aborted) throw failure;

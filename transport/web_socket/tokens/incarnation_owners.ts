@@ -6,10 +6,10 @@ import type { Identity } from "../../../actors/runtime/identity.ts";
 import { LeatError } from "../../../core/error.ts";
 
 /** Incarnations remembered, also of closed links; the oldest is forgotten first. */
-const LIVES_MAX = 16_384;
+const OWNERS_MAX = 16_384;
 
 /** The owners of incarnations. */
-export class Lives {
+export class IncarnationOwners {
   readonly #owners = new Map<string, Identity>();
 
   /**
@@ -27,7 +27,7 @@ export class Lives {
     }
     this.#owners.delete(incarnation);
     this.#owners.set(incarnation, claimant);
-    if (this.#owners.size > LIVES_MAX) this.#owners.delete(this.#owners.keys().next().value!);
+    if (this.#owners.size > OWNERS_MAX) this.#owners.delete(this.#owners.keys().next().value!);
   }
 
   /** Whether an identity still owns an incarnation, which a worker may take from a client. */

@@ -24,7 +24,7 @@ export interface Admission {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-interface DoorOptions {
+interface AuthenticatorOptions {
   readonly world: World;
   /** If omitted, everybody is admitted. */
   readonly tokens: AcceptedTokens | undefined;
@@ -35,13 +35,13 @@ interface DoorOptions {
 }
 
 /** Authenticates connections to a listener. */
-export class Door {
-  readonly #options: DoorOptions;
+export class Authenticator {
+  readonly #options: AuthenticatorOptions;
   readonly #challenges: Challenges;
   #turnedAway = 0;
   #nextLogMs = -Infinity;
 
-  constructor(options: DoorOptions) {
+  constructor(options: AuthenticatorOptions) {
     this.#options = options;
     this.#challenges = new Challenges(options.world);
   }
