@@ -42,7 +42,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "Arguments after -- are given to each worker.",
   options: OPTIONS,
   check({ min, max }) {
-    if (min > max) throw new UsageError(`--min is ${min} and --max ${max}: give no less`);
+    if (min > max) throw new UsageError(`--min is ${min}, more than --max, which is ${max}`);
   },
   notes: `Examples:
   deno task autoscale --dispatcher ws://127.0.0.1:5050 --min 1 --max 8

@@ -66,7 +66,8 @@ const OPTIONS = {
     min: -1,
   }),
   windowSplits: integer({
-    help: "How many splits beyond those of a DETERMINISTIC job's reader are assigned.",
+    help:
+      "DETERMINISTIC: how many splits are assigned ahead of the one that the reader needs next.",
     default: 256,
     min: 1,
   }),
@@ -96,7 +97,7 @@ const OPTIONS = {
     min: 1,
   }),
   allParametersMib: integer({
-    help: "Largest total of those of all identities, in MiB.",
+    help: "Largest total of the parameters of all identities' jobs and clients, in MiB.",
     default: 128,
     min: 1,
   }),
@@ -106,7 +107,7 @@ const OPTIONS = {
     min: 1,
   }),
   tasksMax: integer({
-    help: "Most tasks, each a process, of one identity other than an admin on each worker.",
+    help: "Most tasks of one identity on each worker; a task is a process. No limit for admins.",
     default: 256,
     min: 1,
   }),
@@ -131,7 +132,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   check({ minWorkers, maxWorkers }) {
     if (minWorkers <= maxWorkers) return;
     throw new UsageError(
-      `--min-workers is ${minWorkers} and --max-workers ${maxWorkers}: give no less`,
+      `--min-workers is ${minWorkers}, more than --max-workers, which is ${maxWorkers}`,
     );
   },
   notes: `Examples:

@@ -109,8 +109,8 @@ export function algorithm1(
 /**
  * The throughput to expect if this host and the workers finish together, in bytes per second: this
  * host prepares more, because an offloaded step costs it Ocycle instead of Pcycle. Line 7 assumes
- * instead that this host prepares less by the share Ocycle / Pcycle, whatever is offloaded. It is
- * at least what was measured with all data remote, also if several cores share Ocycle.
+ * instead that this host prepares less by the share Ocycle / Pcycle, whatever the ratio. The result
+ * is at least what was measured with all data remote, also if several cores share Ocycle.
  */
 export function estimateOf(
   { Lthp, Pcycle }: LocalMetrics,
@@ -119,7 +119,7 @@ export function estimateOf(
   return Math.max(Rthp, Lthp + Rthp * Math.max(0, 1 - relativeCost(Ocycle, Pcycle)));
 }
 
-/** A candidate is measured no further if even so many times its throughput would be too little. */
+/** How much faster than a first measurement a candidate may turn out to be. */
 const RTHP_MARGIN = 1.3;
 
 /** Whether a candidate with this throughput, Ocycle aside, falls behind one that was measured. */
@@ -155,7 +155,8 @@ export function decide(
   if (estimate < GAIN_MIN * Lthp) return local("no gain");
   const { name: candidate, Rthp, Ocycle, workers = 0 } = best;
   const { Upper, Lower } = boundsOf(metrics, best);
-  // All remote is faster though it costs as much here: CPUs are no bottleneck, and line 13 is right.
+  // An offloaded step costs this host as much as a local one: its CPUs are no bottleneck, and line
+  // 13 is right.
   const isIdle = Ocycle >= metrics.Pcycle;
   const together = isIdle ? Math.min(Gthp, Lthp + Rthp) : estimate;
   return {

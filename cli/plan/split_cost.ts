@@ -14,7 +14,7 @@ const SPLITS_AT_ONCE = 16;
 const BATCHES_AHEAD = 4;
 const STRETCH_BATCHES = 16;
 const STRETCHES = 3;
-/** How often to retry the removal of a folder that is not empty again. */
+/** How often to try to remove a folder that another thread writes to. */
 const REMOVALS_MAX = 100;
 
 /** In ms, on an otherwise idle host. The network between hosts is not included. */

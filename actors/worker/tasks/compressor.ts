@@ -1,9 +1,8 @@
 /**
- * Decides whether a task's elements are compressed: as its dataset says, or where it pays. Elements
- * come at the pace of the slowest step, and compression makes sending faster but making and reading
- * slower: it pays where sending is by far the slowest and the data shrinks. Clients report the cost
- * of sending and decompressing; trials on parts of elements measure the rest, ever more rarely
- * without gain.
+ * Decides whether a task's elements are compressed: as its dataset says, or where it pays. It pays
+ * where sending is by far the slowest step and the data shrinks: compression makes sending faster,
+ * but making and reading slower. Clients report the cost of sending and decompressing; trials on
+ * parts of elements measure the rest. After each trial without gain the next is twice as far away.
  */
 import type { ElementCompression } from "../../../data/service/reading_choices.ts";
 import type { FrameCodec } from "../../../transport/compression.ts";

@@ -121,7 +121,7 @@ class OrderedTask implements RunningTask {
     return this.#repeats.answer(request, () => this.#take(request, asker), asker);
   }
 
-  /** Elements that only a departed consumer had still to take are dropped. */
+  /** Drops the elements that only the departed consumer has not taken. */
   leave(
     { clientId, consumerIndex }: RequestOf<ElementSourceProtocol, "leave">,
     asker: Ref,
@@ -213,7 +213,7 @@ class OrderedTask implements RunningTask {
   /** Serves waiting requests, keeps the first unfinished split running, and asks for more. */
   #progress(): void {
     if (this.#ended) return;
-    // A lost split that is no longer wanted is finished as soon as it is produced.
+    // A split that another task lost may be spent once it is produced: no reader wants it any more.
     this.#dropSpent();
     this.#waiting = this.#waiting.filter(({ wish, answer }) => {
       const now = this.#answerTo(wish);
@@ -285,7 +285,7 @@ class OrderedTask implements RunningTask {
     });
   }
 
-  /** Either the task has ended, or the dataset cannot be read by splits, which its reader is told. */
+  /** The task has ended, or the dataset cannot be read by splits; the dispatcher tells the reader. */
   #refused(error: LeatError): void {
     if (error.code === "cancelled") throw error;
     this.#noMore = true;

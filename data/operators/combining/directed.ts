@@ -21,7 +21,7 @@ interface DirectedState {
   readonly owed?: number;
 }
 
-/** Reads the chosen input. Ends with the last of its inputs, or with the first. */
+/** Reads the chosen input. Ends when all inputs have ended or, with `stopOnEmpty`, when one has. */
 export class DirectedIterator extends ElementIterator implements Stepping {
   readonly #context: IteratorContext;
   /** Disposed once they have ended. */
