@@ -363,8 +363,8 @@ export class RoundReader implements Reader {
 
   /** All consumers agree that no task will ever serve another round. */
   #endIfNobodyServes(): void {
-    const { newest } = this.#schedules;
-    if (newest?.taskIds.length === 0 && this.#rounds[0]?.answer === undefined) {
+    const { newestInForce } = this.#schedules;
+    if (newestInForce?.taskIds.length === 0 && this.#rounds[0]?.answer === undefined) {
       this.#deps.feed.end();
     }
   }

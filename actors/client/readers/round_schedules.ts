@@ -21,12 +21,12 @@ export class RoundSchedules {
     return this.#schedules[0]?.fromRound;
   }
 
-  get inForce(): RoundSchedule | undefined {
+  get newestInForce(): RoundSchedule | undefined {
     return this.#schedules.at(-1);
   }
 
   get acceptedVersion(): number | undefined {
-    return (this.#proposed ?? this.inForce)?.version;
+    return (this.#proposed ?? this.newestInForce)?.version;
   }
 
   /** No round from this one on is requested. */
@@ -42,7 +42,7 @@ export class RoundSchedules {
   /** What the dispatcher need not send again. */
   get known(): { scheduleInForce?: number; knownSchedule?: number } {
     return {
-      ...(this.inForce === undefined ? {} : { scheduleInForce: this.inForce.version }),
+      ...(this.newestInForce === undefined ? {} : { scheduleInForce: this.newestInForce.version }),
       ...(this.#received === undefined ? {} : { knownSchedule: this.#received.version }),
     };
   }
@@ -77,7 +77,7 @@ export class RoundSchedules {
 
   /** Takes in the schedules in force and returns the new ones, oldest first. */
   learn(schedules: readonly RoundSchedule[]): readonly RoundSchedule[] {
-    const known = this.inForce?.version ?? -1;
+    const known = this.newestInForce?.version ?? -1;
     const fresh = schedules.filter(({ version }) => version > known);
     if (fresh.length > 0) this.#schedules = schedules;
     return fresh;
@@ -91,7 +91,7 @@ export class RoundSchedules {
   consider(proposed: RoundSchedule | undefined, nextRound: number): boolean {
     const before = this.#proposed?.version;
     const isAcceptable = proposed !== undefined && nextRound <= proposed.fromRound &&
-      proposed.version > (this.inForce?.version ?? -1);
+      proposed.version > (this.newestInForce?.version ?? -1);
     this.#proposed = isAcceptable ? proposed : undefined;
     return this.#proposed !== undefined && this.#proposed.version !== before;
   }
