@@ -61,7 +61,8 @@ export class FunctionPool implements FunctionThreads {
 
   async openSegment(segment: Segment): Promise<OpenSegment> {
     const thread = this.#idleSegmentThreads.pop() ?? await this.#startSegmentThread();
-    return await thread.open(segment, () => {
+    const { openSegment } = await import("./segment_thread.ts");
+    return await openSegment(thread, segment, () => {
       const isKept = this.#idleSegmentThreads.length < this.count;
       if (thread.isAlive && isKept) this.#idleSegmentThreads.push(thread);
       else thread.terminate();
@@ -69,8 +70,8 @@ export class FunctionPool implements FunctionThreads {
   }
 
   async #startSegmentThread(): Promise<SegmentThread> {
-    const { SegmentThread } = await import("./segment_thread.ts");
-    const thread: SegmentThread = new SegmentThread(() => {
+    const { startSegmentThread } = await import("./segment_thread.ts");
+    const thread = startSegmentThread(() => {
       this.#segmentThreads.delete(thread);
       const idle = this.#idleSegmentThreads.indexOf(thread);
       if (idle >= 0) this.#idleSegmentThreads.splice(idle, 1);

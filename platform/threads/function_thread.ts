@@ -1,5 +1,4 @@
 /** One thread of a `FunctionPool`. */
-import { type MessagePort as NodePort, Worker } from "node:worker_threads";
 import { LeatError } from "../../core/error.ts";
 import type {
   BlockOutcome,
@@ -7,6 +6,7 @@ import type {
   ThreadFunction,
 } from "../../data/threads/function_threads.ts";
 import { type PackedError, unpackError } from "../../data/threads/packed_error.ts";
+import { startThread } from "./asked_thread.ts";
 import type { PooledFunction, QueuedBlock } from "./function_pool.ts";
 
 /** A message to the thread. Requests are numbered. */
@@ -48,9 +48,7 @@ interface Loading {
 
 export class FunctionThread {
   readonly #events: ThreadEvents;
-  readonly #worker: Worker;
-  /** A port of the web: sending 150 KB by one of node takes 10 ms. */
-  readonly #port: MessagePort;
+  readonly #thread: ReturnType<typeof startThread>;
   #requests = 0;
   /** Blocks that were sent and not answered, by request, in order. */
   readonly #blocks = new Map<number, QueuedBlock>();
@@ -59,18 +57,11 @@ export class FunctionThread {
 
   constructor(events: ThreadEvents) {
     this.#events = events;
-    this.#worker = new Worker(new URL("./function_thread_entry.ts", import.meta.url), {
-      name: "leat-functions",
+    const entry = new URL("./function_thread_entry.ts", import.meta.url);
+    this.#thread = startThread<ThreadAnswer>(entry, { name: "leat-functions" }, {
+      onMessage: (answer) => this.#answered(answer),
+      onEnded: (why) => this.#ended(why),
     });
-    const { port1, port2 } = new MessageChannel();
-    this.#port = port1;
-    port1.onmessage = ({ data }: MessageEvent<ThreadAnswer>) => this.#answered(data);
-    // The worker decides whether the program stays alive.
-    (port1 as unknown as NodePort).unref();
-    this.#worker.postMessage(port2, [port2 as unknown as NodePort]);
-    this.#worker.on("error", (error: Error) => this.#ended(error.message));
-    this.#worker.on("exit", (code: number) => this.#ended(`it exited with code ${code}`));
-    this.#worker.unref();
   }
 
   get outstanding(): number {
@@ -118,11 +109,11 @@ export class FunctionThread {
 
   async terminate(): Promise<void> {
     this.#ended("it was closed");
-    await this.#worker.terminate();
+    await this.#thread.worker.terminate();
   }
 
   #post(request: ThreadRequest, buffers: readonly ArrayBuffer[] = []): void {
-    if (!this.#hasEnded) this.#port.postMessage(request, [...buffers]);
+    if (!this.#hasEnded) this.#thread.port.postMessage(request, [...buffers]);
   }
 
   #answered({ request, outcome, error }: ThreadAnswer): void {
@@ -145,14 +136,14 @@ export class FunctionThread {
   /** Keeps the program alive while it has work. */
   #hold(): void {
     const isLoading = [...this.#loadings.values()].some(({ request }) => request !== NONE);
-    if (this.#blocks.size > 0 || isLoading) this.#worker.ref();
-    else this.#worker.unref();
+    if (this.#blocks.size > 0 || isLoading) this.#thread.worker.ref();
+    else this.#thread.worker.unref();
   }
 
   #ended(why: string): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    this.#port.close();
+    this.#thread.port.close();
     this.#events.onEnded();
     const error = new LeatError("internal", `The thread that called it has ended: ${why}`);
     for (const { reject } of this.#loadings.values()) reject(error);

@@ -3,10 +3,12 @@ import { parentPort } from "node:worker_threads";
 import "../../data/dataset.ts"; // registers all operators
 import { installHost } from "../../data/host.ts";
 import { packError } from "../../data/threads/packed_error.ts";
+import type { SegmentAnswer } from "../../data/threads/function_threads.ts";
 import { ServedSegment } from "../../data/threads/served_segment.ts";
 import { DenoHost } from "../deno_host.ts";
 import { guardExits } from "./exit_guard.ts";
-import type { SegmentMessage, SegmentReply } from "./segment_thread.ts";
+import type { Reply } from "./asked_thread.ts";
+import type { SegmentMessage } from "./segment_thread.ts";
 
 const host = new DenoHost({ threads: false });
 let segment: ServedSegment | undefined;
@@ -14,7 +16,7 @@ let segment: ServedSegment | undefined;
 async function reply(
   message: Exclude<SegmentMessage, { close: true }>,
   buffers: ArrayBuffer[],
-): Promise<SegmentReply> {
+): Promise<Reply<SegmentAnswer>> {
   const { number } = message;
   try {
     if ("request" in message) {

@@ -4,7 +4,8 @@ import { parentPort } from "node:worker_threads";
 import { TYPED_ARRAYS, type TypedArray } from "../../../core/dtype.ts";
 import { packError } from "../../../data/threads/packed_error.ts";
 import { Resampler, transform } from "../resampling/resampler.ts";
-import type { DecodingAnswer, DecodingRequest } from "./decoding_threads.ts";
+import type { Reply } from "../../threads/asked_thread.ts";
+import type { DecodingRequest } from "./decoding_threads.ts";
 import { openTurboLibrary } from "./turbo_library.ts";
 
 const { symbols } = openTurboLibrary()!;
@@ -29,13 +30,13 @@ function decode(request: DecodingRequest): number {
 parentPort!.once("message", (port: MessagePort) => {
   port.onmessage = ({ data }: MessageEvent<DecodingRequest>) => {
     const { number } = data;
-    let answer: DecodingAnswer;
+    let reply: Reply<number>;
     try {
-      answer = { number, status: decode(data) };
+      reply = { number, answer: decode(data) };
     } catch (error) {
-      answer = { number, error: packError(error) };
+      reply = { number, error: packError(error) };
     }
-    port.postMessage(answer);
+    port.postMessage(reply);
   };
   port.postMessage("ready");
 });

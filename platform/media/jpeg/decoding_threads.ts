@@ -3,9 +3,7 @@
  * out: without them, it would resize all images itself, and no more cores would help.
  */
 
-import { type MessagePort as NodePort, Worker } from "node:worker_threads";
-import { LeatError } from "../../../core/error.ts";
-import { type PackedError, unpackError } from "../../../data/threads/packed_error.ts";
+import { AskedThread } from "../../threads/asked_thread.ts";
 import type { DecodePlan } from "../decode_plan.ts";
 import type { Region } from "../image_format.ts";
 
@@ -29,13 +27,6 @@ export interface DecodingRequest extends DecodingTask {
   readonly number: number;
 }
 
-/** What the library has returned, or why the image could not be transformed. */
-export interface DecodingAnswer {
-  readonly number: number;
-  readonly status?: number;
-  readonly error?: PackedError;
-}
-
 /** Before the first thread starts, the asking thread has transformed images for so long, in ms. */
 const COLD_WORK_MS = 200;
 /** Address space for the generated code of a thread, in MiB. */
@@ -48,7 +39,8 @@ const TASKS_PER_THREAD = 2;
 /** The threads that decode for one thread: at most `max`, as many as there was work for at once. */
 export class DecodingThreads {
   #max: number;
-  readonly #threads = new Set<DecodingThread>();
+  /** They answer with what the library has returned. */
+  readonly #threads = new Set<AskedThread<number>>();
   #workedMs = 0;
   #decoded = 0;
   /** Set when a thread could not start. */
@@ -85,18 +77,18 @@ export class DecodingThreads {
    */
   decode(task: DecodingTask): Promise<number> | undefined {
     if (this.#isOff || this.#workedMs < COLD_WORK_MS) return undefined;
-    let best: DecodingThread | undefined, isStarting = false;
+    let best: AskedThread<number> | undefined, isStarting = false;
     for (const thread of this.#threads) {
       if (!thread.isReady) isStarting = true;
-      else if (best === undefined || thread.tasks < best.tasks) best = thread;
+      else if (best === undefined || thread.outstanding < best.outstanding) best = thread;
     }
     const isGrowing = this.#threads.size < this.#max;
-    if (isGrowing && !isStarting && (best === undefined || best.tasks > 0)) this.#start();
+    if (isGrowing && !isStarting && (best === undefined || best.outstanding > 0)) this.#start();
     if (best === undefined) return undefined;
-    const isFull = (isGrowing || isStarting) && best.tasks >= TASKS_PER_THREAD;
+    const isFull = (isGrowing || isStarting) && best.outstanding >= TASKS_PER_THREAD;
     if (isFull) return undefined;
     this.#decoded++;
-    return best.decode(task);
+    return best.ask(task) as Promise<number>;
   }
 
   /** Ends all threads once they have no tasks. Others start when there is work again. */
@@ -110,84 +102,22 @@ export class DecodingThreads {
 
   #start(): void {
     try {
-      const thread: DecodingThread = new DecodingThread(() => {
-        const isClosed = !this.#threads.delete(thread);
-        if (!isClosed && !thread.isReady) this.#isOff = true;
+      const entry = new URL("./decoding_thread_entry.ts", import.meta.url);
+      const thread: AskedThread<number> = new AskedThread(entry, {
+        name: "leat-images",
+        // By default the engine reserves half a gigabyte for each, which a process with a limit lacks.
+        resourceLimits: { codeRangeSizeMb: CODE_RANGE_MIB },
+        what: "The thread that decoded the image",
+        onEnded: () => {
+          const isClosed = !this.#threads.delete(thread);
+          if (!isClosed && !thread.isReady) this.#isOff = true;
+        },
       });
       this.#threads.add(thread);
     } catch {
       // A program without permission to read Leat's own files goes on without threads.
       this.#isOff = true;
     }
-  }
-}
-
-class DecodingThread {
-  readonly #worker: Worker;
-  /** Of the web: a port of node is slow in Deno. */
-  readonly #port: MessagePort;
-  readonly #onEnded: () => void;
-  readonly #asked = new Map<number, PromiseWithResolvers<number>>();
-  #numbers = 0;
-  #hasEnded = false;
-  isReady = false;
-
-  constructor(onEnded: () => void) {
-    this.#onEnded = onEnded;
-    this.#worker = new Worker(new URL("./decoding_thread_entry.ts", import.meta.url), {
-      name: "leat-images",
-      // By default the engine reserves half a gigabyte for each, which a process with a limit lacks.
-      resourceLimits: { codeRangeSizeMb: CODE_RANGE_MIB },
-    });
-    const { port1, port2 } = new MessageChannel();
-    this.#port = port1;
-    port1.onmessage = ({ data }: MessageEvent<DecodingAnswer | "ready">) => {
-      if (data === "ready") this.isReady = true;
-      else this.#answered(data);
-    };
-    // Neither keeps the program alive; the worker does while it has tasks.
-    (port1 as unknown as NodePort).unref();
-    this.#worker.postMessage(port2, [port2 as unknown as NodePort]);
-    this.#worker.on("error", ({ message }: Error) => this.#ended(message));
-    this.#worker.on("exit", (code: number) => this.#ended(`it exited with code ${code}`));
-    this.#worker.unref();
-  }
-
-  get tasks(): number {
-    return this.#asked.size;
-  }
-
-  decode(task: DecodingTask): Promise<number> {
-    const outcome = Promise.withResolvers<number>();
-    const number = ++this.#numbers;
-    if (this.#asked.size === 0) this.#worker.ref();
-    this.#asked.set(number, outcome);
-    this.#port.postMessage({ number, ...task } satisfies DecodingRequest);
-    return outcome.promise;
-  }
-
-  async close(): Promise<void> {
-    await Promise.allSettled([...this.#asked.values()].map(({ promise }) => promise));
-    this.#ended("it was closed");
-    await this.#worker.terminate();
-  }
-
-  #answered({ number, status, error }: DecodingAnswer): void {
-    const asked = this.#asked.get(number);
-    this.#asked.delete(number);
-    if (this.#asked.size === 0) this.#worker.unref();
-    if (status === undefined) asked?.reject(unpackError(error!));
-    else asked?.resolve(status);
-  }
-
-  #ended(why: string): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
-    this.#port.close();
-    const error = new LeatError("internal", `The thread that decoded the image has ended: ${why}`);
-    for (const { reject } of this.#asked.values()) reject(error);
-    this.#asked.clear();
-    this.#onEnded();
   }
 }
 
