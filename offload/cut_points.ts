@@ -99,14 +99,11 @@ function remotableParts(
   keepsOrder: boolean,
 ): { readonly root: DatasetNode; readonly keepsOrder: boolean }[] {
   if (node.division === "served") return [];
-  const isWhole = chainOf(node) !== undefined && !inPreOrder(node).some(isCache);
+  const isWhole = chainOf(node) !== undefined &&
+    !inPreOrder(node).some(({ kind }) => kind === "cache");
   if (isWhole) return [{ root: node, keepsOrder }];
   const joins = keepsOrder || node.inputs.length > 1;
   return node.inputs.flatMap((input) => remotableParts(input, joins));
-}
-
-function isCache({ kind }: DatasetNode): boolean {
-  return kind === "cache";
 }
 
 /** The candidates of one part: everything, everything below the batch, and the marked points. */

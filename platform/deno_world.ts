@@ -39,7 +39,8 @@ export class DenoWorld implements World {
   constructor(options: DenoWorldOptions = {}) {
     this.#options = options;
     this.#levelMin = LEVELS.indexOf(options.logLevel ?? "info");
-    this.random = randomOf(new RandomStream(options.seed ?? entropy64()));
+    const [entropy] = crypto.getRandomValues(new BigUint64Array(1));
+    this.random = randomOf(new RandomStream(options.seed ?? entropy!));
   }
 
   nowMs(): number {
@@ -147,10 +148,6 @@ function randomOf(stream: RandomStream): Random {
 
 function word(stream: RandomStream): string {
   return stream.int(2 ** 32).toString(16).padStart(8, "0");
-}
-
-function entropy64(): bigint {
-  return crypto.getRandomValues(new BigUint64Array(1))[0]!;
 }
 
 function fieldText(value: unknown): string {

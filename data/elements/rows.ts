@@ -48,14 +48,10 @@ export function cutLeaf(leaf: Leaf, start: number, stop: number): Leaf {
 }
 
 function cutData({ shape, data }: Tensor, start: number, stop: number): unknown {
-  const rowSize = sizeOfRow(shape);
+  const rowSize = shape.slice(1).reduce((a, b) => a * b, 1);
   return isTypedArray(data)
     ? data.subarray(start * rowSize, stop * rowSize)
     : data.slice(start * rowSize, stop * rowSize);
-}
-
-function sizeOfRow(shape: readonly number[]): number {
-  return shape.slice(1).reduce((a, b) => a * b, 1);
 }
 
 function joinLeaves(leaves: readonly Leaf[]): Leaf {

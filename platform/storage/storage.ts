@@ -138,7 +138,10 @@ export class StorageFiles implements Files {
       case "s3":
         return await lateS3Files("s3", s3Settings(s3, readEnv), this.#http);
       case "gs": {
-        const settings = s3Settings({ endpoint: GOOGLE_ENDPOINT, region: "auto", ...gs }, noEnv);
+        const settings = s3Settings(
+          { endpoint: GOOGLE_ENDPOINT, region: "auto", ...gs },
+          () => undefined,
+        );
         return await lateS3Files("gs", settings, this.#http);
       }
     }
@@ -153,10 +156,6 @@ export class StorageFiles implements Files {
 async function lateS3Files(...args: Parameters<typeof import("./s3_files.ts").s3Files>) {
   const { s3Files } = await import("./s3_files.ts");
   return s3Files(...args);
-}
-
-function noEnv(): undefined {
-  return undefined;
 }
 
 /** The scheme of a URL; `undefined` for a path, `C:/…` included. */

@@ -1,7 +1,6 @@
 /** Numbers of elements: of n consumers, consumer i reads those whose number modulo n is i. */
 import { rowsIn } from "../../../data/deterministic/split_run.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
-import type { Payload } from "../../../transport/payload.ts";
 import type { ElementAnswer, Own, Place } from "../../worker/protocol.ts";
 
 /** Where counting begins. */
@@ -41,7 +40,7 @@ export class StreamNumbers {
     switch (item.kind) {
       case "remainder":
         this.#elements = index;
-        this.#rows += rowsOf(item.element);
+        this.#rows += rowsIn(decodeMessage(item.element.bytes));
         return { number: this.#first + index, isElement: this.#isBatch };
       case "split_end":
         this.#first += this.#elements ?? index;
@@ -61,8 +60,4 @@ export class StreamNumbers {
   get #isBatch(): boolean {
     return this.#rows >= this.#batchSize;
   }
-}
-
-function rowsOf(remainder: Payload): number {
-  return rowsIn(decodeMessage(remainder.bytes));
 }

@@ -27,7 +27,8 @@ export function registerDataset(
     ? ownDatasetLike(tx.state, request, sender)
     : tx.state.datasets.get(request.datasetId);
   if (known !== undefined) {
-    if (isLike(known, request)) return answerKnown(tx, known, request);
+    const isLike = known.fingerprint === fingerprint && known.compression === compression;
+    if (isLike) return answerKnown(tx, known, request);
     if (known.fingerprint === fingerprint) throw compressedOtherwise(known, compression);
     throw new LeatError(
       "already_exists",
@@ -114,10 +115,6 @@ function checkGraph(graph: Uint8Array, fingerprint: string, { datasetBytesMax }:
 /** Whether a caller may use a dataset: a transient one belongs to its identity. */
 function isOwn(state: DispatcherState, datasetId: string, { name, role }: Identity): boolean {
   return role === "admin" || state.ownerOfDataset(datasetId) === name;
-}
-
-function isLike(known: Dataset, { fingerprint, compression }: Partial<Dataset>): boolean {
-  return known.fingerprint === fingerprint && known.compression === compression;
 }
 
 function compressedOtherwise(

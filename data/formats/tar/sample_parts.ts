@@ -9,17 +9,13 @@ export type DecodedExtension = "json" | "txt" | "cls";
 
 /** The decoders, by the end of the extension. */
 export const PART_DECODERS = {
-  json: decodeJson,
+  json: (contents: Uint8Array): unknown => JSON.parse(decodeText(contents)),
   txt: decodeText,
   cls: decodeClass,
 } as const satisfies Record<DecodedExtension, unknown>;
 
 function decodeText(contents: Uint8Array): string {
   return new TextDecoder("utf-8", { fatal: true }).decode(contents);
-}
-
-function decodeJson(contents: Uint8Array): unknown {
-  return JSON.parse(decodeText(contents));
 }
 
 function decodeClass(contents: Uint8Array): number {

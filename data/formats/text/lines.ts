@@ -57,7 +57,7 @@ export class LineReader implements FormatReader {
    */
   constructor(
     bytes: ByteReader,
-    convert: LineConversion = textOf,
+    convert: LineConversion = ({ text }) => text,
     from = BEGINNING,
     stop = Infinity,
   ) {
@@ -198,8 +198,4 @@ export function describeLine({ number, offset }: Line, path: string): string {
 /** The location of a line, for an error's details. */
 export function lineDetails({ number, offset }: Line, path: string): Record<string, unknown> {
   return { path, offset, ...(number === null ? {} : { line: number }) };
-}
-
-function textOf({ text }: Line): string {
-  return text;
 }

@@ -1,5 +1,4 @@
 /** Rule `projectionPushdown`: files are read without the columns that no operator above needs. */
-import type { DatasetNode } from "../../node.ts";
 import { nameOf, type Rule, type Site } from "../rule.ts";
 
 export const projectionPushdown: Rule = {
@@ -18,9 +17,7 @@ export const projectionPushdown: Rule = {
 function sourceBelow(site: Site, fields: readonly string[]): Site | undefined {
   if (site.node.readsFields) return site;
   const [input] = site.inputs;
-  return input !== undefined && passes(site.node, fields) ? sourceBelow(input, fields) : undefined;
-}
-
-function passes(node: DatasetNode, fields: readonly string[]): boolean {
-  return node.fieldsOfInput(fields) === fields;
+  return input !== undefined && site.node.fieldsOfInput(fields) === fields
+    ? sourceBelow(input, fields)
+    : undefined;
 }

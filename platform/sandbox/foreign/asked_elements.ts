@@ -43,7 +43,11 @@ function stepOf(answer: unknown): RemoteStep {
     case "elements": {
       const elements = elementOf(frame);
       if (!Array.isArray(elements) || elements.length === 0) throw unexpected("elements");
-      return { kind: "answers", answers: elements.map(given), ...news };
+      return {
+        kind: "answers",
+        answers: elements.map((value) => ({ failed: false, value })),
+        ...news,
+      };
     }
     case "answers":
       if (!Array.isArray(answers) || answers.length === 0) throw unexpected("answers");
@@ -63,10 +67,6 @@ function answerOf(answer: unknown): Answer {
   return frame === undefined
     ? { failed: true, value: errorOf(error) }
     : { failed: false, value: elementOf(frame) };
-}
-
-function given(value: unknown): Answer {
-  return { failed: false, value };
 }
 
 function errorOf(error: unknown): LeatError {
