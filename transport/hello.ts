@@ -19,9 +19,7 @@ export interface Hello extends NodeId {
   readonly role: Role;
   /** The largest message that this side accepts. */
   readonly messageBytesMax: number;
-  /**
-   * Slots that this side reads where they are, and frees later. Default: two, copied from at once.
-   */
+  /** How many slots this side keeps, to read messages in place. Default: it copies out of two. */
   readonly slots?: number;
   /** The listener's private folder: processes of its host and user may share slots with it. */
   readonly near?: string;

@@ -74,6 +74,10 @@ export function leavesOfSpec(spec: ElementSpec): TensorSpec[] | undefined {
   return leaves;
 }
 
+export function isRecordSpec(spec: ElementSpec): spec is { readonly [name: string]: ElementSpec } {
+  return spec !== undefined && !(spec instanceof TensorSpec) && !isTuple(spec);
+}
+
 /** True for the spec of an array (a tuple). `Array.isArray` does not narrow readonly arrays. */
 export function isTuple(spec: ElementSpec): spec is readonly ElementSpec[] {
   return Array.isArray(spec);

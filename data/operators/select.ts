@@ -5,7 +5,7 @@ import { checkArray, invalidArgument, show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
-import { type ElementSpec, isTuple, TensorSpec } from "../elements/spec.ts";
+import { type ElementSpec, isRecordSpec } from "../elements/spec.ts";
 import type { NoOp } from "../optimizer/no_op.ts";
 import { sameBelow } from "../optimizer/rules/dead_transformation_elimination.ts";
 import { ElementwiseIterator } from "./elementwise.ts";
@@ -63,10 +63,6 @@ function checkFields(value: unknown): readonly string[] {
     throw invalidArgument("select", "fields", "different names, at least one", value);
   }
   return [...fields] as string[];
-}
-
-function isRecordSpec(spec: ElementSpec): spec is { readonly [name: string]: ElementSpec } {
-  return spec !== undefined && !(spec instanceof TensorSpec) && !isTuple(spec);
 }
 
 class SelectIterator extends ElementwiseIterator {

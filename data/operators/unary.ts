@@ -15,7 +15,7 @@ export abstract class UnaryNode extends DatasetNode {
     return this.inputs[0]!;
   }
 
-  /** Of most operators only iterating tells. */
+  /** Most operators learn it only by iterating. */
   override get cardinality(): number {
     return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }

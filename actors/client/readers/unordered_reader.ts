@@ -35,7 +35,7 @@ interface OpenTask {
   /** How many requests were worth keeping open when last computed. */
   wanted: number;
   /** Open requests that gave up their slots. */
-  withoutPlace: number;
+  withoutSlot: number;
   /** The task has no more elements for this client: it has ended, or it is gone for good. */
   ended: boolean;
   /** The dispatcher no longer lists it. */
@@ -63,7 +63,7 @@ export class UnorderedReader implements Reader {
   #clientId = -1;
   #inFlight = 0;
   /** Requests in flight that hold no slot. */
-  #withoutPlace = 0;
+  #withoutSlot = 0;
   /** Tasks that have not ended, and the number of requests worth keeping open at them. */
   #live = 0;
   #wanted = 0;
@@ -107,7 +107,7 @@ export class UnorderedReader implements Reader {
       const open = this.#tasks.get(taskId);
       if (open === undefined) continue;
       open.gone = true;
-      this.#withoutPlace -= open.withoutPlace;
+      this.#withoutSlot -= open.withoutSlot;
       this.#end(open);
       open.fetcher.leave();
       this.#tasks.delete(taskId);
@@ -121,20 +121,20 @@ export class UnorderedReader implements Reader {
   /** Shuffles: in one common order, all clients would ask the same few tasks first. */
   #inOwnOrder<T>(items: readonly T[]): T[] {
     const { random } = this.#deps.context;
-    const drawn = items.map((item) => ({ item, place: random.next() }));
-    return drawn.sort((a, b) => a.place - b.place).map(({ item }) => item);
+    const drawn = items.map((item) => ({ item, key: random.next() }));
+    return drawn.sort((a, b) => a.key - b.key).map(({ item }) => item);
   }
 
   /** Includes requests that wait for a slot: when the worker leaves, its elements are lost. */
   askAgain(source: FencedRef): number | undefined {
     const open = this.#tasks.values().find(({ task }) => sameActor(task.source, source));
     if (open === undefined) return undefined;
-    this.#letReturn(open);
+    this.#resume(open);
     return open.fetcher.askAgain();
   }
 
   pump(): void {
-    while (this.#returning.length > 0 && this.#hasRoom) this.#letReturn(this.#returning.shift()!);
+    while (this.#returning.length > 0 && this.#hasRoom) this.#resume(this.#returning.shift()!);
     while (this.#hasRoom) {
       const open = this.#nextInTurn();
       if (open === undefined) return;
@@ -152,14 +152,14 @@ export class UnorderedReader implements Reader {
     this.#live++;
     this.#wanted += REQUESTS_START;
     const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, {
-      onUnreachable: () => this.#lostSight(open),
-      whenRoom: () => this.#placeAt(open),
+      onUnreachable: () => this.#unreachable(open),
+      whenRoom: () => this.#slotAt(open),
     });
     const open: OpenTask = {
       task,
       fetcher,
       wanted: REQUESTS_START,
-      withoutPlace: 0,
+      withoutSlot: 0,
       ended: false,
       gone: false,
       inRing: false,
@@ -172,10 +172,10 @@ export class UnorderedReader implements Reader {
   }
 
   /** A request cannot reach its task: others use its slot until the task answers again. */
-  #lostSight(open: OpenTask): void {
+  #unreachable(open: OpenTask): void {
     if (open.gone) return;
-    open.withoutPlace++;
-    this.#withoutPlace++;
+    open.withoutSlot++;
+    this.#withoutSlot++;
     this.pump();
   }
 
@@ -184,10 +184,10 @@ export class UnorderedReader implements Reader {
    * order. If some of its requests have slots and earlier ones wait for slots, they wait for each
    * other for ever. So if a request of a task has a slot, its other requests need none.
    */
-  #placeAt(open: OpenTask): Promise<void> {
+  #slotAt(open: OpenTask): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     open.returning.push(resolve);
-    if (open.requests.length > open.withoutPlace) this.#letReturn(open);
+    if (open.requests.length > open.withoutSlot) this.#resume(open);
     else if (open.returning.length === 1) {
       this.#returning.push(open);
       this.pump();
@@ -195,11 +195,11 @@ export class UnorderedReader implements Reader {
     return promise;
   }
 
-  #letReturn(open: OpenTask): void {
+  #resume(open: OpenTask): void {
     const returning = open.returning.splice(0);
     if (open.gone) return;
-    open.withoutPlace -= returning.length;
-    this.#withoutPlace -= returning.length;
+    open.withoutSlot -= returning.length;
+    this.#withoutSlot -= returning.length;
     for (const go of returning) go();
   }
 
@@ -260,7 +260,7 @@ export class UnorderedReader implements Reader {
     const { bufferBytesMax = BUFFER_BYTES_MAX } = options;
     if (feed.closed) return false;
     const most = this.#most;
-    const requests = this.#inFlight - this.#withoutPlace;
+    const requests = this.#inFlight - this.#withoutSlot;
     if (requests === 0 && feed.length === 0) return true;
     if (this.#deps.context.world.fault("first_come.buffer_full")) return false;
     if (requests + feed.length >= (most < Infinity ? most : this.#outstandingMax)) return false;
@@ -273,7 +273,7 @@ export class UnorderedReader implements Reader {
   }
 
   #fetch(open: OpenTask): void {
-    this.#letReturn(open);
+    this.#resume(open);
     const { context } = this.#deps;
     const nowMs = context.world.nowMs();
     this.#sinceMs ??= nowMs;

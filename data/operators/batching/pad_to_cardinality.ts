@@ -12,7 +12,7 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
-import { type ElementSpec, isTuple, TensorSpec } from "../../elements/spec.ts";
+import { type ElementSpec, isRecordSpec, isTuple, TensorSpec } from "../../elements/spec.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { UnaryNode } from "../unary.ts";
 
@@ -65,10 +65,6 @@ export class PadToCardinalityNode extends UnaryNode {
 registerNode(KIND, {
   fromWire: (a, [input]) => new PadToCardinalityNode(input!, a.count, a.maskKey),
 });
-
-function isRecordSpec(spec: ElementSpec): spec is { readonly [component: string]: ElementSpec } {
-  return spec !== undefined && !(spec instanceof TensorSpec) && !isTuple(spec);
-}
 
 function noRecord(found: string): LeatError {
   return new LeatError(

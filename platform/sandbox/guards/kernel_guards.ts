@@ -1,4 +1,4 @@
-/** The launcher's message to the program that it becomes. */
+/** The launcher's message to the program that replaces it (`exec`): which guards the kernel set. */
 
 export interface KernelGuards {
   /** The version of Landlock; 0 if the system has none. */
