@@ -5,7 +5,7 @@ import type { AudioCodec, Files, Host, ImageCodec, NewFiles, PythonRunner } from
 import { installCrc32c } from "../data/formats/tfrecord/crc32c.ts";
 import type { ForeignRunners } from "../data/foreign/foreign_runners.ts";
 import { Audio } from "./media/audio.ts";
-import { type ForeignLimits, ForeignProcesses } from "./sandbox/foreign/foreign_processes.ts";
+import { type ForeignLimits, foreignProcesses } from "./sandbox/foreign/foreign_processes.ts";
 import { Images } from "./media/images.ts";
 import type { PythonPool } from "./python/python_pool.ts";
 import { loadCrc32cAddon } from "./storage/crc32c_addon.ts";
@@ -83,7 +83,7 @@ export class DenoHost implements Host {
     this.files = options.files ?? new StorageFiles(options.storage);
     this.images = options.images ?? new Images();
     this.audio = options.audio ?? new Audio();
-    this.foreignRunners = new ForeignProcesses(options.foreign);
+    this.foreignRunners = foreignProcesses(options.foreign);
     const { python = "python3", pythonPool } = options;
     if (python !== false) this.python = latePython(pythonPool ?? python);
     const { images, audio, threads = images === undefined && audio === undefined } = options;

@@ -9,29 +9,22 @@ export type ForeignLimits = Pick<
 >;
 
 /** Starts confined runners for functions from outside this program's build. */
-export class ForeignProcesses implements ForeignRunners {
-  readonly #limits: ForeignLimits;
-
-  constructor(limits: ForeignLimits = {}) {
-    this.#limits = limits;
-  }
-
-  get obstacle(): string | undefined {
-    if (Deno.build.os !== "linux") {
-      return `only the kernel of Linux keeps the limits of one, and this is ${Deno.build.os}`;
-    }
-    const mayRun = [Deno.execPath(), "deno"].some((command) =>
-      Deno.permissions.querySync({ name: "run", command }).state === "granted"
-    );
-    return mayRun
-      ? undefined
-      : "this program lacks the permission to: run it with --allow-run=deno " +
-        '(leat.load: allow=["run=deno"])';
-  }
-
-  start(): ForeignRunner {
-    return lateRunner(this.#limits);
-  }
+export function foreignProcesses(limits: ForeignLimits = {}): ForeignRunners {
+  return {
+    get obstacle() {
+      if (Deno.build.os !== "linux") {
+        return `only the kernel of Linux keeps the limits of one, and this is ${Deno.build.os}`;
+      }
+      const mayRun = [Deno.execPath(), "deno"].some((command) =>
+        Deno.permissions.querySync({ name: "run", command }).state === "granted"
+      );
+      return mayRun
+        ? undefined
+        : "this program lacks the permission to: run it with --allow-run=deno " +
+          '(leat.load: allow=["run=deno"])';
+    },
+    start: () => lateRunner(limits),
+  };
 }
 
 /** Loads the runner with its first part. */
