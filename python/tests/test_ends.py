@@ -14,7 +14,7 @@ from typing import Any, Iterator
 
 import leat
 import pytest
-from conftest import PIPELINES, SOURCES, children_of, is_alive, named, until
+from conftest import DEADLINE_SECONDS, PIPELINES, SOURCES, children_of, is_alive, named, until
 
 FUNCTIONS = Path(__file__).parent / "functions.ts"
 
@@ -61,10 +61,10 @@ def test_ctrl_c_reaches_the_loop_and_not_the_helper() -> None:
 
 
 def test_an_exception_in_the_loop_ends_the_program_and_its_helper() -> None:
-    script = f"import leat\nfor batch in leat.load({str(PIPELINES)!r}, export='large', args={{'count': 9}}): 1 / 0"
+    script = f"import leat\nloader = leat.load({str(PIPELINES)!r}, export='large', args={{'count': 9}})\nfor batch in loader: 1 / 0"
     with program(script, stderr=subprocess.PIPE) as running:
-        assert running.stderr is not None and "ZeroDivisionError" in running.stderr.read()
-        assert running.wait() == 1
+        assert "ZeroDivisionError" in running.communicate(timeout=DEADLINE_SECONDS)[1]
+        assert running.returncode == 1
     assert left_folders() == [] and named(f"{tempfile.gettempdir()}/leat-slots-") == []
 
 

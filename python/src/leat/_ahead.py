@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Callable, Iterator
 
 from ._checkpoint import Checkpoint
@@ -10,40 +11,64 @@ from ._loader import Loader
 
 
 class Ahead(Iterator[Any]):
-    """An epoch of a loader, of which up to `count` further batches have been moved."""
+    """An epoch of a loader, of which up to `count` further batches have been moved, or are on their way.
 
-    def __init__(self, loader: Loader, move: Callable[[Any], Any], count: int) -> None:
+    The program's thread takes batches from the helper. Only `move` runs on `thread`, if there is one.
+    """
+
+    def __init__(
+        self, loader: Loader, move: Callable[[Any], Any], count: int, thread: ThreadPoolExecutor | None = None
+    ) -> None:
         self._loader = loader
         self._move = move
         self._count = count
+        self._thread = thread
         self._begin()
 
     def _begin(self) -> None:
         self._batches = iter(self._loader)
         # Each with the position after it.
-        self._moved: deque[tuple[Any, Checkpoint | None]] = deque()
+        self._moved: deque[tuple[Future[Any], Checkpoint | None]] = deque()
         # The error after them, or the end.
         self._failure: Exception | None = None
         # The position after the batch that the program has, where later ones were taken.
         self._position: Checkpoint | None = None
 
     def __next__(self) -> Any:
+        if self._loader._connection.is_open:
+            self._loader._connection.helper.require_own_process()  # A fork has no thread that would end a move.
         while self._failure is None and len(self._moved) <= self._count:
             if self._moved and self._moved[-1][1] is None:
                 break  # A position that is costly to save: nothing is read beyond it.
+            if self._moved and self._loader._reuse:
+                self._moved[-1][0].exception()  # The next batch may be written where this one is read.
             try:
-                moved = self._move(next(self._batches))
+                moved = self._begin_move(next(self._batches))
             except Exception as error:
                 self._failure = error
             else:
                 self._moved.append((moved, self._loader._cheap_checkpoint() if self._count else None))
         if self._moved:
+            self._moved[0][0].exception()  # Waits. Ctrl-C may interrupt this: then the batch stays here.
             moved, self._position = self._moved.popleft()
-            return moved
+            return moved.result()
         self._position = None
         failure, self._failure = self._failure, None
         assert failure is not None
         raise failure
+
+    def _begin_move(self, batch: Any) -> Future[Any]:
+        if self._thread is not None:
+            try:
+                return self._thread.submit(self._move, batch)
+            except RuntimeError:
+                pass  # Python starts none any more: the main thread has ended.
+        moved: Future[Any] = Future()
+        try:
+            moved.set_result(self._move(batch))
+        except Exception as error:
+            moved.set_exception(error)
+        return moved
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that the program got."""

@@ -158,14 +158,18 @@ class Helper:
         if os.getpid() == self.pid:
             self._process.end()
 
-    def check(self) -> None:
-        """Raises if this process, or this call, may not use it."""
+    def require_own_process(self) -> None:
+        """Raises in a fork of the process that started it."""
         if os.getpid() != self.pid:
             raise LeatError(
                 "failed_precondition",
                 "This loader belongs to the process that this one was forked from. Use num_workers=0, or start "
                 "workers with the method 'spawn', which gives each a loader of its own",
             )
+
+    def check(self) -> None:
+        """Raises if this process, or this call, may not use it."""
+        self.require_own_process()
         if self._ended is not None:
             raise self._ended
         if self._is_amid:

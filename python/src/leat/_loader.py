@@ -244,8 +244,7 @@ class Loader:
     def _for_worker(self, worker: int, workers: int) -> Loader:
         """A loader of every `workers`-th batch, in a process that was spawned."""
         if self._connection.is_open:
-            # In a fork: says why it cannot be used here.
-            self._connection.helper.check()
+            self._connection.helper.require_own_process()
         request, reuse, memory, folder, allow = self._arguments
         service = request.get("service")
         if service is None:

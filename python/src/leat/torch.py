@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Iterator, Mapping
 
 import numpy as np
@@ -14,6 +16,7 @@ import torch
 import torch.utils.data
 
 from ._ahead import Ahead
+from ._errors import LeatError
 from ._loader import Loader as NumpyLoader
 from ._tree import map_arrays
 
@@ -36,8 +39,8 @@ def _tensor(array: npt.NDArray[Any]) -> Any:
 class Loader:
     """A loader's batches as tensors.
 
-    On the CPU, tensors are views of shared memory. For another device, the next batch is copied from
-    pinned memory while the program uses this one.
+    On the CPU, tensors are views of shared memory. For another device, a thread copies the next batch
+    to pinned memory and from there to the device, while the program uses this one.
     """
 
     def __init__(
@@ -48,10 +51,17 @@ class Loader:
             loader: What `leat.load` returned.
             device: Where the tensors are. Default: the CPU.
             prefetch: How many batches are copied ahead. Default: 1 for a device, 0 for the CPU.
+
+        Raises:
+            LeatError: `invalid_argument` for batches ahead on the CPU from a loader with `reuse=True`.
         """
         self.loader = loader
         self.device = torch.device("cpu" if device is None else device)
-        self.prefetch = (0 if self.device.type == "cpu" else 1) if prefetch is None else prefetch
+        is_cpu = self.device.type == "cpu"
+        self.prefetch = (0 if is_cpu else 1) if prefetch is None else prefetch
+        if is_cpu and self.prefetch > 0 and loader._reuse:
+            raise LeatError("invalid_argument", "Batches ahead would be in memory that is used again: load without reuse=True")
+        self._mover: _Mover | None = None
         self._batches: Ahead | None = None
 
     def __len__(self) -> int:
@@ -59,8 +69,12 @@ class Loader:
 
     def __iter__(self) -> Iterator[Any]:
         """Begins the next epoch, or continues from what `load_state_dict` was given."""
-        mover = _Mover(self.device)
-        self._batches = Ahead(self.loader, lambda batch: mover.move(to_tensors(batch)), self.prefetch)
+        if self.device.type == "cpu":
+            self._batches = Ahead(self.loader, to_tensors, self.prefetch)
+            return self._batches
+        # One for all epochs: PyTorch keeps memory for each stream.
+        mover = self._mover = self._mover or _Mover(self.device)
+        self._batches = Ahead(self.loader, mover.move, self.prefetch, mover.thread)
         return map(mover.ready, self._batches)
 
     def state_dict(self) -> dict[str, Any]:
@@ -74,26 +88,37 @@ class Loader:
 
 
 class _Mover:
-    """Copies batches to a device, beside what the program computes there."""
+    """Copies batches to a device, beside what the program computes here and there."""
 
     def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        # The thread has another current device than the program.
+        self._device = torch.empty(0, device=device).device
+        self._stream = torch.cuda.Stream(self._device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        self.thread = ThreadPoolExecutor(1, "leat-copies")
+        # One core is enough to copy, as in DataLoader. To set it here sets it for later threads, too; to
+        # have asked in the thread keeps it there.
+        threads = torch.get_num_threads()
+        with contextlib.suppress(RuntimeError):  # The main thread has ended, and Python starts no threads.
+            self.thread.submit(torch.get_num_threads).result()
+            self.thread.submit(torch.set_num_threads, 1).result()
+        torch.set_num_threads(threads)
 
-    def move(self, batch: Any) -> Any:
-        """Begins to copy a batch."""
-        if self._device.type == "cpu":
-            return batch
+    def move(self, batch: Any) -> tuple[Any, Any]:
+        """Begins to copy a batch, which is read when this returns. Also gives the event of its arrival."""
+        tensors = to_tensors(batch)
         if self._stream is None:
-            return _map_tensors(lambda tensor: tensor.to(self._device), batch)
+            return _map_tensors(lambda tensor: tensor.to(self._device), tensors), None
         with torch.cuda.stream(self._stream):
-            return _map_tensors(lambda tensor: tensor.pin_memory().to(self._device, non_blocking=True), batch)
+            # PyTorch uses the pinned memory again once it has been copied.
+            moved = _map_tensors(lambda tensor: tensor.pin_memory().to(self._device, non_blocking=True), tensors)
+            return moved, self._stream.record_event()  # type: ignore[no-untyped-call]
 
-    def ready(self, batch: Any) -> Any:
+    def ready(self, moved: tuple[Any, Any]) -> Any:
         """The batch, for use by the program's own stream."""
-        if self._stream is not None:
+        batch, arrival = moved
+        if arrival is not None:
             current = torch.cuda.current_stream(self._device)
-            current.wait_stream(self._stream)
+            current.wait_event(arrival)  # type: ignore[no-untyped-call]
             _map_tensors(lambda tensor: tensor.record_stream(current), batch)
         return batch
 
