@@ -144,6 +144,7 @@ export type { CandidateMetrics, OffloadDecision, OffloadMetrics } from "./offloa
 export type { OffloadProgress, SideFigures } from "./offload/figures.ts";
 export { fit, type FitOptions, type FitProgress, type FitReport } from "./offload/fit.ts";
 export { type MetricSource, OffloadPlan, type OffloadPlanParts } from "./offload/plan.ts";
+export type { PlanningProgress } from "./offload/planner.ts";
 export {
   offloadProgress,
   type PlanningOptions,

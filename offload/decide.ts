@@ -9,6 +9,9 @@ export const SPEED_UP_THRESHOLD = 1.1;
 /** A candidate must be so many times as fast as local training: measurements are not exact. */
 const GAIN_MIN = 1.05;
 
+/** Workers that gave this share of Gthp were not the bottleneck. */
+const FULL_SHARE = 0.97;
+
 /** What was measured of one way to offload (table 1). */
 export interface CandidateMetrics {
   /** The candidate's name: `"p'2"`, or that of a cut point. */
@@ -27,8 +30,15 @@ export interface OffloadMetrics {
   readonly Gthp: number;
   /** Training throughput with the local pipeline: thp(P + M). */
   readonly Lthp: number;
-  /** CPU time of this process per step with the local pipeline. */
+  /** CPU time of this process per step with the local pipeline, without training. */
   readonly Pcycle: number;
+  /** The same of training. Default 0: it is the accelerator's. */
+  readonly Gcycle?: number;
+  /**
+   * How much CPU time this host had left with the local pipeline, as a share of what it used: it
+   * waits for storage, or for steps. Default 0.
+   */
+  readonly idle?: number;
   /** Empty if offloading was ruled out before a candidate was measured. */
   readonly candidates: readonly CandidateMetrics[];
 }
@@ -58,7 +68,9 @@ export interface OffloadDecision {
     | "no gain"
     | "offload"
     /** Measuring would take longer than it could save. */
-    | "short training";
+    | "short training"
+    /** There was no time to measure what it takes. */
+    | "no time";
   /** Gthp / Lthp: the speed-up if there were no stall. */
   readonly speedUpMax: number;
   /** With a smaller `speedUpMax` nothing is offloaded. */
@@ -76,7 +88,7 @@ export interface OffloadDecision {
   readonly workers?: number;
 }
 
-type LocalMetrics = Pick<OffloadMetrics, "Lthp" | "Pcycle">;
+type LocalMetrics = Omit<OffloadMetrics, "Gthp" | "candidates">;
 
 /** Whether line 3 rules offloading out, so that no candidate need be measured. */
 export function staysLocal(
@@ -107,35 +119,53 @@ export function algorithm1(
 }
 
 /**
- * The throughput to expect if this host and the workers finish together, in bytes per second: this
- * host prepares more, because an offloaded step costs it Ocycle instead of Pcycle. Line 7 assumes
- * instead that this host prepares less by the share Ocycle / Pcycle, whatever the ratio. The result
- * is at least what was measured with all data remote, also if several cores share Ocycle.
+ * The throughput to expect if this host and the workers finish together, in bytes per second. Line 7
+ * assumes that this host prepares less by the share Ocycle / Pcycle, whatever is offloaded. Here it
+ * prepares more instead, because an offloaded step costs it Ocycle and not Pcycle. It is at least
+ * what was measured with all data remote, also if several cores share Ocycle.
  */
-export function estimateOf(
-  { Lthp, Pcycle }: LocalMetrics,
-  { Rthp, Ocycle }: CandidateMetrics,
-): number {
-  return Math.max(Rthp, Lthp + Rthp * Math.max(0, 1 - relativeCost(Ocycle, Pcycle)));
+export function estimateOf(local: LocalMetrics, candidate: CandidateMetrics): number {
+  return Math.max(local.Lthp, candidate.Rthp, togetherOf(local, candidate));
 }
 
-/** How much faster than a first measurement a candidate may turn out to be. */
-const RTHP_MARGIN = 1.3;
+/** What both sides can give, by the CPU time that this host has. */
+function togetherOf(
+  { Lthp, Pcycle, Gcycle = 0, idle = 0 }: LocalMetrics,
+  { Rthp, Ocycle }: CandidateMetrics,
+): number {
+  const local = Pcycle + Gcycle;
+  if (local === 0) return Lthp + Rthp;
+  // In ms per second, times the size of a step.
+  const cpu = Lthp * local * (1 + idle);
+  const saved = Pcycle - Ocycle;
+  // A dear candidate gives no more than what is left over by this host.
+  const byCpu = saved >= 0
+    ? (cpu + Rthp * saved) / local
+    : (cpu + Lthp * -saved) / (Ocycle + Gcycle);
+  return Math.min(Lthp + Rthp, byCpu);
+}
 
-/** Whether a candidate with this throughput, Ocycle aside, falls behind one that was measured. */
+/** A candidate is measured no further if even so many times its throughput would be too little. */
+const RTHP_MARGIN = 1.15;
+
+/**
+ * Whether a candidate with this throughput falls behind one that was measured.
+ * @param Ocycle what it takes at least.
+ */
 export function isBehind(
   local: LocalMetrics,
   measured: readonly CandidateMetrics[],
   Rthp: number,
+  Ocycle = 0,
 ): boolean {
   const best = Math.max(local.Lthp, ...measured.map((at) => estimateOf(local, at)));
-  return local.Lthp + RTHP_MARGIN * Rthp < best;
+  return estimateOf(local, { name: "", Rthp: RTHP_MARGIN * Rthp, Ocycle }) < best;
 }
 
 /**
  * Algorithm 1 with another estimate. The candidate with the greatest one is taken, with the ratio
- * at which both sides reach it; if it is above Gthp, that of line 11. A candidate that gains too
- * little is not applied.
+ * at which both sides reach it; if it is above Gthp, both then have time left. A candidate that
+ * gains too little is not applied.
  */
 export function decide(
   metrics: OffloadMetrics,
@@ -153,17 +183,27 @@ export function decide(
   if (best === undefined) return local("no candidate");
   const estimate = Math.min(Gthp, estimateOf(metrics, best));
   if (estimate < GAIN_MIN * Lthp) return local("no gain");
-  const { name: candidate, Rthp, Ocycle, workers = 0 } = best;
+  const { name: candidate, Rthp, workers = 0 } = best;
   const { Upper, Lower } = boundsOf(metrics, best);
-  // An offloaded step costs this host as much as a local one: its CPUs are no bottleneck, and line
-  // 13 is right.
-  const isIdle = Ocycle >= metrics.Pcycle;
-  const together = isIdle ? Math.min(Gthp, Lthp + Rthp) : estimate;
   return {
-    ...{ candidate, ratio: Math.min(1, Rthp / together), rule: "offload" },
+    ...{ candidate, ratio: ratioOf(metrics, best), rule: "offload" },
     ...{ speedUpMax, speedUpThreshold, estimate, Upper, Lower },
     ...(workers > 0 && Lower < Infinity ? { workers: workersFor(Lower, Rthp / workers) } : {}),
   };
+}
+
+/** The share with which both sides finish together. */
+function ratioOf({ Gthp, ...local }: OffloadMetrics, candidate: CandidateMetrics): number {
+  const { Lthp, Pcycle } = local;
+  const { Rthp, Ocycle } = candidate;
+  const together = togetherOf(local, candidate);
+  // Workers may have more to give than training took: line 11.
+  if (Rthp >= FULL_SHARE * Gthp) return Math.min(1, Rthp / Gthp);
+  if (Ocycle < Pcycle) return Math.min(1, Rthp / Math.max(Rthp, together));
+  // All remote is faster though it costs as much here: CPUs are no bottleneck, and line 13 is right.
+  if (Rthp >= together) return Math.min(1, Rthp / Math.min(Gthp, Lthp + Rthp));
+  // As little as possible.
+  return 1 - Lthp / Math.min(Gthp, together);
 }
 
 /** Lines 8 and 9. */

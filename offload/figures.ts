@@ -2,6 +2,7 @@
 import type { LeatError } from "../core/error.ts";
 import { byteSize } from "../core/tree.ts";
 import type { OffloadPlan } from "./plan.ts";
+import type { PlanningProgress } from "./planner.ts";
 
 /** One side's share. */
 export interface SideFigures {
@@ -29,6 +30,8 @@ export interface OffloadProgress {
   readonly candidate?: string | null;
   /** Why it failed last. */
   readonly lastFailure?: string;
+  /** What is being measured for a plan; left out if nothing is. */
+  readonly planning?: PlanningProgress;
   /** The last plan that was made while the dataset was read: it had none, or another was due. */
   readonly plan?: OffloadPlan;
 }
@@ -41,9 +44,15 @@ export class OffloadFigures {
   #corrections = 0;
   #lastFailure: string | undefined;
   #plan: OffloadPlan | undefined;
+  #planning: PlanningProgress | undefined;
   #candidate: string | null | undefined;
   #workers = 0;
   readonly #sides = { local: { elements: 0, bytes: 0 }, remote: { elements: 0, bytes: 0 } };
+
+  /** Measures for a plan. */
+  plans(progress: PlanningProgress | undefined): void {
+    this.#planning = progress;
+  }
 
   planned(plan: OffloadPlan): void {
     this.#plan = plan;
@@ -110,6 +119,7 @@ export class OffloadFigures {
       corrections: this.#corrections,
       ...(this.#candidate === undefined ? {} : { candidate: this.#candidate }),
       ...(this.#lastFailure === undefined ? {} : { lastFailure: this.#lastFailure }),
+      ...(this.#planning === undefined ? {} : { planning: this.#planning }),
       ...(this.#plan === undefined ? {} : { plan: this.#plan }),
     };
   }

@@ -6,16 +6,15 @@ import { installedHost } from "../data/host.ts";
 import { OffloadNode } from "../data/operators/offload.ts";
 import { figuresOf, type OffloadProgress } from "./figures.ts";
 import { OffloadPlan, PROFILE_STEPS } from "./plan.ts";
+import type { PlanningProgress } from "./planner.ts";
 import {
   checkFunctions,
   checkPlanning,
   PLANNING,
   type PlanningOptions,
   planOffload,
+  PROGRESS_EVERY_MS,
 } from "./plan_offload.ts";
-
-/** Progress is reported at most this often, in ms, and at the end. */
-const PROGRESS_EVERY_MS = 1_000;
 
 /** A training of at most so many times `profileSteps` is not measured. */
 const SHORT = 4;
@@ -53,7 +52,7 @@ export interface FitOptions<T, S> extends Omit<PlanningOptions, "service"> {
   readonly adapt?: boolean;
   /** Called with the plan, before the first step, and with each that replaces it. */
   readonly onPlan?: (plan: OffloadPlan) => void;
-  /** Called about every second and after the last step. */
+  /** Called about every second, while it plans, too, and after the last step. */
   readonly onProgress?: (progress: FitProgress) => void;
 }
 
@@ -71,6 +70,8 @@ export interface FitProgress {
   readonly steps: number;
   /** Time since the start of the first step, in ms. */
   readonly elapsedMs: number;
+  /** What is being measured before the first step; missing from then on. */
+  readonly planning?: PlanningProgress;
   /** Where batches are prepared, and how many were; missing if nothing is offloaded. */
   readonly offload?: OffloadProgress;
 }
@@ -148,12 +149,14 @@ export async function fit<T, S>(options: FitOptions<T, S>): Promise<FitReport> {
 }
 
 async function planFor<T, S>(options: FitOptions<T, S>): Promise<OffloadPlan | undefined> {
-  const { offload = "auto", service, dataset, trainStep, state } = options;
+  const { offload = "auto", service, dataset, trainStep, state, onProgress } = options;
   if (offload instanceof OffloadPlan) return offload;
   if (offload === "never" || service === undefined) return undefined;
   const { profileSteps = PROFILE_STEPS, epochs = 1 } = options;
   const steps = dataset.cardinality() * epochs;
-  if (epochs === 0 || steps >= 0 && steps <= SHORT * profileSteps) return OffloadPlan.ofShort();
+  if (epochs === 0 || steps >= 0 && steps <= SHORT * profileSteps) {
+    return OffloadPlan.without("short training");
+  }
   const { cloneState = (state: S) => structuredClone(state) } = options;
   let copy: S;
   try {
@@ -171,6 +174,9 @@ async function planFor<T, S>(options: FitOptions<T, S>): Promise<OffloadPlan | u
     service,
     model: options.model ?? String(trainStep),
     trainStep: (batch) => trainStep(batch, copy),
+    ...(onProgress === undefined ? {} : {
+      onProgress: (planning) => onProgress({ epoch: 0, steps: 0, elapsedMs: 0, planning }),
+    }),
   });
 }
 
@@ -180,9 +186,11 @@ function offloaded<T, S>(options: FitOptions<T, S>, plan: OffloadPlan): Dataset<
     plan.decision.rule === "short training";
   if (plan.candidate === null && isFinal) return dataset;
   if (service === undefined) throw needsService();
-  const { token, ca, compression, targetTags, timeoutMs, profileSteps } = options;
+  const { token, ca, compression, targetTags, timeoutMs } = options;
+  const { profileSteps, planningTimeoutMs } = options;
   const given = {
-    ...{ token, ca, compression, targetTags, timeoutMs, profileSteps, deterministic, adapt },
+    ...{ token, ca, compression, targetTags, timeoutMs },
+    ...{ profileSteps, planningTimeoutMs, deterministic, adapt },
   };
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   return dataset.offload({ service, plan, ...Object.fromEntries(set) });

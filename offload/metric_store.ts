@@ -6,7 +6,7 @@ import { hashJson } from "../core/hash.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { type DatasetNode, inPreOrder } from "../data/node.ts";
 import { fingerprintGraph } from "../data/wire.ts";
-import type { CandidateMetrics } from "./decide.ts";
+import type { CandidateMetrics, OffloadMetrics } from "./decide.ts";
 
 /** A store of numbers by key. Every call may fail: then the metrics are measured. */
 export interface MetricStore extends Disposable {
@@ -18,7 +18,7 @@ export interface MetricStore extends Disposable {
 export interface MetricKeys {
   /** (M): Gthp. */
   readonly model: string;
-  /** (P, M): Lthp and Pcycle. */
+  /** (P, M): Lthp, Pcycle, Gcycle, idle. */
   readonly local: string;
   /** (P, M, RemoteNodeInfo): Rthp and Ocycle of each candidate. */
   readonly remote: string;
@@ -63,12 +63,19 @@ export function readGthp(value: unknown): number | undefined {
   return value.Gthp === null ? Infinity : positive(value.Gthp);
 }
 
-/** Lthp and Pcycle. */
-export function readLocal(value: unknown): { Lthp: number; Pcycle: number } | undefined {
+/** What was measured with the local pipeline. */
+export function readLocal(
+  value: unknown,
+): Omit<OffloadMetrics, "Gthp" | "candidates"> | undefined {
   if (!isPlainObject(value)) return undefined;
   const Lthp = positive(value.Lthp);
-  const Pcycle = count(value.Pcycle);
-  return Lthp === undefined || Pcycle === undefined ? undefined : { Lthp, Pcycle };
+  const [Pcycle, Gcycle, idle] = [value.Pcycle, value.Gcycle, value.idle].map(count);
+  if (Lthp === undefined || Pcycle === undefined) return undefined;
+  return {
+    ...{ Lthp, Pcycle },
+    ...(Gcycle === undefined ? {} : { Gcycle }),
+    ...(idle === undefined ? {} : { idle }),
+  };
 }
 
 export function readCandidates(value: unknown): CandidateMetrics[] | undefined {

@@ -58,6 +58,7 @@ class OffloadedIterator extends ElementIterator {
   #running:
     | { readonly iterator: ConditionalIterator; readonly context: IteratorContext }
     | undefined;
+  readonly #closing = new AbortController();
   /** Whether the candidate is new, and its ratio still searched for. */
   #isSettling = true;
 
@@ -102,14 +103,21 @@ class OffloadedIterator extends ElementIterator {
   }
 
   protected override release(): void {
+    this.#closing.abort(new LeatError("cancelled", "The iterator was closed"));
     this.#input?.dispose();
   }
 
   async #start(): Promise<unknown> {
     const { plan } = this.#node.options;
     const known = knownAdaptation(this.#node);
-    const choice = await this.#planAgain(known) ?? known?.choice ?? plan ??
-      await this.#context.waitFor(this.#decide(this.#node.options));
+    let choice: OffloadChoice;
+    try {
+      choice = await this.#planAgain(known) ?? known?.choice ?? plan ??
+        await this.#context.waitFor(this.#decide(this.#node.options));
+    } catch (error) {
+      if (this.disposed) return END;
+      throw error;
+    }
     if (this.disposed) return END;
     this.#begin(choice);
     return await this.next();
@@ -166,6 +174,7 @@ class OffloadedIterator extends ElementIterator {
     try {
       return await this.#context.waitFor(this.#decide(how));
     } catch (error) {
+      if (this.disposed) return undefined;
       const { message } = LeatError.from(error);
       this.#context.host.warn(`offload: training waits, but planning again failed: ${message}`);
       return undefined;
@@ -175,15 +184,22 @@ class OffloadedIterator extends ElementIterator {
   /** Measures, and says what it has decided. */
   async #decide(how: Pick<PlanRequest, "stepMs" | "speedUpThreshold">): Promise<OffloadChoice> {
     const { inputs: [pipeline], options } = this.#node;
-    const { plan: _, stepMs: __, profileSteps, deterministic: ___, adapt: ____, ...service } =
-      options;
+    const { plan: _, stepMs: __, deterministic: ___, adapt: ____, ...others } = options;
+    const { profileSteps, planningTimeoutMs, ...service } = others;
     const { host } = this.#context;
-    const decided = await plan({
-      ...{ pipeline: pipeline!, service, host, profileSteps },
-      ...{ stepMs: how.stepMs, speedUpThreshold: how.speedUpThreshold },
-    });
-    figuresOf(this.#node).planned(decided);
-    return decided;
+    const figures = figuresOf(this.#node);
+    try {
+      const decided = await plan({
+        ...{ pipeline: pipeline!, service, host, profileSteps, planningTimeoutMs },
+        ...{ stepMs: how.stepMs, speedUpThreshold: how.speedUpThreshold },
+        signal: this.#closing.signal,
+        onProgress: (progress) => figures.plans(progress),
+      });
+      figures.planned(decided);
+      return decided;
+    } finally {
+      figures.plans(undefined);
+    }
   }
 
   /** @param saved of a saved position: the first candidate of an exchange. */

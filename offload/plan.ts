@@ -10,6 +10,8 @@ import {
 
 /** The most steps of a measurement: the paper's 50 to 100. It ends earlier once it is exact. */
 export const PROFILE_STEPS = 50;
+/** Planning takes at most so long, in ms. */
+export const PLANNING_TIMEOUT_MS = 60_000;
 /** The length of a training with which the cost of planning is compared. */
 const STEPS_COMPARED = 10_000;
 
@@ -58,14 +60,17 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   }
 
   /** @ignore */
-  static ofShort(): OffloadPlan {
+  static without(
+    rule: "short training" | "no time",
+    { planningMs = 0 }: { readonly planningMs?: number } = {},
+  ): OffloadPlan {
     return new OffloadPlan({
       decision: {
-        ...{ candidate: null, ratio: 0, rule: "short training" },
+        ...{ candidate: null, ratio: 0, rule },
         ...{ speedUpMax: 1, speedUpThreshold: SPEED_UP_THRESHOLD, estimate: 0 },
       },
       metrics: { Gthp: 0, Lthp: 0, Pcycle: 0, candidates: [] },
-      ...{ refused: [], source: "measured", planningMs: 0 },
+      ...{ refused: [], source: "measured", planningMs },
     });
   }
 
@@ -81,7 +86,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
 
   /** A sentence that says what is done and why, and a table of what was measured. */
   explain(): string {
-    if (this.decision.rule === "short training") return this.#sentence();
+    if (this.metrics.Lthp === 0) return [this.#sentence(), ...this.#overhead()].join("\n");
     return [
       ...[this.#sentence(), "", ...this.#table()],
       ...[...this.#workers(), ...this.#overhead(), ...this.#refusals()],
@@ -100,6 +105,9 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
     switch (rule) {
       case "short training":
         return "Nothing is offloaded, and nothing was measured: the training has too few steps.";
+      case "no time":
+        return "Nothing is offloaded: planning took so long that nothing workers could run was " +
+          "measured. Give it more time (planningTimeoutMs), or a plan.";
       case "no stall":
         return "Nothing is offloaded: training does not wait for data.";
       case "speed-up below threshold":
@@ -161,6 +169,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   /** What planning itself costs. */
   #overhead(): string[] {
     const { planningMs, stepMs } = this;
+    if (planningMs === 0) return [];
     const took = `Planning took ${(planningMs / 1_000).toFixed(2)} s`;
     if (this.source === "stored") return ["", `${took}, with metrics from the store.`];
     if (stepMs === undefined) return ["", `${took}.`];

@@ -1,10 +1,14 @@
 /** Plans the offloading of a dataset before it is trained on. */
 import { checkInteger, invalidArgument, optionsOf } from "../data/check.ts";
 import { Dataset } from "../data/dataset.ts";
-import { installedHost } from "../data/host.ts";
+import { type Host, installedHost } from "../data/host.ts";
 import { OffloadNode, type OffloadOptions } from "../data/operators/offload.ts";
 import { figuresOf, type OffloadProgress } from "./figures.ts";
 import type { OffloadPlan } from "./plan.ts";
+import type { PlanningProgress } from "./planner.ts";
+
+/** Progress is reported at most this often, in ms, and where something begins or ends. */
+export const PROGRESS_EVERY_MS = 1_000;
 
 /** What `planOffload()` and `fit()` measure with. */
 export interface PlanningOptions
@@ -36,6 +40,7 @@ export const PLANNING: { readonly [name in keyof Required<PlanningOptions>]: tru
   compression: true,
   targetTags: true,
   profileSteps: true,
+  planningTimeoutMs: true,
   timeoutMs: true,
   metricsStore: true,
   model: true,
@@ -51,22 +56,25 @@ export interface PlanOffloadOptions<T> extends PlanningOptions {
    * are wanted as fast as possible.
    */
   readonly trainStep?: (batch: T) => unknown;
+  /** Called when a measurement begins, and about every second. */
+  readonly onProgress?: (progress: PlanningProgress) => void;
 }
 
 /** @throws {LeatError} `invalid_argument` for what is no `PlanningOptions`; the service aside. */
 export function checkPlanning(
   where: string,
-  { metricsStore, model, remoteResources, speedUpThreshold, profileSteps }: Omit<
-    PlanningOptions,
-    "service"
-  >,
+  options: Omit<PlanningOptions, "service">,
 ): void {
+  const { metricsStore, model, remoteResources, speedUpThreshold } = options;
+  const { profileSteps, planningTimeoutMs } = options;
   for (const [name, value] of Object.entries({ metricsStore, model, remoteResources })) {
     if (value !== undefined && typeof value !== "string") {
       throw invalidArgument(where, name, "a string", value);
     }
   }
-  if (profileSteps !== undefined) checkInteger(where, "profileSteps", profileSteps, 1);
+  for (const [name, value] of Object.entries({ profileSteps, planningTimeoutMs })) {
+    if (value !== undefined) checkInteger(where, name, value, 1);
+  }
   const isNumber = typeof speedUpThreshold === "number" && speedUpThreshold > 0;
   if (speedUpThreshold !== undefined && !isNumber) {
     throw invalidArgument(where, "speedUpThreshold", "a number above 0", speedUpThreshold);
@@ -85,6 +93,7 @@ export function checkFunctions(where: string, functions: Readonly<Record<string,
 const planOptions = optionsOf<PlanOffloadOptions<unknown>>("planOffload", {
   ...PLANNING,
   trainStep: true,
+  onProgress: true,
 });
 
 /**
@@ -108,25 +117,40 @@ export async function planOffload<T>(
   dataset: Dataset<T>,
   given: PlanOffloadOptions<T>,
 ): Promise<OffloadPlan> {
-  const { trainStep, profileSteps, ...options } = planOptions(given);
+  const { trainStep, onProgress, profileSteps, planningTimeoutMs, ...options } = planOptions(given);
   const { metricsStore, model, remoteResources, speedUpThreshold, ...service } = options;
   if (!(dataset instanceof Dataset)) {
     throw invalidArgument("planOffload", "dataset", "a Dataset", dataset);
   }
   checkPlanning("planOffload", given);
-  checkFunctions("planOffload", { trainStep });
+  checkFunctions("planOffload", { trainStep, onProgress });
   const pipeline = dataset.node;
   // Most programs do not plan.
   const { plan } = await import("./planner.ts");
+  const host = installedHost();
   return await plan({
     pipeline,
     // Checks the options.
     service: new OffloadNode(pipeline, service).options,
-    host: installedHost(),
+    host,
     train: trainStep as ((batch: unknown) => unknown) | undefined,
     model: model ?? String(trainStep),
-    ...{ profileSteps, metricsStore, remoteResources, speedUpThreshold },
+    ...{ profileSteps, planningTimeoutMs, metricsStore, remoteResources, speedUpThreshold },
+    onProgress: onProgress && reported(onProgress, host),
   });
+}
+
+/** Reports the first step of each measurement, and then about one a second. */
+function reported(
+  onProgress: (progress: PlanningProgress) => void,
+  host: Pick<Host, "nowMs">,
+): (progress: PlanningProgress) => void {
+  let reportedAtMs = -Infinity;
+  return (progress) => {
+    if (progress.step > 1 && host.nowMs() - reportedAtMs < PROGRESS_EVERY_MS) return;
+    reportedAtMs = host.nowMs();
+    onProgress(progress);
+  };
 }
 
 /**

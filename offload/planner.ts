@@ -1,10 +1,11 @@
 /** Plans: measures, or reads from the metric store, and decides. */
 import { LeatError } from "../core/error.ts";
+import { chainOf } from "../data/deterministic/chain.ts";
 import { openIterator } from "../data/dataset_iterator.ts";
 import type { Host } from "../data/host.ts";
 import type { DatasetNode } from "../data/node.ts";
 import { OffloadNode, type OffloadOptions } from "../data/operators/offload.ts";
-import { cutPointsOf } from "./cut_points.ts";
+import { type CutPoint, type CutPoints, cutPointsOf } from "./cut_points.ts";
 import {
   type CandidateMetrics,
   decide,
@@ -14,9 +15,16 @@ import {
 } from "./decide.ts";
 import { figuresOf, sizeOf } from "./figures.ts";
 import { keysOf, type MetricStore, readCandidates, readGthp, readLocal } from "./metric_store.ts";
-import { OffloadPlan, PROFILE_STEPS } from "./plan.ts";
+import { OffloadPlan, PLANNING_TIMEOUT_MS, PROFILE_STEPS } from "./plan.ts";
 import { type IsDecided, profileCandidate, profileLocal, type ProfileOptions } from "./profile.ts";
 import { offloadDependencies } from "./dependencies.ts";
+
+/** What is slower than another candidate in its first steps by this will not become faster. */
+export const FIRST_MARGIN = 0.9;
+/** Receiving that costs at most this share of preparing is not to be had for less. */
+export const CHEAP_SHARE = 0.5;
+/** The local pipeline takes at most this share of the time. */
+const LOCAL_SHARE_MAX = 0.5;
 
 type LocalMetrics = Omit<OffloadMetrics, "candidates">;
 
@@ -38,6 +46,28 @@ export interface PlanRequest {
   /** Describes the workers in the metric store. Default: the service's address and tags. */
   readonly remoteResources?: string | undefined;
   readonly speedUpThreshold?: number | undefined;
+  /** Measuring ends after so many ms. */
+  readonly planningTimeoutMs?: number | undefined;
+  /** Measures all candidates to the end, also those that cannot be the best. Default false. */
+  readonly measuresAll?: boolean;
+  /** Ends measuring, with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Told of each step. */
+  readonly onProgress?: ((progress: PlanningProgress) => void) | undefined;
+}
+
+/** How far planning is. */
+export interface PlanningProgress {
+  /** What is measured now; `null`: the pipeline as it is. */
+  readonly candidate: string | null;
+  /** How many candidates there are. */
+  readonly candidates: number;
+  /** How many of them were measured before this one. */
+  readonly measured: number;
+  /** The step of this measurement, from 1. */
+  readonly step: number;
+  /** How many steps it has at most. */
+  readonly steps: number;
 }
 
 /** Plans the offloading of a pipeline. */
@@ -54,7 +84,14 @@ class Planning {
   readonly #request: PlanRequest;
   readonly #profile: ProfileOptions;
   readonly #refused: string[] = [];
+  #cutPoints: CutPoints | undefined;
+  readonly #limitMs: number;
+  readonly #untilMs: number;
+  /** The greatest throughput of a candidate in its first steps. */
+  #firstThroughput = 0;
   #isMeasured = false;
+  /** Whether something was not measured for want of time. */
+  #isLate = false;
   /** Why a candidate could not be measured: the others are not tried. */
   #failure: string | undefined;
   /** The size of a batch in bytes, if one was seen. */
@@ -62,9 +99,12 @@ class Planning {
 
   constructor(request: PlanRequest) {
     this.#request = request;
-    const { host, train, stepMs, profileSteps: steps = PROFILE_STEPS } = request;
+    const { host, train, stepMs, signal, profileSteps: steps = PROFILE_STEPS } = request;
     const clocks = { nowMs: () => host.nowMs(), cpuMs: offloadDependencies().cpuMs };
-    this.#profile = { clocks, steps, train, stepMs, sleep: (ms) => host.sleep(ms) };
+    const sleep: ProfileOptions["sleep"] = (ms, signal) => host.sleep(ms, signal);
+    this.#profile = { clocks, steps, train, stepMs, sleep, signal };
+    this.#limitMs = request.planningTimeoutMs ?? PLANNING_TIMEOUT_MS;
+    this.#untilMs = host.nowMs() + this.#limitMs;
   }
 
   async run(): Promise<OffloadPlan> {
@@ -81,23 +121,27 @@ class Planning {
 
     let base = known(stored(keys?.model, readGthp), stored(keys?.local, readLocal));
     if (base === undefined) {
-      const { Gthp, Lthp, Pcycle } = await this.#local();
-      base = { Gthp, Lthp, Pcycle };
+      base = await this.#local();
+      if (base === undefined) {
+        return OffloadPlan.without("no time", { planningMs: host.nowMs() - fromMs });
+      }
+      const { Gthp, ...local } = base;
       keep(keys?.model, { Gthp });
-      keep(keys?.local, { Lthp, Pcycle });
+      keep(keys?.local, local);
     }
     let candidates: CandidateMetrics[] = [];
     if (!staysLocal(base, speedUpThreshold)) {
       const found = stored(keys?.remote, readCandidates);
       candidates = found ?? await this.#candidates(base);
       // Keep nothing if a candidate failed: it may work the next time.
-      const isWhole = candidates.length > 0 && this.#failure === undefined;
+      const isWhole = candidates.length > 0 && this.#failure === undefined && !this.#isLate;
       if (found === undefined && isWhole) keep(keys?.remote, candidates);
     }
     const metrics: OffloadMetrics = { ...base, candidates };
     const decision = decide(metrics, speedUpThreshold);
+    const isUnknown = decision.rule === "no candidate" && this.#isLate;
     return new OffloadPlan({
-      decision,
+      decision: isUnknown ? { ...decision, rule: "no time" } : decision,
       metrics,
       refused: this.#refused,
       source: this.#isMeasured ? "measured" : "stored",
@@ -117,31 +161,70 @@ class Planning {
     };
   }
 
-  async #local() {
+  /** Undefined if there was no time for a step. */
+  async #local(): Promise<LocalMetrics | undefined> {
     this.#isMeasured = true;
     const { pipeline, host } = this.#request;
-    const local = await profileLocal(() => openIterator(pipeline, { host }), this.#profile);
-    this.#batchBytes = sizeOf(local.batch);
+    const measured = await profileLocal(() => openIterator(pipeline, { host }), {
+      ...this.#profile,
+      // Without candidates it would be for nothing.
+      untilMs: host.nowMs() + LOCAL_SHARE_MAX * this.#limitMs,
+      onStep: this.#onStep(null, 0),
+    });
+    if (measured === undefined) return undefined;
+    const { batch, ...local } = measured;
+    this.#batchBytes = sizeOf(batch);
     return local;
+  }
+
+  get #cuts(): CutPoints {
+    return this.#cutPoints ??= cutPointsOf(this.#request.pipeline);
+  }
+
+  #onStep(candidate: string | null, measured: number): ProfileOptions["onStep"] {
+    const { onProgress } = this.#request;
+    if (onProgress === undefined) return undefined;
+    const { length: candidates } = this.#cuts.candidates;
+    return (step, steps) => onProgress({ candidate, candidates, measured, step, steps });
   }
 
   async #candidates(base: LocalMetrics): Promise<CandidateMetrics[]> {
     this.#isMeasured = true;
-    const { pipeline } = this.#request;
-    const { candidates, refused } = cutPointsOf(pipeline);
+    const { candidates, refused } = this.#cuts;
     this.#refused.push(...refused);
     const metrics: CandidateMetrics[] = [];
-    for (const { name } of candidates) {
+    // It costs this host least: the others need not be measured to the end if they are slower.
+    const ordered = candidates.toSorted((a, b) => Number(isBatched(b)) - Number(isBatched(a)));
+    const { measuresAll = false } = this.#request;
+    for (const [number, cut] of ordered.entries()) {
+      const { name } = cut;
       if (this.#failure !== undefined) {
         this.#refused.push(`${name}: not measured, because the service failed before`);
         continue;
       }
-      const localStepMs = this.#batchBytes && 1_000 * this.#batchBytes / base.Lthp;
-      const options = { ...this.#profile, localStepMs };
+      // It gives the same elements in batches: one by one they cost this host no less.
+      const batched = /^p'[12]/.test(name)
+        ? metrics.find((at) => at.name === name.replace(/^p'[12]/, "p'3"))
+        : undefined;
+      const Ocycle = batched?.Ocycle ?? 0;
+      const isSame = batched !== undefined && cut.readHere === undefined && !isPadded(cut);
+      if (!measuresAll && isSame && Ocycle <= CHEAP_SHARE * base.Pcycle) {
+        this.#refused.push(`${name}: not measured, because receiving ${batched.name} costs little`);
+        continue;
+      }
+      const nowMs = this.#request.host.nowMs();
+      const options = {
+        ...this.#profile,
+        localStepMs: this.#batchBytes && 1_000 * this.#batchBytes / base.Lthp,
+        // Each of those left has the same time.
+        untilMs: nowMs + (this.#untilMs - nowMs) / (candidates.length - number),
+        firstThroughputMin: measuresAll ? 0 : FIRST_MARGIN * this.#firstThroughput,
+        onStep: this.#onStep(name, number),
+      };
       const measured = await this.#candidate(
         name,
         options,
-        (Rthp) => isBehind(base, metrics, Rthp),
+        (Rthp) => !measuresAll && isBehind(base, metrics, Rthp, Ocycle),
       );
       if (measured !== undefined) metrics.push(measured);
     }
@@ -165,8 +248,20 @@ class Planning {
     );
     const { workers } = figures;
     this.#failure = failure();
-    if (this.#failure === undefined) return { ...measured, ...(workers > 0 ? { workers } : {}) };
-    this.#refused.push(`${name}: the service failed while it was measured: ${this.#failure}`);
+    if (this.#failure !== undefined) {
+      this.#refused.push(`${name}: the service failed while it was measured: ${this.#failure}`);
+      return undefined;
+    }
+    if (measured !== undefined) {
+      const { firstThroughput, metrics } = measured;
+      if (firstThroughput > this.#firstThroughput && firstThroughput < Infinity) {
+        this.#firstThroughput = firstThroughput;
+      }
+      return { ...metrics, ...(workers > 0 ? { workers } : {}) };
+    }
+    this.#isLate = true;
+    const limit = `planningTimeoutMs, ${this.#limitMs} ms, left no time for a step`;
+    this.#refused.push(`${name}: not measured, because ${limit}`);
     return undefined;
   }
 
@@ -198,9 +293,19 @@ class Planning {
   }
 }
 
+/** Whether workers give whole batches. */
+function isBatched({ chain: { batch } }: CutPoint): boolean {
+  return batch !== undefined;
+}
+
+/** Whether batches have more in them than their elements. */
+function isPadded({ whole }: CutPoint): boolean {
+  return chainOf(whole)?.batch?.kind === "paddedBatch";
+}
+
 function known(
   Gthp: number | undefined,
-  local: { readonly Lthp: number; readonly Pcycle: number } | undefined,
+  local: Omit<LocalMetrics, "Gthp"> | undefined,
 ): LocalMetrics | undefined {
   return Gthp === undefined || local === undefined ? undefined : { Gthp, ...local };
 }

@@ -12,19 +12,33 @@ import type { CandidateMetrics, OffloadMetrics } from "./decide.ts";
 const STEPS_MIN = 8;
 /** A measurement ends when the standard error of its steps' mean duration is below this share. */
 const ERROR_MAX = 0.02;
-/** After this time, in ms, a measurement ends with {@linkcode STEPS_MIN} steps, exact or not. */
+/** After this time, in ms, it is exact enough if the error is below this share, */
+const MEASURED_MS = 300;
+const ERROR_MAX_LATE = 0.05;
+/** and after this time it ends with {@linkcode STEPS_MIN} steps, exact or not. */
 const MEASURED_MS_MAX = 10_000;
-/** Steps before a measurement: code is compiled and buffers fill. */
+/**
+ * Before a measurement code is compiled and buffers fill: for so long, in ms, with STEPS_MIN steps
+ * at least and this share of its steps at most.
+ */
+const WARM_UP_MS = 300;
 const WARM_UP_SHARE = 0.5;
-/** A candidate that is so slow that this many local steps end first is measured less exactly. */
+/** A candidate whose steps are so many times as long as local ones is measured less exactly: */
+const SLOW_FACTOR = 5;
+/** for so many local steps, about. */
 const LOCAL_STEPS_MAX = 20;
 /** The fewest steps of such a measurement. */
 const SLOW_STEPS_MIN = 3;
 
+/** To measure CPU time, reading goes on for so long, in ms, unless batches are many. */
+const READING_MS_MAX = 500;
+/** A core that is busy for this share of the time, or more, has none left. */
+const BUSY_SHARE = 0.8;
+
 export interface ProfileOptions {
   readonly clocks: Clocks;
   /** Resolves after so many ms. */
-  readonly sleep: (ms: number) => Promise<void>;
+  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
   /** Steps per measurement, at most. */
   readonly steps: number;
   /** Makes one training step on a copy of the training state. Left out: there is none. */
@@ -33,6 +47,17 @@ export interface ProfileOptions {
   readonly stepMs?: number | undefined;
   /** How long a training step takes with the local pipeline, in ms. Left out: it is not known. */
   readonly localStepMs?: number | undefined;
+  /**
+   * A candidate that is slower than this in its first steps is measured no further, in bytes per
+   * second: another one was faster in those of its own.
+   */
+  readonly firstThroughputMin?: number | undefined;
+  /** When it ends at the latest, with what it has; a training step is not broken off. */
+  readonly untilMs?: number | undefined;
+  /** Ends it with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Told of each step, and of how many there may be. */
+  readonly onStep?: ((step: number, stepsMax: number) => void) | undefined;
 }
 
 /** Opens a pipeline to be measured. */
@@ -44,38 +69,62 @@ export type OpenRun = () => AsyncIterator<unknown> & AsyncDisposable;
  */
 export type IsDecided = (bytesPerSecond: number) => boolean;
 
+/** A candidate's metrics, and its throughput in the first steps, in bytes per second. */
+export interface CandidateProfile {
+  readonly metrics: CandidateMetrics;
+  readonly firstThroughput: number;
+}
+
 /** The throughput of a loop over a pipeline. */
 interface Throughput {
+  /** In the first steps. */
+  readonly firstThroughput: number;
   readonly bytesPerSecond: number;
   /** CPU time of this process per step without training, in ms. */
   readonly cpuMs: number;
+  /** The same with training. */
+  readonly trainingCpuMs: number;
+  /** Which share of a core's time was left in training. */
+  readonly idle: number;
   /** The first batch: the last one of a dataset may be short. */
   readonly batch: unknown;
 }
 
-/** The local metrics: Lthp and Pcycle, then Gthp, which is measured with one batch only. */
+/**
+ * The local metrics: Lthp and Pcycle, then Gthp, which is measured with one batch only. Undefined
+ * if there was no time for a step.
+ */
 export async function profileLocal(
   open: OpenRun,
   options: ProfileOptions,
-): Promise<Omit<OffloadMetrics, "candidates"> & { readonly batch: unknown }> {
-  const { bytesPerSecond, cpuMs, batch } = await throughputOf(open, options);
+): Promise<Omit<OffloadMetrics, "candidates"> & { readonly batch: unknown } | undefined> {
+  const measured = await throughputOf(open, options);
+  if (measured === undefined) return undefined;
+  const { bytesPerSecond, cpuMs, trainingCpuMs, idle, batch } = measured;
   return {
     Gthp: await gradientThroughput(batch, options),
     Lthp: bytesPerSecond,
     Pcycle: cpuMs,
+    Gcycle: Math.max(0, trainingCpuMs - cpuMs),
+    idle,
     batch,
   };
 }
 
-/** A candidate's Rthp and Ocycle. `open` opens the pipeline with all elements offloaded. */
+/**
+ * A candidate's Rthp and Ocycle. `open` opens the pipeline with all elements offloaded. Undefined if
+ * there was no time for a step.
+ */
 export async function profileCandidate(
   name: string,
   open: OpenRun,
   options: ProfileOptions,
   isDecided: IsDecided = () => false,
-): Promise<CandidateMetrics> {
-  const { bytesPerSecond, cpuMs } = await throughputOf(open, options, isDecided);
-  return { name, Rthp: bytesPerSecond, Ocycle: cpuMs };
+): Promise<CandidateProfile | undefined> {
+  const measured = await throughputOf(open, options, isDecided);
+  if (measured === undefined) return undefined;
+  const { bytesPerSecond: Rthp, cpuMs: Ocycle, firstThroughput } = measured;
+  return { metrics: { name, Rthp, Ocycle }, firstThroughput };
 }
 
 /** thp(M): no step waits for data. */
@@ -86,7 +135,8 @@ async function gradientThroughput(
   const { train, stepMs = 0 } = options;
   if (train === undefined) return 1_000 * sizeOf(batch) / stepMs;
   await train(batch);
-  const { steps, elapsedMs } = await measure(options, () => train(batch));
+  using limit = new TimeLimit(options);
+  const { steps, elapsedMs } = await measure(options, () => train(batch), { limit });
   return 1_000 * steps * sizeOf(batch) / elapsedMs;
 }
 
@@ -95,70 +145,155 @@ async function throughputOf(
   open: OpenRun,
   options: ProfileOptions,
   isDecided: IsDecided = () => false,
-): Promise<Throughput> {
-  const { clocks, steps, sleep, stepMs = 0, localStepMs = Infinity } = options;
-  const step = options.train ?? (() => stepMs > 0 ? sleep(stepMs) : undefined);
+): Promise<Throughput | undefined> {
+  const { clocks, steps, sleep, stepMs = 0, localStepMs = Infinity, onStep } = options;
+  const { firstThroughputMin = 0 } = options;
+  const train = options.train ?? (() => stepMs > 0 ? sleep(stepMs) : undefined);
+  const warmUpMax = Math.ceil(WARM_UP_SHARE * steps);
+  const warmUpMin = Math.min(STEPS_MIN, warmUpMax);
+  using limit = new TimeLimit(options);
   await using run = new EndlessRun(open);
   let bytes = 0;
+  let taken = 0;
   const next = async () => {
-    const taken = await run.next();
-    if (taken === undefined) throw isEmpty();
-    bytes += sizeOf(taken.element);
-    return taken.element;
+    onStep?.(++taken, warmUpMax + steps + Math.min(steps, STEPS_MIN));
+    const given = await limit.before(run.next());
+    if (given === undefined) throw isEmpty();
+    bytes += sizeOf(given.element);
+    return given.element;
   };
-  const first = await next();
-  // It is trained on again, to measure how fast that is without waiting.
-  keepMemory(first);
-  await step(first);
-  const warmUp = Math.min(STEPS_MIN, Math.ceil(WARM_UP_SHARE * steps));
-  const limitMs = LOCAL_STEPS_MAX * localStepMs;
-  const warmUntilMs = clocks.nowMs() + WARM_UP_SHARE * limitMs;
-  for (let at = 1; at < warmUp && clocks.nowMs() < warmUntilMs && !isDecided(Infinity); at++) {
-    await step(await next());
+  try {
+    const first = await next();
+    // It is trained on again, to measure how fast that is without waiting.
+    keepMemory(first);
+    await train(first);
+    bytes = 0;
+    const warmUp = new StepMeter(clocks);
+    const isSlow = () => warmUp.elapsedMs > SLOW_FACTOR * localStepMs * warmUp.steps;
+    const limitMs = LOCAL_STEPS_MAX * localStepMs;
+    const isOver = () => limit.isUp || isSlow() && warmUp.elapsedMs > WARM_UP_SHARE * limitMs;
+    let firstThroughput = NaN;
+    while (warmUp.steps + 1 < warmUpMax && !isDecided(Infinity) && !isOver()) {
+      await train(await next());
+      warmUp.step();
+      if (warmUp.steps + 1 < warmUpMin) continue;
+      if (Number.isNaN(firstThroughput)) firstThroughput = 1_000 * bytes / warmUp.elapsedMs;
+      if (firstThroughput < firstThroughputMin || warmUp.elapsedMs >= WARM_UP_MS) break;
+    }
+    const { elapsedMs, cpuMs, steps: count } = warmUp.read();
+    if (Number.isNaN(firstThroughput)) firstThroughput = 1_000 * bytes / elapsedMs;
+    // Only what has failed is decided by now.
+    const hasFailed = isDecided(Infinity);
+    if (hasFailed || firstThroughput < firstThroughputMin) {
+      const known = { firstThroughput, idle: 0, batch: first };
+      const stepCpuMs = count === 0 ? 0 : cpuMs / count;
+      return {
+        ...{ ...known, bytesPerSecond: hasFailed ? 0 : firstThroughput },
+        ...{ cpuMs: stepCpuMs, trainingCpuMs: stepCpuMs },
+      };
+    }
+    bytes = 0;
+    const training = await measure(options, async () => void await train(await next()), {
+      isEnough: ({ elapsedMs }) => isDecided(1_000 * bytes / elapsedMs),
+      ...{ limit, limitMs: isSlow() ? limitMs : Infinity },
+    });
+    const trainingCpuMs = training.cpuMs / training.steps;
+    const found = {
+      firstThroughput,
+      ...{ bytesPerSecond: 1_000 * bytes / training.elapsedMs, trainingCpuMs },
+      ...{ cpuMs: trainingCpuMs, idle: idleOf(training), batch: first },
+    };
+    // Too slow to measure more: the CPU time of training is counted, too.
+    if (training.steps < Math.min(steps, STEPS_MIN) || limit.isUp) return found;
+    const reading = await measure(options, next, {
+      isEnough: ({ steps }) => steps >= STEPS_MIN,
+      ...{ limit, limitMs: READING_MS_MAX },
+    });
+    return { ...found, cpuMs: reading.cpuMs / reading.steps };
+  } catch (error) {
+    if (error === TIME_IS_UP) return undefined;
+    throw error;
   }
-  // Only what has failed is decided by now.
-  if (isDecided(Infinity)) return { bytesPerSecond: 0, cpuMs: 0, batch: first };
-  bytes = 0;
-  const training = await measure(
-    options,
-    async () => void await step(await next()),
-    ({ elapsedMs }) => isDecided(1_000 * bytes / elapsedMs),
-    limitMs,
-  );
-  const bytesPerSecond = 1_000 * bytes / training.elapsedMs;
-  // Too slow to measure more: the CPU time of training is counted, too.
-  if (training.steps < Math.min(steps, STEPS_MIN)) {
-    return { bytesPerSecond, cpuMs: training.cpuMs / training.steps, batch: first };
-  }
-  const reading = await measure(options, next, ({ steps }) => steps >= STEPS_MIN);
-  return { bytesPerSecond, cpuMs: reading.cpuMs / reading.steps, batch: first };
+}
+
+/** How much CPU time was left, as a share of what was used: the loop has a core, at least. */
+function idleOf({ cpuMs, elapsedMs }: StepFigures): number {
+  return Math.max(0, BUSY_SHARE * elapsedMs - cpuMs) / Math.max(cpuMs, elapsedMs / 1_000);
 }
 
 /** Makes steps until their mean duration is known well enough. */
 async function measure(
   { clocks, steps: stepsMax }: ProfileOptions,
   step: () => unknown,
-  isEnough: (figures: StepFigures) => boolean = () => false,
-  limitMs = Infinity,
+  { limit, isEnough = () => false, limitMs = Infinity }: {
+    readonly limit: TimeLimit;
+    readonly isEnough?: (figures: StepFigures) => boolean;
+    /** Fewer steps are enough after so many ms. */
+    readonly limitMs?: number;
+  },
 ): Promise<StepFigures> {
   const meter = new StepMeter(clocks);
+  let figures = meter.read();
   let [before, squares] = [0, 0];
   for (;;) {
-    await step();
+    try {
+      await step();
+    } catch (error) {
+      if (error === TIME_IS_UP && figures.steps > 0) return figures;
+      throw error;
+    }
     meter.step();
-    const figures = meter.read();
+    figures = meter.read();
     const { steps, elapsedMs } = figures;
     squares += (elapsedMs - before) ** 2;
     before = elapsedMs;
-    if (steps >= stepsMax) return figures;
+    if (steps >= stepsMax || limit.isUp) return figures;
     if (steps < STEPS_MIN) {
       if (steps >= SLOW_STEPS_MIN && elapsedMs > limitMs) return figures;
       continue;
     }
     const mean = elapsedMs / steps;
     const error = Math.sqrt(Math.max(0, squares / steps - mean ** 2) / (steps - 1));
-    const isExact = error <= ERROR_MAX * mean || elapsedMs > MEASURED_MS_MAX;
+    const errorMax = elapsedMs > MEASURED_MS ? ERROR_MAX_LATE : ERROR_MAX;
+    const isExact = error <= errorMax * mean || elapsedMs > MEASURED_MS_MAX;
     if (isExact || isEnough(figures)) return figures;
+  }
+}
+
+/** Thrown where a measurement has no more time. */
+const TIME_IS_UP = new LeatError("deadline_exceeded", "Planning has no more time");
+
+/** Ends what is waited for. Dispose it. */
+class TimeLimit implements Disposable {
+  readonly untilMs: number;
+  readonly #clocks: Clocks;
+  readonly #isOver = new AbortController();
+  readonly #up: Promise<never> | undefined;
+
+  constructor({ clocks, sleep, untilMs = Infinity, signal }: ProfileOptions) {
+    this.untilMs = untilMs;
+    this.#clocks = clocks;
+    if (untilMs === Infinity) return;
+    const leftMs = Math.max(0, untilMs - clocks.nowMs());
+    const { signal: isOver } = this.#isOver;
+    const ends = signal === undefined ? isOver : AbortSignal.any([signal, isOver]);
+    this.#up = sleep(leftMs, ends).then(() => {
+      throw TIME_IS_UP;
+    });
+    this.#up.catch(() => {});
+  }
+
+  get isUp(): boolean {
+    return this.#clocks.nowMs() >= this.untilMs;
+  }
+
+  /** Waits, until the time is up. */
+  before<T>(pending: Promise<T>): Promise<T> {
+    return this.#up === undefined ? pending : Promise.race([pending, this.#up]);
+  }
+
+  [Symbol.dispose](): void {
+    this.#isOver.abort(TIME_IS_UP);
   }
 }
 

@@ -38,6 +38,11 @@ export interface OffloadOptions
   /** How many batches each measurement uses, if no plan is given. Default 50. */
   readonly profileSteps?: number;
   /**
+   * How long measuring may take, in ms, if no plan is given. What was measured by then decides; a
+   * step in progress is not broken off. Default 60,000.
+   */
+  readonly planningTimeoutMs?: number;
+  /**
    * Whether the offloaded part gives the same stream as its DETERMINISTIC job, with any ratio. One
    * side may then wait for the other. Default false: the order depends on the plan.
    */
@@ -66,6 +71,7 @@ export class OffloadNode extends SameElementsNode {
     plan: true,
     stepMs: true,
     profileSteps: true,
+    planningTimeoutMs: true,
     deterministic: true,
     adapt: true,
     timeoutMs: true,
@@ -86,11 +92,13 @@ export class OffloadNode extends SameElementsNode {
   }
 
   override get attributes(): Attributes {
-    const { plan, stepMs, profileSteps, deterministic, adapt, timeoutMs, ...where } = this.options;
+    const { plan, stepMs, profileSteps, planningTimeoutMs, ...others } = this.options;
+    const { deterministic, adapt, timeoutMs, ...where } = others;
     const choice = plan && { candidate: plan.candidate, ratio: plan.ratio };
     return {
       ...attributesOf(where),
-      ...{ plan: choice, stepMs, profileSteps, deterministic, adapt, timeoutMs },
+      ...{ plan: choice, stepMs, profileSteps, planningTimeoutMs },
+      ...{ deterministic, adapt, timeoutMs },
     };
   }
 
@@ -109,13 +117,16 @@ registerNode("offload", {
 });
 
 function checkOffloadOptions(options: OffloadOptions): OffloadOptions {
-  const { plan, stepMs, profileSteps, deterministic, adapt, timeoutMs, ...where } = options;
+  const { plan, stepMs, profileSteps, planningTimeoutMs, ...others } = options;
+  const { deterministic, adapt, timeoutMs, ...where } = others;
   checkDistributeOptions("offload", where);
   checkOptionalBoolean("offload", "deterministic", deterministic);
   checkOptionalBoolean("offload", "adapt", adapt);
   if (plan !== undefined) checkChoice(plan);
   if (profileSteps !== undefined) checkInteger("offload", "profileSteps", profileSteps, 1);
-  if (timeoutMs !== undefined) checkInteger("offload", "timeoutMs", timeoutMs, 1);
+  for (const [name, value] of Object.entries({ planningTimeoutMs, timeoutMs })) {
+    if (value !== undefined) checkInteger("offload", name, value, 1);
+  }
   if (stepMs !== undefined && !(typeof stepMs === "number" && stepMs >= 0)) {
     throw invalidArgument("offload", "stepMs", "a time in ms, from 0", stepMs);
   }

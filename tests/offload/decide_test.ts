@@ -119,12 +119,65 @@ Deno.test("algorithm 1 computes Upper, Lower and OffRatio as lines 8 to 13 do", 
   const base = { Gthp: 100, Lthp: 40, Pcycle: 10 };
   const enough = { ...base, candidates: [{ name: "p'2", Rthp: 80, Ocycle: 2 }] };
   assertEquals(algorithm1(enough), { candidate: "p'2", OffRatio: 0.8, Upper: 80, Lower: 72 });
-  assertAlmostEquals(decide(enough).ratio, 0.8);
+  // Both sides have time left: 104 together, where 100 are wanted.
+  assertAlmostEquals(decide(enough).ratio, 80 / 104);
+  assertEquals(decide(enough).estimate, 100);
   const scarce = { ...base, candidates: [{ name: "p'2", Rthp: 60, Ocycle: 2 }] };
   assertEquals(algorithm1(scarce), { candidate: "p'2", OffRatio: 0.6, Upper: 60, Lower: 72 });
   // Both sides finish together: 40 / (1 - r + r / 5) = 60 / r = 88.
   assertAlmostEquals(decide(scarce).ratio, 60 / 88);
   assertAlmostEquals(decide(scarce).estimate, 88);
+});
+
+Deno.test("decide counts on the CPU time that this host has left, and on that of training", () => {
+  const remote = { name: "p'2", Rthp: 60, Ocycle: 5 };
+  const decided = (more: Partial<OffloadMetrics>) => {
+    const all = { Gthp: 1_000, Lthp: 40, Pcycle: 10, candidates: [remote], ...more };
+    const { ratio, estimate } = decide(all);
+    return [ratio, estimate];
+  };
+  // An offloaded step saves half of what a local one costs.
+  assertEquals(decided({}), [60 / 70, 70]);
+  // This host waits for its storage: it can receive all that workers give and be as fast as before.
+  assertEquals(decided({ idle: 1 }), [60 / 100, 100]);
+  assertEquals(decided({ idle: 0.25 }), [60 / 80, 80]);
+  // Training takes as much CPU time as preparing here: of a step, only a quarter is saved.
+  assertEquals(decided({ Gcycle: 10 }), [1, 60]);
+  const few = { ...remote, Rthp: 20 };
+  assertEquals(decided({ Gcycle: 10, candidates: [few] }), [20 / 45, 45]);
+  // Receiving is dearer than preparing: this host prepares what it can, which takes a third of its
+  // time, and receives as much in the rest.
+  const dear = { ...remote, Ocycle: 20 };
+  const [ratio = 0, estimate = 0] = decided({ idle: 2, candidates: [dear] });
+  assertAlmostEquals(estimate, 80);
+  assertAlmostEquals(ratio, 0.5);
+});
+
+Deno.test("decide's ratio reaches the best of all with idle CPUs and training on them", () => {
+  const world = fc.record({
+    ...{ pipeline: throughput, remote: throughput },
+    P: fc.double({ min: 0.1, max: 10, noNaN: true }),
+    O: fc.double({ min: 0, max: 10, noNaN: true }),
+    M: fc.double({ min: 0, max: 5, noNaN: true }),
+    cores: fc.double({ min: 1, max: 1_000, noNaN: true }),
+  });
+  fc.assert(fc.property(world, ({ pipeline, remote, P, O, M, cores }) => {
+    // What the pipeline, the workers, and the CPU time of this host allow.
+    const reached = (r: number) =>
+      Math.min(pipeline / (1 - r), remote / r, cores / ((1 - r) * P + r * O + M));
+    const [Lthp, Rthp] = [reached(0), reached(1)];
+    const idle = cores / (Lthp * (P + M)) - 1;
+    const metrics = {
+      ...{ Gthp: Infinity, Lthp, Pcycle: P, Gcycle: M, idle },
+      candidates: [{ name: "p'2", Rthp, Ocycle: O }],
+    };
+    const { rule, ratio } = decide(metrics);
+    const best = Math.max(Lthp, ...RATIOS.map(reached));
+    if (rule !== "offload") return assert(Lthp * 1.06 >= best);
+    // Where this host bounds Rthp, workers may have more to give.
+    const isRemoteKnown = Rthp >= remote * (1 - 1e-9);
+    if (isRemoteKnown) assert(reached(ratio) >= best * (1 - 1e-6), `${ratio}: ${best}`);
+  }));
 });
 
 Deno.test("decide counts the workers of section 9, and explain tells of them", () => {

@@ -1,6 +1,6 @@
 /** What fails while a training is measured or runs: every element once all the same, or a clear error. */
 import { installedHost, installHost } from "../../data/host.ts";
-import { Dataset, DenoHost, fit, offloadProgress, type Tensor } from "../../mod.ts";
+import { Dataset, DenoHost, fit, offloadProgress, planOffload, type Tensor } from "../../mod.ts";
 import { offloadDependencies } from "../../offload/dependencies.ts";
 import { keysOf } from "../../offload/metric_store.ts";
 import { decide } from "../../offload/decide.ts";
@@ -202,32 +202,72 @@ testInline(
   },
 );
 
+/** What a store may hold instead of each kind of metrics. */
+const WRONG = {
+  model: ["text", { Gthp: -1 }, { Gthp: "fast" }, { Gthp: 0 }, [1], null],
+  local: [
+    { Gthp: 1e9 },
+    { Lthp: "fast", Pcycle: 1 },
+    { Lthp: 0, Pcycle: 1 },
+    { Lthp: 1e3 },
+    { Lthp: 1e3, Pcycle: -1 },
+  ],
+  remote: [
+    { "p'2": 1 },
+    [{ Rthp: 1e6, Ocycle: 1 }],
+    [{ name: "p'2", Rthp: "fast", Ocycle: 1 }],
+    [{ name: "p'2", Rthp: 1e6, Ocycle: 1 }, { name: "p'3", Rthp: 1e6, Ocycle: -1 }],
+  ],
+};
+
 testInline(
-  "fit measures again when the store holds something else, and repairs it",
+  "planning measures again what the store holds wrong, keeps the rest, and repairs it",
   async (start) => {
     await using service = await start({ workers: 1 });
     await using folder = await TempFolder.make();
     const metricsStore = `${folder.path}/metrics.sqlite`;
     const dataset = Dataset.range(500).map((x) => x + 1).batch(10) as Dataset<Tensor>;
-    const { openStore } = offloadDependencies();
+    using store = await offloadDependencies().openStore(metricsStore);
     const keys = keysFor(dataset);
-    for (const wrong of ["text", { Gthp: -1 }, { Gthp: "fast" }, [1], null]) {
-      using store = await openStore(metricsStore);
-      store.set(keys.model, wrong);
-      store.set(keys.local, wrong);
-      store.set(keys.remote, wrong);
-      let sum = 0;
-      const { plan } = await fit({
-        ...{ dataset, service, metricsStore, model: "m", remoteResources: "r", profileSteps: 3 },
-        state: { isCopy: false },
-        cloneState: () => ({ isCopy: true }),
-        trainStep: (batch, { isCopy }) => {
-          if (!isCopy) { for (const x of batch.data as Float64Array) sum += x; }
-        },
-      });
-      assertEquals([plan!.source, sum], ["measured", 500 * 501 / 2]);
-      const kept = store.get(keys.model) as { Gthp: number };
-      assertEquals(kept.Gthp, plan!.metrics.Gthp);
+    const right = {
+      model: { Gthp: 1e9 },
+      local: { Lthp: 1e3, Pcycle: 10 },
+      remote: [{ name: "p'3", Rthp: 2e6, Ocycle: 1 }],
+    };
+    const options = { service, metricsStore, model: "m", remoteResources: "r", profileSteps: 3 };
+    for (const kind of ["model", "local", "remote"] as const) {
+      for (const wrong of WRONG[kind]) {
+        for (const at of ["model", "local", "remote"] as const) store.set(keys[at], right[at]);
+        store.set(keys[kind], wrong);
+        const { source, metrics } = await planOffload(dataset, options);
+        assertEquals(source, "measured");
+        const { Gthp, Lthp, Pcycle, candidates } = metrics;
+        const isNumber = (value: number) => typeof value === "number" && value >= 0;
+        assert(Lthp > 0 && [Gthp, Lthp, Pcycle].every(isNumber), JSON.stringify(metrics));
+        for (const { name, Rthp, Ocycle } of candidates) {
+          assert(/^p'[23]$/.test(name) && isNumber(Rthp) && isNumber(Ocycle));
+        }
+        // Gthp and Lthp are compared, so both are measured together.
+        if (kind === "remote") {
+          assertEquals([Gthp, Lthp, candidates.length > 0], [1e9, 1e3, true]);
+          assertEquals(store.get(keys.remote), candidates);
+        } else {
+          assert(Lthp !== 1e3);
+          assertEquals(store.get(keys.local), {
+            Lthp,
+            Pcycle,
+            Gcycle: metrics.Gcycle,
+            idle: metrics.idle,
+          });
+        }
+      }
     }
+    for (const at of ["model", "local", "remote"] as const) store.set(keys[at], right[at]);
+    const { source, metrics } = await planOffload(dataset, options);
+    assertEquals([source, metrics], ["stored", {
+      ...right.model,
+      ...right.local,
+      candidates: right.remote,
+    }]);
   },
 );

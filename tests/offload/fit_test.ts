@@ -115,8 +115,8 @@ Deno.test("fit and planOffload train here when the service cannot be reached", a
   const { state, fitted } = summing(batches, { service, timeoutMs: 100, metricsStore, model: "m" });
   const { plan } = await fitted();
   assertEquals([plan!.candidate, state.sum], [null, SUM]);
-  assertMatch(plan!.explain(), /p'2: the service failed while it was measured/);
-  assertMatch(plan!.explain(), /p'3: not measured, because the service failed before/);
+  assertMatch(plan!.explain(), /p'3: the service failed while it was measured/);
+  assertMatch(plan!.explain(), /p'2: not measured, because the service failed before/);
 });
 
 Deno.test("fit and planOffload name a wrong option before anything runs", async () => {

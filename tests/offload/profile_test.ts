@@ -2,7 +2,7 @@
 import { Dataset } from "../../mod.ts";
 import { cutPointsOf } from "../../offload/cut_points.ts";
 import { profileCandidate, profileLocal } from "../../offload/profile.ts";
-import { assertAlmostEquals, assertEquals, assertRejects } from "../assert.ts";
+import { assert, assertAlmostEquals, assertEquals, assertRejects } from "../assert.ts";
 
 /** A pipeline of which a batch of 8,000 bytes takes `batchMs`, `cpuMs` of it on a CPU. */
 function machine({ batchMs, cpuMs, trainMs, batches = Infinity }: {
@@ -43,17 +43,17 @@ function machine({ batchMs, cpuMs, trainMs, batches = Infinity }: {
 
 Deno.test("profileLocal measures Gthp without, Lthp with waiting for data, and Pcycle without training", async () => {
   const { open, options, trained } = machine({ batchMs: 3, cpuMs: 2, trainMs: 1 });
-  const { Gthp, Lthp, Pcycle } = await profileLocal(open, options);
+  const { Gthp, Lthp, Pcycle } = (await profileLocal(open, options))!;
   assertAlmostEquals(Gthp, 8_000 / 0.001, 1);
   assertAlmostEquals(Lthp, 8_000 / 0.004, 1);
   assertAlmostEquals(Pcycle, 2, 1e-9);
-  // Every step takes the same time: 8 to warm up, 8 to measure, and 9 with one batch.
-  assertEquals(trained(), 8 + 8 + 9);
+  // Every step takes the same time: half of 50 to warm up, 8 to measure, and 9 with one batch.
+  assertEquals(trained(), 25 + 8 + 9);
 });
 
 Deno.test("profileCandidate measures Rthp and Ocycle", async () => {
   const { open, options } = machine({ batchMs: 1, cpuMs: 0.5, trainMs: 1 });
-  const { name, Rthp, Ocycle } = await profileCandidate("p'2", open, options);
+  const { metrics: { name, Rthp, Ocycle } } = (await profileCandidate("p'2", open, options))!;
   assertEquals(name, "p'2");
   assertAlmostEquals(Rthp, 8_000 / 0.002, 1);
   assertAlmostEquals(Ocycle, 0.5, 1e-9);
@@ -61,16 +61,16 @@ Deno.test("profileCandidate measures Rthp and Ocycle", async () => {
 
 Deno.test("profileCandidate gives up early on a candidate that is much slower than this host", async () => {
   const { open, options, trained } = machine({ batchMs: 99, cpuMs: 0.5, trainMs: 1 });
-  const measured = await profileCandidate("p'3", open, { ...options, localStepMs: 4 });
-  assertAlmostEquals(measured.Rthp, 8_000 / 0.1, 1);
+  const { metrics } = (await profileCandidate("p'3", open, { ...options, localStepMs: 4 }))!;
+  assertAlmostEquals(metrics.Rthp, 8_000 / 0.1, 1);
   assertEquals(trained(), 2 + 3);
 });
 
 Deno.test("profileLocal starts a short dataset again, and takes a step's time where none is given", async () => {
   const { open, untrained } = machine({ batchMs: 1, cpuMs: 1, trainMs: 0, batches: 7 });
-  const { Gthp } = await profileLocal(open, { ...untrained, stepMs: 4 });
+  const { Gthp } = (await profileLocal(open, { ...untrained, stepMs: 4 }))!;
   assertAlmostEquals(Gthp, 8_000 / 0.004, 1);
-  assertEquals((await profileLocal(open, untrained)).Gthp, Infinity);
+  assertEquals((await profileLocal(open, untrained))!.Gthp, Infinity);
 });
 
 Deno.test("profileLocal measures Gthp with a full batch, though the last step's batch is short", async () => {
@@ -87,8 +87,83 @@ Deno.test("profileLocal measures Gthp with a full batch, though the last step's 
       },
     };
   };
-  const { Gthp } = await profileLocal(short, options);
+  const { Gthp } = (await profileLocal(short, options))!;
   assertAlmostEquals(Gthp, 8_000 / 0.001, 1);
+});
+
+Deno.test("a measurement warms up for 300 ms, and not longer", async () => {
+  const { open, options, trained } = machine({ batchMs: 19, cpuMs: 1, trainMs: 21 });
+  await profileCandidate("p'3", open, options);
+  assertEquals(trained(), 1 + 8 + 8);
+});
+
+Deno.test("profileCandidate gives up on one whose first steps are slower than another's", async () => {
+  const { open, options, trained } = machine({ batchMs: 1, cpuMs: 0.5, trainMs: 1 });
+  const limited = { ...options, firstThroughputMin: 8_000 / 0.0019 };
+  const { metrics, firstThroughput } = (await profileCandidate("p'2", open, limited))!;
+  assertAlmostEquals(firstThroughput, 8_000 / 0.002, 1);
+  assertAlmostEquals(metrics.Rthp, firstThroughput, 1);
+  assertEquals(trained(), 8);
+  await profileCandidate("p'2", open, { ...limited, firstThroughputMin: 8_000 / 0.0021 });
+  assertEquals(trained(), 8 + 25 + 8);
+});
+
+Deno.test("a measurement ends when its time is up, with what it has", async () => {
+  const { open, options, trained } = machine({ batchMs: 9, cpuMs: 1, trainMs: 1 });
+  // The first batch takes 901 ms. Of the next ones, 24 warm up, and there is time for 2 more.
+  const never = () => new Promise<void>(() => {});
+  const limited = { ...options, sleep: never, untilMs: 901 + 24 * 10 + 15 };
+  const { metrics: { Rthp, Ocycle } } = (await profileCandidate("p'2", open, limited))!;
+  assertAlmostEquals(Rthp, 8_000 / 0.01, 1);
+  assertEquals([trained(), Ocycle], [25 + 2, 1_001]);
+  const { Gthp, Lthp } = (await profileLocal(open, { ...limited, untilMs: 5_000 }))!;
+  assertEquals([Gthp > 0, Lthp > 0], [true, true]);
+});
+
+Deno.test("a measurement gives up on a batch that does not come in time", async () => {
+  const { open, options } = machine({ batchMs: 1, cpuMs: 1, trainMs: 1 });
+  for (const batches of [0, 24, 27]) {
+    let given = 0;
+    let closed = 0;
+    const up = Promise.withResolvers<void>();
+    const stuck = () => {
+      const { next } = open();
+      return {
+        next: () => {
+          if (given++ < batches) return next();
+          // Only now: nothing here waits for a clock.
+          up.resolve();
+          return new Promise<never>(() => {});
+        },
+        [Symbol.asyncDispose]: () => Promise.resolve(void closed++),
+      };
+    };
+    const limited = { ...options, sleep: () => up.promise, untilMs: 1e9 };
+    const measured = await profileCandidate("p'3", stuck, limited);
+    // 25 batches warm up.
+    assertEquals([measured?.metrics.name, closed], [batches > 25 ? "p'3" : undefined, 1]);
+  }
+});
+
+Deno.test("profileLocal tells its steps", async () => {
+  const { open, options } = machine({ batchMs: 1, cpuMs: 1, trainMs: 1 });
+  const told: [number, number][] = [];
+  const onStep = (...step: [number, number]) => void told.push(step);
+  await profileLocal(open, { ...options, onStep });
+  assertEquals(told.map(([step]) => step), Array.from(told, (_, i) => i + 1));
+  assert(told.every(([step, most]) => step <= most && most === 25 + 50 + 8));
+});
+
+Deno.test("profileLocal measures the CPU time of training, and what is left", async () => {
+  // Training is 1,000 ms of CPU time, in whatever time the clock says.
+  const busy = machine({ batchMs: 3, cpuMs: 2, trainMs: 1 });
+  const { Gcycle, idle } = (await profileLocal(busy.open, busy.options))!;
+  assertEquals([Gcycle, idle], [1_000, 0]);
+  const waiting = machine({ batchMs: 9, cpuMs: 2, trainMs: 0 });
+  const measured = (await profileLocal(waiting.open, { ...waiting.untrained, stepMs: 1 }))!;
+  assertEquals(measured.Gcycle, 0);
+  // Of 10 ms it uses 2, and could use 8.
+  assertAlmostEquals(measured.idle!, 3, 1e-9);
 });
 
 Deno.test("profileLocal refuses an empty dataset", async () => {

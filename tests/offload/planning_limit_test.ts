@@ -1,0 +1,85 @@
+/** How long planning may take, and what it tells meanwhile. */
+import { Dataset, fit, offloadProgress, type PlanningProgress, planOffload } from "../../mod.ts";
+import { offloadDependencies } from "../../offload/dependencies.ts";
+import { keysOf } from "../../offload/metric_store.ts";
+import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
+import { until } from "../lib/until.ts";
+import { testInline } from "../service/lib/carriers.ts";
+
+const numbers = Dataset.range(400).map((x) => x + 1).batch(10);
+/** No element ever comes, here or from workers. */
+const stuck = Dataset.range(400).map(async (x) => {
+  await new Promise(() => {});
+  return x;
+}).batch(10);
+
+testInline("planning stays local when no step fits into planningTimeoutMs", async (start) => {
+  await using service = await start({ workers: 1 });
+  const plan = await planOffload(stuck, { service, planningTimeoutMs: 40 });
+  assertEquals([plan.candidate, plan.ratio, plan.decision.rule], [null, 0, "no time"]);
+  assertMatch(plan.explain(), /^Nothing is offloaded: planning took so long .*planningTimeoutMs/);
+  assertMatch(plan.explain(), /Planning took 0\.\d+ s/);
+});
+
+testInline("planning decides without the candidates that it had no time for", async (start) => {
+  await using service = await start({ workers: 1 });
+  await using folder = await TempFolder.make();
+  const metricsStore = `${folder.path}/metrics.sqlite`;
+  const { localResources, openStore } = offloadDependencies();
+  const keys = keysOf({
+    ...{ pipeline: stuck.node, model: "m", localResources: localResources() },
+    remoteResources: "r",
+  })!;
+  {
+    using store = await openStore(metricsStore);
+    store.set(keys.model, { Gthp: 1e9 });
+    store.set(keys.local, { Lthp: 1e3, Pcycle: 10 });
+  }
+  const options = { service, metricsStore, model: "m", remoteResources: "r" };
+  const plan = await planOffload(stuck, { ...options, planningTimeoutMs: 90 });
+  assertEquals([plan.decision.rule, plan.metrics.candidates], ["no time", []]);
+  assertMatch(plan.explain(), /p'2: not measured, because planningTimeoutMs, 90 ms, left no time/);
+  // The next plan measures again.
+  using store = await openStore(metricsStore);
+  assertEquals(store.get(keys.remote), undefined);
+});
+
+testInline("planOffload and fit tell what is measured", async (start) => {
+  await using service = await start({ workers: 1 });
+  const options = { service, profileSteps: 3 };
+  const told: PlanningProgress[] = [];
+  await planOffload(numbers, { ...options, onProgress: (progress) => void told.push(progress) });
+  const begun = told.filter(({ step }) => step === 1).map(({ candidate }) => candidate);
+  // The cheapest to receive first: the others need not be measured if they cannot be better.
+  assertEquals(begun.slice(0, 2), [null, "p'3"]);
+  assert(told.every(({ step, steps, candidates }) => step <= steps && candidates === 2));
+
+  const planned: unknown[] = [];
+  const { planning } = await fit({
+    ...{ ...options, dataset: numbers, state: null, trainStep() {} },
+    onProgress: ({ steps, planning }) => {
+      if (planning === undefined || planning.step === 1) planned.push([steps, planning?.candidate]);
+    },
+  });
+  assertEquals(planned[0], [0, null]);
+  assertEquals([planned.at(-1), planning], [[40, undefined], undefined]);
+});
+
+testInline("offloadProgress tells what is measured, until there is a plan", async (start) => {
+  await using service = await start({ workers: 1 });
+  const dataset = stuck.offload({ service, planningTimeoutMs: 600_000 });
+  const iterator = dataset.iterator();
+  const first = iterator.next();
+  await until(() => offloadProgress(dataset).planning !== undefined);
+  const { candidate, measured, step } = offloadProgress(dataset).planning!;
+  assertEquals([candidate, measured, step], [null, 0, 1]);
+  await iterator.return();
+  assertEquals((await first).done, true);
+
+  const other = numbers.offload({ service, profileSteps: 3 });
+  await using batches = other.iterator();
+  await batches.next();
+  const { planning, plan } = offloadProgress(other);
+  assert(planning === undefined && plan !== undefined);
+});
