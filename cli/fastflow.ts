@@ -47,11 +47,11 @@ const OPTIONS = {
   modelled: flag("Measure only the costs of a batch, and run the rest in the model."),
   measured: flag(
     "Run only the sweep with real processes: 24 environments, each with brute force over " +
-      "candidates and ratios. It takes about --minutes, and wants 5 cores or more, and no other load.",
+      "candidates and ratios. It takes about --minutes, and wants 2 cores or more, and no other load.",
   ),
   minutes: integer({
     help: "How long that sweep takes, about. With more cores it measures more in this time.",
-    ...{ default: 8, min: 1, max: 1_000 },
+    ...{ default: 15, min: 1, max: 1_000 },
   }),
   out: text({ placeholder: "FILE", help: "Also writes what was found as JSON." }),
   report: text({

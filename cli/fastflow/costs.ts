@@ -1,6 +1,8 @@
 /** What one batch of a pipeline costs, measured on the real pipeline, service and workers. */
 import { byteSize } from "../../core/tree.ts";
+import { installedHost } from "../../data/host.ts";
 import { type LocalCluster, planOffload } from "../../mod.ts";
+import { plan } from "../../offload/planner.ts";
 import type { ExampleData } from "./data.ts";
 import { BATCH, type Workload } from "./workloads.ts";
 
@@ -36,7 +38,10 @@ export async function measureCosts(
   const files = workload.files(data);
   const dataset = workload.dataset(files);
   const options = { service, profileSteps, metricsStore, model: workload.name };
-  const { metrics } = await planOffload(dataset, options);
+  const { metrics } = await plan({
+    ...{ ...options, service: { service }, pipeline: dataset.node, host: installedHost() },
+    measuresAll: true,
+  });
   const fromMs = performance.now();
   await planOffload(dataset, options);
   const planFromStoreMs = performance.now() - fromMs;

@@ -40,7 +40,7 @@ export async function measureOne(
     onRun(name);
     const isLocal = choice.candidate === null;
     const batches = isLocal ? dataset : dataset.offload({ service, plan: choice, adapt });
-    const ms = await timeOfStep(batches, stepMs, { steps });
+    const ms = await timeOfStep(batches, () => sleep(stepMs), { steps });
     if (!isLocal && offloadProgress(batches).fallbacks > 0) {
       console.error(`${workload.letter}, ${name}: the service failed, this host took over`);
     }

@@ -3,6 +3,7 @@ import type { OffloadChoice, OffloadDecision, OffloadMetrics } from "../../mod.t
 import { RatioControl } from "../../offload/adapt.ts";
 import { type CandidateMetrics, decide, isBehind, staysLocal } from "../../offload/decide.ts";
 import { PROFILE_STEPS } from "../../offload/plan.ts";
+import { CHEAP_SHARE, FIRST_MARGIN } from "../../offload/planner.ts";
 import { profileCandidate, profileLocal } from "../../offload/profile.ts";
 import type { Costs } from "./costs.ts";
 import { type Environment, ENVIRONMENTS } from "./environments.ts";
@@ -152,15 +153,25 @@ async function profile(
       [Symbol.asyncDispose]: () => Promise.resolve(),
     };
   };
-  const { batch: _, ...local } = await profileLocal(open(LOCAL), options);
+  const { batch: _, ...local } = (await profileLocal(open(LOCAL), options))!;
   const candidates: CandidateMetrics[] = [];
-  const names = staysLocal(local) ? [] : Object.keys(costs.receiveMs);
+  // As the planner does: p'3 first.
+  const names = staysLocal(local) ? [] : Object.keys(costs.receiveMs).sort().reverse();
+  let [fastest, shownMs] = [0, 0];
   for (const candidate of names) {
+    const Ocycle = candidates[0]?.Ocycle ?? 0;
+    // Not measured, as the planner does it: it is only shown beside the others.
+    const isShown = candidate === "p'2" && Ocycle <= CHEAP_SHARE * local.Pcycle;
+    const shownFromMs = time.nowMs;
     const opened = open({ candidate, ratio: 1 });
-    const isDecided = (Rthp: number) => isBehind(local, candidates, Rthp);
+    const isDecided = (Rthp: number) => isBehind(local, candidates, Rthp, Ocycle);
     const localStepMs = 1_000 * costs.bytes / local.Lthp;
-    const limited = { ...options, localStepMs };
-    candidates.push(await profileCandidate(candidate, opened, limited, isDecided));
+    const limited = { ...options, localStepMs, firstThroughputMin: FIRST_MARGIN * fastest };
+    const { metrics, firstThroughput } =
+      (await profileCandidate(candidate, opened, limited, isDecided))!;
+    fastest = Math.max(fastest, firstThroughput);
+    candidates.push(metrics);
+    if (isShown) shownMs += time.nowMs - shownFromMs;
   }
-  return { metrics: { ...local, candidates }, profileMs: time.nowMs };
+  return { metrics: { ...local, candidates }, profileMs: time.nowMs - shownMs };
 }

@@ -2,18 +2,20 @@
 import type { OffloadChoice } from "../../../mod.ts";
 import { mean, quantile } from "../../lib/statistics.ts";
 
-/** The ratios of the first round, in which every candidate takes part. */
-const RATIOS = [0.25, 0.5, 0.75, 1];
-/** What was slower by this factor in the first round takes no further part. */
-const SLOW_FACTOR = 1.25;
-/** How many of the fastest take part. */
-const FASTEST = 3;
+/** Every candidate is tried with these ratios, */
+const COARSE = [0.5, 1];
+/** and those that are not slower than the fastest by this factor also with these. */
+const FINE = [0.25, 0.75];
+const SLOW_FACTOR = 1.3;
 /** The fastest candidate is also tried with its ratio changed by this. */
-const RATIO_STEP = 0.1;
+const RATIO_STEP = 0.125;
+/** How many of the fastest are measured again, in turns with the decision. */
+const FASTEST = 2;
 
 export const LOCAL: OffloadChoice = { candidate: null, ratio: 0 };
 export const ALL_REMOTE: OffloadChoice = { candidate: "p'3", ratio: 1 };
 export const HALF_REMOTE: OffloadChoice = { candidate: "p'3", ratio: 0.5 };
+const FIXED = [LOCAL, ALL_REMOTE, HALF_REMOTE];
 
 /** A choice, and how long a step took with it in each round, in ms. */
 export interface Timed {
@@ -39,30 +41,42 @@ export interface Verdict {
   readonly spread: number;
 }
 
-/** Each choice of brute force, local only first. */
-export function bruteForce(candidates: readonly string[]): OffloadChoice[] {
-  const offloading = candidates.flatMap((candidate) =>
-    RATIOS.map((ratio): OffloadChoice => ({ candidate, ratio }))
-  );
-  return distinct([LOCAL, ALL_REMOTE, HALF_REMOTE, ...offloading]);
+/** What brute force begins with: local only, and each candidate. */
+export function coarseChoices(candidates: readonly string[]): OffloadChoice[] {
+  return distinct([...FIXED, ...withRatios(candidates, COARSE)]);
+}
+
+/**
+ * What brute force goes on with. The throughput of a candidate rises with its ratio up to the best
+ * one, and falls from there on.
+ */
+export function fineChoices(coarse: readonly Timed[]): OffloadChoice[] {
+  const limit = SLOW_FACTOR * Math.min(...coarse.map(medianOf));
+  const near = coarse.filter((timed) => medianOf(timed) <= limit)
+    .flatMap(({ choice: { candidate } }) => candidate === null ? [] : [candidate]);
+  return withRatios([...new Set(near)], FINE);
 }
 
 /** The choices that are measured in many rounds. */
 export function finalistsOf(first: readonly Timed[], decision: OffloadChoice): OffloadChoice[] {
   const sorted = first.toSorted((a, b) => medianOf(a) - medianOf(b));
-  const limit = SLOW_FACTOR * medianOf(sorted[0]!);
-  const { candidate, ratio } = sorted[0]!.choice;
-  const near = [ratio - RATIO_STEP, ratio + RATIO_STEP]
-    .filter((ratio) => candidate !== null && ratio > 0 && ratio <= 1)
-    .map((ratio): OffloadChoice => ({ candidate, ratio }));
-  const isFixed = ({ choice }: Timed) =>
-    [LOCAL, ALL_REMOTE, HALF_REMOTE].some((one) => keyOf(one) === keyOf(choice));
+  const fixed = sorted.find(({ choice }) => FIXED.some((one) => keyOf(one) === keyOf(choice)))!;
   return distinct([
     decision,
-    ...sorted.filter((timed) => isFixed(timed) && medianOf(timed) <= limit).map(choiceOf),
-    ...sorted.slice(0, FASTEST).map(choiceOf),
-    ...near,
+    fixed.choice,
+    ...sorted.slice(0, FASTEST).map(({ choice }) => choice),
+    ...nearTo(sorted[0]!.choice, sorted),
   ]);
+}
+
+/** A ratio beside the fastest one, on the side of its faster neighbour. */
+function nearTo({ candidate, ratio }: OffloadChoice, sorted: readonly Timed[]): OffloadChoice[] {
+  if (candidate === null) return [];
+  const neighbour = sorted.find(({ choice }) =>
+    choice.candidate === candidate && choice.ratio !== ratio
+  );
+  if (neighbour === undefined) return [];
+  return [{ candidate, ratio: ratio + Math.sign(neighbour.choice.ratio - ratio) * RATIO_STEP }];
 }
 
 /** @param first times of the first round, for those that were in no other. */
@@ -77,7 +91,7 @@ export function judge(
     some.reduce((best, timed) => medianOf(timed) < medianOf(best) ? timed : best);
   const decided = timedOf(decision);
   const best = fastest(rounds);
-  const bestOfThree = fastest([LOCAL, ALL_REMOTE, HALF_REMOTE].map(timedOf));
+  const bestOfThree = fastest(FIXED.map(timedOf));
   const regrets = decided.times.map((time, round) => 1 - best.times[round]! / time);
   const regretTo = (timed: Timed) => 1 - medianOf(timed) / medianOf(decided);
   return {
@@ -105,8 +119,8 @@ export function medianOf({ times }: Timed): number {
   return (sorted[Math.ceil(middle) - 1]! + sorted[Math.floor(middle)]!) / 2;
 }
 
-function choiceOf({ choice }: Timed): OffloadChoice {
-  return choice;
+function withRatios(candidates: readonly string[], ratios: readonly number[]): OffloadChoice[] {
+  return candidates.flatMap((candidate) => ratios.map((ratio) => ({ candidate, ratio })));
 }
 
 function distinct(choices: readonly OffloadChoice[]): OffloadChoice[] {

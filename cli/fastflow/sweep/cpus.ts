@@ -1,18 +1,17 @@
 /** Which CPUs the processes of the sweep get. */
 import { loaderVariables } from "../../../platform/process/loader_variables.ts";
-import { CPUS_MAX } from "./environments.ts";
 
 /** A part of the machine in which one environment runs at a time. */
 export interface Lane {
-  /** None if the machine has too few to keep processes apart. */
-  readonly cpus: readonly string[];
+  /** For the trainer. Undefined: any. */
+  readonly trainer?: string;
+  /** For its workers and their dispatcher, which does little. */
+  readonly service?: string;
 }
 
 /** The CPUs of this machine, divided. */
 export interface Division {
   readonly lanes: readonly Lane[];
-  /** For what measures nothing: this process and the dispatchers. Undefined: any. */
-  readonly rest: string | undefined;
   /** Why processes have no CPUs of their own, if they have none. */
   readonly whyShared?: string;
 }
@@ -24,22 +23,16 @@ export interface Cpu {
   readonly core: string;
 }
 
-/** Divides CPUs: no two processes on one physical core, and at least one CPU for the rest. */
+/** Divides CPUs: a trainer and its workers never share a physical core. */
 export function divideCpus(cpus: readonly Cpu[]): Division {
   const firsts = [...new Map(cpus.toReversed().map((at) => [at.core, at.cpu])).values()]
     .toReversed();
-  const spare = cpus.length > firsts.length ? 0 : 1;
-  const count = Math.floor((firsts.length - spare) / CPUS_MAX);
-  if (count === 0) {
-    const whyShared = `${cpus.length} CPUs on ${firsts.length} cores; ${CPUS_MAX + 1} are needed`;
-    return { lanes: [{ cpus: [] }], rest: undefined, whyShared };
-  }
-  const lanes = Array.from({ length: count }, (_, lane) => ({
-    cpus: firsts.slice(lane * CPUS_MAX, (lane + 1) * CPUS_MAX),
+  const lanes = Array.from({ length: Math.floor(firsts.length / 2) }, (_, lane): Lane => ({
+    trainer: firsts[2 * lane]!,
+    service: firsts[2 * lane + 1]!,
   }));
-  const taken = new Set(lanes.flatMap(({ cpus }) => cpus));
-  const rest = cpus.map(({ cpu }) => cpu).filter((cpu) => !taken.has(cpu));
-  return { lanes, rest: rest.join(",") };
+  if (lanes.length > 0) return { lanes };
+  return { lanes: [{}], whyShared: `${cpus.length} CPUs on ${firsts.length} cores; 2 are needed` };
 }
 
 /** The CPUs that this process may use. */
@@ -57,7 +50,7 @@ export async function dividedMachine(): Promise<Division> {
     return divideCpus(listed.filter(({ cpu }) => allowed.has(cpu)));
   } catch (error) {
     const whyShared = `CPUs cannot be assigned here: ${(error as Error).message}`;
-    return { lanes: [{ cpus: [] }], rest: undefined, whyShared };
+    return { lanes: [{}], whyShared };
   }
 }
 

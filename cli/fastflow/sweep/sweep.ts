@@ -4,11 +4,13 @@ import type { ExampleData } from "../data.ts";
 import { RemoteHost } from "../remote_host.ts";
 import { RemoteService } from "../remote_service.ts";
 import { dividedMachine, type Lane } from "./cpus.ts";
-import { CABLE, nameOf, SLOW_DISK_MS, SWEPT, type SweptEnvironment } from "./environments.ts";
+import { CABLE, FAR_MS, isWaiting, nameOf, SWEPT, type SweptEnvironment } from "./environments.ts";
 import type { TrainerResult, TrainerTask } from "./trainer.ts";
 
 /** To start and stop the processes of an environment, about. */
-const STARTING_MS = 6_000;
+const STARTING_MS = 4_000;
+/** So many environments whose processes wait most of the time share two CPUs. */
+const WAITING_AT_ONCE = 3;
 const MS_PER_MINUTE = 60_000;
 
 /** An environment, and what was measured in it. */
@@ -50,14 +52,13 @@ export function environmentsOf(letters: readonly string[]): readonly SweptEnviro
 export async function sweep(
   { letters, data, folder, minutes, onDone }: SweepOptions,
 ): Promise<SweepResults> {
-  const { lanes, rest, whyShared } = await dividedMachine();
+  const { lanes, whyShared } = await dividedMachine();
   const whyNoCable = await RemoteHost.whyNot();
+  const turns = turnsOf(environmentsOf(letters));
+  const isCabled = ([{ link }]: Turn) => link !== "loopback";
   // There is one cable at a time: these begin first, on one lane.
-  const [cabled, others] = [true, false].map((isCabled) =>
-    environmentsOf(letters).filter(({ link }) => (link !== "loopback") === isCabled)
-  );
-  const queue = [...others!];
-  const onCable = whyNoCable === undefined ? [...cabled!] : [];
+  const onCable = whyNoCable === undefined ? turns.filter(isCabled) : [];
+  const queue = turns.filter((turn) => !isCabled(turn));
   const total = queue.length + onCable.length;
   const limitMs = Math.max(0, MS_PER_MINUTE * minutes * lanes.length / total - STARTING_MS);
   const swept: Swept[] = [];
@@ -68,51 +69,62 @@ export async function sweep(
     ...(whyShared === undefined ? {} : { whyShared }),
     ...(whyNoCable === undefined ? {} : { whyNoCable }),
   });
+  const measure = async (environment: SweptEnvironment, lane: Lane) => {
+    try {
+      const result = await runOne(environment, lane, { data, folder, limitMs });
+      swept.push({ ...result, environment, hasOwnCpus: lane.trainer !== undefined });
+    } catch (error) {
+      failed.push(`${environment.letter} ${nameOf(environment)}: ${(error as Error).message}`);
+    }
+    onDone(found());
+  };
   await Promise.all(lanes.map(async (lane, number) => {
     for (;;) {
-      const environment = (number === 0 ? onCable.shift() : undefined) ?? queue.shift();
-      if (environment === undefined) return;
-      const name = `${environment.letter} ${nameOf(environment)}`;
-      try {
-        const result = await runOne(environment, lane, rest, { data, folder, limitMs });
-        swept.push({ ...result, environment, hasOwnCpus: lane.cpus.length > 0 });
-      } catch (error) {
-        failed.push(`${name}: ${(error as Error).message}`);
-      }
-      onDone(found());
+      const turn = (number === 0 ? onCable.shift() : undefined) ?? queue.shift();
+      if (turn === undefined) return;
+      await Promise.all(turn.map((environment) => measure(environment, lane)));
     }
   }));
   return found();
 }
 
+/** Environments that run at the same time on two CPUs. */
+type Turn = readonly [SweptEnvironment, ...SweptEnvironment[]];
+
+/** Each by itself, but those that wait together. */
+function turnsOf(environments: readonly SweptEnvironment[]): Turn[] {
+  const waiting = environments.filter(isWaiting);
+  const alone = environments.filter((at) => !isWaiting(at)).map((at): Turn => [at]);
+  for (let i = 0; i < waiting.length; i += WAITING_AT_ONCE) {
+    alone.push([waiting[i]!, ...waiting.slice(i + 1, i + WAITING_AT_ONCE)]);
+  }
+  return alone;
+}
+
 async function runOne(
   environment: SweptEnvironment,
-  { cpus }: Lane,
-  rest: string | undefined,
+  { trainer, service: serviceCpus }: Lane,
   { data, folder, limitMs }: {
     readonly data: ExampleData;
     readonly folder: string;
     readonly limitMs: number;
   },
 ): Promise<TrainerResult> {
-  const { localCpus, workers, link, isDiskSlow } = environment;
+  const { workers, link, storage } = environment;
   const options = {
     dataRoot: folder,
-    dispatcherCpus: rest,
-    workerCpus: Array.from({ length: workers }, (_, i) => cpus[localCpus + i]),
-    ...(isDiskSlow ? { storageLatencyMs: SLOW_DISK_MS } : {}),
+    dispatcherCpus: serviceCpus,
+    workerCpus: Array.from({ length: workers }, () => serviceCpus),
+    ...(storage === "near" ? {} : { storageLatencyMs: FAR_MS }),
   };
   await using service = link === "loopback"
     ? await RemoteService.start({ ...options, host: "127.0.0.1" })
     : await RemoteHost.start({ ...options, ...CABLE });
-  const task: TrainerTask = { environment, data, limitMs, service: service.address };
-  return await train(task, cpus.slice(0, localCpus));
+  return await train({ environment, data, limitMs, service: service.address }, trainer);
 }
 
-async function train(task: TrainerTask, cpus: readonly string[]): Promise<TrainerResult> {
-  const [command, ...before] = cpus.length === 0
-    ? ["deno"]
-    : ["taskset", "-c", cpus.join(), "deno"];
+async function train(task: TrainerTask, cpu: string | undefined): Promise<TrainerResult> {
+  const [command, ...before] = cpu === undefined ? ["deno"] : ["taskset", "-c", cpu, "deno"];
   const program = new URL("./trainer.ts", import.meta.url).href;
   const args = ["run", "--quiet", "--no-prompt", "-P=fastflow", program, JSON.stringify(task)];
   const { success, stdout, stderr } = await new Deno.Command(command!, {

@@ -1,7 +1,9 @@
 /** The measured sweep as a table. */
 import type { OffloadChoice } from "../../../mod.ts";
 import { measured, type Quantity, type Unit } from "../../lib/quantity.ts";
+import { counted } from "../../lib/counted.ts";
 import { mean } from "../../lib/statistics.ts";
+import { TRAINING_STEPS } from "../goals.ts";
 import type { Found } from "../tables.ts";
 import { nameOf } from "./environments.ts";
 import type { SweepResults, Swept } from "./sweep.ts";
@@ -10,6 +12,8 @@ const MS_PER_SECOND = 1_000;
 /** The goals: throughput lost against brute force, and against local, all remote and half. */
 const REGRET_MAX = 0.05;
 const REGRET_OF_THREE_MAX = 0.02;
+/** What differs by fewer standard errors may be chance. */
+const ERRORS = 2;
 
 /** A row for each environment, and what they say together. */
 export function sweepTable(results: SweepResults): Found {
@@ -59,11 +63,21 @@ export function sweepTable(results: SweepResults): Found {
 function findingOf({ swept, lanes, whyShared, whyNoCable, failed }: SweepResults): string {
   const met = (isMet: (at: Swept) => boolean) => `${swept.filter(isMet).length} of ${swept.length}`;
   if (swept.length === 0) return `Nothing could be measured: ${failed.join(". ")}.`;
+  const never = swept.filter(({ environment }) => environment.step === "slow");
+  const planning = swept.map(({ planningMs, verdict }) =>
+    planningMs / (TRAINING_STEPS * verdict.decidedMs)
+  );
   const sentences = [
     `The decision is at most ${percent(REGRET_MAX)} below the best of brute force in ` +
     `${met(({ verdict }) => verdict.regret <= REGRET_MAX)} environments, and at most ` +
     `${percent(REGRET_OF_THREE_MAX)} below the best of local only, all remote and half remote in ` +
     `${met(({ verdict }) => verdict.regretOfThree <= REGRET_OF_THREE_MAX)}.`,
+    `By more than chance (${ERRORS} standard errors) it misses these in ` +
+    `${met(({ verdict: { regret, error } }) => regret - ERRORS * error > REGRET_MAX)} and ${
+      met(({ verdict: { regretOfThree, error } }) =>
+        regretOfThree - ERRORS * error > REGRET_OF_THREE_MAX
+      )
+    }.`,
     `Mean regret ${
       percent(mean(swept.map(({ verdict }) => verdict.regret)))
     }; its standard error ` +
@@ -72,9 +86,13 @@ function findingOf({ swept, lanes, whyShared, whyNoCable, failed }: SweepResults
     } on average, and the rounds of ` +
     `one choice differ by ${percent(mean(swept.map(({ verdict }) => verdict.spread)))} between ` +
     `their quartiles.`,
+    `With a slow accelerator it offloads nothing in ` +
+    `${never.filter(({ decision }) => decision.candidate === null).length} of ${never.length}. ` +
+    `Planning took ${percent(mean(planning))} of 10,000 steps on average, at most ` +
+    `${percent(Math.max(...planning))}.`,
     whyShared === undefined
-      ? `Trainers and workers had physical cores of their own; ${lanes} environments at a time.`
-      : `Trainers and workers shared CPUs (${whyShared}), so that they disturb each other.`,
+      ? `Trainers and workers had physical cores of their own, ${counted(lanes, "pair")} of them.`
+      : `Trainers and workers shared a core (${whyShared}), so that they disturb each other.`,
     ...(whyNoCable === undefined
       ? []
       : [`No slow links, because no cable could be made: ${whyNoCable}.`]),

@@ -5,17 +5,28 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import {
+  type Dataset,
   type OffloadChoice,
   type OffloadDecision,
+  type OffloadMetrics,
   offloadProgress,
   planOffload,
 } from "../../../mod.ts";
-import { offloadDependencies } from "../../../offload/dependencies.ts";
+import { installHost } from "../../../data/host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
+import { workerFiles } from "../../../platform/storage/storage.ts";
 import type { ExampleData } from "../data.ts";
-import { type Length, timeOfStep } from "../time_of_step.ts";
+import { type Length, TimedTraining, timeOfStep } from "../time_of_step.ts";
 import { type Letter, WORKLOADS } from "../workloads.ts";
-import { bruteForce, finalistsOf, judge, keyOf, type Timed, type Verdict } from "./choices.ts";
-import { coresWantedOf, type SweptEnvironment } from "./environments.ts";
+import {
+  coarseChoices,
+  finalistsOf,
+  fineChoices,
+  judge,
+  type Timed,
+  type Verdict,
+} from "./choices.ts";
+import { FAR_MS, speedOf, type SweptEnvironment } from "./environments.ts";
 
 export interface TrainerTask {
   readonly environment: SweptEnvironment;
@@ -29,6 +40,7 @@ export interface TrainerResult {
   readonly letter: Letter;
   readonly stepMs: number;
   readonly decision: OffloadDecision;
+  readonly metrics: OffloadMetrics;
   readonly verdict: Verdict;
   /** How long planning took. */
   readonly planningMs: number;
@@ -42,15 +54,16 @@ export interface TrainerResult {
 }
 
 /** An epoch reads the files so often: no run reaches its end. */
-const ROUNDS = 6;
+const EPOCH_ROUNDS = 6;
 const STEPS_MAX = 600;
-const WARM_UP_STEPS = 24;
-/** The share of the time that the first round may take. */
-const FIRST_SHARE = 0.3;
-/** To open a pipeline, about. */
-const OPENING_MS = 400;
-const [ROUNDS_MIN, ROUNDS_WANTED, ROUNDS_MAX] = [3, 4, 9];
-const COST_STEPS = 24;
+/** In the search a choice is measured once, in a new task: its code is compiled first. */
+const SEARCH: Length = { steps: STEPS_MAX, warmUpSteps: 4, warmUpMs: 700, limitMs: 500 };
+/** What is buffered is used up before a measurement. */
+const BUFFERED_STEPS = 20;
+/** The shortest measurement of a round, in ms. */
+const ROUND_MS_MIN = 400;
+const [ROUNDS_MIN, ROUNDS_MAX] = [3, 9];
+const COST_STEPS = 48;
 
 if (import.meta.main) {
   const task = JSON.parse(Deno.args[0]!) as TrainerTask;
@@ -59,65 +72,73 @@ if (import.meta.main) {
 
 async function run({ environment, service, data, limitMs }: TrainerTask): Promise<TrainerResult> {
   const untilMs = performance.now() + limitMs;
-  const { letter } = environment;
+  const { letter, storage, step } = environment;
+  if (storage === "far from all") {
+    installHost(new DenoHost({ files: workerFiles({ storageLatencyMs: FAR_MS }) }));
+  }
   const workload = WORKLOADS.find((at) => at.letter === letter)!;
   const files = workload.files(data);
-  const paths = Array.from({ length: ROUNDS }, () => files.paths).flat();
+  const paths = Array.from({ length: EPOCH_ROUNDS }, () => files.paths).flat();
   const dataset = workload.dataset({ ...files, paths });
-  const stepMs = await cpuOfBatch(dataset) / coresWantedOf(environment, workload.coresWanted);
-  let fallbacks = 0;
-  const time = async (choice: OffloadChoice, length: Length) => {
-    if (choice.candidate === null) return await timeOfStep(dataset, stepMs, length);
-    const batches = dataset.offload({ service, plan: choice });
-    const ms = await timeOfStep(batches, stepMs, length);
-    fallbacks += offloadProgress(batches).fallbacks;
-    return ms;
-  };
-  const plan = await planOffload(dataset, { service, trainStep: () => sleep(stepMs) });
-  const { decision, planningMs } = plan;
+  const stepMs = await timeOfBatch(dataset) / speedOf(environment, workload.coresWanted);
+  const trainStep = () => step === "on the CPU" ? compute(stepMs) : sleep(stepMs);
+  const batchesOf = (choice: OffloadChoice) =>
+    choice.candidate === null ? dataset : dataset.offload({ service, plan: choice });
+  const plan = await planOffload(dataset, { service, trainStep });
+  const { decision, metrics, planningMs } = plan;
 
-  const all = bruteForce(["p'1", "p'2", "p'3"]);
-  const eachMs = FIRST_SHARE * (untilMs - performance.now()) / all.length - OPENING_MS;
   const first: Timed[] = [];
-  for (const choice of all) {
-    first.push({ choice, times: [await time(choice, lengthOf(eachMs))] });
-  }
+  const search = async (choices: readonly OffloadChoice[]) => {
+    for (const choice of choices) {
+      first.push({ choice, times: [await timeOfStep(batchesOf(choice), trainStep, SEARCH)] });
+    }
+  };
+  await search(coarseChoices(["p'1", "p'2", "p'3"]));
+  await search(fineChoices(first));
 
   const finalists = finalistsOf(first, decision);
-  const times = new Map(finalists.map((choice) => [keyOf(choice), [] as number[]]));
-  const leftMs = untilMs - performance.now();
-  const length = lengthOf(leftMs / ROUNDS_WANTED / finalists.length - OPENING_MS);
+  const times = finalists.map((): number[] => []);
+  // They stay open: a training is so long that its code was compiled long ago.
+  await using open = new AsyncDisposableStack();
+  const trainings = finalists.map((choice) =>
+    open.use(new TimedTraining(batchesOf(choice), trainStep))
+  );
+  for (const training of trainings) await training.time(SEARCH);
   let rounds = 0;
   for (let roundMs = 0; rounds < ROUNDS_MAX; rounds++) {
     const fromMs = performance.now();
     if (rounds >= ROUNDS_MIN && fromMs + roundMs > untilMs) break;
+    const left = Math.max(1, ROUNDS_MIN - rounds) * finalists.length;
+    const limitMs = Math.max(ROUND_MS_MIN, (untilMs - fromMs) / left / 2);
     // Each choice is measured once a round, so that what else the machine does hits all alike.
-    const order = rounds % 2 === 0 ? finalists : finalists.toReversed();
-    for (const choice of order) times.get(keyOf(choice))!.push(await time(choice, length));
+    const order = [...trainings.entries()];
+    for (const [number, training] of rounds % 2 === 0 ? order : order.toReversed()) {
+      const length = { steps: STEPS_MAX, warmUpSteps: BUFFERED_STEPS, limitMs };
+      times[number]!.push(await training.time(length));
+    }
     roundMs = performance.now() - fromMs;
   }
-  const finals = finalists.map((choice) => ({ choice, times: times.get(keyOf(choice))! }));
+  const fallbacks = trainings.reduce((sum, { batches }) => sum + fallbacksOf(batches), 0);
+  const finals = finalists.map((choice, number) => ({ choice, times: times[number]! }));
   const chosen = { candidate: decision.candidate, ratio: decision.ratio };
   return {
-    ...{ letter, stepMs, decision, planningMs, rounds, first, finals, fallbacks },
+    ...{ letter, stepMs, decision, metrics, planningMs, rounds, first, finals, fallbacks },
     verdict: judge(chosen, finals, first),
   };
 }
 
-/** Up to a third of the time warms up: the code of a new task is compiled. */
-function lengthOf(ms: number): Length {
-  return { steps: STEPS_MAX, warmUpSteps: WARM_UP_STEPS, limitMs: Math.max(200, ms * 2 / 3) };
+/** How often a service failed, if there is one. */
+function fallbacksOf(batches: Dataset<unknown>): number {
+  return batches.node.kind === "offload" ? offloadProgress(batches).fallbacks : 0;
 }
 
-/** CPU time to prepare a batch here, in ms. */
-async function cpuOfBatch(dataset: Parameters<typeof timeOfStep>[0]): Promise<number> {
-  const { cpuMs } = offloadDependencies();
-  await using iterator = dataset.iterator();
-  const read = async () => {
-    for (let i = 0; i < COST_STEPS; i++) await iterator.next();
-  };
-  await read();
-  const fromMs = cpuMs();
-  await read();
-  return (cpuMs() - fromMs) / COST_STEPS;
+/** How long preparing a batch here takes, in ms. */
+async function timeOfBatch(dataset: Dataset<unknown>): Promise<number> {
+  return await timeOfStep(dataset, () => {}, { steps: COST_STEPS, warmUpSteps: COST_STEPS });
+}
+
+/** Uses the CPU for so many ms. */
+function compute(ms: number): void {
+  const untilMs = performance.now() + ms;
+  while (performance.now() < untilMs);
 }
