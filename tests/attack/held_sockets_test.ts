@@ -13,6 +13,7 @@ const TOKEN = ["--token", "sesame"];
 const DISPATCHER_FILES = 96;
 const WORKER_FILES = 128;
 const HELD = 200;
+const TLS = "tests/transport/tls";
 
 /** The sum of a job that is read while connections are held; retried while it cannot be reached. */
 async function sumOf(options: DistributeOptions): Promise<number> {
@@ -51,4 +52,23 @@ Deno.test("held sockets end neither dispatcher nor worker, and keep out nobody w
   await soon("the dispatcher's log", dispatcher.child.stderr.match(short));
   await soon("the worker's log", worker.child.stderr.match(short));
   for (const part of [dispatcher, worker]) assertLives(part);
+});
+
+/** Nothing, and the beginning of a handshake. */
+const SILENT_TLS = ["", "\x16\x03\x01\x02\x00\x01\x00\x01"];
+const CERTIFICATE = ["--cert", `${TLS}/server.pem`, "--key", `${TLS}/server.key`];
+
+Deno.test("sockets held in the middle of a TLS handshake keep out nobody with the token", async () => {
+  const args = [...TOKEN, "--host", "localhost", ...CERTIFICATE, "--ca", `${TLS}/ca.pem`];
+  await using dispatcher = await startDispatcherWith(DISPATCHER_FILES, ...args);
+  // A worker does not let functions read its key.
+  const root = ["--data-root", "tests/data"];
+  await using _worker = await startWorkerWith(WORKER_FILES, dispatcher.address, ...args, ...root);
+  await dispatcher.child.line(/1 of 1 worker alive/);
+  await using stranger = new Stranger(dispatcher.address, HELD, SILENT_TLS);
+  await soon("dropping them", until(() => stranger.lost > HELD));
+  const ca = await Deno.readTextFile(`${TLS}/ca.pem`);
+  const service = { service: dispatcher.address, token: "sesame", ca };
+  assertEquals(await soon("a job that begins meanwhile", sumOf(service)), 499_500);
+  assertLives(dispatcher);
 });

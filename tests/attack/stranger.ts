@@ -1,7 +1,7 @@
 /** An attacker without a token who holds as many connections as possible. */
 
 /** The bytes it sends on a connection before it goes silent. */
-const BEGINNINGS = [
+const BEGINNINGS: readonly string[] = [
   "",
   "GET / HTTP/1.1\r\nhost: ",
   "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n",
@@ -21,10 +21,13 @@ export class Stranger implements AsyncDisposable {
   #lost = 0;
   #isOver = false;
 
-  constructor(address: string, count: number) {
+  constructor(address: string, count: number, beginnings = BEGINNINGS) {
     const { hostname, port } = new URL(address);
     this.#address = { hostname, port: Number(port) };
-    this.#holding = Array.from({ length: count }, (_, i) => this.#hold(i));
+    this.#holding = Array.from(
+      { length: count },
+      (_, i) => this.#hold(beginnings[i % beginnings.length]!),
+    );
   }
 
   /** Connections that the other side closed. */
@@ -32,8 +35,8 @@ export class Stranger implements AsyncDisposable {
     return this.#lost;
   }
 
-  async #hold(number: number): Promise<void> {
-    const beginning = new TextEncoder().encode(BEGINNINGS[number % BEGINNINGS.length]);
+  async #hold(text: string): Promise<void> {
+    const beginning = new TextEncoder().encode(text);
     while (!this.#isOver) {
       await this.#once(beginning).catch(() => {});
       this.#lost++;

@@ -10,7 +10,7 @@ import { LeatError } from "../../core/error.ts";
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import type { Random, Timer, World } from "../../actors/runtime/world.ts";
 import { buffersBeingWritten } from "../payload.ts";
-import { closeConnection, writeAll } from "./connection.ts";
+import { closeConnection, type Conn, writeAll } from "./connection.ts";
 import { FRAME_BYTES_MAX, malformed } from "./frames.ts";
 import { WINDOW_BYTES } from "./outbox.ts";
 import { PLACED_HEAD_BYTES, type Socket, type SocketEvents } from "./socket.ts";
@@ -72,7 +72,7 @@ export class FramedSocket implements Socket {
   readonly released: Promise<void>;
   readonly #release: () => void;
   readonly #world: World;
-  readonly #conn: Deno.Conn;
+  readonly #conn: Conn;
   readonly #masks: Random | undefined;
   readonly #peer: Sender;
   readonly #writes = new Fifo<Part>();
@@ -96,7 +96,7 @@ export class FramedSocket implements Socket {
   #partsOpcode = 0;
 
   /** @param conn owned by the socket from now on. If it was closed meanwhile, so is the socket. */
-  constructor(world: World, conn: Deno.Conn, { masks, first }: FramedSocketOptions) {
+  constructor(world: World, conn: Conn, { masks, first }: FramedSocketOptions) {
     this.#world = world;
     this.#conn = conn;
     this.#masks = masks;

@@ -7,7 +7,7 @@
  */
 import type { Timer, World } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";
-import { closeConnection } from "./connection.ts";
+import { closeConnection, type Conn } from "./connection.ts";
 import { FramedSocket } from "./framed_socket.ts";
 import {
   NoRequest,
@@ -17,6 +17,7 @@ import {
   writeUpgrade,
 } from "./http_request.ts";
 import { type Newcomer, Newcomers } from "./newcomers.ts";
+import { securedBy } from "./tls_conn.ts";
 import { acceptOf } from "./upgrade.ts";
 
 /** Time limit for an answer, including sending it, in ms. */
@@ -44,6 +45,11 @@ interface HttpListenerOptions {
   readonly port: number;
   readonly cert: string | undefined;
   readonly key: string | undefined;
+  /**
+   * Carries large messages: with TLS it uses Deno's, which is several times as fast, but keeps the
+   * file of a connection that is dropped during its handshake until the other side closes.
+   */
+  readonly isBulk: boolean;
   /** Time limit for a request, and for a WebSocket's hello, in ms. */
   readonly helloTimeoutMs: number;
   /** Whether this process may open so many more files. */
@@ -111,6 +117,7 @@ export class HttpListener {
   readonly port: number;
   readonly #options: HttpListenerOptions;
   readonly #listener: Deno.Listener<Deno.Conn>;
+  #secure: (conn: Deno.Conn) => Conn = (conn) => conn;
   readonly #newcomers = new Newcomers();
   readonly #open = new Map<Arrival, Promise<void>>();
   readonly #accepting: Promise<void>;
@@ -123,9 +130,18 @@ export class HttpListener {
   constructor(options: HttpListenerOptions) {
     this.#options = options;
     const { hostname, port, cert, key } = options;
-    this.#listener = cert === undefined || key === undefined
-      ? Deno.listen({ hostname, port })
-      : Deno.listenTls({ hostname, port, cert, key, alpnProtocols: ["http/1.1"] });
+    const address = { hostname, port };
+    if (cert === undefined || key === undefined) this.#listener = Deno.listen(address);
+    else {
+      // It also says plainly what is wrong with a certificate.
+      const fast = Deno.listenTls({ ...address, cert, key, alpnProtocols: ["http/1.1"] });
+      if (options.isBulk) this.#listener = fast;
+      else {
+        fast.close();
+        this.#listener = Deno.listen(address);
+        this.#secure = securedBy({ cert, key });
+      }
+    }
     this.port = (this.#listener.addr as Deno.NetAddr).port;
     this.#accepting = this.#acceptAll();
   }
@@ -180,12 +196,15 @@ export class HttpListener {
     });
   }
 
-  #take(conn: Deno.Conn): void {
+  #take(accepted: Deno.Conn): void {
     if (this.#isShort()) {
       this.#shortage();
-      if (this.#isShort()) return closeConnection(conn);
+      if (this.#isShort()) return closeConnection(accepted);
     }
-    const { hostname } = conn.remoteAddr as Deno.NetAddr;
+    // Deno's TLS connections have no such method, and no other way.
+    if ("setNoDelay" in accepted) (accepted as Deno.TcpConn).setNoDelay(true);
+    const conn = this.#secure(accepted);
+    const { hostname } = accepted.remoteAddr as Deno.NetAddr;
     const arrival = new Arrival(hostname, () => closeConnection(conn), this.#newcomers);
     const serving = this.#serve(conn, arrival).finally(() => this.#open.delete(arrival));
     this.#open.set(arrival, serving);
@@ -219,12 +238,10 @@ export class HttpListener {
   }
 
   /** Serves a connection until it is closed. */
-  async #serve(conn: Deno.Conn, arrival: Arrival): Promise<void> {
+  async #serve(conn: Conn, arrival: Arrival): Promise<void> {
     const { world, helloTimeoutMs, upgraded } = this.#options;
     arrival.within(world, helloTimeoutMs);
     try {
-      // TLS connections have no such method, and no other way.
-      if ("setNoDelay" in conn) (conn as Deno.TcpConn).setNoDelay(true);
       const socket = await this.#answer(conn, arrival);
       if (socket !== undefined) {
         arrival.socket = socket;
@@ -240,24 +257,24 @@ export class HttpListener {
   }
 
   /** @returns The WebSocket after an upgrade. */
-  async #answer(conn: Deno.Conn, arrival: Arrival): Promise<FramedSocket | undefined> {
+  async #answer(conn: Conn, arrival: Arrival): Promise<FramedSocket | undefined> {
     const first = await this.#answerOnce(conn, arrival, true);
     return first === "open" ? await this.#answerOnce(conn, arrival, false) : first;
   }
 
   #answerOnce(
-    conn: Deno.Conn,
+    conn: Conn,
     arrival: Arrival,
     mayStayOpen: false,
   ): Promise<FramedSocket | undefined>;
   #answerOnce(
-    conn: Deno.Conn,
+    conn: Conn,
     arrival: Arrival,
     mayStayOpen: true,
   ): Promise<FramedSocket | "open" | undefined>;
   /** Returns the WebSocket after an upgrade, or that another request may come. */
   async #answerOnce(
-    conn: Deno.Conn,
+    conn: Conn,
     arrival: Arrival,
     mayStayOpen: boolean,
   ): Promise<FramedSocket | "open" | undefined> {
@@ -285,7 +302,7 @@ export class HttpListener {
   }
 
   async #respond(
-    conn: Deno.Conn,
+    conn: Conn,
     arrival: Arrival,
     response: Response,
     method: string,
@@ -304,7 +321,7 @@ function refusalOf(error: unknown): Response {
 }
 
 /** Waits until the other side has closed: closing with unread bytes would discard the answer. */
-async function linger(conn: Deno.Conn): Promise<void> {
+async function linger(conn: Conn): Promise<void> {
   await conn.closeWrite();
   const bytes = new Uint8Array(BODY_BYTES);
   while (await conn.read(bytes) !== null);

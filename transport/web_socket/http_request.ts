@@ -7,7 +7,7 @@
  * yet.
  */
 import { Buffer } from "node:buffer";
-import { writeAll } from "./connection.ts";
+import { type Conn, writeAll } from "./connection.ts";
 
 /** A longer head is refused. */
 const HEAD_BYTES_MAX = 16_384;
@@ -41,7 +41,7 @@ export class NoRequest extends Error {
 }
 
 /** Reads the head of a request; `undefined` if the other side closes first. @throws NoRequest */
-export async function readRequest(conn: Deno.Conn): Promise<ReadRequest | undefined> {
+export async function readRequest(conn: Conn): Promise<ReadRequest | undefined> {
   let bytes = new Uint8Array(HEAD_BYTES);
   let length = 0;
   for (;;) {
@@ -95,7 +95,7 @@ export function parseHead(text: string): RequestHead {
 
 /** Writes a whole answer; it is the connection's last, unless that stays open. */
 export async function writeResponse(
-  conn: Deno.Conn,
+  conn: Conn,
   response: Response,
   method: string,
   isOpen = false,
@@ -110,7 +110,7 @@ export async function writeResponse(
 }
 
 export async function writeUpgrade(
-  conn: Deno.Conn,
+  conn: Conn,
   accept: string,
   more: Readonly<Record<string, string>>,
 ): Promise<void> {

@@ -132,6 +132,7 @@ class Server implements WebSocketServer {
         port,
         cert,
         key,
+        isBulk: this.#options.isService !== true,
         helloTimeoutMs: helloTimeoutMs ?? HELLO_TIMEOUT_MS,
         hasSpareFiles: hasSpareFiles ?? (() => true),
         answer: (request, arrival) => this.#answer(request, arrival),

@@ -295,29 +295,34 @@ Deno.test("a mismatched or unreadable certificate and key: refused with the reme
 
 Deno.test("wss: serves clients that trust its authority, and is `unavailable` to others, with the reason", async () => {
   const [cert, key, ca] = await certificates();
-  await using listener = new Listener({ cert, key, ...asking(TOKEN) });
-  const { address } = listener.server;
-  assert(address.startsWith("wss://"));
-  const world = new DenoWorld();
-  const trusting = webSocketConnector({ world, ca, ...knowing(TOKEN) });
-  const link = await trusting.connect(address, LOCAL);
-  link.close();
-  await listener.links[0]!.closed;
-  const doubting = webSocketConnector({ world, ...knowing(TOKEN) });
-  const error = await rejection(doubting.connect(address, LOCAL), "unavailable");
-  assertStringIncludes(error.message, "--ca");
+  for (const isService of [false, true]) {
+    await using listener = new Listener({ cert, key, isService, ...asking(TOKEN) });
+    const { address } = listener.server;
+    assert(address.startsWith("wss://"));
+    const world = new DenoWorld();
+    const trusting = webSocketConnector({ world, ca, ...knowing(TOKEN) });
+    const link = await trusting.connect(address, LOCAL);
+    link.close();
+    await listener.links[0]!.closed;
+    const doubting = webSocketConnector({ world, ...knowing(TOKEN) });
+    const error = await rejection(doubting.connect(address, LOCAL), "unavailable");
+    assertStringIncludes(error.message, "--ca");
+  }
 });
 
 Deno.test("a mismatch of TLS between two sides is reported with the right address", async () => {
   const [cert, key] = await certificates();
   await using encrypted = new Listener({ cert, key });
+  await using service = new Listener({ cert, key, isService: true });
   await using plain = new Listener();
   const connector = webSocketConnector({ world: new DenoWorld() });
   const refusalOf = async (address: string) =>
     (await rejection(connector.connect(address, LOCAL), "unavailable")).message;
-  const toTls = await refusalOf(encrypted.server.address.replace("wss:", "ws:"));
-  assertStringIncludes(toTls, "what listens there speaks TLS alone");
-  assertStringIncludes(toTls, "its address begins with wss://");
+  for (const { server } of [encrypted, service]) {
+    const toTls = await refusalOf(server.address.replace("wss:", "ws:"));
+    assertStringIncludes(toTls, "what listens there speaks TLS alone");
+    assertStringIncludes(toTls, "its address begins with wss://");
+  }
   const toPlain = await refusalOf(plain.server.address.replace("ws:", "wss:"));
   assertStringIncludes(toPlain, "its address begins with ws://");
 });
