@@ -30,9 +30,9 @@ const CELLS: readonly Cell[] = [
   ["T L", 1, { step: "slow" }],
   ["T S", 1, { step: "on the CPU" }],
   ["T S", 1, { storage: "far from workers" }],
-  ["S M", 1, { storage: "far from all" }],
-  ["S C M", 2, { storage: "far from all" }],
-  ["M", 3, { storage: "far from all" }],
+  ["S C", 1, { storage: "far from all" }],
+  ["S C T", 2, { storage: "far from all" }],
+  ["S", 3, { storage: "far from all" }],
   ["T G S", 1, { link: "1 Gb/s" }],
 ];
 
