@@ -182,9 +182,16 @@ async function openIn(folder: string, path: string): Promise<Deno.FsFile | undef
   }
 }
 
+/** Another user may have made a link there, to a file of this user that would be emptied. */
+function refuseLink({ isSymlink }: Deno.FileInfo, path: string): void {
+  if (!isSymlink) return;
+  throw new LeatError("failed_precondition", `Cannot write ${path}: it is a link. Remove it.`);
+}
+
 async function isSameFile(file: Deno.FsFile, path: string): Promise<boolean> {
   try {
-    const [held, named] = [await file.stat(), await Deno.stat(path)];
+    const [held, named] = [await file.stat(), await Deno.lstat(path)];
+    refuseLink(named, path);
     return held.ino === named.ino && held.dev === named.dev;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return false;

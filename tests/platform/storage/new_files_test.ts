@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { LeatError } from "../../../core/error.ts";
 import { DenoNewFiles, PARTIAL_SUFFIX } from "../../../platform/storage/new_files.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { link } from "../sandbox/sandbox_lib.ts";
 import { inFolder, namesIn } from "../../lib/temp_folder.ts";
 
 const files = new DenoNewFiles();
@@ -128,6 +129,16 @@ Deno.test("DenoNewFiles.create never takes over a file that was just completed",
       for (const other of others) if (other.status === "fulfilled") other.value.abandon();
       await Deno.remove(path);
     }
+  });
+});
+
+Deno.test("DenoNewFiles.create empties no file that a link in place of the unfinished one leads to", async () => {
+  await inFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/victim`, "precious");
+    await link(`${folder}/victim`, `${folder}/DONE${PARTIAL_SUFFIX}`);
+    const error = await assertRejects(() => files.create(`${folder}/DONE`), LeatError);
+    assertEquals(error.code, "failed_precondition");
+    assertEquals(await Deno.readTextFile(`${folder}/victim`), "precious");
   });
 });
 
