@@ -1,5 +1,4 @@
 /** A process that this one starts for a program of Leat, with a link to it. */
-import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { shownText } from "../../core/shown_text.ts";
@@ -78,7 +77,7 @@ export class ChildProcess {
       throw error;
     }
     this.link.then(() => this.#folder.remove(), () => {});
-    if (!hasLooked) removeLeftFolders(dirname(this.#folder.path));
+    if (!hasLooked) removeLeftFolders(this.#folder.path);
     hasLooked = true;
     const logged = this.#log();
     this.ended = this.#child.status.then(async ({ code, signal }) => {

@@ -17,7 +17,7 @@ export class NearFolder implements NearListener {
   constructor() {
     const { path } = this.#folder;
     this.folder = path.slice(dirname(path).length + 1);
-    removeLeftFolders(dirname(path));
+    removeLeftFolders(path);
   }
 
   open(name: string): SlotFile | undefined {

@@ -1,4 +1,5 @@
 /** The private folder of the slot files of two processes, needed until both have opened them. */
+import { dirname } from "node:path";
 import { LeatError } from "../../core/error.ts";
 
 /** The prefix of these folders' names. */
@@ -54,10 +55,15 @@ export class SlotFolder extends PrivateFolder {
   }
 }
 
-/** Removes folders in `parent` left by killed processes. Folders still in use are locked. */
-export function removeLeftFolders(parent: string): void {
+/**
+ * Removes folders next to `own`, one of this process, that killed processes of its user have left.
+ * Folders still in use are locked. Those of other users are left alone, even by root: what is in
+ * them may change at any time.
+ */
+export function removeLeftFolders(own: string): void {
+  const parent = dirname(own);
   for (const { name, isDirectory } of entriesOf(parent)) {
-    if (isDirectory && name.startsWith(PREFIX)) removeIfLeft(`${parent}/${name}`);
+    if (isDirectory && name.startsWith(PREFIX)) removeIfLeft(`${parent}/${name}`, own);
   }
 }
 
@@ -70,16 +76,16 @@ function entriesOf(folder: string): Deno.DirEntry[] {
   }
 }
 
-function removeIfLeft(path: string): void {
+function removeIfLeft(path: string, own: string): void {
   try {
+    if (Deno.lstatSync(path).uid !== Deno.lstatSync(own).uid) return;
     // It is empty if its process was killed before it could lock anything.
     if (entriesOf(path).length === 0) return Deno.removeSync(path);
-    // Another user's folder cannot be read, and nothing opened here is in it.
     if (!Deno.lstatSync(`${path}/${LOCK}`).isFile) return;
     using lock = Deno.openSync(`${path}/${LOCK}`, { read: true, write: true });
     if (lock.tryLockSync(true)) removeFolder(path);
   } catch {
-    // Another process removes it, or it belongs to another user.
+    // Another process removes it.
   }
 }
 

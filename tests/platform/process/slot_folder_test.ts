@@ -32,7 +32,7 @@ Deno.test("removeLeftFolders removes the folders of ended processes, and nothing
     }
     Deno.mkdirSync(`${parent}/leat-slots-empty`);
     Deno.writeTextFileSync(`${parent}/leat-slots-file`, "");
-    removeLeftFolders(parent);
+    removeLeftFolders(needed.path);
     const name = needed.path.slice(parent.length + 1);
     assertEquals(
       await namesIn(parent),
@@ -40,7 +40,20 @@ Deno.test("removeLeftFolders removes the folders of ended processes, and nothing
     );
     assertEquals(await namesIn(needed.path), ["down", "lock", "up"]);
     needed.remove();
-    removeLeftFolders(`${parent}/not there`);
+    removeLeftFolders(`${parent}/not there/own`);
+  });
+});
+
+Deno.test("removeLeftFolders leaves the folders of other users alone, also as root", async () => {
+  await inFolder(async (parent) => {
+    const own = new SlotFolder(parent);
+    const foreign = `${parent}/leat-slots-foreign`;
+    Deno.mkdirSync(foreign, { mode: 0o700 });
+    // Only root may give it away; it could also remove it.
+    const isGiven = await Deno.chown(foreign, 12_345, 12_345).then(() => true, () => false);
+    removeLeftFolders(own.path);
+    assertEquals((await namesIn(parent)).includes("leat-slots-foreign"), isGiven);
+    own.remove();
   });
 });
 
