@@ -2,7 +2,7 @@
 import { checkInteger, invalidArgument, optionsOf } from "../data/check.ts";
 import { Dataset } from "../data/dataset.ts";
 import { type Host, installedHost } from "../data/host.ts";
-import { OffloadNode, type OffloadOptions } from "../data/operators/offload.ts";
+import { OffloadNode, type OffloadOptions, TIMER_MS_MAX } from "../data/operators/offload.ts";
 import { figuresOf, type OffloadProgress } from "./figures.ts";
 import type { OffloadPlan } from "./plan.ts";
 import type { PlanningProgress } from "./planner.ts";
@@ -73,7 +73,7 @@ export function checkPlanning(
     }
   }
   for (const [name, value] of Object.entries({ profileSteps, planningTimeoutMs })) {
-    if (value !== undefined) checkInteger(where, name, value, 1);
+    if (value !== undefined) checkInteger(where, name, value, 1, TIMER_MS_MAX);
   }
   const isNumber = typeof speedUpThreshold === "number" && speedUpThreshold > 0;
   if (speedUpThreshold !== undefined && !isNumber) {

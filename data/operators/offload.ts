@@ -11,6 +11,9 @@ import { type Attributes, type DatasetNode, registerNode, servedIterator } from 
 import { attributesOf, checkDistributeOptions, type DistributeOptions } from "./distribute.ts";
 import { SameElementsNode } from "./unary.ts";
 
+/** A timer that is longer ends at once. */
+export const TIMER_MS_MAX: number = 2 ** 31 - 1;
+
 /** Where to offload, and how much: what `planOffload()` decides. */
 export interface OffloadChoice {
   /**
@@ -125,7 +128,7 @@ function checkOffloadOptions(options: OffloadOptions): OffloadOptions {
   if (plan !== undefined) checkChoice(plan);
   if (profileSteps !== undefined) checkInteger("offload", "profileSteps", profileSteps, 1);
   for (const [name, value] of Object.entries({ planningTimeoutMs, timeoutMs })) {
-    if (value !== undefined) checkInteger("offload", name, value, 1);
+    if (value !== undefined) checkInteger("offload", name, value, 1, TIMER_MS_MAX);
   }
   if (stepMs !== undefined && !(typeof stepMs === "number" && stepMs >= 0)) {
     throw invalidArgument("offload", "stepMs", "a time in ms, from 0", stepMs);

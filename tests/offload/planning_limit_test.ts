@@ -1,5 +1,14 @@
 /** How long planning may take, and what it tells meanwhile. */
-import { Dataset, fit, offloadProgress, type PlanningProgress, planOffload } from "../../mod.ts";
+import type { Host } from "../../data/host.ts";
+import { plan } from "../../offload/planner.ts";
+import {
+  Dataset,
+  DenoHost,
+  fit,
+  offloadProgress,
+  type PlanningProgress,
+  planOffload,
+} from "../../mod.ts";
 import { offloadDependencies } from "../../offload/dependencies.ts";
 import { keysOf } from "../../offload/metric_store.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
@@ -43,6 +52,33 @@ testInline("planning decides without the candidates that it had no time for", as
   // The next plan measures again.
   using store = await openStore(metricsStore);
   assertEquals(store.get(keys.remote), undefined);
+});
+
+testInline("the store keeps no candidates of which one had no time", async (start) => {
+  await using service = await start({ workers: 1 });
+  await using folder = await TempFolder.make();
+  const metricsStore = `${folder.path}/metrics.sqlite`;
+  const planningTimeoutMs = 1_000_000_000;
+  let isLate = false;
+  const real = new DenoHost();
+  // The time of the second candidate is up at once.
+  const sleep: Host["sleep"] = (ms, signal) =>
+    isLate && ms > planningTimeoutMs / 10 ? Promise.resolve() : real.sleep(ms, signal);
+  const host = Object.assign(Object.create(real), { sleep }) as Host;
+  const { metrics, refused } = await plan({
+    ...{ pipeline: numbers.node, service: { service }, host, profileSteps: 3, planningTimeoutMs },
+    ...{ metricsStore, model: "m", remoteResources: "r", measuresAll: true },
+    onProgress: ({ candidate }) => isLate = candidate !== null,
+  });
+  assertEquals(metrics.candidates.map(({ name }) => name), ["p'3"]);
+  assertMatch(refused.join(), /p'2: not measured, because planningTimeoutMs/);
+  const { localResources, openStore } = offloadDependencies();
+  using store = await openStore(metricsStore);
+  const keys = keysOf({
+    ...{ pipeline: numbers.node, model: "m", localResources: localResources() },
+    remoteResources: "r",
+  })!;
+  assertEquals([store.get(keys.remote), store.get(keys.local) !== undefined], [undefined, true]);
 });
 
 testInline("planOffload and fit tell what is measured", async (start) => {
