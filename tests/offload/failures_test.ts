@@ -50,14 +50,6 @@ class LossHost extends DenoHost implements Disposable {
   }
 }
 
-/** Stores for the model "m" that steps wait for data, so that candidates are measured. */
-async function storeStall(metricsStore: string, dataset: Dataset<unknown>): Promise<void> {
-  using store = await offloadDependencies().openStore(metricsStore);
-  const keys = keysFor(dataset);
-  store.set(keys.model, { Gthp: 1e9 });
-  store.set(keys.local, { Lthp: 1e3, Pcycle: 10 });
-}
-
 function keysFor(dataset: Dataset<unknown>) {
   const localResources = offloadDependencies().localResources();
   const names = { model: "m", localResources, remoteResources: "r" };
@@ -184,20 +176,26 @@ testInline(
   "fit ends with the error of a step on batches of workers, and frees the service",
   async (start) => {
     await using service = await start({ workers: 1 });
-    await using folder = await TempFolder.make();
-    const metricsStore = `${folder.path}/metrics.sqlite`;
     const dataset = Dataset.range(2_000).map((x) => x).batch(2) as Dataset<Tensor>;
-    await storeStall(metricsStore, dataset);
+    const metrics = {
+      ...{ Gthp: 1e9, Lthp: 1e6, Pcycle: 10 },
+      candidates: [{ name: "p'3", Rthp: 2e6, Ocycle: 1 }],
+    };
+    const plan = new OffloadPlan({
+      ...{ decision: decide(metrics), metrics, refused: [], source: "measured", planningMs: 0 },
+    });
+    let steps = 0;
     let jobs = 0;
     const trained = fit({
-      ...{ dataset, service, metricsStore, model: "m", remoteResources: "r", state: null },
+      ...{ dataset, service, offload: plan, adapt: false, state: null },
       trainStep: async () => {
+        if (++steps < 30) return;
         jobs = (await service.describe()).jobs.length;
         throw new Error("the loss is no number");
       },
     });
     await assertRejects(() => trained, Error, "the loss is no number");
-    assertEquals(jobs, 1);
+    assertEquals([steps, jobs], [30, 1]);
     await until(async () => (await service.describe()).jobs.length === 0);
   },
 );
