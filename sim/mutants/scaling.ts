@@ -13,7 +13,7 @@ export const SCALING_MUTANTS: readonly Mutant[] = [
     name: "stop-undrained",
     wrong: "a scaler that kills workers instead of draining them",
     workload: "autoscaling",
-    seed: 14,
+    seed: 110,
     crashes: [],
     install: () => changed(SimFleet.prototype, { drain: () => Promise.resolve(true) }),
   },

@@ -116,10 +116,14 @@ Deno.test("every list of every program refuses an unknown part, with the same st
 
 Deno.test("programs refuse options that exclude each other before they start", async () => {
   const pairs: [program: unknown, args: string[], message: string][] = [
-    [autoscale, ["--min=5", "--max=4"], "--min is 5 and --max 4"],
+    [autoscale, ["--min=5", "--max=4"], "--min is 5, more than --max, which is 4"],
     [chaos, ["--kills=3", "--faults=cut"], "--kills is 3, but --faults cut has none"],
     [chaos, ["--workers=3", "--max-workers=3"], "--max-workers is 3 and --workers 3"],
-    [dispatcher, ["--min-workers=5", "--max-workers=4"], "--min-workers is 5 and --max-workers 4"],
+    [
+      dispatcher,
+      ["--min-workers=5", "--max-workers=4"],
+      "--min-workers is 5, more than --max-workers, which is 4",
+    ],
     [soak, ["--chaos=kill", "--spared=2"], "--spared is 2 of 2 workers"],
     [hashes, ["--write", "--seeds=3"], "--write records all"],
     [vopr, ["--mutants", "--crash=worker@1"], "--crash cannot be combined with --mutants"],

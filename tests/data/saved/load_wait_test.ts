@@ -49,6 +49,8 @@ Deno.test("load without waiting reports an unfinished save, and what to do", asy
     const first = iterator.next();
     let message = "";
     while (!message.includes("still being written")) {
+      // The save needs the event loop, which a small file's opening does not wait for.
+      await new Promise((resolve) => setTimeout(resolve));
       const error = await assertRejects(() => Dataset.load(path), LeatError);
       assertEquals(error.code, "not_found");
       message = error.message;
