@@ -171,6 +171,8 @@ class Reads {
     const round = this.#rounds.get(number) ?? this.#open(consumerIndex, number);
     this.#admit();
     await round.ready;
+    // Others may have begun far beyond it meanwhile, because this consumer was slow.
+    if (this.#rounds.get(number) !== round) throw this.#passed(consumerIndex, number);
     const answer = this.#rounds.give(round, consumerIndex);
     if (answer === undefined) {
       throw new LeatError(
@@ -186,14 +188,7 @@ class Reads {
   }
 
   #open(consumerIndex: number, number: number): Round {
-    const { newest } = this.#rounds;
-    if (number <= newest - ROUNDS_HELD_MAX) {
-      throw new LeatError(
-        "failed_precondition",
-        `Consumer ${consumerIndex} asks for round ${number}, but round ${newest} has been ` +
-          `reached; was it restarted? A consumer that restarts must join again`,
-      );
-    }
+    if (number <= this.#rounds.newest - ROUNDS_HELD_MAX) throw this.#passed(consumerIndex, number);
     const turn = new Promise<void>((resolve) => this.#waiting.set(number, resolve));
     const ready = turn.then(() => this.#begin())
       .then((answers) => this.#rounds.fill(round, answers))
@@ -205,6 +200,14 @@ class Reads {
     const round = this.#rounds.add(number, ready);
     this.#rounds.forget(this.#rounds.newest - ROUNDS_HELD_MAX);
     return round;
+  }
+
+  #passed(consumerIndex: number, number: number): LeatError {
+    return new LeatError(
+      "failed_precondition",
+      `Consumer ${consumerIndex} asks for round ${number}, but round ${this.#rounds.newest} has ` +
+        `been reached; was it restarted? A consumer that restarts must join again`,
+    );
   }
 
   /** Begins the lowest waiting round, if no other is being begun and there is space. */

@@ -105,9 +105,34 @@ Deno.test("reads serves a lost worker's round after later ones were requested", 
 
 Deno.test("reads skips a late round for all consumers and gives its elements to the next", async () => {
   await using bench = new TaskBench(Dataset.range(1));
+  const { gate, read } = gated(bench, 10);
+  assertEquals([await read(0, 0), await read(1, 0)], ["skip", "skip"]);
+  gate.resolve();
+  const rounds: unknown[] = [];
+  for (let round = 1; rounds.length === 0; round++) {
+    const pair = [await read(0, round), await read(1, round)];
+    if (pair[0] !== "skip") rounds.push(pair);
+  }
+  assertEquals(rounds, [[0, 1]]);
+});
+
+Deno.test("reads tells a consumer whose round was passed while it waited the newest one", async () => {
+  await using bench = new TaskBench(Dataset.range(1));
+  const { reads, gate, read } = gated(bench, 60_000);
+  const slow = assertRejects(() => read(0, 0), LeatError, "round 700 has been reached");
+  const far = read(1, 700);
+  // Answered after the two requests have come.
+  await bench.system.ask(reads, "stats", null, { timeoutMs: 60_000 });
+  gate.resolve();
+  assertEquals((await slow).code, "failed_precondition");
+  assertEquals(await far, 3);
+});
+
+/** Reads of two consumers, whose task gives nothing before the gate is open. */
+function gated(bench: TaskBench, skipAfterMs: number) {
   const gate = Promise.withResolvers<void>();
   let produced = 0;
-  const late = bench.spawn({
+  const task = bench.spawn({
     name: "late",
     create: () => ({
       handlers: {
@@ -123,22 +148,14 @@ Deno.test("reads skips a late round for all consumers and gives its elements to 
       },
     }),
   });
-  const config = { task: late, numConsumers: 2, skipAfterMs: 10 };
   const reads = bench.spawn<RoundSourceProtocol>({
     name: "reads",
-    create: (context) => createReads(context, config),
+    create: (context) => createReads(context, { task, numConsumers: 2, skipAfterMs }),
   });
   const read = async (consumerIndex: number, round: number) =>
     opened(await bench.get(reads, consumerIndex, { consumerIndex, round }));
-  assertEquals([await read(0, 0), await read(1, 0)], ["skip", "skip"]);
-  gate.resolve();
-  const rounds: unknown[] = [];
-  for (let round = 1; rounds.length === 0; round++) {
-    const pair = [await read(0, round), await read(1, round)];
-    if (pair[0] !== "skip") rounds.push(pair);
-  }
-  assertEquals(rounds, [[0, 1]]);
-});
+  return { reads, gate, read };
+}
 
 Deno.test("reads gives one element's refusal to its consumer, any other to its round, and continues after both", async () => {
   await using bench = new TaskBench(Dataset.range(1));
