@@ -99,6 +99,9 @@ testInline(
     }),
 );
 
+/** More than two workers hold of them at a time. */
+const COUNT = 400;
+
 testInline(
   "dispatcher and workers restart together, and every job continues",
   (start) =>
@@ -111,12 +114,12 @@ testInline(
       };
       for (const processingMode of ONCE) {
         const seen: number[] = [];
-        for await (const x of numbers(cluster, 60, { processingMode })) {
+        for await (const x of numbers(cluster, COUNT, { processingMode })) {
           if (seen.push(x) === 9) await restartAll();
         }
-        if (processingMode === "DETERMINISTIC") assertEquals(seen, upTo(60));
+        if (processingMode === "DETERMINISTIC") assertEquals(seen, upTo(COUNT));
         // Lost splits stay lost; shares start again.
-        else if (processingMode === "DATA") assertEquals(new Set(seen).size, 60);
+        else if (processingMode === "DATA") assertEquals(new Set(seen).size, COUNT);
         else assert(new Set(seen).size === seen.length && seen.length > 9, `${seen.length}`);
       }
     }),
