@@ -8,11 +8,12 @@
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import type { OrderedChain } from "../../data/deterministic/chain.ts";
-import { type Joined, RemainderJoin } from "../../data/deterministic/join.ts";
+import type { Joined } from "../../data/deterministic/join.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import type { OffloadFigures } from "../figures.ts";
+import { type Carried, CarriedRows } from "./carried_rows.ts";
 import { Counters, divide } from "./counters.ts";
 import { EpochSplits } from "./epoch_splits.ts";
 import type { Item, Side } from "./items.ts";
@@ -52,18 +53,9 @@ export interface ConditionalOptions {
   readonly workers?: number | undefined;
 }
 
-/** Rows that a split leaves over: they wait for rows of other splits to fill a batch. */
-interface Carried {
-  readonly sequence: number;
-  readonly split: number;
-  /** How many of the last rows wait. */
-  readonly rows: number;
-  readonly remainder: unknown;
-}
-
 export class ConditionalIterator extends ElementIterator {
   readonly #options: ConditionalOptions;
-  readonly #join: RemainderJoin;
+  readonly #carried: CarriedRows;
   #begun: Promise<void> | undefined;
   #splits: EpochSplits | undefined;
   #digest: string | null = null;
@@ -73,8 +65,6 @@ export class ConditionalIterator extends ElementIterator {
   #nextPart: RemotePart | undefined;
   #counters: Counters;
   #waits: WaitMeter;
-  /** Remainders of which rows wait, by sequence. */
-  readonly #remainders = new Map<number, { readonly split: number; readonly remainder: unknown }>();
   #local: LocalSide | undefined;
   #remote: RemoteSide | undefined;
   /** The service is tried again: local CPUs keep its splits until an element comes from it. */
@@ -89,7 +79,7 @@ export class ConditionalIterator extends ElementIterator {
     const { context, chain, seed, part } = options;
     this.#part = part;
     const { host, randomState: { epoch } } = context;
-    this.#join = new RemainderJoin(chain, { host, seed, epoch, within: context });
+    this.#carried = new CarriedRows(chain, { host, seed, epoch, within: context });
     this.#counters = new Counters(part.ratio);
     this.#waits = new WaitMeter(() => host.nowMs());
   }
@@ -109,16 +99,11 @@ export class ConditionalIterator extends ElementIterator {
   }
 
   protected override saveState(): Promise<unknown> {
-    const carried = this.#join.carried.map(({ sequence, rows }): Carried => ({
-      sequence,
-      rows,
-      ...this.#remainders.get(sequence)!,
-    }));
     return Promise.resolve({
       ended: this.#ended,
       digest: this.#digest,
       ledger: this.#ledger?.save() ?? null,
-      carried,
+      carried: this.#carried.save(),
     });
   }
 
@@ -132,10 +117,7 @@ export class ConditionalIterator extends ElementIterator {
     this.#ended = ended;
     this.#digest = digest;
     if (ledger !== null) this.#ledger = Ledger.restored(ledger);
-    for (const { sequence, split, rows, remainder } of carried) {
-      this.#remainders.set(sequence, { split, remainder });
-      await this.#join.add(sequence, split, remainder, rows);
-    }
+    await this.#carried.restore(carried);
   }
 
   protected override release(): void {
@@ -195,10 +177,9 @@ export class ConditionalIterator extends ElementIterator {
     const { chain, figures } = this.#options;
     const { ratio } = this.#part;
     const splits = this.#splits = await EpochSplits.list({ root, chain, seed, epoch, host });
-    const { digest, total } = splits;
-    if (this.#digest !== null && this.#digest !== digest) throw new ReadingFailure(tableChanged());
-    this.#digest = digest;
-    this.#ledger ??= new Ledger(total);
+    splits.checkDigest(this.#digest);
+    this.#digest = splits.digest;
+    this.#ledger ??= new Ledger(splits.total);
     const { local, remote } = divide(this.#ledger.missing, ratio);
     this.#local = new LocalSide(local, {
       host,
@@ -362,7 +343,7 @@ export class ConditionalIterator extends ElementIterator {
     } else {
       if (side === "remote") this.#finishedBy(this.#remote!, sequence);
       if (!ledger.finish(sequence)) return undefined;
-      if (item.kind === "remainder") given = await this.#joinRows(sequence, split, item.rows);
+      if (item.kind === "remainder") given = await this.#carried.add(sequence, split, item.rows);
     }
     if (given === undefined) return undefined;
     this.#counters.count(side);
@@ -392,20 +373,8 @@ export class ConditionalIterator extends ElementIterator {
     else if (wasOff) this.#openShare();
   }
 
-  async #joinRows(
-    sequence: number,
-    split: number,
-    remainder: unknown,
-  ): Promise<Joined | undefined> {
-    this.#remainders.set(sequence, { split, remainder });
-    const joined = await this.#join.add(sequence, split, remainder);
-    const waiting = new Set(this.#join.carried.map((at) => at.sequence));
-    for (const at of this.#remainders.keys()) if (!waiting.has(at)) this.#remainders.delete(at);
-    return joined;
-  }
-
   async #end(): Promise<unknown> {
-    const last = await this.#join.end();
+    const last = await this.#carried.end();
     this.#ended = true;
     this.release();
     return last === undefined ? END : this.#give(last);
@@ -421,12 +390,4 @@ export class ConditionalIterator extends ElementIterator {
     this.release();
     return this.#failure = failure;
   }
-}
-
-function tableChanged(): LeatError {
-  return new LeatError(
-    "failed_precondition",
-    "The iterator was saved when the dataset had other splits: its files, or what a pattern " +
-      "matches, have changed since. Restore it where they are as they were",
-  );
 }

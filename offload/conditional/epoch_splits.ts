@@ -1,4 +1,5 @@
 /** The splits of an epoch: their order, and how each is run here. */
+import { LeatError } from "../../core/error.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import type { OrderedChain } from "../../data/deterministic/chain.ts";
 import { splitOrder } from "../../data/deterministic/order.ts";
@@ -42,6 +43,18 @@ export class EpochSplits {
     } catch (error) {
       throw ReadingFailure.of(error);
     }
+  }
+
+  /** @throws {ReadingFailure} if a saved position was in other splits. */
+  checkDigest(saved: string | null): void {
+    if (saved === null || saved === this.digest) return;
+    throw new ReadingFailure(
+      new LeatError(
+        "failed_precondition",
+        "The iterator was saved when the dataset had other splits: its files, or what a pattern " +
+          "matches, have changed since. Restore it where they are as they were",
+      ),
+    );
   }
 
   get total(): number {
