@@ -24,7 +24,7 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
     },
   },
   {
-    name: "lost-split-with-other-luck",
+    name: "lost-split-with-other-seed",
     wrong: "a dispatcher that reassigns a lost split with the seed of another",
     workload: "ordered",
     install: () => {
