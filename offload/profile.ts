@@ -12,20 +12,19 @@ import type { CandidateMetrics, OffloadMetrics } from "./decide.ts";
 const STEPS_MIN = 8;
 /** A measurement ends when the standard error of its steps' mean duration is below this share. */
 const ERROR_MAX = 0.02;
-/** After this time, in ms, it is exact enough if the error is below this share, */
+/** After this time, in ms, a measurement may be less exact: see {@linkcode ERROR_MAX_LATE}. */
 const MEASURED_MS = 300;
+/** The greatest error after {@linkcode MEASURED_MS}. */
 const ERROR_MAX_LATE = 0.05;
-/** and after this time it ends with {@linkcode STEPS_MIN} steps, exact or not. */
+/** After this time, in ms, a measurement ends with {@linkcode STEPS_MIN} steps, exact or not. */
 const MEASURED_MS_MAX = 10_000;
-/**
- * Before a measurement code is compiled and buffers fill: for so long, in ms, with STEPS_MIN steps
- * at least and this share of its steps at most.
- */
+/** Before a measurement, code is compiled and buffers fill: this takes so long, in ms. */
 const WARM_UP_MS = 300;
+/** The warm-up has at most this share of the steps of a measurement. */
 const WARM_UP_SHARE = 0.5;
-/** A candidate whose steps are so many times as long as local ones is measured less exactly: */
+/** A candidate whose steps are so many times as long as local ones is measured less exactly. */
 const SLOW_FACTOR = 5;
-/** for so many local steps, about. */
+/** Such a candidate is measured for about the time of so many local steps. */
 const LOCAL_STEPS_MAX = 20;
 /** The fewest steps of such a measurement. */
 const SLOW_STEPS_MIN = 3;

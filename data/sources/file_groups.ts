@@ -25,9 +25,9 @@ import { FileSourceNode } from "./file_source.ts";
 import { type FileListing, fileNumber, isFileListing } from "./files.ts";
 import { ListFilesNode, shuffled } from "./list_files.ts";
 
-/** A group has at least so many files, */
+/** A group has at least so many files, unless there would be fewer than {@linkcode GROUPS_MIN}. */
 const FILES_MIN = 16;
-/** but a listing is divided into at least so many groups, so that both sides have some. */
+/** A listing is divided into at least so many groups, so that both sides have some. */
 const GROUPS_MIN = 16;
 
 /**

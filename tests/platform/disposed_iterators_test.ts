@@ -12,6 +12,7 @@ Deno.test({
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     const program = new URL("fixture_disposed_iterators.ts", import.meta.url).pathname;
+    // Deno opens /proc/self/fd only with all permissions.
     const { success, stdout, stderr } = await new Deno.Command("deno", {
       args: ["run", "--allow-all", "--v8-flags=--expose-gc", program],
     }).output();

@@ -2,10 +2,11 @@
 import type { OffloadChoice } from "../../../mod.ts";
 import { mean, quantile } from "../../lib/statistics.ts";
 
-/** Every candidate is tried with these ratios, */
+/** Every candidate is tried with these ratios. */
 const COARSE = [0.5, 1];
-/** and those that are not slower than the fastest by this factor also with these. */
+/** A candidate that is nearly the fastest is also tried with these ratios. */
 const FINE = [0.25, 0.75];
+/** A candidate that is slower than the fastest by this factor is tried no further. */
 const SLOW_FACTOR = 1.3;
 /** The fastest candidate is also tried with its ratio changed by this. */
 const RATIO_STEP = 0.125;
