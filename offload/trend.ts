@@ -1,0 +1,39 @@
+/** Whether inexact measurements fall with what they depend on: a regression that forgets slowly. */
+
+/** What each value keeps of its weight when the next one comes. */
+const KEPT = 0.97;
+/** With fewer values, by weight, nothing is said. */
+const VALUES_MIN = 4;
+/** A slope that differs from 0 by so many standard errors is no chance. */
+const ERRORS_MIN = 2;
+
+/** A line through pairs of values. */
+export class Trend {
+  #weight = 0;
+  #meanX = 0;
+  #meanY = 0;
+  /** Weighted sums of squares and products of the differences from the means. */
+  #xx = 0;
+  #xy = 0;
+  #yy = 0;
+
+  add(x: number, y: number): void {
+    const before = KEPT * this.#weight;
+    this.#weight = before + 1;
+    const share = before / this.#weight;
+    const [dx, dy] = [x - this.#meanX, y - this.#meanY];
+    this.#meanX += dx / this.#weight;
+    this.#meanY += dy / this.#weight;
+    this.#xx = KEPT * this.#xx + share * dx * dx;
+    this.#xy = KEPT * this.#xy + share * dx * dy;
+    this.#yy = KEPT * this.#yy + share * dy * dy;
+  }
+
+  /** Whether y becomes smaller when x becomes larger, and not by chance. */
+  get isFalling(): boolean {
+    if (this.#weight < VALUES_MIN || this.#xy >= 0) return false;
+    const explained = this.#xy ** 2 / this.#xx;
+    const variance = Math.max(0, this.#yy - explained) / (this.#weight - 2);
+    return explained > ERRORS_MIN ** 2 * variance;
+  }
+}
