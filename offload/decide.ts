@@ -197,8 +197,10 @@ function ratioOf({ Gthp, ...local }: OffloadMetrics, candidate: CandidateMetrics
   const { Lthp, Pcycle } = local;
   const { Rthp, Ocycle } = candidate;
   const together = togetherOf(local, candidate);
-  // Workers may have more to give than training took: line 11.
-  if (Rthp >= FULL_SHARE * Gthp) return Math.min(1, Rthp / Gthp);
+  // Workers may have more to give than training took: line 11. This host has to manage the rest.
+  if (Rthp >= FULL_SHARE * Gthp) {
+    return Math.min(1, Rthp / Math.min(Gthp, Math.max(Rthp, together)));
+  }
   if (Ocycle < Pcycle) return Math.min(1, Rthp / Math.max(Rthp, together));
   // All remote is faster though it costs as much here: CPUs are no bottleneck, and line 13 is right.
   if (Rthp >= together) return Math.min(1, Rthp / Math.min(Gthp, Lthp + Rthp));

@@ -73,11 +73,14 @@ Deno.test("judge compares medians of the rounds, and says how exact they are", (
     { choice: LOCAL, times: [12, 12, 12] },
   ];
   const first = timed(coarseChoices(CANDIDATES), () => 40);
-  const verdict = judge(DECISION, rounds, first);
+  const verdict = judge(DECISION, rounds, first, [9.9, 9.8, 20]);
   assertEquals([keyOf(verdict.best), keyOf(verdict.bestOfThree)], ["p'2 60", "null 0"]);
-  assertAlmostEquals(verdict.regret, 1 - 9.9 / 10.2, 1e-9);
-  assertAlmostEquals(verdict.regretOfThree, 1 - 12 / 10.2, 1e-9);
-  assert(verdict.error > 0.1 && verdict.spread > 0);
+  assertAlmostEquals(verdict.decided.ofAll, 1 - 9.9 / 10.2, 1e-9);
+  assertAlmostEquals(verdict.decided.ofThree, 1 - 12 / 10.2, 1e-9);
+  assert(verdict.decided.error > 0.1 && verdict.spread > 0);
+  // A corrected training is no choice of brute force: it may be as good as the best one.
+  assertAlmostEquals(verdict.corrected.ofAll, 0, 1e-9);
+  assertEquals(verdict.corrected.ms, 9.9);
   // Best of all: nothing is lost.
-  assertEquals(judge(LOCAL, [rounds[2]!], first).regret, 0);
+  assertEquals(judge(LOCAL, [rounds[2]!], first, [12, 12, 12]).decided.ofAll, 0);
 });

@@ -1,9 +1,9 @@
 /** Compares random pipelines with the same operations on arrays. */
 
 import { assertEquals } from "../assert.ts";
-import fc from "fast-check";
 import { Dataset } from "../../data/mod.ts";
 import { collect } from "./lib/collect.ts";
+import fc from "../lib/properties.ts";
 
 /** An operator, and its effect on an array. */
 interface Operator {

@@ -1,8 +1,8 @@
 /** The counters that keep the ratio, and the ledger that keeps the position. */
-import fc from "fast-check";
 import { Counters, divide } from "../../offload/conditional/counters.ts";
 import { Ledger } from "../../offload/conditional/ledger.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
+import fc from "../lib/properties.ts";
 
 Deno.test("Counters keep the share of remote elements within one element of the ratio", () => {
   fc.assert(fc.property(fc.double({ min: 0, max: 1, noNaN: true }), (ratio) => {

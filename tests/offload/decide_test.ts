@@ -1,5 +1,4 @@
 /** The decision, and algorithm 1 of the FastFlow paper, held against brute force. */
-import fc from "fast-check";
 import {
   algorithm1,
   type CandidateMetrics,
@@ -10,6 +9,7 @@ import {
 } from "../../offload/decide.ts";
 import { OffloadPlan } from "../../offload/plan.ts";
 import { assert, assertAlmostEquals, assertEquals, assertMatch } from "../assert.ts";
+import fc from "../lib/properties.ts";
 
 const throughput = fc.double({ min: 1, max: 1000, noNaN: true });
 
@@ -79,6 +79,16 @@ Deno.test("decide's ratio is the best of all, and its estimate is what that give
     // This host alone may be what bounds Rthp.
     assert(decision.estimate <= reached * (1 + 1e-9));
   }));
+});
+
+Deno.test("decide leaves to a slow host no more than it can prepare, where workers nearly suffice", () => {
+  const slow = { Gthp: 40, Lthp: 1, Pcycle: 10 };
+  const { ratio, estimate } = decide({
+    ...slow,
+    candidates: [{ name: "p'2", Rthp: 38.9, Ocycle: 0 }],
+  });
+  assertAlmostEquals(ratio, 38.9 / 39.9);
+  assertAlmostEquals(estimate, 39.9);
 });
 
 Deno.test("algorithm 1's OffRatio is the best of all where offloading costs no local CPU time", () => {

@@ -24,20 +24,28 @@ export interface Timed {
   readonly times: readonly number[];
 }
 
+/** The throughput that a training loses, as a share. */
+export interface Regret {
+  /** The median of its rounds, in ms. */
+  readonly ms: number;
+  /** Against the best of all; negative: it is better than all that were tried. */
+  readonly ofAll: number;
+  /** Against the best of local only, all remote and half. */
+  readonly ofThree: number;
+  /** The standard error of `ofAll` by its rounds. */
+  readonly error: number;
+}
+
 /** What the sweep says about a decision. */
 export interface Verdict {
   readonly best: OffloadChoice;
   readonly bestOfThree: OffloadChoice;
   /** Medians of the rounds, in ms. */
-  readonly decidedMs: number;
   readonly bestMs: number;
   readonly bestOfThreeMs: number;
-  /** The throughput that the decision loses against the best of all, as a share. */
-  readonly regret: number;
-  /** The same against the best of local only, all remote and half; negative: it is better. */
-  readonly regretOfThree: number;
-  /** The standard error of `regret` by its rounds. */
-  readonly error: number;
+  readonly decided: Regret;
+  /** Of the training whose ratio was corrected from the decision on. */
+  readonly corrected: Regret;
   /** The mean over choices of how far apart the quartiles of their rounds are, as a share. */
   readonly spread: number;
 }
@@ -80,27 +88,34 @@ function nearTo({ candidate, ratio }: OffloadChoice, sorted: readonly Timed[]): 
   return [{ candidate, ratio: ratio + Math.sign(neighbour.choice.ratio - ratio) * RATIO_STEP }];
 }
 
-/** @param first times of the first round, for those that were in no other. */
+/**
+ * @param first times of the first round, for those that were in no other.
+ * @param correctedTimes of the training whose ratio is corrected, in each round.
+ */
 export function judge(
   decision: OffloadChoice,
   rounds: readonly Timed[],
   first: readonly Timed[],
+  correctedTimes: readonly number[],
 ): Verdict {
   const timedOf = (choice: OffloadChoice) =>
     [...rounds, ...first].find((timed) => keyOf(timed.choice) === keyOf(choice))!;
   const fastest = (some: readonly Timed[]) =>
     some.reduce((best, timed) => medianOf(timed) < medianOf(best) ? timed : best);
-  const decided = timedOf(decision);
   const best = fastest(rounds);
   const bestOfThree = fastest(FIXED.map(timedOf));
-  const regrets = decided.times.map((time, round) => 1 - best.times[round]! / time);
-  const regretTo = (timed: Timed) => 1 - medianOf(timed) / medianOf(decided);
+  const regretOf = (times: readonly number[]): Regret => {
+    const ms = medianOf({ times });
+    return {
+      ...{ ms, ofAll: 1 - medianOf(best) / ms, ofThree: 1 - medianOf(bestOfThree) / ms },
+      error: standardErrorOf(times.map((time, round) => 1 - best.times[round]! / time)),
+    };
+  };
   return {
     ...{ best: best.choice, bestOfThree: bestOfThree.choice },
-    ...{ decidedMs: medianOf(decided), bestMs: medianOf(best) },
-    ...{ bestOfThreeMs: medianOf(bestOfThree) },
-    ...{ regret: regretTo(best), regretOfThree: regretTo(bestOfThree) },
-    error: standardErrorOf(regrets),
+    ...{ bestMs: medianOf(best), bestOfThreeMs: medianOf(bestOfThree) },
+    decided: regretOf(timedOf(decision).times),
+    corrected: regretOf(correctedTimes),
     spread: mean(
       rounds.map((timed) =>
         (quantile(timed.times, 0.75) - quantile(timed.times, 0.25)) / medianOf(timed)
@@ -114,7 +129,7 @@ export function keyOf({ candidate, ratio }: OffloadChoice): string {
   return `${candidate} ${Math.round(100 * ratio)}`;
 }
 
-export function medianOf({ times }: Timed): number {
+export function medianOf({ times }: Pick<Timed, "times">): number {
   const sorted = times.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;
   return (sorted[Math.ceil(middle) - 1]! + sorted[Math.floor(middle)]!) / 2;

@@ -23,6 +23,7 @@ import {
   finalistsOf,
   fineChoices,
   judge,
+  LOCAL,
   type Timed,
   type Verdict,
 } from "./choices.ts";
@@ -49,17 +50,21 @@ export interface TrainerResult {
   readonly first: readonly Timed[];
   /** The fastest, and the decision, in each round. */
   readonly finals: readonly Timed[];
+  /** The decision after its correction in training; `null`: nothing is offloaded. */
+  readonly corrected: OffloadChoice;
   /** How often a service failed, so that this host took over. */
   readonly fallbacks: number;
 }
 
-/** An epoch reads the files so often: no run reaches its end. */
-const EPOCH_ROUNDS = 6;
+/** An epoch reads the files so often: no run reaches its end, where new tasks start. */
+const EPOCH_ROUNDS = 64;
 const STEPS_MAX = 600;
 /** In the search a choice is measured once, in a new task: its code is compiled first. */
 const SEARCH: Length = { steps: STEPS_MAX, warmUpSteps: 4, warmUpMs: 700, limitMs: 500 };
 /** What is buffered is used up before a measurement. */
 const BUFFERED_STEPS = 20;
+/** After so many steps, or this time in ms, the ratio is to be corrected. */
+const CORRECTION: Length = { steps: 500, limitMs: 4_000 };
 /** The shortest measurement of a round, in ms. */
 const ROUND_MS_MIN = 400;
 const [ROUNDS_MIN, ROUNDS_MAX] = [3, 9];
@@ -82,8 +87,8 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   const dataset = workload.dataset({ ...files, paths });
   const stepMs = await timeOfBatch(dataset) / speedOf(environment, workload.coresWanted);
   const trainStep = () => step === "on the CPU" ? compute(stepMs) : sleep(stepMs);
-  const batchesOf = (choice: OffloadChoice) =>
-    choice.candidate === null ? dataset : dataset.offload({ service, plan: choice });
+  const batchesOf = (choice: OffloadChoice, adapt = false) =>
+    choice.candidate === null ? dataset : dataset.offload({ service, plan: choice, adapt });
   const plan = await planOffload(dataset, { service, trainStep });
   const { decision, metrics, planningMs } = plan;
 
@@ -97,18 +102,21 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   await search(fineChoices(first));
 
   const finalists = finalistsOf(first, decision);
-  const times = finalists.map((): number[] => []);
   // They stay open: a training is so long that its code was compiled long ago.
   await using open = new AsyncDisposableStack();
-  const trainings = finalists.map((choice) =>
-    open.use(new TimedTraining(batchesOf(choice), trainStep))
-  );
+  const opened = (batches: Dataset<unknown>) => open.use(new TimedTraining(batches, trainStep));
+  const trainings = finalists.map((choice) => opened(batchesOf(choice)));
   for (const training of trainings) await training.time(SEARCH);
+  // What a user gets: it begins with the decision.
+  const correcting = opened(batchesOf(plan, true));
+  await correcting.time(CORRECTION);
+  trainings.push(correcting);
+  const times = trainings.map((): number[] => []);
   let rounds = 0;
   for (let roundMs = 0; rounds < ROUNDS_MAX; rounds++) {
     const fromMs = performance.now();
     if (rounds >= ROUNDS_MIN && fromMs + roundMs > untilMs) break;
-    const left = Math.max(1, ROUNDS_MIN - rounds) * finalists.length;
+    const left = Math.max(1, ROUNDS_MIN - rounds) * trainings.length;
     const limitMs = Math.max(ROUND_MS_MIN, (untilMs - fromMs) / left / 2);
     // Each choice is measured once a round, so that what else the machine does hits all alike.
     const order = [...trainings.entries()];
@@ -121,10 +129,18 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   const fallbacks = trainings.reduce((sum, { batches }) => sum + fallbacksOf(batches), 0);
   const finals = finalists.map((choice, number) => ({ choice, times: times[number]! }));
   const chosen = { candidate: decision.candidate, ratio: decision.ratio };
+  const corrected = choiceNow(correcting.batches);
   return {
     ...{ letter, stepMs, decision, metrics, planningMs, rounds, first, finals, fallbacks },
-    verdict: judge(chosen, finals, first),
+    ...{ corrected, verdict: judge(chosen, finals, first, times.at(-1)!) },
   };
+}
+
+/** What a training does now. */
+function choiceNow(batches: Dataset<unknown>): OffloadChoice {
+  if (batches.node.kind !== "offload") return LOCAL;
+  const { candidate = null, ratio } = offloadProgress(batches);
+  return { candidate, ratio };
 }
 
 /** How often a service failed, if there is one. */

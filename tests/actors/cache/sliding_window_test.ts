@@ -1,7 +1,7 @@
 /** The sliding window: the example of the paper, bounds, and what readers see. */
-import fc from "fast-check";
 import { READERS_MAX, SlidingWindow } from "../../../actors/cache/sliding_window.ts";
 import { assertEquals } from "../../assert.ts";
+import fc from "../../lib/properties.ts";
 
 /** A window of `size` one-byte items, filled with the first items of an example. */
 function windowOf(size: number, ...items: string[]): SlidingWindow<string> {

@@ -1,11 +1,11 @@
 /** Requests of another shape than a method's: they are refused by name, and harm nobody. */
-import fc from "fast-check";
 import { dispatcherChecks } from "../../../actors/dispatcher/protocol_check.ts";
 import { LeatError } from "../../../core/error.ts";
 import { ShardingPolicy } from "../../../data/sharding/sharding_policy.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { settle, TestCluster } from "./lib.ts";
 import { fill, type Method } from "./requests.ts";
+import fc from "../../lib/properties.ts";
 
 const RUNS = 10;
 const REQUESTS_PER_RUN = 30;

@@ -1,5 +1,4 @@
 /** The fast guard accepts the same requests as the schema library. */
-import fc from "fast-check";
 import * as v from "valibot";
 import {
   checksOf,
@@ -16,6 +15,7 @@ import {
 } from "../../../actors/runtime/checks.ts";
 import { guardOf } from "../../../actors/runtime/guard.ts";
 import { assertEquals } from "../../assert.ts";
+import fc from "../../lib/properties.ts";
 
 const schema = object({
   count,

@@ -2,7 +2,6 @@
  * The law of checkpoints for random compositions of operators: every pipeline continues from every
  * checkpoint, with and without a user's seed.
  */
-import fc from "fast-check";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { AUTOTUNE, Dataset, LeatError, type Tensor } from "../../../mod.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
@@ -10,6 +9,7 @@ import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 import { everyKind } from "../lib/every_kind.ts";
 import { MemoryHost } from "../lib/memory_host.ts";
 import { outcomesOf } from "../lib/outcomes.ts";
+import fc from "../../lib/properties.ts";
 
 type Numbers = Dataset<number>;
 

@@ -10,8 +10,8 @@ import type { Begun, RunReport, WrittenRun } from "../../../data/saved/distribut
 import { nameOf, readManifest } from "../../../data/saved/manifest.ts";
 import { saveGraph } from "../../../data/saved/save.ts";
 import { assert, assertEquals } from "../../assert.ts";
-import fc from "fast-check";
 import { DiskProcess, SharedDisk } from "../lib/shared_disk.ts";
+import fc from "../../lib/properties.ts";
 
 const FOLDER = "/saved";
 const SPLITS = 3;

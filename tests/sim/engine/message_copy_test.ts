@@ -1,5 +1,4 @@
 /** Copied messages are equivalent to encoded and decoded ones. */
-import fc from "fast-check";
 import { assert, assertEquals, assertNotEquals, assertThrows } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
@@ -9,6 +8,7 @@ import { seedOptions } from "../../../sim/vopr/flags.ts";
 import { WORKLOADS } from "../../../sim/workloads/workloads.ts";
 import { decodeMessage, encodeMessage, MessageSlab } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
+import fc from "../../lib/properties.ts";
 
 const slab = new MessageSlab();
 

@@ -4,7 +4,6 @@
  */
 
 import { Buffer } from "node:buffer";
-import fc from "fast-check";
 import { type DType, DTYPES, type FixedDType, TYPED_ARRAYS } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../../core/tensor.ts";
@@ -16,6 +15,7 @@ import {
 } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { assert, assertEquals, assertThrows } from "../../assert.ts";
+import fc from "../../lib/properties.ts";
 
 const text = fc.oneof(
   fc.string({ unit: "grapheme", maxLength: 80 }),

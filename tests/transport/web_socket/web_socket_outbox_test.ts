@@ -1,5 +1,4 @@
 /** The frames for the socket: their order, and how many before the receiver's acknowledgement. */
-import fc from "fast-check";
 import { LeatError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
 import { LINK_LIMITS, type LinkLimits } from "../../../transport/limits.ts";
@@ -7,6 +6,7 @@ import { FRAME, readBatch, readFragment } from "../../../transport/web_socket/fr
 import { Outbox, WINDOW_BYTES } from "../../../transport/web_socket/outbox.ts";
 import { Reassembly } from "../../../transport/web_socket/reassembly.ts";
 import { assert, assertEquals, assertThrows } from "../../assert.ts";
+import fc from "../../lib/properties.ts";
 
 const MIB = 2 ** 20;
 

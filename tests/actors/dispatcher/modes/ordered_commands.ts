@@ -1,5 +1,4 @@
 /** Random commands to the dispatcher of a DETERMINISTIC job, for tests by property. */
-import fc from "fast-check";
 import { openIteration } from "../../../../actors/dispatcher/jobs/join_iteration.ts";
 import { type JournalRecord, RecordBatch } from "../../../../actors/dispatcher/journal/records.ts";
 import { endClient } from "../../../../actors/dispatcher/members/clients.ts";
@@ -18,6 +17,7 @@ import { SplitOwners } from "../../../../sim/checkers/split_owners.ts";
 import { assert, assertEquals } from "../../../assert.ts";
 import { tableOf } from "../lib.ts";
 import { CONSUMERS, ORDERED, WINDOW_SPLITS } from "./ordered_cluster.ts";
+import fc from "../../../lib/properties.ts";
 
 /** Decides without an actor; numbers choose among what there is. */
 export class Decider implements Transaction {

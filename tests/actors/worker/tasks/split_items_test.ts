@@ -1,8 +1,8 @@
 /** The items of a split, kept until all of its readers have taken them. */
-import fc from "fast-check";
 import { type SplitItem, SplitItems } from "../../../../actors/worker/tasks/split_items.ts";
 import { Payload } from "../../../../transport/payload.ts";
 import { assert, assertEquals } from "../../../assert.ts";
+import fc from "../../../lib/properties.ts";
 
 const ITEM_BYTES = 8;
 
