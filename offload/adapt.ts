@@ -14,6 +14,8 @@ import { Trend } from "./trend.ts";
 const WAITING_SHARE_MIN = 0.03;
 /** Below this share it does not wait, and less at the workers may be enough. */
 const IDLE_SHARE_MAX = 0.01;
+/** Waiting for one side less than this share of the time says little: a step is the smaller. */
+const CLEAR_SHARE = 0.1;
 /** A step, in log-odds of the ratio, has this length at least, and so much more at most. */
 const STEP_MIN = 0.03;
 const STEP_GAIN = 1;
@@ -48,8 +50,11 @@ const RATIO_PROBE = 0.7;
 export interface StepWindow {
   readonly elements: number;
   readonly elapsedMs: number;
-  /** How long the training loop waited for elements of each side. */
-  readonly waitMs: { readonly local: number; readonly remote: number };
+  /**
+   * How long the training loop waited for elements of each side while the other could give more, and
+   * how long while none could.
+   */
+  readonly waitMs: { readonly local: number; readonly remote: number; readonly both: number };
 }
 
 /** The last change, and what was before it. */
@@ -67,6 +72,8 @@ export class RatioControl {
   #leaning = 0;
   /** Throughput by ratio, since training has waited for this host. */
   #trend = new Trend();
+  /** The same since it does not wait. */
+  #idleTrend = new Trend();
   #probePatience = PROBE_WINDOWS;
   #move: Move | undefined;
   /** The throughput without workers when training began to wait. */
@@ -97,19 +104,21 @@ export class RatioControl {
   }
 
   /** Takes in a window with the present ratio. True if the ratio is another one now. */
-  observe({ elements, elapsedMs, waitMs: { local, remote } }: StepWindow): boolean {
+  observe({ elements, elapsedMs, waitMs: { local, remote, both } }: StepWindow): boolean {
     const throughput = elements / elapsedMs;
-    const waitedMs = local + remote;
+    const waitedMs = local + remote + both;
     const last = this.#move;
     this.#windows++;
     if (waitedMs < IDLE_SHARE_MAX * elapsedMs) return this.#offloadLess(last, throughput);
     this.#move = undefined;
-    if (last?.kind === "less" && local > remote) return this.#undo(last);
+    this.#idleTrend = new Trend();
+    if (last?.kind === "less" && local + both > remote) return this.#undo(last);
     if (waitedMs < WAITING_SHARE_MIN * elapsedMs) return false;
     const isWorse = last?.kind === "again" && throughput < last.throughput * (1 - LOSS_MAX);
     if (isWorse) return this.#undo(last);
     if (this.#ratio === 0) return this.#offloadAgain(throughput);
-    return this.#balance((local - remote) / waitedMs, throughput);
+    const clearMs = Math.max(local + remote, CLEAR_SHARE * elapsedMs);
+    return this.#balance((local - remote) / clearMs, throughput);
   }
 
   /** More for the side that training waits less for. */
@@ -117,7 +126,7 @@ export class RatioControl {
     if (waited > 0) this.#trend.add(this.#ratio, Math.log(throughput));
     else this.#trend = new Trend();
     // More at the workers made training slower, though it waits for this host: receiving is dear.
-    const direction = waited > 0 && this.#trend.isFalling ? -waited : waited;
+    const direction = waited > 0 && this.#trend.direction < 0 ? -waited : waited;
     if (direction * this.#leaning < 0) this.#leaning /= 2;
     this.#leaning += NEWEST_SHARE * (direction - this.#leaning);
     if (this.#ratio === RATIO_MAX && direction > 0) return this.#probe(throughput);
@@ -136,6 +145,12 @@ export class RatioControl {
   /** Training does not wait: tries from time to time whether less at the workers is enough. */
   #offloadLess(move: Move | undefined, throughput: number): boolean {
     const { ratio: tooLittle, throughput: before } = this.#tooLittle;
+    this.#idleTrend.add(this.#ratio, Math.log(throughput));
+    // Steps take longer while this host prepares more: they share its CPUs.
+    if (this.#ratio < RATIO_MAX && this.#idleTrend.direction > 0) {
+      const fromRatio = bounded(moved(Math.max(RATIO_AGAIN, this.#ratio), LESS_FIRST));
+      return this.#undo({ kind: "less", fromRatio, throughput });
+    }
     // What is ready hides for a while that less is too little.
     if (move?.kind === "less" && this.#windows === ENOUGH_WINDOWS) {
       this.#lessStep = Math.min(LESS_MAX, LESS_GROWTH * this.#lessStep);

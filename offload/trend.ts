@@ -1,4 +1,4 @@
-/** Whether inexact measurements fall with what they depend on: a regression that forgets slowly. */
+/** Whether inexact measurements rise with what they depend on: a regression that forgets slowly. */
 
 /** What each value keeps of its weight when the next one comes. */
 const KEPT = 0.97;
@@ -29,11 +29,12 @@ export class Trend {
     this.#yy = KEPT * this.#yy + share * dy * dy;
   }
 
-  /** Whether y becomes smaller when x becomes larger, and not by chance. */
-  get isFalling(): boolean {
-    if (this.#weight < VALUES_MIN || this.#xy >= 0) return false;
+  /** 1 if y becomes larger when x does, -1 if it becomes smaller; 0: that may be chance. */
+  get direction(): -1 | 0 | 1 {
+    if (this.#weight < VALUES_MIN || this.#xy === 0) return 0;
     const explained = this.#xy ** 2 / this.#xx;
     const variance = Math.max(0, this.#yy - explained) / (this.#weight - 2);
-    return explained > ERRORS_MIN ** 2 * variance;
+    if (explained <= ERRORS_MIN ** 2 * variance) return 0;
+    return this.#xy > 0 ? 1 : -1;
   }
 }

@@ -37,6 +37,8 @@ export class Feed {
     Promise.reject(new LeatError("failed_precondition", "This reader sends no elements"));
   /** Called when an element was taken, which leaves space for another. */
   onTaken: () => void = () => {};
+  /** Called when an item has come that the training loop does not wait for. */
+  onKept: () => void = () => {};
 
   /** The number of buffered items. */
   get length(): number {
@@ -92,6 +94,7 @@ export class Feed {
     }
     this.#ready.push(fed);
     if ("element" in fed) this.#bytes += fed.element.byteLength;
+    this.onKept();
   }
 
   /** No more elements will come; buffered ones can still be taken. */

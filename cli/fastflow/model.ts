@@ -206,7 +206,7 @@ export class ModelledTraining {
     const elapsedMs = this.#time.nowMs - fromMs;
     if (this.#control === undefined) return;
     if (items < WINDOW_ELEMENTS_MIN || elapsedMs < WINDOW_MS_MIN) return;
-    if (this.#control.observe({ elements: items, elapsedMs, waitMs })) {
+    if (this.#control.observe({ elements: items, elapsedMs, waitMs: { ...waitMs, both: 0 } })) {
       this.#counters = new Counters(this.#control.ratio);
     }
     this.#window = this.#newWindow();

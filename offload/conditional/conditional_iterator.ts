@@ -139,6 +139,7 @@ export class ConditionalIterator extends ElementIterator {
         const item = await this.#waits.during(
           side,
           side === "local" ? this.#take(this.#local!) : this.#fromRemote(),
+          side === "local" ? this.#remote : this.#local,
         );
         if (this.disposed) return END;
         if (item === undefined) continue;

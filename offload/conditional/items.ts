@@ -23,6 +23,8 @@ export type Item =
 
 /** Local CPUs, or the workers of a service. */
 export interface Side {
+  /** Since when it has items that nobody has asked for yet, so that it could give more. */
+  readonly aheadSinceMs: number | undefined;
   /**
    * The next item; `END` after the last split. One call at a time.
    * @throws {ReadingFailure} when the side cannot continue.

@@ -12,7 +12,7 @@ export type OpenSplit = (
 ) => { readonly split: number; readonly iterator: DatasetIterator<unknown> };
 
 export interface LocalSideOptions {
-  readonly host: Pick<Host, "yield">;
+  readonly host: Pick<Host, "yield" | "nowMs">;
   readonly open: OpenSplit;
   /** How many items are produced before they are asked for, at most. */
   readonly aheadMax: number;
@@ -27,6 +27,7 @@ export class LocalSide implements Side {
   #ready: (Item | { readonly failure: unknown })[] = [];
   #waiting: PromiseWithResolvers<Item | typeof END> | undefined;
   #isWorking = false;
+  #aheadSinceMs: number | undefined;
   /** Counts `restart()`s: what an earlier start produces is dropped. */
   #start = 0;
   #disposed = false;
@@ -34,6 +35,10 @@ export class LocalSide implements Side {
   constructor(queue: readonly number[], options: LocalSideOptions) {
     this.#queue = [...queue];
     this.#options = options;
+  }
+
+  get aheadSinceMs(): number | undefined {
+    return this.#aheadSinceMs;
   }
 
   /** The splits that were not begun. */
@@ -96,6 +101,7 @@ export class LocalSide implements Side {
   async #work(): Promise<void> {
     if (this.#isWorking) return;
     this.#isWorking = true;
+    this.#aheadSinceMs = undefined;
     const start = this.#start;
     const isOver = () => start !== this.#start;
     try {
@@ -116,6 +122,7 @@ export class LocalSide implements Side {
       this.#waiting = undefined;
     }
     this.#isWorking = false;
+    this.#aheadSinceMs = this.#options.host.nowMs();
     if (this.#waiting === undefined) return;
     if (this.#ready.length > 0 || this.#queue.length > 0) return void this.#work();
     this.#waiting.resolve(END);

@@ -12,7 +12,7 @@ import { type OpenUpper, UpperPart } from "./upper_part.ts";
 export type OpenRemote = (sequences: readonly number[], feed: Feed) => () => void;
 
 export interface RemoteSideOptions {
-  readonly host: Pick<Host, "sleep">;
+  readonly host: Pick<Host, "sleep" | "nowMs">;
   readonly open: OpenRemote;
   /** How long one item is waited for, in ms. */
   readonly timeoutMs: number;
@@ -36,6 +36,7 @@ export class RemoteSide implements Side {
   /** Whether something has arrived, so that the service works. */
   #hasCome = false;
   #failure: ReadingFailure | undefined;
+  #aheadSinceMs: number | undefined;
   readonly #upper: UpperPart | undefined;
 
   /** @throws LeatError when the service's address or the pipeline is invalid. */
@@ -43,10 +44,15 @@ export class RemoteSide implements Side {
     this.#options = options;
     this.#owned = new Set(sequences);
     this.#feed.offload = options.told;
+    this.#feed.onKept = () => this.#aheadSinceMs ??= options.host.nowMs();
     const { openUpper } = options;
     this.#upper = openUpper && new UpperPart(openUpper, () => this.#nextOfWorkers());
     if (options.source !== undefined) this.#feed.readSource = options.source.read;
     this.#stop = options.open(sequences, this.#feed);
+  }
+
+  get aheadSinceMs(): number | undefined {
+    return this.#feed.length > 0 ? this.#aheadSinceMs : undefined;
   }
 
   get owned(): ReadonlySet<number> {
@@ -120,6 +126,7 @@ export class RemoteSide implements Side {
     const { host, timeoutMs } = this.#options;
     try {
       const fed = this.#feed.take();
+      if (this.#feed.length === 0) this.#aheadSinceMs = undefined;
       if (!(fed instanceof Promise)) return this.#came(fed);
       const waited = new AbortController();
       const timeout = host.sleep(timeoutMs, waited.signal).then(() => {

@@ -1,29 +1,46 @@
 /** Measures what the training loop waits for, in windows of some elements. */
 import type { StepWindow } from "../adapt.ts";
+import type { Side } from "./items.ts";
 
+const NOTHING: StepWindow["waitMs"] = { local: 0, remote: 0, both: 0 };
 /** A window has at least this many elements, and lasts at least this long. */
 const ELEMENTS_MIN = 25;
 const WINDOW_MS_MIN = 200;
 
-/** Sums the time waited for each side. */
+/**
+ * Sums the time waited for each side while the other one could give more. Where both work, both are
+ * the bottleneck, whichever is asked: what comes from workers is also taken in late because this
+ * host computes.
+ */
 export class WaitMeter {
   readonly #nowMs: () => number;
   #fromMs: number;
   #elements = 0;
-  #waitMs = { local: 0, remote: 0 };
+  #waitMs = NOTHING;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
     this.#fromMs = nowMs();
   }
 
-  /** Waits for `pending` and counts the time for a side. */
-  async during<T>(side: "local" | "remote", pending: Promise<T>): Promise<T> {
+  /** Waits for `pending`, an item of a side. @param other the other side, if there is one. */
+  async during<T>(
+    side: "local" | "remote",
+    pending: Promise<T>,
+    other: Side | undefined,
+  ): Promise<T> {
     const fromMs = this.#nowMs();
     try {
       return await pending;
     } finally {
-      this.#waitMs[side] += this.#nowMs() - fromMs;
+      const nowMs = this.#nowMs();
+      const aheadMs = nowMs - Math.max(fromMs, other?.aheadSinceMs ?? nowMs);
+      const { both } = this.#waitMs;
+      this.#waitMs = {
+        ...this.#waitMs,
+        [side]: this.#waitMs[side] + aheadMs,
+        both: both + nowMs - fromMs - aheadMs,
+      };
     }
   }
 
@@ -34,7 +51,7 @@ export class WaitMeter {
     const window = { elements: this.#elements, elapsedMs, waitMs: this.#waitMs };
     this.#fromMs += elapsedMs;
     this.#elements = 0;
-    this.#waitMs = { local: 0, remote: 0 };
+    this.#waitMs = NOTHING;
     return window;
   }
 }

@@ -72,7 +72,7 @@ function train({ world, noise, random }: Setting, control: RatioControl, windows
     const waiting = Math.max(0, 1 - throughput / world.gpu) * elapsedMs;
     // Within a window, too, now one side is late, now the other.
     const remote = waiting / (1 + (there / here) ** (1 / Math.max(0.02, noise)));
-    const waitMs = { local: waiting - remote, remote };
+    const waitMs = { local: waiting - remote, remote, both: 0 };
     control.observe({ elements: STEPS_PER_WINDOW, elapsedMs, waitMs });
   }
   return { mean: mean(regrets), last: mean(regrets.slice(-8)) };
@@ -209,15 +209,32 @@ Deno.test("RatioControl tries less more and more seldom where it was too little"
     known = control.counts.changes;
     const waits = control.ratio < 0.7 && !isHidden;
     if (waits) failed++;
-    const waitMs = { local: waits ? 20 : 0, remote: 0 };
+    const waitMs = { local: waits ? 20 : 0, remote: 0, both: 0 };
     control.observe({ elements: 25, elapsedMs: waits ? 120 : 100, waitMs });
   }
   assert(failed > 2 && failed < windows / 20, `${failed}`);
 });
 
+Deno.test("RatioControl leaves work to workers where steps are slower while this host prepares", () => {
+  const random = new RandomStream(6);
+  const waitMs = { local: 0, remote: 0, both: 0 };
+  /** The mean of the last ratios, if preparing all here slows a step down by this share. */
+  const kept = (slower: number) => {
+    const control = new RatioControl(0.6);
+    const ratios = Array.from({ length: 400 }, () => {
+      const elapsedMs = 100 * (1 + slower * (1 - control.ratio)) * (1 + 0.02 * random.normal());
+      control.observe({ elements: 25, elapsedMs, waitMs });
+      return control.ratio;
+    });
+    return mean(ratios.slice(-200));
+  };
+  assert(kept(0.4) > 0.5, "it costs much");
+  assertLess(kept(0), 0.05);
+});
+
 Deno.test("RatioControl undoes a return to the workers that made training slower", () => {
   const control = new RatioControl(0);
-  const local = { elements: 25, elapsedMs: 100, waitMs: { local: 50, remote: 0 } };
+  const local = { elements: 25, elapsedMs: 100, waitMs: { local: 50, remote: 0, both: 0 } };
   for (let window = 0; window < 8; window++) control.observe(local);
   assert(control.ratio > 0);
   control.observe({ ...local, elapsedMs: 150 });
@@ -225,11 +242,24 @@ Deno.test("RatioControl undoes a return to the workers that made training slower
   assertEquals(control.counts, { changes: 2, undone: 1 });
 });
 
+Deno.test("RatioControl keeps a ratio with which neither side could give more", () => {
+  const control = new RatioControl(0.4);
+  for (let window = 0; window < 100; window++) {
+    const waitMs = { local: window % 3, remote: (window + 1) % 3, both: 70 };
+    control.observe({ elements: 25, elapsedMs: 100, waitMs });
+  }
+  assertEquals(control.counts, { changes: 0, undone: 0 });
+});
+
 Deno.test("RatioControl keeps a ratio with which both sides are waited for alike", () => {
   const control = new RatioControl(0.4);
   for (let window = 0; window < 100; window++) {
     const local = 20 + window % 3;
-    control.observe({ elements: 25, elapsedMs: 100, waitMs: { local, remote: 42 - local } });
+    control.observe({
+      elements: 25,
+      elapsedMs: 100,
+      waitMs: { local, remote: 42 - local, both: 0 },
+    });
   }
   assertEquals(control.ratio, 0.4);
   assertEquals(control.counts, { changes: 0, undone: 0 });

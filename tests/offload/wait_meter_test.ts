@@ -1,0 +1,31 @@
+/** Which side the training loop is found to wait for. */
+import type { Side } from "../../offload/conditional/items.ts";
+import { WaitMeter } from "../../offload/conditional/wait_meter.ts";
+import { assertEquals } from "../assert.ts";
+
+/** A side that could give more since a time. */
+function side(aheadSinceMs?: number): Side {
+  const never = () => Promise.reject(new Error("not asked"));
+  return { aheadSinceMs, next: never, dispose: () => {} };
+}
+
+Deno.test("WaitMeter counts a wait for a side only while the other could give more", async () => {
+  let nowMs = 0;
+  const meter = new WaitMeter(() => nowMs);
+  const wait = async (asked: "local" | "remote", other: Side | undefined, ms: number) => {
+    const pending = Promise.withResolvers<void>();
+    const waiting = meter.during(asked, pending.promise, other);
+    nowMs += ms;
+    pending.resolve();
+    await waiting;
+  };
+  await wait("local", side(-5), 10);
+  await wait("remote", side(), 20);
+  // From 30 to 70; the other side is ahead from 60 on.
+  await wait("remote", side(60), 40);
+  await wait("local", undefined, 100);
+  for (let i = 0; i < 24; i++) assertEquals(meter.count(), undefined);
+  nowMs += 130;
+  const waitMs = { local: 10, remote: 10, both: 150 };
+  assertEquals(meter.count(), { elements: 25, elapsedMs: 300, waitMs });
+});
