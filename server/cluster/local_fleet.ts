@@ -20,6 +20,10 @@ const PROGRAMS: RolePrograms = {
   inlineRunners: () => import("../../platform/threads/inline_runners.ts"),
 };
 
+/** Systems choose higher ports for whoever takes any: of these, one is still free after a restart. */
+const PORTS = { first: 20_000, count: 12_000 };
+const PORT_TRIES = 20;
+
 export class LocalFleet implements Fleet {
   readonly home: ActorSystem;
   readonly threads: ThreadHub;
@@ -103,11 +107,12 @@ export class LocalFleet implements Fleet {
   #startBehindSocket(name: string, role: Role, takeUp: TakeUp): FleetNode {
     const { logLevel = "warn" } = this.#options;
     const { logFolder } = this.#worldOptions(role);
-    const node = new ServiceNode({ port: this.#ports.get(name) ?? 0, logLevel }, {
-      near: this.#near,
-      supervision: supervisionOf(role),
-      ...(logFolder === undefined ? {} : { logFolder }),
-    });
+    const node = this.#listen(this.#ports.get(name), (port) =>
+      new ServiceNode({ port, logLevel }, {
+        near: this.#near,
+        supervision: supervisionOf(role),
+        ...(logFolder === undefined ? {} : { logFolder }),
+      }));
     this.#ports.set(name, node.port);
     const leave = this.#admit(node.system);
     const playing = takeUp(node.system);
@@ -121,6 +126,19 @@ export class LocalFleet implements Fleet {
       leave();
       await playing.close();
     });
+  }
+
+  /** Listens on the port, or on a free one. */
+  #listen(port: number | undefined, listen: (port: number) => ServiceNode): ServiceNode {
+    if (port !== undefined) return listen(port);
+    for (let i = 0; i < PORT_TRIES; i++) {
+      try {
+        return listen(PORTS.first + this.home.world.random.int(PORTS.count));
+      } catch (error) {
+        if (LeatError.from(error).code !== "already_exists") throw error;
+      }
+    }
+    return listen(0);
   }
 
   async #startOnThread(name: string, role: Role): Promise<FleetNode> {

@@ -15,6 +15,8 @@ import type { CarrierUnderTest } from "./conformance_lib.ts";
 import { ProcessPipes } from "./process_pipes.ts";
 import { TcpProxy } from "./tcp_proxy.ts";
 
+/** A busy machine may need long. */
+const PATIENCE_MS = 600_000;
 const CUT = new LeatError("unavailable", "cut for the test");
 
 /** Common parts of carriers in real time. */
@@ -76,6 +78,7 @@ for (const name of ["web_socket", "slots"]) {
       async join(nearId, farId, limits = {}) {
         const arrived = Promise.withResolvers<Link>();
         const server = serveWebSocket({
+          helloTimeoutMs: PATIENCE_MS,
           world: farWorld,
           hostname: "127.0.0.1",
           port: 0,
@@ -86,7 +89,10 @@ for (const name of ["web_socket", "slots"]) {
         });
         const proxy = new TcpProxy(server.port);
         open.push({ [Symbol.asyncDispose]: () => server.close() }, proxy);
-        const connector = webSocketConnector({ world: nearWorld, limits, near: nearDialler });
+        const connector = webSocketConnector({
+          ...{ world: nearWorld, limits, near: nearDialler },
+          connectTimeoutMs: PATIENCE_MS,
+        });
         const near = await connector.connect(`ws://127.0.0.1:${proxy.port}`, nearId);
         // The suite chooses names freely; a dialler calls a node by the address it dialled.
         const named = new NamedLink(near, farId);

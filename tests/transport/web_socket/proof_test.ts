@@ -150,7 +150,7 @@ Deno.test("the token, or a part of it, is in nothing that a dialled server is se
         ? consentTo(request, `authentication-info: proof=${"00".repeat(32)}\r\n`)
         : challengeWith(`Leat version=1, nonce=${nonce}`),
     async (address) => {
-      const connector = webSocketConnector({ world, ...knowing(TOKEN) });
+      const connector = webSocketConnector({ world, ...knowing(TOKEN), connectTimeoutMs: 60_000 });
       const error = await rejection(connector.connect(address, DIALLER), "unauthenticated");
       assertStringIncludes(error.message, "does not prove that it knows the token");
     },
@@ -161,7 +161,7 @@ Deno.test("the token, or a part of it, is in nothing that a dialled server is se
 
 Deno.test("a server that asks for no proof is not trusted by who has a token", async () => {
   await withFake((request) => consentTo(request, ""), async (address) => {
-    const connector = webSocketConnector({ world, ...knowing(TOKEN) });
+    const connector = webSocketConnector({ world, ...knowing(TOKEN), connectTimeoutMs: 60_000 });
     await rejection(connector.connect(address, DIALLER), "unauthenticated");
   });
 });
@@ -170,7 +170,7 @@ Deno.test("a server of another version is refused before anything is proved to i
   const heard = await withFake(
     () => challengeWith(`Leat version=2, nonce=${"ab".repeat(32)}`),
     async (address) => {
-      const connector = webSocketConnector({ world, ...knowing(TOKEN) });
+      const connector = webSocketConnector({ world, ...knowing(TOKEN), connectTimeoutMs: 60_000 });
       const error = await rejection(connector.connect(address, DIALLER), "failed_precondition");
       assertStringIncludes(error.message, "version 2");
     },
@@ -187,7 +187,7 @@ Deno.test("a fake server that reflects the dialler's own proof is not trusted", 
         : consentTo(request, `authentication-info: proof=${proof}\r\n`);
     },
     async (address) => {
-      const connector = webSocketConnector({ world, ...knowing(TOKEN) });
+      const connector = webSocketConnector({ world, ...knowing(TOKEN), connectTimeoutMs: 60_000 });
       await rejection(connector.connect(address, DIALLER), "unauthenticated");
     },
   );
@@ -210,7 +210,11 @@ Deno.test("a fake server that relays a proof meant for it reaches no other node"
         return challengeWith(headerOf(head, "www-authenticate") ?? "");
       },
       async (address) => {
-        const connector = webSocketConnector({ world, ...knowing(TOKEN, "node") });
+        const connector = webSocketConnector({
+          world,
+          ...knowing(TOKEN, "node"),
+          connectTimeoutMs: 60_000,
+        });
         await rejection(connector.connect(address, DIALLER), "unauthenticated");
       },
     );
@@ -222,12 +226,16 @@ Deno.test("a fake server that relays a proof meant for it reaches no other node"
 Deno.test("a node is dialled by its own name, and a service by any", async () => {
   await using node = new Asking({ isService: false });
   const { address, port } = node.server;
-  const connector = webSocketConnector({ world, ...knowing(TOKEN, "node") });
+  const connector = webSocketConnector({
+    world,
+    ...knowing(TOKEN, "node"),
+    connectTimeoutMs: 60_000,
+  });
   const link = await connector.connect(address, DIALLER);
   link.close();
   await rejection(connector.connect(`ws://localhost:${port}`, DIALLER), "unauthenticated");
   await using service = new Asking({ isService: true });
-  const other = webSocketConnector({ world, ...knowing(TOKEN) });
+  const other = webSocketConnector({ world, ...knowing(TOKEN), connectTimeoutMs: 60_000 });
   (await other.connect(`ws://localhost:${service.server.port}`, DIALLER)).close();
 });
 
@@ -245,7 +253,7 @@ Deno.test("a recorded exchange lets nobody in again, nor does one with a nonce o
       return challengeWith("");
     },
     async (address) => {
-      const connector = webSocketConnector({ world, ...knowing(TOKEN) });
+      const connector = webSocketConnector({ world, ...knowing(TOKEN), connectTimeoutMs: 60_000 });
       await rejection(connector.connect(address, DIALLER), "unauthenticated");
     },
   );

@@ -38,7 +38,10 @@ async function joined(near: NearListener | undefined, dialler: NearDialler = nea
     local: () => LISTENER,
     onLink: arrived.resolve,
   });
-  const link = await webSocketConnector({ world, near: dialler }).connect(server.address, DIALLER);
+  const link = await webSocketConnector({ world, near: dialler, connectTimeoutMs: 60_000 }).connect(
+    server.address,
+    DIALLER,
+  );
   return {
     link,
     listening: await arrived.promise,

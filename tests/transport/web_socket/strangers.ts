@@ -33,6 +33,7 @@ export class Listener implements AsyncDisposable {
       world,
       hostname: "127.0.0.1",
       port: 0,
+      helloTimeoutMs: 60_000,
       local: () => this.system.id,
       onLink: (link) => {
         this.links.push(link);

@@ -264,7 +264,7 @@ Deno.test("a failed address is not dialled again for a time that grows up to a s
     return write(connection, "HTTP/1.1 404 Not Found\r\n\r\n");
   });
   const world = new StillWorld({ logLevel: "off" });
-  const connector = webSocketConnector({ world });
+  const connector = webSocketConnector({ world, connectTimeoutMs: 60_000 });
   const pausesMs: number[] = [];
   for (let pauseMs = 0; pausesMs.length < 8; pauseMs += 10, world.now += 10) {
     const before = dialled;
@@ -278,7 +278,7 @@ Deno.test("a failed address is not dialled again for a time that grows up to a s
 
 Deno.test("an address that recovered is linked, and its failures are forgotten", async () => {
   const world = new StillWorld({ logLevel: "off" });
-  const connector = webSocketConnector({ world });
+  const connector = webSocketConnector({ world, connectTimeoutMs: 60_000 });
   const options = { world, hostname: "127.0.0.1", local: () => LISTENER, onLink: () => {} };
   const first = serveWebSocket({ ...options, port: 0 });
   await first.close();
@@ -308,7 +308,10 @@ Deno.test("a busy thread does not treat its peers as dead", async () => {
   const arrived = Promise.withResolvers<Link>();
   const options = { world, hostname: "127.0.0.1", port: 0, local: () => LISTENER, heartbeatMs };
   const server = serveWebSocket({ ...options, onLink: arrived.resolve });
-  const near = await webSocketConnector({ world, heartbeatMs }).connect(server.address, LOCAL);
+  const near = await webSocketConnector({ world, heartbeatMs, connectTimeoutMs: 60_000 }).connect(
+    server.address,
+    LOCAL,
+  );
   const far = await arrived.promise;
   let ended = false;
   for (const link of [near, far]) {
@@ -332,7 +335,8 @@ Deno.test("a frozen process is detected, and closing its link leaves nothing beh
   });
   const [, address] = await child.line(/^listening (\S+)$/);
   const world = new DenoWorld({ logLevel: "off" });
-  const link = await webSocketConnector({ world, heartbeatMs: 50 }).connect(address!, LOCAL);
+  const link = await webSocketConnector({ world, heartbeatMs: 50, connectTimeoutMs: 60_000 })
+    .connect(address!, LOCAL);
   link.start(() => {});
   child.kill("SIGSTOP");
   try {
@@ -358,7 +362,7 @@ Deno.test("a slow receiver applies backpressure to the sender, also across proce
   await using system = new ActorSystem({
     node: "dialler",
     world,
-    connector: webSocketConnector({ world }),
+    connector: webSocketConnector({ world, connectTimeoutMs: 60_000 }),
   });
   const ref = { node: address!, path: "/probe" };
   await system.ask<Mirror, "echo">(ref, "echo", 1, SOON);
@@ -378,7 +382,7 @@ Deno.test("a slow receiver applies backpressure to the sender, also across proce
 });
 
 Deno.test("dialling without network permission explains what to grant", async () => {
-  const connector = webSocketConnector({ world: new DenoWorld() });
+  const connector = webSocketConnector({ world: new DenoWorld(), connectTimeoutMs: 60_000 });
   const error = await rejection(connector.connect("ws://192.0.2.1:9", LOCAL), "permission_denied");
   assertStringIncludes(error.message, "--allow-net");
 });

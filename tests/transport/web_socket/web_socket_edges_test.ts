@@ -32,7 +32,8 @@ Deno.test("a missing or wrong token gets 401 and no socket; the right one is ser
   const { address, port } = listener.server;
   for (const token of [undefined, "wrong", `${TOKEN}x`]) {
     const world = new DenoWorld();
-    const connecting = webSocketConnector({ world, ...knowing(token) }).connect(address, LOCAL);
+    const connecting = webSocketConnector({ world, ...knowing(token), connectTimeoutMs: 60_000 })
+      .connect(address, LOCAL);
     const error = await rejection(connecting, "unauthenticated");
     assertStringIncludes(error.message, address);
   }
@@ -147,7 +148,7 @@ Deno.test("a server that accepts and never answers is `unavailable` at the deadl
 
 Deno.test("an address without a listener is `unavailable`, with address and cause", async () => {
   const address = `ws://127.0.0.1:${CLOSED_PORT}`;
-  const connector = webSocketConnector({ world: new DenoWorld() });
+  const connector = webSocketConnector({ world: new DenoWorld(), connectTimeoutMs: 60_000 });
   const error = await rejection(connector.connect(address, LOCAL), "unavailable");
   assertStringIncludes(error.message, `Cannot reach ${address}`);
   assertStringIncludes(error.message, "refused");
@@ -158,7 +159,11 @@ Deno.test("a link with a broken wire closes on both sides, by the heartbeat", as
   const heartbeatMs = 20;
   await using listener = new Listener({ heartbeatMs });
   await using proxy = new TcpProxy(listener.server.port);
-  const connector = webSocketConnector({ world: new DenoWorld(), heartbeatMs });
+  const connector = webSocketConnector({
+    world: new DenoWorld(),
+    heartbeatMs,
+    connectTimeoutMs: 60_000,
+  });
   const near = await connector.connect(`ws://127.0.0.1:${proxy.port}`, LOCAL);
   near.start(() => {});
   proxy.hold();
@@ -175,7 +180,7 @@ Deno.test("a cut link closes at its other end, also under TLS", async () => {
   for (const tls of [{}, { cert, key }]) {
     await using listener = new Listener(tls);
     await using proxy = new TcpProxy(listener.server.port);
-    const connector = webSocketConnector({ world: new DenoWorld(), ca });
+    const connector = webSocketConnector({ world: new DenoWorld(), ca, connectTimeoutMs: 60_000 });
     const scheme = "cert" in tls ? "wss" : "ws";
     const near = await connector.connect(`${scheme}://127.0.0.1:${proxy.port}`, LOCAL);
     near.start(() => {});
@@ -205,7 +210,10 @@ Deno.test("the links of a killed process close at the other end, also with unrea
 Deno.test("a node and its server stop although the other side of a link does not answer", async () => {
   const listener = new Listener();
   await using proxy = new TcpProxy(listener.server.port);
-  const connector = webSocketConnector({ world: new DenoWorld({ logLevel: "off" }) });
+  const connector = webSocketConnector({
+    world: new DenoWorld({ logLevel: "off" }),
+    connectTimeoutMs: 60_000,
+  });
   const near = await connector.connect(`ws://127.0.0.1:${proxy.port}`, LOCAL);
   near.start(() => {});
   proxy.hold();
@@ -218,7 +226,11 @@ Deno.test("a node and its server stop although the other side of a link does not
 Deno.test("an idle link stays open: the heartbeat answers", async () => {
   const heartbeatMs = 10;
   await using listener = new Listener({ heartbeatMs });
-  const connector = webSocketConnector({ world: new DenoWorld(), heartbeatMs });
+  const connector = webSocketConnector({
+    world: new DenoWorld(),
+    heartbeatMs,
+    connectTimeoutMs: 60_000,
+  });
   const near = await connector.connect(listener.server.address, LOCAL);
   near.start(() => {});
   await new Promise((resolve) => setTimeout(resolve, 30 * heartbeatMs));
@@ -311,11 +323,11 @@ Deno.test("wss: serves clients that trust its authority, and is `unavailable` to
     const { address } = listener.server;
     assert(address.startsWith("wss://"));
     const world = new DenoWorld();
-    const trusting = webSocketConnector({ world, ca, ...knowing(TOKEN) });
+    const trusting = webSocketConnector({ world, ca, ...knowing(TOKEN), connectTimeoutMs: 60_000 });
     const link = await trusting.connect(address, LOCAL);
     link.close();
     await listener.links[0]!.closed;
-    const doubting = webSocketConnector({ world, ...knowing(TOKEN) });
+    const doubting = webSocketConnector({ world, ...knowing(TOKEN), connectTimeoutMs: 60_000 });
     const error = await rejection(doubting.connect(address, LOCAL), "unavailable");
     assertStringIncludes(error.message, "--ca");
   }
@@ -326,7 +338,7 @@ Deno.test("a mismatch of TLS between two sides is reported with the right addres
   await using encrypted = new Listener({ cert, key });
   await using service = new Listener({ cert, key, isService: true });
   await using plain = new Listener();
-  const connector = webSocketConnector({ world: new DenoWorld() });
+  const connector = webSocketConnector({ world: new DenoWorld(), connectTimeoutMs: 60_000 });
   const refusalOf = async (address: string) =>
     (await rejection(connector.connect(address, LOCAL), "unavailable")).message;
   for (const { server } of [encrypted, service]) {
