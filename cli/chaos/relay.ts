@@ -5,6 +5,7 @@
  * the relay's address as its own, everybody reaches it through the relay, and the relay closes or
  * stalls real sockets, with their buffers and backpressure.
  */
+import { keptPort } from "../../platform/nodes/kept_port.ts";
 
 /** The faults of connections. */
 export const CUTS = ["close", "freeze", "half-close"] as const;
@@ -13,9 +14,6 @@ type CutKind = (typeof CUTS)[number];
 /** Bytes that are read at a time. */
 const CHUNK_BYTES = 64 * 1_024;
 const HOST = "127.0.0.1";
-/** Below the ephemeral ports of systems: no other program takes one while its process is down. */
-const PORTS = { min: 20_000, max: 32_000 };
-const PORT_TRIES = 1_000;
 
 /** A relay before one process. */
 export class Relay implements Disposable {
@@ -27,7 +25,7 @@ export class Relay implements Disposable {
   #frozen = 0;
 
   constructor() {
-    this.port = freePort();
+    this.port = keptPort(HOST, (count) => Math.floor(Math.random() * count));
     this.#accept();
   }
 
@@ -147,19 +145,6 @@ class Connection {
       this.close();
     }
   }
-}
-
-function freePort(): number {
-  for (let i = 0; i < PORT_TRIES; i++) {
-    const port = PORTS.min + Math.floor(Math.random() * (PORTS.max - PORTS.min));
-    try {
-      Deno.listen({ hostname: HOST, port }).close();
-      return port;
-    } catch (error) {
-      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
-    }
-  }
-  throw new Error(`No port from ${PORTS.min} to ${PORTS.max} is free`);
 }
 
 function sleep(ms: number): Promise<void> {

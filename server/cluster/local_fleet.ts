@@ -10,6 +10,7 @@ import { DenoWorld, type DenoWorldOptions } from "../../platform/deno_world.ts";
 import type { Carrier, Fleet, FleetNode, FleetOptions } from "./fleet.ts";
 import { InlineHub } from "../../platform/nodes/inline_hub.ts";
 import { loadRole, type Role, type RolePrograms, supervisionOf, type TakeUp } from "../roles.ts";
+import { keptPort } from "../../platform/nodes/kept_port.ts";
 import { PROXY_KINDS } from "../../platform/nodes/service_kinds.ts";
 import { ServiceNode } from "../../platform/nodes/service_node.ts";
 
@@ -19,10 +20,6 @@ const PROGRAMS: RolePrograms = {
   worker: () => import("../worker_role.ts"),
   inlineRunners: () => import("../../platform/threads/inline_runners.ts"),
 };
-
-/** Systems choose higher ports for whoever takes any: of these, one is still free after a restart. */
-const PORTS = { first: 20_000, count: 12_000 };
-const PORT_TRIES = 20;
 
 export class LocalFleet implements Fleet {
   readonly home: ActorSystem;
@@ -107,12 +104,13 @@ export class LocalFleet implements Fleet {
   #startBehindSocket(name: string, role: Role, takeUp: TakeUp): FleetNode {
     const { logLevel = "warn" } = this.#options;
     const { logFolder } = this.#worldOptions(role);
-    const node = this.#listen(this.#ports.get(name), (port) =>
-      new ServiceNode({ port, logLevel }, {
-        near: this.#near,
-        supervision: supervisionOf(role),
-        ...(logFolder === undefined ? {} : { logFolder }),
-      }));
+    const { random } = this.home.world;
+    const port = this.#ports.get(name) ?? keptPort("127.0.0.1", (count) => random.int(count));
+    const node = new ServiceNode({ port, logLevel }, {
+      near: this.#near,
+      supervision: supervisionOf(role),
+      ...(logFolder === undefined ? {} : { logFolder }),
+    });
     this.#ports.set(name, node.port);
     const leave = this.#admit(node.system);
     const playing = takeUp(node.system);
@@ -126,19 +124,6 @@ export class LocalFleet implements Fleet {
       leave();
       await playing.close();
     });
-  }
-
-  /** Listens on the port, or on a free one. */
-  #listen(port: number | undefined, listen: (port: number) => ServiceNode): ServiceNode {
-    if (port !== undefined) return listen(port);
-    for (let i = 0; i < PORT_TRIES; i++) {
-      try {
-        return listen(PORTS.first + this.home.world.random.int(PORTS.count));
-      } catch (error) {
-        if (LeatError.from(error).code !== "already_exists") throw error;
-      }
-    }
-    return listen(0);
   }
 
   async #startOnThread(name: string, role: Role): Promise<FleetNode> {

@@ -1,4 +1,5 @@
 /** Real processes of a cluster on this host, for tests: started on free ports, always ended. */
+import { keptPort } from "../../platform/nodes/kept_port.ts";
 import { type Child, type ChildOptions, startChild } from "../lib/child.ts";
 import { PATIENCE_MS } from "../lib/until.ts";
 
@@ -9,7 +10,11 @@ export const SOON_GIVEN_UP = ["--worker-timeout-ms", "1500"];
  * Defaults of tests: free ports, and timings that keep tests short, but with timeouts that a slow
  * machine does not reach.
  */
-const DISPATCHER_DEFAULTS = { "--port": "0", "--worker-timeout-ms": "600000" };
+const dispatcherDefaults = () => ({
+  // In a namespace of its own it is free, too.
+  "--port": `${keptPort("127.0.0.1", (count) => Math.floor(Math.random() * count))}`,
+  "--worker-timeout-ms": "600000",
+});
 const WORKER_DEFAULTS = { "--heartbeat-ms": "200", "--drain-ms": "0" };
 
 /** A program of a cluster that listens. */
@@ -20,7 +25,7 @@ export interface Part extends AsyncDisposable {
 
 /** Starts a dispatcher; resolves when it listens. */
 export function startDispatcher(...args: string[]): Promise<Part> {
-  return startPart("cli/dispatcher.ts", args, DISPATCHER_DEFAULTS);
+  return startPart("cli/dispatcher.ts", args, dispatcherDefaults());
 }
 
 /** Starts a worker; resolves when it listens. */
@@ -30,7 +35,7 @@ export function startWorker(dispatcher: string, ...args: string[]): Promise<Part
 
 /** Starts a dispatcher with a limit of open files and connections. */
 export function startDispatcherWith(openFilesMax: number, ...args: string[]): Promise<Part> {
-  return startPart("cli/dispatcher.ts", args, DISPATCHER_DEFAULTS, { openFilesMax });
+  return startPart("cli/dispatcher.ts", args, dispatcherDefaults(), { openFilesMax });
 }
 
 /** Starts a worker with a limit of open files and connections. */
@@ -45,7 +50,7 @@ export function startWorkerWith(
 
 /** Starts a dispatcher in a network of its own. */
 export function startDispatcherIn(namespace: string, ...args: string[]): Promise<Part> {
-  return startPart("cli/dispatcher.ts", args, DISPATCHER_DEFAULTS, { namespace });
+  return startPart("cli/dispatcher.ts", args, dispatcherDefaults(), { namespace });
 }
 
 /** Starts a worker in a network of its own. */

@@ -1,0 +1,28 @@
+/** A port for a program that may restart. */
+import { LeatError } from "../../core/error.ts";
+
+/** Systems choose higher ports for whoever takes any, and for connections. */
+const PORTS = { first: 20_000, count: 12_000 };
+const TRIES = 1_000;
+
+/**
+ * A free port that the system gives to nobody else while its program restarts.
+ * @param randomInt An integer from 0 to below its argument.
+ * @throws LeatError `resource_exhausted` if none is found.
+ */
+export function keptPort(hostname: string, randomInt: (count: number) => number): number {
+  for (let i = 0; i < TRIES; i++) {
+    const port = PORTS.first + randomInt(PORTS.count);
+    try {
+      Deno.listen({ hostname, port }).close();
+      return port;
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    }
+  }
+  const last = PORTS.first + PORTS.count - 1;
+  throw new LeatError(
+    "resource_exhausted",
+    `No port from ${PORTS.first} to ${last} of ${hostname} is free: stop what uses them`,
+  );
+}
