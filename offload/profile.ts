@@ -18,9 +18,14 @@ const MEASURED_MS = 300;
 const ERROR_MAX_LATE = 0.05;
 /** After this time, in ms, a measurement ends with {@linkcode STEPS_MIN} steps, exact or not. */
 const MEASURED_MS_MAX = 10_000;
-/** Before a measurement, code is compiled and buffers fill: this takes so long, in ms. */
+/** Before a measurement, code is compiled and buffers fill: this takes so long, in ms, */
 const WARM_UP_MS = 300;
-/** The warm-up has at most this share of the steps of a measurement. */
+/** or longer, while steps become faster. */
+const WARM_UP_MS_MAX = 1_000;
+/** Steps become faster if so many take less than this share of the time of as many before. */
+const FASTER_STEPS = 4;
+const FASTER_SHARE = 0.9;
+/** Without a limit of the time, the warm-up has this share of the steps of a measurement. */
 const WARM_UP_SHARE = 0.5;
 /** A candidate whose steps are so many times as long as local ones is measured less exactly. */
 const SLOW_FACTOR = 5;
@@ -148,14 +153,13 @@ async function throughputOf(
   const { clocks, steps, sleep, stepMs = 0, localStepMs = Infinity, onStep } = options;
   const { firstThroughputMin = 0 } = options;
   const train = options.train ?? (() => stepMs > 0 ? sleep(stepMs) : undefined);
-  const warmUpMax = Math.ceil(WARM_UP_SHARE * steps);
-  const warmUpMin = Math.min(STEPS_MIN, warmUpMax);
+  const warmUpMin = Math.min(STEPS_MIN, Math.ceil(WARM_UP_SHARE * steps));
   using limit = new TimeLimit(options);
   await using run = new EndlessRun(open);
   let bytes = 0;
   let taken = 0;
   const next = async () => {
-    onStep?.(++taken, warmUpMax + steps + Math.min(steps, STEPS_MIN));
+    onStep?.(++taken, 2 * steps + Math.min(steps, STEPS_MIN));
     const given = await limit.before(run.next());
     if (given === undefined) throw isEmpty();
     bytes += sizeOf(given.element);
@@ -168,16 +172,20 @@ async function throughputOf(
     await train(first);
     bytes = 0;
     const warmUp = new StepMeter(clocks);
-    const isSlow = () => warmUp.elapsedMs > SLOW_FACTOR * localStepMs * warmUp.steps;
+    const atMs = [0];
+    const isSlow = () => fastestOf(atMs) > SLOW_FACTOR * localStepMs && !isFaster(atMs);
     const limitMs = LOCAL_STEPS_MAX * localStepMs;
     const isOver = () => limit.isUp || isSlow() && warmUp.elapsedMs > WARM_UP_SHARE * limitMs;
     let firstThroughput = NaN;
-    while (warmUp.steps + 1 < warmUpMax && !isDecided(Infinity) && !isOver()) {
+    while (warmUp.steps + 1 < steps && !isDecided(Infinity) && !isOver()) {
       await train(await next());
       warmUp.step();
+      atMs.push(warmUp.elapsedMs);
       if (warmUp.steps + 1 < warmUpMin) continue;
       if (Number.isNaN(firstThroughput)) firstThroughput = 1_000 * bytes / warmUp.elapsedMs;
-      if (firstThroughput < firstThroughputMin || warmUp.elapsedMs >= WARM_UP_MS) break;
+      const isWarm = warmUp.elapsedMs >= (isFaster(atMs) ? WARM_UP_MS_MAX : WARM_UP_MS) ||
+        warmUp.steps + 1 >= WARM_UP_SHARE * steps && !isFaster(atMs);
+      if (firstThroughput < firstThroughputMin || isWarm) break;
     }
     const { elapsedMs, cpuMs, steps: count } = warmUp.read();
     if (Number.isNaN(firstThroughput)) firstThroughput = 1_000 * bytes / elapsedMs;
@@ -213,6 +221,19 @@ async function throughputOf(
     if (error === TIME_IS_UP) return undefined;
     throw error;
   }
+}
+
+/** The shortest of the last steps; 0 if there is none. @param atMs when each step ended. */
+function fastestOf(atMs: readonly number[]): number {
+  const last = atMs.slice(-1 - FASTER_STEPS);
+  return last.length < 2 ? 0 : Math.min(...last.slice(1).map((ms, i) => ms - last[i]!));
+}
+
+/** Whether the last steps were faster than those before. @param atMs when each step ended. */
+function isFaster(atMs: readonly number[]): boolean {
+  const steps = Math.min(FASTER_STEPS, Math.floor((atMs.length - 1) / 2));
+  const [last, middle, first] = [0, 1, 2].map((at) => atMs.at(-1 - at * steps)!);
+  return last! - middle! < FASTER_SHARE * (middle! - first!);
 }
 
 /** How much CPU time was left, as a share of what was used: the loop has a core, at least. */
