@@ -175,7 +175,8 @@ async function throughputOf(
     const atMs = [0];
     const isSlow = () => fastestOf(atMs) > SLOW_FACTOR * localStepMs && !isFaster(atMs);
     const limitMs = LOCAL_STEPS_MAX * localStepMs;
-    const isOver = () => limit.isUp || isSlow() && warmUp.elapsedMs > WARM_UP_SHARE * limitMs;
+    const isOver = () =>
+      limit.isUp || isSlow() && warmUp.elapsedMs > Math.max(WARM_UP_MS, WARM_UP_SHARE * limitMs);
     let firstThroughput = NaN;
     while (warmUp.steps + 1 < steps && !isDecided(Infinity) && !isOver()) {
       await train(await next());
@@ -183,9 +184,7 @@ async function throughputOf(
       atMs.push(warmUp.elapsedMs);
       if (warmUp.steps + 1 < warmUpMin) continue;
       if (Number.isNaN(firstThroughput)) firstThroughput = 1_000 * bytes / warmUp.elapsedMs;
-      const isWarm = warmUp.elapsedMs >= (isFaster(atMs) ? WARM_UP_MS_MAX : WARM_UP_MS) ||
-        warmUp.steps + 1 >= WARM_UP_SHARE * steps && !isFaster(atMs);
-      if (firstThroughput < firstThroughputMin || isWarm) break;
+      if (firstThroughput < firstThroughputMin || isWarm(atMs, steps)) break;
     }
     const { elapsedMs, cpuMs, steps: count } = warmUp.read();
     if (Number.isNaN(firstThroughput)) firstThroughput = 1_000 * bytes / elapsedMs;
@@ -221,6 +220,13 @@ async function throughputOf(
     if (error === TIME_IS_UP) return undefined;
     throw error;
   }
+}
+
+/** Whether a warm-up is long enough. @param atMs when each step ended. */
+function isWarm(atMs: readonly number[], steps: number): boolean {
+  const elapsedMs = atMs.at(-1)!;
+  const isLong = elapsedMs >= WARM_UP_MS || atMs.length >= WARM_UP_SHARE * steps;
+  return isLong && (elapsedMs >= WARM_UP_MS_MAX || !isFaster(atMs));
 }
 
 /** The shortest of the last steps; 0 if there is none. @param atMs when each step ended. */
