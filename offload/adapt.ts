@@ -14,6 +14,8 @@ import { Trend } from "./trend.ts";
 const WAITING_SHARE_MIN = 0.03;
 /** Below this share it does not wait, and less at the workers may be enough. */
 const IDLE_SHARE_MAX = 0.01;
+/** What this share of waiting while neither side could give more says of this host. */
+const BUSY_SHARE = 0.2;
 /** Waiting for one side less than this share of the time says little: a step is the smaller. */
 const CLEAR_SHARE = 0.1;
 /** A step, in log-odds of the ratio, has this length at least, and so much more at most. */
@@ -117,8 +119,10 @@ export class RatioControl {
     const isWorse = last?.kind === "again" && throughput < last.throughput * (1 - LOSS_MAX);
     if (isWorse) return this.#undo(last);
     if (this.#ratio === 0) return this.#offloadAgain(throughput);
-    const clearMs = Math.max(local + remote, CLEAR_SHARE * elapsedMs);
-    return this.#balance((local - remote) / clearMs, throughput);
+    // A host that always works is a bottleneck, whether workers could give more or not.
+    const here = local + BUSY_SHARE * both;
+    const clearMs = Math.max(here + remote, CLEAR_SHARE * elapsedMs);
+    return this.#balance((here - remote) / clearMs, throughput);
   }
 
   /** More for the side that training waits less for. */

@@ -47,6 +47,9 @@ interface View {
 }
 
 const PLAIN_INTERVAL_MS = 5_000;
+/** What takes longer is counted by the minute. */
+const SLOW_RATE = 0.1;
+const SECONDS_PER_MINUTE = 60;
 const NAME_WIDTH = 34;
 /** Shows the cursor and wraps long lines: undoes what the bars switch off. */
 const RESTORE_TERMINAL = "\x1b[?25h\x1b[?7h";
@@ -213,8 +216,15 @@ function detail(run: Run): string {
   const rate = throughput !== undefined
     ? `, ${throughput.toFixed(1)} batches/s`
     : seconds > 0
-    ? `, ${(done / seconds).toFixed(1)} ${run.unit}/s`
+    ? `, ${rateText(done / seconds, run.unit)}`
     : "";
   const stall = stallShare === undefined ? "" : `, ${(stallShare * 100).toFixed(0)} % stalled`;
   return `${run.unit}${rate}${stall}`;
+}
+
+/** A rate in the time in which something is done. */
+function rateText(perSecond: number, unit: string): string {
+  return perSecond < SLOW_RATE
+    ? `${(SECONDS_PER_MINUTE * perSecond).toFixed(1)} ${unit}/min`
+    : `${perSecond.toFixed(1)} ${unit}/s`;
 }

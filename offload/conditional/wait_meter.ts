@@ -6,6 +6,8 @@ const NOTHING: StepWindow["waitMs"] = { local: 0, remote: 0, both: 0 };
 /** A window has at least this many elements, and lasts at least this long. */
 const ELEMENTS_MIN = 25;
 const WINDOW_MS_MIN = 200;
+/** A window in which training took no element for more than this share says nothing: it paused. */
+const PAUSE_SHARE = 0.5;
 
 /**
  * Sums the time waited for each side while the other one could give more. Where both work, both are
@@ -17,10 +19,13 @@ export class WaitMeter {
   #fromMs: number;
   #elements = 0;
   #waitMs = NOTHING;
+  /** When the last element was counted, and the longest time until the next was asked for. */
+  #countedAtMs: number;
+  #pauseMs = 0;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
-    this.#fromMs = nowMs();
+    this.#fromMs = this.#countedAtMs = nowMs();
   }
 
   /** Waits for `pending`, an item of a side. @param other the other side, if there is one. */
@@ -30,6 +35,7 @@ export class WaitMeter {
     other: Side | undefined,
   ): Promise<T> {
     const fromMs = this.#nowMs();
+    this.#pauseMs = Math.max(this.#pauseMs, fromMs - this.#countedAtMs);
     try {
       return await pending;
     } finally {
@@ -46,12 +52,15 @@ export class WaitMeter {
 
   /** Counts an element. Returns the window that it ends, if any; the next one begins. */
   count(): StepWindow | undefined {
-    const elapsedMs = this.#nowMs() - this.#fromMs;
+    this.#countedAtMs = this.#nowMs();
+    const elapsedMs = this.#countedAtMs - this.#fromMs;
     if (++this.#elements < ELEMENTS_MIN || elapsedMs < WINDOW_MS_MIN) return undefined;
+    const isPaused = this.#pauseMs > PAUSE_SHARE * elapsedMs;
     const window = { elements: this.#elements, elapsedMs, waitMs: this.#waitMs };
     this.#fromMs += elapsedMs;
     this.#elements = 0;
     this.#waitMs = NOTHING;
-    return window;
+    this.#pauseMs = 0;
+    return isPaused ? undefined : window;
   }
 }

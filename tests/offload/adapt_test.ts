@@ -5,7 +5,7 @@
 import { RandomStream } from "../../core/philox.ts";
 import { RatioControl } from "../../offload/adapt.ts";
 import { algorithm1, decide, type OffloadMetrics } from "../../offload/decide.ts";
-import { assert, assertEquals, assertLess } from "../assert.ts";
+import { assert, assertAlmostEquals, assertEquals, assertLess } from "../assert.ts";
 
 /** Elements per ms that each part can take alone, and what offloading costs this host. */
 interface World {
@@ -242,13 +242,18 @@ Deno.test("RatioControl undoes a return to the workers that made training slower
   assertEquals(control.counts, { changes: 2, undone: 1 });
 });
 
-Deno.test("RatioControl keeps a ratio with which neither side could give more", () => {
+Deno.test("RatioControl gives workers more where this host always works, until it is idle at times", () => {
   const control = new RatioControl(0.4);
-  for (let window = 0; window < 100; window++) {
-    const waitMs = { local: window % 3, remote: (window + 1) % 3, both: 70 };
-    control.observe({ elements: 25, elapsedMs: 100, waitMs });
-  }
-  assertEquals(control.counts, { changes: 0, undone: 0 });
+  const observe = (remote: number) => {
+    const waitMs = { local: 0, remote, both: 70 };
+    for (let window = 0; window < 20; window++) {
+      control.observe({ elements: 25, elapsedMs: 100, waitMs });
+    }
+    return control.ratio;
+  };
+  const found = observe(0);
+  assert(found > 0.5);
+  assertAlmostEquals(observe(14), found, 1e-9);
 });
 
 Deno.test("RatioControl keeps a ratio with which both sides are waited for alike", () => {

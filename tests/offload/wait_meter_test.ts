@@ -28,4 +28,10 @@ Deno.test("WaitMeter counts a wait for a side only while the other could give mo
   nowMs += 130;
   const waitMs = { local: 10, remote: 10, both: 150 };
   assertEquals(meter.count(), { elements: 25, elapsedMs: 300, waitMs });
+
+  // While training is evaluated, say, it says nothing of either side.
+  for (let i = 0; i < 24; i++) assertEquals(meter.count(), undefined);
+  nowMs += 5_000;
+  await wait("local", undefined, 100);
+  assertEquals(meter.count(), undefined);
 });
