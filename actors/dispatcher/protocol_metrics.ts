@@ -143,6 +143,28 @@ export type Described<G extends MetricGroup> = {
     : number | null;
 };
 
-export function metricsOf(group: MetricGroup): readonly (readonly [key: string, metric: Metric])[] {
-  return Object.entries<MetricRow>(METRICS[group]).map(([key, row]) => [key, metricOf(row)]);
+type MetricList = readonly (readonly [key: string, metric: Metric])[];
+
+/** The rows of every group, listed once, because every heartbeat needs some. */
+const LISTS: ReadonlyMap<string, MetricList> = new Map(
+  Object.entries(METRICS).map(([group, rows]) => [
+    group,
+    Object.entries<MetricRow>(rows).map(([key, row]) => [key, metricOf(row)]),
+  ]),
+);
+
+const COUNTERS: ReadonlyMap<string, readonly string[]> = new Map(
+  [...LISTS].map(([group, metrics]) => [
+    group,
+    metrics.filter(([, { origin }]) => origin === "counter").map(([key]) => key),
+  ]),
+);
+
+export function metricsOf(group: MetricGroup): MetricList {
+  return LISTS.get(group)!;
+}
+
+/** The keys of a group's counters. */
+export function counterKeysOf(group: MetricGroup): readonly string[] {
+  return COUNTERS.get(group)!;
 }

@@ -1,6 +1,12 @@
 /** Figures for people: the reported ones, and those that the table of metrics derives from them. */
 import type { MetricOrigin } from "../metric.ts";
-import { type Described, type MetricGroup, metricsOf, type Reported } from "../protocol_metrics.ts";
+import {
+  counterKeysOf,
+  type Described,
+  type MetricGroup,
+  metricsOf,
+  type Reported,
+} from "../protocol_metrics.ts";
 import { type Counts, perUnit, type RateWindow } from "../scaling/rate_window.ts";
 
 /** The newest report of a group, and the window of its counters. */
@@ -11,17 +17,19 @@ interface Report<G extends MetricGroup> {
 
 /** The counters of a report, for the window of rates. Missing ones count as 0. */
 export function countersOf<G extends MetricGroup>(group: G, figures: Reported<G>): Counts {
-  const counters = metricsOf(group).filter(([, { origin }]) => origin === "counter");
-  return Object.fromEntries(counters.map(([key]) => [key, numberAt(figures, key) ?? 0]));
+  const counts: Record<string, number> = {};
+  for (const key of counterKeysOf(group)) counts[key] = numberAt(figures, key) ?? 0;
+  return counts;
 }
 
 /** A report's figures of the group; those of a newer peer are left out. */
 export function knownFigures<G extends MetricGroup>(group: G, figures: Reported<G>): Reported<G> {
-  const known = metricsOf(group).flatMap(([key]) => {
+  const known: Record<string, number> = {};
+  for (const [key] of metricsOf(group)) {
     const value = numberAt(figures, key);
-    return value === undefined ? [] : [[key, value]];
-  });
-  return Object.fromEntries(known);
+    if (value !== undefined) known[key] = value;
+  }
+  return known as Reported<G>;
 }
 
 /** The figures of a group for people, over all reports. */
@@ -31,9 +39,11 @@ export function described<G extends MetricGroup>(
 ): Described<G> {
   const all = reports.map(({ figures }) => figures);
   const windows = reports.map(({ window }) => window);
-  return Object.fromEntries(
-    metricsOf(group).map(([key, { origin }]) => [key, valueOf(key, origin, all, windows)]),
-  ) as Described<G>;
+  const figures: Record<string, number | null> = {};
+  for (const [key, { origin }] of metricsOf(group)) {
+    figures[key] = valueOf(key, origin, all, windows);
+  }
+  return figures as Described<G>;
 }
 
 function valueOf(
