@@ -6,6 +6,9 @@ import { hasSource, inSource, parseFunction } from "./free_names.ts";
 
 /** Longest function that a message shows whole, in characters. */
 const SHOWN_LENGTH_MAX = 200;
+/** How many functions, and of what length, are parsed only once. */
+const REMEMBERED_MAX = 256;
+const REMEMBERED_LENGTH_MAX = 4_096;
 
 /**
  * A function's source with more names in its last parameter; `undefined` for a long function, or
@@ -52,20 +55,43 @@ export const TOOLBOX_NAMES: readonly string[] = ["image", "tensors"];
  * whole argument, or shows no source. `arity` counts the parameters before the last argument.
  */
 export function mayUse(names: readonly string[], source: string, arity: number): boolean {
-  if (!hasSource(source) || /\barguments\b/.test(source)) return true;
+  const taken = namesTaken(source, arity);
+  return taken === "any" || names.some((name) => taken.includes(name));
+}
+
+/** By arity and source, because every task of a job calls the same functions. */
+const taken = new Map<string, readonly string[] | "any">();
+
+function namesTaken(source: string, arity: number): readonly string[] | "any" {
+  if (source.length > REMEMBERED_LENGTH_MAX) return namesIn(source, arity);
+  const key = `${arity} ${source}`;
+  let names = taken.get(key);
+  if (names === undefined) {
+    if (taken.size >= REMEMBERED_MAX) taken.clear();
+    taken.set(key, names = namesIn(source, arity));
+  }
+  return names;
+}
+
+/** What a function takes of its last argument by name; `any`: it cannot be told. */
+function namesIn(source: string, arity: number): readonly string[] | "any" {
+  if (!hasSource(source) || /\barguments\b/.test(source)) return "any";
   let node;
   try {
     ({ node } = parseFunction(source));
   } catch {
-    return true;
+    return "any";
   }
-  if (node.type !== "ArrowFunctionExpression" && node.type !== "FunctionExpression") return true;
+  if (node.type !== "ArrowFunctionExpression" && node.type !== "FunctionExpression") return "any";
   const isRest = node.params.slice(0, arity).some(({ type }) => type === "RestElement");
   const last = node.params[arity];
-  if (last === undefined) return isRest;
-  if (last.type !== "ObjectPattern") return true;
-  return last.properties.some((property) =>
-    property.type === "RestElement" || property.key.type !== "Identifier" ||
-    property.computed || names.includes(property.key.name)
-  );
+  if (last === undefined) return isRest ? "any" : [];
+  if (last.type !== "ObjectPattern") return "any";
+  const names: string[] = [];
+  for (const property of last.properties) {
+    if (property.type === "RestElement" || property.key.type !== "Identifier") return "any";
+    if (property.computed) return "any";
+    names.push(property.key.name);
+  }
+  return names;
 }
