@@ -4,7 +4,6 @@
  */
 
 import { join } from "node:path";
-import { generateImages, sampleImages } from "../../cli/simulate/image_corpus.ts";
 import type {
   CoordinatedReadsExperiment,
   Experiment,
@@ -14,10 +13,15 @@ import type {
   SimulationReport,
   WorkerFailureExperiment,
 } from "../../cli/simulate/results.ts";
+import { Tensor } from "../../core/tensor.ts";
+import { Images } from "../../platform/media/images.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";
 
 const IMAGES = 24;
+/** Small, because decoding photographs would take most of the test's time. */
+const HEIGHT = 48;
+const WIDTH = 64;
 const TEXTS = 400;
 
 function simulate(...args: string[]): Child {
@@ -38,9 +42,11 @@ async function withFolder(test: (folder: string) => Promise<void>): Promise<void
 async function writeData(folder: string): Promise<string[]> {
   const images = join(folder, "images");
   await Deno.mkdir(images);
-  const corpus = await generateImages({ directory: join(folder, "made"), count: IMAGES });
-  for (const [index, jpeg] of (await sampleImages(corpus, IMAGES)).entries()) {
-    await Deno.writeFile(join(images, `${index}.jpg`), jpeg);
+  const codec = new Images();
+  for (let index = 0; index < IMAGES; index++) {
+    const pixels = Uint8Array.from({ length: HEIGHT * WIDTH * 3 }, (_, at) => at * (index + 1));
+    const image = new Tensor("uint8", [HEIGHT, WIDTH, 3], pixels);
+    await Deno.writeFile(join(images, `${index}.jpg`), await codec.encode(image, { quality: 90 }));
   }
   const text = join(folder, "text.txt");
   const line = (index: number) => "word ".repeat(1 + (index * 7_919) % 300);
