@@ -30,4 +30,10 @@ Deno.test("mayUse is false only for functions that cannot reach image or tensors
   assertEquals(using.map(one), using.map(() => true));
   assertEquals(mayUse(TOOLBOX_NAMES, "(state, x) => x", 2), false);
   assertEquals(mayUse(TOOLBOX_NAMES, "({ image }) => image", 0), true);
+  // What is remembered of a function holds for its arity, and for any names.
+  const both = "({ image }, { index }) => [image, index]";
+  assertEquals(mayUse(TOOLBOX_NAMES, both, 0), true);
+  assertEquals(mayUse(TOOLBOX_NAMES, both, 1), false);
+  assertEquals(mayUse(["index"], both, 0), false);
+  assertEquals(mayUse(["index"], both, 1), true);
 });
