@@ -51,7 +51,7 @@ const OPTIONS = {
   ),
   minutes: integer({
     help: "How long that sweep takes, about. With more cores it measures more in this time.",
-    ...{ default: 13, min: 1, max: 1_000 },
+    ...{ default: 20, min: 1, max: 1_000 },
   }),
   out: text({ placeholder: "FILE", help: "Also writes what was found as JSON." }),
   report: text({

@@ -61,8 +61,8 @@ const EPOCH_ROUNDS = 64;
 const STEPS_MAX = 600;
 /** In the search a choice is measured once, in a new task: its code is compiled first. */
 const SEARCH: Length = { steps: STEPS_MAX, warmUpSteps: 4, warmUpMs: 700, limitMs: 500 };
-/** What is buffered is used up before a measurement. */
-const BUFFERED_STEPS = 20;
+/** What was buffered while others were measured is used up before a measurement. */
+const BUFFERED = { warmUpSteps: 20, warmUpMs: 500 };
 /** After so many steps, or this time in ms, the ratio is to be corrected. */
 const CORRECTION: Length = { steps: 500, limitMs: 4_000 };
 /** The shortest measurement of a round, in ms. */
@@ -121,8 +121,7 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
     // Each choice is measured once a round, so that what else the machine does hits all alike.
     const order = [...trainings.entries()];
     for (const [number, training] of rounds % 2 === 0 ? order : order.toReversed()) {
-      const length = { steps: STEPS_MAX, warmUpSteps: BUFFERED_STEPS, limitMs };
-      times[number]!.push(await training.time(length));
+      times[number]!.push(await training.time({ ...BUFFERED, steps: STEPS_MAX, limitMs }));
     }
     roundMs = performance.now() - fromMs;
   }
