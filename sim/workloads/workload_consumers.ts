@@ -28,6 +28,7 @@ import { SimFleet } from "../engine/fleet.ts";
 import type { SimNode } from "../engine/node.ts";
 import { PIPELINE_NAMES, type PipelineName, pipelineOf } from "../reference/ordered_pipelines.ts";
 import type { SimRandom } from "../engine/random.ts";
+import { Launcher } from "./lib/launcher.ts";
 import { type NextIterator, Readings, take, Trainings } from "./lib/reading.ts";
 import { textOf } from "../reference/reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
@@ -48,8 +49,6 @@ const SAVE_PROBABILITY = 0.3;
 const SAVE_EVERY_STEPS = 3;
 /** Probability that a consumer moves to another process without a crash, after saving. */
 const MOVE_PROBABILITY = 0.05;
-/** Probability that the launcher first starts one consumer alone, in vain. */
-const STRAY_PROBABILITY = 0.5;
 /**
  * Probability that a reader survives the end of its run; and the time of a start in vain, in ms.
  */
@@ -95,19 +94,16 @@ class ConsumersRun implements Disposable {
   readonly #areNamed: boolean;
   /** Whether all restart when one crashes. */
   readonly #areOneGroup: boolean;
-  #starts = 1;
-  #launch = Promise.resolve();
   /** Readers of earlier starts, in processes that live on. */
   readonly #lingering: DatasetIterator<unknown>[] = [];
   readonly #consumers: readonly Consumer[];
+  readonly #launcher: Launcher;
   readonly #fleet: SimFleet;
   readonly #timings: ServiceTimings;
   readonly #crashes: Crashes;
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #readings = new Readings();
   readonly #runs = new RunsChecker(this.violations.by("runs"));
-  /** Resolves when all have to restart; then it is replaced. */
-  #restart = Promise.withResolvers<"restarted">();
   /** When any consumer last received an element. */
   #progressUs = 0;
 
@@ -138,6 +134,9 @@ class ConsumersRun implements Disposable {
       const ends = own.map((_, epoch) => own.slice(0, epoch + 1).flat().length);
       const begin = { active: nodes[0]!, position: 0, hasEnded: false };
       return { index, nodes, stream, ends, saved: new Map(), ...begin };
+    });
+    this.#launcher = new Launcher(this.cluster, this.#consumers, {
+      startsInVain: areNamed ? (rng) => this.#startInVain(rng) : undefined,
     });
     for (const consumer of this.#consumers) {
       for (const name of consumer.nodes) {
@@ -191,24 +190,8 @@ class ConsumersRun implements Disposable {
     const consumer = this.#consumers.find(({ active }) => active === node.name);
     if (consumer === undefined) return;
     consumer.hasEnded = false;
-    if (this.#areOneGroup) this.#restartAll();
+    if (this.#areOneGroup) this.#launcher.restartAll();
     if (rng.chance(0.5)) this.#move(consumer);
-  }
-
-  /**
-   * Restarts from the last step that all have saved, or from the beginning; later checkpoints are
-   * dropped.
-   */
-  #restartAll(): void {
-    const all = this.#consumers.map(({ saved }) => new Set(saved.keys()));
-    const step = Math.max(0, ...all.reduce((common, other) => common.intersection(other)));
-    for (const { saved } of this.#consumers) {
-      for (const position of saved.keys()) if (position > step) saved.delete(position);
-    }
-    this.cluster.counters.tally("consumers_restarted");
-    this.#restart.resolve("restarted");
-    this.#restart = Promise.withResolvers();
-    this.#launch = this.#launch.then(() => this.#start());
   }
 
   /**
@@ -220,17 +203,9 @@ class ConsumersRun implements Disposable {
     const areApart = epochs.size > 1 || this.#consumers.some(({ hasEnded }) => hasEnded);
     if (this.#isStuck && areApart) {
       this.#progressUs = this.cluster.scheduler.nowUs;
-      this.#restartAll();
+      this.#launcher.restartAll();
     }
     this.cluster.after(PAUSE_MS, "launcher looks", () => this.#restartWhenApart());
-  }
-
-  /** Starts all; in some runs one of them alone before, in vain. */
-  async #start(): Promise<void> {
-    const rng = this.cluster.random.fork(`start ${++this.#starts}`);
-    if (!this.#areNamed || !rng.chance(STRAY_PROBABILITY)) return;
-    await this.#startInVain(rng);
-    this.#starts++;
   }
 
   /** The launcher starts one consumer alone, whose reader may live on. */
@@ -269,11 +244,6 @@ class ConsumersRun implements Disposable {
     );
   }
 
-  /** A program that starts while the launcher starts all waits for them. */
-  async #launched(): Promise<void> {
-    for (let launch; launch !== this.#launch;) await (launch = this.#launch);
-  }
-
   #move(consumer: Consumer): void {
     consumer.active = consumer.nodes.find((name) => name !== consumer.active)!;
     this.cluster.counters.tally("consumer_moved");
@@ -297,9 +267,9 @@ class ConsumersRun implements Disposable {
     const { node, rng } = process;
     let next: NextIterator<unknown> | undefined;
     while (process.isActive()) {
-      await this.#launched();
+      await this.#launcher.launched();
       if (!process.isActive()) return;
-      const restart = this.#restart;
+      const { restart } = this.#launcher;
       // A program may continue with the same dataset, unless each start has a name.
       const isSame = this.#areApart && !this.#areNamed && consumer.saved.size > 0 &&
         rng.chance(0.5);
@@ -308,7 +278,7 @@ class ConsumersRun implements Disposable {
       if (outcome === "restarted") continue;
       if (outcome === "moves") return this.#move(consumer);
       if (outcome === "lost") {
-        if (this.#areNamed && this.#restart === restart) {
+        if (this.#areNamed && this.#launcher.restart === restart) {
           this.violations.by("runs").add(
             `${process.who} was fenced, and no later run replaced its own`,
           );
@@ -319,7 +289,7 @@ class ConsumersRun implements Disposable {
       }
       consumer.hasEnded = true;
       // Even if all have ended: one that crashes then may need the others again.
-      while ((this.#areOneGroup || !this.#isStuck) && this.#restart === restart) {
+      while ((this.#areOneGroup || !this.#isStuck) && this.#launcher.restart === restart) {
         await node.host.sleep(PAUSE_MS);
       }
       this.#progressUs = this.cluster.scheduler.nowUs;
@@ -333,7 +303,7 @@ class ConsumersRun implements Disposable {
     next: NextIterator<unknown>,
   ): Promise<"end" | "lost" | "moves" | "restarted"> {
     const { saved, stream } = consumer;
-    const restart = this.#restart.promise;
+    const { restart } = this.#launcher;
     const [begin, place] = [...saved].at(-1) ?? [0];
     let position = consumer.position = begin;
     let iterator = next();
@@ -343,7 +313,7 @@ class ConsumersRun implements Disposable {
     for (;;) {
       const taken = take(iterator, place !== undefined).catch((error) => {
         // A reader of a replaced run is refused.
-        if (!this.#areNamed || this.#restart.promise === restart) throw error;
+        if (!this.#areNamed || this.#launcher.restart === restart) throw error;
         return "restarted" as const;
       });
       const given = await Promise.race([taken, restart]);
@@ -370,7 +340,7 @@ class ConsumersRun implements Disposable {
       if (this.#isSaving(position, rng)) {
         const token = await iterator.save();
         // A consumer that must restart keeps no later step.
-        if (this.#restart.promise === restart) saved.set(position, { token, epoch });
+        if (this.#launcher.restart === restart) saved.set(position, { token, epoch });
         if (!this.#areOneGroup && rng.chance(MOVE_PROBABILITY)) {
           await iterator.return();
           return "moves";
@@ -392,7 +362,7 @@ class ConsumersRun implements Disposable {
         jobName: "job",
         numConsumers: this.#consumers.length,
         consumerIndex: index,
-        ...(this.#areNamed ? { runId: `start ${this.#starts}` } : {}),
+        ...(this.#areNamed ? { runId: this.#launcher.runId } : {}),
       });
       return this.#areApart ? once : once.repeat(this.#epochs);
     };
