@@ -9,7 +9,7 @@ import { decodeSnapshot, encodeSnapshot } from "../../actors/dispatcher/journal/
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
-import { SplitOwners } from "./split_owners.ts";
+import { SplitOwners } from "./splits/split_owners.ts";
 
 /** Watches what a dispatcher decides, and which of it a crash has undone. */
 export interface RecordWatcher {

@@ -22,7 +22,7 @@ import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { Violations } from "../checkers/checker.ts";
 import { DeliveryChecker } from "../checkers/deliveries.ts";
 import { HandoverChecker } from "../checkers/handover.ts";
-import { SplitLedger } from "../checkers/split_ledger.ts";
+import { SplitLedger } from "../checkers/splits/split_ledger.ts";
 import { TaskOrderChecker } from "../checkers/task_order.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import { Crashes, type Role } from "../faults/crashes.ts";

@@ -11,7 +11,7 @@ import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import { Violations } from "../checkers/checker.ts";
 import { DeliveryChecker } from "../checkers/deliveries.ts";
-import { SplitLedger } from "../checkers/split_ledger.ts";
+import { SplitLedger } from "../checkers/splits/split_ledger.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import { pacedBy } from "../faults/paced_runners.ts";
 import { bootDispatcher, bootWorker } from "../engine/service.ts";

@@ -14,7 +14,7 @@ import { LeatError } from "../../core/error.ts";
 import type { Dataset } from "../../data/dataset.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import { Violations } from "../checkers/checker.ts";
-import { SplitWindowChecker } from "../checkers/split_window.ts";
+import { SplitWindowChecker } from "../checkers/splits/split_window.ts";
 import { StreamChecker } from "../checkers/stream.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import { Crashes } from "../faults/crashes.ts";

@@ -12,7 +12,7 @@ import { DiallerSide, type Target } from "./tokens/proof.ts";
 import { tlsRemedy } from "./remedies.ts";
 import type { NearDialler } from "./slots.ts";
 import type { Socket } from "./socket.ts";
-import { NotProved, UpgradeRefused } from "./upgrade.ts";
+import { NotProved, UpgradeRefused } from "./http/upgrade.ts";
 
 /** Time limit for reaching a node, from the first packet to its hello, in ms. */
 const CONNECT_TIMEOUT_MS = 5_000;

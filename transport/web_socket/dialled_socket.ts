@@ -4,7 +4,7 @@ import { closeConnection } from "./connection.ts";
 import { FramedSocket } from "./framed_socket.ts";
 import type { DiallerSide } from "./tokens/proof.ts";
 import type { Socket } from "./socket.ts";
-import { upgrade } from "./upgrade.ts";
+import { upgrade } from "./http/upgrade.ts";
 
 interface DialOptions {
   readonly world: World;

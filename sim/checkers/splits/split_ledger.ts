@@ -2,12 +2,12 @@
  * Checks the dispatcher's answers across its lives: no split goes to two requests, a repeated
  * request gets the same split, and every element missing at the end was assigned to a lost task.
  */
-import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
-import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
-import type { WorkNews } from "../../actors/dispatcher/protocol_heartbeats.ts";
-import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
-import type { Split } from "../../data/sharding/splits.ts";
-import type { Findings } from "./checker.ts";
+import type { DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
+import type { InspectionEvent } from "../../../actors/runtime/inspection.ts";
+import type { WorkNews } from "../../../actors/dispatcher/protocol_heartbeats.ts";
+import type { AnswerOf, RequestOf } from "../../../actors/runtime/protocol.ts";
+import type { Split } from "../../../data/sharding/splits.ts";
+import type { Findings } from "../checker.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;

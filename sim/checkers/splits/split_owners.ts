@@ -2,7 +2,7 @@
  * Tracks by the dispatcher's journal which task owns each split: no split has two owners, and under
  * DYNAMIC none is assigned again.
  */
-import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
+import type { JournalRecord } from "../../../actors/dispatcher/journal/records.ts";
 
 type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { readonly type: T }>;
 

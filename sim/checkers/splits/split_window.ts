@@ -2,11 +2,11 @@
  * Checks that no split is produced beyond the window: a reader receives only splits within the
  * window after the mark that it last reported to the dispatcher.
  */
-import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
-import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
-import type { RequestOf } from "../../actors/runtime/protocol.ts";
-import type { ElementAnswer } from "../../actors/worker/protocol.ts";
-import type { Findings } from "./checker.ts";
+import type { DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
+import type { InspectionEvent } from "../../../actors/runtime/inspection.ts";
+import type { RequestOf } from "../../../actors/runtime/protocol.ts";
+import type { ElementAnswer } from "../../../actors/worker/protocol.ts";
+import type { Findings } from "../checker.ts";
 
 /** Watches readers' heartbeats and deliveries by inspecting their nodes. */
 export class SplitWindowChecker {

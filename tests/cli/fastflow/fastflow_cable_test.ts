@@ -1,7 +1,7 @@
 /** The cable to a network namespace, where this machine lets the tests make one. */
-import { Cable } from "../../cli/fastflow/cable.ts";
-import { assertEquals, assertMatch } from "../assert.ts";
-import { until } from "../lib/until.ts";
+import { Cable } from "../../../cli/fastflow/cable.ts";
+import { assertEquals, assertMatch } from "../../assert.ts";
+import { until } from "../../lib/until.ts";
 
 /** Not the addresses of the experiments, which may run at the same time. */
 const ENDS = { here: "10.97.9.1", there: "10.97.9.2", bytesPerSecond: 1_000_000 };

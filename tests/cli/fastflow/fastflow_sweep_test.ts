@@ -9,11 +9,11 @@ import {
   keyOf,
   LOCAL,
   type Timed,
-} from "../../cli/fastflow/sweep/choices.ts";
-import { divideCpus, parseCpuList } from "../../cli/fastflow/sweep/cpus.ts";
-import { isWaiting, nameOf, SWEPT } from "../../cli/fastflow/sweep/environments.ts";
-import type { OffloadChoice } from "../../mod.ts";
-import { assert, assertAlmostEquals, assertEquals } from "../assert.ts";
+} from "../../../cli/fastflow/sweep/choices.ts";
+import { divideCpus, parseCpuList } from "../../../cli/fastflow/sweep/cpus.ts";
+import { isWaiting, nameOf, SWEPT } from "../../../cli/fastflow/sweep/environments.ts";
+import type { OffloadChoice } from "../../../mod.ts";
+import { assert, assertAlmostEquals, assertEquals } from "../../assert.ts";
 
 const cpusOf = (count: number, coreOf: (cpu: number) => number) =>
   Array.from({ length: count }, (_, cpu) => ({ cpu: `${cpu}`, core: `${coreOf(cpu)}` }));

@@ -1,15 +1,15 @@
 /** `deno task fastflow`: what it refuses, and its smallest run: one workload, modelled. */
-import { ModelledTraining, VirtualTime } from "../../cli/fastflow/model.ts";
-import type { OffloadChoice } from "../../mod.ts";
+import { ModelledTraining, VirtualTime } from "../../../cli/fastflow/model.ts";
+import type { OffloadChoice } from "../../../mod.ts";
 import {
   assert,
   assertAlmostEquals,
   assertEquals,
   assertMatch,
   assertStringIncludes,
-} from "../assert.ts";
-import { startChild } from "../lib/child.ts";
-import { withFiles } from "../lib/temp_folder.ts";
+} from "../../assert.ts";
+import { startChild } from "../../lib/child.ts";
+import { withFiles } from "../../lib/temp_folder.ts";
 
 async function run(...args: string[]): Promise<{ code: number; out: string; err: string }> {
   const flags = ["-P=fastflow", "--no-check"];

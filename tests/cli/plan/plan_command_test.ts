@@ -1,9 +1,9 @@
 /** The program cli/plan.ts, run as a process. */
-import type { Plan } from "../../cli/plan/report.ts";
-import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
-import { startChild } from "../lib/child.ts";
-import { TempFolder } from "../lib/temp_folder.ts";
-import { until } from "../lib/until.ts";
+import type { Plan } from "../../../cli/plan/report.ts";
+import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
+import { startChild } from "../../lib/child.ts";
+import { TempFolder } from "../../lib/temp_folder.ts";
+import { until } from "../../lib/until.ts";
 import { codeOf, FLAGS, withModule } from "./plan_modules.ts";
 import { join } from "node:path";
 

@@ -1,9 +1,9 @@
 /** Modules with a pipeline for tests of cli/plan.ts. */
-import type { Child } from "../lib/child.ts";
-import { TempFolder } from "../lib/temp_folder.ts";
+import type { Child } from "../../lib/child.ts";
+import { TempFolder } from "../../lib/temp_folder.ts";
 import { join } from "node:path";
 
-const MOD = new URL("../../mod.ts", import.meta.url).href;
+const MOD = new URL("../../../mod.ts", import.meta.url).href;
 
 export const FLAGS = ["--no-prompt", "-P=plan"];
 

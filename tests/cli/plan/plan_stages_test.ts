@@ -1,11 +1,11 @@
 /** How cli/plan.ts shows its stages and limits their time. */
-import { StatusLine } from "../../cli/chaos/status_line.ts";
-import { counted } from "../../cli/lib/counted.ts";
-import { Patience } from "../../cli/plan/patience.ts";
-import { Stages } from "../../cli/plan/stages.ts";
-import type { LeatError } from "../../mod.ts";
-import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { until } from "../lib/until.ts";
+import { StatusLine } from "../../../cli/chaos/status_line.ts";
+import { counted } from "../../../cli/lib/counted.ts";
+import { Patience } from "../../../cli/plan/patience.ts";
+import { Stages } from "../../../cli/plan/stages.ts";
+import type { LeatError } from "../../../mod.ts";
+import { assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
+import { until } from "../../lib/until.ts";
 
 Deno.test("Patience limits loading, then each batch, and reports after how many none came", async () => {
   const over = Promise.withResolvers<LeatError>();

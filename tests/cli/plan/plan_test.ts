@@ -3,20 +3,20 @@
  * remedy. Tested with pipelines of known cost, profiles with a known best size, and real workers
  * compared with the model.
  */
-import { type Machines, sweepClusters } from "../../cli/plan/clusters.ts";
-import { limitsOf, nextLimit } from "../../cli/plan/limits.ts";
-import { type PatienceLimits, patienceMs } from "../../cli/plan/patience.ts";
-import { percentile } from "../../cli/lib/statistics.ts";
-import { type Profile, profilePipeline, undisturbed } from "../../cli/plan/profile.ts";
-import { profileModule } from "../../cli/plan/profiled_module.ts";
-import { type Plan, planText, renderPlan } from "../../cli/plan/report.ts";
-import { fastestMs } from "../../cli/plan/split_cost.ts";
-import { loadPipeline } from "../../cli/plan/user_pipeline.ts";
-import { verify } from "../../cli/plan/verification.ts";
-import { Dataset, LeatError, PAPER_PRICES } from "../../mod.ts";
-import { SimCluster } from "../../sim/engine/cluster.ts";
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
-import { until } from "../lib/until.ts";
+import { type Machines, sweepClusters } from "../../../cli/plan/clusters.ts";
+import { limitsOf, nextLimit } from "../../../cli/plan/limits.ts";
+import { type PatienceLimits, patienceMs } from "../../../cli/plan/patience.ts";
+import { percentile } from "../../../cli/lib/statistics.ts";
+import { type Profile, profilePipeline, undisturbed } from "../../../cli/plan/profile.ts";
+import { profileModule } from "../../../cli/plan/profiled_module.ts";
+import { type Plan, planText, renderPlan } from "../../../cli/plan/report.ts";
+import { fastestMs } from "../../../cli/plan/split_cost.ts";
+import { loadPipeline } from "../../../cli/plan/user_pipeline.ts";
+import { verify } from "../../../cli/plan/verification.ts";
+import { Dataset, LeatError, PAPER_PRICES } from "../../../mod.ts";
+import { SimCluster } from "../../../sim/engine/cluster.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { until } from "../../lib/until.ts";
 import { withModule } from "./plan_modules.ts";
 
 /** A batch of a MB takes a worker 100 ms. */

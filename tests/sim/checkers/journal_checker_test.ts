@@ -3,7 +3,7 @@ import type { Journal } from "../../../actors/dispatcher/journal/journal.ts";
 import type { JournalRecord } from "../../../actors/dispatcher/journal/records.ts";
 import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
 import { JournalChecker } from "../../../sim/checkers/journal.ts";
-import { SplitOwners } from "../../../sim/checkers/split_owners.ts";
+import { SplitOwners } from "../../../sim/checkers/splits/split_owners.ts";
 import { NO_FAULTS } from "../../../sim/faults/options.ts";
 import { runDynamic } from "../../../sim/workloads/workload_dynamic.ts";
 import { assertEquals, assertMatch } from "../../assert.ts";

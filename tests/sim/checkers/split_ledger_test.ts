@@ -1,5 +1,5 @@
 /** What the checker of assigned splits detects at the end. */
-import { SplitLedger } from "../../../sim/checkers/split_ledger.ts";
+import { SplitLedger } from "../../../sim/checkers/splits/split_ledger.ts";
 import { assertEquals } from "../../assert.ts";
 
 const DISPATCHER = { node: "dispatcher", path: "/dispatcher", incarnation: "1-1" };

@@ -1,5 +1,5 @@
 /** What a server's port accepts as a request, and its answers to anything else. */
-import { NoRequest, parseHead } from "../../../transport/web_socket/http_request.ts";
+import { NoRequest, parseHead } from "../../../transport/web_socket/http/http_request.ts";
 import { serveWebSocket } from "../../../transport/web_socket/server.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { assertEquals, assertMatch, assertThrows } from "../../assert.ts";

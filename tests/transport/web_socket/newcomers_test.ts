@@ -1,6 +1,6 @@
 /** Which connection is dropped when too many have sent no hello. */
-import { Arrival } from "../../../transport/web_socket/http_listener.ts";
-import { type Newcomer, Newcomers } from "../../../transport/web_socket/newcomers.ts";
+import { Arrival } from "../../../transport/web_socket/http/http_listener.ts";
+import { type Newcomer, Newcomers } from "../../../transport/web_socket/http/newcomers.ts";
 import { assert, assertEquals } from "../../assert.ts";
 
 /** Connections whose names say which of them were dropped. */

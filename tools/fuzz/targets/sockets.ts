@@ -1,6 +1,6 @@
 /** Input from a TCP connection before it is a message: HTTP requests and WebSocket frames. */
 import { FramedSocket } from "../../../transport/web_socket/framed_socket.ts";
-import { NoRequest, readRequest } from "../../../transport/web_socket/http_request.ts";
+import { NoRequest, readRequest } from "../../../transport/web_socket/http/http_request.ts";
 import { clientFrame, OPCODE } from "../../../transport/web_socket/socket_frames.ts";
 import { LeatError } from "../../../core/error.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";

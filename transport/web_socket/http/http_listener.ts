@@ -5,10 +5,10 @@
  * dropped after seconds, and their number is bounded (`newcomers.ts`); some handles are kept free
  * for files and for introduced connections; and a process without free handles pauses accepting.
  */
-import type { Timer, World } from "../../actors/runtime/world.ts";
-import { LeatError } from "../../core/error.ts";
-import { closeConnection, type Conn } from "./connection.ts";
-import { FramedSocket } from "./framed_socket.ts";
+import type { Timer, World } from "../../../actors/runtime/world.ts";
+import { LeatError } from "../../../core/error.ts";
+import { closeConnection, type Conn } from "../connection.ts";
+import { FramedSocket } from "../framed_socket.ts";
 import {
   NoRequest,
   readRequest,

@@ -7,7 +7,7 @@
  * yet.
  */
 import { Buffer } from "node:buffer";
-import { type Conn, writeAll } from "./connection.ts";
+import { type Conn, writeAll } from "../connection.ts";
 
 /** A longer head is refused. */
 const HEAD_BYTES_MAX = 16_384;

@@ -7,7 +7,7 @@
  */
 import { Duplex } from "node:stream";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
-import { closeConnection, type Conn, writeAll } from "./connection.ts";
+import { closeConnection, type Conn, writeAll } from "../connection.ts";
 
 /** Bytes read at a time: the longest record of TLS, and its head. */
 const READ_BYTES = 2 ** 14 + 256;

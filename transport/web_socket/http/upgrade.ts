@@ -1,11 +1,11 @@
 /** Upgrades a connection to a WebSocket (RFC 6455, section 4), as the client. */
 import { Buffer } from "node:buffer";
-import type { Random } from "../../actors/runtime/world.ts";
-import { nodeCrypto } from "../../core/builtins.ts";
-import type { DiallerSide } from "./tokens/proof.ts";
-import { SPEAKS_TLS, TLS_ALERT } from "./remedies.ts";
-import { broken } from "./socket_frames.ts";
-import { writeAll } from "./connection.ts";
+import type { Random } from "../../../actors/runtime/world.ts";
+import { nodeCrypto } from "../../../core/builtins.ts";
+import type { DiallerSide } from "../tokens/proof.ts";
+import { SPEAKS_TLS, TLS_ALERT } from "../remedies.ts";
+import { broken } from "../socket_frames.ts";
+import { writeAll } from "../connection.ts";
 
 const RESPONSE_BYTES_MAX = 16_384;
 /** The RFC's own constant. */

@@ -13,7 +13,7 @@ import { ANYONE, SAME_PROCESS } from "../../../../actors/runtime/identity.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { digestOfSplits, packSplits } from "../../../../data/sharding/split_table.ts";
 import { DenoWorld } from "../../../../platform/deno_world.ts";
-import { SplitOwners } from "../../../../sim/checkers/split_owners.ts";
+import { SplitOwners } from "../../../../sim/checkers/splits/split_owners.ts";
 import { assert, assertEquals } from "../../../assert.ts";
 import { tableOf } from "../lib.ts";
 import { CONSUMERS, ORDERED, WINDOW_SPLITS } from "./ordered_cluster.ts";
